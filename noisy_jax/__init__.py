@@ -1,0 +1,29 @@
+"""noisy_jax: learning from noisy data, judged on clean data."""
+
+from noisy_jax import bounds, comparators, learners, losses, noise, plots, regret, streams
+from noisy_jax.base import Learner, Sample, Stream
+from noisy_jax.montecarlo import Estimate, monte_carlo
+from noisy_jax.rollouts import Rollout, rollout
+from noisy_jax.studies import Study, study
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Estimate",
+    "Learner",
+    "Rollout",
+    "Sample",
+    "Stream",
+    "Study",
+    "bounds",
+    "comparators",
+    "learners",
+    "losses",
+    "monte_carlo",
+    "noise",
+    "plots",
+    "regret",
+    "rollout",
+    "streams",
+    "study",
+]

@@ -1,0 +1,182 @@
+"""The command line: `python -m noisy_jax` measures regret on clean data, on real data.
+
+It runs the linear learners on one data set under one noise law and saves table, configuration and
+picture.
+"""
+
+import argparse
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import jax
+
+from noisy_jax import bounds, comparators, learners, noise, streams
+from noisy_jax.bounds import Moments
+from noisy_jax.studies import MakeLearner, Study, study, writable_folder
+
+NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
+    "gaussian": noise.Gaussian,
+    "laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
+    "uniform": lambda variance: noise.Uniform((3 * variance) ** 0.5),
+}
+"""Noise laws by name, built from the variance on each feature."""
+
+EXAMPLE = """\
+examples:
+  python -m noisy_jax
+  python -m noisy_jax --data breast_cancer --noise laplace --variance 0.02
+  python -m noisy_jax --data houses.csv --target price --horizons 1024 4096 16384 --seeds 64
+"""
+
+
+def linear_learners(moments: Moments, radius: float) -> dict[str, MakeLearner]:
+    """The four linear learners, each tuned by its own bound for the horizon it is given."""
+
+    def make(factory, bound, as_printed, horizon):
+        tuned_by = bound(moments, horizon=horizon, radius=radius, **as_printed)
+        learner = factory(radius=radius, learning_rate=tuned_by.learning_rate, **as_printed)
+        return learner, tuned_by
+
+    def maker(name, as_printed):
+        return functools.partial(
+            make, getattr(learners, name), getattr(bounds, name), as_printed
+        )
+
+    return {
+        "known_covariance": maker("known_covariance", {}),
+        "two_copies": maker("two_copies", {}),
+        "as_printed": maker("known_covariance", {"as_printed": True}),
+        "noise_blind": maker("noise_blind", {}),
+    }
+
+
+LEARNERS = ("known_covariance", "two_copies", "as_printed", "noise_blind")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    options = argparse.ArgumentParser(
+        prog="python -m noisy_jax",
+        description=(
+            "How much regret, on clean data, does a linear learner pay that only sees noisy copies? "
+            "Runs each learner on a data set drawn with replacement, under many draws of the "
+            "noise, and writes results.csv, config.json and regret.png."
+        ),
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = options.add_argument
+    add("--data", default="diabetes", metavar="NAME|FILE.csv",
+        help=f"{', '.join(streams.DATASETS)}, or a numeric CSV file with a header (default: diabetes)")
+    add("--target", metavar="COLUMN", help="name of the target's column in the CSV file")
+    add("--noise", choices=sorted(NOISES), default="gaussian", help="law of the noise (default: gaussian)")
+    add("--variance", type=float, default=0.1, metavar="V",
+        help="noise variance on each feature; rows have norm at most 1 (default: 0.1)")
+    add("--horizons", type=int, nargs="+", default=[1024, 4096, 16384, 65536, 262144], metavar="T",
+        help="numbers of rounds, increasing (default: 1024 to 262144 by factors of 4)")
+    add("--seeds", type=int, default=32, metavar="N", help="independent noise draws (default: 32)")
+    add("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS), metavar="NAME",
+        help=f"which of {', '.join(LEARNERS)} (default: all)")
+    add("--radius", type=float, default=1.0, metavar="B",
+        help="norm of the largest weights that compete (default: 1)")
+    add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
+    add("--out", default="noisy_jax_results", metavar="FOLDER",
+        help="folder for the results (default: noisy_jax_results)")
+    return options  # fmt: skip
+
+
+def load(data: str, target: str | None) -> streams.Stream:
+    """The scaled table behind `--data` and `--target`."""
+    if data in streams.DATASETS:
+        if target is not None:
+            raise ValueError(f"--target goes with a CSV file; the target of {data} is fixed")
+        return streams.dataset(data)
+    if not data.endswith(".csv"):
+        raise ValueError(
+            f"unknown data {data!r}; known are {', '.join(streams.DATASETS)}, or a file that ends "
+            "in .csv"
+        )
+    if not Path(data).is_file():
+        raise ValueError(f"there is no file {data}")
+    if target is None:
+        raise ValueError(f"name the target's column of {data}: --target COLUMN")
+    return streams.csv(data, target)
+
+
+def conclusion(result: Study) -> str:
+    """One sentence that says what the table shows, from its numbers."""
+    last = {row.learner: row for row in result.rows}  # rows of a learner come by horizon
+    best = min(last.values(), key=lambda row: row.regret)
+    worst = max(last.values(), key=lambda row: row.regret)
+    groups = {"like √T or slower": [], "clearly slower than T": [], "nearly like T": []}
+    for name, fit in result.growth.items():
+        slow, near = fit.low <= 0.55, fit.high >= 0.85
+        rate = "like √T or slower" if slow else "nearly like T" if near else "clearly slower than T"
+        if fit.exponent == fit.exponent:
+            groups[rate].append(f"{name} (T^{fit.exponent:.2f})")
+    grows = "; ".join(f"{rate}: {', '.join(names)}" for rate, names in groups.items() if names)
+    sentence = f"Regret on clean data grows {grows}" if grows else "Regret on clean data"
+    if best.learner == worst.learner:
+        return f"{sentence}; after {best.horizon:,} rounds it is {best.regret:.0f}."
+    return (
+        f"{sentence}; after {best.horizon:,} rounds {worst.learner} has paid "
+        f"{worst.regret / best.regret:.1f} times the regret of {best.learner}."
+    )
+
+
+def run(options: argparse.Namespace) -> Study:
+    """Runs the study that the options ask for, prints it, and saves it."""
+    from tqdm import tqdm
+
+    if not options.variance > 0:
+        raise ValueError(f"--variance must be positive, got {options.variance}")
+    folder = writable_folder(options.out)
+    table = load(options.data, options.target)
+    stream_key, noise_key = jax.random.split(jax.random.key(options.seed))
+    stream = streams.resampled(stream_key, table, max(options.horizons))
+    law = NOISES[options.noise](options.variance)
+    makers = linear_learners(bounds.moments(stream, law), options.radius)
+    with tqdm(total=1, unit="round", unit_scale=True, desc="noisy rounds") as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        result = study(
+            {name: makers[name] for name in options.learners},
+            stream,
+            law,
+            noise_key,
+            num_seeds=options.seeds,
+            horizons=options.horizons,
+            comparator=functools.partial(comparators.linear_ball, radius=options.radius),
+            progress=progress,
+            parameters={"command": vars(options)},
+        )
+    print(
+        f"\n{options.data}: {len(table.y):,} rows, {table.x.shape[1]} features; {options.noise} "
+        f"noise of variance {options.variance} on each feature; {options.seeds} noise draws\n"
+    )
+    print(result)
+    print(f"\n{conclusion(result)}\n\nSaved in {result.save(folder)}/")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status, 2 for bad input."""
+    options = parser().parse_args(arguments)
+    try:
+        run(options)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(f"error: {error}; pip install 'noisy_jax[demo]'", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

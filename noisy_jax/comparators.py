@@ -1,0 +1,128 @@
+"""Comparators: the best clean predictor in hindsight, which regret is measured against.
+
+    min_{‖w‖ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
+
+The triangular factor of [X y] holds all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and can be
+extended row by row. From its singular value decomposition (s, U, V) and c = Uᵀr, with r the part of
+R under y, the least-norm minimiser w_i = c_i/s_i serves where it lies in the ball; else the
+minimiser has multiplier μ > 0, w_i(μ) = s_i c_i/(s_i² + μ), ‖w(μ)‖ = B, the secular equation. Newton's
+method on 1/‖w(μ)‖ − 1/B, which is concave and increasing, climbs from μ = 0 without overshooting.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Stream
+from noisy_jax.validation import check_positive
+
+_RANK_ROUNDINGS = 8
+_NEWTON_STEPS = 64  # five or so suffice; badly scaled features take one more for each scale
+
+
+class LinearBall(NamedTuple):
+    """The best linear predictor in a ball, for the squared loss on clean data.
+
+    Attributes:
+        weights: `[d]`, the minimiser (of least norm, where there are several).
+        predictions: `[T]`, ⟨w, x_t⟩.
+        loss: `[]`, Σ_t (⟨w, x_t⟩ − y_t)².
+        multiplier: `[]`, μ ≥ 0 of the constraint: (XᵀX + μI)w = Xᵀy. Zero inside the ball.
+    """
+
+    weights: chex.Array
+    predictions: chex.Array
+    loss: chex.Array
+    multiplier: chex.Array
+
+
+@jax.default_matmul_precision("highest")
+def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
+    """The best weights in the ball {‖w‖ ≤ radius} for a whole stream, exactly.
+
+    Rank-deficient streams and minimisers inside the ball are included. Singular values below
+    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero.
+
+    Args:
+        stream: T clean rounds.
+        radius: B > 0.
+
+    Raises:
+        ValueError: radius not positive.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=50, dim=3)
+        >>> bool(linear_ball(stream, radius=2.0).loss < 1e-6)
+        True
+    """
+    check_positive("radius", radius, "the norm of the largest predictor that competes")
+    chex.assert_rank([stream.x, stream.y], [2, 1])
+    factor = _extended(_empty_factor(stream), stream.x, stream.y)
+    weights, multiplier, _ = _best_in_ball(factor, radius)
+    predictions = stream.x @ weights
+    return LinearBall(weights, predictions, jnp.sum((predictions - stream.y) ** 2), multiplier)
+
+
+@jax.default_matmul_precision("highest")
+def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Array:
+    """The loss of the best weights in the ball for every prefix of the stream, `[T]`.
+
+    Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², each with weights of its own, in
+    O(d³) time a round. (The losses of one comparator on every prefix are
+    `regret.cumulative(loss, comparator.predictions, y)`.)
+
+    Args:
+        stream: T clean rounds.
+        radius: B > 0.
+
+    Raises:
+        ValueError: radius not positive.
+    """
+    check_positive("radius", radius, "the norm of the largest predictor that competes")
+    chex.assert_rank([stream.x, stream.y], [2, 1])
+
+    def one_round(factor, row):
+        x, y = row
+        factor = _extended(factor, x[None], y[None])
+        return factor, _best_in_ball(factor, radius)[2]
+
+    return jax.lax.scan(one_round, _empty_factor(stream), stream)[1]
+
+
+def _empty_factor(stream: Stream) -> chex.Array:
+    size = stream.x.shape[1] + 1
+    return jnp.zeros((size, size), stream.x.dtype)
+
+
+def _extended(factor, x, y):
+    """The triangular factor of [X y] after more rows."""
+    rows = jnp.concatenate([x, y[:, None]], axis=1)
+    return jnp.linalg.qr(jnp.concatenate([factor, rows]), mode="r")
+
+
+def _best_in_ball(factor, radius):
+    """Weights `[d]`, multiplier `[]` and loss `[]` from the triangular factor of [X y]."""
+    u, s, vt = jnp.linalg.svd(factor[:, :-1], full_matrices=False)
+    c = factor[:, -1] @ u
+    unexplained = factor[:, -1] - u @ c
+    kept = s > _RANK_ROUNDINGS * factor.shape[0] * jnp.finfo(s.dtype).eps * s[0]
+    s, largest = jnp.where(kept, s, 0), jnp.where(s[0] > 0, s[0], 1)
+    sigma, target = s / largest, jnp.where(kept, c, 0) / largest
+
+    def rotated_weights(mu):
+        return sigma * target / jnp.where(kept, sigma**2 + mu, 1)
+
+    def newton(_, mu):
+        v = rotated_weights(mu)
+        norm = jnp.linalg.norm(v)
+        slope = jnp.sum(v**2 / jnp.where(kept, sigma**2 + mu, 1))
+        step = (norm / radius - 1) * norm**2 / jnp.where(slope > 0, slope, 1)
+        return jnp.where(step > 0, mu + step, mu)  # no step inside the ball, nor at convergence
+
+    mu = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.zeros_like(largest))
+    v = rotated_weights(mu)
+    loss = jnp.sum((s * v - c) ** 2) + jnp.sum(unexplained**2)
+    return v @ vt, mu * largest**2, loss

@@ -1,0 +1,67 @@
+"""The doubling trick: a learner for an unknown horizon from one that must be told it.
+
+Phase k lasts 2^k rounds, k = 0, 1, …, and begins with a fresh learner tuned for 2^k rounds. From a
+regret of c√T for a known horizon it makes at most c√T · √2/(√2 − 1) for every T at once.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Learner, State
+
+
+class DoublingState(NamedTuple):
+    """State of a learner that restarts at every power of two.
+
+    Attributes:
+        inner: state of the present phase's learner.
+        phase_length: `[]`, 2^k.
+        rounds_left: `[]`, rounds to go in this phase, from 2^k to 1.
+    """
+
+    inner: State
+    phase_length: chex.Array
+    rounds_left: chex.Array
+
+
+def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
+    """A learner that needs no horizon, from a factory that does.
+
+    Args:
+        make_learner: `horizon -> Learner`. It is called with a traced horizon, so the learning rate
+            must be computed with arrays (as `bounds` does), and the shape of the state must not
+            depend on the horizon.
+
+    Returns:
+        A `Learner` that plays `make_learner(2^k)` afresh for 2^k rounds, k = 0, 1, …
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> doubling(
+        ...     lambda horizon: nj.learners.two_copies(radius=1.0, learning_rate=0.1 * horizon**-0.5)
+        ... ).views
+        2
+    """
+    views = make_learner(1).views
+
+    def init(dim: int) -> DoublingState:
+        return DoublingState(make_learner(1).init(dim), jnp.int32(1), jnp.int32(1))
+
+    def step(state: DoublingState, sample, key) -> DoublingState:
+        horizon = state.phase_length.astype(jnp.result_type(float))
+        inner = make_learner(horizon).step(state.inner, sample, key)
+        ends = state.rounds_left == 1
+        length = jnp.where(ends, 2 * state.phase_length, state.phase_length)
+        fresh = make_learner(2 * horizon).init(sample.x.shape[-1])
+        inner = jax.tree.map(lambda new, old: jnp.where(ends, new, old), fresh, inner)
+        return DoublingState(inner, length, jnp.where(ends, length, state.rounds_left - 1))
+
+    def predict(state: DoublingState, x):
+        learner = make_learner(state.phase_length.astype(jnp.result_type(float)))
+        return learner.predict(state.inner, x)
+
+    return Learner(init, step, predict, views)

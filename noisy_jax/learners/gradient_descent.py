@@ -1,0 +1,96 @@
+"""Projected online gradient descent on linear weights, from an estimate of the clean gradient.
+
+    w_1 = 0,   w_{t+1} = P(w_t − η_t ∇̃_t),   P the projection on {‖w‖ ≤ B_w}
+
+The learners for linear predictors differ in the estimate ∇̃_t alone. For ‖u‖ ≤ B_w and a constant
+η, Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², whence every regret bound of `bounds`.
+
+Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and Lemma 3 (the
+recursion is printed with w_t on both sides; w_{t+1} is meant).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import chex
+import jax.numpy as jnp
+import optax
+
+from noisy_jax.base import Learner, Sample
+from noisy_jax.validation import check_positive
+
+Gradient = Callable[[chex.Array, Sample], chex.Array]
+"""`(weights[d], sample) -> [d]`, an estimate of the gradient of the clean loss."""
+
+
+class GradientDescentState(NamedTuple):
+    """State of a linear learner.
+
+    Attributes:
+        weights: `[d]`, w_t; predictions are linear in them.
+        optimizer: state of the optax transformation.
+    """
+
+    weights: chex.Array
+    optimizer: optax.OptState
+
+
+def gradient_descent(
+    gradient: Gradient,
+    *,
+    views: int,
+    radius: chex.Numeric,
+    learning_rate: optax.ScalarOrSchedule | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Learner:
+    """Projected online gradient descent on the weights of a linear predictor.
+
+    A run whose weights overflow ends in NaN, never in weights that look sound, so that
+    `Rollout.diverged_at` can name the round.
+
+    Args:
+        gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.
+        views: V, the number of noisy copies that `gradient` reads.
+        radius: B_w > 0, the norm of the largest predictor that competes.
+        learning_rate: η > 0 that multiplies the gradient, or an optax schedule of the round.
+        optimizer: any optax transformation instead; give either this or `learning_rate`.
+
+    Returns:
+        A `Learner` with `GradientDescentState`.
+
+    Raises:
+        ValueError: radius or rate not positive, both or neither of rate and optimizer, and at the
+            first step a sample with fewer views than the learner reads.
+    """
+    check_positive("radius", radius, "the norm of the largest predictor that competes")
+    if (learning_rate is None) == (optimizer is None):
+        raise ValueError("give either learning_rate or optimizer, not both and not neither")
+    if optimizer is None:
+        if not callable(learning_rate):
+            check_positive("learning_rate", learning_rate, "the factor that multiplies the gradient")
+        optimizer = optax.sgd(learning_rate)
+
+    def init(dim: int) -> GradientDescentState:
+        weights = jnp.zeros(dim)
+        return GradientDescentState(weights, optimizer.init(weights))
+
+    def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
+        del key  # the estimate has no randomness of its own
+        chex.assert_rank([sample.x, sample.y], [2, 0])
+        if sample.x.shape[0] < views:
+            raise ValueError(
+                f"this learner reads {views} independent noisy copies of x in a round, but the "
+                f"sample has {sample.x.shape[0]}: draw more views, or use a learner that needs one"
+            )
+        estimate = gradient(state.weights, sample)
+        updates, optimizer_state = optimizer.update(estimate, state.optimizer, state.weights)
+        weights = optax.apply_updates(state.weights, updates)
+        projected = optax.projections.projection_l2_ball(weights, radius)
+        # Where the squared norm overflows, the projection would quietly give zero.
+        sound = jnp.isfinite(optax.tree.norm(weights, squared=True))
+        return GradientDescentState(jnp.where(sound, projected, jnp.nan), optimizer_state)
+
+    def predict(state: GradientDescentState, x: chex.Array) -> chex.Array:
+        return x @ state.weights
+
+    return Learner(init, step, predict, views)

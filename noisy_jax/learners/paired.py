@@ -1,0 +1,51 @@
+"""Several learners side by side on the same noise, as one learner."""
+
+import jax.numpy as jnp
+
+from noisy_jax.base import Learner, Sample, unrolled
+
+
+def paired(*learners: Learner) -> Learner:
+    """Several learners that see the same samples, as one learner with a column for each.
+
+    Differences between columns are then free of the noise that the learners share.
+
+    Args:
+        *learners: L ≥ 1 learners. Each reads the first of the shared views, as many as it needs.
+
+    Returns:
+        A `Learner` whose state is the tuple of states and whose predictions are `[..., L]`. Each
+        column is what its learner alone would give with the same key.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> blind = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
+        >>> paired(blind, nj.learners.two_copies(radius=1.0, learning_rate=0.1)).views
+        2
+    """
+    if not learners:
+        raise ValueError("paired needs at least one learner, got none")
+
+    def init(dim: int) -> tuple:
+        return tuple(learner.init(dim) for learner in learners)
+
+    def step(states, sample, key):
+        return tuple(
+            learner.step(state, sample._replace(x=sample.x[: learner.views]), key)
+            for learner, state in zip(learners, states, strict=True)
+        )
+
+    def predict(states, x):
+        columns = [
+            learner.predict(state, x) for learner, state in zip(learners, states, strict=True)
+        ]
+        return jnp.stack(columns, axis=-1)
+
+    def unroll(states, samples: Sample, x, keys):
+        runs = [
+            unrolled(learner)(state, samples._replace(x=samples.x[:, : learner.views]), x, keys)
+            for learner, state in zip(learners, states, strict=True)
+        ]
+        return tuple(state for state, _ in runs), jnp.stack([p for _, p in runs], axis=-1)
+
+    return Learner(init, step, predict, max(learner.views for learner in learners), unroll)

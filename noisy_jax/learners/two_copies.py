@@ -1,0 +1,55 @@
+"""Linear regression from two independent noisy copies; nothing is known of the noise but moments.
+
+    ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃'_t
+
+is unbiased for the clean gradient 2(⟨w_t, x_t⟩ − y_t) x_t, because x̃'_t is independent of x̃_t and
+both have mean x_t. The product of one copy with itself would add 2Σw_t.
+
+Source: Learning from Noisy Data under Distributional Assumptions, Sec. 4, Lemma 1, Algorithm 1
+(left). The algorithm is right as printed; its second-moment bound is not (`bounds.two_copies`).
+"""
+
+import chex
+import jax.numpy as jnp
+import optax
+
+from noisy_jax.base import Learner, Sample
+from noisy_jax.learners.gradient_descent import gradient_descent
+
+
+def gradient_estimate(weights: chex.Array, sample: Sample) -> chex.Array:
+    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃', `[d]`, unbiased for the gradient of the clean squared loss."""
+    first, second = sample.x[0], sample.x[1]
+    return 2 * (jnp.vdot(weights, first) - sample.y) * second
+
+
+def two_copies(
+    *,
+    radius: chex.Numeric,
+    learning_rate: optax.ScalarOrSchedule | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Learner:
+    """Online linear regression from two noisy copies of each instance (Algorithm 1, left).
+
+    Args:
+        radius: B_w > 0, the norm of the largest predictor that competes.
+        learning_rate: η > 0, or an optax schedule; `bounds.two_copies` gives the theorem's.
+        optimizer: any `optax.GradientTransformation` instead of `learning_rate`.
+
+    Returns:
+        A `Learner` of 2 views with O(d) time and memory a round. Its regret for the squared loss on
+        clean data is at most 2 B_w B_x (B_w B_x + B_y) √T (`bounds.two_copies`).
+
+    Raises:
+        ValueError: see `gradient_descent`.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
+        >>> learner = two_copies(radius=1.0, learning_rate=0.05)
+        >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
+        (100,)
+    """
+    return gradient_descent(
+        gradient_estimate, views=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
+    )

@@ -1,0 +1,236 @@
+"""Monte Carlo over seeds: mean and standard error of anything a run returns, in bounded memory."""
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from noisy_jax.validation import check_at_least
+
+DEFAULT_BATCH = 64
+"""Seeds simulated at once, where the caller does not say."""
+
+
+class Estimate(NamedTuple):
+    """Mean over seeds, with its uncertainty.
+
+    Attributes:
+        mean: the run's pytree, each leaf the float64 mean over seeds.
+        std_error: the same shapes, standard error of the mean; NaN with one seed.
+        num_seeds: S.
+    """
+
+    mean: chex.ArrayTree
+    std_error: chex.ArrayTree
+    num_seeds: int
+
+
+class Sums(NamedTuple):
+    """Moments of the seeds seen so far, on the host in float64.
+
+    Attributes:
+        count: number of seeds.
+        mean: list of leaves, mean over seeds.
+        squares: list of leaves, Σ (value − mean)² over seeds.
+    """
+
+    count: int
+    mean: list[np.ndarray]
+    squares: list[np.ndarray]
+
+
+def monte_carlo(
+    run: Callable[[chex.PRNGKey], chex.ArrayTree],
+    key: chex.PRNGKey,
+    num_seeds: int,
+    *,
+    batch_size: int | None = None,
+    mesh: Mesh | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike | None = None,
+) -> Estimate:
+    """The mean of `run` over seeds, with standard errors.
+
+    Seed s runs under the key `fold_in(key, s)`, so that its result depends on neither the batch nor
+    the number of seeds. Seeds run `batch_size` at a time under `vmap`; of each batch the count, mean
+    and Σ(value − mean)² are merged on the host in float64 (Chan, Golub and LeVeque), and nothing
+    else is kept.
+
+    A second call with the same function `run` and the same shapes compiles nothing. To change
+    numbers without compiling, hand them in as leaves: `jax.tree_util.Partial(function, numbers)`.
+
+    Args:
+        run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
+        key: a key of `jax.random.key`.
+        num_seeds: S ≥ 1.
+        batch_size: seeds at once, rounded up to a multiple of the mesh; 64 by default, or fewer
+            where they fill the same number of batches. Memory grows with it, not with S.
+        mesh: devices over which each batch of seeds is divided.
+        progress: called on the host after each batch with (seeds done, S).
+        checkpoint: folder in which the moments are stored after each batch. A call with the same
+            run and key resumes from it, also with more seeds than before; one with another run, key,
+            batch or version of JAX is refused.
+
+    Returns:
+        An `Estimate`.
+
+    Raises:
+        ValueError: no seeds or batches, or a checkpoint that is damaged, foreign, or ahead of S.
+
+    Example:
+        >>> import jax
+        >>> estimate = monte_carlo(lambda key: jax.random.normal(key), jax.random.key(0), 1000)
+        >>> bool(abs(estimate.mean) < 5 * estimate.std_error)
+        True
+    """
+    check_at_least("num_seeds", num_seeds, 1, "the number of independent noise draws")
+    if batch_size is None:
+        batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
+    check_at_least("batch_size", batch_size, 1, "the number of seeds simulated at once")
+    shards = 1 if mesh is None else mesh.size
+    batch_size = shards * math.ceil(batch_size / shards)
+    run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
+    shapes = jax.eval_shape(run, key)
+    leaves, treedef = jax.tree.flatten(shapes)
+
+    store = None if checkpoint is None else _Checkpoint(checkpoint, _fingerprint(run, key))
+    sums = store.load(leaves) if store else None
+    if sums is None:
+        zeros = [np.zeros(leaf.shape) for leaf in leaves]
+        sums = Sums(0, zeros, [zero.copy() for zero in zeros])
+    if sums.count > num_seeds:
+        raise ValueError(
+            f"the checkpoint in {checkpoint} already holds {sums.count} seeds, more than the "
+            f"{num_seeds} asked for: ask for at least as many, or name another folder"
+        )
+    for start in range(sums.count, num_seeds, batch_size):
+        seeds = np.arange(start, start + batch_size)
+        parts = _batch_moments(run, key, seeds, seeds < num_seeds, mesh=mesh)
+        for part in _shards(jax.device_get(parts)):
+            sums = _merged(sums, part)
+        if store:
+            store.save(sums)
+        if progress:
+            progress(sums.count, num_seeds)
+
+    unflatten = partial(jax.tree.unflatten, treedef)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variances = [np.divide(squares, sums.count - 1) for squares in sums.squares]
+    errors = [np.sqrt(variance / sums.count) for variance in variances]
+    return Estimate(unflatten(sums.mean), unflatten(errors), sums.count)
+
+
+@partial(jax.jit, static_argnames="mesh")
+def _batch_moments(run, key, seeds, counted, *, mesh):
+    """(count, means, squares) of each shard of a batch, stacked along a leading axis of shards."""
+
+    def one_shard(run, key, seeds, counted):
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)
+        count = counted.sum()
+
+        def moments(values):
+            values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
+            weight = counted.reshape(-1, *[1] * (values.ndim - 1))
+            # `where`, not a product: a seed that only pads the batch may have diverged.
+            mean = jnp.where(weight, values, 0).sum(axis=0) / jnp.maximum(count, 1)
+            squares = (jnp.where(weight, values - mean[None], 0) ** 2).sum(axis=0)
+            return mean[None], squares[None]
+
+        results = [moments(leaf) for leaf in jax.tree.leaves(jax.vmap(run)(keys))]
+        return count[None], [mean for mean, _ in results], [squares for _, squares in results]
+
+    if mesh is None:
+        return one_shard(run, key, seeds, counted)
+    shared, split = PartitionSpec(), PartitionSpec(mesh.axis_names)
+    divided = jax.shard_map(
+        one_shard, mesh=mesh, in_specs=(shared, shared, split, split), out_specs=split,
+        check_vma=False,
+    )  # fmt: skip
+    parts = divided(run, key, seeds, counted)
+    # Replicated, so that every host of several can read it.
+    return jax.lax.with_sharding_constraint(parts, NamedSharding(mesh, shared))
+
+
+def _shards(parts) -> Iterator[Sums]:
+    counts, means, squares = parts
+    for shard, count in enumerate(counts):
+        yield Sums(int(count), [m[shard] for m in means], [s[shard] for s in squares])
+
+
+def _merged(a: Sums, b: Sums) -> Sums:
+    """Moments of the union of two sets of seeds."""
+    count = a.count + b.count
+    if b.count == 0:
+        return a
+    mean, squares = [], []
+    for a_mean, a_squares, b_mean, b_squares in zip(
+        a.mean, a.squares, b.mean, b.squares, strict=True
+    ):
+        difference = b_mean.astype(np.float64) - a_mean
+        mean.append(a_mean + difference * (b.count / count))
+        squares.append(a_squares + b_squares + difference**2 * (a.count * b.count / count))
+    return Sums(count, mean, squares)
+
+
+def _fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
+    """A digest of the traced run, every number in it, the key, and the version of JAX."""
+    closed = jax.make_jaxpr(run)(key)
+    text = re.sub(r"0x[0-9a-f]+", "", str(closed.jaxpr))  # addresses differ between processes
+    digest = hashlib.sha256(f"{jax.__version__}\n{text}".encode())
+    for number in (*closed.consts, *jax.tree.leaves(run), key):
+        if isinstance(number, jax.Array) and jax.dtypes.issubdtype(number.dtype, jax.dtypes.prng_key):
+            digest.update(str(jax.random.key_impl(number)).encode())
+            number = jax.random.key_data(number)
+        array = np.asarray(number)
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+class _Checkpoint:
+    """A folder with one file of moments, replaced as a whole after each batch."""
+
+    def __init__(self, folder: str | os.PathLike, fingerprint: str):
+        self.path = Path(folder) / "moments.npz"
+        self.fingerprint = fingerprint
+
+    def load(self, leaves: list[Any]) -> Sums | None:
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path) as file:
+                fingerprint, count = str(file["fingerprint"]), int(file["count"])
+                mean = [file[f"mean_{i}"] for i in range(len(leaves))]
+                squares = [file[f"squares_{i}"] for i in range(len(leaves))]
+        except Exception as error:
+            raise ValueError(
+                f"{self.path} is not a readable checkpoint (truncated, or not of this library): "
+                "delete it, or name another folder"
+            ) from error
+        if fingerprint != self.fingerprint:
+            raise ValueError(
+                f"{self.path} was made by another configuration (run, key or version of JAX): "
+                "delete it, or name another folder"
+            )
+        return Sums(count, mean, squares)
+
+    def save(self, sums: Sums) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        arrays = {"fingerprint": np.array(self.fingerprint), "count": np.array(sums.count)}
+        for i, (mean, squares) in enumerate(zip(sums.mean, sums.squares, strict=True)):
+            arrays |= {f"mean_{i}": mean, f"squares_{i}": squares}
+        unfinished = self.path.with_suffix(".unfinished")
+        with open(unfinished, "wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, self.path)

@@ -1,0 +1,420 @@
+"""Noise laws: what stands between the clean data and the learner.
+
+Every law is a pytree of its parameters, so that `vmap` sweeps over them; `PerRound` marks a law
+whose leaves are stacked along a leading axis of T rounds. A law may have a known mean, which
+`observe` subtracts: the papers' reduction to zero-mean noise.
+"""
+
+import dataclasses
+from typing import NamedTuple, TypeVar
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Sample
+from noisy_jax.validation import (
+    check_at_least,
+    check_covariance,
+    check_dimension,
+    check_finite,
+    check_positive,
+    concrete,
+)
+
+_T = TypeVar("_T", bound=type)
+
+
+def _law(cls: _T) -> _T:
+    """Registers a frozen dataclass as a pytree whose unflattening checks nothing.
+
+    Its leaves may then be tracers, arrays stacked over rounds, or JAX's placeholders; checks run
+    where a person constructs the law.
+    """
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    names = tuple(field.name for field in dataclasses.fields(cls))
+
+    def flatten_with_keys(law):
+        return tuple((jax.tree_util.GetAttrKey(name), getattr(law, name)) for name in names), None
+
+    def unflatten(_, leaves):
+        law = object.__new__(cls)
+        for name, leaf in zip(names, leaves, strict=True):
+            object.__setattr__(law, name, leaf)
+        return law
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
+    return cls
+
+
+class Noise:
+    """What every law offers; coordinates are independent unless a law says otherwise.
+
+    Attributes:
+        mean: `[]` or `[d]`, the known mean.
+        cov: covariance Σ as `[]`, `[d]` or `[d, d]`, the most compact form that holds it.
+        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate.
+    """
+
+    def sample(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
+        """A noisy copy x + mean + n of `x`.
+
+        Args:
+            key: the randomness of this copy.
+            x: `[..., d]` clean instances, or `[]` a clean target (then the law must be scalar).
+
+        Returns:
+            An array of the shape of `x`.
+        """
+        x = jnp.asarray(x)
+        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        for field in dataclasses.fields(self):
+            name = f"{type(self).__name__}.{field.name}"
+            check_dimension(name, getattr(self, field.name), x.shape)
+        mean = jnp.broadcast_to(self.mean, x.shape)
+        return x + mean + self._centred(key, x.shape, x.dtype)
+
+    def covariance(self, dim: int) -> chex.Array:
+        """The full covariance matrix Σ, `[dim, dim]`."""
+        check_dimension(f"{type(self).__name__}.cov", self.cov, (dim,))
+        cov = jnp.asarray(self.cov)
+        return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
+
+    def fourth_moment(self, dim: int) -> chex.Array:
+        """E‖n‖⁴ of the centred noise, `[]`: (tr Σ)² + 2‖Σ‖²_F + κ Σ_i Σ_ii².
+
+        κ is the excess kurtosis of one coordinate.
+        """
+        cov = self.covariance(dim)
+        variances = jnp.diag(cov)
+        return (
+            jnp.sum(variances) ** 2
+            + 2 * jnp.sum(cov**2)
+            + self.excess_kurtosis * jnp.sum(variances**2)
+        )
+
+    def log_characteristic(self, omega: chex.Array) -> chex.Array | None:
+        """log E exp(i⟨ω, n⟩) of the centred noise n, as the learners see it.
+
+        Args:
+            omega: `[..., d]` frequencies.
+
+        Returns:
+            `[...]` complex: log modulus in the real part (−∞ at a zero of the characteristic
+            function), argument in the imaginary part. `None` where no closed form is known.
+        """
+        return None
+
+    def _centred(self, key, shape, dtype):
+        raise AssertionError(f"{type(self).__name__} defines no sampler")
+
+
+def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
+    """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without filling up Σ."""
+    if jnp.ndim(cov) == 2:
+        return vectors @ cov
+    return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
+
+
+def _scaled(omega: chex.Array, scale: chex.Numeric) -> chex.Array:
+    return jnp.broadcast_to(scale, jnp.shape(omega)) * omega
+
+
+def _check_spread(name: str, spread, mean) -> None:
+    if jnp.ndim(spread) > 1:
+        raise ValueError(f"{name} must have shape [] or [d], got {list(jnp.shape(spread))}")
+    check_positive(name, spread, "the spread of the noise on each coordinate")
+    check_finite("mean", mean)
+
+
+def _log_product(characteristics: chex.Array) -> chex.Array:
+    """Complex log of Π_i φ_i over the last axis, for real φ_i of any sign."""
+    modulus = jnp.sum(jnp.log(jnp.abs(characteristics)), axis=-1)
+    sign = jnp.prod(jnp.sign(characteristics), axis=-1)
+    return jax.lax.complex(modulus, jnp.where(sign < 0, jnp.pi, 0.0).astype(modulus.dtype))
+
+
+@_law
+class Gaussian(Noise):
+    """Gaussian noise N(mean, Σ).
+
+    Args:
+        cov: Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`; PSD.
+        mean: `[]` or `[d]`.
+
+    Raises:
+        ValueError: `cov` is not a covariance, or something is not finite.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> Gaussian(0.25).sample(jax.random.key(0), jnp.zeros(3)).shape
+        (3,)
+    """
+
+    cov: chex.Numeric
+    mean: chex.Numeric = 0.0
+
+    excess_kurtosis = 0.0
+
+    def __post_init__(self):
+        check_covariance("Gaussian.cov", self.cov)
+        check_finite("Gaussian.mean", self.mean)
+
+    def _centred(self, key, shape, dtype):
+        if jnp.ndim(self.cov) < 2:
+            scale = jnp.broadcast_to(jnp.sqrt(self.cov), shape)
+            return scale * jax.random.normal(key, shape, dtype)
+        cov = jnp.asarray(self.cov, dtype)
+        # By SVD, since Cholesky fails on singular covariances.
+        return jax.random.multivariate_normal(
+            key, jnp.zeros(shape[-1], dtype), cov, shape[:-1], dtype, method="svd"
+        )
+
+    def log_characteristic(self, omega):
+        """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
+        real = -0.5 * jnp.sum(omega * covariance_times(self.cov, omega), axis=-1)
+        return jax.lax.complex(real, jnp.zeros_like(real))
+
+
+@_law
+class Laplace(Noise):
+    """Independent Laplace noise with density exp(−|n_i|/b_i)/(2b_i); variance 2b².
+
+    Args:
+        scale: b > 0, `[]` or `[d]`.
+        mean: `[]` or `[d]`.
+
+    Example:
+        >>> float(Laplace(0.5).cov)
+        0.5
+    """
+
+    scale: chex.Numeric
+    mean: chex.Numeric = 0.0
+
+    excess_kurtosis = 3.0
+
+    def __post_init__(self):
+        _check_spread("Laplace.scale", self.scale, self.mean)
+
+    @property
+    def cov(self):
+        """2b², `[]` or `[d]`."""
+        return 2 * self.scale**2
+
+    def _centred(self, key, shape, dtype):
+        return jnp.broadcast_to(self.scale, shape) * jax.random.laplace(key, shape, dtype)
+
+    def log_characteristic(self, omega):
+        """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
+        real = -jnp.sum(jnp.log1p(_scaled(omega, self.scale) ** 2), axis=-1)
+        return jax.lax.complex(real, jnp.zeros_like(real))
+
+
+@_law
+class Uniform(Noise):
+    """Independent uniform noise on [−a_i, a_i]; variance a²/3.
+
+    Args:
+        half_width: a > 0, `[]` or `[d]`.
+        mean: `[]` or `[d]`.
+
+    Example:
+        >>> float(Uniform(3.0).cov)
+        3.0
+    """
+
+    half_width: chex.Numeric
+    mean: chex.Numeric = 0.0
+
+    excess_kurtosis = -1.2
+
+    def __post_init__(self):
+        _check_spread("Uniform.half_width", self.half_width, self.mean)
+
+    @property
+    def cov(self):
+        """a²/3, `[]` or `[d]`."""
+        return self.half_width**2 / 3
+
+    def _centred(self, key, shape, dtype):
+        draws = jax.random.uniform(key, shape, dtype, minval=-1, maxval=1)
+        return jnp.broadcast_to(self.half_width, shape) * draws
+
+    def log_characteristic(self, omega):
+        """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
+        return _log_product(jnp.sinc(_scaled(omega, self.half_width) / jnp.pi))
+
+
+@_law
+class Rademacher(Noise):
+    """Independent noise ±c_i, each sign with probability ½; variance c².
+
+    Args:
+        scale: c > 0, `[]` or `[d]`.
+        mean: `[]` or `[d]`.
+
+    Example:
+        >>> float(Rademacher(2.0).cov)
+        4.0
+    """
+
+    scale: chex.Numeric
+    mean: chex.Numeric = 0.0
+
+    excess_kurtosis = -2.0
+
+    def __post_init__(self):
+        _check_spread("Rademacher.scale", self.scale, self.mean)
+
+    @property
+    def cov(self):
+        """c², `[]` or `[d]`."""
+        return self.scale**2
+
+    def _centred(self, key, shape, dtype):
+        return jnp.broadcast_to(self.scale, shape) * jax.random.rademacher(key, shape, dtype)
+
+    def log_characteristic(self, omega):
+        """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""
+        return _log_product(jnp.cos(_scaled(omega, self.scale)))
+
+
+@_law
+class StudentT(Noise):
+    """Independent heavy-tailed noise c_i·t_ν; variance c²ν/(ν−2).
+
+    Its fourth moment, which the guarantee for a known covariance needs, is finite for ν > 4 only.
+    Its characteristic function has no closed form here, so `log_characteristic` is `None`.
+
+    Args:
+        df: degrees of freedom ν > 2, `[]`; without a finite variance no guarantee holds.
+        scale: c > 0, `[]` or `[d]`.
+        mean: `[]` or `[d]`.
+
+    Example:
+        >>> float(StudentT(df=4.0, scale=1.0).cov)
+        2.0
+    """
+
+    df: chex.Numeric
+    scale: chex.Numeric
+    mean: chex.Numeric = 0.0
+
+    def __post_init__(self):
+        _check_spread("StudentT.scale", self.scale, self.mean)
+        df = concrete(self.df)
+        if df is not None and not (df > 2).all():
+            raise ValueError(
+                f"StudentT.df must be above 2, got {self.df}: below, the variance is infinite and "
+                "no learner of this library has a guarantee"
+            )
+
+    @property
+    def cov(self):
+        """c²ν/(ν−2), `[]` or `[d]`."""
+        return self.scale**2 * self.df / (self.df - 2)
+
+    @property
+    def excess_kurtosis(self):
+        """6/(ν−4) for ν > 4, else infinite."""
+        return jnp.where(self.df > 4, 6 / jnp.where(self.df > 4, self.df - 4, 1), jnp.inf)
+
+    def _centred(self, key, shape, dtype):
+        return jnp.broadcast_to(self.scale, shape) * jax.random.t(key, self.df, shape, dtype)
+
+
+@_law
+class PerRound:
+    """A law that changes from round to round: every leaf of `law` is stacked along T rounds.
+
+    Args:
+        law: a law built by `jax.vmap` over its parameters, so that each leaf is `[T, ...]`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> PerRound(jax.vmap(Gaussian)(jnp.linspace(0.1, 0.2, 5))).law.cov.shape
+        (5,)
+    """
+
+    law: Noise
+
+
+def observe(
+    key: chex.PRNGKey,
+    x: chex.Array,
+    y: chex.Array,
+    noise: Noise,
+    *,
+    views: int,
+    y_noise: Noise | None = None,
+) -> Sample:
+    """One round as a learner sees it: `views` independent noisy copies, known means subtracted.
+
+    View v depends on the key and on v alone, so that learners which read different numbers of
+    views see the same noise in the views that they share.
+
+    Args:
+        key: the randomness of this round's noise.
+        x: `[d]` clean instance.
+        y: `[]` clean target.
+        noise: law of the noise in each copy of `x`.
+        views: V, at least 1.
+        y_noise: scalar law of the noise in `y`; none by default.
+
+    Returns:
+        `Sample` with `x` of shape `[V, d]` and the law's covariance, `None` where it has none.
+    """
+    chex.assert_rank([x, y], [1, 0])
+    check_at_least("views", views, 1, "the number of noisy copies in one round")
+    x_key, y_key = jax.random.split(key)
+    view_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(x_key, jnp.arange(views))
+    copies = jax.vmap(noise.sample, in_axes=(0, None))(view_keys, x)
+    if y_noise is not None:
+        y = y_noise.sample(y_key, y) - y_noise.mean
+    return Sample(copies - jnp.broadcast_to(noise.mean, copies.shape), y, noise.cov)
+
+
+class CovarianceEstimate(NamedTuple):
+    """Covariance of the noise, estimated from replicates.
+
+    Attributes:
+        cov: `[d, d]`, unbiased and PSD.
+        std_error: `[d, d]`, standard error of each entry.
+    """
+
+    cov: chex.Array
+    std_error: chex.Array
+
+
+def estimate_covariance(views: chex.Array) -> CovarianceEstimate:
+    """The noise's covariance from replicates, whatever the clean instances are.
+
+    Σ̂ = (1/n) Σ_i S_i with S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1), the sample covariance of
+    instance i's copies (for V = 2: half the outer product of their difference). The standard error
+    is that of the mean of the n independent S_i.
+
+    Args:
+        views: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
+
+    Raises:
+        ValueError: the shape does not fit, or something is not finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov
+        Array([[1.]], dtype=float32)
+    """
+    shape = jnp.shape(views)
+    if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
+        raise ValueError(
+            "views must have shape [n, V, d] with n >= 2 instances and V >= 2 copies of each, "
+            f"got {list(shape)}"
+        )
+    check_finite("views", views)
+    views = jnp.asarray(views)
+    residuals = views - views.mean(axis=1, keepdims=True)
+    covs = jnp.einsum("nvi,nvj->nij", residuals, residuals) / (shape[1] - 1)
+    return CovarianceEstimate(
+        covs.mean(axis=0), covs.std(axis=0, ddof=1) / jnp.sqrt(jnp.asarray(shape[0], covs.dtype))
+    )

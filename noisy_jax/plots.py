@@ -1,0 +1,54 @@
+"""Pictures of results, by matplotlib, which is imported where a picture is made."""
+
+import math
+
+from noisy_jax.studies import Study
+
+
+def regret(study: Study, ax=None):
+    """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
+
+    Args:
+        study: results of `studies.study`.
+        ax: matplotlib axes to draw on; new ones by default.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(7.0, 4.8), layout="constrained").add_subplot()
+    for index, (name, fit) in enumerate(study.growth.items()):
+        rows = [row for row in study.rows if row.learner == name]
+        horizons = [row.horizon for row in rows]
+        label = name if math.isnan(fit.exponent) else f"{name}: $T^{{{fit.exponent:.2f}}}$"
+        style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+        ax.plot(horizons, [row.regret for row in rows], label=label, linewidth=1.8, **style)
+        ax.fill_between(
+            horizons,
+            [row.low for row in rows],
+            [row.high for row in rows],
+            color=style["color"],
+            alpha=0.25,
+            linewidth=0,
+        )
+        ax.plot(
+            horizons, [row.bound for row in rows], color=style["color"], linestyle=":", linewidth=1.2
+        )
+    ax.plot([], [], color="0.3", linestyle=":", label="guaranteed or claimed bound")
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_xlabel("horizon $T$ (rounds)")
+    ax.set_ylabel("expected regret on clean data (squared loss)")
+    ax.grid(which="major", alpha=0.3)
+    ax.legend(frameon=False)
+    return ax
+
+
+# The palette of Okabe and Ito, which the colour-blind can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")

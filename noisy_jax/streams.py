@@ -1,0 +1,200 @@
+"""Streams of clean examples: synthetic, from arrays, from scikit-learn's data sets, from CSV.
+
+Real data are used in two steps: `dataset` or `csv` give the scaled table, one round a row, and
+`resampled` draws rounds from it with replacement.
+"""
+
+import csv as csv_reader
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Stream
+from noisy_jax.validation import check_at_least, check_finite, check_positive
+
+DATASETS = ("diabetes", "breast_cancer", "digits")
+"""Names that `dataset` knows."""
+
+
+def linear(
+    key: chex.PRNGKey,
+    horizon: int,
+    dim: int,
+    *,
+    radius: chex.Numeric = 1.0,
+    misfit: chex.Numeric = 0.0,
+) -> Stream:
+    """A linear teacher: y_t = ⟨w, x_t⟩ + m_t, ‖w‖ = radius, x_t uniform in the unit ball.
+
+    Args:
+        key: randomness of w, x and m.
+        horizon: T ≥ 1 rounds.
+        dim: d ≥ 1 dimensions.
+        radius: norm of the teacher's weights w.
+        misfit: half-width ≥ 0 of the uniform m_t, what no linear predictor can explain.
+
+    Returns:
+        A `Stream` with ‖x_t‖ ≤ 1 and |y_t| ≤ radius + misfit.
+
+    Example:
+        >>> import jax
+        >>> linear(jax.random.key(0), horizon=5, dim=3).x.shape
+        (5, 3)
+    """
+    check_at_least("horizon", horizon, 1, "the number of rounds T")
+    check_at_least("dim", dim, 1, "the number of features d")
+    check_positive("radius", radius, "the norm of the teacher's weights")
+    w_key, x_key, m_key = jax.random.split(key, 3)
+    direction = jax.random.normal(w_key, (dim,))
+    weights = radius * direction / jnp.linalg.norm(direction)
+    x = jax.random.ball(x_key, dim, shape=(horizon,))
+    return Stream(x, x @ weights + misfit * jax.random.uniform(m_key, (horizon,), minval=-1))
+
+
+def from_arrays(x: chex.Array, y: chex.Array) -> Stream:
+    """A stream of the given rounds, unchanged, after a look at their shapes and values.
+
+    Args:
+        x: `[T, d]` instances.
+        y: `[T]` targets.
+
+    Raises:
+        ValueError: shapes that do not match, no rounds, NaN or infinity (with its place).
+
+    Example:
+        >>> from_arrays([[0.0, 1.0]], [1.0]).y
+        Array([1.], dtype=float32)
+    """
+    x_shape, y_shape = np.shape(x), np.shape(y)
+    if len(x_shape) != 2 or len(y_shape) != 1 or x_shape[0] != y_shape[0] or 0 in x_shape:
+        raise ValueError(
+            "x must be [T, d] and y [T] with the same T >= 1 and d >= 1, "
+            f"got x {list(x_shape)} and y {list(y_shape)}"
+        )
+    check_finite("x", x)
+    check_finite("y", y)
+    dtype = jnp.promote_types(jnp.result_type(float), jnp.float32)
+    return Stream(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+
+
+def scaled(x: np.ndarray, y: np.ndarray) -> Stream:
+    """The stream of a raw table, scaled so that ‖x_t‖ ≤ 1 and |y_t| ≤ 1.
+
+    Each feature is centred and divided by its standard deviation (a constant feature becomes 0),
+    then all rows are divided by the largest row norm. A target of two values becomes −1/+1 (the
+    larger is +1); any other is centred and divided by its largest absolute value. There is no
+    intercept: centring stands in for it.
+
+    Args:
+        x: `[n, d]` features.
+        y: `[n]` target.
+
+    Raises:
+        ValueError: as `from_arrays`, and where all features or the target are constant.
+    """
+    from_arrays(x, y)
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    spread = x.std(axis=0)
+    varies = spread > 1e-12 * np.abs(x).max(axis=0)
+    if not varies.any():
+        raise ValueError("every feature is constant: there is nothing to learn from")
+    x = np.where(varies, (x - x.mean(axis=0)) / np.where(varies, spread, 1), 0)
+    values = np.unique(y)
+    if len(values) == 1:
+        raise ValueError(f"the target is constant ({values[0]}): there is nothing to predict")
+    y = np.where(y == values[1], 1.0, -1.0) if len(values) == 2 else y - y.mean()
+    return from_arrays(x / np.linalg.norm(x, axis=1).max(), y / np.abs(y).max())
+
+
+def dataset(name: str) -> Stream:
+    """One of scikit-learn's bundled data sets, scaled by `scaled`; needs scikit-learn.
+
+    Args:
+        name: "diabetes" (442 rows, d = 10, disease progression), "breast_cancer" (569 rows, d = 30,
+            benign +1 or malignant −1) or "digits" (1,797 rows, d = 64, the digit's value).
+
+    Raises:
+        ValueError: another name; the message lists the known ones.
+    """
+    if name not in DATASETS:
+        raise ValueError(f"unknown data set {name!r}; known are {', '.join(DATASETS)}")
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise ImportError(
+            f"the data set {name!r} comes with scikit-learn: pip install 'noisy_jax[demo]'"
+        ) from error
+    load: Callable = getattr(datasets, f"load_{name}")
+    return scaled(*load(return_X_y=True))
+
+
+def csv(path: str | Path, target: str) -> Stream:
+    """A numeric CSV file with a header line, scaled by `scaled`.
+
+    Args:
+        path: the file; UTF-8, separated by commas.
+        target: name of the target's column; all other columns are features.
+
+    Raises:
+        ValueError: no such column, or a cell that is not a finite number (named by line and
+            column), or a line with too few or too many cells.
+        FileNotFoundError: no such file.
+    """
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        lines = csv_reader.reader(file)
+        header = [name.strip() for name in next(lines, [])]
+        if header.count(target) != 1:
+            count = "no" if target not in header else "more than one"
+            raise ValueError(
+                f"{path} has {count} column named {target!r}; its columns are {', '.join(header)}"
+            )
+        rows = [
+            _numbers(cells, header, f"{path}, line {lines.line_num}") for cells in lines if cells
+        ]
+    if not rows:
+        raise ValueError(f"{path} has a header but no rows")
+    table = np.array(rows)
+    column = header.index(target)
+    return scaled(np.delete(table, column, axis=1), table[:, column])
+
+
+def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
+    if len(cells) != len(header):
+        raise ValueError(f"{place}: {len(cells)} cells under {len(header)} column names")
+    numbers = []
+    for name, cell in zip(header, cells, strict=True):
+        try:
+            number = float(cell)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise ValueError(
+                f"{place}, column {name!r}: {cell!r} is not a finite number; encode text and fill "
+                "or drop missing cells first"
+            )
+        numbers.append(number)
+    return numbers
+
+
+def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
+    """`horizon` rounds drawn with replacement from the rounds of `stream`.
+
+    Args:
+        key: randomness of the draw.
+        stream: n rounds to draw from.
+        horizon: T ≥ 1 rounds to draw; may exceed n.
+
+    Example:
+        >>> import jax
+        >>> table = from_arrays([[0.0], [1.0]], [0.0, 1.0])
+        >>> resampled(jax.random.key(0), table, horizon=1000).x.shape
+        (1000, 1)
+    """
+    check_at_least("horizon", horizon, 1, "the number of rounds T")
+    rows = jax.random.randint(key, (horizon,), 0, stream.y.shape[0])
+    return Stream(stream.x[rows], stream.y[rows])

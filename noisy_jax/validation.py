@@ -1,0 +1,78 @@
+"""Refusals of bad input: each check names the argument, what was given, and what would do.
+
+A check looks at a value only where it is concrete. Under `jit`, `vmap` or `grad` a value may be a
+tracer; then only its shape is checked, and the run itself reports what goes wrong
+(`Rollout.diverged_at`).
+"""
+
+import jax
+import numpy as np
+
+
+def concrete(value) -> np.ndarray | None:
+    """The value as a NumPy array, or `None` where it is traced."""
+    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+
+
+def check_finite(name: str, value) -> None:
+    """Refuses NaN and infinity, naming the first place where one stands."""
+    array = concrete(value)
+    if array is None:
+        return
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = f"[{', '.join(map(str, bad[0]))}]" if array.ndim else ""
+        raise ValueError(
+            f"{name} must be finite, but {name}{place} is {array[tuple(bad[0])]} "
+            f"({len(bad)} such values in all): drop or impute them first"
+        )
+
+
+def check_positive(name: str, value, meaning: str) -> None:
+    """Refuses values that are not positive and finite; `meaning` says what the argument is."""
+    array = concrete(value)
+    if array is not None and not np.all((array > 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be positive and finite, got {value}: it is {meaning}")
+
+
+def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
+    """Refuses whole numbers below `least`, and anything that is not a whole number."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}, got {value!r}: it is {meaning}"
+        )
+
+
+def check_covariance(name: str, cov) -> None:
+    """Refuses what is not a covariance as `[]`, `[d]` or `[d, d]`: wrong shape, not PSD."""
+    shape = np.shape(cov)
+    if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
+        raise ValueError(
+            f"{name} must have shape [], [d] or [d, d], got {list(shape)}; for noise that changes "
+            "from round to round stack whole laws, noise.PerRound(jax.vmap(Gaussian)(covs))"
+        )
+    check_finite(name, cov)
+    array = concrete(cov)
+    if array is None:
+        return
+    if array.ndim < 2:
+        if np.any(array < 0):
+            raise ValueError(f"{name} holds variances and must be >= 0, got {array.min()}")
+        return
+    # Slack of a few float32 roundings: sample covariances of collinear data are singular.
+    slack = 1e-5 * max(np.abs(array).max(), np.finfo(np.float32).tiny)
+    if np.abs(array - array.T).max() > slack:
+        raise ValueError(f"{name} must be symmetric, but differs from its transpose")
+    smallest = np.linalg.eigvalsh(array)[0]
+    if smallest < -slack:
+        raise ValueError(
+            f"{name} must be positive semi-definite, but its smallest eigenvalue is {smallest:.3g}"
+        )
+
+
+def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
+    """Refuses a parameter `[d]` or `[d, d]` that does not fit data `[..., d]` or a scalar."""
+    shape = np.shape(parameter)
+    if shape and (not data_shape or shape[-1] != data_shape[-1]):
+        given = f"data of dimension {data_shape[-1]}" if data_shape else "a scalar"
+        raise ValueError(f"{name} of shape {list(shape)} does not fit {given}")
