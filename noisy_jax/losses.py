@@ -27,4 +27,12 @@ def squared() -> Loss:
         >>> squared().value(1.0, 3.0), squared().derivative(1.0, 3.0)
         (4.0, -4.0)
     """
-    return Loss(value=lambda p, y: (p - y) ** 2, derivative=lambda p, y: 2 * (p - y))
+    return Loss(_squared_value, _squared_derivative)
+
+
+def _squared_value(p, y):
+    return (p - y) ** 2
+
+
+def _squared_derivative(p, y):
+    return 2 * (p - y)

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax.validation import check_at_least
 
-DEFAULT_BATCH = 64
+DEFAULT_BATCH = 128
 """Seeds simulated at once, where the caller does not say."""
 
 
@@ -73,7 +73,7 @@ def monte_carlo(
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
         key: a key of `jax.random.key`.
         num_seeds: S ≥ 1.
-        batch_size: seeds at once, rounded up to a multiple of the mesh; 64 by default, or fewer
+        batch_size: seeds at once, rounded up to a multiple of the mesh; 128 by default, or fewer
             where they fill the same number of batches. Memory grows with it, not with S.
         mesh: devices over which each batch of seeds is divided.
         progress: called on the host after each batch with (seeds done, S).

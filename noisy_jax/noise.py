@@ -72,7 +72,9 @@ class Noise:
             name = f"{type(self).__name__}.{field.name}"
             check_dimension(name, getattr(self, field.name), x.shape)
         mean = jnp.broadcast_to(self.mean, x.shape)
-        return x + mean + self._centred(key, x.shape, x.dtype)
+        # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
+        draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
+        return x + mean + self._coloured(draws)
 
     def covariance(self, dim: int) -> chex.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""
@@ -105,8 +107,13 @@ class Noise:
         """
         return None
 
-    def _centred(self, key, shape, dtype):
+    def _standard(self, key: chex.PRNGKey, size: int, dtype) -> chex.Array:
+        """`[size]` independent draws of the law at unit scale, centred."""
         raise AssertionError(f"{type(self).__name__} defines no sampler")
+
+    def _coloured(self, draws: chex.Array) -> chex.Array:
+        """Noise of the law's covariance from standard draws, `[..., d]` to `[..., d]`."""
+        return jnp.broadcast_to(self.scale, draws.shape) * draws
 
 
 def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
@@ -160,15 +167,15 @@ class Gaussian(Noise):
         check_covariance("Gaussian.cov", self.cov)
         check_finite("Gaussian.mean", self.mean)
 
-    def _centred(self, key, shape, dtype):
+    def _standard(self, key, size, dtype):
+        return jax.random.normal(key, (size,), dtype)
+
+    def _coloured(self, draws):
         if jnp.ndim(self.cov) < 2:
-            scale = jnp.broadcast_to(jnp.sqrt(self.cov), shape)
-            return scale * jax.random.normal(key, shape, dtype)
-        cov = jnp.asarray(self.cov, dtype)
-        # By SVD, since Cholesky fails on singular covariances.
-        return jax.random.multivariate_normal(
-            key, jnp.zeros(shape[-1], dtype), cov, shape[:-1], dtype, method="svd"
-        )
+            return jnp.broadcast_to(jnp.sqrt(self.cov), draws.shape) * draws
+        # By SVD, as singular covariances have no Cholesky factor.
+        u, s, _ = jnp.linalg.svd(jnp.asarray(self.cov, draws.dtype), hermitian=True)
+        return draws @ (u * jnp.sqrt(s)[None]).T
 
     def log_characteristic(self, omega):
         """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
@@ -202,8 +209,8 @@ class Laplace(Noise):
         """2b², `[]` or `[d]`."""
         return 2 * self.scale**2
 
-    def _centred(self, key, shape, dtype):
-        return jnp.broadcast_to(self.scale, shape) * jax.random.laplace(key, shape, dtype)
+    def _standard(self, key, size, dtype):
+        return jax.random.laplace(key, (size,), dtype)
 
     def log_characteristic(self, omega):
         """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
@@ -237,9 +244,11 @@ class Uniform(Noise):
         """a²/3, `[]` or `[d]`."""
         return self.half_width**2 / 3
 
-    def _centred(self, key, shape, dtype):
-        draws = jax.random.uniform(key, shape, dtype, minval=-1, maxval=1)
-        return jnp.broadcast_to(self.half_width, shape) * draws
+    def _standard(self, key, size, dtype):
+        return jax.random.uniform(key, (size,), dtype, minval=-1, maxval=1)
+
+    def _coloured(self, draws):
+        return jnp.broadcast_to(self.half_width, draws.shape) * draws
 
     def log_characteristic(self, omega):
         """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
@@ -272,8 +281,8 @@ class Rademacher(Noise):
         """c², `[]` or `[d]`."""
         return self.scale**2
 
-    def _centred(self, key, shape, dtype):
-        return jnp.broadcast_to(self.scale, shape) * jax.random.rademacher(key, shape, dtype)
+    def _standard(self, key, size, dtype):
+        return jax.random.rademacher(key, (size,), dtype)
 
     def log_characteristic(self, omega):
         """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""
@@ -320,8 +329,8 @@ class StudentT(Noise):
         """6/(ν−4) for ν > 4, else infinite."""
         return jnp.where(self.df > 4, 6 / jnp.where(self.df > 4, self.df - 4, 1), jnp.inf)
 
-    def _centred(self, key, shape, dtype):
-        return jnp.broadcast_to(self.scale, shape) * jax.random.t(key, self.df, shape, dtype)
+    def _standard(self, key, size, dtype):
+        return jax.random.t(key, self.df, (size,), dtype)
 
 
 @_law
@@ -351,8 +360,8 @@ def observe(
 ) -> Sample:
     """One round as a learner sees it: `views` independent noisy copies, known means subtracted.
 
-    View v depends on the key and on v alone, so that learners which read different numbers of
-    views see the same noise in the views that they share.
+    With JAX's default keys, view v depends on the key and on v alone, so that learners which read
+    different numbers of views see the same noise in the views that they share.
 
     Args:
         key: the randomness of this round's noise.
@@ -368,8 +377,7 @@ def observe(
     chex.assert_rank([x, y], [1, 0])
     check_at_least("views", views, 1, "the number of noisy copies in one round")
     x_key, y_key = jax.random.split(key)
-    view_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(x_key, jnp.arange(views))
-    copies = jax.vmap(noise.sample, in_axes=(0, None))(view_keys, x)
+    copies = noise.sample(x_key, jnp.broadcast_to(x, (views, *x.shape)))
     if y_noise is not None:
         y = y_noise.sample(y_key, y) - y_noise.mean
     return Sample(copies - jnp.broadcast_to(noise.mean, copies.shape), y, noise.cov)

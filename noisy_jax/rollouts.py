@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, State, Stream, unrolled
+from noisy_jax.losses import Loss
 from noisy_jax.noise import Noise, PerRound, observe
 
-BLOCK = 512
+BLOCK = 128
 """Rounds whose noise is drawn at once: it bounds memory and changes no number."""
 
 
@@ -69,40 +70,96 @@ def rollout(
         >>> print(rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).diverged_at)
         -1
     """
-    _check(stream, noise)
-    horizon, dim = stream.x.shape
-    rounds = first_round + jnp.arange(horizon)
-    laws, law_axis = (noise.law, 0) if isinstance(noise, PerRound) else (None, None)
-
-    def block(state, inputs):
-        x, y, rounds, laws = inputs
-        noise_keys, step_keys = jnp.moveaxis(
-            jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(rounds), 1, 0
-        )
-        samples = jax.vmap(
-            lambda key, x, y, law: observe(
-                key, x, y, law, views=learner.views, y_noise=y_noise
-            ),
-            in_axes=(0, 0, 0, law_axis),
-        )(noise_keys, x, y, noise if laws is None else laws)
-        return unrolled(learner)(state, samples, x, step_keys)
-
-    state = learner.init(dim) if state is None else state
-    inputs = (stream.x, stream.y, rounds, laws)
-    whole = horizon - horizon % BLOCK
-    parts = []
-    if whole:
-        blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, BLOCK, *a.shape[1:]), inputs)
-        state, predictions = jax.lax.scan(block, state, blocks)
-        parts.append(predictions.reshape(whole, *predictions.shape[2:]))
-    if whole < horizon:
-        state, predictions = block(state, jax.tree.map(lambda a: a[whole:], inputs))
-        parts.append(predictions)
-    predictions = jnp.concatenate(parts)
+    state, blocks = _through_blocks(
+        learner, stream, noise, key, lambda predictions, _: predictions,
+        y_noise=y_noise, state=state, first_round=first_round,
+    )  # fmt: skip
+    predictions = jnp.concatenate([p.reshape(-1, *p.shape[2:]) for p in blocks])
     after = learner.predict(state, stream.x[-1])
     broken = ~jnp.isfinite(jnp.concatenate([predictions, after[None]]))
     diverged_at = jnp.where(broken.any(axis=0), jnp.argmax(broken, axis=0), -1)
     return Rollout(state, predictions, diverged_at)
+
+
+@jax.default_matmul_precision("highest")
+def final_regret(
+    learner: Learner,
+    stream: Stream,
+    noise: Noise | PerRound,
+    key: chex.PRNGKey,
+    *,
+    loss: Loss,
+    comparator: chex.Array,
+    y_noise: Noise | None = None,
+) -> chex.Array:
+    """Regret after the last round, of the rollout under the same key, with predictions not kept.
+
+    Differences of losses are summed, not sums subtracted, and in blocks, so that float32 holds the
+    result over long streams.
+
+    Args:
+        learner: any learner.
+        stream: T clean rounds.
+        noise: as in `rollout`.
+        key: as in `rollout`.
+        loss: by which predictions on clean data are judged.
+        comparator: `[T]` predictions of the comparator.
+        y_noise: as in `rollout`.
+
+    Returns:
+        `[]` (or `[L]` for `learners.paired`); NaN or infinite where the learner diverged.
+
+    Raises:
+        ValueError: shapes of stream and noise that do not match.
+    """
+
+    def excess(predictions, block):
+        clean, best = block
+        columns = (-1,) + (1,) * (predictions.ndim - 1)
+        own = loss.value(predictions, jnp.reshape(clean.y, columns))
+        return jnp.sum(own - jnp.reshape(loss.value(best, clean.y), columns), axis=0)
+
+    _, blocks = _through_blocks(
+        learner, stream, noise, key, excess, y_noise=y_noise, comparator=comparator
+    )
+    return jnp.concatenate(blocks).sum(axis=0)
+
+
+def _through_blocks(
+    learner, stream, noise, key, judge, *, y_noise, state=None, first_round=0, comparator=None
+):
+    """Runs the rounds in blocks; `judge(predictions, (clean, comparator))` makes the output of one.
+
+    Returns the last state and a list of arrays with a leading axis of blocks: one for the whole
+    blocks, one for the rest.
+    """
+    _check(stream, noise)
+    horizon, dim = stream.x.shape
+    rounds = first_round + jnp.arange(horizon)
+    per_round = isinstance(noise, PerRound)
+
+    def block(state, inputs):
+        (clean, best), rounds, laws = inputs
+        keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(rounds)
+        samples = jax.vmap(
+            lambda key, x, y, law: observe(key, x, y, law, views=learner.views, y_noise=y_noise),
+            in_axes=(0, 0, 0, 0 if per_round else None),
+        )(keys[:, 0], clean.x, clean.y, laws if per_round else noise)
+        state, predictions = unrolled(learner)(state, samples, clean.x, keys[:, 1])
+        return state, judge(predictions, (clean, best))
+
+    state = learner.init(dim) if state is None else state
+    inputs = ((stream, comparator), rounds, noise.law if per_round else None)
+    whole = horizon - horizon % BLOCK
+    outputs = []
+    if whole:
+        blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, BLOCK, *a.shape[1:]), inputs)
+        state, output = jax.lax.scan(block, state, blocks)
+        outputs.append(output)
+    if whole < horizon:
+        state, output = block(state, jax.tree.map(lambda a: a[whole:], inputs))
+        outputs.append(output[None])
+    return state, outputs
 
 
 def _check(stream: Stream, noise: Noise | PerRound) -> None:

@@ -23,7 +23,7 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.montecarlo import monte_carlo
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.regret import NORMAL_95, Growth, growth
-from noisy_jax.rollouts import rollout
+from noisy_jax.rollouts import final_regret
 from noisy_jax.validation import check_at_least
 
 MakeLearner = Callable[[int], tuple[Learner, Guarantee]]
@@ -45,7 +45,7 @@ class Row(NamedTuple):
         difference: mean of (regret − regret of the study's first learner), paired by seed.
         difference_std_error: of that mean.
         learning_rate: the guarantee's η.
-        diverged: fraction of seeds whose predictions were not all finite.
+        diverged: fraction of seeds in which the learner overflowed.
     """
 
     learner: str
@@ -228,7 +228,7 @@ def study(
         past = Stream(stream.x[:horizon], stream.y[:horizon])
         laws = jax.tree.map(lambda leaf: leaf[:horizon], noise) if _per_round(noise) else noise
         run = jax.tree_util.Partial(
-            _run(makers, horizon, loss.value), past, laws, y_noise, comparator(past).predictions
+            _run(makers, horizon, loss), past, laws, y_noise, comparator(past).predictions
         )
         estimate = monte_carlo(
             run, jax.random.fold_in(key, horizon), num_seeds, batch_size=batch_size, mesh=mesh,
@@ -268,16 +268,15 @@ def _per_round(noise) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _run(makers: tuple[MakeLearner, ...], horizon: int, value):
+def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
     """The run of one seed; cached, so that JAX recognises it when a study comes again."""
 
     def run(stream, noise, y_noise, comparator, key):
         learner = paired(*(make(horizon)[0] for make in makers))
-        result = rollout(learner, stream, noise, key, y_noise=y_noise)
-        # Differences are summed, not sums subtracted: float32 holds that over long streams.
-        excess = value(result.predictions, stream.y[:, None]) - value(comparator, stream.y)[:, None]
-        regret = excess.sum(axis=0)
-        return regret, regret - regret[0], result.diverged_at >= 0
+        regret = final_regret(
+            learner, stream, noise, key, loss=loss, comparator=comparator, y_noise=y_noise
+        )
+        return regret, regret - regret[0], ~jnp.isfinite(regret)
 
     return run
 
