@@ -4,7 +4,7 @@ from noisy_jax import bounds, comparators, learners, losses, noise, plots, regre
 from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.rollouts import Rollout, rollout
-from noisy_jax.studies import Study, study
+from noisy_jax.studies import Study, study, tuned
 
 __version__ = "0.1.0"
 
@@ -26,4 +26,5 @@ __all__ = [
     "rollout",
     "streams",
     "study",
+    "tuned",
 ]

@@ -13,8 +13,7 @@ from pathlib import Path
 import jax
 
 from noisy_jax import bounds, comparators, learners, noise, streams
-from noisy_jax.bounds import Moments
-from noisy_jax.studies import MakeLearner, Study, study, writable_folder
+from noisy_jax.studies import MakeLearner, Study, study, tuned, writable_folder
 
 NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
     "gaussian": noise.Gaussian,
@@ -31,28 +30,17 @@ examples:
 """
 
 
-def linear_learners(moments: Moments, radius: float) -> dict[str, MakeLearner]:
-    """The four linear learners, each tuned by its own bound for the horizon it is given."""
-
-    def make(factory, bound, as_printed, horizon):
-        tuned_by = bound(moments, horizon=horizon, radius=radius, **as_printed)
-        learner = factory(radius=radius, learning_rate=tuned_by.learning_rate, **as_printed)
-        return learner, tuned_by
-
-    def maker(name, as_printed):
-        return functools.partial(
-            make, getattr(learners, name), getattr(bounds, name), as_printed
-        )
-
-    return {
-        "known_covariance": maker("known_covariance", {}),
-        "two_copies": maker("two_copies", {}),
-        "as_printed": maker("known_covariance", {"as_printed": True}),
-        "noise_blind": maker("noise_blind", {}),
-    }
-
-
-LEARNERS = ("known_covariance", "two_copies", "as_printed", "noise_blind")
+LEARNERS: Mapping[str, Callable[..., MakeLearner]] = {
+    "known_covariance": functools.partial(
+        tuned, learners.known_covariance, bounds.known_covariance
+    ),
+    "two_copies": functools.partial(tuned, learners.two_copies, bounds.two_copies),
+    "as_printed": functools.partial(
+        tuned, learners.known_covariance, bounds.known_covariance, as_printed=True
+    ),
+    "noise_blind": functools.partial(tuned, learners.noise_blind, bounds.noise_blind),
+}
+"""Learners by name, `(moments, radius=…) -> (horizon -> (learner, guarantee))`."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,31 +48,34 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="python -m noisy_jax",
         description=(
-            "How much regret, on clean data, does a linear learner pay that only sees noisy copies? "
-            "Runs each learner on a data set drawn with replacement, under many draws of the "
-            "noise, and writes results.csv, config.json and regret.png."
+            "How much regret, on clean data, does a linear learner pay that only sees noisy "
+            "copies? Runs each learner on a data set drawn with replacement, under many draws of "
+            "the noise, and writes results.csv, config.json and regret.png."
         ),
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = options.add_argument
+    # fmt: off
     add("--data", default="diabetes", metavar="NAME|FILE.csv",
-        help=f"{', '.join(streams.DATASETS)}, or a numeric CSV file with a header (default: diabetes)")
+        help=f"{', '.join(streams.DATASETS)}, or a numeric CSV file (default: diabetes)")
     add("--target", metavar="COLUMN", help="name of the target's column in the CSV file")
-    add("--noise", choices=sorted(NOISES), default="gaussian", help="law of the noise (default: gaussian)")
+    add("--noise", choices=sorted(NOISES), default="gaussian",
+        help="law of the noise (default: gaussian)")
     add("--variance", type=float, default=0.1, metavar="V",
         help="noise variance on each feature; rows have norm at most 1 (default: 0.1)")
     add("--horizons", type=int, nargs="+", default=[1024, 4096, 16384, 65536, 262144], metavar="T",
         help="numbers of rounds, increasing (default: 1024 to 262144 by factors of 4)")
     add("--seeds", type=int, default=32, metavar="N", help="independent noise draws (default: 32)")
-    add("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS), metavar="NAME",
+    add("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS), metavar="NAME",
         help=f"which of {', '.join(LEARNERS)} (default: all)")
     add("--radius", type=float, default=1.0, metavar="B",
         help="norm of the largest weights that compete (default: 1)")
     add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
     add("--out", default="noisy_jax_results", metavar="FOLDER",
         help="folder for the results (default: noisy_jax_results)")
-    return options  # fmt: skip
+    # fmt: on
+    return options
 
 
 def load(data: str, target: str | None) -> streams.Stream:
@@ -137,7 +128,7 @@ def run(options: argparse.Namespace) -> Study:
     stream_key, noise_key = jax.random.split(jax.random.key(options.seed))
     stream = streams.resampled(stream_key, table, max(options.horizons))
     law = NOISES[options.noise](options.variance)
-    makers = linear_learners(bounds.moments(stream, law), options.radius)
+    moments = bounds.moments(stream, law)
     with tqdm(total=1, unit="round", unit_scale=True, desc="noisy rounds") as bar:
 
         def progress(done: int, total: int) -> None:
@@ -145,7 +136,7 @@ def run(options: argparse.Namespace) -> Study:
             bar.update(done - bar.n)
 
         result = study(
-            {name: makers[name] for name in options.learners},
+            {name: LEARNERS[name](moments, radius=options.radius) for name in options.learners},
             stream,
             law,
             noise_key,

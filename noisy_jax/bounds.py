@@ -51,8 +51,8 @@ class Moments(NamedTuple):
 def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = None) -> Moments:
     """The moments of a stream under a symmetric noise law, exactly: maxima over its rounds.
 
-    E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ = ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴ (the third moment of a symmetric
-    law is zero, as in every law of `noise`).
+    E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ = ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴. (The third moment of a
+    symmetric law, as are all in `noise`, is zero.)
 
     Args:
         stream: T clean rounds.
@@ -81,9 +81,7 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
     else:
         second, fourth, norm = jax.vmap(one_round, in_axes=(0, None))(stream.x, noise)
     y_variance = 0.0 if y_noise is None else y_noise.cov
-    return Moments(
-        second.max(), fourth.max(), jnp.max(stream.y**2) + y_variance, jnp.max(norm)
-    )
+    return Moments(second.max(), fourth.max(), jnp.max(stream.y**2) + y_variance, jnp.max(norm))
 
 
 def two_copies(
@@ -95,11 +93,12 @@ def two_copies(
 ) -> Guarantee:
     """Guarantee of `learners.two_copies`.
 
-    G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT). G is attained (x̃ = x = w = −y = 1).
+    G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT). G is attained, at
+    x̃ = x = w = −y = 1.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1.
-    As printed G = 4B_x²(B_w²B_x² + B_y²), which is up to 2 times too small: the proof drops the cross
-    term −2⟨w, x⟩y.
+    As printed G = 4B_x²(B_w²B_x² + B_y²), which is up to 2 times too small: the proof drops the
+    cross term −2⟨w, x⟩y.
 
     Args:
         moments: of the noisy data; `x_second` and `y_second` are used.
@@ -134,9 +133,9 @@ def known_covariance(
     G = 4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴, η = B_w/√(GT), regret ≤ B_w √(GT).
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2,
-    with the estimator corrected. As printed G = 8B_w²B_x⁴ + 8B_y²B_x² + 4B_w²B_x²B_Σ + B_Σ²B_w². The
-    printed bound is false for the printed estimator, whose regret grows linearly; it is returned
-    with `as_printed=True` for the comparison.
+    with the estimator corrected. As printed G = 8B_w²B_x⁴ + 8B_y²B_x² + 4B_w²B_x²B_Σ + B_Σ²B_w².
+    The printed bound is false for the printed estimator, whose regret grows linearly; it is
+    returned with `as_printed=True` for the comparison.
 
     Args:
         moments: of the noisy data; `x_fourth`, `y_second` and, as printed, `noise_norm` are used.
@@ -168,8 +167,8 @@ def noise_blind(
 ) -> Guarantee:
     """Guarantee of `learners.noise_blind`, linear in T.
 
-    G = 4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴ and η = B_w/√(GT); the bias 2Σw of its gradients costs
-    −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
+    G = 4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴ and η = B_w/√(GT); the bias 2Σw of its gradients
+    costs −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
 
     Source: derived here. `as_printed=True` is the textbook's B_w √(GT), which takes the noisy view
     for the clean one and is false on clean data.

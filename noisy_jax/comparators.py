@@ -2,11 +2,12 @@
 
     min_{‖w‖ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
 
-The triangular factor of [X y] holds all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and can be
-extended row by row. From its singular value decomposition (s, U, V) and c = Uᵀr, with r the part of
-R under y, the least-norm minimiser w_i = c_i/s_i serves where it lies in the ball; else the
-minimiser has multiplier μ > 0, w_i(μ) = s_i c_i/(s_i² + μ), ‖w(μ)‖ = B, the secular equation. Newton's
-method on 1/‖w(μ)‖ − 1/B, which is concave and increasing, climbs from μ = 0 without overshooting.
+The triangular factor R of [X y] holds all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and
+can be extended row by row. With the singular value decomposition U diag(s) Vᵀ of its columns under
+X, and c = Uᵀr, r its column under y, the least-norm minimiser Vᵀw = c/s serves where it lies in the
+ball. Else the minimiser has a multiplier μ > 0 with (Vᵀw)_i = s_i c_i/(s_i² + μ), ‖w(μ)‖ = B: the
+secular equation. Newton's method on 1/‖w(μ)‖ − 1/B, which is concave and increasing, climbs to it
+from μ = 0 without overshooting.
 """
 
 from typing import NamedTuple

@@ -4,10 +4,10 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -40,13 +40,13 @@ class Sums(NamedTuple):
 
     Attributes:
         count: number of seeds.
-        mean: list of leaves, mean over seeds.
-        squares: list of leaves, Σ (value − mean)² over seeds.
+        mean: the run's pytree, mean over seeds.
+        squares: the run's pytree, Σ (value − mean)² over seeds.
     """
 
-    count: int
-    mean: list[np.ndarray]
-    squares: list[np.ndarray]
+    count: chex.Numeric
+    mean: chex.ArrayTree
+    squares: chex.ArrayTree
 
 
 def monte_carlo(
@@ -62,9 +62,9 @@ def monte_carlo(
     """The mean of `run` over seeds, with standard errors.
 
     Seed s runs under the key `fold_in(key, s)`, so that its result depends on neither the batch nor
-    the number of seeds. Seeds run `batch_size` at a time under `vmap`; of each batch the count, mean
-    and Σ(value − mean)² are merged on the host in float64 (Chan, Golub and LeVeque), and nothing
-    else is kept.
+    the number of seeds. Seeds run `batch_size` at a time under `vmap`; of each batch the count,
+    mean and Σ(value − mean)² are merged on the host in float64 (Chan, Golub and LeVeque), and
+    nothing else is kept.
 
     A second call with the same function `run` and the same shapes compiles nothing. To change
     numbers without compiling, hand them in as leaves: `jax.tree_util.Partial(function, numbers)`.
@@ -78,8 +78,8 @@ def monte_carlo(
         mesh: devices over which each batch of seeds is divided.
         progress: called on the host after each batch with (seeds done, S).
         checkpoint: folder in which the moments are stored after each batch. A call with the same
-            run and key resumes from it, also with more seeds than before; one with another run, key,
-            batch or version of JAX is refused.
+            run and key resumes from it, also with more seeds than before; one with another run,
+            key or version of JAX is refused.
 
     Returns:
         An `Estimate`.
@@ -100,42 +100,41 @@ def monte_carlo(
     shards = 1 if mesh is None else mesh.size
     batch_size = shards * math.ceil(batch_size / shards)
     run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
-    shapes = jax.eval_shape(run, key)
-    leaves, treedef = jax.tree.flatten(shapes)
+    batch = partial(_batch_moments, run, key, num_seeds, batch_size=batch_size, mesh=mesh)
+    shapes = _batch_moments.eval_shape(run, key, num_seeds, 0, batch_size=batch_size, mesh=mesh)
+    sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes)._replace(count=0)
 
     store = None if checkpoint is None else _Checkpoint(checkpoint, _fingerprint(run, key))
-    sums = store.load(leaves) if store else None
-    if sums is None:
-        zeros = [np.zeros(leaf.shape) for leaf in leaves]
-        sums = Sums(0, zeros, [zero.copy() for zero in zeros])
+    if store:
+        sums = store.load(sums)
     if sums.count > num_seeds:
         raise ValueError(
             f"the checkpoint in {checkpoint} already holds {sums.count} seeds, more than the "
             f"{num_seeds} asked for: ask for at least as many, or name another folder"
         )
     for start in range(sums.count, num_seeds, batch_size):
-        seeds = np.arange(start, start + batch_size)
-        parts = _batch_moments(run, key, seeds, seeds < num_seeds, mesh=mesh)
-        for part in _shards(jax.device_get(parts)):
-            sums = _merged(sums, part)
+        parts = jax.device_get(batch(start))
+        for shard in range(shards):
+            sums = _merged(sums, jax.tree.map(lambda leaf: leaf[shard], parts))  # noqa: B023
         if store:
             store.save(sums)
         if progress:
             progress(sums.count, num_seeds)
 
-    unflatten = partial(jax.tree.unflatten, treedef)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variances = [np.divide(squares, sums.count - 1) for squares in sums.squares]
-    errors = [np.sqrt(variance / sums.count) for variance in variances]
-    return Estimate(unflatten(sums.mean), unflatten(errors), sums.count)
+    with np.errstate(invalid="ignore", divide="ignore"):  # one seed has no standard error
+        error = jax.tree.map(
+            lambda squares: np.sqrt(squares / np.float64(sums.count - 1) / sums.count), sums.squares
+        )
+    return Estimate(sums.mean, error, sums.count)
 
 
-@partial(jax.jit, static_argnames="mesh")
-def _batch_moments(run, key, seeds, counted, *, mesh):
-    """(count, means, squares) of each shard of a batch, stacked along a leading axis of shards."""
+@partial(jax.jit, static_argnames=("batch_size", "mesh"))
+def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> Sums:
+    """`Sums` of each shard of the batch of seeds from `start`, along a leading axis of shards."""
 
-    def one_shard(run, key, seeds, counted):
+    def one_shard(run, key, seeds):
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)
+        counted = seeds < num_seeds
         count = counted.sum()
 
         def moments(values):
@@ -146,40 +145,35 @@ def _batch_moments(run, key, seeds, counted, *, mesh):
             squares = (jnp.where(weight, values - mean[None], 0) ** 2).sum(axis=0)
             return mean[None], squares[None]
 
-        results = [moments(leaf) for leaf in jax.tree.leaves(jax.vmap(run)(keys))]
-        return count[None], [mean for mean, _ in results], [squares for _, squares in results]
+        values = jax.vmap(run)(keys)
+        mean, squares = jax.tree.transpose(
+            jax.tree.structure(values), None, jax.tree.map(moments, values)
+        )
+        return Sums(count[None], mean, squares)
 
+    seeds = start + jnp.arange(batch_size)
     if mesh is None:
-        return one_shard(run, key, seeds, counted)
+        return one_shard(run, key, seeds)
     shared, split = PartitionSpec(), PartitionSpec(mesh.axis_names)
     divided = jax.shard_map(
-        one_shard, mesh=mesh, in_specs=(shared, shared, split, split), out_specs=split,
-        check_vma=False,
-    )  # fmt: skip
-    parts = divided(run, key, seeds, counted)
+        one_shard, mesh=mesh, in_specs=(shared, shared, split), out_specs=split, check_vma=False
+    )
     # Replicated, so that every host of several can read it.
-    return jax.lax.with_sharding_constraint(parts, NamedSharding(mesh, shared))
-
-
-def _shards(parts) -> Iterator[Sums]:
-    counts, means, squares = parts
-    for shard, count in enumerate(counts):
-        yield Sums(int(count), [m[shard] for m in means], [s[shard] for s in squares])
+    return jax.lax.with_sharding_constraint(divided(run, key, seeds), NamedSharding(mesh, shared))
 
 
 def _merged(a: Sums, b: Sums) -> Sums:
-    """Moments of the union of two sets of seeds."""
-    count = a.count + b.count
+    """Moments of the union of two sets of seeds (Chan, Golub and LeVeque)."""
     if b.count == 0:
         return a
-    mean, squares = [], []
-    for a_mean, a_squares, b_mean, b_squares in zip(
-        a.mean, a.squares, b.mean, b.squares, strict=True
-    ):
-        difference = b_mean.astype(np.float64) - a_mean
-        mean.append(a_mean + difference * (b.count / count))
-        squares.append(a_squares + b_squares + difference**2 * (a.count * b.count / count))
-    return Sums(count, mean, squares)
+    count = int(a.count + b.count)
+    difference = jax.tree.map(lambda x, y: y.astype(np.float64) - x, a.mean, b.mean)
+    share, weight = b.count / count, a.count * b.count / count
+    return Sums(
+        count,
+        jax.tree.map(lambda x, d: x + d * share, a.mean, difference),
+        jax.tree.map(lambda x, y, d: x + y + d**2 * weight, a.squares, b.squares, difference),
+    )
 
 
 def _fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
@@ -188,7 +182,7 @@ def _fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
     text = re.sub(r"0x[0-9a-f]+", "", str(closed.jaxpr))  # addresses differ between processes
     digest = hashlib.sha256(f"{jax.__version__}\n{text}".encode())
     for number in (*closed.consts, *jax.tree.leaves(run), key):
-        if isinstance(number, jax.Array) and jax.dtypes.issubdtype(number.dtype, jax.dtypes.prng_key):
+        if jax.dtypes.issubdtype(jnp.result_type(number), jax.dtypes.prng_key):
             digest.update(str(jax.random.key_impl(number)).encode())
             number = jax.random.key_data(number)
         array = np.asarray(number)
@@ -203,14 +197,15 @@ class _Checkpoint:
         self.path = Path(folder) / "moments.npz"
         self.fingerprint = fingerprint
 
-    def load(self, leaves: list[Any]) -> Sums | None:
+    def load(self, empty: Sums) -> Sums:
+        """The stored moments, in the structure of `empty`, which stands where nothing is stored."""
         if not self.path.exists():
-            return None
+            return empty
+        leaves, treedef = jax.tree.flatten(empty)
         try:
             with np.load(self.path) as file:
-                fingerprint, count = str(file["fingerprint"]), int(file["count"])
-                mean = [file[f"mean_{i}"] for i in range(len(leaves))]
-                squares = [file[f"squares_{i}"] for i in range(len(leaves))]
+                fingerprint = str(file["fingerprint"])
+                stored = [file[f"leaf_{i}"] for i in range(len(leaves))]
         except Exception as error:
             raise ValueError(
                 f"{self.path} is not a readable checkpoint (truncated, or not of this library): "
@@ -221,13 +216,14 @@ class _Checkpoint:
                 f"{self.path} was made by another configuration (run, key or version of JAX): "
                 "delete it, or name another folder"
             )
-        return Sums(count, mean, squares)
+        sums = jax.tree.unflatten(treedef, stored)
+        return sums._replace(count=int(sums.count))
 
     def save(self, sums: Sums) -> None:
+        """Replaces the stored moments as a whole."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = {"fingerprint": np.array(self.fingerprint), "count": np.array(sums.count)}
-        for i, (mean, squares) in enumerate(zip(sums.mean, sums.squares, strict=True)):
-            arrays |= {f"mean_{i}": mean, f"squares_{i}": squares}
+        arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(jax.tree.leaves(sums))}
+        arrays["fingerprint"] = np.array(self.fingerprint)
         unfinished = self.path.with_suffix(".unfinished")
         with open(unfinished, "wb") as file:
             np.savez(file, **arrays)

@@ -36,9 +36,8 @@ def regret(study: Study, ax=None):
             alpha=0.25,
             linewidth=0,
         )
-        ax.plot(
-            horizons, [row.bound for row in rows], color=style["color"], linestyle=":", linewidth=1.2
-        )
+        bounds = [row.bound for row in rows]
+        ax.plot(horizons, bounds, color=style["color"], linestyle=":", linewidth=1.2)
     ax.plot([], [], color="0.3", linestyle=":", label="guaranteed or claimed bound")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")

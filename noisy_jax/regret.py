@@ -74,9 +74,9 @@ def growth(
 ) -> Growth:
     """The exponent of growth, by least squares of log regret on log T over the upper half.
 
-    The upper half of the horizons (at least two), where the transient is over, is used. The interval
-    carries the standard errors of the means through the logarithm (independent across horizons):
-    Var a = Σ_h c_h² (SE_h/m_h)², c the weights of the least-squares slope.
+    The upper half of the horizons (at least two), where the transient is over, is used. The
+    interval carries the standard errors of the means, independent across horizons, through the
+    logarithm: Var a = Σ_h c_h² (SE_h/m_h)², c the weights of the least-squares slope.
 
     Args:
         horizons: H ≥ 2 increasing numbers of rounds.

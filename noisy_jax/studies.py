@@ -1,13 +1,14 @@
-"""Studies: how the regret of several learners grows with the horizon, as a table that can be saved."""
+"""Studies: how the regret of several learners grows with the horizon, as a table to keep."""
 
 import csv
 import dataclasses
+import functools
 import hashlib
+import itertools
 import json
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Stream
-from noisy_jax.bounds import Guarantee
+from noisy_jax.bounds import Guarantee, Moments
 from noisy_jax.learners.paired import paired
 from noisy_jax.losses import Loss, squared
 from noisy_jax.montecarlo import monte_carlo
@@ -83,17 +84,19 @@ class Study:
             f"{'learner':<{width}} {'T':>9} {'regret':>9} {'± 95%':>7} {'bound':>9} "
             f"{'bound/regret':>12} {'vs first':>9} {'± 95%':>7}"
         ]
-        for row in self.rows:
-            lines.append(
-                f"{row.learner:<{width}} {row.horizon:>9,} {row.regret:>9.1f} "
-                f"{NORMAL_95 * row.std_error:>7.1f} {row.bound:>9.1f} "
-                f"{row.bound_over_regret:>12.2f} {row.difference:>+9.1f} "
-                f"{NORMAL_95 * row.difference_std_error:>7.1f}"
-                + (f"  diverged in {row.diverged:.0%} of seeds" if row.diverged else "")
-            )
+        lines += [
+            f"{row.learner:<{width}} {row.horizon:>9,} {row.regret:>9.1f} "
+            f"{NORMAL_95 * row.std_error:>7.1f} {row.bound:>9.1f} "
+            f"{row.bound_over_regret:>12.2f} {row.difference:>+9.1f} "
+            f"{NORMAL_95 * row.difference_std_error:>7.1f}"
+            + (f"  diverged in {row.diverged:.0%} of seeds" if row.diverged else "")
+            for row in self.rows
+        ]
         lines += ["", "regret grows like T^a over the upper half of horizons, a with 95% interval:"]
-        for name, fit in self.growth.items():
-            lines.append(f"{name:<{width}} {fit.exponent:6.3f}  [{fit.low:.3f}, {fit.high:.3f}]")
+        lines += [
+            f"{name:<{width}} {fit.exponent:6.3f}  [{fit.low:.3f}, {fit.high:.3f}]"
+            for name, fit in self.growth.items()
+        ]
         return "\n".join(lines)
 
     def save(self, folder: str | Path) -> Path:
@@ -191,10 +194,7 @@ def study(
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
         >>> noise = nj.noise.Gaussian(0.1)
         >>> moments = nj.bounds.moments(stream, noise)
-        >>> def two_copies(horizon):
-        ...     bound = nj.bounds.two_copies(moments, horizon=horizon, radius=1.0)
-        ...     rate = bound.learning_rate
-        ...     return nj.learners.two_copies(radius=1.0, learning_rate=rate), bound
+        >>> two_copies = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
         >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
         ...                num_seeds=4, horizons=[32, 64],
         ...                comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
@@ -205,7 +205,7 @@ def study(
         raise ValueError("study needs at least one learner, got none")
     for horizon in horizons:
         check_at_least("each horizon", horizon, 1, "a number of rounds")
-    if not horizons or any(b <= a for a, b in zip(horizons, horizons[1:], strict=False)):
+    if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
         raise ValueError(f"horizons must be at least one and increasing, got {list(horizons)}")
     if horizons[-1] > stream.x.shape[0]:
         raise ValueError(
@@ -215,26 +215,22 @@ def study(
     check_at_least("num_seeds", num_seeds, 1, "the number of independent noise draws")
     makers, loss = tuple(learners.values()), squared() if loss is None else loss
     rows: list[Row] = []
-    done = 0
-
-    def report(horizon):
-        if progress is None:
-            return None
-        return lambda seeds, _: progress(
-            (done + seeds * horizon), num_seeds * sum(map(int, horizons))
-        )
-
+    done, total = 0, num_seeds * sum(horizons)
     for horizon in horizons:
-        past = Stream(stream.x[:horizon], stream.y[:horizon])
-        laws = jax.tree.map(lambda leaf: leaf[:horizon], noise) if _per_round(noise) else noise
+        past = _first(horizon, stream)
+        laws = _first(horizon, noise) if isinstance(noise, PerRound) else noise
         run = jax.tree_util.Partial(
             _run(makers, horizon, loss), past, laws, y_noise, comparator(past).predictions
         )
         estimate = monte_carlo(
-            run, jax.random.fold_in(key, horizon), num_seeds, batch_size=batch_size, mesh=mesh,
-            progress=report(horizon),
+            run,
+            jax.random.fold_in(key, horizon),
+            num_seeds,
+            batch_size=batch_size,
+            mesh=mesh,
+            progress=progress and functools.partial(_report, progress, done, horizon, total),
             checkpoint=None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}",
-        )  # fmt: skip
+        )
         done += num_seeds * horizon
         guarantees = [make(horizon)[1] for make in makers]
         rows += _rows(list(learners), horizon, estimate, guarantees)
@@ -263,11 +259,51 @@ def study(
     return Study(tuple(rows), exponents, config)
 
 
-def _per_round(noise) -> bool:
-    return isinstance(noise, PerRound)
+def tuned(
+    factory: Callable[..., Learner],
+    bound: Callable[..., Guarantee],
+    moments: Moments,
+    *,
+    radius: chex.Numeric,
+    **options: Any,
+) -> MakeLearner:
+    """For `study`: a linear learner whose learning rate is the theorem's for each horizon.
+
+    Args:
+        factory: such as `learners.two_copies`.
+        bound: the guarantee that goes with it, such as `bounds.two_copies`.
+        moments: of the noisy data, by `bounds.moments`.
+        radius: B_w > 0.
+        **options: handed to both, such as `as_printed=True`.
+
+    Returns:
+        `horizon -> (learner, guarantee)`.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> moments = nj.bounds.Moments(1.0, 1.0, 1.0, 0.1)
+        >>> make = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
+        >>> print(make(100)[1].learning_rate)
+        0.025
+    """
+    return functools.partial(_tuned, factory, bound, moments, radius, options)
 
 
-@lru_cache(maxsize=64)
+def _tuned(factory, bound, moments, radius, options, horizon):
+    guarantee = bound(moments, horizon=horizon, radius=radius, **options)
+    learner = factory(radius=radius, learning_rate=guarantee.learning_rate, **options)
+    return learner, guarantee
+
+
+def _first(rounds: int, tree):
+    return jax.tree.map(lambda leaf: leaf[:rounds], tree)
+
+
+def _report(progress, done, horizon, total, seeds, _):
+    progress(done + seeds * horizon, total)
+
+
+@functools.lru_cache(maxsize=64)
 def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
     """The run of one seed; cached, so that JAX recognises it when a study comes again."""
 

@@ -41,9 +41,9 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
 
     Example:
         >>> import noisy_jax as nj
-        >>> doubling(
-        ...     lambda horizon: nj.learners.two_copies(radius=1.0, learning_rate=0.1 * horizon**-0.5)
-        ... ).views
+        >>> def make_learner(horizon):
+        ...     return nj.learners.two_copies(radius=1.0, learning_rate=0.1 * horizon**-0.5)
+        >>> doubling(make_learner).views
         2
     """
     views = make_learner(1).views

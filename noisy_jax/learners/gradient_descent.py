@@ -67,7 +67,7 @@ def gradient_descent(
         raise ValueError("give either learning_rate or optimizer, not both and not neither")
     if optimizer is None:
         if not callable(learning_rate):
-            check_positive("learning_rate", learning_rate, "the factor that multiplies the gradient")
+            check_positive("learning_rate", learning_rate, "the factor of the gradient")
         optimizer = optax.sgd(learning_rate)
 
     def init(dim: int) -> GradientDescentState:

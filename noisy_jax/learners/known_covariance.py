@@ -4,8 +4,8 @@
 
 is unbiased for the clean gradient: E[2⟨w, n⟩n] = 2Σw is what one copy used twice adds, and is taken
 away. As printed, only Σ_t w_t is taken away (Appendix C loses the factor 2 in its last term); that
-estimator has bias +Σ_t w_t, which is the gradient of ½wᵀΣ_t w, so that the learner finds a ridge-like
-shrunken predictor and its regret grows linearly.
+estimator has bias +Σ_t w_t, which is the gradient of ½wᵀΣ_t w, so that the learner finds a
+ridge-like shrunken predictor and its regret grows linearly.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 5, Lemma 2, Algorithm 1
 (right); corrected, the printed form on request.

@@ -2,8 +2,8 @@
 
     ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t
 
-has mean ∇_t + 2Σ_t w_t: it descends on ℓ_t(w) + wᵀΣ_t w, the errors-in-variables attenuation, and its
-regret on clean data grows linearly wherever the best clean predictor feels that pull.
+has mean ∇_t + 2Σ_t w_t: it descends on ℓ_t(w) + wᵀΣ_t w, the errors-in-variables attenuation, and
+its regret on clean data grows linearly wherever the best clean predictor feels that pull.
 """
 
 import chex

@@ -1,0 +1,255 @@
+"""Speed, memory and traces of the linear learners: `python tests/benchmarks/linear.py`.
+
+Needs the extra `benchmark` (scikit-learn and river are the peers) and a machine that does nothing
+else. It reports which requirements are met; its exit status is 0 in any case.
+
+XLA's CPU compiler turns only small loop bodies into one kernel; beyond that size each operation of
+a round is dispatched by itself, as the sweep over dimensions shows. A larger limit is set by
+XLA_FLAGS=--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=100000
+"""
+
+import os
+import resource
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import river
+import river.linear_model
+import sklearn
+import sklearn.linear_model
+from timing import Row, machine, median_time, print_table
+
+import noisy_jax as nj
+from noisy_jax.base import unrolled
+from noisy_jax.noise import observe
+
+HORIZON = 200_000
+SEEDS = 256
+SEEDS_HORIZON = 4_096
+RIVER_HORIZON = 5_000
+MONTE_CARLO_HORIZON = 2_048
+RADIUS, LEARNING_RATE, VARIANCE = 1.0, 0.05, 0.1
+
+KEY = jax.random.key(0)
+LEARNER = nj.learners.two_copies(radius=RADIUS, learning_rate=LEARNING_RATE)
+NOISE = nj.noise.Gaussian(VARIANCE)
+KERNEL_LIMIT = "xla_cpu_small_while_loop_byte_threshold"
+COMPILED = "/jax/core/compile/backend_compile_duration"
+PEAK_MEMORY = "--peak-memory"
+
+
+def noisy(stream, key):
+    """All rounds of a stream as the learner sees them, keyed as in `nj.rollout`."""
+
+    def one_round(t, x, y):
+        sample = observe(jax.random.fold_in(key, t), x, y, NOISE, views=LEARNER.views)
+        return sample._replace(cov=None)  # two_copies does not read it
+
+    return jax.vmap(one_round)(jnp.arange(len(stream.y)), *stream)
+
+
+@jax.jit
+def learned(samples):
+    """The learner's state after one step on each of the samples."""
+
+    def one_round(state, sample):
+        return LEARNER.step(state, sample, KEY), None
+
+    return jax.lax.scan(one_round, LEARNER.init(samples.x.shape[-1]), samples)[0]
+
+
+@jax.jit
+def judged(samples, x, keys):
+    """State and clean predictions of predict-then-step on each of the samples."""
+    return unrolled(LEARNER)(LEARNER.init(x.shape[-1]), samples, x, keys)
+
+
+@jax.jit
+def added(samples):
+    """The sum of all noisy copies: the least that a scan over the data can do."""
+
+    def one_round(total, sample):
+        return total + sample.x[0] + sample.x[1], None
+
+    return jax.lax.scan(one_round, jnp.zeros(samples.x.shape[-1]), samples)[0]
+
+
+def millions(rounds, function):
+    """Millions of rounds per second of a function that goes through `rounds` of them."""
+    return rounds / median_time(function) / 1e6
+
+
+def at_least(what, ratio, bound):
+    """A row for a ratio that must not fall below `bound`."""
+    return Row(what, ratio, "ratio", f">= {bound}", ratio >= bound)
+
+
+def at_most(what, count, bound):
+    """A row for a count that must not exceed `bound`."""
+    return Row(what, count, "count", f"<= {bound}", count <= bound)
+
+
+def speed():
+    """Rows on one stream against its peers, and on many seeds against one stream."""
+    unit = "M rounds/s"
+    stream = nj.streams.resampled(KEY, nj.streams.dataset("diabetes"), HORIZON)
+    draw = jax.jit(noisy)
+    samples = draw(stream, KEY)
+    drawing = millions(HORIZON, lambda: draw(stream, KEY))
+    keys = jax.random.split(KEY, HORIZON)
+    ours = millions(HORIZON, lambda: learned(samples))
+    judging = millions(HORIZON, lambda: judged(samples, stream.x, keys))
+    reading = millions(HORIZON, lambda: added(samples))
+
+    x, y = np.array(samples.x[:, 0], np.float64), np.array(samples.y, np.float64)
+    peer = sklearn.linear_model.SGDRegressor(max_iter=1, tol=None, shuffle=False)
+    sklearn_rate = millions(HORIZON, lambda: peer.fit(x, y))
+
+    rows = [dict(enumerate(row)) for row in x[:RIVER_HORIZON].tolist()]
+    pairs = list(zip(rows, y[:RIVER_HORIZON].tolist(), strict=True))
+
+    def river_loop():
+        model = river.linear_model.LinearRegression()
+        for features, target in pairs:
+            model.predict_one(features)
+            model.learn_one(features, target)
+
+    river_rate = millions(RIVER_HORIZON, river_loop)
+
+    # The first rounds of the stream above, for seeds[0] under the same noise as there.
+    head = jax.tree.map(lambda a: a[:SEEDS_HORIZON], stream)
+    seeds = jnp.concatenate([KEY[None], jax.random.split(KEY, SEEDS - 1)])
+    draw_all = jax.jit(jax.vmap(noisy, in_axes=(None, 0), out_axes=1))
+    time_major = draw_all(head, seeds)
+    drawing_all = millions(SEEDS * SEEDS_HORIZON, lambda: draw_all(head, seeds))
+    learned_all = jax.jit(jax.vmap(learned, in_axes=1))
+    all_rate = millions(SEEDS * SEEDS_HORIZON, lambda: learned_all(time_major))
+    seed_major = jax.tree.map(lambda a: a.swapaxes(0, 1), time_major)
+    learned_seed_major = jax.jit(jax.vmap(learned))
+    seed_major_rate = millions(SEEDS * SEEDS_HORIZON, lambda: learned_seed_major(seed_major))
+
+    return [
+        Row("noise drawn, 1 seed", drawing, unit),
+        Row(f"noise drawn, {SEEDS} seeds", drawing_all, unit),
+        Row("two_copies, steps alone", ours, unit),
+        Row("two_copies, clean prediction before each step (unrolled)", judging, unit),
+        Row("reading the data alone", reading, unit),
+        Row(f"scikit-learn {sklearn.__version__} SGDRegressor.fit", sklearn_rate, unit),
+        Row(f"river {river.__version__} LinearRegression, predict and learn", river_rate, unit),
+        at_least("two_copies / scikit-learn", ours / sklearn_rate, 8),
+        at_least("two_copies / river", ours / river_rate, 100),
+        Row(f"{SEEDS} seeds, arrays [T, S, 2, d]", all_rate, unit),
+        Row(f"{SEEDS} seeds, arrays [S, T, 2, d]", seed_major_rate, unit),
+        at_least(f"{SEEDS} seeds [T, S, 2, d] / one stream", all_rate / ours, 2),
+    ]
+
+
+def dimensions():
+    """Rows on the time of one round as the dimension grows."""
+    rows = []
+    for dim in (5, 10, 20, 64):
+        stream = nj.streams.linear(KEY, HORIZON, dim)
+        samples = jax.jit(noisy)(stream, KEY)
+        nanoseconds = 1e3 / millions(HORIZON, lambda samples=samples: learned(samples))
+        rows.append(Row(f"two_copies, steps alone, d = {dim}", nanoseconds, "ns/round"))
+    return rows
+
+
+def full_run():
+    """A run for `nj.monte_carlo`, and a list that grows by one at each trace of it."""
+    stream = nj.streams.linear(KEY, MONTE_CARLO_HORIZON, 10, radius=RADIUS)
+    comparator = nj.comparators.linear_ball(stream, RADIUS).predictions
+    traced = []
+
+    def run(key):
+        traced.append(key)
+        return nj.rollouts.final_regret(
+            LEARNER, stream, NOISE, key, loss=nj.losses.squared(), comparator=comparator
+        )
+
+    return run, traced
+
+
+def print_peak_memory(num_seeds, batch_size):
+    """Prints this process's peak resident memory in KiB (on Linux), after one Monte Carlo."""
+    run, _ = full_run()
+    nj.monte_carlo(run, KEY, num_seeds, batch_size=batch_size)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def memory():
+    """Rows on the peak memory of Monte Carlo, each case in a fresh process."""
+    rows, peaks = [], []
+    for num_seeds, batch_size in ((256, 64), (2_048, 64), (2_048, 512)):
+        command = [sys.executable, __file__, PEAK_MEMORY, str(num_seeds), str(batch_size)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        peaks.append(int(done.stdout) / 1024)
+        rows.append(
+            Row(f"peak memory, {num_seeds:,} seeds, {batch_size} at once", peaks[-1], "MiB")
+        )
+    # Peaks of equal runs differ by some MiB; noise kept for all seeds would take 300 more.
+    by_seeds, by_batch = peaks[1] - peaks[0], peaks[2] - peaks[1]
+    return [
+        *rows,
+        Row("growth with 8 times the seeds", by_seeds, "MiB", "<= 16", by_seeds <= 16),
+        Row("growth with 8 times the batch", by_batch, "MiB", "> with seeds", by_batch > by_seeds),
+    ]
+
+
+def traces():
+    """Rows on how often Python code is traced, and XLA compiles, when a call is repeated."""
+    run, traced = full_run()
+    nj.monte_carlo(run, KEY, SEEDS)
+    traced.clear()
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **__: compiled.append(event) if event == COMPILED else None
+    )
+    nj.monte_carlo(run, KEY, SEEDS)
+    second = len(traced), len(compiled)
+
+    stream = nj.streams.resampled(KEY, nj.streams.dataset("diabetes"), MONTE_CARLO_HORIZON)
+    swept = []
+
+    @jax.jit
+    def predictions(radius, learning_rate, variance):
+        swept.append(radius)
+        learner = nj.learners.two_copies(radius=radius, learning_rate=learning_rate)
+        return nj.rollout(learner, stream, nj.noise.Gaussian(variance), KEY).predictions
+
+    for factor in (1.0, 2.0, 3.0):
+        predictions(factor * RADIUS, factor * LEARNING_RATE, factor * VARIANCE)
+    return [
+        at_most("traces by a second monte_carlo of the same run", second[0], 1),
+        at_most("compilations by a second monte_carlo of the same run", second[1], 0),
+        at_most("traces by a sweep of radius, rate and variance", len(swept), 1),
+    ]
+
+
+def main():
+    """Prints the configuration and the table."""
+    # First, as a process starts with the peak of the one that started it as its own.
+    memory_rows = memory()
+    print(machine())
+    print(
+        f"float32; data set diabetes (d = 10), T = {HORIZON:,}, noise of variance {VARIANCE}, "
+        f"radius {RADIUS}, learning rate {LEARNING_RATE}\n"
+        f"{SEEDS} seeds: T = {SEEDS_HORIZON:,}; river: T = {RIVER_HORIZON:,}; memory: "
+        f"final_regret, T = {MONTE_CARLO_HORIZON:,}; dimensions and memory: streams.linear\n"
+    )
+    print_table([*speed(), *dimensions(), *memory_rows, *traces()])
+    if KERNEL_LIMIT not in os.environ.get("XLA_FLAGS", ""):
+        print(
+            "\nOn CPUs, XLA turns only small loop bodies into one kernel; for large d, set\n"
+            f"XLA_FLAGS=--xla_backend_extra_options={KERNEL_LIMIT}=100000"
+        )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [PEAK_MEMORY]:
+        print_peak_memory(*map(int, sys.argv[2:]))
+    else:
+        main()

@@ -1,0 +1,30 @@
+"""One policy for all tests: eight faked devices, no silent broadcasting, warnings are errors."""
+
+import os
+
+# Compiling takes longer than running in nearly every test: optimisation 0 halves the suite's time.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+)
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=50)
+settings.load_profile("fixed")
+
+
+@pytest.fixture
+def x64():
+    """Float64 for one test."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def rng():
+    """A NumPy generator with a fixed seed."""
+    return np.random.default_rng(20260101)

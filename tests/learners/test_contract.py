@@ -1,0 +1,177 @@
+"""What every learner promises, whichever it is."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import unrolled
+from noisy_jax.noise import observe
+
+BASE = {
+    "two_copies": nj.learners.two_copies,
+    "known_covariance": nj.learners.known_covariance,
+    "as_printed": lambda **options: nj.learners.known_covariance(as_printed=True, **options),
+    "noise_blind": nj.learners.noise_blind,
+}
+
+
+def averaged(**options):
+    return nj.learners.averaged(nj.learners.two_copies(**options))
+
+
+def doubling(*, radius, learning_rate):
+    def make(horizon):
+        rate = learning_rate / jnp.sqrt(jnp.asarray(horizon, float))
+        return nj.learners.two_copies(radius=radius, learning_rate=rate)
+
+    return nj.learners.doubling(make)
+
+
+def paired(**options):
+    return nj.learners.paired(*(make(**options) for make in BASE.values()))
+
+
+LEARNERS = {**BASE, "averaged": averaged, "doubling": doubling, "paired": paired}
+OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
+NOISE = nj.noise.Gaussian(0.2)
+T, DIM = 37, 4
+
+
+@pytest.fixture(params=LEARNERS, ids=str)
+def make(request):
+    return LEARNERS[request.param]
+
+
+@pytest.fixture
+def stream():
+    return nj.streams.linear(jax.random.key(3), T, DIM)
+
+
+def by_hand(learner, stream, key):
+    """Round by round, as the contract reads."""
+    state, predictions = learner.init(DIM), []
+    for t in range(T):
+        noise_key, step_key = jax.random.split(jax.random.fold_in(key, t))
+        sample = observe(noise_key, stream.x[t], stream.y[t], NOISE, views=learner.views)
+        predictions.append(learner.predict(state, stream.x[t]))
+        state = learner.step(state, sample, step_key)
+    return state, jnp.stack(predictions)
+
+
+def test_rollout_equals_rounds_by_hand(make, stream):
+    learner, key = make(**OPTIONS), jax.random.key(5)
+    state, predictions = by_hand(learner, stream, key)
+    result = jax.jit(lambda key: nj.rollout(learner, stream, NOISE, key))(key)
+    chex.assert_trees_all_close(result.state, state, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(result.predictions, predictions, rtol=1e-5, atol=1e-6)
+    assert np.all(result.diverged_at == -1)
+
+
+def test_unroll_equals_scan_over_step(make, stream):
+    learner = make(**OPTIONS)
+    keys = jax.random.split(jax.random.key(0), T)
+    samples = jax.vmap(lambda k, x, y: observe(k, x, y, NOISE, views=learner.views))(
+        keys, stream.x, stream.y
+    )
+    scanned = unrolled(learner._replace(unroll=None))(learner.init(DIM), samples, stream.x, keys)
+    direct = unrolled(learner)(learner.init(DIM), samples, stream.x, keys)
+    chex.assert_trees_all_close(direct, scanned, rtol=1e-5, atol=1e-6)
+
+
+def test_vmap_equals_stacked_singles(make, stream):
+    learner = make(**OPTIONS)
+    keys = jax.random.split(jax.random.key(1), 3)
+
+    def run(key):
+        return nj.rollout(learner, stream, NOISE, key)
+
+    singles = [run(key) for key in keys]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *singles)
+    chex.assert_trees_all_close(jax.vmap(run)(keys), stacked, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(stacked.predictions[0], stacked.predictions[1])
+
+
+def test_state_keeps_shapes_and_dtypes(make, stream):
+    learner = make(**OPTIONS)
+    state = learner.init(DIM)
+    result = nj.rollout(learner, stream, NOISE, jax.random.key(0))
+    chex.assert_trees_all_equal_shapes_and_dtypes(state, result.state)
+
+
+def test_prediction_shapes(make, stream):
+    learner = make(**OPTIONS)
+    state = nj.rollout(learner, stream, NOISE, jax.random.key(0)).state
+    one = learner.predict(state, stream.x[0])
+    many = learner.predict(state, stream.x.reshape(1, T, DIM))
+    assert many.shape == (1, T, *one.shape)
+    chex.assert_trees_all_close(many[0, 0], one, rtol=1e-6)
+
+
+def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
+    def run(radius, rate, variance, key):
+        learner = make(radius=radius, learning_rate=rate)
+        return nj.rollout(learner, stream, nj.noise.Gaussian(variance), key).predictions
+
+    traces = []
+    once = jax.jit(lambda *sweep: traces.append(sweep) or run(*sweep))
+    swept = [once(*sweep, jax.random.key(0)) for sweep in [(1.0, 0.1, 0.1), (0.5, 0.2, 0.3)]]
+    assert len(traces) == 1
+    at_once = jax.vmap(run, in_axes=(0, 0, 0, None))(
+        jnp.array([1.0, 0.5]), jnp.array([0.1, 0.2]), jnp.array([0.1, 0.3]), jax.random.key(0)
+    )
+    chex.assert_trees_all_close(at_once, jnp.stack(swept), rtol=1e-5, atol=1e-6)
+    assert not np.allclose(swept[0], swept[1])
+
+
+def test_resumes_from_state_round_and_key(make, stream):
+    learner, key = make(**OPTIONS), jax.random.key(2)
+    whole = nj.rollout(learner, stream, NOISE, key)
+    first = nj.rollout(learner, nj.Stream(stream.x[:20], stream.y[:20]), NOISE, key)
+    rest = nj.rollout(
+        learner, nj.Stream(stream.x[20:], stream.y[20:]), NOISE, key,
+        state=first.state, first_round=20,
+    )  # fmt: skip
+    joined = jnp.concatenate([first.predictions, rest.predictions])
+    chex.assert_trees_all_close((whole.state, whole.predictions), (rest.state, joined), rtol=1e-5)
+
+
+def test_uses_no_key_twice(make, stream):
+    with jax.debug_key_reuse(True):
+        nj.rollout(make(**OPTIONS), stream, NOISE, jax.random.key(0), y_noise=NOISE)
+
+
+def test_predictions_do_not_depend_on_the_future(make, stream):
+    learner, key = make(**OPTIONS), jax.random.key(4)
+    changed = nj.Stream(stream.x.at[20:].multiply(-1), stream.y.at[20:].add(1))
+    before = nj.rollout(learner, stream, NOISE, key).predictions
+    after = nj.rollout(learner, changed, NOISE, key).predictions
+    chex.assert_trees_all_equal(before[:20], after[:20])
+    assert not np.allclose(before[21:], after[21:])
+
+
+@pytest.mark.parametrize("rate", [1e12, 1e30])
+def test_overflow_is_reported(make, stream, rate):
+    options = {"radius": 1e18, "learning_rate": rate}
+    diverged_at = nj.rollout(make(**options), stream, NOISE, jax.random.key(0)).diverged_at
+    assert np.all(diverged_at >= 1)
+    assert np.all(diverged_at <= T)
+
+
+@pytest.mark.parametrize("name", BASE)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"radius": 0.0, "learning_rate": 0.1}, "radius must be positive and finite, got 0.0"),
+        ({"radius": jnp.inf, "learning_rate": 0.1}, "radius must be positive and finite, got inf"),
+        ({"radius": 1.0, "learning_rate": -0.1}, "learning_rate must be positive and finite"),
+        ({"radius": 1.0}, "either learning_rate or optimizer"),
+        ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),
+    ],
+)
+def test_refuses_bad_hyper_parameters(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        BASE[name](**options)
