@@ -203,7 +203,8 @@ class _Checkpoint:
             return empty
         leaves, treedef = jax.tree.flatten(empty)
         try:
-            with np.load(self.path) as file:
+            # Opened here, since np.load leaves a damaged file open.
+            with open(self.path, "rb") as opened, np.load(opened) as file:
                 fingerprint = str(file["fingerprint"])
                 stored = [file[f"leaf_{i}"] for i in range(len(leaves))]
         except Exception as error:

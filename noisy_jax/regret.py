@@ -87,8 +87,9 @@ def growth(
         `Growth`; NaN with fewer than two horizons, or a mean regret that is not positive.
 
     Example:
-        >>> print(growth([1, 10, 100], [1.0, 10.0, 100.0], [0.0, 0.0, 0.0]))
-        Growth(exponent=1.0, low=1.0, high=1.0)
+        >>> fit = growth([100, 400, 1600], [10.0, 20.0, 40.0], [0.1, 0.2, 0.4])
+        >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
+        0.500 [0.480, 0.520]
     """
     start = min(len(horizons) // 2, len(horizons) - 2)
     if start < 0:

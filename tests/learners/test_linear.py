@@ -159,7 +159,7 @@ def test_any_optimizer_drives_the_same_estimates():
 
 def test_too_few_views_are_refused():
     learner = two_copies(radius=1.0, learning_rate=0.1)
-    with pytest.raises(ValueError, match="reads 2 independent noisy copies .* sample has 1"):
+    with pytest.raises(ValueError, match=r"reads 2 independent noisy copies .* sample has 1"):
         learner.step(learner.init(3), nj.Sample(jnp.ones((1, 3)), jnp.float32(0)), None)
 
 

@@ -1,0 +1,226 @@
+import itertools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisy_jax as nj
+from noisy_jax.noise import (
+    Gaussian,
+    Laplace,
+    PerRound,
+    Rademacher,
+    StudentT,
+    Uniform,
+    covariance_times,
+    estimate_covariance,
+    observe,
+)
+
+FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
+LAWS = {
+    "gaussian": Gaussian(0.3),
+    "gaussian_diagonal": Gaussian(np.array([0.1, 0.4, 0.9])),
+    "gaussian_full": Gaussian(FULL),
+    "gaussian_singular": Gaussian(np.full((3, 3), 0.2)),
+    "laplace": Laplace(np.array([0.2, 0.5, 1.0])),
+    "uniform": Uniform(0.7),
+    "rademacher": Rademacher(np.array([0.2, 0.5, 1.0])),
+    "student": StudentT(df=9.0, scale=0.4),
+}
+
+
+@pytest.fixture(params=LAWS, ids=str)
+def law(request):
+    return LAWS[request.param]
+
+
+def draws(law, n=200_000):
+    return np.asarray(law.sample(jax.random.key(0), jnp.zeros((n, 3))), np.float64)
+
+
+def assert_mean_is(values, truth, floor):
+    """|mean − truth| < 5·SE, where SE is small enough for the test to fail."""
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    assert np.all(error < floor)
+    np.testing.assert_array_less(np.abs(values.mean(axis=0) - truth), 5 * error + 1e-7)
+
+
+def test_moments_of_samples(law):
+    n = draws(law)
+    assert_mean_is(n, np.zeros(3), 0.005)
+    products = np.einsum("ni,nj->nij", n, n).reshape(len(n), 9)
+    assert_mean_is(products, np.asarray(law.covariance(3)).reshape(9), 0.01)
+    fourth = float(law.fourth_moment(3))
+    assert_mean_is(np.sum(n**2, axis=1) ** 2, fourth, 0.02 * fourth)
+
+
+def test_log_characteristic_against_samples(law):
+    omega = jnp.array([[0.7, -1.2, 0.4], [2.0, 3.0, 1.0], [3.0, 0.1, 2.5]])
+    log_phi = law.log_characteristic(omega)
+    if isinstance(law, StudentT):
+        assert log_phi is None
+        return
+    assert log_phi.shape == (3,)
+    waves = np.exp(1j * draws(law) @ np.asarray(omega).T)
+    for part in (np.real, np.imag):
+        assert_mean_is(part(waves), part(np.exp(np.asarray(log_phi))), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("law", "density"),
+    [
+        (Laplace(0.6), lambda n: np.exp(-np.abs(n) / 0.6) / 1.2),
+        (Uniform(1.5), lambda n: (np.abs(n) <= 1.5) / 3.0),
+        (Gaussian(0.49), lambda n: np.exp(-(n**2) / 0.98) / np.sqrt(2 * np.pi * 0.49)),
+    ],
+    ids=["laplace", "uniform", "gaussian"],
+)
+def test_log_characteristic_exactly_by_quadrature(x64, law, density):
+    # Gauss–Legendre on pieces that end where the density has kinks.
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    edges = np.array([-30, -10, -5, -1.5, 0, 1.5, 5, 10, 30.0])
+    half = np.diff(edges)[:, None] / 2
+    n = (edges[:-1, None] + half * (nodes[None] + 1)).ravel()
+    w = (half * weights[None]).ravel()
+    for omega in (0.3, 1.1, 2.5, 4.0):
+        phi = np.sum(w * density(n) * np.exp(1j * omega * n))
+        np.testing.assert_allclose(
+            np.exp(np.asarray(law.log_characteristic(jnp.array([omega])))), phi, atol=1e-9
+        )
+
+
+def test_rademacher_characteristic_by_enumeration(x64):
+    law, omega = Rademacher(jnp.array([0.5, 2.0])), jnp.array([1.0, 1.3])
+    signs = np.array(list(itertools.product([-1, 1], repeat=2))) * np.array([0.5, 2.0])
+    phi = np.mean(np.exp(1j * signs @ np.asarray(omega)))
+    np.testing.assert_allclose(np.exp(law.log_characteristic(omega)), phi, atol=1e-12)
+
+
+def test_uniform_characteristic_has_zeros():
+    at_zero = Uniform(1.0).log_characteristic(jnp.array([jnp.pi]))
+    assert float(at_zero.real) < -15
+
+
+def test_a_known_mean_is_subtracted():
+    mean = jnp.array([5.0, -3.0, 1.0])
+    with_mean, without = Gaussian(0.2, mean), Gaussian(0.2)
+    x, y = jnp.ones(3), jnp.float32(1)
+    samples = [observe(jax.random.key(0), x, y, n, views=2) for n in (with_mean, without)]
+    chex.assert_trees_all_close(samples[0].x, samples[1].x, atol=1e-5)
+    shifted = with_mean.sample(jax.random.key(0), x) - without.sample(jax.random.key(0), x)
+    chex.assert_trees_all_close(shifted, mean, atol=1e-5)
+
+
+def test_views_are_independent_and_shared_between_learners():
+    x, y, law = jnp.zeros(3), jnp.float32(0), Gaussian(1.0)
+
+    def copies(views):
+        keys = jax.random.split(jax.random.key(0), 20_000)
+        return jax.vmap(lambda k: observe(k, x, y, law, views=views).x)(keys)
+
+    one, two = copies(1), copies(2)
+    chex.assert_trees_all_equal(one[:, 0], two[:, 0])
+    products = np.asarray(two[:, 0] * two[:, 1])
+    assert_mean_is(products, np.zeros(3), 0.01)
+
+
+def test_target_noise_leaves_the_instance_alone():
+    x, y, law = jnp.zeros(3), jnp.float32(0.5), Gaussian(1.0)
+    clean = observe(jax.random.key(0), x, y, law, views=1)
+    noisy = observe(jax.random.key(0), x, y, law, views=1, y_noise=Laplace(0.3, mean=2.0))
+    chex.assert_trees_all_equal(clean.x, noisy.x)
+    assert clean.y == 0.5
+    assert abs(float(noisy.y) - 0.5) > 1e-4
+
+
+def test_sweep_over_parameters_inside_vmap():
+    variances = jnp.array([0.0, 1.0, 4.0])
+    n = jax.vmap(lambda v: Gaussian(v).sample(jax.random.key(0), jnp.zeros(3)))(variances)
+    chex.assert_trees_all_close(n, n[1][None] * jnp.sqrt(variances)[:, None], rtol=1e-6)
+    swept = jax.vmap(lambda law: law.covariance(2))(jax.vmap(Laplace)(jnp.array([0.5, 1.0])))
+    chex.assert_trees_all_close(swept, jnp.stack([0.5 * jnp.eye(2), 2.0 * jnp.eye(2)]))
+
+
+def test_pytree_round_trip(law):
+    leaves, treedef = jax.tree.flatten(law)
+    again = jax.tree.unflatten(treedef, leaves)
+    chex.assert_trees_all_equal(
+        again.sample(jax.random.key(0), jnp.zeros(3)), law.sample(jax.random.key(0), jnp.zeros(3))
+    )
+
+
+@pytest.mark.parametrize("cov", [0.3, np.array([0.1, 0.4, 0.9]), FULL])
+def test_covariance_times_every_form(cov):
+    v = jnp.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
+    chex.assert_trees_all_close(
+        covariance_times(jnp.asarray(cov), v), v @ Gaussian(cov).covariance(3), atol=1e-6
+    )
+
+
+def test_estimated_covariance_is_unbiased_with_its_standard_error():
+    law, x = Gaussian(FULL), jnp.array([1.0, 2.0, 3.0])
+
+    def one(key):
+        shift, noise = jax.random.split(key)
+        instances = x[None, None] + 5 * jax.random.normal(shift, (50, 1, 3))
+        return estimate_covariance(law.sample(noise, jnp.tile(instances, (1, 2, 1))))
+
+    keys = jax.random.split(jax.random.key(0), 4000)
+    estimates = jax.vmap(one)(keys)
+    assert_mean_is(np.asarray(estimates.cov).reshape(-1, 9), FULL.reshape(9), 0.005)
+    spread = np.asarray(estimates.cov).std(axis=0)
+    np.testing.assert_allclose(
+        np.sqrt((np.asarray(estimates.std_error) ** 2).mean(axis=0)), spread, rtol=0.05
+    )
+
+
+@given(
+    n=st.integers(2, 6), views=st.integers(2, 4), dim=st.integers(1, 4), seed=st.integers(0, 999)
+)
+def test_estimated_covariance_is_psd(n, views, dim, seed):
+    x = np.random.default_rng(seed).normal(size=(n, views, dim)).astype(np.float32)
+    cov = np.asarray(estimate_covariance(x).cov, np.float64)
+    np.testing.assert_allclose(cov, cov.T, atol=1e-6)
+    assert np.linalg.eigvalsh(cov)[0] > -1e-5
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Gaussian(-0.1), r"Gaussian\.cov holds variances and must be >= 0, got -0\.1"),
+        (lambda: Gaussian(np.diag([1.0, -1.0])), "positive semi-definite.* -1"),
+        (lambda: Gaussian(np.array([[1.0, 0.5], [0.0, 1.0]])), "must be symmetric"),
+        (lambda: Gaussian(np.ones((2, 3))), r"shape \[\], \[d\] or \[d, d\], got \[2, 3\]"),
+        (lambda: Gaussian(np.ones((2, 2, 2))), r"PerRound\(jax\.vmap\(Gaussian\)\(covs\)\)"),
+        (lambda: Gaussian(np.nan), r"Gaussian\.cov must be finite"),
+        (lambda: Gaussian(1.0, mean=np.inf), r"mean must be finite"),
+        (lambda: Laplace(0.0), r"Laplace\.scale must be positive and finite, got 0\.0"),
+        (lambda: Uniform(-1.0), r"Uniform\.half_width must be positive"),
+        (lambda: Rademacher(np.ones((2, 2))), r"Rademacher\.scale must have shape \[\] or \[d\]"),
+        (lambda: StudentT(df=2.0, scale=1.0), r"StudentT\.df must be above 2, got 2\.0"),
+        (lambda: Gaussian(np.eye(2)).sample(jax.random.key(0), jnp.zeros(3)), "dimension 3"),
+        (lambda: Gaussian(np.ones(2)).covariance(3), "dimension 3"),
+        (lambda: Laplace(np.ones(2)).sample(jax.random.key(0), 1.0), "does not fit a scalar"),
+        (lambda: estimate_covariance(np.ones((5, 1, 2))), r"\[n, V, d\].*got \[5, 1, 2\]"),
+        (lambda: estimate_covariance(np.full((5, 2, 2), np.nan)), r"views\[0, 0, 0\] is nan"),
+        (
+            lambda: observe(jax.random.key(0), jnp.ones(2), jnp.ones(()), Gaussian(1.0), views=0),
+            "views must be a whole number of at least 1, got 0",
+        ),
+    ],
+)
+def test_refuses_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_per_round_laws_must_be_stacked():
+    stream = nj.streams.linear(jax.random.key(0), 4, 2)
+    learner = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match="every parameter stacked along the 4 rounds"):
+        nj.rollout(learner, stream, PerRound(Gaussian(np.ones(3))), jax.random.key(0))

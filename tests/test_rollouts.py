@@ -1,0 +1,116 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.rollouts import BLOCK, final_regret
+
+NOISE = nj.noise.Gaussian(0.2)
+
+
+@pytest.mark.parametrize("horizon", [1, BLOCK - 1, BLOCK, 2 * BLOCK, 2 * BLOCK + 5])
+def test_final_regret_is_the_last_of_the_rollout(horizon):
+    stream = nj.streams.linear(jax.random.key(0), horizon, 3, misfit=0.2)
+    learner = nj.learners.paired(
+        nj.learners.noise_blind(radius=1.0, learning_rate=0.1),
+        nj.learners.two_copies(radius=1.0, learning_rate=0.1),
+    )
+    best = nj.comparators.linear_ball(stream, 1.0).predictions
+    key, loss = jax.random.key(1), nj.losses.squared()
+    predictions = nj.rollout(learner, stream, NOISE, key).predictions
+    assert predictions.shape == (horizon, 2)
+    last = jnp.stack(
+        [nj.regret.against(loss, predictions[:, i], best, stream.y)[-1] for i in range(2)]
+    )
+    total = final_regret(learner, stream, NOISE, key, loss=loss, comparator=best)
+    np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
+
+
+def test_a_learner_alone_sees_what_it_sees_in_company():
+    stream = nj.streams.linear(jax.random.key(0), 150, 3)
+    one = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
+    two = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
+    together = nj.rollout(nj.learners.paired(one, two), stream, NOISE, jax.random.key(1))
+    for i, learner in enumerate((one, two)):
+        alone = nj.rollout(learner, stream, NOISE, jax.random.key(1))
+        np.testing.assert_allclose(together.predictions[:, i], alone.predictions, atol=1e-5)
+
+
+def test_seeds_see_different_noise_under_vmap():
+    stream = nj.streams.linear(jax.random.key(0), 20, 3)
+    watcher = nj.Learner(
+        init=lambda dim: jnp.zeros(dim),
+        step=lambda state, sample, key: sample.x[0],
+        predict=lambda state, x: state[0],
+        views=1,
+    )
+    seen = jax.vmap(lambda key: nj.rollout(watcher, stream, NOISE, key).predictions)(
+        jax.random.split(jax.random.key(1), 4)
+    )
+    assert len(np.unique(np.asarray(seen[:, 1:]))) == 4 * 19
+
+
+def test_step_sees_nothing_clean():
+    """All that a learner can learn of a stream reaches it through noisy samples."""
+    stream = nj.streams.linear(jax.random.key(0), 10, 3)
+    seen = []
+
+    def step(state, sample, key):
+        seen.append((jax.tree.map(jnp.shape, sample), jnp.shape(state)))
+        return state
+
+    learner = nj.Learner(lambda dim: jnp.zeros(()), step, lambda state, x: state, 2)
+    nj.rollout(learner, stream, NOISE, jax.random.key(1))
+    assert seen[0] == (nj.Sample((2, 3), (), ()), ())
+
+
+@pytest.mark.parametrize("round_of_failure", [0, 7, BLOCK + 3])
+def test_diverged_at_names_the_round(round_of_failure):
+    stream = nj.streams.linear(jax.random.key(0), BLOCK + 20, 2)
+    learner = nj.Learner(
+        init=lambda dim: jnp.int32(0),
+        step=lambda state, sample, key: state + 1,
+        predict=lambda state, x: jnp.where(state >= round_of_failure, jnp.nan, 0.0) + 0 * x[..., 0],
+        views=1,
+    )
+    assert nj.rollout(learner, stream, NOISE, jax.random.key(1)).diverged_at == round_of_failure
+
+
+def test_diverged_in_the_last_step_is_reported():
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    learner = nj.learners.two_copies(
+        radius=1.0, learning_rate=lambda count: jnp.where(count == 4, jnp.inf, 0.1)
+    )
+    result = nj.rollout(learner, stream, NOISE, jax.random.key(1))
+    assert np.isfinite(result.predictions).all()
+    assert result.diverged_at == 5
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        (nj.Stream(jnp.ones((5, 2)), jnp.ones(4)), r"got x \[5, 2\] and y \[4\]"),
+        (nj.Stream(jnp.ones((3, 5, 2)), jnp.ones((3, 5))), r"batch streams with jax\.vmap"),
+        (nj.Stream(jnp.ones((0, 2)), jnp.ones(0)), "T >= 1"),
+    ],
+)
+def test_refuses_streams_of_wrong_shape(stream, message):
+    learner = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match=message):
+        nj.rollout(learner, stream, NOISE, jax.random.key(0))
+
+
+def test_refuses_noise_of_another_dimension():
+    learner = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    with pytest.raises(ValueError, match=r"Gaussian\.cov of shape \[3\] .* dimension 2"):
+        nj.rollout(learner, stream, nj.noise.Gaussian(jnp.ones(3)), jax.random.key(0))
+
+
+def test_batch_of_streams_goes_through_vmap():
+    learner = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
+    keys = jax.random.split(jax.random.key(0), 3)
+    run = lambda key: nj.rollout(learner, nj.streams.linear(key, 30, 2), NOISE, key)  # noqa: E731
+    chex.assert_shape(jax.vmap(run)(keys).predictions, (3, 30))

@@ -1,0 +1,110 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.streams import DATASETS, csv, dataset, from_arrays, linear, resampled, scaled
+
+
+def test_linear_teacher_is_recovered_exactly():
+    stream = linear(jax.random.key(0), 200, 4, radius=0.8)
+    weights, residual, *_ = np.linalg.lstsq(stream.x, stream.y)
+    np.testing.assert_allclose(np.linalg.norm(weights), 0.8, rtol=1e-5)
+    assert residual < 1e-9
+    assert np.linalg.norm(stream.x, axis=1).max() <= 1
+
+
+def test_misfit_has_its_half_width():
+    plain, misfit = (linear(jax.random.key(0), 5000, 2, misfit=m) for m in (0.0, 0.3))
+    difference = np.asarray(misfit.y - plain.y)
+    assert 0.29 < np.abs(difference).max() <= 0.3 + 1e-6
+    assert abs(difference.mean()) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("diabetes", (442, 10)), ("breast_cancer", (569, 30)), ("digits", (1797, 64))],
+)
+def test_bundled_data_sets_are_scaled_as_documented(name, shape):
+    stream = dataset(name)
+    assert stream.x.shape == shape
+    norms = np.linalg.norm(stream.x, axis=1)
+    np.testing.assert_allclose(norms.max(), 1, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(stream.y).max(), 1, rtol=1e-5)
+    if name == "breast_cancer":
+        assert set(np.unique(stream.y)) == {-1.0, 1.0}
+        assert int((stream.y == 1).sum()) == 357  # benign
+    else:
+        assert abs(float(stream.y.mean())) < 1e-5
+    np.testing.assert_allclose(stream.x.mean(axis=0), 0, atol=1e-5)
+    spread = np.asarray(stream.x).std(axis=0)
+    varying = spread[spread > 0]
+    np.testing.assert_allclose(varying, varying[0], rtol=1e-4)
+    assert (spread == 0).sum() == (3 if name == "digits" else 0)  # blank pixels
+
+
+def test_resampled_draws_rows_with_replacement():
+    table = from_arrays(np.arange(5.0)[:, None], np.arange(5.0))
+    stream = resampled(jax.random.key(0), table, 10_000)
+    np.testing.assert_array_equal(stream.x[:, 0], stream.y)
+    counts = np.bincount(np.asarray(stream.y, int), minlength=5)
+    assert np.all(np.abs(counts - 2000) < 5 * np.sqrt(10_000 * 0.2 * 0.8))
+
+
+def test_csv_equals_arrays(tmp_path, rng):
+    table = rng.normal(size=(20, 3))
+    path = tmp_path / "table.csv"
+    lines = ["a, price ,b", *(",".join(map(repr, row.tolist())) for row in table)]
+    path.write_text("\ufeff" + "\n".join(lines) + "\n\n", encoding="utf-8")
+    expected = scaled(table[:, [0, 2]], table[:, 1])
+    for ours, theirs in zip(csv(path, "price"), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "no column named 'y'; its columns are a, b"),
+        ("y,y\n1,2\n", "more than one column named 'y'"),
+        ("a,y\n1,2\n3,high\n", r"line 3, column 'y': 'high' is not a finite number"),
+        ("a,y\n,2\n", r"line 2, column 'a': '' is not a finite number"),
+        ("a,y\n1,nan\n", r"line 2, column 'y': 'nan' is not a finite number"),
+        ("a,y\n1,2,3\n", "line 2: 3 cells under 2 column names"),
+        ("a,y\n", "has a header but no rows"),
+        ("", "no column named 'y'"),
+        ("a,y\n1,2\n3,2\n", r"the target is constant \(2\.0\)"),
+        ("a,y\n1,2\n1,3\n", "every feature is constant"),
+    ],
+)
+def test_refuses_bad_csv(tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        csv(path, "y")
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: from_arrays(np.ones((3, 2)), np.ones(4)), r"got x \[3, 2\] and y \[4\]"),
+        (lambda: from_arrays(np.ones(3), np.ones(3)), r"x must be \[T, d\]"),
+        (lambda: from_arrays(np.ones((0, 2)), np.ones(0)), "T >= 1"),
+        (lambda: from_arrays([[1.0], [np.nan]], [1.0, 2.0]), r"x\[1, 0\] is nan"),
+        (lambda: from_arrays([[1.0], [2.0]], [np.inf, 2.0]), r"y\[0\] is inf"),
+        (lambda: dataset("boston"), f"unknown data set 'boston'; known are {', '.join(DATASETS)}"),
+        (lambda: linear(jax.random.key(0), 0, 3), "horizon must be a whole number of at least 1"),
+        (lambda: linear(jax.random.key(0), 5, 3, radius=-1.0), "radius must be positive"),
+        (lambda: resampled(jax.random.key(0), dataset("diabetes"), 1.5), "got 1.5"),
+    ],
+)
+def test_refuses_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_streams_go_through_jit():
+    made = jax.jit(lambda key: resampled(key, linear(key, 10, 2), 20))(jax.random.key(0))
+    assert isinstance(made, nj.Stream)
+    assert made.x.shape == (20, 2)
+    assert made.x.dtype == jnp.float32

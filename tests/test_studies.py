@@ -1,0 +1,174 @@
+import csv
+import functools
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+
+NOISE = nj.noise.Gaussian(0.2)
+COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
+STREAM = nj.streams.linear(jax.random.key(0), 512, 3, misfit=0.1)
+MOMENTS = nj.bounds.moments(STREAM, NOISE)
+LEARNERS = {
+    "two copies": nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, MOMENTS, radius=1.0),
+    "blind": nj.tuned(nj.learners.noise_blind, nj.bounds.noise_blind, MOMENTS, radius=1.0),
+}
+OPTIONS = {"num_seeds": 6, "horizons": [128, 300, 512], "comparator": COMPARATOR}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return nj.study(LEARNERS, STREAM, NOISE, jax.random.key(1), parameters={"note": 1}, **OPTIONS)
+
+
+def test_rows_equal_regret_by_hand(result):
+    horizon = 300
+    past = nj.Stream(STREAM.x[:horizon], STREAM.y[:horizon])
+    best = nj.comparators.linear_ball(past, 1.0).predictions
+    key = jax.random.fold_in(jax.random.key(1), horizon)
+    regrets = {}
+    for name, make in LEARNERS.items():
+        learner, bound = make(horizon)
+        regrets[name] = np.array(
+            [
+                nj.regret.against(
+                    nj.losses.squared(),
+                    nj.rollout(learner, past, NOISE, jax.random.fold_in(key, seed)).predictions,
+                    best,
+                    past.y,
+                )[-1]
+                for seed in range(6)
+            ],
+            np.float64,
+        )
+        (row,) = [r for r in result.rows if r.learner == name and r.horizon == horizon]
+        np.testing.assert_allclose(row.regret, regrets[name].mean(), rtol=1e-4)
+        error = regrets[name].std(ddof=1) / np.sqrt(6)
+        np.testing.assert_allclose(row.std_error, error, rtol=1e-3)
+        np.testing.assert_allclose(
+            [row.low, row.high], row.regret + 1.96 * error * np.array([-1, 1]), rtol=1e-3
+        )
+        np.testing.assert_allclose(row.bound, bound.regret)
+        np.testing.assert_allclose(row.bound_over_regret, row.bound / row.regret)
+        np.testing.assert_allclose(row.learning_rate, bound.learning_rate)
+        assert row.diverged == 0
+    paired = regrets["blind"] - regrets["two copies"]
+    np.testing.assert_allclose(row.difference, paired.mean(), rtol=1e-3)
+    np.testing.assert_allclose(row.difference_std_error, paired.std(ddof=1) / np.sqrt(6), rtol=1e-2)
+
+
+def test_table_is_readable(result):
+    lines = str(result).splitlines()
+    assert lines[0].split() == ["learner", "T", "regret", "±", "95%", "bound", "bound/regret",
+                                "vs", "first", "±", "95%"]  # fmt: skip
+    assert len(lines) == 1 + 6 + 2 + 2
+    assert len({len(line) for line in lines[:7]}) == 1
+
+
+def test_save_writes_table_configuration_and_picture(result, tmp_path):
+    folder = result.save(tmp_path / "deep" / "folder")
+    with open(folder / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6
+    for written, row in zip(rows, result.rows, strict=True):
+        assert written["learner"] == row.learner
+        for name in row._fields[1:]:
+            assert float(written[name]) == pytest.approx(getattr(row, name))
+        assert float(written["growth_low"]) == pytest.approx(result.growth[row.learner].low)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["num_seeds"] == 6
+    assert config["horizons"] == [128, 300, 512]
+    assert config["noise"] == "Gaussian(cov=0.2, mean=0.0)"
+    assert config["note"] == 1
+    assert config["versions"]["jax"] == jax.__version__
+    assert (folder / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_same_call_compiles_nothing_anew():
+    traces = []
+
+    def make(horizon):
+        traces.append(horizon)
+        return LEARNERS["blind"](horizon)
+
+    options = {"num_seeds": 4, "horizons": [64, 128], "comparator": COMPARATOR}
+    first = nj.study({"blind": make}, STREAM, NOISE, jax.random.key(1), **options)
+    count = len(traces)
+    again = nj.study({"blind": make}, STREAM, NOISE, jax.random.key(1), **options)
+    assert len(traces) - count == 2  # for the guarantee of each horizon, never inside a trace
+    assert first.rows == again.rows
+
+
+def test_resumes_from_a_checkpoint(result, tmp_path):
+    def interrupt(done, total):
+        assert total == 6 * (128 + 300 + 512)
+        if done > 6 * 128:
+            raise KeyboardInterrupt
+
+    arguments = (LEARNERS, STREAM, NOISE, jax.random.key(1))
+    with pytest.raises(KeyboardInterrupt):
+        nj.study(*arguments, **OPTIONS, checkpoint=tmp_path, progress=interrupt)
+    reports = []
+    resumed = nj.study(
+        *arguments, **OPTIONS, checkpoint=tmp_path,
+        progress=lambda done, total: reports.append(done / total),
+    )  # fmt: skip
+    assert resumed.rows == result.rows
+    assert reports == [1.0]  # only the last horizon was left
+
+
+def test_noise_that_changes_from_round_to_round():
+    laws = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.0, 0.3, 512)))
+    moments = nj.bounds.moments(STREAM, laws)
+    learners = {
+        "known": nj.tuned(
+            nj.learners.known_covariance, nj.bounds.known_covariance, moments, radius=1.0
+        )
+    }
+    changing = nj.study(learners, STREAM, laws, jax.random.key(1), **OPTIONS)
+    assert all(0 < row.regret < row.bound for row in changing.rows)
+
+
+def test_a_learner_that_diverges_is_counted_and_the_others_stand():
+    def wild(horizon):
+        learner = nj.learners.noise_blind(radius=1e18, learning_rate=1e15)
+        return learner, nj.bounds.noise_blind(MOMENTS, horizon=horizon, radius=1.0)
+
+    both = nj.study(
+        {"blind": LEARNERS["blind"], "wild": wild}, STREAM, NOISE, jax.random.key(1),
+        num_seeds=3, horizons=[64], comparator=COMPARATOR,
+    )  # fmt: skip
+    blind, overflown = both.rows
+    assert blind.diverged == 0
+    assert np.isfinite(blind.regret)
+    assert overflown.diverged == 1
+    assert math.isnan(overflown.regret)
+    assert "diverged in 100% of seeds" in str(both)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learners": {}}, "at least one learner"),
+        ({"horizons": []}, "at least one and increasing"),
+        ({"horizons": [64, 64]}, r"increasing, got \[64, 64\]"),
+        ({"horizons": [64, 1024]}, "largest horizon, 1024, exceeds the 512 rounds"),
+        ({"horizons": [0, 64]}, "each horizon must be a whole number of at least 1, got 0"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_refuses_bad_input(options, message):
+    arguments = {"learners": LEARNERS, **OPTIONS, **options}
+    with pytest.raises(ValueError, match=message):
+        nj.study(stream=STREAM, noise=NOISE, key=jax.random.key(0), **arguments)
+
+
+def test_refuses_a_folder_that_cannot_be_written(result, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="cannot write to the output folder"):
+        result.save(tmp_path / "file" / "below")
