@@ -68,7 +68,8 @@ def parser() -> argparse.ArgumentParser:
         help="numbers of rounds, increasing (default: 1024 to 262144 by factors of 4)")
     add("--seeds", type=int, default=32, metavar="N", help="independent noise draws (default: 32)")
     add("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS), metavar="NAME",
-        help=f"which of {', '.join(LEARNERS)} (default: all)")
+        help="known_covariance (one copy; 2Σw taken away), two_copies, as_printed (one copy; Σw "
+        "taken away, as the paper prints it), noise_blind (one copy, trusted) (default: all)")
     add("--radius", type=float, default=1.0, metavar="B",
         help="norm of the largest weights that compete (default: 1)")
     add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")

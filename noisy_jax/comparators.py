@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import check_positive
+from noisy_jax.validation import check_positive, check_stream
 
 _RANK_ROUNDINGS = 8
 _NEWTON_STEPS = 64  # five or so suffice; badly scaled features take one more for each scale
@@ -60,7 +60,7 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
         True
     """
     check_positive("radius", radius, "the norm of the largest predictor that competes")
-    chex.assert_rank([stream.x, stream.y], [2, 1])
+    check_stream(*stream)
     factor = _extended(_empty_factor(stream), stream.x, stream.y)
     weights, multiplier, _ = _best_in_ball(factor, radius)
     predictions = stream.x @ weights
@@ -83,7 +83,7 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
         ValueError: radius not positive.
     """
     check_positive("radius", radius, "the norm of the largest predictor that competes")
-    chex.assert_rank([stream.x, stream.y], [2, 1])
+    check_stream(*stream)
 
     def one_round(factor, row):
         x, y = row

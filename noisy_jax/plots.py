@@ -25,7 +25,7 @@ def regret(study: Study, ax=None):
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]
         horizons = [row.horizon for row in rows]
-        label = name if math.isnan(fit.exponent) else f"{name}: $T^{{{fit.exponent:.2f}}}$"
+        label = name if math.isnan(fit.exponent) else f"{name} ~ $T^{{{fit.exponent:.2f}}}$"
         style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
         ax.plot(horizons, [row.regret for row in rows], label=label, linewidth=1.8, **style)
         ax.fill_between(
@@ -39,8 +39,12 @@ def regret(study: Study, ax=None):
         bounds = [row.bound for row in rows]
         ax.plot(horizons, bounds, color=style["color"], linestyle=":", linewidth=1.2)
     ax.plot([], [], color="0.3", linestyle=":", label="guaranteed or claimed bound")
-    ax.set_xscale("log", base=2)
+    ax.set_xscale("log")
     ax.set_yscale("log")
+    every = sorted({row.horizon for row in study.rows})
+    ticks = every[:: -(-len(every) // 8)]  # at most eight labels find room
+    ax.set_xticks(ticks, [f"{horizon:,}" for horizon in ticks])
+    ax.minorticks_off()
     ax.set_xlabel("horizon $T$ (rounds)")
     ax.set_ylabel("expected regret on clean data (squared loss)")
     ax.grid(which="major", alpha=0.3)

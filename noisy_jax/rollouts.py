@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, State, Stream, unrolled
 from noisy_jax.losses import Loss
 from noisy_jax.noise import Noise, PerRound, observe
+from noisy_jax.validation import check_stream
 
 BLOCK = 128
 """Rounds whose noise is drawn at once: it bounds memory and changes no number."""
@@ -163,17 +164,12 @@ def _through_blocks(
 
 
 def _check(stream: Stream, noise: Noise | PerRound) -> None:
-    x, y = jnp.shape(stream.x), jnp.shape(stream.y)
-    if len(x) != 2 or len(y) != 1 or x[0] != y[0] or 0 in x:
-        raise ValueError(
-            "a stream has x [T, d] and y [T] with the same T >= 1, "
-            f"got x {list(x)} and y {list(y)}; batch streams with jax.vmap"
-        )
+    check_stream(*stream)
     if isinstance(noise, PerRound):
-        lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(noise.law)}
-        if lengths != {(x[0],)}:
+        shapes = [jnp.shape(leaf) for leaf in jax.tree.leaves(noise.law)]
+        if {shape[:1] for shape in shapes} != {jnp.shape(stream.y)}:
             raise ValueError(
-                f"noise.PerRound needs every parameter stacked along the {x[0]} rounds of the "
-                f"stream, got shapes {[jnp.shape(leaf) for leaf in jax.tree.leaves(noise.law)]}; "
+                f"noise.PerRound needs every parameter stacked along the {len(stream.y)} rounds "
+                f"of the stream, got shapes {shapes}; "
                 "build it as PerRound(jax.vmap(Gaussian)(covs))"
             )

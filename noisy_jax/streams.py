@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import check_at_least, check_finite, check_positive
+from noisy_jax.validation import check_at_least, check_positive, check_stream
 
 DATASETS = ("diabetes", "breast_cancer", "digits")
 """Names that `dataset` knows."""
@@ -70,16 +70,8 @@ def from_arrays(x: chex.Array, y: chex.Array) -> Stream:
         >>> from_arrays([[0.0, 1.0]], [1.0]).y
         Array([1.], dtype=float32)
     """
-    x_shape, y_shape = np.shape(x), np.shape(y)
-    if len(x_shape) != 2 or len(y_shape) != 1 or x_shape[0] != y_shape[0] or 0 in x_shape:
-        raise ValueError(
-            "x must be [T, d] and y [T] with the same T >= 1 and d >= 1, "
-            f"got x {list(x_shape)} and y {list(y_shape)}"
-        )
-    check_finite("x", x)
-    check_finite("y", y)
-    dtype = jnp.promote_types(jnp.result_type(float), jnp.float32)
-    return Stream(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+    check_stream(x, y)
+    return Stream(jnp.asarray(x, float), jnp.asarray(y, float))
 
 
 def scaled(x: np.ndarray, y: np.ndarray) -> Stream:

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from noisy_jax.montecarlo import monte_carlo
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.regret import NORMAL_95, Growth, growth
 from noisy_jax.rollouts import final_regret
-from noisy_jax.validation import check_at_least
+from noisy_jax.validation import check_at_least, check_stream
 
 MakeLearner = Callable[[int], tuple[Learner, Guarantee]]
 """`horizon -> (learner, guarantee)`: a learner tuned for a horizon, and what is promised of it."""
@@ -201,6 +202,7 @@ def study(
         >>> len(result.rows)
         2
     """
+    check_stream(*stream)
     if not learners:
         raise ValueError("study needs at least one learner, got none")
     for horizon in horizons:
@@ -241,14 +243,14 @@ def study(
         own = [row for row in rows if row.learner == name]
         exponents[name] = growth(horizons, [r.regret for r in own], [r.std_error for r in own])
     config = {
-        "learners": list(learners),
+        "learners": {name: _text(make) for name, make in learners.items()},
         "horizons": list(map(int, horizons)),
         "num_seeds": num_seeds,
         "batch_size": batch_size,
-        "noise": repr(noise),
-        "y_noise": repr(y_noise),
+        "noise": _text(noise),
+        "y_noise": _text(y_noise),
         "stream": _description(stream),
-        "comparator": repr(comparator),
+        "comparator": _text(comparator),
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "key_implementation": str(jax.random.key_impl(key)),
         "device": jax.devices()[0].device_kind,
@@ -336,6 +338,11 @@ def _rows(names, horizon, estimate, guarantees) -> list[Row]:
         )
         for i, (name, guarantee) in enumerate(zip(names, guarantees, strict=True))
     ]
+
+
+def _text(made_by) -> str:
+    """What it is, without addresses in memory, which differ from run to run."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(made_by))
 
 
 def _description(stream: Stream) -> dict[str, Any]:

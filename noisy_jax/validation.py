@@ -43,6 +43,18 @@ def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
         )
 
 
+def check_stream(x, y) -> None:
+    """Refuses what is not a stream: x `[T, d]` and y `[T]`, T ≥ 1 and d ≥ 1, all finite."""
+    x_shape, y_shape = np.shape(x), np.shape(y)
+    if len(x_shape) != 2 or len(y_shape) != 1 or x_shape[0] != y_shape[0] or 0 in x_shape:
+        raise ValueError(
+            "a stream has x [T, d] and y [T] with the same T >= 1 and d >= 1, "
+            f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
+        )
+    check_finite("x", x)
+    check_finite("y", y)
+
+
 def check_covariance(name: str, cov) -> None:
     """Refuses what is not a covariance as `[]`, `[d]` or `[d, d]`: wrong shape, not PSD."""
     shape = np.shape(cov)

@@ -38,7 +38,7 @@ def test_regret_draws_what_the_study_holds(study):
     assert "rounds" in ax.get_xlabel()
     assert "regret on clean data" in ax.get_ylabel()
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["corrected: $T^{0.50}$", "blind: $T^{1.00}$", "guaranteed or claimed bound"]
+    assert labels == ["corrected ~ $T^{0.50}$", "blind ~ $T^{1.00}$", "guaranteed or claimed bound"]
     assert list(ax.lines[0].get_ydata()) == [4.0, 8.0, 16.0]
     assert list(ax.lines[1].get_ydata()) == [20.0, 40.0, 80.0]
 

@@ -94,9 +94,10 @@ def test_diverged_in_the_last_step_is_reported():
         (nj.Stream(jnp.ones((5, 2)), jnp.ones(4)), r"got x \[5, 2\] and y \[4\]"),
         (nj.Stream(jnp.ones((3, 5, 2)), jnp.ones((3, 5))), r"batch streams with jax\.vmap"),
         (nj.Stream(jnp.ones((0, 2)), jnp.ones(0)), "T >= 1"),
+        (nj.Stream(jnp.ones((2, 2)), jnp.array([1.0, jnp.nan])), r"y\[1\] is nan"),
     ],
 )
-def test_refuses_streams_of_wrong_shape(stream, message):
+def test_refuses_bad_streams(stream, message):
     learner = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match=message):
         nj.rollout(learner, stream, NOISE, jax.random.key(0))

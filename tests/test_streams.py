@@ -88,7 +88,7 @@ def test_refuses_bad_csv(tmp_path, text, message):
     ("build", "message"),
     [
         (lambda: from_arrays(np.ones((3, 2)), np.ones(4)), r"got x \[3, 2\] and y \[4\]"),
-        (lambda: from_arrays(np.ones(3), np.ones(3)), r"x must be \[T, d\]"),
+        (lambda: from_arrays(np.ones(3), np.ones(3)), r"x \[T, d\] and y \[T\]"),
         (lambda: from_arrays(np.ones((0, 2)), np.ones(0)), "T >= 1"),
         (lambda: from_arrays([[1.0], [np.nan]], [1.0, 2.0]), r"x\[1, 0\] is nan"),
         (lambda: from_arrays([[1.0], [2.0]], [np.inf, 2.0]), r"y\[0\] is inf"),
