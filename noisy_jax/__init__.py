@@ -1,6 +1,6 @@
 """noisy_jax: learning from noisy data, judged on clean data."""
 
-from noisy_jax import bounds, comparators, learners, losses, noise, plots, regret, streams
+from noisy_jax import bounds, comparators, kernels, learners, losses, noise, plots, regret, streams
 from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.rollouts import Rollout, rollout
@@ -17,6 +17,7 @@ __all__ = [
     "Study",
     "bounds",
     "comparators",
+    "kernels",
     "learners",
     "losses",
     "monte_carlo",

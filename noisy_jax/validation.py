@@ -35,6 +35,13 @@ def check_positive(name: str, value, meaning: str) -> None:
         raise ValueError(f"{name} must be positive and finite, got {value}: it is {meaning}")
 
 
+def check_non_negative(name: str, value, reason: str) -> None:
+    """Refuses values that are negative or not finite; `reason` says why."""
+    array = concrete(value)
+    if array is not None and not np.all((array >= 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be finite and >= 0, got {value}: {reason}")
+
+
 def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
     """Refuses whole numbers below `least`, and anything that is not a whole number."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:

@@ -1,0 +1,215 @@
+"""Kernels as Gram closures `([n, d], [m, d]) -> [n, m]`, jittable, by matrix products.
+
+Two families: functions of the inner product ⟨x, z⟩ with a power series of non-negative coefficients
+(which random truncation samples from), and functions of the distance r = ‖x − z‖.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.validation import check_at_least, check_non_negative, check_positive
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kernel:
+    """A positive definite kernel; call it for a Gram matrix.
+
+    Attributes:
+        gram: `(x[n, d], z[m, d]) -> [n, m]`, k(x_i, z_j).
+        diagonal: `x[n, d] -> [n]`, k(x_i, x_i).
+        series: `order -> [order + 1]`, the β_n ≥ 0 of k(x, z) = Σ_n β_n ⟨x, z⟩^n; `None` for
+            kernels that are no function of the inner product.
+        convergence: the series holds for |⟨x, z⟩| below this.
+    """
+
+    gram: Callable[[chex.Array, chex.Array], chex.Array]
+    diagonal: Callable[[chex.Array], chex.Array]
+    series: Callable[[int], chex.Array] | None = None
+    convergence: chex.Numeric = math.inf
+
+    def __call__(self, x: chex.Array, z: chex.Array) -> chex.Array:
+        """The Gram matrix, `[n, m]`."""
+        return self.gram(x, z)
+
+
+@jax.default_matmul_precision("highest")
+def inner_products(x: chex.Array, z: chex.Array) -> chex.Array:
+    """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`."""
+    chex.assert_rank([x, z], 2)
+    return x @ z.T
+
+
+def squared_distances(x: chex.Array, z: chex.Array) -> chex.Array:
+    """‖x_i − z_j‖² of `[n, d]` and `[m, d]`, `[n, m]`, by a matrix product, clipped at zero.
+
+    ‖x‖² + ‖z‖² − 2⟨x, z⟩ loses what is small beside ‖x‖²; shift data that lie far from the origin.
+    """
+    products = inner_products(x, z)
+    norms = jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None]
+    return jnp.maximum(norms - 2 * products, 0)
+
+
+def _of_inner_product(value, series, convergence=math.inf) -> Kernel:
+    def gram(x, z):
+        return value(inner_products(x, z))
+
+    return Kernel(gram, lambda x: value(jnp.sum(x**2, axis=-1)), series, convergence)
+
+
+def _of_distance(value) -> Kernel:
+    """A kernel from its value as a function of r², with k(x, x) = 1."""
+
+    def gram(x, z):
+        return value(squared_distances(x, z))
+
+    return Kernel(gram, lambda x: jnp.ones(x.shape[:-1], x.dtype))
+
+
+def linear() -> Kernel:
+    """k(x, z) = ⟨x, z⟩."""
+    return _of_inner_product(lambda a: a, lambda order: jnp.zeros(order + 1).at[1:2].set(1.0))
+
+
+def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
+    """k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous where the offset is zero.
+
+    β_n = binom(degree, n) offset^(degree − n), zero above the degree.
+
+    Args:
+        degree: at least 1.
+        offset: at least 0; below, the kernel is not positive definite.
+
+    Raises:
+        ValueError: degree or offset out of range.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> polynomial(degree=2)(jnp.ones((1, 2)), jnp.ones((1, 2)))
+        Array([[9.]], dtype=float32)
+    """
+    check_at_least("degree", degree, 1, "the power of the inner product")
+    check_non_negative("offset", offset, "with less, the kernel is not positive definite")
+
+    def series(order):
+        known = min(order, degree) + 1
+        binomials = jnp.array([float(math.comb(degree, n)) for n in range(known)])
+        powers = jnp.stack([jnp.asarray(offset, float) ** (degree - n) for n in range(known)])
+        return jnp.zeros(order + 1).at[:known].set(binomials * powers)
+
+    return _of_inner_product(lambda a: (a + offset) ** degree, series)
+
+
+def exponential() -> Kernel:
+    """k(x, z) = exp(⟨x, z⟩), β_n = 1/n!."""
+
+    def series(order):
+        return jnp.exp(-jax.scipy.special.gammaln(jnp.arange(order + 1) + 1.0))
+
+    return _of_inner_product(jnp.exp, series)
+
+
+def binomial(*, alpha: chex.Numeric) -> Kernel:
+    """k(x, z) = (1 − ⟨x, z⟩)^(−α) for ‖x‖, ‖z‖ < 1, β_n = Γ(α + n)/(Γ(α) n!).
+
+    Printed as (1 + ⟨x, z⟩)^(−α), whose coefficients alternate in sign: that is not positive
+    definite. Source: Online Learning of Noisy Data with Kernels, Sec. 2, corrected.
+
+    Args:
+        alpha: α > 0.
+
+    Returns:
+        A `Kernel`; NaN or infinite where ⟨x, z⟩ ≥ 1.
+
+    Raises:
+        ValueError: α not positive.
+    """
+    check_positive("alpha", alpha, "the power of the binomial kernel")
+
+    def series(order):
+        n, log_gamma = jnp.arange(order + 1.0), jax.scipy.special.gammaln
+        return jnp.exp(log_gamma(alpha + n) - log_gamma(alpha) - log_gamma(n + 1))
+
+    def value(a):
+        return jnp.where(a < 1, (1 - jnp.minimum(a, 1)) ** -alpha, jnp.nan)
+
+    return _of_inner_product(value, series, convergence=1.0)
+
+
+def gaussian(*, squared_width: chex.Numeric) -> Kernel:
+    """k(x, z) = exp(−‖x − z‖²/s²).
+
+    Args:
+        squared_width: s² > 0; scikit-learn's `gamma` is 1/s².
+
+    Raises:
+        ValueError: s² not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> gaussian(squared_width=2.0)(jnp.zeros((1, 2)), jnp.ones((1, 2)))
+        Array([[0.36787945]], dtype=float32)
+    """
+    check_positive("squared_width", squared_width, "s² of exp(−r²/s²)")
+    return _of_distance(lambda r2: jnp.exp(-r2 / squared_width))
+
+
+def rational(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel:
+    """k(x, z) = (1 + ‖x − z‖²/m)^(−α).
+
+    Args:
+        m: squared length scale, positive.
+        alpha: α > 0.
+
+    Raises:
+        ValueError: m or α not positive.
+    """
+    check_positive("m", m, "the squared length scale of the rational kernel")
+    check_positive("alpha", alpha, "the power of the rational kernel")
+    return _of_distance(lambda r2: (1 + r2 / m) ** -alpha)
+
+
+def laplacian(*, scale: chex.Numeric) -> Kernel:
+    """k(x, z) = exp(−‖x − z‖/s).
+
+    Args:
+        scale: s > 0.
+
+    Raises:
+        ValueError: s not positive.
+    """
+    check_positive("scale", scale, "s of exp(−r/s)")
+    return _of_distance(lambda r2: jnp.exp(-_root(r2) / scale))
+
+
+def matern(*, nu: float, length: chex.Numeric) -> Kernel:
+    """The Matérn kernel of smoothness ν = 3/2 or 5/2.
+
+    With q = √(2ν) r/ℓ: k = (1 + q)e^(−q) for 3/2, k = (1 + q + q²/3)e^(−q) for 5/2.
+
+    Args:
+        nu: ν, 1.5 or 2.5.
+        length: ℓ > 0.
+
+    Raises:
+        ValueError: another ν, or ℓ not positive.
+    """
+    check_positive("length", length, "ℓ of the Matérn kernel")
+    if nu not in (1.5, 2.5):
+        raise ValueError(f"nu must be 1.5 or 2.5, got {nu}: other Matérn kernels are not offered")
+
+    def value(r2):
+        q = math.sqrt(2 * nu) * _root(r2) / length
+        return (1 + q + (0 if nu == 1.5 else q**2 / 3)) * jnp.exp(-q)
+
+    return _of_distance(value)
+
+
+def _root(r2):
+    """√r², with derivative zero instead of infinite at zero."""
+    positive = r2 > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, r2, 1)), 0)
