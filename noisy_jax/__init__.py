@@ -3,8 +3,9 @@
 from noisy_jax import bounds, comparators, kernels, learners, losses, noise, plots, regret, streams
 from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.montecarlo import Estimate, monte_carlo
+from noisy_jax.results import Study
 from noisy_jax.rollouts import Rollout, rollout
-from noisy_jax.studies import Study, study, tuned
+from noisy_jax.studies import study, tuned
 
 __version__ = "0.1.0"
 

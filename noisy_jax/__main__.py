@@ -13,7 +13,8 @@ from pathlib import Path
 import jax
 
 from noisy_jax import bounds, comparators, learners, noise, streams
-from noisy_jax.studies import MakeLearner, Study, study, tuned, writable_folder
+from noisy_jax.results import Study, writable_folder
+from noisy_jax.studies import MakeLearner, study, tuned
 
 NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
     "gaussian": noise.Gaussian,

@@ -201,12 +201,11 @@ class _Checkpoint:
         """The stored moments, in the structure of `empty`, which stands where nothing is stored."""
         if not self.path.exists():
             return empty
-        leaves, treedef = jax.tree.flatten(empty)
         try:
             # Opened here, since np.load leaves a damaged file open.
             with open(self.path, "rb") as opened, np.load(opened) as file:
-                fingerprint = str(file["fingerprint"])
-                stored = [file[f"leaf_{i}"] for i in range(len(leaves))]
+                stored = dict(file)
+            fingerprint = str(stored["fingerprint"])
         except Exception as error:
             raise ValueError(
                 f"{self.path} is not a readable checkpoint (truncated, or not of this library): "
@@ -217,7 +216,8 @@ class _Checkpoint:
                 f"{self.path} was made by another configuration (run, key or version of JAX): "
                 "delete it, or name another folder"
             )
-        sums = jax.tree.unflatten(treedef, stored)
+        leaves, treedef = jax.tree.flatten(empty)
+        sums = jax.tree.unflatten(treedef, [stored[f"leaf_{i}"] for i in range(len(leaves))])
         return sums._replace(count=int(sums.count))
 
     def save(self, sums: Sums) -> None:

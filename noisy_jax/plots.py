@@ -2,7 +2,7 @@
 
 import math
 
-from noisy_jax.studies import Study
+from noisy_jax.results import Study
 
 
 def regret(study: Study, ax=None):

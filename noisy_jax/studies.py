@@ -1,17 +1,14 @@
-"""Studies: how the regret of several learners grows with the horizon, as a table to keep."""
+"""Studies: how the regret of several learners grows with the horizon, as a table."""
 
-import csv
-import dataclasses
 import functools
 import hashlib
 import itertools
-import json
 import math
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import chex
 import jax
@@ -24,122 +21,13 @@ from noisy_jax.learners.paired import paired
 from noisy_jax.losses import Loss, squared
 from noisy_jax.montecarlo import monte_carlo
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.regret import NORMAL_95, Growth, growth
+from noisy_jax.regret import NORMAL_95, growth
+from noisy_jax.results import Row, Study
 from noisy_jax.rollouts import final_regret
 from noisy_jax.validation import check_at_least, check_stream
 
 MakeLearner = Callable[[int], tuple[Learner, Guarantee]]
 """`horizon -> (learner, guarantee)`: a learner tuned for a horizon, and what is promised of it."""
-
-
-class Row(NamedTuple):
-    """One learner at one horizon.
-
-    Attributes:
-        learner: its name.
-        horizon: T.
-        regret: mean over seeds of the regret on clean data after T rounds.
-        std_error: of the mean.
-        low: lower end of its 95% interval.
-        high: upper end.
-        bound: the guarantee's bound on the expected regret.
-        bound_over_regret: how loose it is; below 1 the bound fails.
-        difference: mean of (regret − regret of the study's first learner), paired by seed.
-        difference_std_error: of that mean.
-        learning_rate: the guarantee's η.
-        diverged: fraction of seeds in which the learner overflowed.
-    """
-
-    learner: str
-    horizon: int
-    regret: float
-    std_error: float
-    low: float
-    high: float
-    bound: float
-    bound_over_regret: float
-    difference: float
-    difference_std_error: float
-    learning_rate: float
-    diverged: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Study:
-    """Results of `study`: print it, read its rows, or save it.
-
-    Attributes:
-        rows: one `Row` for each learner and horizon, horizons inside learners.
-        growth: exponent of the growth of regret for each learner, over the upper half of horizons.
-        config: all that made the results, as JSON holds it.
-    """
-
-    rows: tuple[Row, ...]
-    growth: Mapping[str, Growth]
-    config: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        """The table, and the exponents below it."""
-        width = max(len(name) for name in self.growth)
-        lines = [
-            f"{'learner':<{width}} {'T':>9} {'regret':>9} {'± 95%':>7} {'bound':>9} "
-            f"{'bound/regret':>12} {'vs first':>9} {'± 95%':>7}"
-        ]
-        lines += [
-            f"{row.learner:<{width}} {row.horizon:>9,} {row.regret:>9.1f} "
-            f"{NORMAL_95 * row.std_error:>7.1f} {row.bound:>9.1f} "
-            f"{row.bound_over_regret:>12.2f} {row.difference:>+9.1f} "
-            f"{NORMAL_95 * row.difference_std_error:>7.1f}"
-            + (f"  diverged in {row.diverged:.0%} of seeds" if row.diverged else "")
-            for row in self.rows
-        ]
-        lines += ["", "regret grows like T^a over the upper half of horizons, a with 95% interval:"]
-        lines += [
-            f"{name:<{width}} {fit.exponent:6.3f}  [{fit.low:.3f}, {fit.high:.3f}]"
-            for name, fit in self.growth.items()
-        ]
-        return "\n".join(lines)
-
-    def save(self, folder: str | Path) -> Path:
-        """Writes `results.csv`, `config.json` and `regret.png` (needs matplotlib).
-
-        Args:
-            folder: where to; made if it does not exist.
-
-        Returns:
-            The folder's path.
-
-        Raises:
-            ValueError: the folder cannot be written.
-        """
-        from noisy_jax import plots
-
-        folder = writable_folder(folder)
-        with open(folder / "results.csv", "w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            table.writerow([*Row._fields, *(f"growth_{name}" for name in Growth._fields)])
-            table.writerows([*row, *self.growth[row.learner]] for row in self.rows)
-        config = json.dumps(self.config, indent=2, ensure_ascii=False)
-        (folder / "config.json").write_text(config + "\n", encoding="utf-8")
-        plots.regret(self).figure.savefig(folder / "regret.png", dpi=150)
-        return folder
-
-
-def writable_folder(folder: str | Path) -> Path:
-    """The folder's path, made if need be, after a trial of writing in it.
-
-    Raises:
-        ValueError: it cannot be made or written.
-    """
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        trial = folder / ".writable"
-        trial.touch()
-        trial.unlink()
-    except OSError as error:
-        raise ValueError(f"cannot write to the output folder {folder}: {error}") from error
-    return folder
 
 
 def study(

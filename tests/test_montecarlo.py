@@ -142,7 +142,7 @@ def shifted(shift):
 )
 def test_refuses_a_checkpoint_of_another_configuration(tmp_path, other, key):
     monte_carlo(shifted(np.float32(1.0)), KEY, 4, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match=r"another configuration|not a readable checkpoint"):
+    with pytest.raises(ValueError, match="made by another configuration"):
         monte_carlo(other, key, 8, checkpoint=tmp_path)
     monte_carlo(shifted(np.float32(1.0)), KEY, 8, checkpoint=tmp_path)  # a new closure, same run
 

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 import noisy_jax as nj
 from noisy_jax.regret import Growth
-from noisy_jax.studies import Row, Study
+from noisy_jax.results import Row, Study
 
 matplotlib.use("agg")
 

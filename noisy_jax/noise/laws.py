@@ -6,15 +6,13 @@ whose leaves are stacked along a leading axis of T rounds. A law may have a know
 """
 
 import dataclasses
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Sample
 from noisy_jax.validation import (
-    check_at_least,
     check_covariance,
     check_dimension,
     check_finite,
@@ -347,82 +345,3 @@ class PerRound:
     """
 
     law: Noise
-
-
-def observe(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    noise: Noise,
-    *,
-    views: int,
-    y_noise: Noise | None = None,
-) -> Sample:
-    """One round as a learner sees it: `views` independent noisy copies, known means subtracted.
-
-    With JAX's default keys, view v depends on the key and on v alone, so that learners which read
-    different numbers of views see the same noise in the views that they share.
-
-    Args:
-        key: the randomness of this round's noise.
-        x: `[d]` clean instance.
-        y: `[]` clean target.
-        noise: law of the noise in each copy of `x`.
-        views: V, at least 1.
-        y_noise: scalar law of the noise in `y`; none by default.
-
-    Returns:
-        `Sample` with `x` of shape `[V, d]` and the law's covariance, `None` where it has none.
-    """
-    chex.assert_rank([x, y], [1, 0])
-    check_at_least("views", views, 1, "the number of noisy copies in one round")
-    x_key, y_key = jax.random.split(key)
-    copies = noise.sample(x_key, jnp.broadcast_to(x, (views, *x.shape)))
-    if y_noise is not None:
-        y = y_noise.sample(y_key, y) - y_noise.mean
-    return Sample(copies - jnp.broadcast_to(noise.mean, copies.shape), y, noise.cov)
-
-
-class CovarianceEstimate(NamedTuple):
-    """Covariance of the noise, estimated from replicates.
-
-    Attributes:
-        cov: `[d, d]`, unbiased and PSD.
-        std_error: `[d, d]`, standard error of each entry.
-    """
-
-    cov: chex.Array
-    std_error: chex.Array
-
-
-def estimate_covariance(views: chex.Array) -> CovarianceEstimate:
-    """The noise's covariance from replicates, whatever the clean instances are.
-
-    Σ̂ = (1/n) Σ_i S_i with S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1), the sample covariance of
-    instance i's copies (for V = 2: half the outer product of their difference). The standard error
-    is that of the mean of the n independent S_i.
-
-    Args:
-        views: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
-
-    Raises:
-        ValueError: the shape does not fit, or something is not finite.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov
-        Array([[1.]], dtype=float32)
-    """
-    shape = jnp.shape(views)
-    if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
-        raise ValueError(
-            "views must have shape [n, V, d] with n >= 2 instances and V >= 2 copies of each, "
-            f"got {list(shape)}"
-        )
-    check_finite("views", views)
-    views = jnp.asarray(views)
-    residuals = views - views.mean(axis=1, keepdims=True)
-    covs = jnp.einsum("nvi,nvj->nij", residuals, residuals) / (shape[1] - 1)
-    return CovarianceEstimate(
-        covs.mean(axis=0), covs.std(axis=0, ddof=1) / jnp.sqrt(jnp.asarray(shape[0], covs.dtype))
-    )

@@ -1,0 +1,28 @@
+"""Noise laws, what they make of one round, and what replicates tell of them."""
+
+from noisy_jax.noise.laws import (
+    Gaussian,
+    Laplace,
+    Noise,
+    PerRound,
+    Rademacher,
+    StudentT,
+    Uniform,
+    covariance_times,
+)
+from noisy_jax.noise.observation import observe
+from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
+
+__all__ = [
+    "CovarianceEstimate",
+    "Gaussian",
+    "Laplace",
+    "Noise",
+    "PerRound",
+    "Rademacher",
+    "StudentT",
+    "Uniform",
+    "covariance_times",
+    "estimate_covariance",
+    "observe",
+]
