@@ -6,6 +6,8 @@ picture.
 
 import argparse
 import functools
+import itertools
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +15,10 @@ from pathlib import Path
 import jax
 
 from noisy_jax import bounds, comparators, learners, noise, streams
-from noisy_jax.results import Study, writable_folder
+from noisy_jax.regret import Growth
+from noisy_jax.results import Study
 from noisy_jax.studies import MakeLearner, study, tuned
+from noisy_jax.validation import writable_folder
 
 NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
     "gaussian": noise.Gaussian,
@@ -86,7 +90,7 @@ def load(data: str, target: str | None) -> streams.Stream:
         if target is not None:
             raise ValueError(f"--target goes with a CSV file; the target of {data} is fixed")
         return streams.dataset(data)
-    if not data.endswith(".csv"):
+    if not data.lower().endswith(".csv"):
         raise ValueError(
             f"unknown data {data!r}; known are {', '.join(streams.DATASETS)}, or a file that ends "
             "in .csv"
@@ -101,26 +105,41 @@ def load(data: str, target: str | None) -> streams.Stream:
 def conclusion(result: Study) -> str:
     """One sentence that says what the table shows, from its numbers."""
     last = {row.learner: row for row in result.rows}  # rows of a learner come by horizon
-    best = min(last.values(), key=lambda row: row.regret)
-    worst = max(last.values(), key=lambda row: row.regret)
-    groups = {"like √T or slower": [], "clearly slower than T": [], "nearly like T": []}
-    for name, fit in result.growth.items():
-        slow, near = fit.low <= 0.55, fit.high >= 0.85
-        rate = "like √T or slower" if slow else "nearly like T" if near else "clearly slower than T"
-        if fit.exponent == fit.exponent:
-            groups[rate].append(f"{name} (T^{fit.exponent:.2f})")
-    grows = "; ".join(f"{rate}: {', '.join(names)}" for rate, names in groups.items() if names)
-    sentence = f"Regret on clean data grows {grows}" if grows else "Regret on clean data"
-    if best.learner == worst.learner:
-        return f"{sentence}; after {best.horizon:,} rounds it is {best.regret:.0f}."
-    return (
-        f"{sentence}; after {best.horizon:,} rounds {worst.learner} has paid "
-        f"{worst.regret / best.regret:.1f} times the regret of {best.learner}."
-    )
+    diverged = [name for name, row in last.items() if row.diverged]
+    sound = [row for row in last.values() if not row.diverged]
+    growth = {row.learner: result.growth[row.learner] for row in sound}
+    parts = []
+    if known := {name: fit for name, fit in growth.items() if not math.isnan(fit.low)}:
+        parts += [
+            f"{verdict}: " + ", ".join(f"{name} (T^{fit.exponent:.2f})" for name, fit in fits)
+            for verdict, fits in itertools.groupby(
+                sorted(known.items(), key=lambda item: item[1].exponent), lambda i: _verdict(i[1])
+            )
+        ]
+        sentence = f"Regret on clean data grows {'; '.join(parts)}"
+    else:
+        sentence = "Too few seeds or horizons to say how regret on clean data grows"
+    if diverged:
+        sentence += f"; {', '.join(diverged)} diverged"
+    best = min(sound, key=lambda row: row.regret, default=None)
+    worst = max(sound, key=lambda row: row.regret, default=None)
+    if len(sound) > 1 and best.regret > 0:
+        sentence += (
+            f"; after {best.horizon:,} rounds {worst.learner} has paid "
+            f"{worst.regret / best.regret:.1f} times the regret of {best.learner}"
+        )
+    return sentence + "."
+
+
+def _verdict(fit: Growth) -> str:
+    if fit.high <= 0.6:
+        return "like √T or slower"
+    return "nearly like T" if fit.low >= 0.8 else "between √T and T"
 
 
 def run(options: argparse.Namespace) -> Study:
     """Runs the study that the options ask for, prints it, and saves it."""
+    import matplotlib.figure  # noqa: F401  a lack of it is better known before the work
     from tqdm import tqdm
 
     if not options.variance > 0:
@@ -166,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except ImportError as error:
-        print(f"error: {error}; pip install 'noisy_jax[demo]'", file=sys.stderr)
+        print(f"error: {error}; the command needs: pip install 'noisy_jax[demo]'", file=sys.stderr)
         return 2
     return 0
 

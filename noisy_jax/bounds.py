@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.validation import check_positive, concrete
+from noisy_jax.validation import check_positive, check_radius, concrete
 
 
 class Guarantee(NamedTuple):
@@ -48,6 +48,7 @@ class Moments(NamedTuple):
     noise_norm: chex.Numeric
 
 
+@jax.default_matmul_precision("highest")
 def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = None) -> Moments:
     """The moments of a stream under a symmetric noise law, exactly: maxima over its rounds.
 
@@ -197,12 +198,14 @@ def _one_copy_second_moment(moments: Moments, radius: chex.Numeric) -> chex.Arra
 
 def _gradient_descent(second_moment, horizon, radius) -> Guarantee:
     check_positive("horizon", horizon, "the number of rounds T")
-    check_positive("radius", radius, "the norm of the largest predictor that competes")
+    check_radius(radius)
     moment = concrete(second_moment)
-    if moment is not None and not moment < jnp.inf:
+    if moment is not None and not 0 < moment < jnp.inf:
         raise ValueError(
-            f"the second moment of the gradient estimate is {moment}: the noise has no finite "
-            "moment of the order that this learner needs (two_copies needs the second only)"
+            f"the second moment of the gradient estimate must be positive and finite, got {moment}:"
+            " the data are all zero, a moment is negative, the data overflow float32, or the noise"
+            " has no finite moment of the order that this learner needs (two_copies needs the"
+            " second only, the others the fourth)"
         )
     size = radius * jnp.sqrt(second_moment * horizon)
     return Guarantee(radius**2 / size, size, jnp.asarray(second_moment))

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import check_positive, check_stream
+from noisy_jax.streams import from_arrays
+from noisy_jax.validation import check_radius
 
 _RANK_ROUNDINGS = 8
 _NEWTON_STEPS = 64  # five or so suffice; badly scaled features take one more for each scale
@@ -44,7 +45,8 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     """The best weights in the ball {‖w‖ ≤ radius} for a whole stream, exactly.
 
     Rank-deficient streams and minimisers inside the ball are included. Singular values below
-    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero.
+    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: where features differ in
+    scale by more than 10⁵, work in float64 (`jax.enable_x64`).
 
     Args:
         stream: T clean rounds.
@@ -59,8 +61,8 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
         >>> bool(linear_ball(stream, radius=2.0).loss < 1e-6)
         True
     """
-    check_positive("radius", radius, "the norm of the largest predictor that competes")
-    check_stream(*stream)
+    check_radius(radius)
+    stream = from_arrays(*stream)
     factor = _extended(_empty_factor(stream), stream.x, stream.y)
     weights, multiplier, _ = _best_in_ball(factor, radius)
     predictions = stream.x @ weights
@@ -82,8 +84,8 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
     Raises:
         ValueError: radius not positive.
     """
-    check_positive("radius", radius, "the norm of the largest predictor that competes")
-    check_stream(*stream)
+    check_radius(radius)
+    stream = from_arrays(*stream)
 
     def one_round(factor, row):
         x, y = row

@@ -4,21 +4,25 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.validation import check_at_least
+from noisy_jax.validation import check_at_least, writable_folder
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once, where the caller does not say."""
+
+# What np.load and the look-up of a name raise on files that are damaged or another program's.
+_UNREADABLE = (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 
 
 class Estimate(NamedTuple):
@@ -85,7 +89,8 @@ def monte_carlo(
         An `Estimate`.
 
     Raises:
-        ValueError: no seeds or batches, or a checkpoint that is damaged, foreign, or ahead of S.
+        ValueError: no seeds or batches; a checkpoint folder that cannot be written, or whose file
+            is damaged, foreign, or ahead of S.
 
     Example:
         >>> import jax
@@ -93,18 +98,15 @@ def monte_carlo(
         >>> bool(abs(estimate.mean) < 5 * estimate.std_error)
         True
     """
-    check_at_least("num_seeds", num_seeds, 1, "the number of independent noise draws")
-    if batch_size is None:
-        batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
-    check_at_least("batch_size", batch_size, 1, "the number of seeds simulated at once")
-    shards = 1 if mesh is None else mesh.size
-    batch_size = shards * math.ceil(batch_size / shards)
+    batch_size = seeds_at_once(num_seeds, batch_size, mesh)
     run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
+    store = None if checkpoint is None else _Checkpoint(checkpoint, _fingerprint(run, key))
+    if mesh is not None:
+        mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
+        run, key = jax.device_put((run, key), NamedSharding(mesh, PartitionSpec()))
     batch = partial(_batch_moments, run, key, num_seeds, batch_size=batch_size, mesh=mesh)
     shapes = _batch_moments.eval_shape(run, key, num_seeds, 0, batch_size=batch_size, mesh=mesh)
-    sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes)._replace(count=0)
-
-    store = None if checkpoint is None else _Checkpoint(checkpoint, _fingerprint(run, key))
+    sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes[0])._replace(count=0)
     if store:
         sums = store.load(sums)
     if sums.count > num_seeds:
@@ -113,9 +115,8 @@ def monte_carlo(
             f"{num_seeds} asked for: ask for at least as many, or name another folder"
         )
     for start in range(sums.count, num_seeds, batch_size):
-        parts = jax.device_get(batch(start))
-        for shard in range(shards):
-            sums = _merged(sums, jax.tree.map(lambda leaf: leaf[shard], parts))  # noqa: B023
+        for part in _parts(*jax.device_get(batch(start))):
+            sums = _merged(sums, part)
         if store:
             store.save(sums)
         if progress:
@@ -128,9 +129,27 @@ def monte_carlo(
     return Estimate(sums.mean, error, sums.count)
 
 
+def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> int:
+    """The batch that `monte_carlo` uses.
+
+    Raises:
+        ValueError: no seeds or batches.
+    """
+    check_at_least("num_seeds", num_seeds, 1, "the number of independent noise draws")
+    if batch_size is None:
+        batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
+    check_at_least("batch_size", batch_size, 1, "the number of seeds simulated at once")
+    shards = 1 if mesh is None else mesh.size
+    return int(shards * math.ceil(batch_size / shards))
+
+
 @partial(jax.jit, static_argnames=("batch_size", "mesh"))
-def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> Sums:
-    """`Sums` of each shard of the batch of seeds from `start`, along a leading axis of shards."""
+def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sums, chex.ArrayTree]:
+    """`Sums` of each shard of a batch, along a leading axis of shards, and an origin for each.
+
+    The means are of (value − origin), the origin the shard's first value: so float32 holds them
+    where the spread is far below the mean.
+    """
 
     def one_shard(run, key, seeds):
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)
@@ -141,15 +160,16 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> Sums:
             values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
             weight = counted.reshape(-1, *[1] * (values.ndim - 1))
             # `where`, not a product: a seed that only pads the batch may have diverged.
-            mean = jnp.where(weight, values, 0).sum(axis=0) / jnp.maximum(count, 1)
-            squares = (jnp.where(weight, values - mean[None], 0) ** 2).sum(axis=0)
-            return mean[None], squares[None]
+            offsets = jnp.where(weight, values - values[:1], 0)
+            mean = offsets.sum(axis=0) / jnp.maximum(count, 1)
+            squares = (jnp.where(weight, offsets - mean[None], 0) ** 2).sum(axis=0)
+            return mean[None], squares[None], values[:1]
 
         values = jax.vmap(run)(keys)
-        mean, squares = jax.tree.transpose(
+        mean, squares, origin = jax.tree.transpose(
             jax.tree.structure(values), None, jax.tree.map(moments, values)
         )
-        return Sums(count[None], mean, squares)
+        return Sums(count[None], mean, squares), origin
 
     seeds = start + jnp.arange(batch_size)
     if mesh is None:
@@ -162,12 +182,19 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> Sums:
     return jax.lax.with_sharding_constraint(divided(run, key, seeds), NamedSharding(mesh, shared))
 
 
+def _parts(sums: Sums, origin: chex.ArrayTree) -> Iterator[Sums]:
+    """The moments of each shard, in float64."""
+    mean = jax.tree.map(lambda o, offset: o.astype(np.float64) + offset, origin, sums.mean)
+    for shard, count in enumerate(sums.count):
+        yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, sums.squares)))  # noqa: B023
+
+
 def _merged(a: Sums, b: Sums) -> Sums:
     """Moments of the union of two sets of seeds (Chan, Golub and LeVeque)."""
     if b.count == 0:
         return a
-    count = int(a.count + b.count)
-    difference = jax.tree.map(lambda x, y: y.astype(np.float64) - x, a.mean, b.mean)
+    count = a.count + b.count
+    difference = jax.tree.map(lambda x, y: y - x, a.mean, b.mean)
     share, weight = b.count / count, a.count * b.count / count
     return Sums(
         count,
@@ -177,11 +204,14 @@ def _merged(a: Sums, b: Sums) -> Sums:
 
 
 def _fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
-    """A digest of the traced run, every number in it, the key, and the version of JAX."""
+    """A digest of the traced run, every number in it, the key, and the version of JAX.
+
+    What a callback to Python computes is not seen.
+    """
     closed = jax.make_jaxpr(run)(key)
     text = re.sub(r"0x[0-9a-f]+", "", str(closed.jaxpr))  # addresses differ between processes
     digest = hashlib.sha256(f"{jax.__version__}\n{text}".encode())
-    for number in (*closed.consts, *jax.tree.leaves(run), key):
+    for number in (*_constants(closed), *jax.tree.leaves(run), key):
         if jax.dtypes.issubdtype(jnp.result_type(number), jax.dtypes.prng_key):
             digest.update(str(jax.random.key_impl(number)).encode())
             number = jax.random.key_data(number)
@@ -190,11 +220,27 @@ def _fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
     return digest.hexdigest()
 
 
+def _constants(jaxpr) -> Iterator[Any]:
+    """Every array that a traced function closed over, also inside the functions it calls."""
+    if isinstance(jaxpr, ClosedJaxpr):
+        yield from jaxpr.consts
+        jaxpr = jaxpr.jaxpr
+    for equation in jaxpr.eqns:
+        yield from (var.val for var in equation.invars if isinstance(var, Literal))
+        inner = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
+        for function in filter(_is_jaxpr, inner):
+            yield from _constants(function)
+
+
+def _is_jaxpr(value) -> bool:
+    return isinstance(value, (ClosedJaxpr, Jaxpr))
+
+
 class _Checkpoint:
     """A folder with one file of moments, replaced as a whole after each batch."""
 
     def __init__(self, folder: str | os.PathLike, fingerprint: str):
-        self.path = Path(folder) / "moments.npz"
+        self.path = writable_folder(folder) / "moments.npz"
         self.fingerprint = fingerprint
 
     def load(self, empty: Sums) -> Sums:
@@ -206,7 +252,7 @@ class _Checkpoint:
             with open(self.path, "rb") as opened, np.load(opened) as file:
                 stored = dict(file)
             fingerprint = str(stored["fingerprint"])
-        except Exception as error:
+        except _UNREADABLE as error:
             raise ValueError(
                 f"{self.path} is not a readable checkpoint (truncated, or not of this library): "
                 "delete it, or name another folder"
@@ -222,7 +268,6 @@ class _Checkpoint:
 
     def save(self, sums: Sums) -> None:
         """Replaces the stored moments as a whole."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(jax.tree.leaves(sums))}
         arrays["fingerprint"] = np.array(self.fingerprint)
         unfinished = self.path.with_suffix(".unfinished")

@@ -22,8 +22,8 @@ class Rollout(NamedTuple):
         state: the learner's state after the last round.
         predictions: `[T]` (or `[T, L]` for `learners.paired`), made on clean instances before each
             step.
-        diverged_at: `[]` (or `[L]`), the first round whose prediction is not finite, T where only
-            the final state is not, −1 where all is finite.
+        diverged_at: `[]` (or `[L]`), the first round whose prediction is not finite, counted from
+            the first of this stream; T where only the final state is not, −1 where all is finite.
     """
 
     state: State
@@ -47,7 +47,8 @@ def rollout(
     The randomness of round t is `fold_in(key, t)`: all learners see the same noise under the same
     key, and a run continued with `state` and `first_round` equals one that was not interrupted.
 
-    Trace it under `jax.jit` to compile it once, and under `jax.vmap` over keys for many draws.
+    Call it under `jax.jit`, which compiles it once (bare, every call compiles anew), and under
+    `jax.vmap` over keys for many draws.
 
     Args:
         learner: any learner.
@@ -62,13 +63,15 @@ def rollout(
         A `Rollout`.
 
     Raises:
-        ValueError: shapes of stream and noise that do not match.
+        ValueError: shapes of stream, noise and state that do not match, NaN or infinity in a
+            stream, or what is no noise law.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
         >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=0.05)
-        >>> print(rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).diverged_at)
+        >>> run = jax.jit(lambda key: rollout(learner, stream, nj.noise.Gaussian(0.1), key))
+        >>> print(run(jax.random.key(1)).diverged_at)
         -1
     """
     state, blocks = _through_blocks(
@@ -134,7 +137,8 @@ def _through_blocks(
     Returns the last state and a list of arrays with a leading axis of blocks: one for the whole
     blocks, one for the rest.
     """
-    _check(stream, noise)
+    check_stream(*stream)
+    check_noise(noise, y_noise, len(stream.y))
     horizon, dim = stream.x.shape
     rounds = first_round + jnp.arange(horizon)
     per_round = isinstance(noise, PerRound)
@@ -163,13 +167,16 @@ def _through_blocks(
     return state, outputs
 
 
-def _check(stream: Stream, noise: Noise | PerRound) -> None:
-    check_stream(*stream)
+def check_noise(noise: Noise | PerRound, y_noise: Noise | None, horizon: int) -> None:
+    """Refuses what is no noise law, and stacked laws that do not fit the rounds."""
+    if not isinstance(noise, (Noise, PerRound)):
+        raise ValueError(f"noise must be a law such as noise.Gaussian(0.1), got {noise!r}")
+    if y_noise is not None and not isinstance(y_noise, Noise):
+        raise ValueError(f"y_noise must be a scalar law or None, got {y_noise!r}")
     if isinstance(noise, PerRound):
         shapes = [jnp.shape(leaf) for leaf in jax.tree.leaves(noise.law)]
-        if {shape[:1] for shape in shapes} != {jnp.shape(stream.y)}:
+        if {shape[:1] for shape in shapes} != {(horizon,)}:
             raise ValueError(
-                f"noise.PerRound needs every parameter stacked along the {len(stream.y)} rounds "
-                f"of the stream, got shapes {shapes}; "
-                "build it as PerRound(jax.vmap(Gaussian)(covs))"
+                f"noise.PerRound needs every parameter stacked along the {horizon} rounds of the "
+                f"stream, got shapes {shapes}; build it as PerRound(jax.vmap(Gaussian)(covs))"
             )

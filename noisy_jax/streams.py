@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import check_at_least, check_positive, check_stream
+from noisy_jax.validation import check_at_least, check_non_negative, check_positive, check_stream
 
 DATASETS = ("diabetes", "breast_cancer", "digits")
 """Names that `dataset` knows."""
@@ -49,11 +49,13 @@ def linear(
     check_at_least("horizon", horizon, 1, "the number of rounds T")
     check_at_least("dim", dim, 1, "the number of features d")
     check_positive("radius", radius, "the norm of the teacher's weights")
+    check_non_negative("misfit", misfit, "it is the half-width of what the teacher cannot explain")
     w_key, x_key, m_key = jax.random.split(key, 3)
     direction = jax.random.normal(w_key, (dim,))
     weights = radius * direction / jnp.linalg.norm(direction)
     x = jax.random.ball(x_key, dim, shape=(horizon,))
-    return Stream(x, x @ weights + misfit * jax.random.uniform(m_key, (horizon,), minval=-1))
+    targets = jnp.matmul(x, weights, precision="highest")
+    return Stream(x, targets + misfit * jax.random.uniform(m_key, (horizon,), minval=-1))
 
 
 def from_arrays(x: chex.Array, y: chex.Array) -> Stream:
@@ -71,7 +73,10 @@ def from_arrays(x: chex.Array, y: chex.Array) -> Stream:
         Array([1.], dtype=float32)
     """
     check_stream(x, y)
-    return Stream(jnp.asarray(x, float), jnp.asarray(y, float))
+    with np.errstate(over="ignore"):
+        stream = Stream(jnp.asarray(x, float), jnp.asarray(y, float))
+    check_stream(*stream)  # again, as float32 overflows where float64 does not
+    return stream
 
 
 def scaled(x: np.ndarray, y: np.ndarray) -> Stream:
@@ -119,7 +124,7 @@ def dataset(name: str) -> Stream:
         from sklearn import datasets
     except ImportError as error:
         raise ImportError(
-            f"the data set {name!r} comes with scikit-learn: pip install 'noisy_jax[demo]'"
+            f"the data set {name!r} comes with scikit-learn (the extra noisy_jax[demo])"
         ) from error
     load: Callable = getattr(datasets, f"load_{name}")
     return scaled(*load(return_X_y=True))
@@ -137,20 +142,22 @@ def csv(path: str | Path, target: str) -> Stream:
             column), or a line with too few or too many cells.
         FileNotFoundError: no such file.
     """
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        lines = csv_reader.reader(file)
-        header = [name.strip() for name in next(lines, [])]
-        if header.count(target) != 1:
-            count = "no" if target not in header else "more than one"
-            raise ValueError(
-                f"{path} has {count} column named {target!r}; its columns are {', '.join(header)}"
-            )
-        rows = [
-            _numbers(cells, header, f"{path}, line {lines.line_num}") for cells in lines if cells
-        ]
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            lines = csv_reader.reader(file)
+            header = [name.strip() for name in next(lines, [])]
+            rows = [(lines.line_num, cells) for cells in lines if cells]
+    except (UnicodeDecodeError, csv_reader.Error) as error:
+        raise ValueError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    if header.count(target) != 1:
+        count = "more than one" if target in header else "no"
+        columns = ", ".join(header) or "none"
+        raise ValueError(f"{path} has {count} column named {target!r}; its columns are {columns}")
     if not rows:
         raise ValueError(f"{path} has a header but no rows")
-    table = np.array(rows)
+    if len(header) == 1:
+        raise ValueError(f"{path} has no column beside the target {target!r}")
+    table = np.array([_numbers(cells, header, f"{path}, line {line}") for line, cells in rows])
     column = header.index(target)
     return scaled(np.delete(table, column, axis=1), table[:, column])
 

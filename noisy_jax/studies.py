@@ -13,17 +13,19 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
+import jaxlib
 import numpy as np
+import optax
 
 from noisy_jax.base import Learner, Stream
 from noisy_jax.bounds import Guarantee, Moments
 from noisy_jax.learners.paired import paired
 from noisy_jax.losses import Loss, squared
-from noisy_jax.montecarlo import monte_carlo
+from noisy_jax.montecarlo import monte_carlo, seeds_at_once
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.regret import NORMAL_95, growth
 from noisy_jax.results import Row, Study
-from noisy_jax.rollouts import final_regret
+from noisy_jax.rollouts import check_noise, final_regret
 from noisy_jax.validation import check_at_least, check_stream
 
 MakeLearner = Callable[[int], tuple[Learner, Guarantee]]
@@ -95,6 +97,7 @@ def study(
         raise ValueError("study needs at least one learner, got none")
     for horizon in horizons:
         check_at_least("each horizon", horizon, 1, "a number of rounds")
+    horizons = [int(horizon) for horizon in horizons]
     if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
         raise ValueError(f"horizons must be at least one and increasing, got {list(horizons)}")
     if horizons[-1] > stream.x.shape[0]:
@@ -102,8 +105,16 @@ def study(
             f"the largest horizon, {horizons[-1]}, exceeds the {stream.x.shape[0]} rounds of the "
             "stream; streams.resampled draws longer ones"
         )
-    check_at_least("num_seeds", num_seeds, 1, "the number of independent noise draws")
+    batch_size = seeds_at_once(num_seeds, batch_size, mesh)
+    for name, make in learners.items():
+        if isinstance(make, Learner) or not callable(make):
+            raise ValueError(
+                f"learners[{name!r}] must be a function horizon -> (learner, guarantee), such as "
+                f"tuned gives, got {type(make).__name__}"
+            )
+    check_noise(noise, y_noise, len(stream.y))
     makers, loss = tuple(learners.values()), squared() if loss is None else loss
+    guarantees = {horizon: [make(horizon)[1] for make in makers] for horizon in horizons}
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
     for horizon in horizons:
@@ -122,27 +133,28 @@ def study(
             checkpoint=None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}",
         )
         done += num_seeds * horizon
-        guarantees = [make(horizon)[1] for make in makers]
-        rows += _rows(list(learners), horizon, estimate, guarantees)
+        rows += _rows(list(learners), horizon, estimate, guarantees[horizon])
 
     rows.sort(key=lambda row: list(learners).index(row.learner))
     exponents = {}
     for name in learners:
         own = [row for row in rows if row.learner == name]
         exponents[name] = growth(horizons, [r.regret for r in own], [r.std_error for r in own])
+    devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = {
         "learners": {name: _text(make) for name, make in learners.items()},
-        "horizons": list(map(int, horizons)),
-        "num_seeds": num_seeds,
+        "horizons": horizons,
+        "num_seeds": int(num_seeds),
         "batch_size": batch_size,
-        "noise": _text(noise),
-        "y_noise": _text(y_noise),
+        "noise": _description(noise),
+        "y_noise": _description(y_noise),
         "stream": _description(stream),
+        "loss": _text(loss),
         "comparator": _text(comparator),
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "key_implementation": str(jax.random.key_impl(key)),
-        "device": jax.devices()[0].device_kind,
-        "num_devices": 1 if mesh is None else mesh.size,
+        "x64": jax.config.jax_enable_x64,
+        "devices": [device.device_kind for device in devices],
         "versions": _versions(),
         **(parameters or {}),
     }
@@ -233,19 +245,28 @@ def _text(made_by) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", repr(made_by))
 
 
-def _description(stream: Stream) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    for array in map(np.asarray, stream):
-        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return {
-        "rounds": int(stream.x.shape[0]),
-        "dimension": int(stream.x.shape[1]),
-        "sha256": digest.hexdigest(),
-    }
+def _description(tree) -> Any:
+    """A stream or noise law for JSON: small parameters as they are, arrays by shape and digest."""
+    if tree is None:
+        return None
+    leaves = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        array = np.asarray(leaf)
+        name = jax.tree_util.keystr(path).lstrip(".")
+        if array.size <= 100:
+            leaves[name] = array.tolist()
+        else:
+            digest = hashlib.sha256(array.tobytes()).hexdigest()
+            leaves[name] = {"shape": array.shape, "dtype": str(array.dtype), "sha256": digest}
+    law = tree.law if isinstance(tree, PerRound) else tree
+    return {"kind": type(law).__name__, "per_round": isinstance(tree, PerRound), **leaves}
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import version
+    import noisy_jax
 
-    names = ("noisy_jax", "jax", "jaxlib", "optax", "chex", "numpy")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    versions = {module.__name__: module.__version__ for module in (noisy_jax, *_LIBRARIES)}
+    return {"python": platform.python_version(), **versions}
+
+
+_LIBRARIES = (jax, jaxlib, optax, chex, np)

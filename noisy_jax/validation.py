@@ -5,6 +5,8 @@ tracer; then only its shape is checked, and the run itself reports what goes wro
 (`Rollout.diverged_at`).
 """
 
+from pathlib import Path
+
 import jax
 import numpy as np
 
@@ -14,9 +16,16 @@ def concrete(value) -> np.ndarray | None:
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
-def check_finite(name: str, value) -> None:
-    """Refuses NaN and infinity, naming the first place where one stands."""
+def _numbers(name: str, value) -> np.ndarray | None:
     array = concrete(value)
+    if array is not None and not np.issubdtype(np.result_type(array, np.float32), np.number):
+        raise ValueError(f"{name} must be numbers, got {value!r}")
+    return array
+
+
+def check_finite(name: str, value, hint: str = "") -> None:
+    """Refuses NaN and infinity, naming the first place where one stands."""
+    array = _numbers(name, value)
     if array is None:
         return
     bad = np.argwhere(~np.isfinite(array))
@@ -24,22 +33,35 @@ def check_finite(name: str, value) -> None:
         place = f"[{', '.join(map(str, bad[0]))}]" if array.ndim else ""
         raise ValueError(
             f"{name} must be finite, but {name}{place} is {array[tuple(bad[0])]} "
-            f"({len(bad)} such values in all): drop or impute them first"
+            f"({len(bad)} in all){hint}"
         )
 
 
 def check_positive(name: str, value, meaning: str) -> None:
     """Refuses values that are not positive and finite; `meaning` says what the argument is."""
-    array = concrete(value)
+    array = _numbers(name, value)
     if array is not None and not np.all((array > 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be positive and finite, got {value}: it is {meaning}")
 
 
 def check_non_negative(name: str, value, reason: str) -> None:
     """Refuses values that are negative or not finite; `reason` says why."""
-    array = concrete(value)
+    array = _numbers(name, value)
     if array is not None and not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be finite and >= 0, got {value}: {reason}")
+
+
+def check_radius(radius) -> None:
+    """Refuses a radius that is no positive number, or so large that its square overflows."""
+    check_positive("radius", radius, "the norm of the largest predictor that competes")
+    if np.ndim(radius) > 0:
+        raise ValueError(f"radius must be one number, got shape {list(np.shape(radius))}")
+    largest = np.sqrt(np.finfo(jax.dtypes.canonicalize_dtype(float)).max)
+    array = concrete(radius)
+    if array is not None and array > largest:
+        raise ValueError(
+            f"radius must be at most {largest:.2g}, beyond which its square overflows, got {radius}"
+        )
 
 
 def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
@@ -50,6 +72,10 @@ def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
         )
 
 
+# A few float32 roundings: sample covariances of collinear data are singular.
+PSD_SLACK = 1e-5
+
+
 def check_stream(x, y) -> None:
     """Refuses what is not a stream: x `[T, d]` and y `[T]`, T ≥ 1 and d ≥ 1, all finite."""
     x_shape, y_shape = np.shape(x), np.shape(y)
@@ -58,13 +84,17 @@ def check_stream(x, y) -> None:
             "a stream has x [T, d] and y [T] with the same T >= 1 and d >= 1, "
             f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
         )
-    check_finite("x", x)
-    check_finite("y", y)
+    hint = ": drop or impute such rounds first"
+    check_finite("x", x, hint)
+    check_finite("y", y, hint)
 
 
-def check_covariance(name: str, cov) -> None:
-    """Refuses what is not a covariance as `[]`, `[d]` or `[d, d]`: wrong shape, not PSD."""
-    shape = np.shape(cov)
+def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
+    """Refuses what is not a covariance as `[]`, `[d]` or `[d, d]`: wrong shape, not PSD.
+
+    A `stacked` one has a leading axis of rounds before that.
+    """
+    shape = np.shape(cov)[1:] if stacked else np.shape(cov)
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ValueError(
             f"{name} must have shape [], [d] or [d, d], got {list(shape)}; for noise that changes "
@@ -74,15 +104,16 @@ def check_covariance(name: str, cov) -> None:
     array = concrete(cov)
     if array is None:
         return
-    if array.ndim < 2:
+    if len(shape) < 2:
         if np.any(array < 0):
             raise ValueError(f"{name} holds variances and must be >= 0, got {array.min()}")
         return
-    # Slack of a few float32 roundings: sample covariances of collinear data are singular.
-    slack = 1e-5 * max(np.abs(array).max(), np.finfo(np.float32).tiny)
-    if np.abs(array - array.T).max() > slack:
-        raise ValueError(f"{name} must be symmetric, but differs from its transpose")
-    smallest = np.linalg.eigvalsh(array)[0]
+    slack = PSD_SLACK * max(np.abs(array).max(), np.finfo(np.float32).tiny)
+    if np.abs(array - array.swapaxes(-1, -2)).max() > slack:
+        raise ValueError(
+            f"{name} must be symmetric, but differs from its transpose; (Σ + Σᵀ)/2 would do"
+        )
+    smallest = np.linalg.eigvalsh(array).min()
     if smallest < -slack:
         raise ValueError(
             f"{name} must be positive semi-definite, but its smallest eigenvalue is {smallest:.3g}"
@@ -95,3 +126,20 @@ def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
     if shape and (not data_shape or shape[-1] != data_shape[-1]):
         given = f"data of dimension {data_shape[-1]}" if data_shape else "a scalar"
         raise ValueError(f"{name} of shape {list(shape)} does not fit {given}")
+
+
+def writable_folder(folder: str | Path) -> Path:
+    """The folder's path, made if need be, after a trial of writing in it.
+
+    Raises:
+        ValueError: it cannot be made or written.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        trial = folder / ".writable"
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise ValueError(f"cannot write to the folder {folder}: {error}") from error
+    return folder

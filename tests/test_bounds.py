@@ -133,6 +133,15 @@ def test_refuses_bad_input(bound):
         bound(law, horizon=10, radius=-1.0)
 
 
+@pytest.mark.parametrize(
+    "law",
+    [Moments(0.0, 0.0, 0.0, 0.0), Moments(-1.0, -1.0, 1.0, 0.0), Moments(1e38, 1e38, 1e38, 1.0)],
+)
+def test_refuses_moments_without_a_finite_bound(law):
+    with pytest.raises(ValueError, match=r"second moment .* must be positive and finite"):
+        two_copies(law, horizon=10, radius=10.0)
+
+
 def test_refuses_noise_without_the_moment():
     stream = nj.streams.linear(jax.random.key(0), 5, 2)
     heavy = moments(stream, nj.noise.StudentT(df=3.0, scale=1.0))

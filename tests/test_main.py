@@ -1,10 +1,13 @@
 import json
+import math
 import subprocess
 import sys
 
 import pytest
 
-from noisy_jax.__main__ import LEARNERS, main
+from noisy_jax.__main__ import LEARNERS, conclusion, main
+from noisy_jax.regret import growth
+from noisy_jax.results import Row, Study
 
 QUICK = ["--horizons", "64", "256", "1024", "--seeds", "4"]
 
@@ -53,7 +56,7 @@ def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
         (["--seeds", "0"], "num_seeds must be a whole number of at least 1, got 0"),
         (["--horizons", "64", "32"], "increasing, got [64, 32]"),
         (["--radius", "0"], "radius must be positive and finite, got 0.0"),
-        (["--out", f"{__file__}/below"], "cannot write to the output folder"),
+        (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],
 )
 def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
@@ -69,6 +72,48 @@ def test_csv_without_its_target_named(tmp_path, capsys, monkeypatch):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     assert main(["--data", "table.csv"]) == 2
     assert "name the target's column of table.csv: --target COLUMN" in capsys.readouterr().err
+
+
+def table(**regrets):
+    """A study of two horizons: of each learner its regrets, standard error and divergence."""
+    rows, fits = [], {}
+    for name, (regret, error, diverged) in regrets.items():
+        for horizon, value in zip((100, 400), regret, strict=True):
+            rows.append(
+                Row(name, horizon, value, error, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.1, diverged)
+            )
+        fits[name] = growth((100, 400), regret, (error, error))
+    return Study(tuple(rows), fits, {})
+
+
+@pytest.mark.parametrize(
+    ("study", "sentence"),
+    [
+        (
+            table(a=((10, 20), 0.01, 0), b=((10, 40), 0.01, 0)),
+            "Regret on clean data grows like √T or slower: a (T^0.50); nearly like T: b (T^1.00); "
+            "after 400 rounds b has paid 2.0 times the regret of a.",
+        ),
+        (
+            table(a=((10, 20), 5.0, 0)),  # too wide an interval for a verdict
+            "Regret on clean data grows between √T and T: a (T^0.50).",
+        ),
+        (
+            table(a=((10, 20), math.nan, 0)),
+            "Too few seeds or horizons to say how regret on clean data grows.",
+        ),
+        (
+            table(a=((10, 20), 0.01, 0), b=((math.nan, math.nan), math.nan, 1)),
+            "Regret on clean data grows like √T or slower: a (T^0.50); b diverged.",
+        ),
+        (
+            table(a=((-1, -2), 0.1, 0), b=((1, 2), 0.1, 0)),
+            "Regret on clean data grows between √T and T: b (T^0.50).",
+        ),
+    ],
+)
+def test_conclusion_says_what_the_table_shows(study, sentence):
+    assert conclusion(study) == sentence
 
 
 def test_help_has_an_example():

@@ -219,6 +219,48 @@ def test_refuses_bad_input(build, message):
         build()
 
 
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: PerRound(jax.vmap(Gaussian)(jnp.array([np.eye(2), [[1, 2], [2, 1]]]))),
+            "positive semi-definite",
+        ),
+        (lambda: PerRound(jax.vmap(Gaussian)(jnp.array([0.1, -0.1]))), "must be >= 0, got -0"),
+        (
+            lambda: PerRound(jax.vmap(Laplace)(jnp.array([0.1, -0.1]))),
+            r"Laplace\.scale must be pos",
+        ),
+        (lambda: PerRound(jnp.ones(3)), "needs a noise law"),
+        (lambda: StudentT(df=np.inf, scale=1.0), "the limit is Gaussian noise"),
+        (lambda: StudentT(df=np.array([3.0, 4.0]), scale=1.0), "df must be one number"),
+        (lambda: Gaussian("wide"), r"Gaussian\.cov must be numbers, got 'wide'"),
+        (lambda: Laplace(1.0, mean=np.ones((2, 3))), r"Laplace\.mean must have shape"),
+    ],
+)
+def test_refuses_bad_stacked_and_odd_parameters(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_lists_are_arrays():
+    cov = Gaussian([[0.2, 0.1], [0.1, 0.3]]).covariance(2)
+    chex.assert_trees_all_close(cov, jnp.array([[0.2, 0.1], [0.1, 0.3]]))
+    assert Laplace([0.1, 0.2]).sample(jax.random.key(0), jnp.zeros(2)).shape == (2,)
+
+
+def test_a_traced_matrix_that_is_not_psd_is_reported():
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+
+    @jax.jit
+    def run(cov):
+        return nj.rollout(learner, stream, Gaussian(cov), jax.random.key(0)).diverged_at
+
+    assert run(jnp.eye(2)) == -1
+    assert run(jnp.array([[1.0, 2.0], [2.0, 1.0]])) == 1
+
+
 def test_per_round_laws_must_be_stacked():
     stream = nj.streams.linear(jax.random.key(0), 4, 2)
     learner = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)

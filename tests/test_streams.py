@@ -72,7 +72,8 @@ def test_csv_equals_arrays(tmp_path, rng):
         ("a,y\n1,nan\n", r"line 2, column 'y': 'nan' is not a finite number"),
         ("a,y\n1,2,3\n", "line 2: 3 cells under 2 column names"),
         ("a,y\n", "has a header but no rows"),
-        ("", "no column named 'y'"),
+        ("", "no column named 'y'; its columns are none"),
+        ("y\n1\n2\n", "no column beside the target"),
         ("a,y\n1,2\n3,2\n", r"the target is constant \(2\.0\)"),
         ("a,y\n1,2\n1,3\n", "every feature is constant"),
     ],
@@ -92,6 +93,9 @@ def test_refuses_bad_csv(tmp_path, text, message):
         (lambda: from_arrays(np.ones((0, 2)), np.ones(0)), "T >= 1"),
         (lambda: from_arrays([[1.0], [np.nan]], [1.0, 2.0]), r"x\[1, 0\] is nan"),
         (lambda: from_arrays([[1.0], [2.0]], [np.inf, 2.0]), r"y\[0\] is inf"),
+        (lambda: from_arrays([[1e300]], [1.0]), r"x\[0, 0\] is inf"),
+        (lambda: from_arrays([["a"]], [1.0]), "x must be numbers"),
+        (lambda: linear(jax.random.key(0), 5, 3, misfit=-1.0), "misfit must be finite and >= 0"),
         (lambda: dataset("boston"), f"unknown data set 'boston'; known are {', '.join(DATASETS)}"),
         (lambda: linear(jax.random.key(0), 0, 3), "horizon must be a whole number of at least 1"),
         (lambda: linear(jax.random.key(0), 5, 3, radius=-1.0), "radius must be positive"),
@@ -101,6 +105,12 @@ def test_refuses_bad_csv(tmp_path, text, message):
 def test_refuses_bad_input(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_refuses_a_file_that_is_no_text(tmp_path):
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(ValueError, match=r"binary\.csv is not a CSV file in UTF-8"):
+        csv(tmp_path / "binary.csv", "y")
 
 
 def test_streams_go_through_jit():

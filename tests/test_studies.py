@@ -83,7 +83,9 @@ def test_save_writes_table_configuration_and_picture(result, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     assert config["num_seeds"] == 6
     assert config["horizons"] == [128, 300, 512]
-    assert config["noise"] == "Gaussian(cov=0.2, mean=0.0)"
+    assert config["noise"] == {"kind": "Gaussian", "per_round": False, "cov": 0.2, "mean": 0.0}
+    assert config["batch_size"] == 6
+    assert "squared" in config["loss"]
     assert config["note"] == 1
     assert config["versions"]["jax"] == jax.__version__
     assert (folder / "regret.png").read_bytes().startswith(b"\x89PNG")
@@ -155,6 +157,11 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
     ("options", "message"),
     [
         ({"learners": {}}, "at least one learner"),
+        (
+            {"learners": {"a": nj.learners.noise_blind(radius=1.0, learning_rate=0.1)}},
+            r"learners\['a'\] must be a function horizon -> .* got Learner",
+        ),
+        ({"y_noise": 0.1}, r"y_noise must be a scalar law or None, got 0\.1"),
         ({"horizons": []}, "at least one and increasing"),
         ({"horizons": [64, 64]}, r"increasing, got \[64, 64\]"),
         ({"horizons": [64, 1024]}, "largest horizon, 1024, exceeds the 512 rounds"),
@@ -168,7 +175,32 @@ def test_refuses_bad_input(options, message):
         nj.study(stream=STREAM, noise=NOISE, key=jax.random.key(0), **arguments)
 
 
+def test_refuses_before_the_work_what_a_guarantee_refuses():
+    heavy = nj.bounds.moments(STREAM, nj.noise.StudentT(df=3.0, scale=0.1))
+    learners = {
+        "blind": LEARNERS["blind"],
+        "known": nj.tuned(
+            nj.learners.known_covariance, nj.bounds.known_covariance, heavy, radius=1.0
+        ),
+    }
+    done = []
+    with pytest.raises(ValueError, match="no finite moment"):
+        nj.study(
+            learners, STREAM, NOISE, jax.random.key(0), progress=lambda *a: done.append(a),
+            **OPTIONS,
+        )  # fmt: skip
+    assert not done
+
+
+def test_numpy_numbers_are_as_good_as_python_ones(tmp_path):
+    small = nj.study(
+        LEARNERS, STREAM, NOISE, jax.random.key(1), num_seeds=np.int64(2),
+        batch_size=np.int64(2), horizons=np.array([32, 64]), comparator=COMPARATOR,
+    )  # fmt: skip
+    small.save(tmp_path)
+
+
 def test_refuses_a_folder_that_cannot_be_written(result, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="cannot write to the output folder"):
+    with pytest.raises(ValueError, match="cannot write to the folder"):
         result.save(tmp_path / "file" / "below")

@@ -1,7 +1,8 @@
 """The doubling trick: a learner for an unknown horizon from one that must be told it.
 
-Phase k lasts 2^k rounds, k = 0, 1, …, and begins with a fresh learner tuned for 2^k rounds. From a
-regret of c√T for a known horizon it makes at most c√T · √2/(√2 − 1) for every T at once.
+Phase k lasts 2^k rounds, k = 0, 1, …, and begins with a fresh learner tuned for 2^k rounds. Where
+such a learner's regret is at most c√(2^k) after any number of rounds of its phase, as the bounds
+for gradient descent are, the whole is at most c√T · √2/(√2 − 1) for every T at once.
 """
 
 from collections.abc import Callable

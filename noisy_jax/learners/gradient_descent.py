@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.validation import check_positive
+from noisy_jax.validation import check_dimension, check_positive, check_radius
 
 Gradient = Callable[[chex.Array, Sample], chex.Array]
 """`(weights[d], sample) -> [d]`, an estimate of the gradient of the clean loss."""
@@ -59,10 +59,11 @@ def gradient_descent(
         A `Learner` with `GradientDescentState`.
 
     Raises:
-        ValueError: radius or rate not positive, both or neither of rate and optimizer, and at the
-            first step a sample with fewer views than the learner reads.
+        ValueError: radius or rate not positive, a radius whose square overflows, both or neither
+            of rate and optimizer; and at the first step a sample of another dimension, or with
+            fewer views than the learner reads.
     """
-    check_positive("radius", radius, "the norm of the largest predictor that competes")
+    check_radius(radius)
     if (learning_rate is None) == (optimizer is None):
         raise ValueError("give either learning_rate or optimizer, not both and not neither")
     if optimizer is None:
@@ -82,15 +83,18 @@ def gradient_descent(
                 f"this learner reads {views} independent noisy copies of x in a round, but the "
                 f"sample has {sample.x.shape[0]}: draw more views, or use a learner that needs one"
             )
+        check_dimension("the learner's weights", state.weights, sample.x.shape)
         estimate = gradient(state.weights, sample)
         updates, optimizer_state = optimizer.update(estimate, state.optimizer, state.weights)
         weights = optax.apply_updates(state.weights, updates)
         projected = optax.projections.projection_l2_ball(weights, radius)
-        # Where the squared norm overflows, the projection would quietly give zero.
-        sound = jnp.isfinite(optax.tree.norm(weights, squared=True))
+        # Where a square overflows, the projection would quietly give zero.
+        squares = optax.tree.norm(weights, squared=True) + jnp.square(radius)
+        sound = jnp.isfinite(squares) & (radius > 0)
         return GradientDescentState(jnp.where(sound, projected, jnp.nan), optimizer_state)
 
     def predict(state: GradientDescentState, x: chex.Array) -> chex.Array:
+        check_dimension("the learner's weights", state.weights, jnp.shape(x))
         return x @ state.weights
 
     return Learner(init, step, predict, views)

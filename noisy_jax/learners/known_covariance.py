@@ -18,6 +18,7 @@ import optax
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.noise import covariance_times
+from noisy_jax.validation import check_dimension
 
 
 def gradient_estimate(
@@ -30,6 +31,7 @@ def gradient_estimate(
             "two_copies, or noise.estimate_covariance on replicates"
         )
     copy = sample.x[0]
+    check_dimension("sample.cov", sample.cov, copy.shape)
     excess = covariance_times(sample.cov, weights)
     return 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
 

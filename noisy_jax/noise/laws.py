@@ -11,8 +11,10 @@ from typing import TypeVar
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.validation import (
+    PSD_SLACK,
     check_covariance,
     check_dimension,
     check_finite,
@@ -54,6 +56,33 @@ class Noise:
         excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate.
     """
 
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (list, tuple)):
+                object.__setattr__(self, field.name, np.asarray(value))
+        self.check(stacked=False)
+
+    def check(self, *, stacked: bool) -> None:
+        """Refuses bad parameters, where they are concrete; `stacked` ones lead with an axis T."""
+        self._check_vector("mean", self.mean, stacked)
+        check_finite(self._name("mean"), self.mean)
+
+    def _name(self, parameter: str) -> str:
+        return f"{type(self).__name__}.{parameter}"
+
+    def _check_vector(self, parameter, value, stacked):
+        if jnp.ndim(value) > 1 + stacked:
+            raise ValueError(
+                f"{self._name(parameter)} must have shape [] or [d], got {list(jnp.shape(value))}"
+            )
+
+    def _check_spread(self, parameter, stacked):
+        value = getattr(self, parameter)
+        self._check_vector(parameter, value, stacked)
+        check_positive(self._name(parameter), value, "the spread of the noise on each coordinate")
+
+    @jax.default_matmul_precision("highest")
     def sample(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
         """A noisy copy x + mean + n of `x`.
 
@@ -64,19 +93,23 @@ class Noise:
         Returns:
             An array of the shape of `x`.
         """
+        copy = self.centred(key, x)
+        return copy + jnp.broadcast_to(self.mean, copy.shape)
+
+    @jax.default_matmul_precision("highest")
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
+        """The same noisy copy with the known mean subtracted: x + n, as a learner is shown it."""
         x = jnp.asarray(x)
         x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
         for field in dataclasses.fields(self):
-            name = f"{type(self).__name__}.{field.name}"
-            check_dimension(name, getattr(self, field.name), x.shape)
-        mean = jnp.broadcast_to(self.mean, x.shape)
+            check_dimension(self._name(field.name), getattr(self, field.name), x.shape)
         # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
         draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
-        return x + mean + self._coloured(draws)
+        return x + self._coloured(draws)
 
     def covariance(self, dim: int) -> chex.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""
-        check_dimension(f"{type(self).__name__}.cov", self.cov, (dim,))
+        check_dimension(self._name("cov"), self.cov, (dim,))
         cov = jnp.asarray(self.cov)
         return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
 
@@ -117,19 +150,12 @@ class Noise:
 def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
     """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without filling up Σ."""
     if jnp.ndim(cov) == 2:
-        return vectors @ cov
+        return jnp.matmul(vectors, cov, precision="highest")
     return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
 
 
 def _scaled(omega: chex.Array, scale: chex.Numeric) -> chex.Array:
     return jnp.broadcast_to(scale, jnp.shape(omega)) * omega
-
-
-def _check_spread(name: str, spread, mean) -> None:
-    if jnp.ndim(spread) > 1:
-        raise ValueError(f"{name} must have shape [] or [d], got {list(jnp.shape(spread))}")
-    check_positive(name, spread, "the spread of the noise on each coordinate")
-    check_finite("mean", mean)
 
 
 def _log_product(characteristics: chex.Array) -> chex.Array:
@@ -161,9 +187,10 @@ class Gaussian(Noise):
 
     excess_kurtosis = 0.0
 
-    def __post_init__(self):
-        check_covariance("Gaussian.cov", self.cov)
-        check_finite("Gaussian.mean", self.mean)
+    def check(self, *, stacked):
+        """Refuses bad parameters (see `Noise.check`)."""
+        super().check(stacked=stacked)
+        check_covariance("Gaussian.cov", self.cov, stacked=stacked)
 
     def _standard(self, key, size, dtype):
         return jax.random.normal(key, (size,), dtype)
@@ -171,9 +198,12 @@ class Gaussian(Noise):
     def _coloured(self, draws):
         if jnp.ndim(self.cov) < 2:
             return jnp.broadcast_to(jnp.sqrt(self.cov), draws.shape) * draws
-        # By SVD, as singular covariances have no Cholesky factor.
-        u, s, _ = jnp.linalg.svd(jnp.asarray(self.cov, draws.dtype), hermitian=True)
-        return draws @ (u * jnp.sqrt(s)[None]).T
+        # Not by Cholesky, which singular covariances do not have.
+        variances, axes = jnp.linalg.eigh(jnp.asarray(self.cov, draws.dtype))
+        # A traced matrix was not checked: one that is not PSD gives NaN, not some other noise.
+        sound = variances >= -PSD_SLACK * variances[-1]
+        scale = jnp.where(sound, jnp.sqrt(jnp.maximum(variances, 0)), jnp.nan)
+        return draws @ (axes * scale[None]).T
 
     def log_characteristic(self, omega):
         """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
@@ -199,8 +229,10 @@ class Laplace(Noise):
 
     excess_kurtosis = 3.0
 
-    def __post_init__(self):
-        _check_spread("Laplace.scale", self.scale, self.mean)
+    def check(self, *, stacked):
+        """Refuses bad parameters (see `Noise.check`)."""
+        super().check(stacked=stacked)
+        self._check_spread("scale", stacked)
 
     @property
     def cov(self):
@@ -234,8 +266,10 @@ class Uniform(Noise):
 
     excess_kurtosis = -1.2
 
-    def __post_init__(self):
-        _check_spread("Uniform.half_width", self.half_width, self.mean)
+    def check(self, *, stacked):
+        """Refuses bad parameters (see `Noise.check`)."""
+        super().check(stacked=stacked)
+        self._check_spread("half_width", stacked)
 
     @property
     def cov(self):
@@ -271,8 +305,10 @@ class Rademacher(Noise):
 
     excess_kurtosis = -2.0
 
-    def __post_init__(self):
-        _check_spread("Rademacher.scale", self.scale, self.mean)
+    def check(self, *, stacked):
+        """Refuses bad parameters (see `Noise.check`)."""
+        super().check(stacked=stacked)
+        self._check_spread("scale", stacked)
 
     @property
     def cov(self):
@@ -308,8 +344,13 @@ class StudentT(Noise):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
-    def __post_init__(self):
-        _check_spread("StudentT.scale", self.scale, self.mean)
+    def check(self, *, stacked):
+        """Refuses bad parameters (see `Noise.check`)."""
+        super().check(stacked=stacked)
+        self._check_spread("scale", stacked)
+        if jnp.ndim(self.df) > stacked:
+            raise ValueError(f"StudentT.df must be one number, got {self.df}")
+        check_finite("StudentT.df", self.df, ": the limit is Gaussian noise")
         df = concrete(self.df)
         if df is not None and not (df > 2).all():
             raise ValueError(
@@ -345,3 +386,11 @@ class PerRound:
     """
 
     law: Noise
+
+    def __post_init__(self):
+        if not isinstance(self.law, Noise):
+            raise ValueError(
+                f"PerRound needs a noise law whose parameters are stacked, got {self.law!r}; "
+                "build it as PerRound(jax.vmap(Gaussian)(covs))"
+            )
+        self.law.check(stacked=True)

@@ -37,7 +37,7 @@ def observe(
     chex.assert_rank([x, y], [1, 0])
     check_at_least("views", views, 1, "the number of noisy copies in one round")
     x_key, y_key = jax.random.split(key)
-    copies = noise.sample(x_key, jnp.broadcast_to(x, (views, *x.shape)))
+    copies = noise.centred(x_key, jnp.broadcast_to(x, (views, *x.shape)))
     if y_noise is not None:
-        y = y_noise.sample(y_key, y) - y_noise.mean
-    return Sample(copies - jnp.broadcast_to(noise.mean, copies.shape), y, noise.cov)
+        y = y_noise.centred(y_key, y)
+    return Sample(copies, y, noise.cov)

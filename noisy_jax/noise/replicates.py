@@ -47,7 +47,7 @@ def estimate_covariance(views: chex.Array) -> CovarianceEstimate:
     check_finite("views", views)
     views = jnp.asarray(views)
     residuals = views - views.mean(axis=1, keepdims=True)
-    covs = jnp.einsum("nvi,nvj->nij", residuals, residuals) / (shape[1] - 1)
+    covs = jnp.einsum("nvi,nvj->nij", residuals, residuals, precision="highest") / (shape[1] - 1)
     return CovarianceEstimate(
         covs.mean(axis=0), covs.std(axis=0, ddof=1) / jnp.sqrt(jnp.asarray(shape[0], covs.dtype))
     )

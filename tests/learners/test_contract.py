@@ -161,6 +161,15 @@ def test_overflow_is_reported(make, stream, rate):
     assert np.all(diverged_at <= T)
 
 
+@pytest.mark.parametrize("radius", [1e20, -1.0, jnp.nan])
+def test_a_bad_traced_radius_is_reported(make, stream, radius):
+    def diverged_at(radius):
+        learner = make(radius=radius, learning_rate=0.1)
+        return nj.rollout(learner, stream, NOISE, jax.random.key(0)).diverged_at
+
+    assert np.all(jax.jit(diverged_at)(radius) >= 1)
+
+
 @pytest.mark.parametrize("name", BASE)
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -168,6 +177,8 @@ def test_overflow_is_reported(make, stream, rate):
         ({"radius": 0.0, "learning_rate": 0.1}, "radius must be positive and finite, got 0.0"),
         ({"radius": jnp.inf, "learning_rate": 0.1}, "radius must be positive and finite, got inf"),
         ({"radius": 1.0, "learning_rate": -0.1}, "learning_rate must be positive and finite"),
+        ({"radius": 1e20, "learning_rate": 0.1}, "radius must be at most .* its square overflows"),
+        ({"radius": jnp.ones(2), "learning_rate": 0.1}, r"radius must be one number, got shape"),
         ({"radius": 1.0}, "either learning_rate or optimizer"),
         ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),
     ],

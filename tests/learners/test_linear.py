@@ -163,6 +163,17 @@ def test_too_few_views_are_refused():
         learner.step(learner.init(3), nj.Sample(jnp.ones((1, 3)), jnp.float32(0)), None)
 
 
+def test_wrong_dimensions_are_refused():
+    learner = known_covariance(radius=1.0, learning_rate=0.1)
+    state, key = learner.init(3), jax.random.key(0)
+    with pytest.raises(ValueError, match=r"weights of shape \[3\] does not fit .* dimension 2"):
+        learner.step(state, nj.Sample(jnp.ones((1, 2)), jnp.float32(0), 0.1), key)
+    with pytest.raises(ValueError, match=r"weights of shape \[3\] does not fit .* dimension 2"):
+        learner.predict(state, jnp.ones(2))
+    with pytest.raises(ValueError, match=r"sample\.cov of shape \[2\] does not fit"):
+        learner.step(state, nj.Sample(jnp.ones((1, 3)), jnp.float32(0), jnp.ones(2)), key)
+
+
 def test_unknown_covariance_is_refused():
     learner = known_covariance(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match=r"needs sample\.cov"):
