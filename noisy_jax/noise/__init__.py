@@ -1,15 +1,7 @@
 """Noise laws, what they make of one round, and what replicates tell of them."""
 
-from noisy_jax.noise.laws import (
-    Gaussian,
-    Laplace,
-    Noise,
-    PerRound,
-    Rademacher,
-    StudentT,
-    Uniform,
-    covariance_times,
-)
+from noisy_jax.noise.law import Noise, PerRound, covariance_times
+from noisy_jax.noise.laws import Gaussian, Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
 

@@ -1,157 +1,11 @@
-"""Noise laws: what stands between the clean data and the learner.
-
-Every law is a pytree of its parameters, so that `vmap` sweeps over them; `PerRound` marks a law
-whose leaves are stacked along a leading axis of T rounds. A law may have a known mean, which
-`observe` subtracts: the papers' reduction to zero-mean noise.
-"""
-
-import dataclasses
-from typing import TypeVar
+"""The noise laws: Gaussian, Laplace, uniform, Rademacher and Student's t."""
 
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from noisy_jax.validation import (
-    PSD_SLACK,
-    check_covariance,
-    check_dimension,
-    check_finite,
-    check_positive,
-    concrete,
-)
-
-_T = TypeVar("_T", bound=type)
-
-
-def _law(cls: _T) -> _T:
-    """Registers a frozen dataclass as a pytree whose unflattening checks nothing.
-
-    Its leaves may then be tracers, arrays stacked over rounds, or JAX's placeholders; checks run
-    where a person constructs the law.
-    """
-    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    names = tuple(field.name for field in dataclasses.fields(cls))
-
-    def flatten_with_keys(law):
-        return tuple((jax.tree_util.GetAttrKey(name), getattr(law, name)) for name in names), None
-
-    def unflatten(_, leaves):
-        law = object.__new__(cls)
-        for name, leaf in zip(names, leaves, strict=True):
-            object.__setattr__(law, name, leaf)
-        return law
-
-    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
-    return cls
-
-
-class Noise:
-    """What every law offers; coordinates are independent unless a law says otherwise.
-
-    Attributes:
-        mean: `[]` or `[d]`, the known mean.
-        cov: covariance Σ as `[]`, `[d]` or `[d, d]`, the most compact form that holds it.
-        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate.
-    """
-
-    def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, (list, tuple)):
-                object.__setattr__(self, field.name, np.asarray(value))
-        self.check(stacked=False)
-
-    def check(self, *, stacked: bool) -> None:
-        """Refuses bad parameters, where they are concrete; `stacked` ones lead with an axis T."""
-        self._check_vector("mean", self.mean, stacked)
-        check_finite(self._name("mean"), self.mean)
-
-    def _name(self, parameter: str) -> str:
-        return f"{type(self).__name__}.{parameter}"
-
-    def _check_vector(self, parameter, value, stacked):
-        if jnp.ndim(value) > 1 + stacked:
-            raise ValueError(
-                f"{self._name(parameter)} must have shape [] or [d], got {list(jnp.shape(value))}"
-            )
-
-    def _check_spread(self, parameter, stacked):
-        value = getattr(self, parameter)
-        self._check_vector(parameter, value, stacked)
-        check_positive(self._name(parameter), value, "the spread of the noise on each coordinate")
-
-    @jax.default_matmul_precision("highest")
-    def sample(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
-        """A noisy copy x + mean + n of `x`.
-
-        Args:
-            key: the randomness of this copy.
-            x: `[..., d]` clean instances, or `[]` a clean target (then the law must be scalar).
-
-        Returns:
-            An array of the shape of `x`.
-        """
-        copy = self.centred(key, x)
-        return copy + jnp.broadcast_to(self.mean, copy.shape)
-
-    @jax.default_matmul_precision("highest")
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
-        """The same noisy copy with the known mean subtracted: x + n, as a learner is shown it."""
-        x = jnp.asarray(x)
-        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-        for field in dataclasses.fields(self):
-            check_dimension(self._name(field.name), getattr(self, field.name), x.shape)
-        # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
-        draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
-        return x + self._coloured(draws)
-
-    def covariance(self, dim: int) -> chex.Array:
-        """The full covariance matrix Σ, `[dim, dim]`."""
-        check_dimension(self._name("cov"), self.cov, (dim,))
-        cov = jnp.asarray(self.cov)
-        return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
-
-    def fourth_moment(self, dim: int) -> chex.Array:
-        """E‖n‖⁴ of the centred noise, `[]`: (tr Σ)² + 2‖Σ‖²_F + κ Σ_i Σ_ii².
-
-        κ is the excess kurtosis of one coordinate.
-        """
-        cov = self.covariance(dim)
-        variances = jnp.diag(cov)
-        return (
-            jnp.sum(variances) ** 2
-            + 2 * jnp.sum(cov**2)
-            + self.excess_kurtosis * jnp.sum(variances**2)
-        )
-
-    def log_characteristic(self, omega: chex.Array) -> chex.Array | None:
-        """log E exp(i⟨ω, n⟩) of the centred noise n, as the learners see it.
-
-        Args:
-            omega: `[..., d]` frequencies.
-
-        Returns:
-            `[...]` complex: log modulus in the real part (−∞ at a zero of the characteristic
-            function), argument in the imaginary part. `None` where no closed form is known.
-        """
-        return None
-
-    def _standard(self, key: chex.PRNGKey, size: int, dtype) -> chex.Array:
-        """`[size]` independent draws of the law at unit scale, centred."""
-        raise AssertionError(f"{type(self).__name__} defines no sampler")
-
-    def _coloured(self, draws: chex.Array) -> chex.Array:
-        """Noise of the law's covariance from standard draws, `[..., d]` to `[..., d]`."""
-        return jnp.broadcast_to(self.scale, draws.shape) * draws
-
-
-def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
-    """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without filling up Σ."""
-    if jnp.ndim(cov) == 2:
-        return jnp.matmul(vectors, cov, precision="highest")
-    return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
+from noisy_jax.noise.law import Noise, covariance_times, register_law
+from noisy_jax.validation import PSD_SLACK, check_covariance, check_finite, concrete
 
 
 def _scaled(omega: chex.Array, scale: chex.Numeric) -> chex.Array:
@@ -165,7 +19,7 @@ def _log_product(characteristics: chex.Array) -> chex.Array:
     return jax.lax.complex(modulus, jnp.where(sign < 0, jnp.pi, 0.0).astype(modulus.dtype))
 
 
-@_law
+@register_law
 class Gaussian(Noise):
     """Gaussian noise N(mean, Σ).
 
@@ -211,7 +65,7 @@ class Gaussian(Noise):
         return jax.lax.complex(real, jnp.zeros_like(real))
 
 
-@_law
+@register_law
 class Laplace(Noise):
     """Independent Laplace noise with density exp(−|n_i|/b_i)/(2b_i); variance 2b².
 
@@ -248,7 +102,7 @@ class Laplace(Noise):
         return jax.lax.complex(real, jnp.zeros_like(real))
 
 
-@_law
+@register_law
 class Uniform(Noise):
     """Independent uniform noise on [−a_i, a_i]; variance a²/3.
 
@@ -287,7 +141,7 @@ class Uniform(Noise):
         return _log_product(jnp.sinc(_scaled(omega, self.half_width) / jnp.pi))
 
 
-@_law
+@register_law
 class Rademacher(Noise):
     """Independent noise ±c_i, each sign with probability ½; variance c².
 
@@ -323,7 +177,7 @@ class Rademacher(Noise):
         return _log_product(jnp.cos(_scaled(omega, self.scale)))
 
 
-@_law
+@register_law
 class StudentT(Noise):
     """Independent heavy-tailed noise c_i·t_ν; variance c²ν/(ν−2).
 
@@ -370,27 +224,3 @@ class StudentT(Noise):
 
     def _standard(self, key, size, dtype):
         return jax.random.t(key, self.df, (size,), dtype)
-
-
-@_law
-class PerRound:
-    """A law that changes from round to round: every leaf of `law` is stacked along T rounds.
-
-    Args:
-        law: a law built by `jax.vmap` over its parameters, so that each leaf is `[T, ...]`.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> PerRound(jax.vmap(Gaussian)(jnp.linspace(0.1, 0.2, 5))).law.cov.shape
-        (5,)
-    """
-
-    law: Noise
-
-    def __post_init__(self):
-        if not isinstance(self.law, Noise):
-            raise ValueError(
-                f"PerRound needs a noise law whose parameters are stacked, got {self.law!r}; "
-                "build it as PerRound(jax.vmap(Gaussian)(covs))"
-            )
-        self.law.check(stacked=True)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample
-from noisy_jax.noise.laws import Noise
+from noisy_jax.noise.law import Noise
 from noisy_jax.validation import check_at_least
 
 
