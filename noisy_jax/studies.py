@@ -258,8 +258,8 @@ def _description(tree) -> Any:
         else:
             digest = hashlib.sha256(array.tobytes()).hexdigest()
             leaves[name] = {"shape": array.shape, "dtype": str(array.dtype), "sha256": digest}
-    law = tree.law if isinstance(tree, PerRound) else tree
-    return {"kind": type(law).__name__, "per_round": isinstance(tree, PerRound), **leaves}
+    kind = type(tree).__name__
+    return {"kind": f"{kind} {type(tree.law).__name__}" if kind == "PerRound" else kind, **leaves}
 
 
 def _versions() -> dict[str, str]:

@@ -83,7 +83,7 @@ def test_save_writes_table_configuration_and_picture(result, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     assert config["num_seeds"] == 6
     assert config["horizons"] == [128, 300, 512]
-    assert config["noise"] == {"kind": "Gaussian", "per_round": False, "cov": 0.2, "mean": 0.0}
+    assert config["noise"] == {"kind": "Gaussian", "cov": 0.2, "mean": 0.0}
     assert config["batch_size"] == 6
     assert "squared" in config["loss"]
     assert config["note"] == 1
@@ -134,6 +134,8 @@ def test_noise_that_changes_from_round_to_round():
     }
     changing = nj.study(learners, STREAM, laws, jax.random.key(1), **OPTIONS)
     assert all(0 < row.regret < row.bound for row in changing.rows)
+    assert changing.config["noise"]["kind"] == "PerRound Gaussian"
+    assert changing.config["noise"]["law.cov"]["shape"] == (512,)
 
 
 def test_a_learner_that_diverges_is_counted_and_the_others_stand():
