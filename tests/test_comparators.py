@@ -62,12 +62,13 @@ def test_equals_a_convex_solver(x64, rng, kind, radius):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("radius", [0.01, 0.5, 2.0, 100.0])
 def test_optimality_conditions_to_1e10(x64, rng, kind, radius):
-    """(XᵀX + μI)w = Xᵀy, μ ≥ 0, μ(‖w‖ − B) = 0: sufficient for this convex problem."""
+    """‖w‖ ≤ B, (XᵀX + μI)w = Xᵀy, μ ≥ 0, μ(‖w‖ − B) = 0: sufficient, as the problem is convex."""
     x, y = problem(kind, rng)
     found = linear_ball(nj.streams.from_arrays(x, y), radius)
     w, mu = np.asarray(found.weights), float(found.multiplier)
     scale = np.abs(x.T @ y).max()
     np.testing.assert_allclose(x.T @ (x @ w - y) + mu * w, 0, atol=1e-10 * scale)
+    assert np.linalg.norm(w) <= radius * (1 + 1e-12)
     assert mu >= 0
     assert abs(mu) * abs(np.linalg.norm(w) - radius) < 1e-10 * scale
     np.testing.assert_allclose(found.predictions, x @ w, atol=1e-12)
