@@ -6,7 +6,6 @@ picture.
 
 import argparse
 import functools
-import itertools
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -108,14 +107,12 @@ def conclusion(result: Study) -> str:
     diverged = [name for name, row in last.items() if row.diverged]
     sound = [row for row in last.values() if not row.diverged]
     growth = {row.learner: result.growth[row.learner] for row in sound}
-    parts = []
-    if known := {name: fit for name, fit in growth.items() if not math.isnan(fit.low)}:
-        parts += [
-            f"{verdict}: " + ", ".join(f"{name} (T^{fit.exponent:.2f})" for name, fit in fits)
-            for verdict, fits in itertools.groupby(
-                sorted(known.items(), key=lambda item: item[1].exponent), lambda i: _verdict(i[1])
-            )
-        ]
+    verdicts: dict[str, list[str]] = {}
+    for name, fit in sorted(growth.items(), key=lambda item: item[1].exponent):
+        if not math.isnan(fit.low):
+            verdicts.setdefault(_verdict(fit), []).append(f"{name} (T^{fit.exponent:.2f})")
+    if verdicts:
+        parts = (f"{verdict}: {', '.join(names)}" for verdict, names in verdicts.items())
         sentence = f"Regret on clean data grows {'; '.join(parts)}"
     else:
         sentence = "Too few seeds or horizons to say how regret on clean data grows"
@@ -134,7 +131,10 @@ def conclusion(result: Study) -> str:
 def _verdict(fit: Growth) -> str:
     if fit.high <= 0.6:
         return "like √T or slower"
-    return "nearly like T" if fit.low >= 0.8 else "between √T and T"
+    if fit.low >= 0.8:
+        return "nearly like T"
+    decided = fit.low >= 0.5 and fit.high <= 1
+    return "between √T and T" if decided else "at a rate that its interval leaves open"
 
 
 def run(options: argparse.Namespace) -> Study:

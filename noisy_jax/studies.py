@@ -99,7 +99,7 @@ def study(
         check_at_least("each horizon", horizon, 1, "a number of rounds")
     horizons = [int(horizon) for horizon in horizons]
     if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
-        raise ValueError(f"horizons must be at least one and increasing, got {list(horizons)}")
+        raise ValueError(f"horizons must be at least one and increasing, got {horizons}")
     if horizons[-1] > stream.x.shape[0]:
         raise ValueError(
             f"the largest horizon, {horizons[-1]}, exceeds the {stream.x.shape[0]} rounds of the "
@@ -224,7 +224,7 @@ def _rows(names, horizon, estimate, guarantees) -> list[Row]:
     return [
         Row(
             learner=name,
-            horizon=int(horizon),
+            horizon=horizon,
             regret=float(regret[i]),
             std_error=float(errors[0][i]),
             low=float(regret[i] - NORMAL_95 * errors[0][i]),

@@ -96,7 +96,11 @@ def table(**regrets):
         ),
         (
             table(a=((10, 20), 5.0, 0)),  # too wide an interval for a verdict
-            "Regret on clean data grows between √T and T: a (T^0.50).",
+            "Regret on clean data grows at a rate that its interval leaves open: a (T^0.50).",
+        ),
+        (
+            table(a=((10, 27), 0.01, 0)),
+            "Regret on clean data grows between √T and T: a (T^0.72).",
         ),
         (
             table(a=((10, 20), math.nan, 0)),
@@ -108,7 +112,7 @@ def table(**regrets):
         ),
         (
             table(a=((-1, -2), 0.1, 0), b=((1, 2), 0.1, 0)),
-            "Regret on clean data grows between √T and T: b (T^0.50).",
+            "Regret on clean data grows at a rate that its interval leaves open: b (T^0.50).",
         ),
     ],
 )
