@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import noisy_jax as nj
 from noisy_jax.noise import (
+    ContaminatedGaussian,
     Gaussian,
     Laplace,
     PerRound,
@@ -27,6 +28,7 @@ LAWS = {
     "gaussian_diagonal": Gaussian(np.array([0.1, 0.4, 0.9])),
     "gaussian_full": Gaussian(FULL),
     "gaussian_singular": Gaussian(np.full((3, 3), 0.2)),
+    "contaminated": ContaminatedGaussian(FULL, probability=0.3),
     "laplace": Laplace(np.array([0.2, 0.5, 1.0])),
     "uniform": Uniform(0.7),
     "rademacher": Rademacher(np.array([0.2, 0.5, 1.0])),
@@ -104,6 +106,41 @@ def test_rademacher_characteristic_by_enumeration(x64):
 def test_uniform_characteristic_has_zeros():
     at_zero = Uniform(1.0).log_characteristic(jnp.array([jnp.pi]))
     assert float(at_zero.real) < -15
+
+
+def test_characteristic_functions_with_zeros_say_so(law):
+    assert law.characteristic_vanishes == isinstance(law, (Uniform, Rademacher))
+
+
+def test_contamination_hits_whole_vectors_or_none():
+    law = ContaminatedGaussian(np.array([1.0, 4.0]), probability=0.3, mean=2.0)
+    x = jnp.ones((10_000, 2))
+    hit = np.asarray(law.sample(jax.random.key(0), x) != 3)
+    np.testing.assert_array_equal(hit[:, 0], hit[:, 1])
+    assert_mean_is(hit[:, 0].astype(float), 0.3, 0.01)
+    target = ContaminatedGaussian(1.0, probability=0.3).sample(jax.random.key(0), 1)
+    assert target.shape == ()
+
+
+def test_contamination_that_always_or_never_hits(x64):
+    omega = jnp.array([[1.0, -2.0, 0.5], [9.0, 9.0, 9.0]])
+    for q, same in ((0.0, Gaussian(0.0)), (1.0, Gaussian(FULL))):
+        law = ContaminatedGaussian(FULL, probability=q)
+        np.testing.assert_allclose(law.log_characteristic(omega), same.log_characteristic(omega))
+        np.testing.assert_allclose(law.fourth_moment(3), same.fourth_moment(3))
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_cloned_copies_are_independent_with_the_law_of_cloned(copies):
+    # ξ_i = √copies (ζ_i − ζ̄) has Cov(ξ_i, ξ_j) = (copies δ_ij − 1)Σ.
+    law, (noise_key, clone_key) = Gaussian(FULL), jax.random.split(jax.random.key(0))
+    zeta = law.sample(clone_key, jnp.zeros((100_000, copies, 3)))
+    xi = np.sqrt(copies) * (zeta - zeta.mean(axis=1, keepdims=True))
+    noisy = law.sample(noise_key, jnp.zeros((100_000, 3)))[:, None] + xi
+    clones = np.asarray(noisy, np.float64).reshape(-1, 3 * copies)
+    covariance = np.kron(np.eye(copies), law.cloned(copies).covariance(3))
+    products = np.einsum("ni,nj->nij", clones, clones).reshape(len(clones), -1)
+    assert_mean_is(products, covariance.ravel(), 0.02)
 
 
 def test_a_known_mean_is_subtracted():
@@ -199,6 +236,20 @@ def test_estimated_covariance_is_psd(n, views, dim, seed):
         (lambda: Gaussian(np.ones((2, 2, 2))), r"PerRound\(jax\.vmap\(Gaussian\)\(covs\)\)"),
         (lambda: Gaussian(np.nan), r"Gaussian\.cov must be finite"),
         (lambda: Gaussian(1.0, mean=np.inf), r"mean must be finite"),
+        (lambda: Gaussian(1.0).cloned(1.5), "copies must be a whole number of at least 1, got 1.5"),
+        (
+            lambda: ContaminatedGaussian(-1.0, 0.5),
+            r"ContaminatedGaussian\.outlier_cov holds variances and must be >= 0, got -1",
+        ),
+        (
+            lambda: ContaminatedGaussian(1.0, 1.5),
+            r"probability must be one number in \[0, 1\], got",
+        ),
+        (lambda: ContaminatedGaussian(1.0, np.full(2, 0.5)), "probability must be one number"),
+        (
+            lambda: ContaminatedGaussian(np.ones(2), 0.5).sample(jax.random.key(0), jnp.zeros(3)),
+            r"ContaminatedGaussian\.outlier_cov of shape \[2\] does not fit data of dimension 3",
+        ),
         (lambda: Laplace(0.0), r"Laplace\.scale must be positive and finite, got 0\.0"),
         (lambda: Uniform(-1.0), r"Uniform\.half_width must be positive"),
         (lambda: Rademacher(np.ones((2, 2))), r"Rademacher\.scale must have shape \[\] or \[d\]"),

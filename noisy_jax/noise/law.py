@@ -47,7 +47,11 @@ class Noise:
         mean: `[]` or `[d]`, the known mean.
         cov: covariance Σ as `[]`, `[d]` or `[d, d]`, the most compact form that holds it.
         excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate.
+        characteristic_vanishes: whether the characteristic function has zeros, frequencies that
+            the noise wipes out of the data.
     """
+
+    characteristic_vanishes = False
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
