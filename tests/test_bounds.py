@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import noisy_jax as nj
-from noisy_jax.bounds import Moments, known_covariance, moments, noise_blind, two_copies
+from noisy_jax.bounds import (
+    Moments,
+    known_covariance,
+    moments,
+    noise_blind,
+    parallel_worlds,
+    surrogate_radius,
+    two_copies,
+)
+from noisy_jax.comparators import kernel_ball, world_ball
+from noisy_jax.worlds import World
 
 BOUNDS = [two_copies, known_covariance, noise_blind]
 
@@ -148,3 +158,163 @@ def test_refuses_noise_without_the_moment():
     assert np.isfinite(two_copies(heavy, horizon=10, radius=1.0).regret)
     with pytest.raises(ValueError, match="no finite moment"):
         known_covariance(heavy, horizon=10, radius=1.0)
+
+
+@pytest.mark.parametrize("variance", [0.0, 0.01, 0.3])
+def test_witness_of_the_printed_second_moment_in_parallel_worlds(x64, variance):
+    """E‖g̃Ψ̂‖² = 4R² E(Wk̂(x, x̃)/R + B_y)² at ŵ = WΨ̂(x)/R, ỹ = −B_y, by Gauss–Hermite."""
+    diagonal, radius = (1 - 2 * variance) ** -0.5, 1.5
+    y = radius * diagonal**0.5
+    nodes, weights = np.polynomial.hermite.hermgauss(80)
+    values = diagonal * np.exp(-2 * variance * nodes**2 / (1 - 2 * variance))
+    residual = radius * values / diagonal**0.5 + y
+    attained = 4 * diagonal * (weights @ residual**2) / np.pi**0.5
+    given = {"horizon": 1, "radius": radius, "y_second": y**2}
+    corrected = parallel_worlds(diagonal, **given).second_moment
+    printed = parallel_worlds(diagonal, **given, as_printed=True).second_moment
+    assert printed < attained <= corrected * (1 + 1e-12)
+    np.testing.assert_allclose(corrected, 2 * printed)
+    if variance == 0:
+        np.testing.assert_allclose(attained, corrected)
+
+
+def test_parallel_worlds_by_hand():
+    """R² = 4, W = 3, B_y² = 25, T = 100: η = W/(2R(WR + B_y)√T), printed with √(W²R² + B_y²)."""
+    given = {"horizon": 100, "radius": 3.0, "y_second": 25.0}
+    np.testing.assert_allclose(
+        parallel_worlds(4.0, **given), (3 / (4 * 11 * 10), 12 * 11 * 10, 16 * 121), rtol=1e-6
+    )
+    root = 61**0.5
+    np.testing.assert_allclose(
+        parallel_worlds(4.0, **given, as_printed=True),
+        (3 / (4 * root * 10), 12 * root * 10, 16 * 61),
+        rtol=1e-6,
+    )
+    swept = jax.vmap(lambda r2: parallel_worlds(r2, **given).regret)(jnp.array([1.0, 4.0]))
+    np.testing.assert_allclose(swept, [6 * 8 * 10, 12 * 11 * 10], rtol=1e-6)
+
+
+def test_large_constants_do_not_overflow_on_the_way():
+    """GT = 4e40 is beyond float32; its root is not."""
+    found = parallel_worlds(1e20, horizon=10**6, radius=1e-3, y_second=1.0)
+    np.testing.assert_allclose(found.regret, 2e-3 * 1e10 * (1e7 + 1) * 1e3, rtol=1e-5)
+    np.testing.assert_allclose(found.learning_rate, 1e-3 / (2e10 * (1e7 + 1) * 1e3), rtol=1e-5)
+
+
+def world(ratio=np.inf, norm_ratio=np.inf):
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    return World(1, kernel, kernel, 1.0, ratio=ratio, norm_ratio=norm_ratio)
+
+
+@jax.vmap
+def radius_at_ratio_one(norm, cos_angle):
+    return tuple(
+        surrogate_radius(world(1.0), norm=norm, cos_angle=cos_angle, as_printed=as_printed)
+        for as_printed in (False, True)
+    )
+
+
+def test_lemma_5_is_tight(x64, rng):
+    """‖u₊‖² + ‖u₋‖² ≤ ‖u‖²/(1 − cos β), ‖u‖² past a right angle; printed 5‖u‖²/sin²β."""
+    positive = rng.normal(size=(5000, 3))
+    negative = rng.normal(size=(5000, 3)) + rng.normal(size=(5000, 1)) * positive
+    lengths = [np.linalg.norm(part, axis=1) for part in (positive, negative)]
+    negative[::2] *= (lengths[0] / lengths[1])[::2, None]
+    squares = [np.sum(part**2, axis=1) for part in (positive, negative)]
+    cosines = np.sum(positive * negative, axis=1) / np.sqrt(squares[0] * squares[1])
+    norms = np.linalg.norm(positive - negative, axis=1)
+    tight, printed = (np.square(w) for w in radius_at_ratio_one(norms, cosines))
+    attained = (squares[0] + squares[1]) / tight
+    assert 0.99 < attained.max() <= 1 + 1e-9
+    np.testing.assert_allclose(attained[::2][cosines[::2] > 0], 1, rtol=1e-6)
+    assert np.any(cosines < -0.5)
+    assert np.any(cosines > 0.99)
+    assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
+
+
+def test_lemma_6_holds_for_random_expansions(x64, rng):
+    """‖û‖ ≤ W for comparators of random targets, in the Gaussian world that attains it most."""
+    ratio = (1 - 2 * 0.36) ** -0.5
+    x = rng.normal(size=(300, 8)) * np.exp(rng.normal(size=(300, 1)))
+    gap = (x[:, :, None] - x[:, None]) ** 2
+    kernel, surrogate = np.exp(-gap), ratio * np.exp(-gap / (1 - 0.72))
+
+    @jax.jit
+    @jax.vmap
+    def norms(kernel, surrogate, y):
+        found = kernel_ball(kernel, y, 1.0, surrogate=surrogate)
+        radius = surrogate_radius(world(ratio), norm=found.norm, cos_angle=found.cos_angle)
+        return found.norm, found.lifted_norm, radius
+
+    norm, lifted, radius = norms(kernel, surrogate, rng.normal(size=(300, 8)))
+    assert np.all(lifted <= radius * (1 + 1e-9))
+    assert np.max(lifted / radius) > 0.95
+    # Not even R‖u‖ would do: there is no bound over all u.
+    assert np.any(lifted > 1.5 * ratio**0.5 * norm)
+
+
+def test_two_opposite_points_close_together(x64):
+    """The claims' example: a = ±1 at distance ε, σ = .6, s = 1."""
+    gaussian = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(0.36))
+    found = []
+    for epsilon in (1.0, 0.3, 0.1):
+        stream = nj.streams.from_arrays([[0.0], [epsilon]], [1.0, -1.0])
+        u = world_ball(stream, gaussian, 0.5)
+        np.testing.assert_allclose(u.cos_angle, np.exp(-(epsilon**2)))
+        given = {"norm": u.norm, "cos_angle": u.cos_angle}
+        tight = surrogate_radius(gaussian, **given)
+        printed = surrogate_radius(gaussian, **given, as_printed=True)
+        found.append(np.array([u.lifted_norm, tight, printed]) ** 2 / u.norm**2)
+    claimed = [[2.9, 2.99, 10.9], [6.0, 22, 57], [6.7, 190, 477]]
+    np.testing.assert_allclose(found, claimed, rtol=0.01)
+
+
+def test_surrogate_radius_takes_the_better_of_two_ratios():
+    options = {"norm": 2.0, "cos_angle": 0.75}
+    np.testing.assert_allclose(surrogate_radius(world(ratio=9.0), **options), 12.0)
+    np.testing.assert_allclose(surrogate_radius(world(norm_ratio=4.0), **options), 4.0)
+    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), **options), 4.0)
+    np.testing.assert_allclose(surrogate_radius(world(0.25, 4.0), **options), 2.0)
+    # A bound over all u needs no angle.
+    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), norm=2.0, cos_angle=1.0), 4.0)
+    # Past a right angle nothing more is won; what is printed stops there as well.
+    np.testing.assert_allclose(surrogate_radius(world(9.0), norm=2.0, cos_angle=-0.5), 6.0)
+    np.testing.assert_allclose(
+        surrogate_radius(world(9.0), norm=2.0, cos_angle=-0.5, as_printed=True), 6 * 5**0.5
+    )
+    # An angle of 4.5e-5, which no cosine in float32 can express.
+    np.testing.assert_allclose(
+        surrogate_radius(world(1.0), norm=1.0, cos_angle=1 - 1e-9), 1e9**0.5, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "message"),
+    [
+        (world(), {}, "take the lifted_norm of a comparator"),
+        (world(norm_ratio=2.0), {"as_printed": True}, "world must have a finite ratio"),
+        (world(2.0), {"cos_angle": 1.0}, r"cos_angle must be below 1, got 1\.0"),
+        (world(2.0, 2.0), {"cos_angle": 1.0, "as_printed": True}, "cos_angle must be below 1"),
+        (world(2.0), {"cos_angle": 1.5}, r"cos_angle must be a cosine, in \[-1, 1\], got 1\.5"),
+        (world(2.0), {"cos_angle": np.nan}, "cos_angle must be a cosine"),
+        (world(2.0), {"norm": 0.0}, r"norm must be positive and finite, got 0\.0"),
+    ],
+)
+def test_surrogate_radius_refuses(where, options, message):
+    with pytest.raises(ValueError, match=message):
+        surrogate_radius(where, **{"norm": 1.0, "cos_angle": 0.5, **options})
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "options", "message"),
+    [
+        (0.0, {}, r"diagonal must be positive and finite, got 0\.0"),
+        (1.0, {"y_second": -1.0}, r"y_second must be finite and >= 0, got -1\.0"),
+        (1.0, {"horizon": 0}, "horizon must be positive and finite, got 0"),
+        (1.0, {"radius": -1.0}, r"radius must be positive and finite, got -1\.0"),
+        (1e30, {}, "R² overflow float32"),
+    ],
+)
+def test_parallel_worlds_refuses(diagonal, options, message):
+    with pytest.raises(ValueError, match=message):
+        parallel_worlds(diagonal, **{"horizon": 9, "radius": 1.0, "y_second": 1.0, **options})
