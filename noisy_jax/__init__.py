@@ -1,6 +1,17 @@
 """noisy_jax: learning from noisy data, judged on clean data."""
 
-from noisy_jax import bounds, comparators, kernels, learners, losses, noise, plots, regret, streams
+from noisy_jax import (
+    bounds,
+    comparators,
+    kernels,
+    learners,
+    losses,
+    noise,
+    plots,
+    regret,
+    streams,
+    worlds,
+)
 from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.results import Study
@@ -29,4 +40,5 @@ __all__ = [
     "streams",
     "study",
     "tuned",
+    "worlds",
 ]

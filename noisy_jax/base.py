@@ -63,6 +63,7 @@ class Learner(NamedTuple):
         unroll: optional faster way through many rounds, `(state, samples, x[T, d], keys[T]) ->
             (state, predictions[T])` with every leaf of `samples` stacked along a leading axis T.
             It gives the numbers of predict-then-step round by round, to rounding.
+        horizon: how many rounds the state has room for; `None` for any number.
     """
 
     init: Callable[[int], State]
@@ -72,6 +73,7 @@ class Learner(NamedTuple):
     unroll: Callable[[State, Sample, chex.Array, chex.PRNGKey], tuple[State, chex.Array]] | None = (
         None
     )
+    horizon: int | None = None
 
 
 def unrolled(learner: Learner) -> Callable[..., tuple[State, chex.Array]]:

@@ -64,7 +64,7 @@ def rollout(
 
     Raises:
         ValueError: shapes of stream, noise and state that do not match, NaN or infinity in a
-            stream, or what is no noise law.
+            stream, what is no noise law, or more rounds than the learner's horizon.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -140,6 +140,11 @@ def _through_blocks(
     check_stream(*stream)
     check_noise(noise, y_noise, len(stream.y))
     horizon, dim = stream.x.shape
+    if state is None and learner.horizon is not None and horizon > learner.horizon:
+        raise ValueError(
+            f"the stream has {horizon} rounds, but the learner has room for {learner.horizon}: "
+            f"build it with horizon={horizon}"
+        )
     rounds = first_round + jnp.arange(horizon)
     per_round = isinstance(noise, PerRound)
 

@@ -208,9 +208,10 @@ def _report(progress, done, horizon, total, seeds, _):
 @functools.lru_cache(maxsize=64)
 def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
     """The run of one seed; cached, so that JAX recognises it when a study comes again."""
+    # Made outside the trace, where a maker may look at numbers.
+    learner = paired(*(make(horizon)[0] for make in makers))
 
     def run(stream, noise, y_noise, comparator, key):
-        learner = paired(*(make(horizon)[0] for make in makers))
         regret = final_regret(
             learner, stream, noise, key, loss=loss, comparator=comparator, y_noise=y_noise
         )

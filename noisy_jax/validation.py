@@ -128,6 +128,16 @@ def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} of shape {list(shape)} does not fit {given}")
 
 
+def check_made_for(dim: int, shape: tuple[int, ...]) -> None:
+    """Refuses data `[..., d]` of another dimension than the one that something was made for."""
+    if not shape or shape[-1] != dim:
+        given = f"dimension {shape[-1]}" if shape else "a scalar"
+        raise ValueError(
+            f"made for data of dimension {dim}, got {given}: build the learner, or its world, with "
+            f"dim={shape[-1] if shape else 1}"
+        )
+
+
 def writable_folder(folder: str | Path) -> Path:
     """The folder's path, made if need be, after a trial of writing in it.
 

@@ -48,4 +48,6 @@ def paired(*learners: Learner) -> Learner:
         ]
         return tuple(state for state, _ in runs), jnp.stack([p for _, p in runs], axis=-1)
 
-    return Learner(init, step, predict, max(learner.views for learner in learners), unroll)
+    views = max(learner.views for learner in learners)
+    horizons = [learner.horizon for learner in learners if learner.horizon is not None]
+    return Learner(init, step, predict, views, unroll, min(horizons, default=None))

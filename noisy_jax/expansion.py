@@ -1,0 +1,277 @@
+"""The engine under every learner that descends on a function: expansions, by blocks of rounds.
+
+    f_{t+1} = P( c_t f_t + α_t φ_t )
+
+φ_t is the *element* that round t adds, α_t its coefficient, c_t a shrink factor and P the
+projection on the ball {‖f‖ ≤ W}. What differs between learners are the arguments of `expansion`:
+
+- `read` makes the element out of what the round shows, and the *probes*: where else f_t is read;
+- `rule` turns the values of f_t at the element and at the probes into α_t and c_t;
+- `memory` says which elements are kept (`memory.everything`, a `memory.ring` of the newest, or a
+  `memory.weight_vector`) and brings the inner products.
+
+Two facts make it fast. The squared norm r = ‖f‖² follows from values that are known anyway,
+
+    ‖c f + α φ‖² = c² r + 2 c α f(φ) + α² ‖φ‖²
+
+where the papers sum over all pairs again in every round. And from round to round only scalars
+depend on one another: values of f at all queries of a *block* of rounds are one matrix product
+with what came before the block, times one running scale, plus a triangle inside the block. `unroll`
+works by blocks of many rounds; `step` is the same with a block of one.
+
+Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2, whose double sum for
+r_t is replaced by the recursion above.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+
+from noisy_jax.base import Learner, Sample
+from noisy_jax.memory import Elements, Memory
+from noisy_jax.validation import check_at_least, check_made_for, check_positive, check_radius
+
+
+class Round(NamedTuple):
+    """One round as the engine reads it.
+
+    Attributes:
+        element: φ_t, one element (its leaves without the leading axis).
+        probes: P further elements at which f_t is read, `None` where there are none.
+        facts: what else the rule needs, such as the target.
+    """
+
+    element: Any
+    probes: Elements | None
+    facts: Any
+
+
+class Update(NamedTuple):
+    """What a rule makes of one round.
+
+    Attributes:
+        coefficient: `[]`, α_t.
+        shrink: c_t, the factor on all that came before.
+        state: the rule's own state after the round.
+    """
+
+    coefficient: chex.Array
+    shrink: chex.Numeric
+    state: Any
+
+
+class Rule(NamedTuple):
+    """From values of f_t to the change of f: what makes one learner differ from another.
+
+    Attributes:
+        init: `() -> state`, a pytree of arrays: offsets, margins, counts; `()` where there is none.
+        update: `(state, values[1 + P], facts, t) -> Update`, with f_t at the element, then at the
+            probes. It is traced once and runs in a scan: arithmetic on scalars only.
+    """
+
+    init: Callable[[], Any]
+    update: Callable[[Any, chex.Array, Any, chex.Array], Update]
+
+
+def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
+    """The rule of the squared loss: α_t = −2η_t(v − y_t), y_t the facts of the round.
+
+    v is the last value that is read: f_t at the last probe, or at the element where no probe is.
+
+    Args:
+        learning_rate: η > 0, or an optax schedule of the round.
+
+    Raises:
+        ValueError: a rate that is not positive.
+    """
+    if not callable(learning_rate):
+        check_positive("learning_rate", learning_rate, "the factor of the gradient")
+
+    def update(state, values, target, t) -> Update:
+        rate = learning_rate(t) if callable(learning_rate) else learning_rate
+        return Update(-2 * rate * (values[-1] - target), 1.0, state)
+
+    return Rule(lambda: (), update)
+
+
+class ExpansionState(NamedTuple):
+    """State of a learner on the engine.
+
+    Attributes:
+        elements: φ_i, a pytree with a leading axis of M slots; `()` with a weight vector.
+        weights: `[M]`, coefficients α_i, zero in slots not yet used; or `[D]`, a weight vector.
+        squared_norm: `[]`, ‖f‖²; NaN with a memory that forgets.
+        round: `[]`, how many rounds were played.
+        rule: the rule's own state.
+    """
+
+    elements: Elements
+    weights: chex.Array
+    squared_norm: chex.Array
+    round: chex.Array
+    rule: Any
+
+
+def expansion(
+    *,
+    read: Callable[[Sample, chex.PRNGKey], Round],
+    rule: Rule,
+    memory: Memory,
+    views: int,
+    radius: chex.Numeric | None = None,
+    block: int = 64,
+    dim: int | None = None,
+) -> Learner:
+    """A learner that descends on a function.
+
+    A run whose function overflows, or that outlives its memory's horizon, ends in NaN, so that
+    `Rollout.diverged_at` can name the round.
+
+    Args:
+        read: what a round shows to what the engine reads.
+        rule: values to coefficient and shrink.
+        memory: where f is kept.
+        views: V, noisy copies that `read` uses.
+        radius: W > 0, of the ball on which f is projected; `None` for no projection.
+        block: B ≥ 1, rounds that `unroll` takes at once. It changes numbers by rounding only.
+        dim: d, the dimension that data must have; `None` for any.
+
+    Returns:
+        A `Learner` with `ExpansionState`. With everything kept, a round costs O(t) kernel
+        evaluations.
+
+    Raises:
+        ValueError: block or radius not positive, a radius with a memory that forgets; and when it
+            runs, fewer views than the learner reads, another dimension, or more rounds at once than
+            the memory has room for.
+    """
+    check_at_least("block", block, 1, "the number of rounds that unroll takes at once")
+    if radius is not None:
+        check_radius(radius)
+        if memory.forgets:
+            raise ValueError(
+                "a memory that forgets has no known norm to project by: leave radius out, or keep "
+                "everything"
+            )
+    space = memory.space
+
+    def check(x) -> None:
+        if dim is not None:
+            check_made_for(dim, jnp.shape(x))
+
+    def init(size: int) -> ExpansionState:
+        x = jnp.zeros((views, size))
+        check(x)
+        shown = Sample(x, jnp.zeros(()), jnp.zeros(()))
+        example = jax.eval_shape(read, shown, jax.random.key(0)).element
+        squared_norm = jnp.full((), jnp.nan if memory.forgets else 0.0)
+        return ExpansionState(*memory.init(example), squared_norm, jnp.int32(0), rule.init())
+
+    def projected(squared_norm):
+        """The factor that takes f back into the ball, and the squared norm after it."""
+        if memory.forgets:
+            return 1.0, squared_norm
+        sound = jnp.isfinite(squared_norm)
+        if radius is None:
+            return jnp.where(sound, 1.0, jnp.nan), squared_norm
+        squared_radius = jnp.square(jnp.asarray(radius, squared_norm.dtype))
+        sound = sound & jnp.isfinite(squared_radius) & (radius > 0)
+        outside = squared_norm > squared_radius
+        factor = radius / jnp.sqrt(jnp.where(outside, squared_norm, 1))
+        factor = jnp.where(sound, jnp.where(outside, factor, 1), jnp.nan)
+        return factor, jnp.where(outside, squared_radius, squared_norm)
+
+    def advance(state: ExpansionState, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
+        """All rounds of one block; predictions before each, `[B]`."""
+        size = samples.y.shape[0]
+        rounds = jax.vmap(read)(samples, keys)
+        elements, points = rounds.element, space.points(x)
+        queries = jax.tree.map(lambda e: e[:, None], elements)
+        if rounds.probes is not None:
+            queries = jax.tree.map(
+                lambda e, p: jnp.concatenate([e, p], axis=1), queries, rounds.probes
+            )
+        queries = jax.tree.map(lambda q: q.reshape(-1, *q.shape[2:]), queries)
+        before, predicted_before = memory.values(
+            state.elements, state.weights, state.round, queries, points
+        )
+        inside = space.inner(elements, queries).reshape(size, size, -1)
+        norms = space.squared_norm(elements)
+
+        def one_round(carry, inputs):
+            new, scale, squared_norm, rule_state = carry
+            b, before, inside, norm, facts = inputs
+            t = state.round + b
+            values = scale * before + new @ inside
+            alpha, shrink, rule_state = rule.update(rule_state, values, facts, t)
+            if memory.horizon is not None:
+                alpha = jnp.where(t < memory.horizon, alpha, jnp.nan)
+            squared_norm = (
+                shrink**2 * squared_norm + 2 * shrink * alpha * values[0] + alpha**2 * norm
+            )
+            factor, squared_norm = projected(jnp.maximum(squared_norm, 0))
+            keep = shrink * factor
+            after = jnp.where(jnp.arange(size) == b, alpha * factor, new * keep)
+            return (after, scale * keep, squared_norm, rule_state), (new, scale)
+
+        start = (
+            jnp.zeros_like(norms),
+            jnp.ones_like(norms, shape=()),
+            state.squared_norm,
+            state.rule,
+        )
+        inputs = (
+            jnp.arange(size), before.reshape(size, -1), inside.transpose(1, 0, 2), norms,
+            rounds.facts,
+        )  # fmt: skip
+        (new, scale, squared_norm, rule_state), history = jax.lax.scan(one_round, start, inputs)
+        predictions = history[1] * predicted_before + jnp.sum(
+            history[0] * space.evaluate(elements, points).T, axis=1
+        )
+        kept = memory.absorb(state.elements, state.weights, state.round, scale, elements, new)
+        return ExpansionState(*kept, squared_norm, state.round + size, rule_state), predictions
+
+    @jax.default_matmul_precision("highest")
+    def unroll(state: ExpansionState, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
+        check(samples.x)
+        check(x)
+        if samples.x.shape[1] < views:
+            raise ValueError(
+                f"this learner reads {views} independent noisy copies of x in a round, but the "
+                f"sample has {samples.x.shape[1]}: draw more views, or use a learner that needs one"
+            )
+        rounds = x.shape[0]
+        if memory.horizon is not None and rounds > memory.horizon:
+            raise ValueError(
+                f"got {rounds} rounds, but the learner has room for {memory.horizon}: build it with "
+                f"horizon={rounds}"
+            )
+        whole = rounds - rounds % block
+        inputs, predictions = (samples, x, keys), []
+        if whole:
+            blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, block, *a.shape[1:]), inputs)
+            state, output = jax.lax.scan(lambda s, b: advance(s, *b), state, blocks)
+            predictions.append(output.reshape(-1))
+        if whole < rounds:
+            state, output = advance(state, *jax.tree.map(lambda a: a[whole:], inputs))
+            predictions.append(output)
+        return state, jnp.concatenate(predictions)
+
+    @jax.default_matmul_precision("highest")
+    def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey) -> ExpansionState:
+        chex.assert_rank([sample.x, sample.y], [2, 0])
+        one_round = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
+        return unroll(state, *one_round, key[None])[0]
+
+    @jax.default_matmul_precision("highest")
+    def predict(state: ExpansionState, x: chex.Array) -> chex.Array:
+        check(x)
+        points = space.points(jnp.reshape(x, (-1, x.shape[-1])))
+        values = memory.evaluate(state.elements, state.weights, state.round, points)
+        return values.reshape(x.shape[:-1])
+
+    return Learner(init, step, predict, views, unroll, memory.horizon)

@@ -1,0 +1,63 @@
+"""Plain online kernel regression that trusts the noisy view: the baseline that everybody uses.
+
+    f_{t+1} = P(f_t − 2η(f_t(x̃_t) − ỹ_t) k(x̃_t, ·)),   P the projection on {‖f‖ ≤ W}
+
+It descends on the loss of noisy instances, whose best predictor is another one than that of the
+clean instances it is judged on: its regret grows linearly. On clean data (noise of variance zero)
+it is the textbook's learner, and the reference for what the noise costs.
+"""
+
+import chex
+import optax
+
+from noisy_jax.base import Learner, Sample
+from noisy_jax.expansion import Round, expansion, squared_loss
+from noisy_jax.kernels import Kernel
+from noisy_jax.memory import Space, everything
+
+
+def noise_blind_kernel(
+    kernel: Kernel,
+    *,
+    horizon: int,
+    radius: chex.Numeric,
+    learning_rate: optax.ScalarOrSchedule,
+    block: int = 64,
+) -> Learner:
+    """Online kernel regression that takes one noisy copy for the truth.
+
+    Args:
+        kernel: any of `kernels`.
+        horizon: T, the number of rounds that there is room for.
+        radius: W > 0, the norm of the largest predictor that competes.
+        learning_rate: η > 0, or an optax schedule.
+        block: rounds that `unroll` takes at once.
+
+    Returns:
+        A `Learner` of 1 view with O(t) kernel evaluations in round t and O(T) memory. There is no
+        sub-linear bound on its regret on clean data, unless the views are clean.
+
+    Raises:
+        ValueError: horizon, radius, rate or block not positive; more rounds than the horizon.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> kernel = nj.kernels.gaussian(squared_width=1.0)
+        >>> learner = noise_blind_kernel(kernel, horizon=100, radius=2.0, learning_rate=0.1)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
+        >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
+        (100,)
+    """
+
+    def read(sample: Sample, key: chex.PRNGKey) -> Round:
+        del key  # no randomness of its own
+        return Round(sample.x[0], None, sample.y)
+
+    return expansion(
+        read=read,
+        rule=squared_loss(learning_rate),
+        memory=everything(Space(kernel.gram, kernel.gram, kernel.diagonal), horizon),
+        views=1,
+        radius=radius,
+        block=block,
+    )

@@ -1,0 +1,194 @@
+"""Memories of the engine: which elements of an expansion are kept, and how f is read from them.
+
+f = Σ_i α_i φ_i over `everything` that a run of known horizon adds, or over a `ring` of the newest
+elements; or, in a space of finite dimension, f is a `weight_vector`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.validation import check_at_least
+
+Elements: TypeAlias = Any
+"""A pytree of arrays that lead with an axis of elements."""
+
+_CHUNK = 256
+"""Stored elements that meet a block's queries at once: their Gram matrix stays in the cache."""
+
+
+class Space(NamedTuple):
+    """Inner products between elements, and the values of elements at clean instances.
+
+    Attributes:
+        inner: `(elements[n], elements[m]) -> [n, m]`.
+        evaluate: `(elements[n], points[m]) -> [n, m]`.
+        squared_norm: `elements[n] -> [n]`, the diagonal of `inner`.
+        points: `x[m, d] -> points[m]`, clean instances as `evaluate` takes them.
+    """
+
+    inner: Callable[[Elements, Elements], chex.Array]
+    evaluate: Callable[[Elements, Any], chex.Array]
+    squared_norm: Callable[[Elements], chex.Array]
+    points: Callable[[chex.Array], Any] = lambda x: x
+
+
+class Memory(NamedTuple):
+    """Where f is kept: elements and weights, f = Σ_i w_i φ_i, or f = w itself.
+
+    Attributes:
+        space: its inner products.
+        init: `element -> (elements, weights)`, empty, for elements of the shape of this one.
+        values: `(elements, weights, t, queries[B·Q], points[B]) -> ([B·Q], [B])`, f at the Q
+            queries and the point of each of the rounds t to t + B − 1, from what was kept before
+            round t alone.
+        evaluate: `(elements, weights, t, points[m]) -> [m]`, f as kept before round t.
+        absorb: `(elements, weights, t, scale, new_elements[B], coefficients[B]) -> (elements,
+            weights)`, after rounds t to t + B − 1: what was there times the scale, and the new.
+        horizon: rounds that it has room for; `None` for any number.
+        forgets: whether elements are dropped, so that the norm is not known.
+    """
+
+    space: Space
+    init: Callable[[Any], tuple[Elements, chex.Array]]
+    values: Callable[..., tuple[chex.Array, chex.Array]]
+    evaluate: Callable[..., chex.Array]
+    absorb: Callable[..., tuple[Elements, chex.Array]]
+    horizon: int | None = None
+    forgets: bool = False
+
+
+def everything(space: Space, horizon: int) -> Memory:
+    """A memory that keeps all elements of up to `horizon` rounds.
+
+    Args:
+        space: inner products of the elements.
+        horizon: T ≥ 1.
+
+    Raises:
+        ValueError: horizon not a whole number of at least 1.
+    """
+    check_at_least("horizon", horizon, 1, "the number of rounds there is room for")
+    init, read = _slots(space, horizon)
+
+    def evaluate(elements, weights, t, points):
+        return read(elements, weights, t, None, points)[1]
+
+    def absorb(elements, weights, t, scale, new_elements, coefficients):
+        def written(slots, new):
+            return jax.lax.dynamic_update_slice_in_dim(slots, new.astype(slots.dtype), t, axis=0)
+
+        return jax.tree.map(written, elements, new_elements), written(scale * weights, coefficients)
+
+    return Memory(space, init, read, evaluate, absorb, horizon=horizon)
+
+
+def ring(space: Space, size: int) -> Memory:
+    """A memory of the `size` newest elements; each new one takes the place of the oldest.
+
+    Args:
+        space: inner products of the elements.
+        size: τ ≥ 1. Blocks of more than τ rounds are refused when they run.
+
+    Raises:
+        ValueError: size not a whole number of at least 1.
+    """
+    check_at_least("size", size, 1, "the number of elements that are kept")
+    init, read = _slots(space, size)
+
+    def values(elements, weights, t, queries, points):
+        rounds = _count(points)
+        if rounds > size:
+            raise ValueError(
+                f"a ring of {size} elements takes blocks of at most as many rounds, got {rounds}: "
+                "choose a smaller block"
+            )
+        # Round t + b still sees the slots that rounds t + b, t + b + 1, … will take.
+        leaving = (t + jnp.arange(rounds)) % size
+        old, old_weights = jax.tree.map(lambda a: a[leaving], (elements, weights))
+        staying = weights.at[leaving].set(0)
+        at_queries, at_points = read(elements, staying, t, queries, points)
+        waiting = jnp.arange(rounds)[:, None] >= jnp.arange(rounds)[None]
+        old_weights = jnp.where(waiting, old_weights[:, None], 0)
+        repeated = jnp.repeat(old_weights, _count(queries) // rounds, axis=1)
+        at_queries += jnp.sum(repeated * space.inner(old, queries), axis=0)
+        return at_queries, at_points + jnp.sum(old_weights * space.evaluate(old, points), axis=0)
+
+    def evaluate(elements, weights, t, points):
+        return read(elements, weights, t, None, points)[1]
+
+    def absorb(elements, weights, t, scale, new_elements, coefficients):
+        slots = (t + jnp.arange(coefficients.shape[0])) % size
+
+        def written(kept, new):
+            return kept.at[slots].set(new.astype(kept.dtype))
+
+        return jax.tree.map(written, elements, new_elements), written(scale * weights, coefficients)
+
+    return Memory(space, init, values, evaluate, absorb, forgets=True)
+
+
+def weight_vector(points: Callable[[chex.Array], chex.Array] = lambda x: x) -> Memory:
+    """A memory for elements that are vectors `[D]`: f is their weighted sum, a vector itself.
+
+    Args:
+        points: `x[m, d] -> [m, D]`, the feature map by which f is evaluated on clean instances.
+    """
+    space = Space(
+        inner=lambda elements, others: elements @ others.T,
+        evaluate=lambda elements, points: elements @ points.T,
+        squared_norm=lambda elements: jnp.sum(elements**2, axis=1),
+        points=points,
+    )
+
+    def init(element):
+        return (), jnp.zeros(element.shape, element.dtype)
+
+    def values(elements, weights, t, queries, points):
+        return queries @ weights, points @ weights
+
+    def evaluate(elements, weights, t, points):
+        return points @ weights
+
+    def absorb(elements, weights, t, scale, new_elements, coefficients):
+        return (), scale * weights + coefficients @ new_elements
+
+    return Memory(space, init, values, evaluate, absorb)
+
+
+def _slots(space: Space, size: int):
+    """Room for `size` elements, and the reading of those that are filled, a chunk at a time."""
+    chunk = min(size, _CHUNK)
+    slots = -(-size // chunk) * chunk
+
+    def init(element):
+        elements = jax.tree.map(lambda e: jnp.zeros((slots, *e.shape), e.dtype), element)
+        return elements, jnp.zeros(slots)
+
+    def read(elements, weights, t, queries, points):
+        """f at queries and points before round t, `([m] or None, [n])`."""
+
+        def one_chunk(c, sums):
+            def part(a):
+                return jax.lax.dynamic_slice_in_dim(a, c * chunk, chunk)
+
+            own, alpha = jax.tree.map(part, elements), part(weights)
+            at_points = sums[1] + alpha @ space.evaluate(own, points)
+            if queries is None:
+                return None, at_points
+            return sums[0] + alpha @ space.inner(own, queries), at_points
+
+        zeros = [
+            None if q is None else jnp.zeros(_count(q), weights.dtype) for q in (queries, points)
+        ]
+        chunks = jnp.minimum(-(-t // chunk), slots // chunk)
+        return jax.lax.fori_loop(0, chunks, one_chunk, tuple(zeros))
+
+    return init, read
+
+
+def _count(elements: Elements) -> int:
+    return jax.tree.leaves(elements)[0].shape[0]

@@ -1,0 +1,36 @@
+"""Parallel worlds: surrogate kernels whose noisy inner products are right on average."""
+
+from noisy_jax.worlds.fourier import FourierWorld, fourier, fourier_gaussian
+from noisy_jax.worlds.gaussian import gaussian
+from noisy_jax.worlds.heteroscedastic import heteroscedastic
+from noisy_jax.worlds.measures import (
+    Measure,
+    density_measure,
+    discrete_measure,
+    laplacian_measure,
+    matern_measure,
+    rational_measure,
+)
+from noisy_jax.worlds.mixtures import Decay
+from noisy_jax.worlds.radial import laplacian, matern, radial, rational
+from noisy_jax.worlds.world import World
+
+__all__ = [
+    "Decay",
+    "FourierWorld",
+    "Measure",
+    "World",
+    "density_measure",
+    "discrete_measure",
+    "fourier",
+    "fourier_gaussian",
+    "gaussian",
+    "heteroscedastic",
+    "laplacian",
+    "laplacian_measure",
+    "matern",
+    "matern_measure",
+    "radial",
+    "rational",
+    "rational_measure",
+]

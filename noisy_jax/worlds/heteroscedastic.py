@@ -1,0 +1,162 @@
+"""The world of the Gaussian kernel under Gaussian noise that changes from round to round.
+
+Each noisy copy carries its covariance Σ_i along. Its feature map is ω ↦ exp(iω·x̃_i) damped by
+exp(−½ωᵀ(Σ_max − Σ_i)ω), in the surrogate space of `gaussian` under noise of covariance Σ_max: what
+adding noise up to Σ_max would do on average.
+"""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+
+from noisy_jax.kernels import squared_distances
+from noisy_jax.noise import Gaussian
+from noisy_jax.validation import PSD_SLACK, check_covariance, concrete
+from noisy_jax.worlds.gaussian import gaussian
+from noisy_jax.worlds.world import World
+
+
+def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Numeric) -> World:
+    """The world of k(x, a) = exp(−‖x − a‖²/s²) under N(0, Σ_t) with Σ_t ⪯ Σ_max, Σ_t known.
+
+    Elements are pairs (x̃_i, Σ_i). With z the difference of two points,
+
+    k̂_it  = det(A_it/s²)^(−½) exp(−zᵀA_it⁻¹z),  A_it = s²I + 2(Σ_max − Σ_i − Σ_t)   (`surrogate`)
+    k_i   = det(A_i/s²)^(−½) exp(−zᵀA_i⁻¹z),    A_i  = s²I + 2(Σ_max − Σ_i)         (`evaluate`)
+
+    and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for every element i and every Σ_t.
+
+    Comparators are as under noise of covariance Σ_max in all rounds: u = Σ_i a_i k(z_i, ·) with the
+    `kernel` k is lifted to the elements (z_i, Σ_max), for which `evaluate` is k(z_i, x) and
+    `surrogate` that of `gaussian` under N(0, Σ_max); so are R² (`diagonal`) and `ratio`. Clean
+    examples have Σ_i = 0.
+
+    Squared width and covariances may be traced. Then nothing is refused, and what does not exist is
+    NaN: the surrogate, or an element whose Σ_i is not ⪯ Σ_max. Full covariances cost O(d³) for each
+    pair of elements.
+
+    Args:
+        dim: d, at least 1.
+        squared_width: s² > 2‖Σ_max‖, `[]`; scikit-learn's `gamma` is 1/s².
+        max_cov: Σ_max as `[]`, `[d]` or `[d, d]`; PSD.
+
+    Returns:
+        A `World` whose `element(x[n, d], cov)` takes covariances stacked as `[n]`, `[n, d]` or
+        `[n, d, d]` and refuses `None`, another shape, and what is not ⪯ Σ_max.
+
+    Raises:
+        ValueError: as `gaussian` under noise of covariance Σ_max.
+
+    Source: derived here; the papers take Σ_t as constant in the kernel setting.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> world = heteroscedastic(dim=2, squared_width=2.0, max_cov=0.5)
+        >>> world.element(jnp.zeros((3, 2)), jnp.array([0.0, 0.1, 0.5]))[1].shape
+        (3,)
+    """
+    fixed = gaussian(dim=dim, squared_width=squared_width, noise=Gaussian(max_cov))
+    max_cov = jnp.where(jnp.isnan(fixed.diagonal), jnp.nan, jnp.asarray(max_cov, float))
+
+    def element(x, cov):
+        if cov is None:
+            raise ValueError(
+                "cov must be the covariance of each noisy copy, got None: this world needs to know "
+                "Σ_t in every round; worlds.gaussian takes one law for all rounds"
+            )
+        return x, _at_most(max_cov, cov, x.shape)
+
+    def surrogate(elements, others):
+        (x, cov), (z, other_cov) = elements, others
+        rank = max(max_cov.ndim, cov.ndim - 1, other_cov.ndim - 1)
+        covs = (_filled(c, rank, dim) for c in (max_cov[None], cov, other_cov))
+        return _SURROGATES[rank](x, z, *covs, squared_width)
+
+    def evaluate(elements, x):
+        return surrogate(elements, (x, jnp.zeros(1)))
+
+    return World(
+        dim,
+        fixed.kernel,
+        surrogate,
+        fixed.diagonal,
+        fixed.ratio,
+        element=element,
+        evaluate=evaluate,
+    )
+
+
+def _at_most(max_cov, cov, shape):
+    """Stacked covariances; refused, or NaN where traced, unless each is ⪯ Σ_max."""
+    n, dim = shape
+    if np.ndim(cov) not in (1, 2, 3) or np.shape(cov) != (n, *[dim] * (np.ndim(cov) - 1)):
+        raise ValueError(
+            f"cov must be stacked along the {n} copies as [{n}], [{n}, {dim}] or "
+            f"[{n}, {dim}, {dim}], got shape {list(np.shape(cov))}"
+        )
+    check_covariance("cov", cov, stacked=True)
+    cov = jnp.asarray(cov, float)
+    rank = max(max_cov.ndim, cov.ndim - 1)
+    gap = _filled(max_cov[None], rank, dim) - _filled(cov, rank, dim)
+    smallest = jnp.linalg.eigvalsh(gap) if rank == 2 else gap.reshape(n, -1)
+    smallest = jnp.min(smallest, axis=1)
+    below = smallest >= -PSD_SLACK * jnp.max(jnp.abs(max_cov))
+    known = concrete(below)
+    if known is not None and not known.all():
+        i = int(np.argmin(known))
+        raise ValueError(
+            f"cov[{i}] must be at most max_cov in every direction, but the smallest eigenvalue of "
+            f"max_cov − cov[{i}] is {float(smallest[i]):.3g}; a larger max_cov would do"
+        )
+    return jnp.where(jnp.expand_dims(below, tuple(range(1, cov.ndim))), cov, jnp.nan)
+
+
+def _filled(cov, rank, dim):
+    """Covariances stacked along a first axis, in the form `[]`, `[d]` or `[d, d]` of that rank."""
+    if rank > 0 and cov.ndim == 1:
+        cov = jnp.broadcast_to(cov[:, None], (len(cov), dim))
+    if rank > 1 and cov.ndim == 2:
+        cov = jax.vmap(jnp.diag)(cov)
+    return cov
+
+
+def _isotropic(x, z, max_cov, cov, other_cov, squared_width):
+    spread = 2 * (max_cov[None] - cov[:, None] - other_cov[None])
+    exponent = squared_distances(x, z) / (squared_width + spread)
+    return jnp.exp(-x.shape[1] / 2 * jnp.log1p(spread / squared_width) - exponent)
+
+
+def _diagonal(x, z, max_cov, cov, other_cov, squared_width):
+    # One coordinate at a time: [n, m, d] numbers are never in memory.
+    def one_coordinate(exponent, coordinate):
+        x, z, max_cov, cov, other_cov = coordinate
+        spread = 2 * (max_cov[None] - cov[:, None] - other_cov[None])
+        square = (x[:, None] - z[None]) ** 2
+        logs = jnp.log1p(spread / squared_width) / 2
+        return exponent - logs - square / (squared_width + spread), None
+
+    zeros = jnp.zeros((len(x), len(z)), jnp.result_type(x, z, max_cov))
+    coordinates = (x.T, z.T, max_cov.T, cov.T, other_cov.T)
+    return jnp.exp(jax.lax.scan(one_coordinate, zeros, coordinates)[0])
+
+
+@jax.default_matmul_precision("highest")
+def _full(x, z, max_cov, cov, other_cov, squared_width):
+    identity = jnp.eye(x.shape[1])
+
+    def one_row(element):
+        x, cov = element
+        spread = 2 * (max_cov - cov[None] - other_cov)
+        factor = jnp.linalg.cholesky(identity[None] + spread / squared_width)
+        logs = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
+        inverse = jax.vmap(lambda f: solve_triangular(f, identity, lower=True))(factor)
+        whitened = jnp.matmul(inverse, (x[None] - z)[:, :, None])[:, :, 0]
+        return jnp.exp(-logs - jnp.sum(whitened**2, axis=1) / squared_width)
+
+    return jax.lax.map(one_row, (x, cov), batch_size=_ROWS_AT_ONCE)
+
+
+_ROWS_AT_ONCE = 32
+_SURROGATES = (_isotropic, _diagonal, _full)

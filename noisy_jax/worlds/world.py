@@ -1,0 +1,74 @@
+"""What a parallel world is: a clean kernel and the surrogate that noisy copies must be given to.
+
+A learner that only sees noisy copies x̃ = x + n works in the Hilbert space of a *surrogate* kernel
+k̂ chosen such that noisy inner products are right on average,
+
+    E k̂(x + n, a) = k(x, a)   for all x and a,   where one argument alone is noisy,
+
+and predicts on clean data by the clean kernel k.
+
+Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 4.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import chex
+
+from noisy_jax.kernels import Kernel
+from noisy_jax.noise import Noise
+from noisy_jax.validation import check_made_for
+
+Elements = Any
+"""What noisy copies are stored as: a pytree whose leaves lead with an axis of elements."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class World:
+    """A clean kernel k and its surrogate k̂ under a noise law.
+
+    Attributes:
+        dim: d, the dimension of the data.
+        kernel: k, for clean data.
+        surrogate: `(elements[n], elements[m]) -> [n, m]`, k̂ between noisy copies.
+        diagonal: `[]`, R² ≥ k̂(x̃, x̃), the squared norm of a noisy copy in the surrogate's space;
+            attained.
+        ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, so that ‖û‖² ≤ κ(‖u₊‖² + ‖u₋‖²) for
+            u = Σ_i a_i Ψ(z_i) and its parts of positive and of negative a_i; infinite where k̂
+            takes negative values or no such κ exists.
+        norm_ratio: `[]`, κ' with ‖û‖² ≤ κ' ‖u‖² for every u; infinite where there is none.
+        approximation_error: `[]`, sup |k − the kernel that was asked for|; zero but for truncated
+            mixtures.
+        noise: law of the noise, `None` where it changes from round to round.
+        element: `(x[n, d], cov) -> elements[n]`, what noisy copies are stored as; `cov` leads with
+            an axis of n, or is `None`. The copies themselves, unless the noise changes.
+        evaluate: `(elements[n], x[m, d]) -> [n, m]`, the values of stored noisy copies e at clean
+            instances, E_n surrogate(e, element(x + n)) = evaluate(e, x); the clean kernel, unless
+            the noise changes.
+        spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
+            to a probability; `None` where there is no sampler.
+    """
+
+    dim: int
+    kernel: Kernel
+    surrogate: Callable[[Elements, Elements], chex.Array]
+    diagonal: chex.Numeric
+    ratio: chex.Numeric = math.inf
+    norm_ratio: chex.Numeric = math.inf
+    approximation_error: chex.Numeric = 0.0
+    noise: Noise | None = None
+    element: Callable[[chex.Array, chex.Array | None], Elements] | None = None
+    evaluate: Callable[[Elements, chex.Array], chex.Array] | None = None
+    spectrum: Callable[[chex.PRNGKey, int], chex.Array] | None = None
+
+    def __post_init__(self):
+        if self.element is None:
+            object.__setattr__(self, "element", lambda x, cov: x)
+        if self.evaluate is None:
+            object.__setattr__(self, "evaluate", self.kernel.gram)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuses data `[..., d]` of another dimension than the world's."""
+        check_made_for(self.dim, shape)

@@ -1,0 +1,190 @@
+"""The kernel learners against plain loops, and what the noise does to those that ignore it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from learners import references
+
+import noisy_jax as nj
+from noisy_jax.base import Sample, unrolled
+
+T, DIM, WIDTH = 75, 2, 3.0
+COV = np.array([[0.5, 0.2], [0.2, 0.3]])
+
+
+def run(learner, x, copies, y, cov=None):
+    """(state, predictions) by `unroll` and by a scan over `step`."""
+    samples = Sample(jnp.asarray(copies), jnp.asarray(y), cov)
+    keys = jax.random.split(jax.random.key(0), len(y))
+    return [
+        jax.jit(unrolled(way))(way.init(x.shape[1]), samples, jnp.asarray(x), keys)
+        for way in (learner, learner._replace(unroll=None))
+    ]
+
+
+def noisy(rng, cov=COV, rounds=T, views=2):
+    x = rng.normal(size=(rounds, len(cov)))
+    noise = rng.multivariate_normal(np.zeros(len(cov)), cov, size=(rounds, views))
+    y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=rounds)
+    return x, x[:, None] + noise, y
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("radius", "rate", "many"), [(1.0, 0.3, True), (50.0, 0.05, False)])
+def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, many):
+    x, copies, y = noisy(rng)
+    predictions, alpha, squared_norm, projected = references.parallel_worlds(
+        references.gaussian_surrogate(WIDTH, COV), references.gaussian_kernel(WIDTH),
+        x, copies, y, radius, rate,
+    )  # fmt: skip
+    assert projected > T // 2 if many else projected == 0
+    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=nj.noise.Gaussian(COV))
+    learner = nj.learners.parallel_worlds(
+        world, horizon=T, radius=radius, learning_rate=rate, block=16
+    )
+    for state, made in run(learner, x, copies, y):
+        np.testing.assert_allclose(made, predictions, atol=1e-11)
+        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+
+
+@pytest.mark.usefixtures("x64")
+def test_noise_blind_kernel_equals_the_loop(rng):
+    x, copies, y = noisy(rng, views=1)
+    kernel = references.gaussian_kernel(WIDTH)
+    repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
+    predictions, alpha, squared_norm, _ = references.parallel_worlds(
+        kernel, kernel, x, repeated, y, 1.0, 0.3
+    )
+    learner = nj.learners.noise_blind_kernel(
+        nj.kernels.gaussian(squared_width=WIDTH), horizon=T, radius=1.0, learning_rate=0.3, block=16
+    )
+    for state, made in run(learner, x, copies, y):
+        np.testing.assert_allclose(made, predictions, atol=1e-11)
+        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+
+
+def test_without_noise_all_kernel_learners_are_the_same(rng):
+    x, _, y = noisy(rng)
+    clean = nj.noise.Gaussian(0.0)
+    options = {"horizon": T, "radius": 1.0, "learning_rate": 0.3}
+    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=clean)
+    two = nj.learners.parallel_worlds(world, **options)
+    one = nj.learners.cloned(two, clean)
+    blind = nj.learners.noise_blind_kernel(world.kernel, **options)
+    copies = np.repeat(x[:, None], 2, axis=1)
+    expected = run(blind, x, copies, y)[0][1]
+    np.testing.assert_allclose(run(two, x, copies, y)[0][1], expected, atol=1e-6)
+    np.testing.assert_allclose(run(one, x, copies, y)[0][1], expected, atol=1e-6)
+
+
+@pytest.mark.usefixtures("x64")
+def test_heteroscedastic_noise_equals_the_loop(rng):
+    variances = rng.uniform(0.0, 0.4, size=T)
+    x = rng.normal(size=(T, DIM))
+    copies = x[:, None] + np.sqrt(variances)[:, None, None] * rng.normal(size=(T, 2, DIM))
+    y = np.sin(2 * x[:, 0])
+
+    def wider(x, z):  # elements carry their variance in the last column
+        a = WIDTH + 2 * 0.4 - 2 * x[..., -1] - 2 * z[..., -1]
+        square = np.sum((x - z)[..., :DIM] ** 2, axis=-1)
+        return (a / WIDTH) ** (-DIM / 2) * np.exp(-square / a)
+
+    def with_variance(points):
+        each = np.broadcast_to(np.reshape(variances, (T,) + (1,) * (points.ndim - 1)),
+                               (*points.shape[:-1], 1))  # fmt: skip
+        return np.concatenate([points, each], axis=-1)
+
+    clean = np.concatenate([x, np.zeros((T, 1))], axis=-1)
+    predictions, alpha, squared_norm, projected = references.parallel_worlds(
+        wider, wider, clean, with_variance(copies), y, 1.0, 0.3
+    )
+    assert 0 < projected < T
+    world = nj.worlds.heteroscedastic(dim=DIM, squared_width=WIDTH, max_cov=0.4)
+    learner = nj.learners.parallel_worlds(world, horizon=T, radius=1.0, learning_rate=0.3, block=16)
+    for state, made in run(learner, x, copies, y, jnp.asarray(variances)):
+        np.testing.assert_allclose(made, predictions, atol=1e-11)
+        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("views", [2, 3])
+def test_clones_are_independent_copies_of_the_stated_noise(views):
+    """Exactly: joint covariance of all clones from the linear map of (n, g_1, …, g_V)."""
+    shown = []
+
+    def step(state, sample, key):
+        shown.append(sample)
+        return state
+
+    inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(step=step, views=views)
+    noise = nj.noise.Gaussian(COV)
+    rounds = 20_000
+    keys = jax.random.split(jax.random.key(0), rounds)
+
+    def clones(key):
+        noise_key, clone_key = jax.random.split(key)
+        sample = Sample(noise.sample(noise_key, jnp.ones((1, DIM))), jnp.zeros(()), noise.cov)
+        nj.learners.cloned(inner, noise).step((), sample, clone_key)
+        return shown[-1].x - 1, shown[-1].cov
+
+    copies, cov = jax.vmap(clones)(keys)
+    np.testing.assert_allclose(cov[0], noise.cloned(views).cov)
+    flat = np.asarray(copies).reshape(rounds, -1)
+    expected = np.kron(np.eye(views), views * COV)
+    products = flat[:, :, None] * flat[:, None]
+    error = products.std(axis=0) / np.sqrt(rounds)
+    assert np.all(np.abs(products.mean(axis=0) - expected) < 5 * error)
+    assert np.all(error < 0.1 * views * COV.max())
+
+
+def test_cloned_refuses_what_it_cannot_clone():
+    learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
+        nj.learners.cloned(learner, nj.noise.Laplace(0.1))
+    noise = nj.noise.Gaussian(0.25)
+    nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=nj.noise.Gaussian(0.2))
+    with pytest.raises(ValueError, match="squared_width"):  # 4σ² = s²
+        nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=noise.cloned(2))
+
+
+def test_fourier_worlds_converge_to_parallel_worlds(rng):
+    x, copies, y = (a.astype(np.float32) for a in noisy(rng))
+    noise = nj.noise.Gaussian(COV.astype(np.float32))
+    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=noise)
+    options = {"radius": 1.0, "learning_rate": 0.3}
+    exact = run(nj.learners.parallel_worlds(world, horizon=T, **options), x, copies, y)[0][1]
+    errors = []
+    for num_features in (64, 1024, 16384):
+
+        def error(key, num_features=num_features):
+            features = nj.worlds.fourier(world, key, num_features)
+            learner = nj.learners.fourier_worlds(features, **options)
+            samples = Sample(jnp.asarray(copies), jnp.asarray(y))
+            keys = jax.random.split(key, T)
+            made = unrolled(learner)(learner.init(DIM), samples, jnp.asarray(x), keys)[1]
+            return jnp.sqrt(jnp.mean((made - exact) ** 2))
+
+        keys = jax.random.split(jax.random.key(1), 8)
+        errors.append(np.sqrt(np.mean(jax.lax.map(error, keys) ** 2)))
+    ratios = np.array(errors[:-1]) / errors[1:]  # 1/√D: 4 for 16 times the features
+    assert np.all((ratios > 2.5) & (ratios < 6.5)), errors
+
+
+def test_refuses_data_of_another_dimension():
+    noise = nj.noise.Gaussian(0.1)
+    world = nj.worlds.gaussian(dim=3, squared_width=WIDTH, noise=noise)
+    features = nj.worlds.fourier(world, jax.random.key(0), 8)
+    stream = nj.streams.linear(jax.random.key(0), 5, DIM)
+    options = {"radius": 1.0, "learning_rate": 0.1}
+    for learner in (
+        nj.learners.parallel_worlds(world, horizon=5, **options),
+        nj.learners.fourier_worlds(features, **options),
+    ):
+        with pytest.raises(ValueError, match="made for data of dimension 3, got"):
+            nj.rollout(learner, stream, noise, jax.random.key(0))
+        with pytest.raises(ValueError, match="made for data of dimension 3, got"):
+            learner.predict(learner.init(3), jnp.ones((4, 2)))

@@ -1,0 +1,298 @@
+import dataclasses
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate
+
+from noisy_jax import worlds
+from noisy_jax.noise import (
+    ContaminatedGaussian,
+    Gaussian,
+    Laplace,
+    Noise,
+    PerRound,
+    Rademacher,
+    StudentT,
+    Uniform,
+)
+
+FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
+KEY = jax.random.key(3)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CentredExponential(Noise):
+    """A user's law: n_i = b(e_i − 1) with standard exponential e_i; asymmetric."""
+
+    scale: float
+    mean: float = 0.0
+
+    @property
+    def cov(self):
+        return self.scale**2
+
+    def log_characteristic(self, omega):
+        a = self.scale * omega
+        return jnp.sum(-1j * a - jnp.log(1 - 1j * a), axis=-1)
+
+
+def hermite(n, cov):
+    """Nodes `[n^d, d]` and weights of N(0, cov)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
+    weights /= weights.sum()
+    return grid(nodes, weights, len(cov)) @ np.linalg.cholesky(cov).T, product(weights, len(cov))
+
+
+def grid(nodes, weights, dim):
+    return np.array(list(itertools.product(nodes, repeat=dim)))
+
+
+def product(weights, dim):
+    return np.prod(list(itertools.product(weights, repeat=dim)), axis=1)
+
+
+def exponential(n, scale, dim, *, two_sided=False):
+    """Nodes and weights of centred exponential noise, or of Laplace noise."""
+    nodes, weights = np.polynomial.laguerre.laggauss(n)
+    nodes, weights = scale * nodes, weights / weights.sum()
+    if two_sided:
+        nodes, weights = np.r_[-nodes, nodes], np.r_[weights, weights] / 2
+    else:
+        nodes = nodes - scale
+    return grid(nodes, weights, dim), product(weights, dim)
+
+
+def gaussian_features(noise, dim, num_features=16, key=KEY):
+    world = worlds.gaussian(dim=dim, squared_width=3.0, noise=noise)
+    return worlds.fourier(world, key, num_features)
+
+
+def weighted_features(noise, dim, num_features=16, key=KEY):
+    return worlds.fourier_gaussian(key, num_features, dim=dim, squared_width=3.0, noise=noise)
+
+
+CASES = {
+    "gaussian_1": (gaussian_features, Gaussian(0.7), 1, hermite(60, np.eye(1) * 0.7)),
+    "gaussian_2": (gaussian_features, Gaussian(FULL[:2, :2]), 2, hermite(60, FULL[:2, :2])),
+    "gaussian_3": (gaussian_features, Gaussian(FULL), 3, hermite(30, FULL)),
+    "laplace": (gaussian_features, Laplace(0.4), 2, exponential(60, 0.4, 2, two_sided=True)),
+    "too_wide": (weighted_features, Gaussian(2.0), 1, hermite(90, np.eye(1) * 2.0)),
+    "exponential_1": (weighted_features, CentredExponential(0.6), 1, exponential(120, 0.6, 1)),
+    "exponential_2": (weighted_features, CentredExponential(0.6), 2, exponential(90, 0.6, 2)),
+    "contaminated": (
+        weighted_features,
+        ContaminatedGaussian(0.7, probability=0.8),
+        1,
+        (lambda n, w: (np.r_[n, [[0.0]]], np.r_[0.8 * w, 0.2]))(*hermite(60, np.eye(1) * 0.7)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
+    build, noise, dim, (nodes, weights) = CASES[name]
+    features = build(noise, dim)
+    x = rng.normal(size=(2, dim))
+    noisy = np.asarray(features.noisy(x[:, None] + nodes[None]))
+    mean = np.einsum("q,xqd->xd", weights, noisy)
+    np.testing.assert_allclose(mean, features.clean(x), atol=1e-9)
+    # Neither the noise-blind features nor those without one of the two corrections would do.
+    assert np.abs(mean - features.noisy(x)).max() > 0.02
+    unshrunk = features._replace(modulus=jnp.ones_like(features.modulus))
+    assert np.abs(mean - unshrunk.clean(x)).max() > 0.02
+    if isinstance(noise, CentredExponential):
+        unturned = features._replace(shift=jnp.zeros_like(features.shift)).noisy(x[:, None] + nodes)
+        assert np.abs(np.einsum("q,xqd->xd", weights, unturned) - features.clean(x)).max() > 0.01
+
+
+def test_features_are_cosines_and_sines_of_the_frequencies(x64, rng):
+    features = weighted_features(CentredExponential(0.6), 2)
+    x = rng.normal(size=(3, 2))
+    omega = 2 * np.pi * np.asarray(features.frequencies)
+    phi = np.exp(np.asarray(CentredExponential(0.6).log_characteristic(omega)))
+    amplitude = 1 / np.sqrt(np.abs(phi) * 8)
+    waves = np.exp(1j * x @ omega.T)
+    turned = amplitude * waves * np.conj(phi) / np.abs(phi)
+    shrunk = amplitude * waves * np.abs(phi)
+    np.testing.assert_allclose(features.noisy(x), np.c_[turned.real, turned.imag], atol=1e-12)
+    np.testing.assert_allclose(features.clean(x), np.c_[shrunk.real, shrunk.imag], atol=1e-12)
+
+
+@pytest.mark.parametrize("build", [gaussian_features, weighted_features])
+def test_every_noisy_copy_has_the_squared_norm(rng, build):
+    features = build(Gaussian(FULL), 3, 64)
+    assert (features.dim, features.num_features) == (3, 64)
+    x = jnp.asarray(rng.normal(size=(200, 3)) * np.geomspace(0.1, 30, 200)[:, None], jnp.float32)
+    norms = np.sum(np.asarray(features.noisy(x), np.float64) ** 2, axis=1)
+    np.testing.assert_allclose(norms, float(features.squared_norm), rtol=1e-6)
+    if build is gaussian_features:
+        diagonal = worlds.gaussian(dim=3, squared_width=3.0, noise=Gaussian(FULL)).diagonal
+        np.testing.assert_allclose(features.squared_norm, diagonal, rtol=1e-6)
+
+
+def test_inner_products_tend_to_the_surrogate_and_to_the_kernel(x64):
+    # Mean and variance of one pair's share are known: var = E(share²) − k², where of Gaussian noise
+    # E of both noisy is R⁴(1 + cos 2ωz)/2, and of one clean R²|φ|(1 + cos 2ωz)/2 under p.
+    s2, variance, keys = 3.0, 0.5, 2000
+    noise, dim = Gaussian(variance), 2
+    world = worlds.gaussian(dim=dim, squared_width=s2, noise=noise)
+    a, b = jnp.array([[0.2, -0.3]]), jnp.array([[-0.5, 0.4]])
+    r2 = float(jnp.sum((a - b) ** 2))
+    squared_norm = s2 / (s2 - 2 * variance)
+    surrogate, kernel = world.surrogate(a, b).item(), world.kernel(a, b).item()
+    narrow = s2 / (s2 + 2 * variance)
+    variances = (
+        squared_norm**2 * (1 + np.exp(-4 * r2 / (s2 - 2 * variance))) / 2 - surrogate**2,
+        squared_norm * narrow * (1 + np.exp(-4 * r2 / (s2 + 2 * variance))) / 2 - kernel**2,
+    )
+
+    @functools.partial(jax.jit, static_argnums=1)
+    @functools.partial(jax.vmap, in_axes=(0, None))
+    def products(key, num_features):
+        features = worlds.fourier(world, key, num_features)
+        noisy = features.noisy(a[0])
+        return jnp.stack([noisy @ features.noisy(b[0]), noisy @ features.clean(b[0])])
+
+    for num_features in (4, 256):
+        values = np.asarray(products(jax.random.split(KEY, keys), num_features))
+        errors = values - [surrogate, kernel]
+        assert_mean_is(errors, np.zeros(2), 0.02)
+        assert_mean_is(num_features / 2 * errors**2, variances, 0.02)
+
+
+def assert_mean_is(values, truth, floor):
+    """|mean − truth| < 5·SE, where SE is small enough for the test to fail."""
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    assert np.all(error < floor)
+    np.testing.assert_array_less(np.abs(values.mean(axis=0) - truth), 5 * error)
+
+
+@pytest.mark.parametrize(
+    "noise", [ContaminatedGaussian(0.7, probability=0.8), CentredExponential(0.6)], ids=str
+)
+def test_weighted_features_tend_to_the_integrals_over_the_spectrum(x64, noise):
+    a, b = jnp.array([0.3]), jnp.array([-0.6])
+
+    @jax.vmap
+    def products(key):
+        features = worlds.fourier_gaussian(key, 64, dim=1, squared_width=3.0, noise=noise)
+        noisy = features.noisy(a)
+        return jnp.stack(
+            [features.squared_norm, noisy @ features.noisy(b), noisy @ features.clean(b)]
+        )
+
+    def integral(share):
+        def integrand(w):
+            log_phi = complex(noise.log_characteristic(np.array([w])))
+            return np.exp(-0.75 * w**2) * np.sqrt(0.75 / np.pi) * share(w, np.exp(log_phi))
+
+        return integrate.quad(integrand, -8, 8)[0]
+
+    truth = [
+        integral(lambda w, phi: 1 / abs(phi)),
+        integral(lambda w, phi: np.cos(0.9 * w) / abs(phi)),
+        integral(lambda w, phi: np.cos(0.9 * w - np.angle(phi))),
+    ]
+    assert_mean_is(np.asarray(products(jax.random.split(KEY, 2000))), truth, 0.01)
+    if noise.cov != CentredExponential(0.6).cov:
+        np.testing.assert_allclose(truth[2], np.exp(-(0.9**2) / 3), rtol=1e-9)
+
+
+def test_waves_in_float32_are_right_to_4e_7():
+    one_wave = worlds.FourierWorld(
+        *(jnp.full(s, v) for s, v in [((1, 1), 1.0), (1, 0.0)]), *[jnp.ones(1)] * 2
+    )
+    turns = np.linspace(-50, 50, 400_001, dtype=np.float32) / np.float32(2 * np.pi)
+    waves = np.asarray(one_wave.noisy(turns[:, None]), np.float64)
+    phases = 2 * np.pi * turns.astype(np.float64)
+    assert waves.shape == (400_001, 2)
+    np.testing.assert_allclose(waves, np.c_[np.cos(phases), np.sin(phases)], rtol=0, atol=4e-7)
+
+
+def test_no_noise_gives_equal_maps(rng):
+    features = gaussian_features(Gaussian(0.0), 3)
+    x = rng.normal(size=(4, 3)).astype(np.float32)
+    np.testing.assert_array_equal(features.noisy(x), features.clean(x))
+
+
+def test_keys_and_hyper_parameters_may_be_traced(rng):
+    x = jnp.asarray(rng.normal(size=(5, 2)), jnp.float32)
+
+    def noisy(key, squared_width, variance):
+        world = worlds.gaussian(dim=2, squared_width=squared_width, noise=Gaussian(variance))
+        law = ContaminatedGaussian(variance, probability=0.6)
+        return worlds.fourier(world, key, 8), worlds.fourier_gaussian(
+            key, 8, dim=2, squared_width=squared_width, noise=law
+        )
+
+    keys, widths = jax.random.split(KEY, 3), jnp.array([2.0, 3.0, 4.0])
+    many = jax.jit(jax.vmap(noisy, (0, 0, None)))(keys, widths, 0.3)
+    maps = jax.jit(jax.vmap(lambda features: features.noisy(x)))
+    for features, single in zip(many, noisy(keys[1], widths[1], 0.3), strict=True):
+        assert features.squared_norm.shape == (3,)
+        np.testing.assert_allclose(maps(features)[1], single.noisy(x), atol=1e-5)
+        assert not np.allclose(maps(features)[0], maps(features)[1], atol=0.01)
+
+
+def test_another_key_gives_other_features():
+    first, same, other = (
+        gaussian_features(Gaussian(0.3), 2, key=jax.random.key(k)) for k in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first.frequencies, same.frequencies)
+    assert not np.any(np.isclose(first.frequencies, other.frequencies))
+
+
+WORLD = worlds.gaussian(dim=2, squared_width=2.0, noise=Gaussian(0.1))
+
+
+@pytest.mark.parametrize("num_features", [0, -2, 7, 8.0, True])
+def test_refuses_numbers_of_features_that_are_no_pairs(num_features):
+    with pytest.raises(ValueError, match="num_features must be"):
+        worlds.fourier(WORLD, KEY, num_features)
+    with pytest.raises(ValueError, match="num_features must be"):
+        weighted_features(Gaussian(0.1), 2, num_features)
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        (Uniform(1.0), "got Uniform, which has zeros: no unbiased features exist"),
+        (Rademacher(1.0), "got Rademacher, which has zeros"),
+        (StudentT(df=5.0, scale=0.1), "got StudentT, whose log_characteristic is None"),
+        (
+            PerRound(jax.vmap(Gaussian)(jnp.ones(4))),
+            "one law of noisy_jax.noise.Noise, got PerRound",
+        ),
+        (Gaussian(np.ones(3)), r"Gaussian.cov of shape \[3\] does not fit data of dimension 2"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_refuses_laws_without_unbiased_features(noise, message):
+    with pytest.raises(ValueError, match=message):
+        weighted_features(noise, 2)
+    with pytest.raises(ValueError, match=message):
+        worlds.fourier(dataclasses.replace(WORLD, noise=noise), KEY, 8)
+
+
+def test_refuses_worlds_without_one_law_or_a_spectrum():
+    with pytest.raises(ValueError, match="changes from round to round"):
+        worlds.fourier(dataclasses.replace(WORLD, noise=None), KEY, 8)
+    with pytest.raises(ValueError, match="sampler of its surrogate's spectral density"):
+        worlds.fourier(dataclasses.replace(WORLD, spectrum=None), KEY, 8)
+
+
+def test_refuses_other_bad_input():
+    with pytest.raises(ValueError, match="squared_width must be positive"):
+        worlds.fourier_gaussian(KEY, 8, dim=2, squared_width=0.0, noise=Gaussian(0.1))
+    with pytest.raises(ValueError, match="dim must be a whole number"):
+        weighted_features(Gaussian(0.1), 0)
+    with pytest.raises(
+        ValueError, match=r"R² = .* its square overflows float32.*as small as exp\("
+    ):
+        weighted_features(Gaussian(40.0), 3)
+    with pytest.raises(ValueError, match=r"does not fit data of dimension 3"):
+        gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))

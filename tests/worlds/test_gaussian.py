@@ -1,0 +1,350 @@
+import itertools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+
+from noisy_jax import kernels, noise, worlds
+from noisy_jax.worlds.gaussian import _alternating_weights
+
+S2 = 2.0
+PLANE = np.array([[0.3, 0.1], [0.1, 0.2]])
+SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
+LAWS = {
+    "gaussian": (1, noise.Gaussian(0.6)),
+    "gaussian_plane": (2, noise.Gaussian(0.3)),
+    "gaussian_diagonal": (3, noise.Gaussian(np.array([0.1, 0.5, 0.0]))),
+    "gaussian_full": (3, noise.Gaussian(SPACE)),
+    "laplace": (1, noise.Laplace(1.5)),
+    "laplace_plane": (2, noise.Laplace(np.array([0.4, 0.9]))),
+    "laplace_space": (3, noise.Laplace(0.3)),
+    # Variances at which no surrogate exists for plain Gaussian noise.
+    "contaminated": (1, noise.ContaminatedGaussian(1.5, probability=0.49)),
+    "contaminated_diagonal": (2, noise.ContaminatedGaussian(np.array([1.5, 0.2]), 0.3)),
+    "contaminated_full": (3, noise.ContaminatedGaussian(3 * SPACE, probability=0.4)),
+}
+POINTS = np.array([[0.3, -0.5, 0.8], [-1.0, 0.4, 0.1], [0.0, 1.6, -0.7], [2.1, 0.2, 0.3]])
+
+
+@pytest.fixture(params=LAWS, ids=str)
+def case(request):
+    dim, law = LAWS[request.param]
+    return law, worlds.gaussian(dim=dim, squared_width=S2, noise=law), POINTS[:, :dim]
+
+
+def tensor(nodes, weights, dim):
+    grid = np.array(list(itertools.product(nodes, repeat=dim)))
+    return grid, np.array(list(itertools.product(weights, repeat=dim))).prod(axis=1)
+
+
+def quadrature(law, dim):
+    """Nodes `[N, d]` and weights `[N]` of the law's expectation."""
+    if isinstance(law, noise.Laplace):
+        # Gauss–Legendre with a break at the kink of exp(−|n|).
+        t, w = np.polynomial.legendre.leggauss(18 if dim < 3 else 13)
+        edges = np.array([-40, -15, -5, 0, 5, 15, 40.0] if dim < 3 else [-36, -8, 0, 8, 36.0])
+        half = np.diff(edges)[:, None] / 2
+        nodes, weights = (edges[:-1, None] + half * (t[None] + 1)).ravel(), (half * w[None]).ravel()
+        nodes, weights = tensor(nodes, weights * np.exp(-np.abs(nodes)) / 2, dim)
+        return nodes * np.broadcast_to(law.scale, (dim,)), weights
+    if isinstance(law, noise.ContaminatedGaussian):
+        nodes, weights = quadrature(noise.Gaussian(law.outlier_cov), dim)
+        q = law.probability
+        return np.vstack([np.zeros(dim), nodes]), np.concatenate([[1 - q], q * weights])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(44)
+    nodes, weights = tensor(nodes, weights / weights.sum(), dim)
+    variances, axes = np.linalg.eigh(np.asarray(law.covariance(dim), float))
+    return nodes * np.sqrt(variances) @ axes.T, weights
+
+
+def test_unbiased_where_the_clean_kernel_is_not(x64, case):
+    law, world, points = case
+    x, anchors = points[0], jnp.asarray(points)
+    nodes, weights = quadrature(law, world.dim)
+    np.testing.assert_allclose(weights.sum(), 1, atol=1e-10)
+    truth = world.kernel(x[None], anchors)[0]
+    expected = weights @ np.asarray(world.surrogate(jnp.asarray(x + nodes), anchors))
+    np.testing.assert_allclose(expected, truth, atol=1e-9)
+    blind = weights @ np.asarray(world.kernel(jnp.asarray(x + nodes), anchors))
+    assert np.abs(blind - truth).max() > 1e-2
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        noise.Gaussian(np.linspace(0.05, 0.3, 10)),
+        noise.Laplace(0.3),
+        noise.ContaminatedGaussian(4.0, probability=0.3),
+    ],
+    ids=["gaussian", "laplace", "contaminated"],
+)
+def test_unbiased_in_ten_dimensions_by_sampling(law):
+    world = worlds.gaussian(dim=10, squared_width=6.0, noise=law)
+    x, anchor = jnp.full(10, 0.3), jnp.linspace(-0.5, 0.5, 10)[None]
+    copies = law.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    truth = float(world.kernel(x[None], anchor)[0, 0])
+    for gram, right in ((world.surrogate, True), (world.kernel, False)):
+        values = np.asarray(gram(copies, anchor), np.float64)
+        error = values.std() / np.sqrt(len(values))
+        assert error < 0.005
+        assert (abs(values.mean() - truth) < 5 * error) == right
+
+
+def test_golden_values(x64):
+    z, origin = jnp.array([[0.5, -1.0]]), jnp.zeros((1, 2))
+    full = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(PLANE))
+    laplace = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Laplace(np.array([0.4, 0.9])))
+    for value, golden in (
+        (full.surrogate(z, origin), 0.6515805665539386),
+        (full.diagonal, 1.348399724926484),
+        (full.kernel(z, origin), 0.5352614285189903),
+        (laplace.surrogate(z, origin), 0.5994927999412691),
+        (laplace.diagonal, 2.0996),
+    ):
+        np.testing.assert_allclose(value, golden, rtol=1e-14)
+
+
+def test_diagonal_is_the_surrogate_at_distance_zero(x64, case):
+    _, world, points = case
+    x = jnp.asarray(points)
+    np.testing.assert_allclose(jnp.diag(world.surrogate(x, x)), world.diagonal, rtol=1e-12)
+
+
+def test_random_grams_are_symmetric_and_psd(case, rng):
+    _, world, _ = case
+    spread = np.repeat([0.1, 0.5, 1.0, 3.0], 5)[:, None, None]
+    points = jnp.asarray(spread * rng.normal(size=(20, 30, world.dim)), jnp.float32)
+    grams = np.asarray(jax.vmap(world.surrogate)(points, points), np.float64)
+    np.testing.assert_allclose(grams, grams.swapaxes(1, 2), atol=1e-5)
+    assert np.linalg.eigvalsh(grams).min() > -3e-6 * 30 * float(world.diagonal)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        noise.Gaussian(0.0),
+        noise.Gaussian(np.zeros(3)),
+        noise.Gaussian(np.zeros((3, 3))),
+        noise.ContaminatedGaussian(1.7, probability=0.0),
+        noise.ContaminatedGaussian(SPACE * 0, probability=0.0),
+    ],
+    ids=["scalar", "diagonal", "full", "never", "never_full"],
+)
+@pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
+def test_zero_noise_gives_the_clean_kernel_exactly(law, wide):
+    with jax.enable_x64(wide):
+        world = worlds.gaussian(dim=3, squared_width=1.3, noise=law)
+        x, z = jnp.asarray(POINTS, float), jnp.asarray(POINTS[:2] / 3, float)
+        chex.assert_trees_all_equal(world.surrogate(x, z), world.kernel(x, z))
+        assert world.diagonal == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [noise.Gaussian, lambda cov: noise.ContaminatedGaussian(cov, probability=0.4)],
+    ids=["gaussian", "contaminated"],
+)
+def test_full_covariance_is_a_rotated_diagonal_one(x64, make):
+    variances, axes = np.linalg.eigh(SPACE)
+    full, diagonal = (
+        worlds.gaussian(dim=3, squared_width=S2, noise=make(cov)) for cov in (SPACE, variances)
+    )
+    x, rotated = jnp.asarray(POINTS), jnp.asarray(POINTS @ axes)
+    np.testing.assert_allclose(full.surrogate(x, x), diagonal.surrogate(rotated, rotated))
+    np.testing.assert_allclose(full.diagonal, diagonal.diagonal)
+    assert np.abs(full.surrogate(x, x) - diagonal.surrogate(x, x)).max() > 1e-2
+
+
+def test_ratio_bounds_the_gaussian_surrogate_pointwise(x64, rng):
+    world = worlds.gaussian(dim=3, squared_width=S2, noise=noise.Gaussian(SPACE))
+    x = jnp.asarray(rng.normal(size=(40, 3)))
+    surrogate, clean = world.surrogate(x, x), world.kernel(x, x)
+    assert (surrogate > 0).all()
+    assert (surrogate <= world.ratio * clean * (1 + 1e-12)).all()
+
+
+def test_the_laplace_surrogate_takes_negative_values(x64):
+    world = worlds.gaussian(dim=1, squared_width=2.0, noise=noise.Laplace(0.9))
+    z = jnp.linspace(-4, 4, 801)[:, None]
+    values = world.surrogate(z, jnp.zeros((1, 1)))
+    np.testing.assert_allclose(values.min(), -0.195, atol=5e-4)
+    assert world.ratio == world.norm_ratio == np.inf
+
+
+def test_the_laplace_surrogate_vanishes_far_away_where_its_polynomial_overflows():
+    world = worlds.gaussian(dim=64, squared_width=2.0, noise=noise.Laplace(0.9))
+    far = jnp.full((1, 64), 7.0)
+    assert np.isinf((1 + 0.81 - 0.81 * far**2).prod())
+    assert world.surrogate(far, 0 * far) == 0
+
+
+def test_contaminated_surrogate_has_the_norm_ratio_and_negative_values(x64, rng):
+    law = noise.ContaminatedGaussian(1.5, probability=0.4)
+    world = worlds.gaussian(dim=1, squared_width=S2, noise=law)
+    x = jnp.linspace(-6, 6, 60)[:, None]
+    surrogate, clean = np.asarray(world.surrogate(x, x)), np.asarray(world.kernel(x, x))
+    assert surrogate.min() < -1e-2
+    assert world.ratio == np.inf
+    a = rng.normal(size=(500, 60))
+    ratios = np.einsum("si,ij,sj->s", a, surrogate, a) / np.einsum("si,ij,sj->s", a, clean, a)
+    assert 0.75 / (1 - 0.4) < ratios.max() <= world.norm_ratio
+
+
+@pytest.mark.parametrize("q", [0.1, 0.3, 0.499])
+def test_contaminated_surrogate_is_the_integral_of_its_spectral_density(x64, q):
+    law = noise.ContaminatedGaussian(1.5, probability=q)
+    world = worlds.gaussian(dim=1, squared_width=S2, noise=law)
+
+    def integral(z):
+        def integrand(omega):
+            density = np.exp(-(omega**2) * S2 / 4) * np.sqrt(S2 / (4 * np.pi))
+            return 2 * density * np.cos(omega * z) / (1 - q + q * np.exp(-0.75 * omega**2))
+
+        return scipy.integrate.quad(integrand, 0, 12, epsabs=1e-13, epsrel=1e-13)[0]
+
+    z = np.array([0.0, 0.7, 1.9, 4.0])
+    values = world.surrogate(jnp.asarray(z)[:, None], jnp.zeros((1, 1)))[:, 0]
+    np.testing.assert_allclose(values, [integral(point) for point in z], atol=1e-12)
+
+
+@pytest.mark.parametrize("error", [np.finfo(np.float32).eps, 1e-12])
+def test_alternating_weights_keep_to_their_error_with_few_terms(error):
+    y = np.linspace(0, 1, 1001)
+    weights = _alternating_weights(error)
+    achieved = np.abs(np.polynomial.Polynomial(weights)(y) - 1 / (1 + y)).max()
+    assert achieved < error
+    plain = np.abs(np.polynomial.Polynomial((-1.0) ** np.arange(len(weights)))(y) - 1 / (1 + y))
+    assert plain.max() > 0.4
+
+
+def test_spectrum_is_the_surrogates(case):
+    _, world, points = case
+    omega = np.asarray(jax.jit(world.spectrum, static_argnums=1)(jax.random.key(0), 100_000))
+    assert omega.shape == (100_000, world.dim)
+    z = points - points[:1]
+    values = float(world.diagonal) * np.cos(omega @ z.T)
+    error = values.std(axis=0) / np.sqrt(len(omega))
+    assert error.max() < 0.02
+    truth = np.asarray(world.surrogate(jnp.asarray(z, jnp.float32), jnp.zeros((1, world.dim))))
+    assert np.all(np.abs(values.mean(axis=0) - truth[:, 0]) < 5 * error + 1e-5)
+    # The clean kernel's own spectrum would be seen.
+    clean = np.asarray(world.kernel(jnp.asarray(z, jnp.float32), jnp.zeros((1, world.dim))))
+    clean = float(world.diagonal) * clean[:, 0]
+    assert np.any(np.abs(values.mean(axis=0) - clean) > 5 * error + 1e-5)
+
+
+def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exists():
+    x = jnp.asarray(POINTS, jnp.float32)
+
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def sweep(variances, squared_width):
+        def one(variance):
+            laws = (noise.Gaussian(variance), noise.Gaussian(variance * jnp.eye(3)))
+            built = [worlds.gaussian(dim=3, squared_width=squared_width, noise=n) for n in laws]
+            return [(world.surrogate(x, x), world.diagonal) for world in built]
+
+        return jax.vmap(one)(variances)
+
+    sweep(jnp.array([0.1, 0.2, 0.3, 0.4]), 1.0)
+    variances = jnp.array([0.0, 0.3, 1.0, 1.7])
+    for grams, diagonals in sweep(variances, 2.0):
+        for i in range(2):
+            law = noise.Gaussian(float(variances[i]))
+            world = worlds.gaussian(dim=3, squared_width=2.0, noise=law)
+            chex.assert_trees_all_close(grams[i], world.surrogate(x, x), rtol=1e-5)
+        assert np.isnan(grams[2:]).all()
+        assert np.isnan(diagonals[2:]).all()
+
+
+def test_traced_contamination_and_scales():
+    x = jnp.asarray(POINTS[:, :2], jnp.float32)
+
+    def contaminated(q):
+        law = noise.ContaminatedGaussian(1.5, q)
+        return worlds.gaussian(dim=2, squared_width=S2, noise=law).surrogate(x, x)
+
+    def laplace(scale):
+        return worlds.gaussian(dim=2, squared_width=S2, noise=noise.Laplace(scale)).surrogate(x, x)
+
+    swept = jax.vmap(contaminated)(jnp.array([0.2, 0.5]))
+    chex.assert_trees_all_close(swept[0], contaminated(0.2), rtol=1e-5, atol=1e-6)
+    assert np.isnan(swept[1]).all()
+    chex.assert_trees_all_close(jax.vmap(laplace)(jnp.array([0.7]))[0], laplace(0.7), rtol=1e-5)
+
+
+class Triangular(noise.Noise):
+    """A user's law with a characteristic function."""
+
+    mean = cov = 0.0
+
+    def __post_init__(self):
+        pass
+
+    def log_characteristic(self, omega):
+        return jnp.zeros(omega.shape[:-1], complex)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"squared_width": 1.5, "noise": noise.Gaussian(1.0)},
+            r"above 2‖Σ‖ = 2 under Gaussian noise, got 1\.5.*below squared_width/2 = 0\.75",
+        ),
+        ({"squared_width": 2.0, "noise": noise.Gaussian(1.0)}, "no surrogate exists"),
+        ({"squared_width": 1.2, "noise": noise.Gaussian(SPACE)}, r"above 2‖Σ‖ = 1\.2"),
+        (
+            {"dim": 200, "squared_width": 2.5, "noise": noise.Gaussian(1.0)},
+            r"R² = exp\(160\.9\).*float32 above R² = exp\(44\.36\).*dimension 56 on.*"
+            r"dimension 200 from a variance of 0\.4479",
+        ),
+        (
+            {"dim": 200, "squared_width": 2.5, "noise": noise.Laplace(1.0)},
+            r"R² = exp\(117\.6\).*dimension 76 on.*from a scale of 0\.5571",
+        ),
+        (
+            {"noise": noise.ContaminatedGaussian(1.0, probability=0.5)},
+            r"must be below 1/2, got 0\.5.*worlds\.fourier",
+        ),
+        (
+            {"noise": noise.Uniform(1.0)},
+            "one of Gaussian, Laplace, ContaminatedGaussian, got Uniform.*zeros",
+        ),
+        ({"noise": noise.Rademacher(1.0)}, "zeros"),
+        ({"noise": noise.StudentT(3.0, 1.0)}, "nor is its characteristic function known"),
+        ({"noise": Triangular()}, r"got Triangular.*worlds\.fourier_gaussian takes any law"),
+        ({"noise": noise.PerRound(noise.Gaussian(np.ones(5)))}, r"worlds\.heteroscedastic"),
+        ({"noise": 0.3}, "got float"),
+        ({"noise": noise.Gaussian(np.ones(2))}, r"Gaussian\.cov of shape \[2\].*dimension 3"),
+        ({"squared_width": np.ones(3)}, r"one number, got shape \[3\]"),
+        ({"squared_width": -1.0}, "squared_width must be positive"),
+        ({"dim": 0}, "dim must be a whole number of at least 1"),
+    ],
+)
+def test_refuses_bad_input(settings, message):
+    defaults = {"dim": 3, "squared_width": 4.0, "noise": noise.Gaussian(0.1)}
+    with pytest.raises(ValueError, match=message):
+        worlds.gaussian(**(defaults | settings))
+
+
+def test_the_refused_dimension_and_variance_are_where_it_breaks(x64):
+    def build(dim):
+        return worlds.gaussian(dim=dim, squared_width=2.5, noise=noise.Gaussian(1.0))
+
+    largest = build(441)
+    assert np.isfinite(largest.diagonal**2)
+    with pytest.raises(ValueError, match=r"float64 .* from dimension 442 on"):
+        build(442)
+    assert 441 < np.log(np.finfo(np.float64).max) / np.log(5) < 442
+
+
+def test_clean_kernel_is_the_gaussian_kernel():
+    world = worlds.gaussian(dim=3, squared_width=S2, noise=noise.Gaussian(0.1))
+    x = jnp.asarray(POINTS, jnp.float32)
+    gram = kernels.gaussian(squared_width=S2)(x, x)
+    chex.assert_trees_all_equal(world.kernel(x, x), gram)
+    chex.assert_trees_all_equal(world.evaluate(world.element(x, None), x), gram)

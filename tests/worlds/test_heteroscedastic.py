@@ -1,0 +1,169 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax import noise, worlds
+
+S2 = 2.0
+FULL = np.array([[0.5, 0.2], [0.2, 0.3]])
+# Σ_max with covariances of three elements, the last of them Σ_max itself and the first clean.
+COVS = {
+    "isotropic": (0.5, np.array([0.0, 0.2, 0.5])),
+    "diagonal": (np.array([0.5, 0.3]), np.array([[0.0, 0.0], [0.1, 0.3], [0.5, 0.3]])),
+    "full": (FULL, np.stack([0 * FULL, np.diag([0.3, 0.1]), FULL])),
+    "isotropic_under_full": (FULL, np.array([0.0, 0.1, 0.15])),
+    "diagonal_under_isotropic": (0.5, np.array([[0.0, 0.0], [0.1, 0.3], [0.5, 0.5]])),
+}
+POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
+
+
+@pytest.fixture(params=COVS, ids=str)
+def case(x64, request):
+    max_cov, covs = COVS[request.param]
+    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
+    return world, matrix(max_cov), covs, world.element(jnp.asarray(POINTS), covs)
+
+
+def matrix(cov):
+    return np.asarray(cov) if np.ndim(cov) == 2 else np.diag(np.broadcast_to(cov, (2,)))
+
+
+def quadrature(cov):
+    t, w = np.polynomial.hermite_e.hermegauss(50)
+    nodes = np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2)
+    variances, axes = np.linalg.eigh(cov)
+    return nodes * np.sqrt(np.maximum(variances, 0)) @ axes.T, np.outer(w, w).ravel() / w.sum() ** 2
+
+
+def bump(z, A):
+    """det(A/s²)^(−½) exp(−zᵀA⁻¹z) in NumPy."""
+    return np.exp(-z @ np.linalg.solve(A, z)) / np.sqrt(np.linalg.det(A / S2))
+
+
+def test_evaluate_and_surrogate_are_their_formulas(case):
+    world, max_cov, covs, elements = case
+    queries = POINTS[::-1] / 2
+    evaluated = jax.jit(world.evaluate)(elements, queries)
+    gram = jax.jit(world.surrogate)(elements, elements)
+    for i in range(3):
+        A = S2 * np.eye(2) + 2 * max_cov - 2 * matrix(covs[i])
+        for j in range(3):
+            expected = bump(POINTS[i] - queries[j], A)
+            np.testing.assert_allclose(evaluated[i, j], expected, rtol=1e-12)
+            expected = bump(POINTS[i] - POINTS[j], A - 2 * matrix(covs[j]))
+            np.testing.assert_allclose(gram[i, j], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["isotropic", "diagonal", "full"])
+def test_unbiased_for_every_element_and_every_covariance(x64, name):
+    max_cov, covs = COVS[name]
+    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
+    elements, x = world.element(jnp.asarray(POINTS), covs), np.array([0.4, 0.1])
+    truth = np.asarray(world.evaluate(elements, jnp.asarray(x)[None])[:, 0])
+    fixed = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(max_cov))
+    for cov in covs:
+        nodes, weights = quadrature(matrix(cov))
+        copies = jnp.asarray(x + nodes)
+        stacked = np.broadcast_to(cov, (len(nodes), *np.shape(cov)))
+        gram = np.asarray(world.surrogate(elements, world.element(copies, stacked)))
+        np.testing.assert_allclose(gram @ weights, truth, atol=1e-9)
+        # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
+        biased = np.asarray(fixed.surrogate(jnp.asarray(POINTS), copies)) @ weights
+        assert np.abs(biased[0] - truth[0]) > 1e-2
+
+
+def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(case):
+    world, max_cov, _, _ = case
+    fixed = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(max_cov))
+    z, x = jnp.asarray(POINTS), jnp.asarray(POINTS / 3)
+    lifted = world.element(z, np.broadcast_to(max_cov, (3, 2, 2)))
+    np.testing.assert_allclose(world.evaluate(lifted, x), world.kernel(z, x), rtol=1e-12)
+    np.testing.assert_allclose(world.evaluate(lifted, x), fixed.kernel(z, x), rtol=1e-12)
+    np.testing.assert_allclose(world.surrogate(lifted, lifted), fixed.surrogate(z, z), rtol=1e-12)
+    np.testing.assert_allclose([world.diagonal, world.ratio], [fixed.diagonal, fixed.ratio])
+
+
+def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
+    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=FULL)
+    nodes, weights = quadrature(matrix(COVS["full"][1][1]))
+    stacked = np.broadcast_to(COVS["full"][1][1], (len(nodes), 2, 2))
+    elements = world.element(jnp.asarray(POINTS[0] + nodes), stacked)
+    mean = weights @ np.asarray(world.evaluate(elements, jnp.asarray(POINTS[1:])))
+    smoothed = [bump(POINTS[0] - x, S2 * np.eye(2) + 2 * FULL) for x in POINTS[1:]]
+    np.testing.assert_allclose(mean, smoothed, atol=1e-9)
+    clean = world.kernel(jnp.asarray(POINTS[:1]), jnp.asarray(POINTS[1:]))[0]
+    assert np.abs(mean - clean).max() > 1e-2
+
+
+def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
+    world, _, covs, _ = case
+    elements = world.element(rng.normal(size=(30, 2)), covs[rng.integers(3, size=30)])
+    gram = np.asarray(jax.jit(world.surrogate)(elements, elements))
+    np.testing.assert_allclose(gram, gram.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(gram)[0] > -1e-12
+    assert gram.diagonal().max() <= world.diagonal * (1 + 1e-12)
+
+
+def test_zero_noise_gives_the_clean_kernel_exactly():
+    world = worlds.heteroscedastic(dim=2, squared_width=1.3, max_cov=0.0)
+    x = jnp.asarray(POINTS, jnp.float32)
+    elements = world.element(x, jnp.zeros(3))
+    for gram in (world.surrogate(elements, elements), world.evaluate(elements, x)):
+        chex.assert_trees_all_equal(gram, world.kernel(x, x))
+
+
+def test_what_is_traced_and_too_large_is_nan():
+    x = jnp.asarray(POINTS, jnp.float32)
+
+    @jax.jit
+    def grams(max_cov, covs):
+        world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
+        elements = world.element(x, covs)
+        return world.surrogate(elements, elements), world.evaluate(elements, x)
+
+    for cov in (jnp.ones(()), jnp.eye(2)):
+        covs = jnp.stack([0.1 * cov, 0.2 * cov, 0.3 * cov])
+        for gram in grams(0.3 * cov, covs):
+            assert np.isfinite(gram).all()
+        surrogate, evaluated = grams(0.2 * cov, covs)
+        assert np.isfinite(evaluated[:2]).all()
+        assert np.isnan(evaluated[2]).all()
+        np.testing.assert_array_equal(np.isnan(surrogate[2]), True)
+        for gram in grams(1.1 * cov, covs):
+            assert np.isnan(gram).all()
+
+
+@pytest.mark.parametrize(
+    ("cov", "message"),
+    [
+        (None, r"covariance of each noisy copy, got None.*worlds\.gaussian"),
+        (0.1, r"stacked along the 3 copies as \[3\], \[3, 2\] or \[3, 2, 2\], got shape \[\]"),
+        (np.ones((3, 3)) / 10, r"got shape \[3, 3\]"),
+        (np.array([0.1, 0.2, -0.1]), "variances and must be >= 0"),
+        (
+            np.array([0.1, 0.4, 0.1]),
+            r"cov\[1\] must be at most max_cov.*max_cov − cov\[1\] is -0\.1",
+        ),
+        (np.stack([FULL, FULL, FULL]), r"cov\[0\] must be at most max_cov"),
+    ],
+)
+def test_element_refuses(cov, message):
+    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=0.3)
+    with pytest.raises(ValueError, match=message):
+        world.element(jnp.zeros((3, 2)), cov)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_cov": 1.5}, "squared_width must be above 2‖Σ‖ = 3"),
+        ({"max_cov": -1.0}, "must be >= 0"),
+        ({"max_cov": np.ones(3)}, "dimension 2"),
+        ({"squared_width": 0.0}, "squared_width must be positive"),
+    ],
+)
+def test_refuses_bad_input(settings, message):
+    with pytest.raises(ValueError, match=message):
+        worlds.heteroscedastic(**({"dim": 2, "squared_width": S2, "max_cov": 0.3} | settings))

@@ -1,0 +1,336 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, special
+
+from noisy_jax import kernels, worlds
+from noisy_jax.noise import Gaussian, Laplace, PerRound
+
+# Each family: its world but for noise and cutoff, its density μ(u), its truncated kernel in closed
+# form (of r², cutoff) if there is one, and its kernel not truncated.
+FAMILIES = {
+    "case study": (
+        lambda dim, **more: worlds.rational(dim=dim, m=2.0, **more),
+        lambda u: 2 * np.exp(-2 * u),
+        lambda r2, c: (1 - np.exp(-c * (2 + r2))) / (1 + r2 / 2),
+        kernels.rational(m=2.0),
+    ),
+    "rational": (
+        lambda dim, **more: worlds.rational(dim=dim, m=1.3, alpha=0.7, **more),
+        lambda u: 1.3**0.7 * u**-0.3 * np.exp(-1.3 * u) / special.gamma(0.7),
+        lambda r2, c: (1 + r2 / 1.3) ** -0.7 * special.gammainc(0.7, c * (1.3 + r2)),
+        kernels.rational(m=1.3, alpha=0.7),
+    ),
+    "laplacian": (
+        lambda dim, **more: worlds.laplacian(dim=dim, scale=1.3, **more),
+        lambda u: u**-1.5 * np.exp(-1 / (4 * 1.69 * u)) / (2.6 * np.sqrt(np.pi)),
+        lambda r2, c: laplacian_truncated(np.sqrt(r2), c, 1.3),
+        kernels.laplacian(scale=1.3),
+    ),
+    "matern32": (
+        lambda dim, **more: worlds.matern(dim=dim, nu=1.5, length=1.1, **more),
+        lambda u: inverse_gamma(u, 1.5, 1.5 / (2 * 1.21)),
+        None,
+        kernels.matern(nu=1.5, length=1.1),
+    ),
+    "matern52": (
+        lambda dim, **more: worlds.matern(dim=dim, nu=2.5, length=1.1, **more),
+        lambda u: inverse_gamma(u, 2.5, 2.5 / (2 * 1.21)),
+        None,
+        kernels.matern(nu=2.5, length=1.1),
+    ),
+    "own density": (
+        lambda dim, **more: worlds.radial(
+            worlds.density_measure(lambda u: 1 / (2 * jnp.sqrt(u) * (1 + u) ** 2), mass=np.pi / 4),
+            dim=dim,
+            **more,
+        ),
+        lambda u: 1 / (2 * np.sqrt(u) * (1 + u) ** 2),
+        None,
+        None,
+    ),
+}
+COVS = {
+    1: np.array(0.05),
+    2: np.array([[0.05, 0.02], [0.02, 0.03]]),
+    3: np.array([0.06, 0.0, 0.02]),
+}
+CUTOFF = 3.5
+
+
+def inverse_gamma(u, nu, beta):
+    return beta**nu * u ** (-nu - 1) * np.exp(-beta / u) / special.gamma(nu)
+
+
+def laplacian_truncated(r, c, s):
+    near, far = (1 / (2 * s * np.sqrt(c)) + sign * r * np.sqrt(c) for sign in (-1, 1))
+    growing = special.erfcx(far) * np.exp(-1 / (4 * s**2 * c) - c * r**2)
+    return (np.exp(-r / s) * special.erfc(near) + growing) / 2
+
+
+def discrete(dim, **more):
+    measure = worlds.discrete_measure([0.4, 1.7, 3.0, 9.0], [0.5, 0.3, 0.1, 0.2])
+    return worlds.radial(measure, dim=dim, **more)
+
+
+def points(rng, n, dim):
+    return jnp.asarray(0.8 * rng.normal(size=(n, dim)))
+
+
+def noisy_mean(gram, x, z, cov):
+    """E gram(x + n, z) over n ~ N(0, Σ), by Gauss–Hermite quadrature."""
+    dim = x.shape[1]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40 if dim < 3 else 32)
+    grid = np.array(list(itertools.product(nodes, repeat=dim)))
+    mass = np.prod(list(itertools.product(weights / weights.sum(), repeat=dim)), axis=1)
+    full = cov if cov.ndim == 2 else np.diag(np.broadcast_to(cov, dim))
+    variances, axes = np.linalg.eigh(full)
+    noise = grid * np.sqrt(np.maximum(variances, 0)) @ axes.T
+    return np.stack([mass @ np.asarray(gram(row + noise, z)) for row in np.asarray(x)])
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, "discrete"])
+@pytest.mark.parametrize("dim", COVS)
+def test_unbiased(x64, rng, name, dim):
+    build = FAMILIES[name][0] if name in FAMILIES else discrete
+    world = build(dim, noise=Gaussian(COVS[dim]), cutoff=CUTOFF)
+    x, z = points(rng, 2, dim), points(rng, 3, dim)
+    mean = noisy_mean(jax.jit(world.surrogate), x, z, COVS[dim])
+    np.testing.assert_allclose(mean, world.kernel(x, z), atol=1e-11)
+    # What ignores the noise is seen to be biased.
+    assert np.abs(noisy_mean(world.kernel, x, z, COVS[dim]) - mean).max() > 1e-3
+
+
+def test_golden_values(x64):
+    world = worlds.rational(dim=4, noise=Gaussian(0.36), cutoff=2 / 4)
+    x, z = jnp.zeros((1, 4)), jnp.array([[1.0, 0.5, 0.0, 0.0]])
+    np.testing.assert_allclose(world.kernel(x, z), 0.7067125660691417, rtol=1e-13)
+    np.testing.assert_allclose(world.surrogate(x, z), 0.8698979821417705, rtol=1e-13)
+    np.testing.assert_allclose(world.diagonal, 1.1714357833666746, rtol=1e-13)
+    np.testing.assert_allclose(world.surrogate(x, x), 1.1714357833666746, rtol=1e-13)
+    np.testing.assert_allclose(world.approximation_error, np.exp(-2), rtol=1e-13)
+    with pytest.raises(ValueError, match=r"d/\(4σ²\) = 2\.77778"):
+        worlds.rational(dim=4, noise=Gaussian(0.36), cutoff=2.7778 / 4)
+
+
+def test_the_printed_surrogate_is_biased(x64):
+    # σ in place of σ² is the surrogate for noise of variance σ.
+    sigma, cutoff = 0.5, 0.9 / 2
+    corrected = worlds.rational(dim=2, noise=Gaussian(sigma**2), cutoff=cutoff)
+    printed = worlds.rational(dim=2, noise=Gaussian(sigma), cutoff=cutoff)
+    x, z = jnp.zeros((1, 2)), jnp.array([[0.5, -0.4]])
+    clean = corrected.kernel(x, z)
+    bias = [noisy_mean(w.surrogate, x, z, np.array(sigma**2)) - clean for w in (corrected, printed)]
+    assert abs(bias[0]) < 1e-14
+    assert bias[1] > 0.03
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_equals_the_integral_by_adaptive_quadrature(x64, name, precision):
+    build, density, closed, _ = FAMILIES[name]
+    variance, dim = 0.05, 16
+    with jax.enable_x64(precision == "float64"):
+        world = build(dim, noise=Gaussian(variance), cutoff=CUTOFF)
+        r = np.append(0, np.geomspace(0.03, 12, 12))
+        x = jnp.zeros((1, dim), precision)
+        z = jnp.zeros((13, dim), precision).at[:, 0].set(r)
+        r2 = np.square(z[:, 0], dtype=float)
+        clean, noisy = np.asarray(world.kernel(x, z)[0]), np.asarray(world.surrogate(x, z)[0])
+        assert clean.dtype == noisy.dtype == precision
+
+    def integral(square, variance):
+        def integrand(v):  # u = v⁴: no singularity at zero
+            shrink = 1 - 2 * variance * v**4
+            return (
+                shrink ** (-dim / 2) * np.exp(-(v**4) * square / shrink) * density(v**4) * 4 * v**3
+            )
+
+        return integrate.quad(integrand, 1e-9, CUTOFF**0.25, epsabs=1e-15, epsrel=1e-12, limit=500)[
+            0
+        ]
+
+    for values, noise in ((clean, 0), (noisy, variance)):
+        exact = np.array([integral(square, noise) for square in r2])
+        seen = exact > 1e-4 * exact[0]
+        # Float32 rounds log F, which is down to −9 here, to a few 1e-7.
+        relative = 1e-9 if precision == "float64" else 1e-6
+        np.testing.assert_allclose(values[seen], exact[seen], rtol=relative)
+        np.testing.assert_allclose(values[~seen], exact[~seen], rtol=0, atol=1e-8 * exact[0])
+        if closed is not None and not noise:
+            np.testing.assert_allclose(exact, closed(r2, CUTOFF), rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if FAMILIES[name][3]])
+def test_approximation_error_is_the_largest_difference(x64, name):
+    build, _, _, whole = FAMILIES[name]
+    world = build(1, noise=Gaussian(0.01), cutoff=CUTOFF)
+    z = jnp.append(0, jnp.geomspace(1e-2, 30, 60))[:, None]
+    gap = (whole(z[:1], z) - world.kernel(z[:1], z))[0]
+    np.testing.assert_allclose(jnp.max(jnp.abs(gap)), world.approximation_error, rtol=1e-9)
+    assert jnp.argmax(gap) == 0
+    np.testing.assert_allclose(world.kernel.diagonal(z), 1 - world.approximation_error, rtol=1e-9)
+
+
+def test_approximation_error_of_own_measures(x64):
+    world = discrete(1, noise=Gaussian(0.01), cutoff=CUTOFF)
+    np.testing.assert_allclose(world.approximation_error, 0.2, rtol=1e-15)
+    # Of 1/(2√u (1 + u)²): ½(√u/(1 + u) + arctan √u).
+    world = FAMILIES["own density"][0](1, noise=Gaussian(0.01), cutoff=CUTOFF)
+    below = (np.sqrt(CUTOFF) / (1 + CUTOFF) + np.arctan(np.sqrt(CUTOFF))) / 2
+    np.testing.assert_allclose(world.approximation_error, np.pi / 4 - below, rtol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "cov", [np.zeros(()), np.zeros(3), np.zeros((3, 3))], ids=["[]", "[d]", "[d,d]"]
+)
+def test_zero_noise_gives_the_clean_kernel(rng, precision, cov):
+    with jax.enable_x64(precision == "float64"):
+        world = worlds.laplacian(dim=3, noise=Gaussian(cov), cutoff=5.0, scale=1.0)
+        x = points(rng, 6, 3).astype(precision)
+        gap = np.abs(world.surrogate(x, x) - world.kernel(x, x)).max()
+    # In float32 the sum over the nodes, which Σ that is not one number takes, rounds otherwise.
+    assert gap <= (0 if cov.ndim == 0 else 1e-15 if precision == "float64" else 1e-6)
+    assert world.ratio == 1
+
+
+def test_full_covariance_is_a_rotated_diagonal_one(x64, rng):
+    rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    diagonal = np.array([0.06, 0.0, 0.02])
+    full = rotation @ np.diag(diagonal) @ rotation.T
+    rotated, plain = (
+        worlds.matern(dim=3, noise=Gaussian(cov), cutoff=CUTOFF, nu=1.5, length=1.0)
+        for cov in ((full + full.T) / 2, diagonal)
+    )
+    x, z = points(rng, 4, 3), points(rng, 5, 3)
+    np.testing.assert_allclose(
+        rotated.surrogate(x @ rotation.T, z @ rotation.T), plain.surrogate(x, z), rtol=1e-12
+    )
+    np.testing.assert_allclose(rotated.diagonal, plain.diagonal, rtol=1e-12)
+
+
+def test_isotropic_covariances_agree_in_all_forms(rng):
+    x = points(rng, 8, 3)
+    grams = [
+        worlds.rational(dim=3, noise=Gaussian(cov), cutoff=2.0, alpha=1.7).surrogate(x, x)
+        for cov in (0.1, np.full(3, 0.1), 0.1 * np.eye(3))
+    ]
+    np.testing.assert_allclose(grams[1], grams[0], rtol=2e-6)
+    np.testing.assert_allclose(grams[2], grams[0], rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["case study", "laplacian", "discrete"])
+def test_grams_are_psd_and_within_the_ratio(x64, rng, name):
+    build = FAMILIES[name][0] if name in FAMILIES else discrete
+    world = build(2, noise=Gaussian(COVS[2]), cutoff=CUTOFF)
+    x = points(rng, 60, 2)
+    noisy, clean = np.asarray(world.surrogate(x, x)), np.asarray(world.kernel(x, x))
+    assert np.linalg.eigvalsh(noisy)[0] > -1e-12
+    assert np.all(noisy > 0)
+    assert np.all(noisy <= world.ratio * clean)
+    np.testing.assert_allclose(np.diag(noisy), world.diagonal, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["case study", "laplacian"])
+def test_unbiased_in_ten_dimensions_by_sampling(name):
+    noise = Gaussian(0.02)
+    world = FAMILIES[name][0](10, noise=noise, cutoff=10.0)
+    x, a = jnp.zeros(10), jnp.full((1, 10), 0.1)
+    copies = noise.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    clean = world.kernel(x[None], a)[0, 0]
+    for gram, off in ((world.surrogate, False), (world.kernel, True)):
+        values = np.asarray(gram(copies, a)[:, 0], float)
+        error = values.std() / np.sqrt(values.size)
+        assert error < 2e-3 * clean
+        assert (abs(values.mean() - clean) > 5 * error) == off
+
+
+def test_spectrum_has_the_surrogate_for_its_transform():
+    world = worlds.rational(dim=2, noise=Gaussian(COVS[2]), cutoff=CUTOFF, alpha=1.7)
+    omega = world.spectrum(jax.random.key(0), 100_000)
+    z = jnp.array([[0.6, -0.3], [0.2, 0.7], [1.5, 0.9]])
+    waves = jnp.cos(jnp.matmul(omega, z.T, precision="highest"))
+    truth = (world.surrogate(jnp.zeros((1, 2)), z) / world.diagonal)[0]
+    error = waves.std(axis=0) / np.sqrt(len(omega))
+    assert np.all(error < 3e-3)
+    assert np.all(np.abs(waves.mean(axis=0) - truth) < 5 * error)
+
+
+def test_everything_may_be_traced(rng):
+    x = points(rng, 5, 2).astype("float32")
+
+    def grams(variance, cutoff, shape):
+        noise = Gaussian(variance)
+        worlds_ = (
+            worlds.rational(dim=2, noise=noise, cutoff=cutoff, m=shape, alpha=shape),
+            worlds.matern(dim=2, noise=noise, cutoff=cutoff, nu=shape, length=shape),
+            discrete(2, noise=Gaussian(variance * np.eye(2)), cutoff=cutoff),
+        )
+        return [(w.surrogate(x, x), w.kernel(x, x), w.diagonal, w.ratio) for w in worlds_]
+
+    # 4 · 3 · 0.1 is more than 1.
+    sweep = [np.float32([0.0, 0.02, 0.1]), np.float32([2, 3, 3]), np.float32([1.5, 0.7, 1])]
+    swept = jax.jit(jax.vmap(grams))(*sweep)
+    for i in range(2):
+        single = grams(*(float(values[i]) for values in sweep))
+        jax.tree.map(
+            lambda a, b, i=i: np.testing.assert_allclose(a[i], b, rtol=5e-6), swept, single
+        )
+    for surrogate, _, diagonal, _ in swept:
+        assert np.isnan(surrogate[2]).all()
+        assert np.isnan(diagonal[2])
+
+
+def test_gradients_are_finite_where_points_coincide():
+    world = worlds.laplacian(dim=2, noise=Gaussian(0.01), cutoff=5.0, scale=1.0)
+    for gram in (world.surrogate, world.kernel):
+        slope = jax.grad(lambda z, gram=gram: gram(z, jnp.ones((1, 2)))[0, 0])(jnp.ones((1, 2)))
+        np.testing.assert_allclose(slope, 0, atol=1e-5)
+
+
+def build(**changes):
+    return worlds.rational(**{"dim": 4, "noise": Gaussian(0.36), "cutoff": 0.5} | changes)
+
+
+def of_density(density, mass=1.0):
+    return worlds.radial(
+        worlds.density_measure(density, mass=mass), dim=1, noise=Gaussian(0.0), cutoff=1.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: build(cutoff=1.0), r"cutoff must be below 1/\(4‖Σ‖\) = 0\.694444, got 1\.0"),
+        (lambda: build(cutoff=1 / (4 * 0.36)), r"cutoff must be below"),
+        (lambda: build(cutoff=0.0), "cutoff must be positive and finite, got 0"),
+        (lambda: build(dim=0), "dim must be a whole number of at least 1"),
+        (lambda: build(m=0.0), "m must be positive"),
+        (lambda: build(alpha=-1.0), "alpha must be positive"),
+        (lambda: build(noise=Laplace(0.1)), r"noise must be noise\.Gaussian, got Laplace"),
+        (lambda: build(noise=PerRound(jax.vmap(Gaussian)(jnp.ones(3)))), "got PerRound"),
+        (lambda: build(noise=Gaussian(np.ones(3))), "shape.*does not fit data of dimension 4"),
+        (
+            lambda: build(dim=400, noise=Gaussian(0.49), m=1.0),
+            r"overflows float32 above R² = exp\(44\.36\), with noise like this from dimension "
+            r"137 on, in dimension 400 from a variance of 0\.2\d+ on",
+        ),
+        (lambda: worlds.matern_measure(nu=0.0, length=1.0), "nu must be positive"),
+        (lambda: worlds.matern_measure(nu=1.5, length=-1.0), "length must be positive"),
+        (lambda: worlds.laplacian_measure(scale=0.0), "scale must be positive"),
+        (lambda: worlds.discrete_measure([1.0], [1.0, 2.0]), "one shape"),
+        (lambda: worlds.discrete_measure([0.0], [1.0]), "nodes must be positive"),
+        (lambda: worlds.discrete_measure([1.0], [-1.0]), "weights must be finite and >= 0"),
+        (lambda: discrete(1, noise=Gaussian(0.1), cutoff=0.1), "no mass below"),
+        (lambda: of_density(lambda u: u - 0.5), "density must be finite and >= 0"),
+        (lambda: of_density(lambda u: 0 * u + 2), "mass must be at least"),
+        (lambda: of_density(lambda u: u, mass=0.0), "mass must be positive"),
+    ],
+)
+def test_refuses_bad_input(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
