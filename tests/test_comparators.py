@@ -315,7 +315,7 @@ def test_kernel_ball_refuses(gram, y, options, message):
 
 def test_world_ball_refuses():
     world, stream = gaussian_world(2, 1.0, 0.2), nj.Stream(np.ones((3, 2)), np.ones(3))
-    with pytest.raises(ValueError, match=r"world is made for data of dimension 2, got .* 1"):
+    with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 1"):
         world_ball(nj.Stream(np.ones((3, 1)), np.ones(3)), world, 1.0)
     with pytest.raises(ValueError, match="got a traced one; under jit or vmap use kernel_ball"):
         jax.jit(lambda s: world_ball(s, world, 1.0))(stream)

@@ -1,0 +1,13 @@
+"""Comparators: the best clean predictor in hindsight, which regret is measured against."""
+
+from noisy_jax.comparators.kernel import KernelBall, kernel_ball, world_ball
+from noisy_jax.comparators.linear import LinearBall, linear_ball, linear_ball_prefix_losses
+
+__all__ = [
+    "KernelBall",
+    "LinearBall",
+    "kernel_ball",
+    "linear_ball",
+    "linear_ball_prefix_losses",
+    "world_ball",
+]

@@ -1,0 +1,228 @@
+"""The best function in a ball of the Hilbert space of a kernel.
+
+    min_{‖f‖ ≤ B} Σ_j m_j (f(x_j) − y_j)²,   f = Σ_j a_j k(x_j, ·)
+
+With the Gram matrix K, M = diag(m) and M^½KM^½ = U diag(s²) Uᵀ, c = UᵀM^½y and a = M^½U(v/s) turn
+it into least squares in a ball, `ball.secular`.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Stream
+from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
+from noisy_jax.validation import (
+    check_finite,
+    check_positive,
+    check_radius,
+    check_stream,
+    concrete,
+)
+from noisy_jax.worlds.world import World
+
+_GRAM_SLACK = 1e-3  # far above the rounding of any Gram matrix, far below a wrong one's faults
+
+
+class KernelBall(NamedTuple):
+    """The best function in the ball of a kernel's space, for the squared loss on clean data.
+
+    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its element of the surrogate's space.
+
+    Attributes:
+        coefficients: `[n]`, a (of least norm Σ_j a_j²/m_j, where several give f).
+        predictions: `[n]`, f(x_j); by `world_ball`, `[T]`, f(x_t).
+        loss: `[]`, Σ_j m_j (f(x_j) − y_j)²; by `world_ball`, Σ_t (f(x_t) − y_t)².
+        norm: `[]`, ‖f‖ = √(aᵀKa).
+        multiplier: `[]`, μ ≥ 0 of the constraint: (K + μM⁻¹)a = y up to the null space of K. Zero
+            inside the ball.
+        cos_angle: `[]`, cos β of the angle between Σ_{a_j > 0} a_j Ψ(x_j) and
+            −Σ_{a_j < 0} a_j Ψ(x_j), as `bounds.surrogate_radius` takes it; zero where one of them
+            is empty.
+        lifted_norm: `[]`, ‖û‖ = √(aᵀK̂a), which the radius of a learner in the surrogate's space
+            must reach to compete with f; NaN where no surrogate is given.
+        points: `[n, d]`, the x_j, by `world_ball` only.
+    """
+
+    coefficients: chex.Array
+    predictions: chex.Array
+    loss: chex.Array
+    norm: chex.Array
+    multiplier: chex.Array
+    cos_angle: chex.Array
+    lifted_norm: chex.Array
+    points: chex.Array | None = None
+
+
+@jax.default_matmul_precision("highest")
+def kernel_ball(
+    gram: chex.Array,
+    y: chex.Array,
+    radius: chex.Numeric,
+    *,
+    surrogate: chex.Array | None = None,
+    weights: chex.Array | None = None,
+) -> KernelBall:
+    """The best function in the ball {‖f‖ ≤ radius} of a kernel's space, exactly.
+
+    Singular Gram matrices and minimisers inside the ball are included. Eigenvalues of M^½KM^½ below
+    8√n ε of the largest, ε the precision of the dtype, count as zero. Gram matrices of smooth
+    kernels have many of those: in float32 the loss is then that of a slightly smaller space, and
+    the coefficients of a minimiser inside the ball mean little. `world_ball` works in float64.
+
+    Points that are given twice count twice. Merge them into one of weight two (as `world_ball`
+    does) where `cos_angle` matters: it is a property of the expansion, not of the function.
+
+    Args:
+        gram: `[n, n]`, K_ij = k(x_i, x_j) of the clean kernel at clean points.
+        y: `[n]` targets.
+        radius: B > 0.
+        surrogate: `[n, n]`, K̂_ij of the surrogate kernel at the same points; none by default.
+        weights: `[n]`, m_j > 0, how often each point counts; once by default.
+
+    Returns:
+        A `KernelBall`, without `points`.
+
+    Raises:
+        ValueError: radius or a weight not positive, shapes that do not match, a Gram matrix that is
+            not symmetric and positive semi-definite, NaN or infinity.
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u; there the
+        coefficients are printed as non-negative, with which β_u would always be π/2).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(kernel_ball(jnp.eye(2), jnp.array([3.0, 4.0]), radius=2.5).predictions)
+        [1.5 2. ]
+    """
+    check_radius(radius)
+    gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
+    if y.ndim != 1 or 0 in y.shape:
+        raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}")
+    check_finite("y", y)
+    _check_gram("gram", gram, y.size)
+    multiplicity = jnp.ones_like(y) if weights is None else jnp.asarray(weights, float)
+    if multiplicity.shape != y.shape:
+        raise ValueError(f"weights must be [{y.size}], as y, got {list(multiplicity.shape)}")
+    check_positive("weights", multiplicity, "how often each point counts")
+
+    root = jnp.sqrt(multiplicity)
+    eigenvalues, u = jnp.linalg.eigh(root[:, None] * gram * root[None])
+    _check_semidefinite(eigenvalues)
+    resolved = eigenvalues > RANK_ROUNDINGS * y.size**0.5 * precision(y) * eigenvalues[-1]
+    s = jnp.sqrt(jnp.where(resolved, eigenvalues, 0))
+    v, multiplier = secular(s, (root * y) @ u, radius)
+    coefficients = root * (u @ jnp.where(resolved, v / jnp.where(resolved, s, 1), 0))
+    predictions = u @ (s * v) / root
+    if surrogate is None:
+        lifted_norm = jnp.full_like(multiplier, jnp.nan)
+    else:
+        surrogate = jnp.asarray(surrogate, float)
+        _check_gram("surrogate", surrogate, y.size)
+        lifted_norm = _norm(surrogate, coefficients)
+    return KernelBall(
+        coefficients,
+        predictions,
+        jnp.sum(multiplicity * (predictions - y) ** 2),
+        jnp.linalg.norm(v),
+        multiplier,
+        _cos_angle(gram, coefficients),
+        lifted_norm,
+    )
+
+
+def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall:
+    """The best function in the ball {‖f‖ ≤ radius} of a world's clean kernel, for a whole stream.
+
+    Rounds with the same x are merged, as β asks. The work is done in float64 whatever the default
+    is, as Gram matrices of smooth kernels need it, and the result is rounded to the default. It
+    takes O(n³) time for n distinct points.
+
+    `functools.partial(world_ball, world=world, radius=B)` is a comparator for `study`.
+
+    Args:
+        stream: T clean rounds, concrete.
+        world: the world whose kernel and surrogate are meant, under noise of one law. (Comparators
+            of `worlds.heteroscedastic` are those of `worlds.gaussian` under noise of covariance
+            Σ_max.)
+        radius: B > 0, in the norm of the clean kernel.
+
+    Returns:
+        A `KernelBall` with `predictions` for the T rounds and the n distinct `points`. Its
+        `lifted_norm` is the radius to give to a learner in this world.
+
+    Raises:
+        ValueError: radius not positive, a traced stream, a stream that does not fit the world, or a
+            world whose noise changes from round to round.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[0.0], [0.0]], [1.0, 1.0])
+        >>> world = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(0.1))
+        >>> print(world_ball(stream, world, radius=0.5).predictions)
+        [0.5 0.5]
+    """
+    x, y = concrete(stream.x), concrete(stream.y)
+    if x is None or y is None:
+        raise ValueError(
+            "world_ball merges the rounds of a concrete stream, got a traced one; under jit or vmap"
+            " use kernel_ball"
+        )
+    check_stream(x, y)
+    world.check(x.shape)
+    if world.noise is None:
+        raise ValueError(
+            "world must have noise of one law, got one whose noise changes from round to round; "
+            "its comparators are those of worlds.gaussian with noise.Gaussian(max_cov)"
+        )
+    points, rounds, counts = np.unique(
+        x.astype(float), axis=0, return_inverse=True, return_counts=True
+    )
+    rounds = rounds.reshape(-1)
+    means = np.bincount(rounds, y) / counts
+    default = jnp.result_type(float)
+    with jax.enable_x64(True):
+        points = jnp.asarray(points)
+        gram, surrogate = world.kernel(points, points), world.surrogate(points, points)
+        ball = kernel_ball(gram, means, radius, surrogate=surrogate, weights=counts)
+        predictions = ball.predictions[rounds]
+        loss = jnp.sum((predictions - y) ** 2)
+        ball = ball._replace(predictions=predictions, loss=loss, points=points)
+        return jax.tree.map(lambda a: a.astype(default), ball)
+
+
+def _check_gram(name, gram, size):
+    """Refuses what is not a symmetric `[n, n]` of finite numbers."""
+    if gram.shape != (size, size):
+        raise ValueError(f"{name} must be [{size}, {size}], as y is [{size}], got {[*gram.shape]}")
+    check_finite(name, gram)
+    array = concrete(gram)
+    if array is not None and np.abs(array - array.T).max() > _GRAM_SLACK * np.abs(array).max():
+        raise ValueError(
+            f"{name} must be symmetric, but differs from its transpose; it holds k(x_i, x_j), both "
+            "from the same points"
+        )
+
+
+def _check_semidefinite(eigenvalues):
+    array = concrete(eigenvalues)
+    if array is not None and array[0] < -_GRAM_SLACK * np.abs(array).max():
+        raise ValueError(
+            f"gram must be positive semi-definite, but with the weights it has eigenvalues from "
+            f"{array[0]:.2g} to {array[-1]:.2g}; is the kernel positive definite?"
+        )
+
+
+def _norm(gram, coefficients):
+    return jnp.sqrt(jnp.maximum(coefficients @ gram @ coefficients, 0))
+
+
+def _cos_angle(gram, coefficients):
+    """cos β of the parts of positive and of negative coefficients, `[]`."""
+    positive, negative = jnp.maximum(coefficients, 0), jnp.maximum(-coefficients, 0)
+    norms = _norm(gram, positive) * _norm(gram, negative)
+    cosine = positive @ gram @ negative / jnp.where(norms > 0, norms, 1)
+    return jnp.where(norms > 0, jnp.clip(cosine, -1, 1), 0)

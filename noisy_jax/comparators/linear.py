@@ -1,0 +1,112 @@
+"""The best linear predictor in a ball.
+
+    min_{‖w‖ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
+
+The triangular factor R of [X y] holds all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and
+can be extended row by row. With U diag(s) Vᵀ its columns under X and r its column under y, c = Uᵀr
+and w = Vv turn it into least squares in a ball, `ball.secular`.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Stream
+from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
+from noisy_jax.streams import from_arrays
+from noisy_jax.validation import check_radius
+
+
+class LinearBall(NamedTuple):
+    """The best linear predictor in a ball, for the squared loss on clean data.
+
+    Attributes:
+        weights: `[d]`, the minimiser (of least norm, where there are several).
+        predictions: `[T]`, ⟨w, x_t⟩.
+        loss: `[]`, Σ_t (⟨w, x_t⟩ − y_t)².
+        multiplier: `[]`, μ ≥ 0 of the constraint: (XᵀX + μI)w = Xᵀy. Zero inside the ball.
+    """
+
+    weights: chex.Array
+    predictions: chex.Array
+    loss: chex.Array
+    multiplier: chex.Array
+
+
+@jax.default_matmul_precision("highest")
+def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
+    """The best weights in the ball {‖w‖ ≤ radius} for a whole stream, exactly.
+
+    Rank-deficient streams and minimisers inside the ball are included. Singular values below
+    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: where features differ in
+    scale by more than 10⁵, work in float64 (`jax.enable_x64`).
+
+    Args:
+        stream: T clean rounds.
+        radius: B > 0.
+
+    Raises:
+        ValueError: radius not positive.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=50, dim=3)
+        >>> bool(linear_ball(stream, radius=2.0).loss < 1e-6)
+        True
+    """
+    check_radius(radius)
+    stream = from_arrays(*stream)
+    factor = _extended(_empty_factor(stream), stream.x, stream.y)
+    weights, multiplier, _ = _best_in_ball(factor, radius)
+    predictions = stream.x @ weights
+    return LinearBall(weights, predictions, jnp.sum((predictions - stream.y) ** 2), multiplier)
+
+
+@jax.default_matmul_precision("highest")
+def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Array:
+    """The loss of the best weights in the ball for every prefix of the stream, `[T]`.
+
+    Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², each with weights of its own, in
+    O(d³) time a round. (The losses of one comparator on every prefix are
+    `regret.cumulative(loss, comparator.predictions, y)`.)
+
+    Args:
+        stream: T clean rounds.
+        radius: B > 0.
+
+    Raises:
+        ValueError: radius not positive.
+    """
+    check_radius(radius)
+    stream = from_arrays(*stream)
+
+    def one_round(factor, row):
+        x, y = row
+        factor = _extended(factor, x[None], y[None])
+        return factor, _best_in_ball(factor, radius)[2]
+
+    return jax.lax.scan(one_round, _empty_factor(stream), stream)[1]
+
+
+def _empty_factor(stream: Stream) -> chex.Array:
+    size = stream.x.shape[1] + 1
+    return jnp.zeros((size, size), stream.x.dtype)
+
+
+def _extended(factor, x, y):
+    """The triangular factor of [X y] after more rows."""
+    rows = jnp.concatenate([x, y[:, None]], axis=1)
+    return jnp.linalg.qr(jnp.concatenate([factor, rows]), mode="r")
+
+
+def _best_in_ball(factor, radius):
+    """Weights `[d]`, multiplier `[]` and loss `[]` from the triangular factor of [X y]."""
+    u, s, vt = jnp.linalg.svd(factor[:, :-1], full_matrices=False)
+    c = factor[:, -1] @ u
+    unexplained = factor[:, -1] - u @ c
+    s = jnp.where(s > RANK_ROUNDINGS * factor.shape[0] * precision(s) * s[0], s, 0)
+    v, multiplier = secular(s, c, radius)
+    loss = jnp.sum((s * v - c) ** 2) + jnp.sum(unexplained**2)
+    return v @ vt, multiplier, loss
