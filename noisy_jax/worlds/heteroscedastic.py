@@ -40,11 +40,12 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
     Args:
         dim: d, at least 1.
         squared_width: s² > 2‖Σ_max‖, `[]`; scikit-learn's `gamma` is 1/s².
-        max_cov: Σ_max as `[]`, `[d]` or `[d, d]`; PSD.
+        max_cov: Σ_max as `[]`, `[d]` or `[d, d]`, a form that holds all Σ_t; PSD.
 
     Returns:
         A `World` whose `element(x[n, d], cov)` takes covariances stacked as `[n]`, `[n, d]` or
-        `[n, d, d]` and refuses `None`, another shape, and what is not ⪯ Σ_max.
+        `[n, d, d]`, keeps them in the form of Σ_max, and refuses `None`, a form that Σ_max does not
+        hold, and what is not ⪯ Σ_max.
 
     Raises:
         ValueError: as `gaussian` under noise of covariance Σ_max.
@@ -68,14 +69,14 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
             )
         return x, _at_most(max_cov, cov, x.shape)
 
+    rank = max_cov.ndim
+
     def surrogate(elements, others):
         (x, cov), (z, other_cov) = elements, others
-        rank = max(max_cov.ndim, cov.ndim - 1, other_cov.ndim - 1)
-        covs = (_filled(c, rank, dim) for c in (max_cov[None], cov, other_cov))
-        return _SURROGATES[rank](x, z, *covs, squared_width)
+        return _SURROGATES[rank](x, z, max_cov[None], cov, other_cov, squared_width)
 
     def evaluate(elements, x):
-        return surrogate(elements, (x, jnp.zeros(1)))
+        return surrogate(elements, (x, _filled(jnp.zeros(1), rank, dim)))
 
     return World(
         dim,
@@ -89,18 +90,22 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
 
 
 def _at_most(max_cov, cov, shape):
-    """Stacked covariances; refused, or NaN where traced, unless each is ⪯ Σ_max."""
+    """Stacked covariances in the form of Σ_max; refused, or NaN where traced, unless all ⪯ Σ_max."""
     n, dim = shape
     if np.ndim(cov) not in (1, 2, 3) or np.shape(cov) != (n, *[dim] * (np.ndim(cov) - 1)):
         raise ValueError(
             f"cov must be stacked along the {n} copies as [{n}], [{n}, {dim}] or "
             f"[{n}, {dim}, {dim}], got shape {list(np.shape(cov))}"
         )
+    if np.ndim(cov) - 1 > max_cov.ndim:
+        raise ValueError(
+            f"cov of shape {list(np.shape(cov))} needs max_cov of shape "
+            f"{[dim] * (np.ndim(cov) - 1)}, got {list(max_cov.shape)}: give max_cov in the form of the noise's covariances"
+        )
     check_covariance("cov", cov, stacked=True)
-    cov = jnp.asarray(cov, float)
-    rank = max(max_cov.ndim, cov.ndim - 1)
-    gap = _filled(max_cov[None], rank, dim) - _filled(cov, rank, dim)
-    smallest = jnp.linalg.eigvalsh(gap) if rank == 2 else gap.reshape(n, -1)
+    cov = _filled(jnp.asarray(cov, float), max_cov.ndim, dim)
+    gap = max_cov[None] - cov
+    smallest = jnp.linalg.eigvalsh(gap) if max_cov.ndim == 2 else gap.reshape(n, -1)
     smallest = jnp.min(smallest, axis=1)
     below = smallest >= -PSD_SLACK * jnp.max(jnp.abs(max_cov))
     known = concrete(below)

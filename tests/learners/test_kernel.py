@@ -110,6 +110,15 @@ def test_heteroscedastic_noise_equals_the_loop(rng):
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
 
 
+def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
+    world = nj.worlds.heteroscedastic(dim=2, squared_width=WIDTH, max_cov=COV)
+    learner = nj.learners.parallel_worlds(world, horizon=6, radius=1.0, learning_rate=0.1)
+    stream = nj.streams.linear(jax.random.key(0), 6, 2)
+    for covs in (jnp.linspace(0.0, 0.1, 6), jnp.full((6, 2), 0.1), jnp.stack([0.5 * COV] * 6)):
+        noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
+        assert nj.rollout(learner, stream, noise, jax.random.key(1)).diverged_at == -1
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("views", [2, 3])
 def test_clones_are_independent_copies_of_the_stated_noise(views):

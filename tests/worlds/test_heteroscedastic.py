@@ -14,7 +14,7 @@ COVS = {
     "diagonal": (np.array([0.5, 0.3]), np.array([[0.0, 0.0], [0.1, 0.3], [0.5, 0.3]])),
     "full": (FULL, np.stack([0 * FULL, np.diag([0.3, 0.1]), FULL])),
     "isotropic_under_full": (FULL, np.array([0.0, 0.1, 0.15])),
-    "diagonal_under_isotropic": (0.5, np.array([[0.0, 0.0], [0.1, 0.3], [0.5, 0.5]])),
+    "isotropic_under_diagonal": (np.array([0.5, 0.3]), np.array([0.0, 0.1, 0.3])),
 }
 POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
 
@@ -78,7 +78,9 @@ def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(c
     world, max_cov, _, _ = case
     fixed = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(max_cov))
     z, x = jnp.asarray(POINTS), jnp.asarray(POINTS / 3)
-    lifted = world.element(z, np.broadcast_to(max_cov, (3, 2, 2)))
+    form = world.element(z, np.zeros(3))[1].shape[1:]
+    given = {(): max_cov[0, 0], (2,): np.diag(max_cov), (2, 2): max_cov}[form]
+    lifted = world.element(z, np.broadcast_to(given, (3, *form)))
     np.testing.assert_allclose(world.evaluate(lifted, x), world.kernel(z, x), rtol=1e-12)
     np.testing.assert_allclose(world.evaluate(lifted, x), fixed.kernel(z, x), rtol=1e-12)
     np.testing.assert_allclose(world.surrogate(lifted, lifted), fixed.surrogate(z, z), rtol=1e-12)
@@ -146,7 +148,7 @@ def test_what_is_traced_and_too_large_is_nan():
             np.array([0.1, 0.4, 0.1]),
             r"cov\[1\] must be at most max_cov.*max_cov − cov\[1\] is -0\.1",
         ),
-        (np.stack([FULL, FULL, FULL]), r"cov\[0\] must be at most max_cov"),
+        (np.stack([FULL, FULL, FULL]), r"needs max_cov of shape \[2, 2\], got \[\]"),
     ],
 )
 def test_element_refuses(cov, message):

@@ -143,23 +143,23 @@ def test_equals_the_integral_by_adaptive_quadrature(x64, name, precision):
         assert clean.dtype == noisy.dtype == precision
 
     def integral(square, variance):
-        def integrand(v):  # u = v⁴: no singularity at zero
-            shrink = 1 - 2 * variance * v**4
-            return (
-                shrink ** (-dim / 2) * np.exp(-(v**4) * square / shrink) * density(v**4) * 4 * v**3
-            )
+        def integrand(v):  # u = v⁴, which has no singularity at zero
+            u = v**4
+            shrink = 1 - 2 * variance * u
+            kernel = shrink ** (-dim / 2) * np.exp(-u * square / shrink)
+            return kernel * density(u) * 4 * v**3
 
-        return integrate.quad(integrand, 1e-9, CUTOFF**0.25, epsabs=1e-15, epsrel=1e-12, limit=500)[
-            0
-        ]
+        end, precise = CUTOFF**0.25, {"epsabs": 1e-15, "epsrel": 1e-12, "limit": 500}
+        return integrate.quad(integrand, 1e-9, end, **precise)[0]
 
     for values, noise in ((clean, 0), (noisy, variance)):
         exact = np.array([integral(square, noise) for square in r2])
-        seen = exact > 1e-4 * exact[0]
-        # Float32 rounds log F, which is down to −9 here, to a few 1e-7.
-        relative = 1e-9 if precision == "float64" else 1e-6
-        np.testing.assert_allclose(values[seen], exact[seen], rtol=relative)
-        np.testing.assert_allclose(values[~seen], exact[~seen], rtol=0, atol=1e-8 * exact[0])
+        # Float32 rounds log F, −5 and −9 at the ends of these ranges, to a few 1e-7.
+        tolerances = [1e-9, 1e-9] if precision == "float64" else [1e-6, 2e-6]
+        for least, relative in zip((1e-2, 1e-4), tolerances, strict=True):
+            near = exact >= least * exact[0]
+            np.testing.assert_allclose(values[near], exact[near], rtol=relative)
+        np.testing.assert_allclose(values[~near], exact[~near], rtol=0, atol=1e-8 * exact[0])
         if closed is not None and not noise:
             np.testing.assert_allclose(exact, closed(r2, CUTOFF), rtol=1e-8)
 
@@ -192,10 +192,11 @@ def test_zero_noise_gives_the_clean_kernel(rng, precision, cov):
     with jax.enable_x64(precision == "float64"):
         world = worlds.laplacian(dim=3, noise=Gaussian(cov), cutoff=5.0, scale=1.0)
         x = points(rng, 6, 3).astype(precision)
-        gap = np.abs(world.surrogate(x, x) - world.kernel(x, x)).max()
+        gap = float(jnp.max(jnp.abs(world.surrogate(x, x) - world.kernel(x, x))))
+        ratio = float(world.ratio)
     # In float32 the sum over the nodes, which Σ that is not one number takes, rounds otherwise.
     assert gap <= (0 if cov.ndim == 0 else 1e-15 if precision == "float64" else 1e-6)
-    assert world.ratio == 1
+    assert ratio == 1
 
 
 def test_full_covariance_is_a_rotated_diagonal_one(x64, rng):
@@ -317,7 +318,7 @@ def of_density(density, mass=1.0):
         (
             lambda: build(dim=400, noise=Gaussian(0.49), m=1.0),
             r"overflows float32 above R² = exp\(44\.36\), with noise like this from dimension "
-            r"137 on, in dimension 400 from a variance of 0\.2\d+ on",
+            r"148 on, in dimension 400 from a variance of 0\.22 on",
         ),
         (lambda: worlds.matern_measure(nu=0.0, length=1.0), "nu must be positive"),
         (lambda: worlds.matern_measure(nu=1.5, length=-1.0), "length must be positive"),
