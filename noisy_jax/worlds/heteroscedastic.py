@@ -90,7 +90,7 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
 
 
 def _at_most(max_cov, cov, shape):
-    """Stacked covariances in the form of Σ_max; refused, or NaN where traced, unless all ⪯ Σ_max."""
+    """Stacked covariances in the form of Σ_max; refused, or NaN where traced, unless ⪯ Σ_max."""
     n, dim = shape
     if np.ndim(cov) not in (1, 2, 3) or np.shape(cov) != (n, *[dim] * (np.ndim(cov) - 1)):
         raise ValueError(
@@ -100,7 +100,8 @@ def _at_most(max_cov, cov, shape):
     if np.ndim(cov) - 1 > max_cov.ndim:
         raise ValueError(
             f"cov of shape {list(np.shape(cov))} needs max_cov of shape "
-            f"{[dim] * (np.ndim(cov) - 1)}, got {list(max_cov.shape)}: give max_cov in the form of the noise's covariances"
+            f"{[dim] * (np.ndim(cov) - 1)}, got {list(max_cov.shape)}: "
+            "give max_cov in the form of the noise's covariances"
         )
     check_covariance("cov", cov, stacked=True)
     cov = _filled(jnp.asarray(cov, float), max_cov.ndim, dim)

@@ -53,8 +53,8 @@ def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
         ValueError: m or α not positive.
 
     Example:
-        >>> print(rational_measure(m=2.0).tail(1.0))
-        0.13533528
+        >>> print(f"{rational_measure(m=2.0).tail(1.0):.4f}")
+        0.1353
     """
     check_positive("m", m, "the squared length scale of the rational kernel")
     check_positive("alpha", alpha, "the power of the rational kernel")

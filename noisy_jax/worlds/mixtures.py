@@ -94,7 +94,8 @@ def of_difference(
             scale = jnp.sqrt(rate)[None]
             return squared_distances(x * scale, z * scale)
 
-        return _sum_over_nodes(exponent, x[:, :1] * z[:, 0][None], rates, log_weights)
+        like = jnp.zeros((len(x), len(z)), jnp.result_type(x, z))
+        return _sum_over_nodes(exponent, like, rates, log_weights)
 
     return gram
 
@@ -119,7 +120,7 @@ class _Interpolant(NamedTuple):
     Attributes:
         peak: F(0).
         scale: 1/L.
-        nearest: the t down to which p is fitted; below, p is constant.
+        least: the t down to which p is fitted; below, p is constant.
         coefficients: `[2, n]`, of the even and the odd part of p = even(s) + x odd(s), x being t
             stretched to [−2, 2] and s = x² − 2: two chains that run side by side. In s the parts
             converge so fast that plain powers do no harm; in x they would cancel.
@@ -128,14 +129,14 @@ class _Interpolant(NamedTuple):
 
     peak: chex.Array
     scale: chex.Array
-    nearest: chex.Array
+    least: chex.Array
     coefficients: chex.Array
     decay: Decay
 
     def __call__(self, r2):
         """F(r²)."""
         w = r2 * self.scale
-        # Where XLA computes a costly value for several uses it writes an array of it: this is one.
+        # XLA writes an array of each costly value that is used more than once: make it one value.
         t = jax.lax.rsqrt(1 + w)
         exponent = self.exponent(w, t, jnp)
         power = concrete(self.decay.power)
@@ -145,7 +146,7 @@ class _Interpolant(NamedTuple):
 
     def exponent(self, w, t, xp):
         """wt(t p(t) − rate √L), in the namespace `xp`."""
-        slope = 4 / (1 - self.nearest)
+        slope = 4 / (1 - self.least)
         x = xp.maximum(slope * t + (2 - slope), -2)
         s, (even, odd) = x**2 - 2, self.coefficients[:, -1]
         for k in range(self.coefficients.shape[1] - 2, -1, -1):
@@ -180,7 +181,7 @@ def _interpolate(rates, log_weights, decay) -> _Interpolant | None:
     candidates = np.geomspace(1, REACH, 81) / mean_rate
     reach = xp.max(xp.where(log_ratio(candidates) >= np.log(DEPTH), candidates, candidates[0]))
     width = WIDTH / xp.max(rates)
-    nearest = 1 / xp.sqrt(1 + reach / width)
+    least = 1 / xp.sqrt(1 + reach / width)
     decay = Decay(*decay)
 
     def remainder(w, t):
@@ -189,13 +190,13 @@ def _interpolate(rates, log_weights, decay) -> _Interpolant | None:
     def fitted(terms):
         points, *transforms = _to_powers(terms)
         x = np.sqrt(points + 2)
-        less = (1 - nearest) * np.concatenate([2 - x, 2 + x]) / 4
+        less = (1 - least) * np.concatenate([2 - x, 2 + x]) / 4
         t, w = 1 - less, (2 - less) * less / (1 - less) ** 2
         right, left = xp.reshape(remainder(w, t) / (w * t**2), (2, terms))
         parts = xp.stack([right + left, (right - left) / x]) / 2
         for transform in transforms:
             parts = xp.sum(transform[None] * parts[:, None], axis=2)
-        leaves = xp.exp(log_peak), 1 / width, nearest, parts, decay
+        leaves = xp.exp(log_peak), 1 / width, least, parts, decay
         return jax.tree.map(xp.asarray, _Interpolant(*leaves))
 
     if xp is jnp:
