@@ -64,6 +64,7 @@ class Learner(NamedTuple):
             (state, predictions[T])` with every leaf of `samples` stacked along a leading axis T.
             It gives the numbers of predict-then-step round by round, to rounding.
         horizon: how many rounds the state has room for; `None` for any number.
+        noise: law of the noise that the views are taken to have; `None` where it plays no part.
     """
 
     init: Callable[[int], State]
@@ -74,6 +75,7 @@ class Learner(NamedTuple):
         None
     )
     horizon: int | None = None
+    noise: Any = None
 
 
 def unrolled(learner: Learner) -> Callable[..., tuple[State, chex.Array]]:

@@ -71,10 +71,13 @@ class Rule(NamedTuple):
         init: `() -> state`, a pytree of arrays: offsets, margins, counts; `()` where there is none.
         update: `(state, values[1 + P], facts, t) -> Update`, with f_t at the element, then at the
             probes. It is traced once and runs in a scan: arithmetic on scalars only.
+        output: `(state, values[...]) -> [...]`, predictions from values of f_t: f_t itself, unless
+            the rule has an offset or a threshold of its own. (`averaged` averages f alone.)
     """
 
     init: Callable[[], Any]
     update: Callable[[Any, chex.Array, Any, chex.Array], Update]
+    output: Callable[[Any, chex.Array], chex.Array] = lambda state, values: values
 
 
 def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
@@ -99,12 +102,12 @@ def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
 
 
 class ExpansionState(NamedTuple):
-    """State of a learner on the engine.
+    """State of a learner on the engine, with a memory that keeps all of f.
 
     Attributes:
         elements: φ_i, a pytree with a leading axis of M slots; `()` with a weight vector.
         weights: `[M]`, coefficients α_i, zero in slots not yet used; or `[D]`, a weight vector.
-        squared_norm: `[]`, ‖f‖²; NaN with a memory that forgets.
+        squared_norm: `[]`, ‖f‖².
         round: `[]`, how many rounds were played.
         rule: the rule's own state.
     """
@@ -112,6 +115,22 @@ class ExpansionState(NamedTuple):
     elements: Elements
     weights: chex.Array
     squared_norm: chex.Array
+    round: chex.Array
+    rule: Any
+
+
+class RingState(NamedTuple):
+    """State of a learner on the engine, with a memory that forgets; the norm is not known.
+
+    Attributes:
+        elements: φ_i, a pytree with a leading axis of M slots.
+        coefficients: `[M]`, α_i, zero in slots not yet used.
+        round: `[]`, how many rounds were played.
+        rule: the rule's own state.
+    """
+
+    elements: Elements
+    coefficients: chex.Array
     round: chex.Array
     rule: Any
 
@@ -138,18 +157,25 @@ def expansion(
         views: V, noisy copies that `read` uses.
         radius: W > 0, of the ball on which f is projected; `None` for no projection.
         block: B ≥ 1, rounds that `unroll` takes at once. It changes numbers by rounding only.
+            (`rollout` hands over 128 rounds at a time: larger blocks come to nothing there.)
         dim: d, the dimension that data must have; `None` for any.
 
     Returns:
-        A `Learner` with `ExpansionState`. With everything kept, a round costs O(t) kernel
-        evaluations.
+        A `Learner` with `ExpansionState`, or `RingState` where the memory forgets. With everything
+        kept, a round costs O(t) kernel evaluations. Stored elements are read in a loop of unknown
+        length: differentiate in forward mode (`jax.jvp`, `jax.jacfwd`).
 
     Raises:
-        ValueError: block or radius not positive, a radius with a memory that forgets; and when it
-            runs, fewer views than the learner reads, another dimension, or more rounds at once than
-            the memory has room for.
+        ValueError: block or radius not positive, a block longer than the memory takes, a radius
+            with a memory that forgets; and when it runs, fewer views than the learner reads,
+            another dimension, or more rounds at once than the memory has room for.
     """
     check_at_least("block", block, 1, "the number of rounds that unroll takes at once")
+    if memory.longest_block is not None and block > memory.longest_block:
+        raise ValueError(
+            f"block must be at most {memory.longest_block} with this memory, got {block}: a ring "
+            "takes blocks of at most as many rounds as it keeps elements"
+        )
     if radius is not None:
         check_radius(radius)
         if memory.forgets:
@@ -163,18 +189,29 @@ def expansion(
         if dim is not None:
             check_made_for(dim, jnp.shape(x))
 
-    def init(size: int) -> ExpansionState:
+    def init(size: int) -> ExpansionState | RingState:
         x = jnp.zeros((views, size))
         check(x)
         shown = Sample(x, jnp.zeros(()), jnp.zeros(()))
         example = jax.eval_shape(read, shown, jax.random.key(0)).element
-        squared_norm = jnp.full((), jnp.nan if memory.forgets else 0.0)
-        return ExpansionState(*memory.init(example), squared_norm, jnp.int32(0), rule.init())
+        elements, weights = memory.init(example)
+        return packed(elements, weights, jnp.zeros_like(weights[0]), jnp.int32(0), rule.init())
+
+    def packed(elements, weights, squared_norm, t, rule_state):
+        if memory.forgets:
+            return RingState(elements, weights, t, rule_state)
+        return ExpansionState(elements, weights, squared_norm, t, rule_state)
+
+    def unpacked(state):
+        if memory.forgets:
+            elements, weights, t, rule_state = state
+            return elements, weights, jnp.zeros_like(weights[0]), t, rule_state
+        return state
 
     def projected(squared_norm):
         """The factor that takes f back into the ball, and the squared norm after it."""
         if memory.forgets:
-            return 1.0, squared_norm
+            return jnp.ones_like(squared_norm), squared_norm
         sound = jnp.isfinite(squared_norm)
         if radius is None:
             return jnp.where(sound, 1.0, jnp.nan), squared_norm
@@ -185,58 +222,57 @@ def expansion(
         factor = jnp.where(sound, jnp.where(outside, factor, 1), jnp.nan)
         return factor, jnp.where(outside, squared_radius, squared_norm)
 
-    def advance(state: ExpansionState, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
+    def advance(state, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
         """All rounds of one block; predictions before each, `[B]`."""
-        size = samples.y.shape[0]
+        elements, weights, squared_norm, t, rule_state = unpacked(state)
+        size, dtype = samples.y.shape[0], weights.dtype
         rounds = jax.vmap(read)(samples, keys)
-        elements, points = rounds.element, space.points(x)
-        queries = jax.tree.map(lambda e: e[:, None], elements)
+        new, points = rounds.element, space.points(x)
+        queries = jax.tree.map(lambda e: e[:, None], new)
         if rounds.probes is not None:
             queries = jax.tree.map(
                 lambda e, p: jnp.concatenate([e, p], axis=1), queries, rounds.probes
             )
         queries = jax.tree.map(lambda q: q.reshape(-1, *q.shape[2:]), queries)
-        before, predicted_before = memory.values(
-            state.elements, state.weights, state.round, queries, points
-        )
-        inside = space.inner(elements, queries).reshape(size, size, -1)
-        norms = space.squared_norm(elements)
+
+        def columns(at_queries, at_points):
+            """What each round reads, `[..., B, Q + 1]`: at its queries, then its clean point."""
+            at_queries = at_queries.reshape(*at_points.shape, -1)
+            return jnp.concatenate([at_queries, at_points[..., None]], axis=-1).astype(dtype)
+
+        ahead = columns(*memory.values(elements, weights, t, queries, points))
+        inside = columns(space.inner(new, queries), space.evaluate(new, points))
 
         def one_round(carry, inputs):
-            new, scale, squared_norm, rule_state = carry
-            b, before, inside, norm, facts = inputs
-            t = state.round + b
-            values = scale * before + new @ inside
-            alpha, shrink, rule_state = rule.update(rule_state, values, facts, t)
-            if memory.horizon is not None:
-                alpha = jnp.where(t < memory.horizon, alpha, jnp.nan)
+            ahead, squared_norm, rule_state = carry  # ahead: f_t at all that this block reads
+            b, inside, facts = inputs
+            values, norm = ahead[b, :-1], inside[b, 0]
+            prediction = rule.output(rule_state, ahead[b, -1])
+            alpha, shrink, rule_state = rule.update(rule_state, values, facts, t + b)
+            room = True if memory.horizon is None else t + b < memory.horizon
+            alpha = jnp.where(jnp.all(jnp.isfinite(values)) & room, alpha, jnp.nan).astype(dtype)
             squared_norm = (
                 shrink**2 * squared_norm + 2 * shrink * alpha * values[0] + alpha**2 * norm
             )
-            factor, squared_norm = projected(jnp.maximum(squared_norm, 0))
-            keep = shrink * factor
-            after = jnp.where(jnp.arange(size) == b, alpha * factor, new * keep)
-            return (after, scale * keep, squared_norm, rule_state), (new, scale)
+            factor, squared_norm = projected(jnp.maximum(squared_norm, 0).astype(dtype))
+            added, keep = alpha * factor, jnp.asarray(shrink * factor, dtype)
+            ahead = keep * ahead + added * inside
+            return (ahead, squared_norm, rule_state), (prediction, added, keep)
 
-        start = (
-            jnp.zeros_like(norms),
-            jnp.ones_like(norms, shape=()),
-            state.squared_norm,
-            state.rule,
+        (_, squared_norm, rule_state), (predictions, added, keep) = jax.lax.scan(
+            one_round,
+            (ahead, squared_norm, rule_state),
+            (jnp.arange(size), inside, rounds.facts),
         )
-        inputs = (
-            jnp.arange(size), before.reshape(size, -1), inside.transpose(1, 0, 2), norms,
-            rounds.facts,
-        )  # fmt: skip
-        (new, scale, squared_norm, rule_state), history = jax.lax.scan(one_round, start, inputs)
-        predictions = history[1] * predicted_before + jnp.sum(
-            history[0] * space.evaluate(elements, points).T, axis=1
-        )
-        kept = memory.absorb(state.elements, state.weights, state.round, scale, elements, new)
-        return ExpansionState(*kept, squared_norm, state.round + size, rule_state), predictions
+        kept = jax.lax.cumprod(
+            keep, reverse=True
+        )  # of what was there before each round, at the end
+        coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))
+        elements, weights = memory.absorb(elements, weights, t, kept[0], new, coefficients)
+        return packed(elements, weights, squared_norm, t + size, rule_state), predictions
 
     @jax.default_matmul_precision("highest")
-    def unroll(state: ExpansionState, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
+    def unroll(state, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
         check(samples.x)
         check(x)
         if samples.x.shape[1] < views:
@@ -247,8 +283,8 @@ def expansion(
         rounds = x.shape[0]
         if memory.horizon is not None and rounds > memory.horizon:
             raise ValueError(
-                f"got {rounds} rounds, but the learner has room for {memory.horizon}: build it with "
-                f"horizon={rounds}"
+                f"got {rounds} rounds, but the learner has room for {memory.horizon}: build it "
+                f"with horizon={rounds}"
             )
         whole = rounds - rounds % block
         inputs, predictions = (samples, x, keys), []
@@ -262,16 +298,17 @@ def expansion(
         return state, jnp.concatenate(predictions)
 
     @jax.default_matmul_precision("highest")
-    def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey) -> ExpansionState:
+    def step(state, sample: Sample, key: chex.PRNGKey):
         chex.assert_rank([sample.x, sample.y], [2, 0])
         one_round = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
         return unroll(state, *one_round, key[None])[0]
 
     @jax.default_matmul_precision("highest")
-    def predict(state: ExpansionState, x: chex.Array) -> chex.Array:
+    def predict(state, x: chex.Array) -> chex.Array:
         check(x)
+        elements, weights, _, t, rule_state = unpacked(state)
         points = space.points(jnp.reshape(x, (-1, x.shape[-1])))
-        values = memory.evaluate(state.elements, state.weights, state.round, points)
-        return values.reshape(x.shape[:-1])
+        values = memory.evaluate(elements, weights, t, points)
+        return rule.output(rule_state, values.reshape(x.shape[:-1]))
 
     return Learner(init, step, predict, views, unroll, memory.horizon)

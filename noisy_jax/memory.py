@@ -26,13 +26,11 @@ class Space(NamedTuple):
     Attributes:
         inner: `(elements[n], elements[m]) -> [n, m]`.
         evaluate: `(elements[n], points[m]) -> [n, m]`.
-        squared_norm: `elements[n] -> [n]`, the diagonal of `inner`.
         points: `x[m, d] -> points[m]`, clean instances as `evaluate` takes them.
     """
 
     inner: Callable[[Elements, Elements], chex.Array]
     evaluate: Callable[[Elements, Any], chex.Array]
-    squared_norm: Callable[[Elements], chex.Array]
     points: Callable[[chex.Array], Any] = lambda x: x
 
 
@@ -49,6 +47,7 @@ class Memory(NamedTuple):
         absorb: `(elements, weights, t, scale, new_elements[B], coefficients[B]) -> (elements,
             weights)`, after rounds t to t + B − 1: what was there times the scale, and the new.
         horizon: rounds that it has room for; `None` for any number.
+        longest_block: rounds that it takes at once; `None` for any number.
         forgets: whether elements are dropped, so that the norm is not known.
     """
 
@@ -58,6 +57,7 @@ class Memory(NamedTuple):
     evaluate: Callable[..., chex.Array]
     absorb: Callable[..., tuple[Elements, chex.Array]]
     horizon: int | None = None
+    longest_block: int | None = None
     forgets: bool = False
 
 
@@ -91,7 +91,7 @@ def ring(space: Space, size: int) -> Memory:
 
     Args:
         space: inner products of the elements.
-        size: τ ≥ 1. Blocks of more than τ rounds are refused when they run.
+        size: τ ≥ 1; blocks have at most τ rounds.
 
     Raises:
         ValueError: size not a whole number of at least 1.
@@ -101,11 +101,6 @@ def ring(space: Space, size: int) -> Memory:
 
     def values(elements, weights, t, queries, points):
         rounds = _count(points)
-        if rounds > size:
-            raise ValueError(
-                f"a ring of {size} elements takes blocks of at most as many rounds, got {rounds}: "
-                "choose a smaller block"
-            )
         # Round t + b still sees the slots that rounds t + b, t + b + 1, … will take.
         leaving = (t + jnp.arange(rounds)) % size
         old, old_weights = jax.tree.map(lambda a: a[leaving], (elements, weights))
@@ -128,7 +123,7 @@ def ring(space: Space, size: int) -> Memory:
 
         return jax.tree.map(written, elements, new_elements), written(scale * weights, coefficients)
 
-    return Memory(space, init, values, evaluate, absorb, forgets=True)
+    return Memory(space, init, values, evaluate, absorb, longest_block=size, forgets=True)
 
 
 def weight_vector(points: Callable[[chex.Array], chex.Array] = lambda x: x) -> Memory:
@@ -140,7 +135,6 @@ def weight_vector(points: Callable[[chex.Array], chex.Array] = lambda x: x) -> M
     space = Space(
         inner=lambda elements, others: elements @ others.T,
         evaluate=lambda elements, points: elements @ points.T,
-        squared_norm=lambda elements: jnp.sum(elements**2, axis=1),
         points=points,
     )
 

@@ -14,10 +14,11 @@ Source: derived for this library.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Learner, Sample, unrolled
 from noisy_jax.noise import Gaussian
-from noisy_jax.validation import check_dimension
+from noisy_jax.validation import check_dimension, concrete
 
 
 def cloned(learner: Learner, noise: Gaussian) -> Learner:
@@ -26,15 +27,16 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
     Args:
         learner: any learner of V views, built for the noise that the clones have:
             `noise.cloned(V)`, of covariance VΣ. A Gaussian kernel of squared width s² therefore
-            needs 2·2‖Σ‖ < s² for V = 2, which `worlds.gaussian` checks.
-        noise: the Gaussian noise of the single copy. Its mean does not matter, as samples come with
-            known means subtracted.
+            needs 2·2‖Σ‖ < s² for V = 2, or its world is refused.
+        noise: the Gaussian noise of the single copy, the same in every round. Its mean does not
+            matter, as samples come with known means subtracted.
 
     Returns:
         A `Learner` of 1 view.
 
     Raises:
-        ValueError: noise that is not Gaussian: clones of other laws are not independent.
+        ValueError: noise that is not Gaussian (clones of other laws are not independent), or a
+            learner that was built for other noise than the clones'.
 
     Example:
         >>> import noisy_jax as nj
@@ -49,17 +51,22 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
             f"cloned needs Gaussian noise, got {type(noise).__name__}: copies made from a single "
             "one are independent for Gaussian noise alone"
         )
-    views = learner.views
+    views, clones = learner.views, noise.cloned(learner.views)
+    if learner.noise is not None and not _same(learner.noise, clones):
+        raise ValueError(
+            f"{views} copies cloned from noise of covariance {noise.cov} have noise of covariance "
+            f"{clones.cov}, but the learner was built for {learner.noise}: build its world with "
+            f"noise.cloned({views})"
+        )
 
     def copies(sample: Sample, key) -> tuple[Sample, jax.Array]:
         clone_key, learner_key = jax.random.split(key)
         single = sample.x[0]
         check_dimension("noise.cov", noise.cov, single.shape)
-        centred = Gaussian(noise.cov)
-        g = centred.centred(clone_key, jnp.zeros((views, *single.shape), single.dtype))
+        draws = jnp.zeros((views, *single.shape), single.dtype)
+        g = Gaussian(noise.cov).centred(clone_key, draws)
         x = single[None] + views**0.5 * (g - g.mean(axis=0, keepdims=True))
-        cov = None if sample.cov is None else views * sample.cov
-        return Sample(x, sample.y, cov), learner_key
+        return Sample(x, sample.y, clones.cov), learner_key
 
     def step(state, sample, key):
         return learner.step(state, *copies(sample, key))
@@ -68,4 +75,15 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         samples, keys = jax.vmap(copies)(samples, keys)
         return unrolled(learner)(state, samples, x, keys)
 
-    return learner._replace(step=step, unroll=unroll, views=1)
+    return learner._replace(step=step, unroll=unroll, views=1, noise=noise)
+
+
+def _same(law, clones: Gaussian) -> bool:
+    """Whether a law is that of the clones, as far as its parameters are concrete."""
+    if not isinstance(law, Gaussian):
+        return False
+    covs = [concrete(law.cov), concrete(clones.cov)]
+    if any(cov is None for cov in covs):
+        return True
+    dim = max(cov.shape[-1] if cov.ndim else 1 for cov in covs)
+    return np.allclose(*(cov if cov.ndim == 2 else cov * np.eye(dim) for cov in covs), rtol=1e-5)

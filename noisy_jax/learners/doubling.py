@@ -40,6 +40,9 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
     Returns:
         A `Learner` that plays `make_learner(2^k)` afresh for 2^k rounds, k = 0, 1, …
 
+    Raises:
+        ValueError: learners whose room for rounds depends on the horizon.
+
     Example:
         >>> import noisy_jax as nj
         >>> def make_learner(horizon):
@@ -47,7 +50,13 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
         >>> doubling(make_learner).views
         2
     """
-    views = make_learner(1).views
+    first = make_learner(1)
+    if first.horizon is not None and first.horizon != make_learner(2).horizon:
+        raise ValueError(
+            "doubling needs learners whose state has one shape for all horizons, but these have "
+            f"room for {first.horizon} and {make_learner(2).horizon} rounds when made for 1 and 2: "
+            "give all of them room for the whole run, and only the rate the horizon"
+        )
 
     def init(dim: int) -> DoublingState:
         return DoublingState(make_learner(1).init(dim), jnp.int32(1), jnp.int32(1))
@@ -65,4 +74,4 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
         learner = make_learner(state.phase_length.astype(jnp.result_type(float)))
         return learner.predict(state.inner, x)
 
-    return Learner(init, step, predict, views)
+    return Learner(init, step, predict, first.views, horizon=first.horizon)

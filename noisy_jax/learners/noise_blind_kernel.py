@@ -56,7 +56,7 @@ def noise_blind_kernel(
     return expansion(
         read=read,
         rule=squared_loss(learning_rate),
-        memory=everything(Space(kernel.gram, kernel.gram, kernel.diagonal), horizon),
+        memory=everything(Space(kernel.gram, kernel.gram), horizon),
         views=1,
         radius=radius,
         block=block,

@@ -60,25 +60,19 @@ def parallel_worlds(
         (100,)
     """
 
-    def squared_norm(elements):
-        def one(element):
-            alone = jax.tree.map(lambda e: e[None], element)
-            return world.surrogate(alone, alone)[0, 0]
-
-        return jax.vmap(one)(elements)
-
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # no randomness of its own
         cov = None if sample.cov is None else jnp.asarray(sample.cov)[None]
         stored, probe = (world.element(copy[None], cov) for copy in sample.x[:2])
         return Round(jax.tree.map(lambda e: e[0], stored), probe, sample.y)
 
-    return expansion(
+    learner = expansion(
         read=read,
         rule=squared_loss(learning_rate),
-        memory=everything(Space(world.surrogate, world.evaluate, squared_norm), horizon),
+        memory=everything(Space(world.surrogate, world.evaluate), horizon),
         views=2,
         radius=radius,
         block=block,
         dim=world.dim,
     )
+    return learner._replace(noise=world.noise)

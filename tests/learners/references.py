@@ -61,11 +61,11 @@ def parallel_worlds(surrogate, kernel, x, copies, noisy_y, radius, rate):
 
 
 def soft_margin(kernel, x, y, rate, decay, margin, size):
-    """Soft-margin descent with offset on the `size` newest terms: f_t(x_t) + b_t, and b."""
+    """Soft-margin descent with offset on the `size` newest terms: f_t(x_t) + b_t, α and b."""
     alpha, predictions, offset = np.zeros(0), [], 0.0
     for t in range(len(x)):
         f = alpha @ kernel(x[:t], x[t]) if t else 0.0
-        predictions.append(f)
+        predictions.append(f + offset)
         error = y[t] * (f + offset) <= margin
         alpha = np.append((1 - decay) * alpha, rate * y[t] * error)
         alpha[: max(t + 1 - size, 0)] = 0

@@ -122,7 +122,6 @@ def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("views", [2, 3])
 def test_clones_are_independent_copies_of_the_stated_noise(views):
-    """Exactly: joint covariance of all clones from the linear map of (n, g_1, …, g_V)."""
     shown = []
 
     def step(state, sample, key):
@@ -156,8 +155,28 @@ def test_cloned_refuses_what_it_cannot_clone():
         nj.learners.cloned(learner, nj.noise.Laplace(0.1))
     noise = nj.noise.Gaussian(0.25)
     nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=nj.noise.Gaussian(0.2))
-    with pytest.raises(ValueError, match="squared_width"):  # 4σ² = s²
+    with pytest.raises(ValueError, match="squared_width must be above"):  # 4σ² = s²
         nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=noise.cloned(2))
+    world = nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=noise)
+    forgotten = nj.learners.parallel_worlds(world, horizon=5, radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match=r"build its world with noise\.cloned\(2\)"):
+        nj.learners.cloned(forgotten, noise)
+
+
+def test_doubling_needs_room_for_the_whole_run():
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+
+    def make(horizon, room):
+        return nj.learners.noise_blind_kernel(
+            kernel, horizon=room or horizon, radius=1.0, learning_rate=0.1 * horizon**-0.5
+        )
+
+    with pytest.raises(ValueError, match="room for 1 and 2 rounds when made for 1 and 2"):
+        nj.learners.doubling(lambda horizon: make(horizon, None))
+    learner = nj.learners.doubling(lambda horizon: make(horizon, 20))
+    stream = nj.streams.linear(jax.random.key(0), 20, DIM)
+    run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+    assert run.diverged_at == -1
 
 
 def test_fourier_worlds_converge_to_parallel_worlds(rng):
