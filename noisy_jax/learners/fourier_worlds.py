@@ -24,7 +24,7 @@ def fourier_worlds(
     *,
     radius: chex.Numeric,
     learning_rate: optax.ScalarOrSchedule,
-    block: int = 32,
+    block: int = 4,
 ) -> Learner:
     """Online regression on random features from two noisy copies under known noise.
 

@@ -31,20 +31,29 @@ class Row(NamedTuple):
     met: bool | None = None
 
 
-def median_time(function: Callable, repeats: int = 7) -> float:
-    """Median seconds of a call, after one call that compiles and warms up.
+def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
+    """Median seconds of a call to each function, after one call that compiles and warms up.
+
+    They are called in turns, so that whatever else the machine does slows all of them alike.
 
     Args:
-        function: called without arguments; arrays that it returns are waited for.
-        repeats: calls that are timed.
+        *functions: called without arguments; arrays that they return are waited for.
+        repeats: calls of each that are timed.
     """
-    jax.block_until_ready(function())
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
+    for function in functions:
         jax.block_until_ready(function())
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    seconds = [[] for _ in functions]
+    for _ in range(repeats):
+        for function, own in zip(functions, seconds, strict=True):
+            start = time.perf_counter()
+            jax.block_until_ready(function())
+            own.append(time.perf_counter() - start)
+    return [statistics.median(own) for own in seconds]
+
+
+def median_time(function: Callable, repeats: int = 7) -> float:
+    """Median seconds of a call to one function, as `median_times`."""
+    return median_times(function, repeats=repeats)[0]
 
 
 def machine() -> str:

@@ -94,11 +94,12 @@ def stream():
 def by_hand(learner, stream, key):
     """Round by round, as the contract reads."""
     state, predictions = learner.init(DIM), []
+    step, predict = jax.jit(learner.step), jax.jit(learner.predict)
     for t in range(T):
         noise_key, step_key = jax.random.split(jax.random.fold_in(key, t))
         sample = observe(noise_key, stream.x[t], stream.y[t], NOISE, views=learner.views)
-        predictions.append(learner.predict(state, stream.x[t]))
-        state = learner.step(state, sample, step_key)
+        predictions.append(predict(state, stream.x[t]))
+        state = step(state, sample, step_key)
     return state, jnp.stack(predictions)
 
 
@@ -126,6 +127,7 @@ def test_vmap_equals_stacked_singles(make, stream):
     learner = make(**OPTIONS)
     keys = jax.random.split(jax.random.key(1), 3)
 
+    @jax.jit
     def run(key):
         return nj.rollout(learner, stream, NOISE, key)
 

@@ -1,0 +1,401 @@
+"""Speed and memory of the kernel learners: `python tests/benchmarks/kernel.py`.
+
+Needs the extra `benchmark` (scikit-learn is the peer) and a machine that does nothing else. It
+reports which requirements are met; its exit status is 0 in any case.
+
+The floor under `unroll` is what no exact kernel learner is spared: the surrogate of each stored
+copy at both copies of every later round, and its clean kernel at the clean instance.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import sklearn
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import SGDRegressor
+from timing import Row, machine, median_time, median_times, print_table
+
+import noisy_jax as nj
+from noisy_jax.base import unrolled
+from noisy_jax.noise import observe
+from noisy_jax.worlds.radial import laplacian, rational
+
+HORIZON, SEEDS = 2_048, 64
+ONE_STREAM_HORIZON = 16_384
+NUMPY_SEEDS = 4
+DIM, SQUARED_WIDTH, VARIANCE = 16, 8.0, 0.5
+RADIUS, LEARNING_RATE = 3.0, 0.02
+BLOCK, CHUNK = 64, 256  # of the floor, as in the engine
+
+FEATURES, FEATURES_DIM = 256, 10
+FOURIER_HORIZON, STREAMS, STREAMS_HORIZON = 100_000, 16, 20_000
+LONG, DRAWN_AT_ONCE = 10, 800
+
+KEY = jax.random.key(0)
+NOISE = nj.noise.Gaussian(VARIANCE)
+WORLD = nj.worlds.gaussian(dim=DIM, squared_width=SQUARED_WIDTH, noise=NOISE)
+
+
+def at_least(what, ratio, bound):
+    """A row for a ratio that must not fall below `bound`."""
+    return Row(what, ratio, "ratio", f">= {bound}", ratio >= bound)
+
+
+def at_most(what, ratio, bound):
+    """A row for a ratio that must not exceed `bound`."""
+    return Row(what, ratio, "ratio", f"<= {bound}", ratio <= bound)
+
+
+def smooth(key, horizon, dim):
+    """A stream with y = sin(3x_0) of x ~ N(0, I/d)."""
+    x = jax.random.normal(key, (horizon, dim)) / np.sqrt(dim)
+    return nj.Stream(x, jnp.sin(3 * x[:, 0]))
+
+
+@jax.jit
+def noisy(stream, key):
+    """All rounds of a stream as the learner sees them, keyed as in `nj.rollout`."""
+
+    def one_round(t, x, y):
+        sample = observe(jax.random.fold_in(key, t), x, y, NOISE, views=2)
+        return sample._replace(cov=None)  # worlds of one law do not read it
+
+    return jax.vmap(one_round)(jnp.arange(len(stream.y)), *stream)
+
+
+noisy_by_seed = jax.jit(jax.vmap(noisy, in_axes=(None, 0)))
+
+
+def worlds_learner(horizon):
+    """Parallel worlds with room for `horizon` rounds."""
+    return nj.learners.parallel_worlds(
+        WORLD, horizon=horizon, radius=RADIUS, learning_rate=LEARNING_RATE
+    )
+
+
+def judged(learner):
+    """A jitted function to state and clean predictions of predict-then-step, `samples[S, T]`."""
+
+    def one_seed(samples, x):
+        keys = jax.random.split(KEY, len(x))  # of the learner's own randomness: not read
+        return unrolled(learner)(learner.init(x.shape[-1]), samples, x, keys)
+
+    return jax.jit(jax.vmap(one_seed, in_axes=(0, None)))
+
+
+def by_round(learner):
+    """The learner without its own way through many rounds."""
+    return learner._replace(unroll=None)
+
+
+@jax.jit
+def floor(samples, x, weights):
+    """Values at both copies and at the clean instance of every round, from weights of before it.
+
+    Nothing but kernel evaluations, and the product that sums each up: weights are of `[S, T]` and
+    known beforehand. The triangle inside a block is evaluated whole, as in the engine.
+    """
+
+    def one_seed(samples, weights):
+        def rows(a, start, count):
+            return jax.lax.dynamic_slice_in_dim(a, start, count)
+
+        def one_block(_, start):
+            copies = rows(samples.x, start, BLOCK)
+            queries, points = copies.reshape(-1, DIM), rows(x, start, BLOCK)
+
+            def values(first, count):
+                stored, own = rows(samples.x[:, 0], first, count), rows(weights, first, count)
+                return own @ WORLD.surrogate(stored, queries), own @ WORLD.evaluate(stored, points)
+
+            def add_chunk(chunk, sums):
+                return jax.tree.map(jnp.add, sums, values(chunk * CHUNK, CHUNK))
+
+            return None, jax.lax.fori_loop(0, -(-start // CHUNK), add_chunk, values(start, BLOCK))
+
+        return jax.lax.scan(one_block, None, jnp.arange(0, len(x), BLOCK))[1]
+
+    return jax.vmap(one_seed)(samples, weights)
+
+
+def by_differences(stored, z):
+    """‖x_i − z‖² as it is written, `[n]`."""
+    return np.sum((stored - z) ** 2, axis=1)
+
+
+def by_products(stored, z):
+    """‖x_i − z‖² by a matrix-vector product, `[n]`."""
+    return np.sum(stored**2, axis=1) + z @ z - 2 * stored @ z
+
+
+def plain_numpy(samples, x, y, squared_distances=by_differences):
+    """Predictions of Algorithm 2 with the recursion for ‖w‖², as NumPy users write it."""
+    scale = np.float32((1 - 2 * VARIANCE / SQUARED_WIDTH) ** (-DIM / 2))
+
+    def surrogate(stored, z):
+        return scale * np.exp(-squared_distances(stored, z) / (SQUARED_WIDTH - 2 * VARIANCE))
+
+    def kernel(stored, z):
+        return np.exp(-squared_distances(stored, z) / SQUARED_WIDTH)
+
+    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
+    predictions = np.zeros(len(y), np.float32)
+    for t in range(len(y)):
+        stored, own = samples[:t, 0], weights[:t]
+        predictions[t] = own @ kernel(stored, x[t])
+        alpha = -2 * LEARNING_RATE * (own @ surrogate(stored, samples[t, 1]) - y[t])
+        squared_norm += 2 * alpha * (own @ surrogate(stored, samples[t, 0])) + alpha**2 * scale
+        weights[t] = alpha
+        if squared_norm > RADIUS**2:
+            weights[: t + 1] *= RADIUS / np.sqrt(squared_norm)
+            squared_norm = RADIUS**2
+    return predictions
+
+
+def tuned_numpy(samples, x, y):
+    """The same by one product, one exp and one weighted sum a round, as far as NumPy goes."""
+    widths = np.array([SQUARED_WIDTH - 2 * VARIANCE] * 2 + [SQUARED_WIDTH], np.float32)
+    scale = np.array([(1 - 2 * VARIANCE / SQUARED_WIDTH) ** (-DIM / 2)] * 2 + [1], np.float32)
+    # −‖z − x̃‖²/s² as an inner product of (2z, −1, −‖z‖²)/s² and (x̃, ‖x̃‖², 1).
+    stored = np.concatenate([samples[:, 0].T, np.sum(samples[:, 0] ** 2, axis=1)[None]])
+    stored = np.concatenate([stored, np.ones((1, len(y)), np.float32)])
+    z = np.concatenate([samples, x[:, None]], axis=1)
+    ones = np.ones((len(y), 3, 1), np.float32)
+    queries = np.concatenate([2 * z, -ones, -np.sum(z**2, axis=2, keepdims=True)], axis=2)
+    queries /= widths[:, None]
+
+    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
+    predictions = np.zeros(len(y), np.float32)
+    for t in range(len(y)):
+        gram = queries[t] @ stored[:, :t]
+        own, probe, predictions[t] = scale * (np.exp(gram, out=gram) @ weights[:t])
+        alpha = -2 * LEARNING_RATE * (probe - y[t])
+        squared_norm += 2 * alpha * own + alpha**2 * scale[0]
+        weights[t] = alpha
+        if squared_norm > RADIUS**2:
+            weights[: t + 1] *= RADIUS / np.sqrt(squared_norm)
+            squared_norm = RADIUS**2
+    return predictions
+
+
+def engine():
+    """Rows on parallel worlds: against the scan, the floor, NumPy, and with twice the rounds."""
+    rows, unrolls = [], {}
+    for horizon, seeds in ((HORIZON, SEEDS), (2 * HORIZON, SEEDS // 2)):
+        stream = smooth(KEY, horizon, DIM)
+        keys = jax.random.split(KEY, seeds)
+        samples = noisy_by_seed(stream, keys)
+        weights = jax.random.normal(KEY, (seeds, horizon))
+        learner = worlds_learner(horizon)
+        unroll, scan = judged(learner), judged(by_round(learner))
+        ours, least, drawing = median_times(
+            functools.partial(unroll, samples, stream.x),
+            functools.partial(floor, samples, stream.x, weights),
+            functools.partial(noisy_by_seed, stream, keys),
+        )
+        theirs = median_time(functools.partial(scan, samples, stream.x), repeats=1)
+        setting = f"T = {horizon:,}, S = {seeds}"
+        rows += [
+            Row(f"noise drawn, {setting}", drawing, "s"),
+            Row(f"unroll, {setting}", ours, "s"),
+            Row(f"scan over step, {setting}", theirs, "s"),
+            Row(f"floor, {setting}", least, "s"),
+            at_least(f"scan / unroll, {setting}", theirs / ours, 6),
+            at_most(f"unroll / floor, {setting}", ours / least, 1.4),
+        ]
+        if seeds == SEEDS:
+            rows += against_numpy(ours, unroll, samples, stream)
+        fewer = jax.tree.map(lambda a: a[: SEEDS // 2], samples)
+        unrolls[horizon] = unroll.lower(fewer, stream.x).compile(), fewer, stream.x
+    return rows + growth(unrolls)
+
+
+def against_numpy(ours, unroll, samples, stream):
+    """Rows on NumPy, a seed at a time: a few are timed, the time of all is extrapolated."""
+    copies, x, y = np.asarray(samples.x), *map(np.asarray, stream)
+    predictions = np.asarray(unroll(samples, stream.x)[1])
+    rows = []
+    products = functools.partial(plain_numpy, squared_distances=by_products)
+    loops = {"plain": plain_numpy, "matrix-vector": products, "tuned": tuned_numpy}
+    for name, loop in loops.items():
+        np.testing.assert_allclose(loop(copies[0], x, y), predictions[0], atol=1e-4)
+
+        def some_seeds(loop=loop):
+            for seed in range(NUMPY_SEEDS):
+                loop(copies[seed], x, y)
+
+        seconds = median_time(some_seeds, repeats=3) * len(copies) / NUMPY_SEEDS
+        rows.append(Row(f"NumPy, {name} loop, {len(copies)} times a seed's", seconds, "s"))
+        ratio = f"NumPy, {name} loop / unroll", seconds / ours
+        rows.append(at_least(*ratio, 40) if loop is plain_numpy else Row(*ratio, "ratio"))
+    return rows
+
+
+def growth(unrolls):
+    """Rows on time and memory of twice the rounds; compiled functions and arguments by horizon."""
+    (once, *first), (twice, *second) = unrolls[HORIZON], unrolls[2 * HORIZON]
+    short, long = median_times(lambda: once(*first), lambda: twice(*second))
+    rows = [
+        at_most(
+            f"time of {2 * HORIZON:,} / {HORIZON:,} rounds, S = {SEEDS // 2}", long / short, 4.3
+        )
+    ]
+    peaks = []
+    for horizon, compiled in ((HORIZON, once), (2 * HORIZON, twice)):
+        held = sum(leaf.nbytes for leaf in jax.tree.leaves(worlds_learner(horizon).init(DIM)))
+        peaks.append(memory(compiled))
+        rows.append(Row(f"state of a seed, T = {horizon:,}", held / 2**10, "KiB"))
+        rows.append(Row(f"in all, T = {horizon:,}, S = {SEEDS // 2}", peaks[-1] / 2**20, "MiB"))
+    return [*rows, at_most("memory, twice the rounds / once", peaks[1] / peaks[0], 2)]
+
+
+def memory(compiled):
+    """Bytes that a compiled function holds at once, its arguments and results included."""
+    stats = compiled.memory_analysis()
+    return (
+        stats.argument_size_in_bytes
+        + stats.output_size_in_bytes
+        + stats.temp_size_in_bytes
+        - stats.alias_size_in_bytes
+    )
+
+
+def one_stream():
+    """Rows on one stream, where no other seed fills the cores."""
+    stream = smooth(KEY, ONE_STREAM_HORIZON, DIM)
+    samples = jax.tree.map(lambda a: a[None], noisy(stream, KEY))
+    learner = worlds_learner(ONE_STREAM_HORIZON)
+    ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
+    scan = functools.partial(judged(by_round(learner)), samples, stream.x)
+    theirs = median_time(scan, repeats=1)
+    setting = f"one stream, T = {ONE_STREAM_HORIZON:,}"
+    return [
+        Row(f"unroll, {setting}", ours, "s"),
+        Row(f"scan over step, {setting}", theirs, "s"),
+        at_least(f"scan / unroll, {setting}", theirs / ours, 5),
+    ]
+
+
+def fourier():
+    """Rows on random features against scikit-learn, and over many rounds."""
+    world = nj.worlds.gaussian(dim=FEATURES_DIM, squared_width=SQUARED_WIDTH, noise=NOISE)
+    features = nj.worlds.fourier(world, KEY, FEATURES)
+    learner = nj.learners.fourier_worlds(features, radius=RADIUS, learning_rate=LEARNING_RATE)
+    learn = judged(learner)
+    stream = smooth(KEY, FOURIER_HORIZON, FEATURES_DIM)
+    keys = jax.random.split(KEY, STREAMS)
+    single = noisy_by_seed(stream, keys[:1])
+    head = jax.tree.map(lambda a: a[:STREAMS_HORIZON], stream)
+    many = noisy_by_seed(head, keys)
+
+    x, y = np.array(single.x[0, :, 0]), np.array(stream.y)
+    sampler = RBFSampler(n_components=FEATURES, gamma=1 / SQUARED_WIDTH, random_state=0).fit(x)
+    peer = SGDRegressor(max_iter=1, tol=None, shuffle=False)
+
+    def peer_pass():
+        peer.fit(sampler.transform(x), y)
+
+    alone, together, theirs = median_times(
+        lambda: learn(single, stream.x), lambda: learn(many, head.x), peer_pass
+    )
+    rates = [
+        FOURIER_HORIZON / alone / 1e6,
+        STREAMS * STREAMS_HORIZON / together / 1e6,
+        FOURIER_HORIZON / theirs / 1e6,
+    ]
+
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    def drawn_on_the_way(rounds, learning):
+        """Sum of squared losses (or of the data alone) over rounds that are never all in memory."""
+
+        def some_rounds(t, carry):
+            state, total = carry
+            stream_key, noise_key = jax.random.split(jax.random.fold_in(KEY, t))
+            stream = smooth(stream_key, DRAWN_AT_ONCE, FEATURES_DIM)
+            samples = noisy(stream, noise_key)
+            if not learning:
+                return state, total + jnp.sum(samples.x) + jnp.sum(stream.y)
+            keys = jax.random.split(KEY, DRAWN_AT_ONCE)
+            state, predictions = learner.unroll(state, samples, stream.x, keys)
+            return state, total + jnp.sum((predictions - stream.y) ** 2)
+
+        start = learner.init(FEATURES_DIM), jnp.zeros(())
+        return jax.lax.fori_loop(0, rounds // DRAWN_AT_ONCE, some_rounds, start)
+
+    short, long = FOURIER_HORIZON, LONG * FOURIER_HORIZON
+    once, longer, drawing = median_times(
+        lambda: drawn_on_the_way(short, True),
+        lambda: drawn_on_the_way(long, True),
+        lambda: drawn_on_the_way(short, False),
+        repeats=3,
+    )
+    held = [memory(drawn_on_the_way.lower(rounds, True).compile()) for rounds in (short, long)]
+    name, unit = f"fourier_worlds, D = {FEATURES}", "M rounds/s"
+    peer_name = f"scikit-learn {sklearn.__version__} RBFSampler and SGDRegressor"
+    return [
+        Row(f"{name}, one stream", rates[0], unit),
+        Row(f"{name}, {STREAMS} streams", rates[1], unit),
+        Row(f"{peer_name}, float32", rates[2], unit),
+        at_least("fourier_worlds, one stream / scikit-learn", rates[0] / rates[2], 1),
+        at_least(f"fourier_worlds, {STREAMS} streams / scikit-learn", rates[1] / rates[2], 2),
+        Row(f"{name}, {short:,} rounds and drawing them", once, "s"),
+        Row(f"drawing {short:,} rounds alone", drawing, "s"),
+        at_most(f"time of {long:,} / {short:,} rounds", longer / once, 1.1 * LONG),
+        Row(f"memory of {long:,} rounds", held[1] / 2**20, "MiB"),
+        at_most(f"memory of {long:,} / {short:,} rounds", held[1] / held[0], 1),
+    ]
+
+
+def radial():
+    """Rows on mixtures of Gaussians against one Gaussian, as the engine evaluates them."""
+    options = {"dim": DIM, "noise": NOISE, "cutoff": 0.25}
+    worlds = {
+        "gaussian": WORLD,
+        "rational": rational(**options),
+        "laplacian": laplacian(scale=4.0, **options),
+    }
+    chunks, elements, points = 8, 512, 192
+    stored = jax.random.normal(KEY, (SEEDS, chunks, elements, DIM))
+    queries = jax.random.normal(jax.random.key(1), (SEEDS, points, DIM))
+    weights = jax.random.normal(KEY, (SEEDS, elements))
+
+    def evaluated(world):
+        def one_seed(stored, queries, weights):
+            # In a loop, as in the engine: a new array for each Gram would hide what it costs.
+            def add(total, chunk):
+                return total + weights @ world.surrogate(chunk, queries), None
+
+            return jax.lax.scan(add, jnp.zeros(points), stored)[0]
+
+        jitted = jax.jit(jax.vmap(one_seed))
+        return lambda: jitted(stored, queries, weights)
+
+    base, *others = median_times(*map(evaluated, worlds.values()))
+    names = list(worlds)[1:]
+    return [
+        Row(
+            "gaussian world, surrogate", SEEDS * stored[0].size // DIM * points / base / 1e9, "G/s"
+        ),
+        *(
+            at_most(f"{name} / gaussian world, surrogate", seconds / base, 2.5)
+            for name, seconds in zip(names, others, strict=True)
+        ),
+    ]
+
+
+def main():
+    """Prints the configuration and the table."""
+    print(machine())
+    print(
+        f"float32; x ~ N(0, I/d), y = sin(3x_0), noise of variance {VARIANCE}, Gaussian kernel of "
+        f"squared width {SQUARED_WIDTH}\nradius {RADIUS}, learning rate {LEARNING_RATE}; "
+        f"parallel_worlds: d = {DIM}; fourier_worlds: d = {FEATURES_DIM}, one stream of "
+        f"{FOURIER_HORIZON:,} rounds, {STREAMS} of {STREAMS_HORIZON:,}\n"
+    )
+    print_table([*engine(), *one_stream(), *fourier(), *radial()])
+
+
+if __name__ == "__main__":
+    main()
