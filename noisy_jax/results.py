@@ -50,7 +50,8 @@ class Study:
 
     Attributes:
         rows: one `Row` for each learner and horizon, horizons inside learners.
-        growth: exponent of the growth of regret for each learner, over the upper half of horizons.
+        growth: exponent of the growth of regret for each learner, over the upper half of horizons;
+            its interval is a point where there is no noise.
         config: all that made the results, as JSON holds it.
     """
 
@@ -75,7 +76,8 @@ class Study:
         ]
         lines += ["", "regret grows like T^a over the upper half of horizons, a with 95% interval:"]
         lines += [
-            f"{name:<{width}} {fit.exponent:6.3f}  [{fit.low:.3f}, {fit.high:.3f}]"
+            f"{name:<{width}} {fit.exponent:6.3f}  "
+            + (f"[{fit.low:.3f}, {fit.high:.3f}]" if fit.low < fit.high else "(no interval)")
             for name, fit in self.growth.items()
         ]
         return "\n".join(lines)
@@ -99,7 +101,12 @@ class Study:
             table = csv.writer(file)
             table.writerow([*Row._fields, *(f"growth_{name}" for name in Growth._fields)])
             table.writerows([*row, *self.growth[row.learner]] for row in self.rows)
-        config = json.dumps(self.config, indent=2, ensure_ascii=False)
-        (folder / "config.json").write_text(config + "\n", encoding="utf-8")
+        save_config(self.config, folder)
         plots.regret(self).figure.savefig(folder / "regret.png", dpi=150)
         return folder
+
+
+def save_config(config: Mapping[str, Any], folder: Path) -> None:
+    """Writes `config.json`."""
+    text = json.dumps(config, indent=2, ensure_ascii=False)
+    (folder / "config.json").write_text(text + "\n", encoding="utf-8")

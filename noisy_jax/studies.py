@@ -155,7 +155,7 @@ def study(
         "key_implementation": str(jax.random.key_impl(key)),
         "x64": jax.config.jax_enable_x64,
         "devices": [device.device_kind for device in devices],
-        "versions": _versions(),
+        "versions": versions(),
         **(parameters or {}),
     }
     return Study(tuple(rows), exponents, config)
@@ -263,7 +263,8 @@ def _description(tree) -> Any:
     return {"kind": f"{kind} {type(tree.law).__name__}" if kind == "PerRound" else kind, **leaves}
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of Python, this library, and those it rests on."""
     import noisy_jax
 
     versions = {module.__name__: module.__version__ for module in (noisy_jax, *_LIBRARIES)}

@@ -1,127 +1,48 @@
-import json
-import math
 import subprocess
 import sys
 
 import pytest
 
-from noisy_jax.__main__ import LEARNERS, conclusion, main
-from noisy_jax.regret import growth
-from noisy_jax.results import Row, Study
-
-QUICK = ["--horizons", "64", "256", "1024", "--seeds", "4"]
+from noisy_jax.__main__ import COMMANDS, main
 
 
-def test_main_job_on_bundled_data(tmp_path, capsys):
-    assert main([*QUICK, "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert "diabetes: 442 rows, 10 features; gaussian noise of variance 0.1" in printed
-    for name in ("known_covariance", "two_copies", "as_printed", "noise_blind"):
-        assert printed.count(f"\n{name} ") == 4  # three horizons and the exponent
-    assert "Regret on clean data grows" in printed
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "results.csv",
-        "config.json",
-        "regret.png",
-    }
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert config["command"]["variance"] == 0.1
-    assert list(config["learners"]) == list(LEARNERS)
-    assert "as_printed" in config["learners"]["as_printed"]
-
-
-def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
-    lines = [f"{a},{b},{a - b}" for a, b in rng.normal(size=(30, 2))]
-    table = tmp_path / "table.csv"
-    table.write_text("\n".join(["left,right,gap", *lines]))
-    status = main(
-        [
-            *(*QUICK, "--data", str(table), "--target", "gap", "--noise", "laplace"),
-            *("--variance", "0.05", "--learners", "two_copies", "--out", str(tmp_path / "out")),
-        ]
-    )
-    assert status == 0
-    printed = capsys.readouterr().out
-    assert "30 rows, 2 features; laplace noise of variance 0.05" in printed
-    assert "noise_blind" not in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--data", "boston"], "unknown data 'boston'; known are diabetes, breast_cancer, digits"),
-        (["--data", "missing.csv", "--target", "y"], "there is no file missing.csv"),
-        (["--data", "diabetes", "--target", "y"], "--target goes with a CSV file"),
-        (["--variance", "-1"], "--variance must be positive, got -1.0"),
-        (["--seeds", "0"], "num_seeds must be a whole number of at least 1, got 0"),
-        (["--horizons", "64", "32"], "increasing, got [64, 32]"),
-        (["--radius", "0"], "radius must be positive and finite, got 0.0"),
-        (["--out", f"{__file__}/below"], "cannot write to the folder"),
-    ],
-)
-def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert main(["--horizons", "64", *arguments]) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("error: ")
-    assert message in error
-
-
-def test_csv_without_its_target_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    assert main(["--data", "table.csv"]) == 2
-    assert "name the target's column of table.csv: --target COLUMN" in capsys.readouterr().err
-
-
-def table(**regrets):
-    """A study of two horizons: of each learner its regrets, standard error and divergence."""
-    rows, fits = [], {}
-    for name, (regret, error, diverged) in regrets.items():
-        for horizon, value in zip((100, 400), regret, strict=True):
-            rows.append(
-                Row(name, horizon, value, error, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.1, diverged)
-            )
-        fits[name] = growth((100, 400), regret, (error, error))
-    return Study(tuple(rows), fits, {})
-
-
-@pytest.mark.parametrize(
-    ("study", "sentence"),
-    [
-        (
-            table(a=((10, 20), 0.01, 0), b=((10, 40), 0.01, 0)),
-            "Regret on clean data grows like √T or slower: a (T^0.50); nearly like T: b (T^1.00); "
-            "after 400 rounds b has paid 2.0 times the regret of a.",
-        ),
-        (
-            table(a=((10, 20), 5.0, 0)),  # too wide an interval for a verdict
-            "Regret on clean data grows at a rate that its interval leaves open: a (T^0.50).",
-        ),
-        (
-            table(a=((10, 27), 0.01, 0)),
-            "Regret on clean data grows between √T and T: a (T^0.72).",
-        ),
-        (
-            table(a=((10, 20), math.nan, 0)),
-            "Too few seeds or horizons to say how regret on clean data grows.",
-        ),
-        (
-            table(a=((10, 20), 0.01, 0), b=((math.nan, math.nan), math.nan, 1)),
-            "Regret on clean data grows like √T or slower: a (T^0.50); b diverged.",
-        ),
-        (
-            table(a=((-1, -2), 0.1, 0), b=((1, 2), 0.1, 0)),
-            "Regret on clean data grows at a rate that its interval leaves open: b (T^0.50).",
-        ),
-    ],
-)
-def test_conclusion_says_what_the_table_shows(study, sentence):
-    assert conclusion(study) == sentence
-
-
-def test_help_has_an_example():
+def test_help_lists_the_commands_with_examples():
     done = subprocess.run(
         [sys.executable, "-m", "noisy_jax", "--help"], capture_output=True, text=True, check=True
     )
     assert "--data houses.csv --target price" in done.stdout
+    for name, command in COMMANDS.items():
+        assert f"  {name} " in done.stdout
+        assert command.SUMMARY in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_with_an_example(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    assert COMMANDS[name].EXAMPLES in printed
+    assert COMMANDS[name].DESCRIPTION.strip() in printed
+    assert "--out FOLDER" in printed
+
+
+def test_without_a_name_the_linear_command_runs(capsys):
+    for arguments in (["--variance", "-1"], ["linear", "--variance", "-1"]):
+        assert main(arguments) == 2
+        assert "--variance must be positive, got -1.0" in capsys.readouterr().err
+
+
+def test_unknown_command_lists_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["kernal"])
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert "kernal" in error
+    assert all(name in error for name in COMMANDS)
+
+
+def test_a_missing_library_is_named_with_the_extra_that_brings_it(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["worlds"]) == 2
+    assert "pip install 'noisy_jax[demo]'" in capsys.readouterr().err

@@ -1,4 +1,5 @@
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -46,3 +47,28 @@ def test_regret_draws_what_the_study_holds(study):
 def test_regret_draws_on_given_axes(study):
     ax = Figure().add_subplot()
     assert nj.plots.regret(study, ax) is ax
+
+
+def test_worlds_draws_the_three_kernels_of_each():
+    made = {
+        f"c = {c}": nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=c / 4)
+        for c in (1.0, 2.0)
+    }
+    axes = nj.plots.worlds(made, nj.kernels.rational(m=4.0), distances=np.array([0, 1.25**0.5]))
+    assert [ax.get_title() for ax in axes] == ["c = 1.0", "c = 2.0"]
+    assert axes[0].get_ylabel() == "kernel"
+    assert all("distance" in ax.get_xlabel() for ax in axes)
+    labels = [text.get_text() for text in axes[1].get_legend().get_texts()]
+    assert labels == ["asked for, $g$", "clean, $k$", r"surrogate, $\hat{k}$"]
+    assert [line.get_linestyle() for line in axes[0].lines] == ["-", "--", "-."]
+    g, k, surrogate = (line.get_ydata() for line in axes[1].lines)
+    np.testing.assert_allclose(g, [1, 1 / 1.3125], rtol=1e-6)
+    np.testing.assert_allclose(k, [1 - np.exp(-2), 0.7067125660691417], rtol=1e-5)
+    np.testing.assert_allclose(surrogate, [1.1714357833666746, 0.8698979821417705], rtol=1e-5)
+
+
+def test_worlds_draws_on_given_axes():
+    world = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(0.1))
+    axes = [Figure().add_subplot()]
+    assert nj.plots.worlds({"": world}, world.kernel, axes=axes) is axes
+    assert axes[0].lines[2].get_ydata()[0] == pytest.approx(0.8**-0.5)

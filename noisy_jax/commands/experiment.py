@@ -1,0 +1,131 @@
+"""What the commands that run studies have in common: data, noise laws, progress and report."""
+
+import argparse
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from noisy_jax import noise, streams
+from noisy_jax.regret import Growth
+from noisy_jax.results import Study
+
+NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
+    "gaussian": noise.Gaussian,
+    "laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
+    "uniform": lambda variance: noise.Uniform((3 * variance) ** 0.5),
+}
+"""Noise laws by name, built from the variance on each feature."""
+
+
+def add_options(parser: argparse.ArgumentParser, *, noises: Sequence[str]) -> None:
+    """The options that mean the same for every study: target, noise, seed and out."""
+    # fmt: off
+    add = parser.add_argument
+    add("--target", metavar="COLUMN", help="name of the target's column in the CSV file")
+    add("--noise", choices=sorted(noises), default="gaussian",
+        help="law of the noise (default: gaussian)")
+    add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
+    # fmt: on
+    add_out(parser)
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """The option that every command has."""
+    parser.add_argument(
+        "--out",
+        default="noisy_jax_results",
+        metavar="FOLDER",
+        help="folder for the results (default: noisy_jax_results)",
+    )
+
+
+def load(
+    data: str, target: str | None, *, known: Sequence[str] = streams.DATASETS
+) -> streams.Stream:
+    """The scaled table behind `--data` and `--target`; `known` are the names to suggest."""
+    if data in streams.DATASETS:
+        if target is not None:
+            raise ValueError(f"--target goes with a CSV file; the target of {data} is fixed")
+        return streams.dataset(data)
+    if not is_csv(data):
+        raise ValueError(
+            f"unknown data {data!r}; known are {', '.join(known)}, or a file that ends in .csv"
+        )
+    if not Path(data).is_file():
+        raise ValueError(f"there is no file {data}")
+    if target is None:
+        raise ValueError(f"name the target's column of {data}: --target COLUMN")
+    return streams.csv(data, target)
+
+
+def is_csv(data: str) -> bool:
+    """Whether `--data` is meant as a file."""
+    return data.lower().endswith(".csv")
+
+
+def law(name: str, variance: float) -> noise.Noise:
+    """The noise law behind `--noise` and `--variance`."""
+    if not variance > 0:
+        raise ValueError(f"--variance must be positive, got {variance}")
+    return NOISES[name](variance)
+
+
+@contextlib.contextmanager
+def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of rounds done, as the `progress` of `study`."""
+    from tqdm import tqdm
+
+    with tqdm(total=1, unit="round", unit_scale=True, desc=description) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield progress
+
+
+def require_plots() -> None:
+    """Raises ImportError without matplotlib: a lack of it is better known before the work."""
+    import matplotlib.figure  # noqa: F401
+
+
+def report(heading: str, result: Study, folder: Path) -> None:
+    """Prints heading, table and conclusion, and saves the study."""
+    print(f"\n{heading}\n\n{result}\n\n{conclusion(result)}\n\nSaved in {result.save(folder)}/")
+
+
+def conclusion(result: Study) -> str:
+    """One sentence that says what the table shows, from its numbers."""
+    last = {row.learner: row for row in result.rows}  # rows of a learner come by horizon
+    diverged = [name for name, row in last.items() if row.diverged]
+    sound = [row for row in last.values() if not row.diverged]
+    growth = {row.learner: result.growth[row.learner] for row in sound}
+    verdicts: dict[str, list[str]] = {}
+    for name, fit in sorted(growth.items(), key=lambda item: item[1].exponent):
+        if not math.isnan(fit.low):
+            verdicts.setdefault(_verdict(fit), []).append(f"{name} (T^{fit.exponent:.2f})")
+    if verdicts:
+        parts = (f"{verdict}: {', '.join(names)}" for verdict, names in verdicts.items())
+        sentence = f"Regret on clean data grows {'; '.join(parts)}"
+    else:
+        sentence = "Too few seeds or horizons to say how regret on clean data grows"
+    if diverged:
+        sentence += f"; {', '.join(diverged)} diverged"
+    best = min(sound, key=lambda row: row.regret, default=None)
+    worst = max(sound, key=lambda row: row.regret, default=None)
+    if len(sound) > 1 and best.regret > 0:
+        sentence += (
+            f"; after {best.horizon:,} rounds {worst.learner} has paid "
+            f"{worst.regret / best.regret:.1f} times the regret of {best.learner}"
+        )
+    return sentence + "."
+
+
+def _verdict(fit: Growth) -> str:
+    if fit.high <= 0.6:
+        return "like √T or slower"
+    if fit.low >= 0.8:
+        return "nearly like T"
+    decided = fit.low >= 0.5 and fit.high <= 1
+    return "between √T and T" if decided else "at a rate that its interval leaves open"
