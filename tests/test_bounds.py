@@ -207,9 +207,9 @@ def world(ratio=np.inf, norm_ratio=np.inf):
 
 
 @jax.vmap
-def radius_at_ratio_one(norm, cos_angle):
+def radius_at_ratio_one(norm, angle):
     return tuple(
-        surrogate_radius(world(1.0), norm=norm, cos_angle=cos_angle, as_printed=as_printed)
+        surrogate_radius(world(1.0), norm=norm, angle=angle, as_printed=as_printed)
         for as_printed in (False, True)
     )
 
@@ -223,7 +223,7 @@ def test_lemma_5_is_tight(x64, rng):
     squares = [np.sum(part**2, axis=1) for part in (positive, negative)]
     cosines = np.sum(positive * negative, axis=1) / np.sqrt(squares[0] * squares[1])
     norms = np.linalg.norm(positive - negative, axis=1)
-    tight, printed = (np.square(w) for w in radius_at_ratio_one(norms, cosines))
+    tight, printed = (np.square(w) for w in radius_at_ratio_one(norms, np.arccos(cosines)))
     attained = (squares[0] + squares[1]) / tight
     assert 0.99 < attained.max() <= 1 + 1e-9
     np.testing.assert_allclose(attained[::2][cosines[::2] > 0], 1, rtol=1e-6)
@@ -243,7 +243,7 @@ def test_lemma_6_holds_for_random_expansions(x64, rng):
     @jax.vmap
     def norms(kernel, surrogate, y):
         found = kernel_ball(kernel, y, 1.0, surrogate=surrogate)
-        radius = surrogate_radius(world(ratio), norm=found.norm, cos_angle=found.cos_angle)
+        radius = surrogate_radius(world(ratio), norm=found.norm, angle=found.angle)
         return found.norm, found.lifted_norm, radius
 
     norm, lifted, radius = norms(kernel, surrogate, rng.normal(size=(300, 8)))
@@ -260,8 +260,8 @@ def test_two_opposite_points_close_together(x64):
     for epsilon in (1.0, 0.3, 0.1):
         stream = nj.streams.from_arrays([[0.0], [epsilon]], [1.0, -1.0])
         u = world_ball(stream, gaussian, 0.5)
-        np.testing.assert_allclose(u.cos_angle, np.exp(-(epsilon**2)))
-        given = {"norm": u.norm, "cos_angle": u.cos_angle}
+        np.testing.assert_allclose(u.angle, np.arccos(np.exp(-(epsilon**2))))
+        given = {"norm": u.norm, "angle": u.angle}
         tight = surrogate_radius(gaussian, **given)
         printed = surrogate_radius(gaussian, **given, as_printed=True)
         found.append(np.array([u.lifted_norm, tight, printed]) ** 2 / u.norm**2)
@@ -270,22 +270,26 @@ def test_two_opposite_points_close_together(x64):
 
 
 def test_surrogate_radius_takes_the_better_of_two_ratios():
-    options = {"norm": 2.0, "cos_angle": 0.75}
+    options = {"norm": 2.0, "angle": np.arccos(0.75)}
     np.testing.assert_allclose(surrogate_radius(world(ratio=9.0), **options), 12.0)
     np.testing.assert_allclose(surrogate_radius(world(norm_ratio=4.0), **options), 4.0)
     np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), **options), 4.0)
     np.testing.assert_allclose(surrogate_radius(world(0.25, 4.0), **options), 2.0)
     # A bound over all u needs no angle.
-    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), norm=2.0, cos_angle=1.0), 4.0)
+    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), norm=2.0, angle=0.0), 4.0)
     # Past a right angle nothing more is won; what is printed stops there as well.
-    np.testing.assert_allclose(surrogate_radius(world(9.0), norm=2.0, cos_angle=-0.5), 6.0)
+    obtuse = {"norm": 2.0, "angle": np.arccos(-0.5)}
+    np.testing.assert_allclose(surrogate_radius(world(9.0), **obtuse), 6.0, rtol=1e-6)
     np.testing.assert_allclose(
-        surrogate_radius(world(9.0), norm=2.0, cos_angle=-0.5, as_printed=True), 6 * 5**0.5
+        surrogate_radius(world(9.0), **obtuse, as_printed=True), 6 * 5**0.5, rtol=1e-6
     )
-    # An angle of 4.5e-5, which no cosine in float32 can express.
-    np.testing.assert_allclose(
-        surrogate_radius(world(1.0), norm=1.0, cos_angle=1 - 1e-9), 1e9**0.5, rtol=1e-5
-    )
+    # 1 − cos β = β²/2 of an angle whose cosine, and one whose square, float32 cannot hold; and π,
+    # which in float32 is above π.
+    for angle, radius in ((1e-5, 2**0.5 * 1e5), (1e-30, 2**0.5 * 1e30), (np.float32(np.pi), 1.0)):
+        found = surrogate_radius(world(1.0), norm=1.0, angle=angle)
+        np.testing.assert_allclose(found, radius, rtol=1e-6)
+    traced = jax.vmap(lambda angle: surrogate_radius(world(1.0), norm=1.0, angle=angle))
+    np.testing.assert_array_equal(traced(jnp.array([-0.5, 0.0])), [np.nan, np.inf])
 
 
 @pytest.mark.parametrize(
@@ -293,16 +297,18 @@ def test_surrogate_radius_takes_the_better_of_two_ratios():
     [
         (world(), {}, "take the lifted_norm of a comparator"),
         (world(norm_ratio=2.0), {"as_printed": True}, "world must have a finite ratio"),
-        (world(2.0), {"cos_angle": 1.0}, r"cos_angle must be below 1, got 1\.0"),
-        (world(2.0, 2.0), {"cos_angle": 1.0, "as_printed": True}, "cos_angle must be below 1"),
-        (world(2.0), {"cos_angle": 1.5}, r"cos_angle must be a cosine, in \[-1, 1\], got 1\.5"),
-        (world(2.0), {"cos_angle": np.nan}, "cos_angle must be a cosine"),
+        (world(2.0), {"angle": 0.0}, r"angle must be positive, got 0\.0"),
+        (world(2.0, 2.0), {"angle": 0.0, "as_printed": True}, "angle must be positive"),
+        (world(2.0), {"angle": 60.0}, r"angle must be in radians, in \[0, π\], got 60\.0"),
+        (world(2.0), {"angle": -0.1}, "angle must be in radians"),
+        (world(2.0), {"angle": np.nan}, "angle must be in radians"),
+        (2.0, {}, "world must be a World, .* got float"),
         (world(2.0), {"norm": 0.0}, r"norm must be positive and finite, got 0\.0"),
     ],
 )
 def test_surrogate_radius_refuses(where, options, message):
     with pytest.raises(ValueError, match=message):
-        surrogate_radius(where, **{"norm": 1.0, "cos_angle": 0.5, **options})
+        surrogate_radius(where, **{"norm": 1.0, "angle": 0.5, **options})
 
 
 @pytest.mark.parametrize(
@@ -313,6 +319,7 @@ def test_surrogate_radius_refuses(where, options, message):
         (1.0, {"horizon": 0}, "horizon must be positive and finite, got 0"),
         (1.0, {"radius": -1.0}, r"radius must be positive and finite, got -1\.0"),
         (1e30, {}, "R² overflow float32"),
+        (world(2.0), {}, r"must be the number R², such as world\.diagonal .* the World itself$"),
     ],
 )
 def test_parallel_worlds_refuses(diagonal, options, message):

@@ -226,14 +226,19 @@ def test_angle_and_lifted_norm(x64, rng):
     a = np.asarray(found.coefficients)
     positive, negative = np.maximum(a, 0), np.maximum(-a, 0)
     parts = np.sqrt((positive @ gram @ positive) * (negative @ gram @ negative))
-    np.testing.assert_allclose(found.cos_angle, positive @ gram @ negative / parts, rtol=1e-12)
+    cosine = positive @ gram @ negative / parts
+    np.testing.assert_allclose(found.angle, np.arccos(cosine), rtol=1e-12)
     np.testing.assert_allclose(found.lifted_norm, np.sqrt(a @ surrogate @ a), rtol=1e-12)
     assert np.isnan(kernel_ball(gram, y, 2.0).lifted_norm)
-    # One part is empty: a right angle. A single kernel on both sides: none.
-    assert kernel_ball(np.eye(2), [1.0, 2.0], 1.0).cos_angle == 0
-    np.testing.assert_allclose(
-        kernel_ball(np.array([[1, 1 - 1e-9], [1 - 1e-9, 1]]), [1.0, -1.0], 1.0).cos_angle, 1 - 1e-9
-    )
+    # One part is empty: a right angle.
+    assert kernel_ball(np.eye(2), [1.0, 2.0], 1.0).angle == np.pi / 2
+
+
+@pytest.mark.parametrize("angle", [1e-4, 0.5, np.pi - 1e-4])
+def test_angles_near_zero_and_near_pi(x64, angle):
+    """Whose cosines have lost half of the digits: two unit vectors at that angle."""
+    gram = np.array([[1, np.cos(angle)], [np.cos(angle), 1]])
+    np.testing.assert_allclose(kernel_ball(gram, [1.0, -1.0], 1.0).angle, angle, rtol=1e-7)
 
 
 def test_nothing_to_explain_gives_zero_coefficients():
@@ -241,7 +246,8 @@ def test_nothing_to_explain_gives_zero_coefficients():
         found = kernel_ball(gram, y, 1.0, surrogate=gram)
         np.testing.assert_array_equal(found.coefficients, 0)
         np.testing.assert_allclose(found.loss, np.sum(y**2))
-        assert found.norm == found.lifted_norm == found.cos_angle == 0
+        assert found.norm == found.lifted_norm == 0
+        np.testing.assert_allclose(found.angle, np.pi / 2)
 
 
 def test_world_ball_merges_rounds_and_answers_in_their_order(rng):
@@ -284,6 +290,25 @@ def test_world_ball_is_exact_where_float32_is_not(rng):
     assert kernel_ball(world.kernel(x, x), stream.y, 50.0).loss > 1.05 * best
 
 
+def test_world_ball_keeps_small_angles(rng):
+    """1 − cos β = 5e-10: no cosine in float32 holds it, and W is finite and large enough."""
+    x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)
+    stream, world = nj.streams.from_arrays(x, np.abs(x[:, 0])), gaussian_world(1, 4.0, 0.5)
+    found = world_ball(stream, world, 200.0)
+    with jax.enable_x64(True):
+        wide = world_ball(nj.Stream(x, np.abs(x[:, 0])), world, 200.0)
+    gram, a = gaussian_gram(x[np.argsort(x[:, 0])].astype(np.longdouble), 4.0), wide.coefficients
+    positive, negative = (np.maximum(part, 0).astype(np.longdouble) for part in (a, -a))
+    parts = np.sqrt((positive @ gram @ positive) * (negative @ gram @ negative))
+    gap = float(1 - positive @ gram @ negative / parts)
+    assert 1e-10 < gap < 1e-9
+    assert np.float32(1 - gap) == 1
+    np.testing.assert_allclose(2 * np.sin(np.float64(found.angle) / 2) ** 2, gap, rtol=1e-6)
+    radius = nj.bounds.surrogate_radius(world, norm=found.norm, angle=found.angle)
+    np.testing.assert_allclose(radius, 200 * np.sqrt(world.ratio / gap), rtol=1e-6)
+    assert found.lifted_norm < radius
+
+
 def test_kernel_ball_goes_through_jit_and_vmap(rng):
     gram, y, m = kernel_problem(rng)
     radii = jnp.array([0.5, 2.0])
@@ -317,6 +342,14 @@ def test_world_ball_refuses():
     world, stream = gaussian_world(2, 1.0, 0.2), nj.Stream(np.ones((3, 2)), np.ones(3))
     with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 1"):
         world_ball(nj.Stream(np.ones((3, 1)), np.ones(3)), world, 1.0)
+    features = nj.worlds.fourier(
+        nj.worlds.gaussian(dim=2, squared_width=1.0, noise=nj.noise.Gaussian(0.2)),
+        jax.random.key(0),
+        4,
+    )
+    for other in (features, world.kernel):
+        with pytest.raises(ValueError, match=f"must be a World, .* got {type(other).__name__}"):
+            world_ball(stream, other, 1.0)
     with pytest.raises(ValueError, match="got a traced one; under jit or vmap use kernel_ball"):
         jax.jit(lambda s: world_ball(s, world, 1.0))(stream)
     changing = nj.worlds.heteroscedastic(dim=2, squared_width=1.0, max_cov=0.2)

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from quadrature import gauss_hermite
 
 import noisy_jax as nj
 from noisy_jax.noise import (
     ContaminatedGaussian,
     Gaussian,
     Laplace,
+    Noise,
     PerRound,
     Rademacher,
     StudentT,
@@ -128,6 +130,24 @@ def test_contamination_that_always_or_never_hits(x64):
         law = ContaminatedGaussian(FULL, probability=q)
         np.testing.assert_allclose(law.log_characteristic(omega), same.log_characteristic(omega))
         np.testing.assert_allclose(law.fourth_moment(3), same.fourth_moment(3))
+
+
+def test_kurtosis_of_contamination(x64):
+    """E n⁴/σ⁴ − 3 of one coordinate by Gauss–Hermite; the vector's own fourth moment in d = 1."""
+    law = ContaminatedGaussian(1.7, probability=0.3)
+    nodes, weights = gauss_hermite(8, np.array([[1.7]]))
+    second, fourth = (0.3 * weights @ nodes[:, 0] ** power for power in (2, 4))
+    np.testing.assert_allclose(law.excess_kurtosis, fourth / second**2 - 3)
+    np.testing.assert_allclose(Noise.fourth_moment(law, 1), law.fourth_moment(1))
+    assert ContaminatedGaussian(1.7, probability=0.0).excess_kurtosis == np.inf
+
+
+@pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 0.8])
+def test_gradient_of_the_characteristic_function_of_contamination(x64, q):
+    """∂ log φ/∂q = (e − 1)/(1 − q + qe) with e = exp(−½ωᵀΣω)."""
+    omega, e = jnp.array([1.3]), np.exp(-0.85 * 1.3**2)
+    slope = jax.grad(lambda q: ContaminatedGaussian(1.7, q).log_characteristic(omega).real)(q)
+    np.testing.assert_allclose(slope, (e - 1) / (1 - q + q * e), rtol=1e-12)
 
 
 @pytest.mark.parametrize("copies", [2, 3])

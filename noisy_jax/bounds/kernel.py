@@ -11,7 +11,8 @@ import numpy as np
 
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.validation import check_non_negative, check_positive, concrete
-from noisy_jax.worlds.world import World
+from noisy_jax.worlds.fourier import FourierWorld
+from noisy_jax.worlds.world import World, check_world
 
 
 def parallel_worlds(
@@ -51,6 +52,11 @@ def parallel_worlds(
         >>> print(parallel_worlds(1.0, horizon=100, radius=1.0, y_second=1.0).regret)
         40.0
     """
+    if isinstance(diagonal, World | FourierWorld):
+        raise ValueError(
+            "diagonal must be the number R², such as world.diagonal or features.squared_norm, got "
+            f"the {type(diagonal).__name__} itself"
+        )
     check_positive("diagonal", diagonal, "R² of the world, the squared norm of its noisy copies")
     check_non_negative("y_second", y_second, "it bounds the second moment of the noisy targets")
     r, y = jnp.sqrt(diagonal), jnp.sqrt(y_second)
@@ -65,14 +71,14 @@ def surrogate_radius(
     world: World,
     *,
     norm: chex.Numeric,
-    cos_angle: chex.Numeric,
+    angle: chex.Numeric,
     as_printed: bool = False,
 ) -> chex.Array:
     """The radius W with ‖û‖ ≤ W for every u with ‖u‖ ≤ B_w and β_u ≥ β.
 
     W = √(κ/(1 − cos β)) B_w, where 0 < k̂ ≤ κk (κ = R² in Gaussian worlds), 1 for the denominator
     where β > π/2; or W = √κ' B_w at any angle, where ‖û‖² ≤ κ'‖u‖²; the smaller one, where the
-    world has both.
+    world has both. 1 − cos β is computed as 2 sin²(β/2), right for small angles as well.
 
     It covers all such u at once. A single u needs no more than its own ‖û‖, the `lifted_norm` of a
     comparator, which exists in every world.
@@ -84,38 +90,39 @@ def surrogate_radius(
     Args:
         world: the world; its `ratio` κ and `norm_ratio` κ' are used.
         norm: B_w > 0, in the norm of the clean kernel.
-        cos_angle: cos β ∈ [−1, 1] of the angle between the parts of u of positive and of negative
-            coefficients (`comparators.KernelBall.cos_angle`). Below 1, unless the world has κ'.
+        angle: β ∈ [0, π] in radians between the parts of u of positive and of negative
+            coefficients (`comparators.KernelBall.angle`). Positive, unless the world has κ'.
         as_printed: the paper's constant, to compare; it takes β ≤ π/2, and π/2 for more.
 
     Returns:
         W, `[]`.
 
     Raises:
-        ValueError: a world without the ratio that is needed, a norm that is not positive, β = 0 or
-            a cosine out of range.
+        ValueError: no `World` or one without the ratio that is needed, a norm that is not positive,
+            β = 0 or out of range.
 
     Example:
         >>> import noisy_jax as nj
         >>> world = nj.worlds.gaussian(dim=2, squared_width=2.0, noise=nj.noise.Gaussian(0.5))
-        >>> print(surrogate_radius(world, norm=1.0, cos_angle=0.5))
+        >>> print(surrogate_radius(world, norm=1.0, angle=1.0471976))
         2.0
     """
+    check_world(world)
     check_positive("norm", norm, "B_w, the largest norm of a competitor")
     norm_ratio = jnp.inf if as_printed else world.norm_ratio  # κ' is not in the paper
-    _check_covered(world.ratio, norm_ratio, cos_angle)
-    gap = jnp.minimum(1 - cos_angle, 1)  # 1 − cos β in the precision given, as β may be small
+    _check_covered(world.ratio, norm_ratio, angle)
+    angle = jnp.where(angle >= 0, jnp.minimum(angle, jnp.pi / 2), jnp.nan)
     if as_printed:
-        return norm * jnp.sqrt(5.0) * jnp.sqrt(world.ratio) / jnp.sqrt(gap * (2 - gap))
-    by_angle = jnp.sqrt(world.ratio) / jnp.sqrt(gap)
+        return norm * jnp.sqrt(5.0) * jnp.sqrt(world.ratio) / jnp.sin(angle)
+    by_angle = jnp.sqrt(world.ratio) / (jnp.sqrt(2.0) * jnp.sin(angle / 2))
     return norm * jnp.minimum(by_angle, jnp.sqrt(norm_ratio))
 
 
-def _check_covered(ratio, norm_ratio, cos_angle) -> None:
+def _check_covered(ratio, norm_ratio, angle) -> None:
     """Refuses worlds and angles at which no norm ‖û‖ follows from ‖u‖."""
-    cosine = concrete(cos_angle)
-    if cosine is not None and not np.all(np.abs(cosine) <= 1):
-        raise ValueError(f"cos_angle must be a cosine, in [-1, 1], got {cos_angle}")
+    beta = concrete(angle)
+    if beta is not None and not np.all((beta >= 0) & (beta <= np.float32(np.pi))):
+        raise ValueError(f"angle must be in radians, in [0, π], got {angle}")
     ratio, norm_ratio = concrete(ratio), concrete(norm_ratio)
     if ratio is None or norm_ratio is None or np.all(np.isfinite(norm_ratio)):
         return
@@ -125,8 +132,8 @@ def _check_covered(ratio, norm_ratio, cos_angle) -> None:
             "world must have a finite ratio, 0 < k̂ <= ratio k, for the norm in the surrogate's "
             f"space to follow from norm and angle, and this one has none; {instead}"
         )
-    if cosine is not None and np.any(cosine >= 1):
+    if beta is not None and np.any(beta == 0):
         raise ValueError(
-            f"cos_angle must be below 1, got {cos_angle}: at β = 0 the parts of positive and of "
+            f"angle must be positive, got {angle}: at β = 0 the parts of positive and of "
             f"negative coefficients are proportional, and the bound infinite; {instead}"
         )

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_dimension, check_finite, check_positive
+from noisy_jax.validation import PSD_SLACK, check_dimension, check_finite, check_positive
 
 _T = TypeVar("_T", bound=type)
 
@@ -46,7 +46,7 @@ class Noise:
     Attributes:
         mean: `[]` or `[d]`, the known mean.
         cov: covariance Σ as `[]`, `[d]` or `[d, d]`, the most compact form that holds it.
-        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate.
+        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate, `[]`.
         characteristic_vanishes: whether the characteristic function has zeros, frequencies that
             the noise wipes out of the data.
     """
@@ -149,6 +149,15 @@ def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
     if jnp.ndim(cov) == 2:
         return jnp.matmul(vectors, cov, precision="highest")
     return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
+
+
+def sound_covariance(cov: chex.Array) -> chex.Array:
+    """Σ as `[]`, `[d]` or `[d, d]`; NaN where it is none, for traced ones, which no check saw."""
+    cov = jnp.asarray(cov, float)
+    if cov.ndim < 2:
+        return jnp.where(cov >= 0, cov, jnp.nan)
+    variances = jnp.linalg.eigvalsh(cov)
+    return jnp.where(variances[0] >= -PSD_SLACK * variances[-1], cov, jnp.nan)
 
 
 @register_law

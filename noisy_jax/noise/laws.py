@@ -4,7 +4,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.noise.law import Noise, covariance_times, register_law
+from noisy_jax.noise.law import Noise, covariance_times, register_law, sound_covariance
 from noisy_jax.validation import (
     PSD_SLACK,
     check_at_least,
@@ -67,7 +67,7 @@ class Gaussian(Noise):
 
     def log_characteristic(self, omega):
         """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
-        real = -0.5 * jnp.sum(omega * covariance_times(self.cov, omega), axis=-1)
+        real = -0.5 * jnp.sum(omega * covariance_times(sound_covariance(self.cov), omega), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
 
     def cloned(self, copies: int) -> "Gaussian":
@@ -132,6 +132,11 @@ class ContaminatedGaussian(Noise):
         """qΣ, `[]`, `[d]` or `[d, d]`."""
         return self.probability * self.outlier_cov
 
+    @property
+    def excess_kurtosis(self):
+        """3/q − 3, infinite where the noise never hits."""
+        return 3 / jnp.asarray(self.probability, float) - 3
+
     def centred(self, key, x):
         """A noisy copy (see `Noise.centred`)."""
         hit_key, noise_key = jax.random.split(key)
@@ -153,7 +158,15 @@ class ContaminatedGaussian(Noise):
         """log(1 − q + q exp(−½ ωᵀΣω)) (see `Noise.log_characteristic`)."""
         log_gaussian = Gaussian(self.outlier_cov).log_characteristic(omega).real
         q = jnp.asarray(self.probability, log_gaussian.dtype)
-        real = jnp.logaddexp(jnp.log1p(-q), jnp.log(q) + log_gaussian)
+        q = jnp.where((q >= 0) & (q <= 1), q, jnp.nan)
+        # Each form has a gradient at its own end of q's range alone.
+        rarely = q < 0.5
+        rare, frequent = jnp.where(rarely, q, 0.5), jnp.where(rarely, 0.5, q)
+        real = jnp.where(
+            rarely,
+            jnp.log1p(rare * jnp.expm1(log_gaussian)),
+            jnp.logaddexp(jnp.log1p(-frequent), jnp.log(frequent) + log_gaussian),
+        )
         return jax.lax.complex(real, jnp.zeros_like(real))
 
 
@@ -190,7 +203,8 @@ class Laplace(Noise):
 
     def log_characteristic(self, omega):
         """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
-        real = -jnp.sum(jnp.log1p(_scaled(omega, self.scale) ** 2), axis=-1)
+        scale = jnp.where(jnp.asarray(self.scale) > 0, self.scale, jnp.nan)
+        real = -jnp.sum(jnp.log1p(_scaled(omega, scale) ** 2), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
 
 

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise import Noise
-from noisy_jax.validation import check_at_least, check_dimension, check_positive, concrete
-from noisy_jax.worlds.world import World
+from noisy_jax.validation import check_at_least, check_dimension, concrete
+from noisy_jax.worlds.gaussian import check_squared_width
+from noisy_jax.worlds.world import World, check_world
 
 
 class FourierWorld(NamedTuple):
@@ -118,6 +119,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
         (5, 256)
     """
     pairs = _number_of_pairs(num_features)
+    check_world(world)
     if world.noise is None:
         raise ValueError(
             "world must have noise of one law, got one whose noise changes from round to round: "
@@ -179,18 +181,20 @@ def fourier_gaussian(
     """
     pairs = _number_of_pairs(num_features)
     check_at_least("dim", dim, 1, "the dimension of the data")
-    check_positive("squared_width", squared_width, "s² of exp(−r²/s²)")
+    check_squared_width(squared_width)
     _check_characteristic(noise, dim)
     deviation = jnp.sqrt(2 / jnp.asarray(squared_width, float))
     omega = deviation * jax.random.normal(key, (pairs, dim))
     log_phi = noise.log_characteristic(omega)
     features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs))
-    squared_norm = concrete(features.squared_norm)
-    if squared_norm is not None and not squared_norm < np.sqrt(np.finfo(squared_norm.dtype).max):
+    log_squared_norm = concrete(jax.nn.logsumexp(-log_phi.real) - np.log(pairs))
+    limit = np.log(float(jnp.finfo(omega.dtype).max)) / 2
+    if log_squared_norm is not None and not log_squared_norm < limit:
         raise ValueError(
-            f"R² = {squared_norm:.3g} is too large, its square overflows {squared_norm.dtype}: "
-            f"|φ| of {type(noise).__name__} is as small as exp({concrete(log_phi.real).min():.4g}) "
-            "at a frequency of the kernel; a wider kernel (squared_width) or less noise would do"
+            f"R² = exp({log_squared_norm:.4g}) is too large: its square overflows {omega.dtype} "
+            f"above R² = exp({limit:.4g}), of Gaussian noise in dimension {dim} from about "
+            f"{limit / log_squared_norm:.2g} times this variance on; a wider kernel "
+            "(squared_width), less noise or a lower dimension would do"
         )
     return features
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from noisy_jax import kernels
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace, Noise, PerRound
-from noisy_jax.validation import check_at_least, check_dimension, concrete
+from noisy_jax.noise.law import sound_covariance
+from noisy_jax.validation import check_at_least, check_dimension, check_positive, concrete
 from noisy_jax.worlds.world import World
 
 
@@ -60,17 +61,25 @@ def gaussian(*, dim: int, squared_width: chex.Numeric, noise: Noise) -> World:
         2.0
     """
     check_at_least("dim", dim, 1, "the dimension of the data")
-    if np.ndim(squared_width) > 0:
-        raise ValueError(
-            f"squared_width must be one number, got shape {list(np.shape(squared_width))}; "
-            "rescale the features for widths of their own"
-        )
+    check_squared_width(squared_width)
+    if concrete(squared_width) is None:
+        squared_width = jnp.where(squared_width > 0, squared_width, jnp.nan)
     kernel = kernels.gaussian(squared_width=squared_width)
     for law, parts in _PARTS.items():
         if isinstance(noise, law):
             check_dimension(f"{law.__name__}.cov", noise.cov, (dim,))
             return World(dim, kernel, noise=noise, **parts(dim, squared_width, noise, kernel))
     raise ValueError(_not_covered(noise, dim))
+
+
+def check_squared_width(squared_width: chex.Numeric) -> None:
+    """Refuses a squared width that is not one positive number."""
+    check_positive("squared_width", squared_width, "s² of exp(−r²/s²)")
+    if np.ndim(squared_width) > 0:
+        raise ValueError(
+            f"squared_width must be one number, got shape {list(np.shape(squared_width))}; "
+            "rescale the features for widths of their own"
+        )
 
 
 def _not_covered(noise, dim) -> str:
@@ -112,7 +121,7 @@ def _gaussian_noise(dim, squared_width, noise, kernel):
 
 def _whitening(dim, squared_width, cov):
     """L⁻¹ for LLᵀ = I − 2Σ/s², in the form of Σ, and log det(LLᵀ)^(−½); NaN where there is no L."""
-    twice = 2 * jnp.asarray(cov, float) / squared_width
+    twice = 2 * sound_covariance(cov) / squared_width
     if twice.ndim < 2:
         twice = jnp.where(twice < 1, twice, jnp.nan)
         return 1 / jnp.sqrt(1 - twice), -_sum_over(dim, jnp.log1p(-twice)) / 2
@@ -139,9 +148,9 @@ def _clean_spectrum(key, n, dim, squared_width):
 
 def _laplace_noise(dim, squared_width, noise, kernel):
     _check_excess(dim, squared_width, noise.scale)
-    excess = jnp.broadcast_to(
-        2 * jnp.square(jnp.asarray(noise.scale, float)) / squared_width, (dim,)
-    )
+    scale = jnp.asarray(noise.scale, float)
+    scale = jnp.broadcast_to(jnp.where(scale > 0, scale, jnp.nan), (dim,))
+    excess = 2 * scale**2 / squared_width
     diagonal = jnp.exp(jnp.sum(jnp.log1p(excess)))
 
     def surrogate(x, z):
@@ -161,8 +170,8 @@ def _laplace_noise(dim, squared_width, noise, kernel):
         normals = jax.random.normal(key, (3, n, dim))
         weighted = jnp.copysign(jnp.sqrt(jnp.sum(normals**2, axis=0)), normals[0])
         plain = jax.random.bernoulli(choice_key, 1 / (1 + excess)[None], (n, dim))
-        scale = jnp.sqrt(2 / jnp.asarray(squared_width, float))
-        return scale * jnp.where(plain, normals[0], weighted)
+        deviation = jnp.sqrt(2 / jnp.asarray(squared_width, float))
+        return deviation * jnp.where(plain, normals[0], weighted)
 
     return {"surrogate": surrogate, "diagonal": diagonal, "spectrum": spectrum}
 
@@ -170,14 +179,15 @@ def _laplace_noise(dim, squared_width, noise, kernel):
 def _contaminated_noise(dim, squared_width, noise, kernel):
     _check_probability(noise.probability)
     q = jnp.asarray(noise.probability, float)
-    odds = jnp.where(q < 0.5, q / (1 - q), jnp.nan)
+    odds = jnp.where((q >= 0) & (q < 0.5), q / (1 - q), jnp.nan)
     weights = jnp.asarray(_alternating_weights(jnp.finfo(q.dtype).eps), q.dtype)
     j = jnp.arange(len(weights), dtype=q.dtype)
-    variances, axes = jnp.asarray(noise.outlier_cov, float), jnp.ones(())
+    variances, axes = sound_covariance(noise.outlier_cov), jnp.ones(())
     if variances.ndim == 2:
         variances, axes = jnp.linalg.eigh(variances)
     growth = 2 * j[:, None] * jnp.atleast_1d(variances)[None] / squared_width
-    weights = weights * odds**j / (1 - q) * jnp.exp(-_sum_over(dim, jnp.log1p(growth)) / 2)
+    powers = jnp.cumprod(jnp.where(j > 0, odds, 1))  # a power's own gradient is NaN at q = 0
+    weights = weights * powers / (1 - q) * jnp.exp(-_sum_over(dim, jnp.log1p(growth)) / 2)
     shrinkage = 1 / jnp.sqrt(1 + growth)
 
     def surrogate(x, z):
@@ -288,9 +298,9 @@ def _check_diagonal(logs, spread, spread_at):
 
 
 def _check_probability(probability):
-    value = concrete(probability)
-    if value is not None and value >= 0.5:
+    value, dtype = concrete(probability), jax.dtypes.canonicalize_dtype(float)
+    if value is not None and value.astype(dtype) >= 0.5:
         raise ValueError(
-            f"the probability of contamination must be below 1/2, got {value}: the surrogate's "
-            "series diverges; worlds.fourier_gaussian takes any probability"
+            f"the probability of contamination must be below 1/2 in {dtype}, got {value}: the "
+            "surrogate's series diverges; worlds.fourier_gaussian takes any probability"
         )

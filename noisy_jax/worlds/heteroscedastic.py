@@ -13,7 +13,14 @@ from jax.scipy.linalg import solve_triangular
 
 from noisy_jax.kernels import squared_distances
 from noisy_jax.noise import Gaussian
-from noisy_jax.validation import PSD_SLACK, check_covariance, concrete
+from noisy_jax.noise.law import sound_covariance
+from noisy_jax.validation import (
+    PSD_SLACK,
+    check_covariance,
+    check_dimension,
+    check_made_for,
+    concrete,
+)
 from noisy_jax.worlds.gaussian import gaussian
 from noisy_jax.worlds.world import World
 
@@ -34,8 +41,8 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
     examples have Σ_i = 0.
 
     Squared width and covariances may be traced. Then nothing is refused, and what does not exist is
-    NaN: the surrogate, or an element whose Σ_i is not ⪯ Σ_max. Full covariances cost O(d³) for each
-    pair of elements.
+    NaN: the surrogate, or an element whose Σ_i is no covariance or not ⪯ Σ_max. Full covariances
+    cost O(d³) for each pair of elements.
 
     Args:
         dim: d, at least 1.
@@ -58,10 +65,13 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
         >>> world.element(jnp.zeros((3, 2)), jnp.array([0.0, 0.1, 0.5]))[1].shape
         (3,)
     """
+    check_covariance("max_cov", max_cov)
+    check_dimension("max_cov", max_cov, (dim,))
     fixed = gaussian(dim=dim, squared_width=squared_width, noise=Gaussian(max_cov))
     max_cov = jnp.where(jnp.isnan(fixed.diagonal), jnp.nan, jnp.asarray(max_cov, float))
 
     def element(x, cov):
+        check_made_for(dim, jnp.shape(x))
         if cov is None:
             raise ValueError(
                 "cov must be the covariance of each noisy copy, got None: this world needs to know "
@@ -76,6 +86,7 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
         return _SURROGATES[rank](x, z, max_cov[None], cov, other_cov, squared_width)
 
     def evaluate(elements, x):
+        check_made_for(dim, jnp.shape(x))
         return surrogate(elements, (x, _filled(jnp.zeros(1), rank, dim)))
 
     return World(
@@ -104,7 +115,7 @@ def _at_most(max_cov, cov, shape):
             "give max_cov in the form of the noise's covariances"
         )
     check_covariance("cov", cov, stacked=True)
-    cov = _filled(jnp.asarray(cov, float), max_cov.ndim, dim)
+    cov = _filled(jax.vmap(sound_covariance)(jnp.asarray(cov, float)), max_cov.ndim, dim)
     gap = max_cov[None] - cov
     smallest = jnp.linalg.eigvalsh(gap) if max_cov.ndim == 2 else gap.reshape(n, -1)
     smallest = jnp.min(smallest, axis=1)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import chex
+import jax.numpy as jnp
 
 from noisy_jax.kernels import Kernel
 from noisy_jax.noise import Noise
@@ -65,10 +66,28 @@ class World:
 
     def __post_init__(self):
         if self.element is None:
-            object.__setattr__(self, "element", lambda x, cov: x)
+            surrogate = self.surrogate
+            object.__setattr__(self, "element", lambda x, cov: self._checked(x))
+            object.__setattr__(
+                self, "surrogate", lambda x, z: surrogate(self._checked(x), self._checked(z))
+            )
         if self.evaluate is None:
-            object.__setattr__(self, "evaluate", self.kernel.gram)
+            object.__setattr__(
+                self, "evaluate", lambda e, x: self.kernel(self._checked(e), self._checked(x))
+            )
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuses data `[..., d]` of another dimension than the world's."""
         check_made_for(self.dim, shape)
+
+    def _checked(self, x):
+        self.check(jnp.shape(x))
+        return x
+
+
+def check_world(world: World) -> None:
+    """Refuses what is no `World`."""
+    if not isinstance(world, World):
+        raise ValueError(
+            f"world must be a World, as worlds.gaussian builds it, got {type(world).__name__}"
+        )

@@ -1,11 +1,12 @@
 import dataclasses
 import functools
-import itertools
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quadrature import gauss_hermite, tensor
 from scipy import integrate
 
 from noisy_jax import worlds
@@ -40,21 +41,6 @@ class CentredExponential(Noise):
         return jnp.sum(-1j * a - jnp.log(1 - 1j * a), axis=-1)
 
 
-def hermite(n, cov):
-    """Nodes `[n^d, d]` and weights of N(0, cov)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-    weights /= weights.sum()
-    return grid(nodes, weights, len(cov)) @ np.linalg.cholesky(cov).T, product(weights, len(cov))
-
-
-def grid(nodes, weights, dim):
-    return np.array(list(itertools.product(nodes, repeat=dim)))
-
-
-def product(weights, dim):
-    return np.prod(list(itertools.product(weights, repeat=dim)), axis=1)
-
-
 def exponential(n, scale, dim, *, two_sided=False):
     """Nodes and weights of centred exponential noise, or of Laplace noise."""
     nodes, weights = np.polynomial.laguerre.laggauss(n)
@@ -63,7 +49,7 @@ def exponential(n, scale, dim, *, two_sided=False):
         nodes, weights = np.r_[-nodes, nodes], np.r_[weights, weights] / 2
     else:
         nodes = nodes - scale
-    return grid(nodes, weights, dim), product(weights, dim)
+    return tensor(nodes, weights, dim)
 
 
 def gaussian_features(noise, dim, num_features=16, key=KEY):
@@ -76,18 +62,20 @@ def weighted_features(noise, dim, num_features=16, key=KEY):
 
 
 CASES = {
-    "gaussian_1": (gaussian_features, Gaussian(0.7), 1, hermite(60, np.eye(1) * 0.7)),
-    "gaussian_2": (gaussian_features, Gaussian(FULL[:2, :2]), 2, hermite(60, FULL[:2, :2])),
-    "gaussian_3": (gaussian_features, Gaussian(FULL), 3, hermite(30, FULL)),
+    "gaussian_1": (gaussian_features, Gaussian(0.7), 1, gauss_hermite(60, np.eye(1) * 0.7)),
+    "gaussian_2": (gaussian_features, Gaussian(FULL[:2, :2]), 2, gauss_hermite(60, FULL[:2, :2])),
+    "gaussian_3": (gaussian_features, Gaussian(FULL), 3, gauss_hermite(30, FULL)),
     "laplace": (gaussian_features, Laplace(0.4), 2, exponential(60, 0.4, 2, two_sided=True)),
-    "too_wide": (weighted_features, Gaussian(2.0), 1, hermite(90, np.eye(1) * 2.0)),
+    "too_wide": (weighted_features, Gaussian(2.0), 1, gauss_hermite(90, np.eye(1) * 2.0)),
     "exponential_1": (weighted_features, CentredExponential(0.6), 1, exponential(120, 0.6, 1)),
     "exponential_2": (weighted_features, CentredExponential(0.6), 2, exponential(90, 0.6, 2)),
     "contaminated": (
         weighted_features,
         ContaminatedGaussian(0.7, probability=0.8),
         1,
-        (lambda n, w: (np.r_[n, [[0.0]]], np.r_[0.8 * w, 0.2]))(*hermite(60, np.eye(1) * 0.7)),
+        (lambda n, w: (np.r_[n, [[0.0]]], np.r_[0.8 * w, 0.2]))(
+            *gauss_hermite(60, np.eye(1) * 0.7)
+        ),
     ),
 }
 
@@ -107,6 +95,18 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
     if isinstance(noise, CentredExponential):
         unturned = features._replace(shift=jnp.zeros_like(features.shift)).noisy(x[:, None] + nodes)
         assert np.abs(np.einsum("q,xqd->xd", weights, unturned) - features.clean(x)).max() > 0.01
+
+
+def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
+    law = Gaussian(np.linspace(0.05, 0.3, 10))
+    world = worlds.gaussian(dim=10, squared_width=6.0, noise=law)
+    features = worlds.fourier(world, KEY, 16)
+    x = jnp.linspace(-0.5, 0.5, 10)
+    copies = law.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    noisy = np.asarray(features.noisy(copies), np.float64)
+    assert_mean_is(noisy, np.asarray(features.clean(x)), 0.005)
+    unshrunk = features._replace(modulus=jnp.ones_like(features.modulus)).clean(x)
+    assert np.abs(noisy.mean(axis=0) - unshrunk).max() > 0.02
 
 
 def test_features_are_cosines_and_sines_of_the_frequencies(x64, rng):
@@ -238,6 +238,25 @@ def test_keys_and_hyper_parameters_may_be_traced(rng):
         assert not np.allclose(maps(features)[0], maps(features)[1], atol=0.01)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        Gaussian,
+        Laplace,
+        lambda v: ContaminatedGaussian(1.0, v),
+        lambda v: ContaminatedGaussian(v, 0.3),
+    ],
+    ids=["gaussian", "laplace", "probability", "outliers"],
+)
+def test_features_under_what_is_traced_and_no_law_are_nan(make):
+    @jax.jit
+    def noisy(parameter):
+        return weighted_features(make(parameter), 2).noisy(jnp.ones(2))
+
+    assert np.isfinite(noisy(0.4)).all()
+    assert np.isnan(noisy(-0.4)).all()
+
+
 def test_another_key_gives_other_features():
     first, same, other = (
         gaussian_features(Gaussian(0.3), 2, key=jax.random.key(k)) for k in (0, 0, 1)
@@ -290,9 +309,22 @@ def test_refuses_other_bad_input():
         worlds.fourier_gaussian(KEY, 8, dim=2, squared_width=0.0, noise=Gaussian(0.1))
     with pytest.raises(ValueError, match="dim must be a whole number"):
         weighted_features(Gaussian(0.1), 0)
-    with pytest.raises(
-        ValueError, match=r"R² = .* its square overflows float32.*as small as exp\("
-    ):
-        weighted_features(Gaussian(40.0), 3)
+    with pytest.raises(ValueError, match=r"one number, got shape \[2\]"):
+        worlds.fourier_gaussian(KEY, 8, dim=2, squared_width=[2.0, 300.0], noise=Gaussian(0.1))
+    with pytest.raises(ValueError, match=r"world must be a World, as .* got Kernel"):
+        worlds.fourier(WORLD.kernel, KEY, 8)
     with pytest.raises(ValueError, match=r"does not fit data of dimension 3"):
         gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))
+
+
+def test_the_refused_variance_is_about_where_it_breaks():
+    def build(variance):
+        return weighted_features(Gaussian(variance), 10, 1000)
+
+    message = r"overflows float32 above R² = exp\(44\.36\), .* in dimension 10 from about "
+    with pytest.raises(ValueError, match=message) as refused:
+        build(9.0)
+    share = float(re.search(r"about (\S+) times this variance", str(refused.value)).group(1))
+    assert np.isfinite(build(0.9 * share * 9.0).squared_norm ** 2)
+    with pytest.raises(ValueError, match="overflows"):
+        build(1.1 * share * 9.0)

@@ -1,11 +1,10 @@
-import itertools
-
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
+from quadrature import gauss_hermite, tensor
 
 from noisy_jax import kernels, noise, worlds
 from noisy_jax.worlds.gaussian import _alternating_weights
@@ -35,11 +34,6 @@ def case(request):
     return law, worlds.gaussian(dim=dim, squared_width=S2, noise=law), POINTS[:, :dim]
 
 
-def tensor(nodes, weights, dim):
-    grid = np.array(list(itertools.product(nodes, repeat=dim)))
-    return grid, np.array(list(itertools.product(weights, repeat=dim))).prod(axis=1)
-
-
 def quadrature(law, dim):
     """Nodes `[N, d]` and weights `[N]` of the law's expectation."""
     if isinstance(law, noise.Laplace):
@@ -54,10 +48,7 @@ def quadrature(law, dim):
         nodes, weights = quadrature(noise.Gaussian(law.outlier_cov), dim)
         q = law.probability
         return np.vstack([np.zeros(dim), nodes]), np.concatenate([[1 - q], q * weights])
-    nodes, weights = np.polynomial.hermite_e.hermegauss(44)
-    nodes, weights = tensor(nodes, weights / weights.sum(), dim)
-    variances, axes = np.linalg.eigh(np.asarray(law.covariance(dim), float))
-    return nodes * np.sqrt(variances) @ axes.T, weights
+    return gauss_hermite(44, np.asarray(law.covariance(dim), float))
 
 
 def test_unbiased_where_the_clean_kernel_is_not(x64, case):
@@ -260,6 +251,60 @@ def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exist
         assert np.isnan(diagonals[2:]).all()
 
 
+def world_parts(law, squared_width, dim=2):
+    world = worlds.gaussian(dim=dim, squared_width=squared_width, noise=law)
+    x = jnp.asarray(POINTS[:, :dim], jnp.float32)
+    return world.surrogate(x, x), world.diagonal
+
+
+@pytest.mark.parametrize(
+    ("make", "bad"),
+    [
+        (lambda v: (noise.Gaussian(v), S2), -0.1),
+        (lambda v: (noise.Gaussian(v), S2), np.array([0.1, -0.1])),
+        (lambda v: (noise.Gaussian(v), S2), np.array([[0.1, 0.3], [0.3, 0.1]])),
+        (lambda v: (noise.Laplace(v), S2), -0.5),
+        (lambda v: (noise.ContaminatedGaussian(1.0, v), S2), -0.5),
+        (lambda v: (noise.ContaminatedGaussian(v, 0.3), S2), -0.1),
+        (lambda v: (noise.ContaminatedGaussian(v, 0.3), S2), np.array([[0.1, 0.3], [0.3, 0.1]])),
+        (lambda v: (noise.Gaussian(0.0), v), -1.0),
+        (lambda v: (noise.Laplace(0.5), v), -1.0),
+        (lambda v: (noise.ContaminatedGaussian(1.0, 0.3), v), -1.0),
+    ],
+)
+def test_what_is_traced_and_wrong_is_nan(make, bad):
+    parts = jax.jit(lambda value: world_parts(*make(value)))
+    good = np.eye(2, dtype=np.float32) / 8 if np.ndim(bad) == 2 else np.abs(bad) / 2
+    for value, holds in ((bad, False), (good, True)):
+        for part in parts(jnp.asarray(value, jnp.float32)):
+            assert (np.isfinite if holds else np.isnan)(part).all()
+
+
+def test_gradient_in_the_probability_of_contamination(x64):
+    """It is finite where the noise never hits: k̂ = (1 + q)k − q det(I + 2Σ/s²)^(−½) k' + O(q²)."""
+    z, origin = jnp.array([[0.7]]), jnp.zeros((1, 1))
+
+    def surrogate(q):
+        law = noise.ContaminatedGaussian(1.5, probability=q)
+        return worlds.gaussian(dim=1, squared_width=S2, noise=law).surrogate(z, origin)[0, 0]
+
+    expected = np.exp(-0.49 / 2) - 2.5**-0.5 * np.exp(-0.49 / 5)
+    np.testing.assert_allclose(jax.grad(surrogate)(0.0), expected, rtol=1e-9)
+
+
+def test_data_of_another_dimension_are_refused(case):
+    _, world, _ = case
+    fits, other = jnp.ones((2, world.dim)), jnp.ones((2, 5))
+    for use in (
+        lambda: world.surrogate(other, fits),
+        lambda: world.surrogate(other, other),
+        lambda: world.evaluate(other, other),
+        lambda: world.element(other, None),
+    ):
+        with pytest.raises(ValueError, match=f"data of dimension {world.dim}, got dimension 5"):
+            use()
+
+
 def test_traced_contamination_and_scales():
     x = jnp.asarray(POINTS[:, :2], jnp.float32)
 
@@ -308,8 +353,10 @@ class Triangular(noise.Noise):
         ),
         (
             {"noise": noise.ContaminatedGaussian(1.0, probability=0.5)},
-            r"must be below 1/2, got 0\.5.*worlds\.fourier",
+            r"must be below 1/2 in float32, got 0\.5.*worlds\.fourier",
         ),
+        # Below ½, but not once rounded.
+        ({"noise": noise.ContaminatedGaussian(1.0, 0.49999999999)}, "below 1/2 in float32"),
         (
             {"noise": noise.Uniform(1.0)},
             "one of Gaussian, Laplace, ContaminatedGaussian, got Uniform.*zeros",

@@ -3,6 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quadrature import gauss_hermite
 
 from noisy_jax import noise, worlds
 
@@ -17,6 +18,15 @@ COVS = {
     "isotropic_under_diagonal": (np.array([0.5, 0.3]), np.array([0.0, 0.1, 0.3])),
 }
 POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
+SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
+IN_SPACE = np.array([[0.3, -0.5, 0.8], [-1.0, 0.4, 0.1], [0.0, 1.6, -0.7]])
+# The same with the points of three elements in d = 1, 2, 3.
+UNBIASED = {
+    "line": (0.5, np.array([0.0, 0.2, 0.5]), IN_SPACE[:, :1]),
+    **{name: (*COVS[name], POINTS) for name in ("isotropic", "diagonal", "full")},
+    "space": (0.5, np.array([0.0, 0.2, 0.5]), IN_SPACE),
+    "space_full": (SPACE, np.stack([0 * SPACE, np.diag([0.2, 0.1, 0.2]), SPACE]), IN_SPACE),
+}
 
 
 @pytest.fixture(params=COVS, ids=str)
@@ -26,15 +36,8 @@ def case(x64, request):
     return world, matrix(max_cov), covs, world.element(jnp.asarray(POINTS), covs)
 
 
-def matrix(cov):
-    return np.asarray(cov) if np.ndim(cov) == 2 else np.diag(np.broadcast_to(cov, (2,)))
-
-
-def quadrature(cov):
-    t, w = np.polynomial.hermite_e.hermegauss(50)
-    nodes = np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2)
-    variances, axes = np.linalg.eigh(cov)
-    return nodes * np.sqrt(np.maximum(variances, 0)) @ axes.T, np.outer(w, w).ravel() / w.sum() ** 2
+def matrix(cov, dim=2):
+    return np.asarray(cov) if np.ndim(cov) == 2 else np.diag(np.broadcast_to(cov, (dim,)))
 
 
 def bump(z, A):
@@ -56,22 +59,40 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
             np.testing.assert_allclose(gram[i, j], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["isotropic", "diagonal", "full"])
+@pytest.mark.parametrize("name", UNBIASED)
 def test_unbiased_for_every_element_and_every_covariance(x64, name):
-    max_cov, covs = COVS[name]
-    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
-    elements, x = world.element(jnp.asarray(POINTS), covs), np.array([0.4, 0.1])
+    max_cov, covs, points = UNBIASED[name]
+    dim = points.shape[1]
+    world = worlds.heteroscedastic(dim=dim, squared_width=S2, max_cov=max_cov)
+    elements, x = world.element(jnp.asarray(points), covs), np.array([0.4, 0.1, -0.2])[:dim]
     truth = np.asarray(world.evaluate(elements, jnp.asarray(x)[None])[:, 0])
-    fixed = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(max_cov))
+    fixed = worlds.gaussian(dim=dim, squared_width=S2, noise=noise.Gaussian(max_cov))
     for cov in covs:
-        nodes, weights = quadrature(matrix(cov))
+        nodes, weights = gauss_hermite(34, matrix(cov, dim))
         copies = jnp.asarray(x + nodes)
         stacked = np.broadcast_to(cov, (len(nodes), *np.shape(cov)))
         gram = np.asarray(world.surrogate(elements, world.element(copies, stacked)))
         np.testing.assert_allclose(gram @ weights, truth, atol=1e-9)
         # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
-        biased = np.asarray(fixed.surrogate(jnp.asarray(POINTS), copies)) @ weights
+        biased = np.asarray(fixed.surrogate(jnp.asarray(points), copies)) @ weights
         assert np.abs(biased[0] - truth[0]) > 1e-2
+
+
+def test_unbiased_in_ten_dimensions_by_sampling():
+    max_cov = np.linspace(0.1, 0.4, 10)
+    world = worlds.heteroscedastic(dim=10, squared_width=6.0, max_cov=max_cov)
+    element = world.element(jnp.linspace(-0.5, 0.5, 10)[None], 0.3 * max_cov[None])
+    x, cov = jnp.full((100_000, 10), 0.3), 0.6 * max_cov
+    copies = noise.Gaussian(cov).sample(jax.random.key(0), x)
+    truth = float(world.evaluate(element, x[:1])[0, 0])
+    stacked = jnp.broadcast_to(jnp.asarray(cov), x.shape)
+    fixed = worlds.gaussian(dim=10, squared_width=6.0, noise=noise.Gaussian(max_cov))
+    right = world.surrogate(element, world.element(copies, stacked))[0]
+    for values, holds in ((right, True), (fixed.surrogate(element[0], copies)[0], False)):
+        values = np.asarray(values, np.float64)
+        error = values.std() / np.sqrt(len(values))
+        assert error < 0.005
+        assert (abs(values.mean() - truth) < 5 * error) == holds
 
 
 def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(case):
@@ -89,7 +110,7 @@ def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(c
 
 def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
     world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=FULL)
-    nodes, weights = quadrature(matrix(COVS["full"][1][1]))
+    nodes, weights = gauss_hermite(50, matrix(COVS["full"][1][1]))
     stacked = np.broadcast_to(COVS["full"][1][1], (len(nodes), 2, 2))
     elements = world.element(jnp.asarray(POINTS[0] + nodes), stacked)
     mean = weights @ np.asarray(world.evaluate(elements, jnp.asarray(POINTS[1:])))
@@ -133,8 +154,12 @@ def test_what_is_traced_and_too_large_is_nan():
         assert np.isfinite(evaluated[:2]).all()
         assert np.isnan(evaluated[2]).all()
         np.testing.assert_array_equal(np.isnan(surrogate[2]), True)
-        for gram in grams(1.1 * cov, covs):
-            assert np.isnan(gram).all()
+        for largest in (1.1 * cov, -0.3 * cov):
+            for gram in grams(largest, covs):
+                assert np.isnan(gram).all()
+        surrogate, evaluated = grams(0.3 * cov, covs.at[1].multiply(-1))
+        np.testing.assert_array_equal(np.isnan(evaluated[:, 0]), [False, True, False])
+        np.testing.assert_array_equal(np.isnan(surrogate[1]), True)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +182,25 @@ def test_element_refuses(cov, message):
         world.element(jnp.zeros((3, 2)), cov)
 
 
+@pytest.mark.parametrize("max_cov", [0.3, np.array([0.3, 0.2]), FULL], ids=np.ndim)
+def test_data_of_another_dimension_are_refused(max_cov):
+    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
+    elements = world.element(jnp.zeros((3, 2)), jnp.zeros(3))
+    for use in (
+        lambda: world.element(jnp.ones((3, 5)), jnp.zeros(3)),
+        lambda: world.evaluate(elements, jnp.ones((3, 5))),
+    ):
+        with pytest.raises(ValueError, match="data of dimension 2, got dimension 5"):
+            use()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"max_cov": 1.5}, "squared_width must be above 2‖Σ‖ = 3"),
-        ({"max_cov": -1.0}, "must be >= 0"),
-        ({"max_cov": np.ones(3)}, "dimension 2"),
+        ({"max_cov": -1.0}, r"^max_cov holds variances and must be >= 0"),
+        ({"max_cov": np.nan}, "^max_cov must be finite"),
+        ({"max_cov": np.ones(3)}, r"^max_cov of shape \[3\] does not fit data of dimension 2"),
         ({"squared_width": 0.0}, "squared_width must be positive"),
     ],
 )
