@@ -114,7 +114,7 @@ def study(
             )
     check_noise(noise, y_noise, len(stream.y))
     makers, loss = tuple(learners.values()), squared() if loss is None else loss
-    guarantees = {horizon: [make(horizon)[1] for make in makers] for horizon in horizons}
+    made = {horizon: _made(makers, horizon) for horizon in horizons}  # refuses before the work
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
     for horizon in horizons:
@@ -133,7 +133,9 @@ def study(
             checkpoint=None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}",
         )
         done += num_seeds * horizon
-        rows += _rows(list(learners), horizon, estimate, guarantees[horizon])
+        rows += _rows(
+            list(learners), horizon, estimate, [guarantee for _, guarantee in made[horizon]]
+        )
 
     rows.sort(key=lambda row: list(learners).index(row.learner))
     exponents = {}
@@ -206,10 +208,15 @@ def _report(progress, done, horizon, total, seeds, _):
 
 
 @functools.lru_cache(maxsize=64)
+def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Guarantee]]:
+    """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
+    return [make(horizon) for make in makers]
+
+
+@functools.lru_cache(maxsize=64)
 def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
     """The run of one seed; cached, so that JAX recognises it when a study comes again."""
-    # Made outside the trace, where a maker may look at numbers.
-    learner = paired(*(make(horizon)[0] for make in makers))
+    learner = paired(*(learner for learner, _ in _made(makers, horizon)))
 
     def run(stream, noise, y_noise, comparator, key):
         regret = final_regret(

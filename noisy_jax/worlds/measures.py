@@ -19,9 +19,11 @@ import numpy as np
 from jax.scipy.special import gammainc, gammaincc, gammaln
 
 from noisy_jax.validation import check_finite, check_non_negative, check_positive, concrete
-from noisy_jax.worlds.mixtures import Decay, array_namespace
+from noisy_jax.worlds.mixtures import Decay, array_namespace, number
 
 NUM_NODES = 64
+# Where the nodes are good to 1e-6, of α and ν.
+ALPHAS, NUS = (0.2, 50.0), (0.1, 100.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,12 +33,14 @@ class Measure:
     Attributes:
         quadrature: `cutoff -> (nodes[Q], log_weights[Q])` of μ on (0, cutoff].
         tail: `cutoff -> []`, μ((cutoff, ∞)).
+        mass: `[]`, μ((0, ∞)). A world is refused where weights and tail do not add up to it.
         decay: of the whole kernel at large distances, which makes its mixtures fast in float32;
             `None` where it is not known.
     """
 
     quadrature: Callable[[chex.Numeric], tuple[chex.Array, chex.Array]]
     tail: Callable[[chex.Numeric], chex.Array]
+    mass: chex.Numeric
     decay: Decay | None = None
 
 
@@ -47,17 +51,23 @@ def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
 
     Args:
         m: squared length scale, positive.
-        alpha: α > 0.
+        alpha: α from 0.2 to 50. Of a smaller one the tail is too heavy for the nodes, a larger one
+            is all but the Gaussian exp(−αr²/m); a traced one out of that range gives NaN.
 
     Raises:
-        ValueError: m or α not positive.
+        ValueError: m not positive, or α out of range.
 
     Example:
         >>> print(f"{rational_measure(m=2.0).tail(1.0):.4f}")
         0.1353
     """
-    check_positive("m", m, "the squared length scale of the rational kernel")
-    check_positive("alpha", alpha, "the power of the rational kernel")
+    m = number("m", m, "the squared length scale of the rational kernel")
+    alpha = _within(
+        ALPHAS,
+        "alpha",
+        number("alpha", alpha, "the power of the rational kernel"),
+        f"below, {NUM_NODES} nodes do not reach its tail; above, it is all but exp(−αr²/m)",
+    )
 
     def quadrature(cutoff):
         xp = array_namespace(m, alpha, cutoff)
@@ -73,7 +83,9 @@ def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
         log_slopes = np.log(weights * slope) + (order - 1) * np.log(s)
         return nodes, log_constant + log_slopes - m * nodes
 
-    return Measure(quadrature, lambda cutoff: gammaincc(alpha, m * cutoff), Decay(2 * alpha, 0.0))
+    return Measure(
+        quadrature, lambda cutoff: gammaincc(alpha, m * cutoff), 1.0, Decay(2 * alpha, 0.0)
+    )
 
 
 def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
@@ -82,20 +94,30 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
     μ(u) = β^ν u^(−ν−1) e^(−β/u)/Γ(ν), of mass 1; μ((c, ∞)) = P(ν, β/c).
 
     Args:
-        nu: smoothness ν > 0; 3/2 and 5/2 are `kernels.matern`, 1/2 is `kernels.laplacian`.
+        nu: smoothness ν from 0.1 to 100; 3/2 and 5/2 are `kernels.matern`, 1/2 is
+            `kernels.laplacian`. A larger one is all but the Gaussian exp(−r²/(2ℓ²)); a traced one
+            out of that range gives NaN.
         length: ℓ > 0.
 
     Raises:
-        ValueError: ν or ℓ not positive.
+        ValueError: ℓ not positive, or ν out of range.
     """
-    check_positive("nu", nu, "the smoothness ν of the Matérn kernel")
-    check_positive("length", length, "ℓ of the Matérn kernel")
+    nu = _within(
+        NUS,
+        "nu",
+        number("nu", nu, "the smoothness ν of the Matérn kernel"),
+        "below, the kernel is all but white noise; above, it is all but exp(−r²/(2ℓ²))",
+    )
+    length = number("length", length, "ℓ of the Matérn kernel")
     beta = nu / (2 * length**2)
 
     def quadrature(cutoff):
         xp = array_namespace(nu, length, cutoff)
-        # u = z^(−4) is smooth at the cutoff; e^(−β/u) leaves nothing beyond the other end.
-        start, end = cutoff**-0.25, (1 / cutoff + 40 / beta) ** 0.25
+        # u = z^(−4) is smooth at the cutoff, and leaves out what has no mass to speak of: β/u
+        # follows the Gamma law, of mean ν and variance ν.
+        bulk, spread = nu / beta, 9 * nu**0.5 / beta
+        start = xp.maximum(1 / cutoff, bulk - spread) ** 0.25
+        end = (1 / cutoff + bulk + spread + 36 / beta) ** 0.25
         t, weights = _legendre()
         z = start + (end - start) * t
         log_constant = xp.log(4 * (end - start)) + nu * xp.log(beta) - _log_gamma(nu)
@@ -103,7 +125,7 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
         return z**-4, log_constant + np.log(weights) + log_density
 
     decay = Decay(0.5 - nu, (2 * nu) ** 0.5 / length)
-    return Measure(quadrature, lambda cutoff: gammainc(nu, beta / cutoff), decay)
+    return Measure(quadrature, lambda cutoff: gammainc(nu, beta / cutoff), 1.0, decay)
 
 
 def laplacian_measure(*, scale: chex.Numeric) -> Measure:
@@ -118,8 +140,7 @@ def laplacian_measure(*, scale: chex.Numeric) -> Measure:
     Raises:
         ValueError: s not positive.
     """
-    check_positive("scale", scale, "s of exp(−r/s)")
-    return matern_measure(nu=0.5, length=scale)
+    return matern_measure(nu=0.5, length=number("scale", scale, "s of exp(−r/s)"))
 
 
 def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
@@ -145,7 +166,7 @@ def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
     check_positive("nodes", nodes, "the u of exp(−u r²)")
     check_non_negative("weights", weights, "a kernel is a mixture of non-negative weights")
     xp = array_namespace(nodes, weights)
-    nodes, weights = xp.asarray(nodes), xp.asarray(weights)
+    nodes, weights = xp.asarray(nodes, float), xp.asarray(weights, float)
 
     def quadrature(cutoff):
         xp = array_namespace(nodes, weights, cutoff)
@@ -157,7 +178,7 @@ def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
     def tail(cutoff):
         return jnp.sum(jnp.where(nodes <= cutoff, 0, weights))
 
-    return Measure(quadrature, tail)
+    return Measure(quadrature, tail, xp.sum(weights))
 
 
 def density_measure(
@@ -176,29 +197,45 @@ def density_measure(
         ValueError: mass not positive; where a world is made, a density that is negative or not
             finite, or of more than that mass.
     """
-    check_positive("mass", mass, "the value of the kernel at r = 0")
+    mass = number("mass", mass, "the value of the kernel at r = 0")
 
     def quadrature(cutoff):
         t, weights = _legendre()
         nodes = cutoff * t**2
         values = density(nodes)
         check_finite("density", values)
-        check_non_negative("density", values, "a kernel is a mixture of non-negative weights")
         xp = array_namespace(nodes, values)
+        if xp is np:
+            values = np.asarray(values, float)
+            _check_density(nodes, values)
         positive = values > 0
         log_density = xp.where(positive, xp.log(xp.where(positive, values, 1)), -np.inf)
         return nodes, np.log(2 * t * weights) + xp.log(cutoff) + log_density
 
     def tail(cutoff):
-        rest = mass - jnp.sum(jnp.exp(quadrature(cutoff)[1]))
-        if concrete(rest) is not None and rest < -1e-4 * mass:
-            raise ValueError(
-                f"mass must be at least that below the cutoff, {mass - rest:.6g}, got {mass}: "
-                "it is the integral of the density over all u > 0"
-            )
-        return jnp.maximum(rest, 0)
+        return jnp.maximum(mass - jnp.sum(jnp.exp(quadrature(cutoff)[1])), 0)
 
-    return Measure(quadrature, tail, decay)
+    return Measure(quadrature, tail, mass, decay)
+
+
+def _within(bounds, name, value, reason):
+    """The value; NaN if it is traced and out of bounds."""
+    least, most = bounds
+    if concrete(value) is None:
+        return jnp.where((value >= least) & (value <= most), value, jnp.nan)
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, got {value}: {reason}")
+    return value
+
+
+def _check_density(nodes, values):
+    """Refuses negative values, naming the first place."""
+    bad = np.flatnonzero(np.asarray(values) < 0)
+    if bad.size:
+        raise ValueError(
+            f"density must be >= 0, got {values[bad[0]]} at u = {nodes[bad[0]]:.6g} ({bad.size} of "
+            f"{nodes.size} nodes): a kernel is a mixture of non-negative weights"
+        )
 
 
 def _legendre():

@@ -1,12 +1,13 @@
 """Mixtures of Gaussians F(r²) = Σ_q w_q exp(−b_q r²): as sums over nodes, and fast in float32.
 
 The sum costs one exp a node. In float32 a mixture that stands for a kernel of known decay costs one
-exp in all: log F, less that decay, is smooth in t = (1 + r²/L)^(−1/2), which resolves both the
-core of F (L is a few widths of its narrowest Gaussian) and its tail, and is interpolated in t by a
-Chebyshev polynomial when the mixture is built.
+exp in all, and one log at most: log F, less that decay, is smooth in t = (1 + r²/L)^(−1/2), which
+resolves both the core of F (L is a few widths of its Gaussians) and its tail, and is interpolated
+in t by a Chebyshev polynomial when the mixture is built.
 """
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,11 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels import squared_distances
-from noisy_jax.validation import concrete
+from noisy_jax.validation import check_positive, concrete
 
-# Found by trial over the families of `measures`. p is fitted up to r² = REACH/(mean rate), while F
-# is at least DEPTH of its peak, with the fewest TERMS that give log F to TOLERANCE.
-TERMS, WIDTH, REACH, DEPTH, TOLERANCE = (6, 8, 10, 12, 14), 8.0, 1e4, 1e-5, 1e-6
+# Found by trial over the families of `measures`. L is 8/(largest rate) or 2/(mean rate); p is
+# fitted up to r² = REACH/(mean rate), while F is at least DEPTH of its peak, with the fewest TERMS
+# that pass. FARTHEST bounds r²/L, so that nothing overflows.
+TERMS, REACH, DEPTH = (6, 8, 10, 12, 14, 16, 20, 24), 1e5, 1e-8
+TOLERANCE, TOLERANCE_BEYOND, FARTHEST = 1e-6, 1e-7, np.float32(1e30)
 
 
 class Decay(NamedTuple):
@@ -40,6 +43,18 @@ def array_namespace(*values) -> Any:
     return jnp if any(concrete(value) is None for value in values) else np
 
 
+def number(name: str, value: chex.Numeric, meaning: str) -> chex.Numeric:
+    """The positive number, as a Python float unless it is traced; `meaning` says what it is.
+
+    Raises:
+        ValueError: not one number, or not positive.
+    """
+    if np.ndim(value) > 0:
+        raise ValueError(f"{name} must be one number, got shape {list(np.shape(value))}")
+    check_positive(name, value, meaning)
+    return value if concrete(value) is None else float(value)
+
+
 def log_sum_exp(terms: chex.Array, xp: Any) -> chex.Array:
     """log Σ exp over the last axis, in the namespace `xp`."""
     largest = xp.max(terms, axis=-1, keepdims=True)
@@ -51,8 +66,8 @@ def of_distance(
 ) -> Callable[[chex.Array], chex.Array]:
     """F(r²) = Σ_q w_q exp(−b_q r²), as a function of r².
 
-    In float64, and where the decay is not known, the sum itself. In float32 the interpolant; where
-    all values are concrete it is compared with the sum, and dropped for the sum if it is not good.
+    In float32 an interpolant, where the decay is known, nothing is traced, and a comparison with
+    the sum on a grid of distances finds it good; otherwise the sum.
 
     Args:
         rates: `[Q]`, b_q ≥ 0.
@@ -62,16 +77,13 @@ def of_distance(
     Returns:
         `r2[...] -> [...]`, in the dtype of `r2`.
     """
-
-    def summed(r2):
-        return _sum_over_nodes(lambda rate: rate * r2, r2, rates, log_weights)
-
-    interpolant = None if decay is None else _interpolate(rates, log_weights, decay)
+    known = decay is not None and array_namespace(rates, log_weights, *decay) is np
+    interpolant = _interpolate(rates, log_weights, decay) if known else None
 
     def value(r2):
-        if interpolant is None or r2.dtype == jnp.float64:
-            return summed(r2)
-        return jax.tree.map(lambda leaf: leaf.astype(r2.dtype), interpolant)(r2)
+        if interpolant is None or r2.dtype != jnp.float32:
+            return _sum_over_nodes(lambda rate: rate * r2, r2, rates, log_weights)
+        return interpolant(r2)
 
     return value
 
@@ -124,35 +136,36 @@ class _Interpolant(NamedTuple):
         coefficients: `[2, n]`, of the even and the odd part of p = even(s) + x odd(s), x being t
             stretched to [−2, 2] and s = x² − 2: two chains that run side by side. In s the parts
             converge so fast that plain powers do no harm; in x they would cancel.
-        decay: of the kernel.
+        power: of the kernel's decay.
+        rate: of the kernel's decay.
     """
 
-    peak: chex.Array
-    scale: chex.Array
-    least: chex.Array
+    peak: chex.Numeric
+    scale: chex.Numeric
+    least: chex.Numeric
     coefficients: chex.Array
-    decay: Decay
+    power: chex.Numeric
+    rate: chex.Numeric
 
     def __call__(self, r2):
         """F(r²)."""
-        w = r2 * self.scale
+        w = jnp.minimum(r2 * self.scale, FARTHEST)
         # XLA writes an array of each costly value that is used more than once: make it one value.
-        t = jax.lax.rsqrt(1 + w)
-        exponent = self.exponent(w, t, jnp)
-        power = concrete(self.decay.power)
-        if power is None or power != round(float(power)):
-            return self.peak * jnp.exp(exponent + self.decay.power * jnp.log(t))
-        return self.peak * jax.lax.integer_pow(t, int(power)) * jnp.exp(exponent)
+        return self.value(w, jax.lax.rsqrt(1 + w), jnp)
 
-    def exponent(self, w, t, xp):
-        """wt(t p(t) − rate √L), in the namespace `xp`."""
+    def value(self, w, t, xp):
+        """F, in the namespace `xp`."""
         slope = 4 / (1 - self.least)
         x = xp.maximum(slope * t + (2 - slope), -2)
         s, (even, odd) = x**2 - 2, self.coefficients[:, -1]
         for k in range(self.coefficients.shape[1] - 2, -1, -1):
             even = even * s + self.coefficients[0, k]
             odd = odd * s + self.coefficients[1, k]
-        return w * t * (t * (even + x * odd) - self.decay.rate / xp.sqrt(self.scale))
+        exponent = w * t * (t * (even + x * odd) - self.rate / np.sqrt(self.scale))
+        # Small powers of t neither overflow nor spoil the last digits, and save the logarithm.
+        if self.power in (-2, -1, 0, 1, 2, 3, 4):
+            return self.peak * t ** int(self.power) * xp.exp(exponent)
+        return self.peak * xp.exp(exponent - self.power / 2 * xp.log(1 + w))
 
 
 @functools.cache
@@ -169,45 +182,40 @@ def _to_powers(terms):
 
 
 def _interpolate(rates, log_weights, decay) -> _Interpolant | None:
-    """The interpolant; `None` where it is known to miss the sum."""
-    xp = array_namespace(rates, log_weights, *decay)
-    log_peak = log_sum_exp(log_weights, xp)
+    """The interpolant, in float32; `None` where none is good."""
+    log_peak = log_sum_exp(log_weights, np)
 
     def log_ratio(r2):
-        return log_sum_exp(log_weights[None] - r2[:, None] * rates[None], xp) - log_peak
+        return log_sum_exp(log_weights[None] - r2[:, None] * rates[None], np) - log_peak
 
     # At r² = 1/(mean rate), the first candidate, F has fallen e-fold at most, by Jensen.
-    mean_rate = xp.sum(xp.exp(log_weights - log_peak) * rates)
-    candidates = np.geomspace(1, REACH, 81) / mean_rate
-    reach = xp.max(xp.where(log_ratio(candidates) >= np.log(DEPTH), candidates, candidates[0]))
-    width = WIDTH / xp.max(rates)
-    least = 1 / xp.sqrt(1 + reach / width)
-    decay = Decay(*decay)
+    mean_rate = np.sum(np.exp(log_weights - log_peak) * rates)
+    candidates = np.geomspace(1, REACH, 161) / mean_rate
+    reach = np.max(np.where(log_ratio(candidates) >= np.log(DEPTH), candidates, candidates[0]))
 
-    def remainder(w, t):
-        return log_ratio(width * w) - decay.power * xp.log(t) + decay.rate * xp.sqrt(width) * w * t
-
-    def fitted(terms):
+    def fitted(terms, width):
+        least = 1 / np.sqrt(1 + reach / width)
         points, *transforms = _to_powers(terms)
         x = np.sqrt(points + 2)
         less = (1 - least) * np.concatenate([2 - x, 2 + x]) / 4
         t, w = 1 - less, (2 - less) * less / (1 - less) ** 2
-        right, left = xp.reshape(remainder(w, t) / (w * t**2), (2, terms))
-        parts = xp.stack([right + left, (right - left) / x]) / 2
+        rest = log_ratio(width * w) - decay.power * np.log(t) + decay.rate * np.sqrt(width) * w * t
+        right, left = np.reshape(rest / (w * t**2), (2, terms))
+        parts = np.stack([right + left, (right - left) / x]) / 2
         for transform in transforms:
-            parts = xp.sum(transform[None] * parts[:, None], axis=2)
-        leaves = xp.exp(log_peak), 1 / width, least, parts, decay
-        return jax.tree.map(xp.asarray, _Interpolant(*leaves))
+            parts = np.sum(transform[None] * parts[:, None], axis=2)
+        return _Interpolant(np.exp(log_peak), 1 / width, least, parts, *decay)
 
-    if xp is jnp:
-        return fitted(TERMS[-1])
-    w = np.append(0, np.geomspace(1e-6, 1, 400)) * reach / width
-    t = 1 / np.sqrt(1 + w)
-    exact = log_ratio(width * w)
-    for terms in TERMS:
-        interpolant = fitted(terms)
-        error = interpolant.exponent(w, t, np) + decay.power * np.log(t) - exact
-        # Relative where F is within 1e-4 of its peak, as a share of 1e-4 of the peak further out.
-        if np.max(np.abs(error) * np.minimum(1, 1e4 * np.exp(exact))) < TOLERANCE:
+    # In float32, which rounds log F: relative down to 1e-4 of the peak, then as a share of that.
+    r2 = np.float32(np.append(0, np.geomspace(1e-6, 10, 350)) * reach)
+    exact = log_ratio(np.float64(r2))
+    allowed = TOLERANCE * (1 - exact / 4) * np.exp(np.maximum(exact, np.log(1e-4)))
+    allowed = np.where(r2 > reach, np.maximum(allowed, TOLERANCE_BEYOND), allowed)
+    for terms, width in itertools.product(TERMS, (8 / rates.max(), 2 / mean_rate)):
+        interpolant = jax.tree.map(np.float32, fitted(terms, width))
+        w = np.minimum(r2 * interpolant.scale, FARTHEST)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            ratio = interpolant.value(w, 1 / np.sqrt(1 + w), np) / np.exp(log_peak)
+        if np.all(np.abs(ratio - np.exp(exact)) <= allowed):
             return interpolant
     return None
