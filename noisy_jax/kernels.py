@@ -49,9 +49,8 @@ def squared_distances(x: chex.Array, z: chex.Array) -> chex.Array:
 
     ‖x‖² + ‖z‖² − 2⟨x, z⟩ loses what is small beside ‖x‖²; shift data that lie far from the origin.
     """
-    products = inner_products(x, z)
-    norms = jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None]
-    return jnp.maximum(norms - 2 * products, 0)
+    products = inner_products(-2 * x, z)
+    return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
 
 
 def _of_inner_product(value, series, convergence=math.inf) -> Kernel:
@@ -155,7 +154,12 @@ def gaussian(*, squared_width: chex.Numeric) -> Kernel:
         Array([[0.36787945]], dtype=float32)
     """
     check_positive("squared_width", squared_width, "s² of exp(−r²/s²)")
-    return _of_distance(lambda r2: jnp.exp(-r2 / squared_width))
+
+    def gram(x, z):  # points are fewer than pairs: scale those
+        scale = jax.lax.rsqrt(jnp.asarray(squared_width, float))
+        return jnp.exp(-squared_distances(x * scale, z * scale))
+
+    return Kernel(gram, lambda x: jnp.ones(x.shape[:-1], x.dtype))
 
 
 def rational(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel:

@@ -27,11 +27,14 @@ class Space(NamedTuple):
         inner: `(elements[n], elements[m]) -> [n, m]`.
         evaluate: `(elements[n], points[m]) -> [n, m]`.
         points: `x[m, d] -> points[m]`, clean instances as `evaluate` takes them.
+        read: `(weights[n], elements[n], others[m], points[k]) -> ([m], [k])`, weights @ inner and
+            weights @ evaluate at once, where that is faster.
     """
 
     inner: Callable[[Elements, Elements], chex.Array]
     evaluate: Callable[[Elements, Any], chex.Array]
     points: Callable[[chex.Array], Any] = lambda x: x
+    read: Callable[..., tuple[chex.Array, chex.Array]] | None = None
 
 
 class Memory(NamedTuple):
@@ -170,10 +173,13 @@ def _slots(space: Space, size: int):
                 return jax.lax.dynamic_slice_in_dim(a, c * chunk, chunk)
 
             own, alpha = jax.tree.map(part, elements), part(weights)
-            at_points = sums[1] + alpha @ space.evaluate(own, points)
             if queries is None:
-                return None, at_points
-            return sums[0] + alpha @ space.inner(own, queries), at_points
+                return None, sums[1] + alpha @ space.evaluate(own, points)
+            if space.read is None:
+                values = alpha @ space.inner(own, queries), alpha @ space.evaluate(own, points)
+            else:
+                values = space.read(alpha, own, queries, points)
+            return jax.tree.map(jnp.add, sums, values)
 
         zeros = [
             None if q is None else jnp.zeros(_count(q), weights.dtype) for q in (queries, points)

@@ -69,7 +69,7 @@ def parallel_worlds(
     learner = expansion(
         read=read,
         rule=squared_loss(learning_rate),
-        memory=everything(Space(world.surrogate, world.evaluate), horizon),
+        memory=everything(Space(world.surrogate, world.evaluate, read=world.read), horizon),
         views=2,
         radius=radius,
         block=block,

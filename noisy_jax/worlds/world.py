@@ -48,6 +48,8 @@ class World:
         evaluate: `(elements[n], x[m, d]) -> [n, m]`, the values of stored noisy copies e at clean
             instances, E_n surrogate(e, element(x + n)) = evaluate(e, x); the clean kernel, unless
             the noise changes.
+        read: `(weights[n], elements[n], others[m], x[k]) -> ([m], [k])`, weights @ surrogate and
+            weights @ evaluate at once, to rounding, where that is faster; `None` elsewhere.
         spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
             to a probability; `None` where there is no sampler.
     """
@@ -62,6 +64,7 @@ class World:
     noise: Noise | None = None
     element: Callable[[chex.Array, chex.Array | None], Elements] | None = None
     evaluate: Callable[[Elements, chex.Array], chex.Array] | None = None
+    read: Callable[..., tuple[chex.Array, chex.Array]] | None = None
     spectrum: Callable[[chex.PRNGKey, int], chex.Array] | None = None
 
     def __post_init__(self):

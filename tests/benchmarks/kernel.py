@@ -108,7 +108,7 @@ def floor(samples, x, weights):
 
             def values(first, count):
                 stored, own = rows(samples.x[:, 0], first, count), rows(weights, first, count)
-                return own @ WORLD.surrogate(stored, queries), own @ WORLD.evaluate(stored, points)
+                return WORLD.read(own, stored, queries, points)
 
             def add_chunk(chunk, sums):
                 return jax.tree.map(jnp.add, sums, values(chunk * CHUNK, CHUNK))

@@ -395,3 +395,13 @@ def test_clean_kernel_is_the_gaussian_kernel():
     gram = kernels.gaussian(squared_width=S2)(x, x)
     chex.assert_trees_all_equal(world.kernel(x, x), gram)
     chex.assert_trees_all_equal(world.evaluate(world.element(x, None), x), gram)
+
+
+@pytest.mark.usefixtures("x64")
+def test_reading_at_once_is_reading_twice(rng):
+    world = worlds.gaussian(dim=3, squared_width=2.0, noise=noise.Gaussian(0.4))
+    weights, x = rng.normal(size=9), rng.normal(size=(9, 3))
+    z, points = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    values, clean = world.read(weights, x, z, points)
+    np.testing.assert_allclose(values, weights @ world.surrogate(x, z), rtol=1e-12)
+    np.testing.assert_allclose(clean, weights @ world.evaluate(x, points), rtol=1e-12)
