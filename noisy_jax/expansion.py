@@ -226,7 +226,8 @@ def expansion(
         """All rounds of one block; predictions before each, `[B]`."""
         elements, weights, squared_norm, t, rule_state = unpacked(state)
         size, dtype = samples.y.shape[0], weights.dtype
-        rounds = jax.vmap(read)(samples, keys)
+        # XLA would compute a costly feature map again for each of its uses.
+        rounds = jax.lax.optimization_barrier(jax.vmap(read)(samples, keys))
         new, points = rounds.element, space.points(x)
         queries = jax.tree.map(lambda e: e[:, None], new)
         if rounds.probes is not None:
