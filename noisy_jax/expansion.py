@@ -265,9 +265,8 @@ def expansion(
             (ahead, squared_norm, rule_state),
             (jnp.arange(size), inside, rounds.facts),
         )
-        kept = jax.lax.cumprod(
-            keep, reverse=True
-        )  # of what was there before each round, at the end
+        # What is left, at the end of the block, of what was there before each round.
+        kept = jax.lax.cumprod(keep, reverse=True)
         coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))
         elements, weights = memory.absorb(elements, weights, t, kept[0], new, coefficients)
         return packed(elements, weights, squared_norm, t + size, rule_state), predictions

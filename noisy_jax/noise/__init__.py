@@ -1,14 +1,8 @@
 """Noise laws, what they make of one round, and what replicates tell of them."""
 
+from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.law import Noise, PerRound, covariance_times
-from noisy_jax.noise.laws import (
-    ContaminatedGaussian,
-    Gaussian,
-    Laplace,
-    Rademacher,
-    StudentT,
-    Uniform,
-)
+from noisy_jax.noise.laws import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
 

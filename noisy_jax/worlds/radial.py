@@ -246,8 +246,9 @@ def _principal_variances(noise, dim, cutoff):
         variances, axes = variances[:1], None
     if norm > 0 and cutoff >= 1 / (4 * norm):
         raise ValueError(
-            f"cutoff must be below 1/(4‖Σ‖) = {1 / (4 * norm):.6g}, got {cutoff}: with more, the "
-            f"theorem does not bound the surrogate, which ends to exist at {1 / (2 * norm):.6g}. "
+            f"cutoff must be below 1/(4‖Σ‖) = {1 / (4 * norm):.6g}, got {cutoff}: from "
+            f"there on the theorem does not bound R², and from {1 / (2 * norm):.6g} on there is no "
+            "surrogate. "
             f"In the case study's own unit c = cutoff·d, the limit is d/(4σ²) = "
             f"{dim / (4 * norm):.6g}"
         )
