@@ -140,9 +140,10 @@ def _filled(cov, rank, dim):
 
 
 def _isotropic(x, z, max_cov, cov, other_cov, squared_width):
-    spread = 2 * (max_cov[None] - cov[:, None] - other_cov[None])
-    exponent = squared_distances(x, z) / (squared_width + spread)
-    return jnp.exp(-x.shape[1] / 2 * jnp.log1p(spread / squared_width) - exponent)
+    spread = 2 * (max_cov[None] - cov[:, None] - other_cov[None]) / squared_width
+    scale = jax.lax.rsqrt(jnp.asarray(squared_width, float))  # as in kernels.gaussian, to the bit
+    exponent = squared_distances(x * scale, z * scale) / (1 + spread)
+    return jnp.exp(-x.shape[1] / 2 * jnp.log1p(spread) - exponent)
 
 
 def _diagonal(x, z, max_cov, cov, other_cov, squared_width):
