@@ -34,8 +34,8 @@ class Measure:
         quadrature: `cutoff -> (nodes[Q], log_weights[Q])` of μ on (0, cutoff].
         tail: `cutoff -> []`, μ((cutoff, ∞)).
         mass: `[]`, μ((0, ∞)). A world is refused where weights and tail do not add up to it.
-        decay: of the whole kernel at large distances, which makes its mixtures fast in float32;
-            `None` where it is not known.
+        decay: of the whole kernel at large distances, which helps to make its mixtures fast in
+            float32; `None` where it is not known.
     """
 
     quadrature: Callable[[chex.Numeric], tuple[chex.Array, chex.Array]]
@@ -190,8 +190,8 @@ def density_measure(
         density: `u[Q] -> μ(u)[Q]`, non-negative; smooth on (0, cutoff], at zero at worst a power of
             √u, 1/√u included.
         mass: μ((0, ∞)), the value at r = 0 of the kernel that is asked for.
-        decay: of that kernel at large distances, if it is known; without it, each evaluation is
-            a sum over 64 nodes.
+        decay: of that kernel at large distances, if it is known; without it, fewer kernels are
+            fast in float32.
 
     Raises:
         ValueError: mass not positive; where a world is made, a density that is negative or not

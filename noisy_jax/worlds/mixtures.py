@@ -1,7 +1,7 @@
 """Mixtures of Gaussians F(r²) = Σ_q w_q exp(−b_q r²): as sums over nodes, and fast in float32.
 
-The sum costs one exp a node. In float32 a mixture that stands for a kernel of known decay costs one
-exp in all, and one log at most: log F, less that decay, is smooth in t = (1 + r²/L)^(−1/2), which
+The sum costs one exp a node. In float32 a mixture that stands for a kernel costs one exp in all,
+and one log at most: log F, less the kernel's decay, is smooth in t = (1 + r²/L)^(−1/2), which
 resolves both the core of F (L is a few widths of its Gaussians) and its tail, and is interpolated
 in t by a Chebyshev polynomial when the mixture is built.
 """
@@ -66,8 +66,8 @@ def of_distance(
 ) -> Callable[[chex.Array], chex.Array]:
     """F(r²) = Σ_q w_q exp(−b_q r²), as a function of r².
 
-    In float32 an interpolant, where the decay is known, nothing is traced, and a comparison with
-    the sum on a grid of distances finds it good; otherwise the sum.
+    In float32 an interpolant, where nothing is traced and a comparison with the sum on a grid of
+    distances finds it good; otherwise the sum.
 
     Args:
         rates: `[Q]`, b_q ≥ 0.
@@ -77,8 +77,11 @@ def of_distance(
     Returns:
         `r2[...] -> [...]`, in the dtype of `r2`.
     """
-    known = decay is not None and array_namespace(rates, log_weights, *decay) is np
-    interpolant = _interpolate(rates, log_weights, decay) if known else None
+    # Of kernels near to Gaussian the decay lies far beyond all that counts: they fit without it.
+    decays = [Decay(0.0, 0.0)] if decay is None else [decay, Decay(0.0, 0.0)]
+    concrete_ones = (d for d in decays if array_namespace(rates, log_weights, *d) is np)
+    fits = (_interpolate(rates, log_weights, d) for d in concrete_ones)
+    interpolant = next((fit for fit in fits if fit is not None), None)
 
     def value(r2):
         if interpolant is None or r2.dtype != jnp.float32:
@@ -211,7 +214,9 @@ def _interpolate(rates, log_weights, decay) -> _Interpolant | None:
     exact = log_ratio(np.float64(r2))
     allowed = TOLERANCE * (1 - exact / 4) * np.exp(np.maximum(exact, np.log(1e-4)))
     allowed = np.where(r2 > reach, np.maximum(allowed, TOLERANCE_BEYOND), allowed)
-    for terms, width in itertools.product(TERMS, (8 / rates.max(), 2 / mean_rate)):
+    for terms, width in itertools.product(
+        TERMS, (8 / rates.max(), 2 / mean_rate, 20 / mean_rate, reach)
+    ):
         interpolant = jax.tree.map(np.float32, fitted(terms, width))
         w = np.minimum(r2 * interpolant.scale, FARTHEST)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -51,10 +51,9 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
 
     A Gram matrix is a sum over the nodes: 20 to 30 times a Gaussian kernel's cost where Σ is
     isotropic, more where it is not. In float32 an interpolant of the sum, at 2 to 3 times that
-    cost, stands for it where Σ is isotropic, the measure's decay is known and nothing is traced;
-    build worlds outside `jit` and `vmap` for speed. The sum stays where a comparison finds no good
-    interpolant: for Matérn kernels and rational ones from ν or α about 10 on (nearly Gaussian), and
-    in some dozens of dimensions where Σ is near its limit.
+    cost, stands for it where Σ is isotropic and nothing is traced; build worlds outside `jit` and
+    `vmap` for speed. The sum stays where a comparison finds no good interpolant: for few nodes far
+    apart, and in some dozens of dimensions where Σ is near its limit.
 
     With q = entry/R² (of the clean kernel, entry/k(x, x)), an interpolant's entries are good to
     1e-6(1 + ¼ log(1/q)) relatively down to q = 1e-4 (float32 rounds log q), smaller ones to 3e-10

@@ -206,11 +206,19 @@ SWEEP = [
     ("laplacian", {"scale": 1.0}, 40, 0.99, 20.0, False),
     ("matern", {"nu": 1.5, "length": 1.0}, 40, 0.99, 3.5, True),
     ("matern", {"nu": 5.0, "length": 0.5}, 16, 0.9, 20.0, True),
-    ("matern", {"nu": 100.0, "length": 1.0}, 2, 0.5, 2.0, False),
+    ("matern", {"nu": 100.0, "length": 1.0}, 2, 0.5, 2.0, True),
     ("rational", {"m": 2.0}, 40, 0.9, 3.5, True),
     ("rational", {"m": 2.0, "alpha": 0.2}, 2, 0.5, 20.0, True),
     ("rational", {"m": 2.0, "alpha": 5.0}, 40, 0.99, 20.0, True),
-    ("rational", {"m": 50.0, "alpha": 50.0}, 16, 0.3, 3.5, False),
+    ("rational", {"m": 50.0, "alpha": 50.0}, 16, 0.3, 3.5, True),
+    (
+        "radial",
+        {"measure": worlds.discrete_measure([0.1, 0.5, 1.0], [0.3, 0.3, 0.4])},
+        16,
+        0.3,
+        2.0,
+        True,
+    ),
 ]
 
 
