@@ -1,0 +1,227 @@
+"""Losses with a derivative that is a power series: those that random truncation can estimate.
+
+Source of the series: Online Learning of Noisy Data with Kernels, Examples 1-4 (App. C), corrected.
+"""
+
+import functools
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.losses.loss import Loss, shown
+from noisy_jax.series import PowerSeries, array_module, power_series
+from noisy_jax.validation import check_finite, check_positive, concrete
+
+
+def squared() -> Loss:
+    """Squared loss ℓ(p, y) = (p − y)², without a factor ½, so that ∂ℓ/∂p = 2(p − y).
+
+    Source: the squared loss of all three papers on learning from noisy copies.
+
+    Example:
+        >>> squared().value(1.0, 3.0), squared().derivative(1.0, 3.0)
+        (4.0, -4.0)
+    """
+    return Loss("squared()", "residual", _square, _twice, _squared_series)
+
+
+def _square(a):
+    return a**2
+
+
+def _twice(a):
+    return 2 * a
+
+
+def _squared_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
+    def coefficients(order):
+        xp = array_module(center)
+        known = xp.stack([xp.asarray(2.0 * center), xp.asarray(2.0)])
+        return xp.concatenate([known, xp.zeros(max(order - 1, 0))])[: order + 1]
+
+    return power_series(coefficients, order, center=center, degree=1)
+
+
+def logistic() -> Loss:
+    """Logistic loss ℓ(p, y) = log(1 + e^(−yp)), y = ±1.
+
+    φ'(a) = −1/(1 + e^a); its series about c converges up to the poles at ±iπ, √(c² + π²) away.
+
+    Example:
+        >>> print(logistic().derivative(0.0, 1.0))
+        -0.5
+    """
+    return Loss("logistic()", "margin", _log_logistic, _logistic_slope, _logistic_series)
+
+
+def _log_logistic(a):
+    return jax.nn.softplus(-a)
+
+
+def _logistic_slope(a):
+    return -jax.nn.sigmoid(-jnp.asarray(a))
+
+
+def _logistic_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
+    xp = array_module(center)
+    radius = xp.sqrt(center**2 + xp.pi**2)
+
+    def coefficients(order):
+        # s(a) = 1/(1 + e^a) solves s' = s² − s.
+        s = [1 / (1 + xp.exp(xp.asarray(center, float)))]
+        for n in range(order):
+            known = xp.stack(s)
+            s.append((known @ known[::-1] - s[n]) / (n + 1))
+        return -xp.stack(s)
+
+    def majorant(m):
+        # s(a) = ½ − Σ_k 1/(a − ikπ) over odd k: |γ_n| ≤ Σ_k |c − ikπ|^(−n − 1).
+        return xp.log(2 + (radius / np.pi) ** 2) - (m + 1) * xp.log(radius), -xp.log(radius)
+
+    return power_series(coefficients, order, majorant=majorant, center=center, convergence=radius)
+
+
+def exponential() -> Loss:
+    """Exponential loss ℓ(p, y) = e^(−yp), y = ±1.
+
+    φ'(a) = −e^(−a), γ_n = (−1)^(n+1) e^(−c)/n!.
+
+    Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp): the sign
+    must be minus.
+
+    Example:
+        >>> print(exponential().derivative(0.0, -1.0))
+        1.0
+    """
+    return Loss("exponential()", "margin", _exponential, _exponential_slope, _exponential_series)
+
+
+def _exponential(a):
+    return jnp.exp(-a)
+
+
+def _exponential_slope(a):
+    return -jnp.exp(-a)
+
+
+def _exponential_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
+    xp = array_module(center)
+
+    def coefficients(order):
+        n = np.arange(order + 1)
+        return -((-1.0) ** n) * xp.exp(-center - _log_factorials(order))
+
+    def majorant(m):
+        return -center - math.lgamma(m + 1), -math.log(m + 1)
+
+    return power_series(coefficients, order, majorant=majorant, center=center)
+
+
+def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
+    """Smoothed absolute loss: φ'(a) = erf(sa) of the residual a = p − y.
+
+    φ(a) = a erf(sa) + e^(−s²a²)/(s√π) ≥ |a|, farthest from it at zero, by 1/(s√π).
+
+    Source: Online Learning of Noisy Data with Kernels, Example 3. App. C prints σ for s in the
+    second term.
+
+    Args:
+        sharpness: s > 0. Estimating φ' from noisy copies costs exp(s²a²): keep s|a| of order 1.
+
+    Raises:
+        ValueError: sharpness not positive.
+
+    Example:
+        >>> print(smoothed_absolute().derivative(0.0, 0.0))
+        0.0
+    """
+    check_positive("sharpness", sharpness, "s of erf(sa)")
+
+    def profile(a):
+        a = jnp.asarray(a, float)
+        return a * jax.lax.erf(sharpness * a) + _bell(sharpness * a) / sharpness
+
+    def slope(a):
+        return jax.lax.erf(jnp.asarray(sharpness * a, float))
+
+    name = f"smoothed_absolute(sharpness={shown(sharpness)})"
+    series = functools.partial(_erf_series, 1.0, 0.0, sharpness, 0.0)
+    return Loss(name, "residual", profile, slope, series)
+
+
+def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
+    """Smoothed hinge loss: φ'(a) = ½(erf(s(a − 1)) − 1) of the margin a = yp.
+
+    φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π) ≥ max(0, 1 − a), farthest from it
+    at a = 1, by 1/(2s√π).
+
+    Source: Online Learning of Noisy Data with Kernels, Example 4. App. C expands about a = 1 and
+    takes the result for the series about 0; ours are Hermite polynomials about any centre:
+    γ_0 = φ'(c), γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). The centre 0 is the
+    good one, as margins are small beside 1 where there is much noise.
+
+    Args:
+        sharpness: s > 0. Estimating φ' from noisy copies costs exp(s²a²): keep s|a| of order 1.
+
+    Raises:
+        ValueError: sharpness not positive.
+
+    Example:
+        >>> print(smoothed_hinge().derivative(1.0, 1.0))
+        -0.5
+    """
+    check_positive("sharpness", sharpness, "s of erf(s(a − 1))")
+
+    def profile(a):
+        a = jnp.asarray(a, float) - 1
+        return (a * (jax.lax.erf(sharpness * a) - 1) + _bell(sharpness * a) / sharpness) / 2
+
+    def slope(a):
+        return (jax.lax.erf(sharpness * (jnp.asarray(a, float) - 1)) - 1) / 2
+
+    name = f"smoothed_hinge(sharpness={shown(sharpness)})"
+    series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)
+    return Loss(name, "margin", profile, slope, series)
+
+
+def _bell(u):
+    return jnp.exp(-(u**2)) / math.sqrt(math.pi)
+
+
+def _erf_series(factor, offset, sharpness, shift, order, center=0.0) -> PowerSeries:
+    """The series of factor · erf(s(a − shift)) + offset about a centre."""
+    check_finite("center", center)
+    xp = array_module(sharpness, center)
+    u = sharpness * (center - shift)
+    scale = 2 * factor / math.sqrt(math.pi)
+
+    def coefficients(order):
+        # h_n = s^n H_(n−1)(−u)/n!, with H_(n+1)(x) = 2x H_n(x) − 2n H_(n−1)(x).
+        h = [0.0 * u, sharpness + 0.0 * u]
+        for n in range(1, order):
+            h.append(2 * sharpness * (-u * h[n] - (n - 1) * sharpness * h[n - 1] / n) / (n + 1))
+        first = offset + factor * _erf(u)
+        rest = [scale * xp.exp(-(u**2)) * value for value in h[1 : order + 1]]
+        return xp.stack([xp.asarray(value, float) for value in [first, *rest]])
+
+    def majorant(m):
+        # Cramér: |H_n(x)| ≤ 1.0865 √(2^n n!) e^(x²/2).
+        log_hermite = math.log(1.0865) + ((m - 1) * math.log(2) + math.lgamma(m)) / 2 + u**2 / 2
+        log_power = m * xp.log(xp.asarray(sharpness, float))
+        log_first = math.log(scale) - u**2 + log_power + log_hermite - math.lgamma(m + 1)
+        ratio = xp.log(xp.asarray(sharpness, float)) + math.log(2 * m) / 2 - math.log(m + 1)
+        return log_first, ratio
+
+    return power_series(coefficients, order, majorant=majorant, center=center)
+
+
+def _erf(u):
+    value = concrete(u)
+    return jax.lax.erf(jnp.asarray(u, float)) if value is None else math.erf(value)
+
+
+def _log_factorials(order: int) -> np.ndarray:
+    return np.array([math.lgamma(n + 1) for n in range(order + 1)])
