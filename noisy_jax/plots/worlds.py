@@ -1,0 +1,72 @@
+"""Pictures of kernels and of their surrogates."""
+
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+
+from noisy_jax.kernels import Kernel
+from noisy_jax.plots.style import COLOURS, new_axes
+from noisy_jax.worlds import World
+
+
+def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=None):
+    """The kernels of worlds and their surrogates, against the distance r.
+
+    Solid the kernel g that was asked for, dashed the kernel k that a world has instead, dash-dotted
+    its surrogate k̂.
+
+    Args:
+        worlds: by title, a panel for each; under noise of one law.
+        kernel: g, a function of the distance.
+        distances: `[n]`, increasing; from 0 to 5 by default.
+        axes: matplotlib axes to draw on, one for each world; new ones side by side by default.
+
+    Returns:
+        The axes, an array.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Figure 1, which shows g and k
+        of `worlds.rational`.
+    """
+    if axes is None:
+        axes = new_axes(len(worlds), width=0.5 + 3.6 * len(worlds), height=3.8)
+    distances = np.linspace(0, 5, 201) if distances is None else distances
+    for ax, (title, world) in zip(axes, worlds.items(), strict=True):
+        curves = (
+            ("asked for, $g$", kernel, "-"),
+            ("clean, $k$", world.kernel, "--"),
+            (r"surrogate, $\hat{k}$", world.surrogate, "-."),
+        )
+        for colour, (label, gram, line) in zip(COLOURS, curves, strict=False):
+            values = profile(gram, distances, world.dim)
+            ax.plot(distances, values, line, color=colour, linewidth=1.8, label=label)
+        ax.set_title(title)
+        ax.set_xlabel("distance $r$")
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("kernel")
+    axes[-1].legend(frameon=False)
+    return axes
+
+
+def profile(gram, distances, dim: int) -> np.ndarray:
+    """The value of a kernel at each distance from the origin, along the first coordinate.
+
+    Args:
+        gram: `(x[n, d], z[m, d]) -> [n, m]`.
+        distances: `[n]`.
+        dim: d.
+
+    Returns:
+        `[n]`.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> print(profile(nj.kernels.rational(m=1.0), [0.0, 1.0, 2.0], dim=3))
+        [1.  0.5 0.2]
+    """
+    x = np.zeros((len(distances), dim), jax.dtypes.canonicalize_dtype(float))
+    x[:, 0] = distances
+    return np.asarray(gram(x, np.zeros_like(x[:1])))[:, 0]
