@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from noisy_jax import noise, streams
+from noisy_jax.base import Stream
 from noisy_jax.regret import Growth
 from noisy_jax.results import Study
 
@@ -42,7 +43,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 
 def load(
     data: str, target: str | None, *, known: Sequence[str] = streams.DATASETS
-) -> streams.Stream:
+) -> Stream:
     """The scaled table behind `--data` and `--target`; `known` are the names to suggest."""
     if data in streams.DATASETS:
         if target is not None:
