@@ -3,6 +3,7 @@
 from noisy_jax import (
     bounds,
     comparators,
+    estimators,
     kernels,
     learners,
     losses,
@@ -29,6 +30,7 @@ __all__ = [
     "Study",
     "bounds",
     "comparators",
+    "estimators",
     "kernels",
     "learners",
     "losses",

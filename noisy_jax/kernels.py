@@ -1,18 +1,34 @@
 """Kernels as Gram closures `([n, d], [m, d]) -> [n, m]`, jittable, by matrix products.
 
 Two families: functions of the inner product ⟨x, z⟩ with a power series of non-negative coefficients
-(which random truncation samples from), and functions of the distance r = ‖x − z‖.
+(which random truncation samples from), and functions of the distance r = ‖x − z‖. The Gaussian
+kernel belongs to both.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from noisy_jax.series import PowerSeries, array_module, power_series
 from noisy_jax.validation import check_at_least, check_non_negative, check_positive
+
+
+class Envelope(NamedTuple):
+    """The factor h of a kernel k(x, z) = h(x) h(z) Q(⟨x, z⟩), a function of b = ‖x‖².
+
+    Attributes:
+        value: `b[...] -> [...]`, at most 1.
+        series: `order -> PowerSeries` of h in b.
+    """
+
+    value: Callable[[chex.Array], chex.Array]
+    series: Callable[[int], PowerSeries]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,15 +38,15 @@ class Kernel:
     Attributes:
         gram: `(x[n, d], z[m, d]) -> [n, m]`, k(x_i, z_j).
         diagonal: `x[n, d] -> [n]`, k(x_i, x_i).
-        series: `order -> [order + 1]`, the β_n ≥ 0 of k(x, z) = Σ_n β_n ⟨x, z⟩^n; `None` for
-            kernels that are no function of the inner product.
-        convergence: the series holds for |⟨x, z⟩| below this.
+        series: `order -> PowerSeries` of Q with coefficients β_n ≥ 0, for kernels
+            k(x, z) = h(x) h(z) Q(⟨x, z⟩); `None` for others.
+        envelope: h; `None` where it is 1.
     """
 
     gram: Callable[[chex.Array, chex.Array], chex.Array]
     diagonal: Callable[[chex.Array], chex.Array]
-    series: Callable[[int], chex.Array] | None = None
-    convergence: chex.Numeric = math.inf
+    series: Callable[[int], PowerSeries] | None = None
+    envelope: Envelope | None = None
 
     def __call__(self, x: chex.Array, z: chex.Array) -> chex.Array:
         """The Gram matrix, `[n, m]`."""
@@ -53,11 +69,11 @@ def squared_distances(x: chex.Array, z: chex.Array) -> chex.Array:
     return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
 
 
-def _of_inner_product(value, series, convergence=math.inf) -> Kernel:
+def _of_inner_product(value, series) -> Kernel:
     def gram(x, z):
         return value(inner_products(x, z))
 
-    return Kernel(gram, lambda x: value(jnp.sum(x**2, axis=-1)), series, convergence)
+    return Kernel(gram, lambda x: value(jnp.sum(x**2, axis=-1)), series)
 
 
 def _of_distance(value) -> Kernel:
@@ -71,7 +87,7 @@ def _of_distance(value) -> Kernel:
 
 def linear() -> Kernel:
     """k(x, z) = ⟨x, z⟩."""
-    return _of_inner_product(lambda a: a, lambda order: jnp.zeros(order + 1).at[1:2].set(1.0))
+    return _of_inner_product(lambda a: a, lambda order: _polynomial_series(1, 0.0, order))
 
 
 def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
@@ -95,21 +111,42 @@ def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
     check_non_negative("offset", offset, "with less, the kernel is not positive definite")
 
     def series(order):
-        known = min(order, degree) + 1
-        binomials = jnp.array([float(math.comb(degree, n)) for n in range(known)])
-        powers = jnp.stack([jnp.asarray(offset, float) ** (degree - n) for n in range(known)])
-        return jnp.zeros(order + 1).at[:known].set(binomials * powers)
+        return _polynomial_series(degree, offset, order)
 
     return _of_inner_product(lambda a: (a + offset) ** degree, series)
 
 
+def _polynomial_series(degree, offset, order) -> PowerSeries:
+    def coefficients(order):
+        xp = array_module(offset)
+        known = min(order, degree) + 1
+        powers = [
+            math.comb(degree, n) * xp.asarray(offset, float) ** (degree - n) for n in range(known)
+        ]
+        return xp.concatenate([xp.stack(powers), xp.zeros(order + 1 - known)])
+
+    return power_series(coefficients, order, degree=degree)
+
+
 def exponential() -> Kernel:
     """k(x, z) = exp(⟨x, z⟩), β_n = 1/n!."""
+    return _of_inner_product(jnp.exp, lambda order: _exponential_series(1.0, order))
 
-    def series(order):
-        return jnp.exp(-jax.scipy.special.gammaln(jnp.arange(order + 1) + 1.0))
 
-    return _of_inner_product(jnp.exp, series)
+def _exponential_series(rate, order) -> PowerSeries:
+    """The series of exp(rate · a)."""
+    xp = array_module(rate)
+    log_rate = xp.log(xp.abs(xp.asarray(rate, float)))
+
+    def coefficients(order):
+        n = np.arange(order + 1)
+        log_factorials = np.array([math.lgamma(m + 1) for m in n])
+        return xp.sign(rate) ** n * xp.exp(n * log_rate - log_factorials)
+
+    def majorant(m):
+        return m * log_rate - math.lgamma(m + 1), log_rate - math.log(m + 1)
+
+    return power_series(coefficients, order, majorant=majorant)
 
 
 def binomial(*, alpha: chex.Numeric) -> Kernel:
@@ -130,17 +167,26 @@ def binomial(*, alpha: chex.Numeric) -> Kernel:
     check_positive("alpha", alpha, "the power of the binomial kernel")
 
     def series(order):
-        n, log_gamma = jnp.arange(order + 1.0), jax.scipy.special.gammaln
-        return jnp.exp(log_gamma(alpha + n) - log_gamma(alpha) - log_gamma(n + 1))
+        xp = array_module(alpha)
+
+        def coefficients(order):
+            n = np.arange(1, order + 1)
+            return xp.concatenate([xp.ones(1), xp.cumprod((alpha + n - 1) / n)])
+
+        def majorant(m):
+            largest = xp.maximum(1.0, (alpha + m) / (m + 1))
+            return xp.log(coefficients(m)[m]), xp.log(largest)
+
+        return power_series(coefficients, order, majorant=majorant, convergence=1.0)
 
     def value(a):
         return jnp.where(a < 1, (1 - jnp.minimum(a, 1)) ** -alpha, jnp.nan)
 
-    return _of_inner_product(value, series, convergence=1.0)
+    return _of_inner_product(value, series)
 
 
 def gaussian(*, squared_width: chex.Numeric) -> Kernel:
-    """k(x, z) = exp(−‖x − z‖²/s²).
+    """k(x, z) = exp(−‖x − z‖²/s²), which is e^(−‖x‖²/s²) e^(−‖z‖²/s²) exp(2⟨x, z⟩/s²).
 
     Args:
         squared_width: s² > 0; scikit-learn's `gamma` is 1/s².
@@ -159,7 +205,15 @@ def gaussian(*, squared_width: chex.Numeric) -> Kernel:
         scale = jax.lax.rsqrt(jnp.asarray(squared_width, float))
         return jnp.exp(-squared_distances(x * scale, z * scale))
 
-    return Kernel(gram, lambda x: jnp.ones(x.shape[:-1], x.dtype))
+    return Kernel(
+        gram,
+        lambda x: jnp.ones(x.shape[:-1], x.dtype),
+        series=lambda order: _exponential_series(2 / squared_width, order),
+        envelope=Envelope(
+            lambda squared_norm: jnp.exp(-squared_norm / squared_width),
+            lambda order: _exponential_series(-1 / squared_width, order),
+        ),
+    )
 
 
 def rational(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel:

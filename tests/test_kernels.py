@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import chex
@@ -85,24 +84,35 @@ def test_the_printed_binomial_kernel_is_not_positive_definite(x64):
     assert np.linalg.eigvalsh(corrected)[0] > -1e-10
 
 
-@pytest.mark.parametrize("name", ["linear", "polynomial", "homogeneous", "exponential", "binomial"])
-def test_series_sums_to_the_kernel(x64, name):
+SERIES = ["linear", "polynomial", "homogeneous", "exponential", "binomial", "gaussian"]
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_series_and_envelope_make_the_kernel_up_to_their_remainders(x64, name):
     kernel, _ = KERNELS[name]
-    for order, a in itertools.product((0, 1, 60), (-0.5, 0.0, 0.7)):
-        coefficients = kernel.series(order)
-        assert coefficients.shape == (order + 1,)
-        assert np.all(coefficients >= 0)
-        if order == 60:
-            powers = a ** np.arange(61)
-            value = kernel(jnp.array([[a]]), jnp.array([[1.0]]))[0, 0]
-            np.testing.assert_allclose(coefficients @ powers, value, rtol=1e-8, atol=1e-12)
+    x, z = jnp.array([[0.6, -0.3]]), jnp.array([[0.5, 0.8]])
+    for order in (0, 1, 4, 60):
+        series = kernel.series(order)
+        assert series.coefficients.shape == (order + 1,)
+        assert np.all(series.coefficients >= 0)
+        value, factors = series((x @ z.T)[0, 0]), 1.0
+        if kernel.envelope is not None:
+            squares = jnp.sum(x**2), jnp.sum(z**2)
+            factors = math.prod(map(kernel.envelope.series(60), squares))
+            np.testing.assert_allclose(math.prod(map(kernel.envelope.value, squares)), factors)
+        error = abs(kernel(x, z)[0, 0] / factors - value)
+        assert error <= series.remainder(float(abs(x @ z.T)[0, 0])) + 1e-12
+        assert error > 1e-12 or order == 60 or order >= (series.degree or 60)
+
+
+@pytest.mark.parametrize("name", ["rational", "laplacian", "matern32", "matern52"])
+def test_other_radial_kernels_have_no_series(name):
+    assert KERNELS[name][0].series is None
 
 
 @pytest.mark.parametrize("name", ["gaussian", "rational", "laplacian", "matern32", "matern52"])
-def test_radial_kernels_have_no_series_but_a_diagonal_of_one(name):
-    kernel, _ = KERNELS[name]
-    assert kernel.series is None
-    np.testing.assert_array_equal(kernel.diagonal(jnp.ones((4, 2))), 1)
+def test_radial_kernels_have_a_diagonal_of_one(name):
+    np.testing.assert_array_equal(KERNELS[name][0].diagonal(jnp.ones((4, 2))), 1)
 
 
 def test_binomial_outside_its_radius_is_nan():

@@ -10,6 +10,7 @@ from noisy_jax.learners.noise_blind import noise_blind
 from noisy_jax.learners.noise_blind_kernel import noise_blind_kernel
 from noisy_jax.learners.paired import paired
 from noisy_jax.learners.parallel_worlds import parallel_worlds
+from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.learners.two_copies import two_copies
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "noise_blind_kernel",
     "paired",
     "parallel_worlds",
+    "random_truncation",
     "two_copies",
 ]

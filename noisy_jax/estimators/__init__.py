@@ -1,0 +1,18 @@
+"""Estimators of functions of a mean from a random number of independent noisy copies."""
+
+from noisy_jax.estimators.gradients import GradientEstimator, gradient
+from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
+from noisy_jax.estimators.means import MeanEstimator
+from noisy_jax.estimators.orders import OrderLaw, geometric, optimal
+
+__all__ = [
+    "GradientEstimator",
+    "MapEstimate",
+    "MapEstimator",
+    "MapOrders",
+    "MeanEstimator",
+    "OrderLaw",
+    "geometric",
+    "gradient",
+    "optimal",
+]

@@ -1,0 +1,265 @@
+"""Unbiased estimates of the clean gradient of a loss in a kernel's space, under unknown noise.
+
+    ∇ = ℓ'(f(x), y) Ψ(x)   is estimated by   g̃ Ψ̃,
+
+Ψ̃ an estimate of the feature map (`maps`), and g̃ one of the loss's slope at f(x) = ⟨f, Ψ(x)⟩
+(`means`), each X in it being f read at a further, independent estimate Ψ̃_j of the same Ψ(x):
+
+    margin losses     g̃ = y (γ_N/p_N) Π_j (y⟨f, Ψ̃_j⟩ − c),
+    residual losses   g̃ = (γ_N/p_N) Π_j (⟨f, Ψ̃_j⟩ − y − c).
+
+Nothing is known of the noise but that copies are independent, with the mean x, and E‖x̃‖² ≤ B_x².
+
+Source: Online Learning of Noisy Data with Kernels, Sec. 4, Algorithm 1, subroutine 1, which is
+printed without the y inside the product: that is unbiased for yℓ'(⟨f, Ψ⟩) instead.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import chex
+
+from noisy_jax.estimators import orders
+from noisy_jax.estimators.maps import MapEstimator
+from noisy_jax.estimators.means import MeanEstimator
+from noisy_jax.kernels import Kernel
+from noisy_jax.losses import Loss
+from noisy_jax.series import array_module
+from noisy_jax.validation import check_at_least, check_finite, check_positive, concrete
+
+Law = Literal["geometric", "optimal"]
+
+LARGEST_ORDER = 40
+"""Where the search for an order that is large enough ends."""
+
+
+class GradientEstimator(NamedTuple):
+    """An estimator of the clean gradient of a loss in a kernel's space.
+
+    Attributes:
+        loss: ℓ.
+        maps: estimator of Ψ(x).
+        slope: estimator of the loss's slope.
+        squared_radius: B_w ≥ ‖f‖².
+        x_second: B_x² ≥ E‖x̃‖².
+        y_largest: B_y ≥ |y|.
+    """
+
+    loss: Loss
+    maps: MapEstimator
+    slope: MeanEstimator
+    squared_radius: chex.Numeric
+    x_second: chex.Numeric
+    y_largest: chex.Numeric
+
+    @property
+    def views(self) -> int:
+        """The most copies of x that one round uses."""
+        return self.maps.copies * (1 + self.slope.copies)
+
+    @property
+    def mean_copies(self) -> chex.Numeric:
+        """How many copies of x one round uses on average."""
+        return self.maps.mean_copies * (1 + self.slope.orders.mean)
+
+    @property
+    def kernel_bias(self) -> chex.Numeric:
+        """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)|, see `MapEstimator.bias`."""
+        return self.maps.bias(self.x_second)
+
+    @property
+    def slope_bias(self) -> chex.Numeric:
+        """A bound on the bias of g̃, wherever ‖f‖² ≤ B_w."""
+        largest = largest_argument(self.loss, self._largest_value, self.y_largest)
+        return self.slope.bias(largest + abs(self.slope.series.center))
+
+    @property
+    def map_second_moment(self) -> chex.Numeric:
+        """B_Ψ ≥ E‖Ψ̃‖²."""
+        return self.maps.second_moment(self.x_second)
+
+    @property
+    def slope_second_moment(self) -> chex.Numeric:
+        """B_g ≥ E g̃²: E X² is at most B_w B_Ψ for margins, (√(B_w B_Ψ) + B_y)² for residuals."""
+        xp = array_module(self.squared_radius, self.map_second_moment)
+        largest = xp.sqrt(self.squared_radius * self.map_second_moment)
+        size = largest_argument(self.loss, largest, self.y_largest)
+        return self.slope.second_moment((size + abs(self.slope.series.center)) ** 2)
+
+    @property
+    def _largest_value(self):
+        return largest_value(self.maps.kernel, self.squared_radius, self.x_second)
+
+
+def gradient(
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    squared_radius: chex.Numeric,
+    x_second: chex.Numeric,
+    y_largest: chex.Numeric = 1.0,
+    law: Law = "geometric",
+    p: chex.Numeric = 2.0,
+    center: chex.Numeric = 0.0,
+    value_second: chex.Numeric = 1.0,
+    max_bias: float = 0.05,
+    kernel_order: int | None = None,
+    loss_order: int | None = None,
+) -> GradientEstimator:
+    """An estimator of the clean gradient, from what is known of data and predictor.
+
+    Series are cut off at finite orders, so that shapes are fixed; polynomials (kernels and the
+    squared loss) lose nothing. The estimate is then unbiased for a kernel and a slope that differ
+    from those asked for by no more than `max_bias`.
+
+    Args:
+        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(4B_x²/s²) for Gaussian
+            kernels, shift the data to their centre first.
+        loss: with a power series: squared, logistic, exponential, smoothed_absolute or
+            smoothed_hinge.
+        squared_radius: B_w > 0, the squared norm of the largest predictor that competes.
+        x_second: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round (`bounds.moments`): the
+            variance is all that must be known of the noise.
+        y_largest: B_y ≥ |y|; used by residual losses.
+        law: of the orders: "geometric", the paper's, or "optimal", of the smallest variance.
+        p: base of the geometric law, above 1; larger means fewer copies.
+        center: c, of the series of the slope; 0 is the good one, unless values are known to be
+            near another.
+        value_second: E(X − c)² that the optimal law of the slope's order is made for. A guess
+            costs variance, never bias.
+        max_bias: largest bias of the slope, and of the kernel relative to its largest value, over
+            ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
+        kernel_order: where the kernel's series is cut off; the smallest that does by default. (A
+            Gaussian kernel's envelope is cut off at the same order.)
+        loss_order: where the slope's series is cut off; the smallest that does by default.
+
+    Returns:
+        A `GradientEstimator`, for `learners.random_truncation` and `bounds.random_truncation`.
+
+    Raises:
+        ValueError: a loss or kernel without a power series, p not above 1, p B_x² where the
+            kernel's series does not converge, an order too small for the bias (with one that would
+            do), or a traced parameter that an order would have to be found from.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
+        >>> estimator = gradient(kernel, loss, squared_radius=4.0, x_second=1.5)
+        >>> estimator.views, round(float(estimator.mean_copies), 2), float(estimator.kernel_bias)
+        (4, 1.14, 0.0)
+    """
+    check_positive("squared_radius", squared_radius, "B_w, the squared norm of the predictors")
+    check_positive("x_second", x_second, "B_x², which E‖x̃‖² = ‖x‖² + tr Σ must not exceed")
+    check_positive("value_second", value_second, "E(X − c)² for the law of the slope's order")
+    check_positive("max_bias", max_bias, "how much bias is allowed where a series is cut off")
+    check_finite("y_largest", y_largest)
+    if law not in ("geometric", "optimal"):
+        raise ValueError(f"law must be 'geometric' or 'optimal', got {law!r}")
+    orders.check_base(p)
+    _check_series(kernel, loss)
+    _check_convergence(kernel, x_second, p if law == "geometric" else 1.0)
+
+    def law_of(coefficients, second_moment):
+        if law == "geometric":
+            return orders.geometric(coefficients, p=p)
+        return orders.optimal(coefficients, second_moment=second_moment)
+
+    largest = largest_value(kernel, squared_radius, x_second)
+    allowed = max_bias * largest**2 / squared_radius
+
+    def maps_of(order) -> MapEstimator:
+        series, envelope = kernel.series(order), None
+        if kernel.envelope is not None:
+            powers = kernel.envelope.series(order)
+            envelope = MeanEstimator(powers, law_of(powers.coefficients, x_second**2))
+        roots = array_module(series.coefficients).sqrt(series.coefficients)
+        return MapEstimator(kernel, series, law_of(roots, x_second), envelope)
+
+    def slope_of(order) -> MeanEstimator:
+        series = loss.series(order, center)
+        return MeanEstimator(series, law_of(series.coefficients, value_second))
+
+    reach = largest_argument(loss, largest, y_largest) + abs(center)
+    degree = kernel.series(1).degree
+    kernel_order = _order(
+        "kernel_order", kernel_order, degree, allowed, lambda n: maps_of(n).bias(x_second)
+    )
+    degree = loss.series(1, center).degree
+    loss_order = _order(
+        "loss_order",
+        loss_order,
+        degree,
+        max_bias,
+        lambda n: loss.series(n, center).remainder(reach),
+    )
+    return GradientEstimator(
+        loss, maps_of(kernel_order), slope_of(loss_order), squared_radius, x_second, y_largest
+    )
+
+
+def largest_value(kernel: Kernel, squared_radius: chex.Numeric, x_second: chex.Numeric):
+    """√(B_w max k(x, x)), which |f(x)| does not exceed for ‖f‖² ≤ B_w and ‖x‖² ≤ B_x²."""
+    diagonal = 1.0 if kernel.envelope is not None else kernel.series(1).absolute(x_second)
+    return array_module(squared_radius, diagonal).sqrt(squared_radius * diagonal)
+
+
+def largest_argument(loss: Loss, value: chex.Numeric, y_largest: chex.Numeric):
+    """The largest margin |yf| or residual |f − y| for |f| ≤ value."""
+    return value if loss.kind == "margin" else value + y_largest
+
+
+def _order(
+    name: str,
+    given: int | None,
+    degree: int | None,
+    allowed: chex.Numeric,
+    bias: Callable[[int], chex.Numeric],
+) -> int:
+    """The order given, or the smallest whose bias is allowed."""
+    if given is not None:
+        check_at_least(name, given, 1, "where the power series is cut off")
+    if degree is not None and (given is None or given >= degree):
+        return degree
+    known = concrete(allowed) is not None and concrete(bias(1)) is not None
+    if given is not None and (not known or bias(given) <= allowed):
+        return given
+    if not known:
+        raise ValueError(
+            f"{name} must be given where parameters are traced: it is a shape, and cannot follow "
+            "from them"
+        )
+    enough = (n for n in range(1, LARGEST_ORDER + 1) if bias(n) <= allowed)
+    enough = next(enough, None)
+    advice = f"{name}={enough} would do" if enough else f"no order up to {LARGEST_ORDER} would do"
+    if given is None and enough:
+        return enough
+    order = LARGEST_ORDER if given is None else given
+    raise ValueError(
+        f"{name} is too small: cut off at {order}, the series leaves a bias of up to "
+        f"{float(bias(order)):.3g}, but max_bias allows {float(allowed):.3g}; {advice}. Or allow "
+        "more, or make squared_radius, x_second or the loss's sharpness smaller"
+    )
+
+
+def _check_series(kernel: Kernel, loss: Loss) -> None:
+    if not isinstance(loss, Loss):
+        raise ValueError(f"loss must be one of losses, such as losses.squared(), got {loss!r}")
+    if loss.series is None:
+        raise ValueError(
+            f"loss must have a power series, and {loss} has none: no number of noisy copies makes "
+            f"an unbiased estimate of its slope. losses.{loss.analytic}(sharpness=…) is close to it"
+        )
+    if not isinstance(kernel, Kernel) or kernel.series is None:
+        raise ValueError(
+            "kernel must have a power series: linear, polynomial, exponential, binomial or "
+            f"gaussian of nj.kernels, got {kernel!r}"
+        )
+
+
+def _check_convergence(kernel: Kernel, x_second: chex.Numeric, p: chex.Numeric) -> None:
+    reach, needed = concrete(kernel.series(1).convergence), concrete(p * x_second)
+    if reach is not None and needed is not None and needed >= reach:
+        raise ValueError(
+            f"p x_second must be below {reach}, where the kernel's series stops converging, got "
+            f"{needed:.4g}: scale the data down"
+        )

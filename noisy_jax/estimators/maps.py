@@ -1,0 +1,175 @@
+"""Unbiased estimates of the feature map Ψ(x) of a kernel, from independent noisy copies of x.
+
+For k(x, z) = h(x) h(z) Q(⟨x, z⟩), Q(a) = Σ_n β_n a^n, the map is h(x) times the tensor powers of x,
+
+    Ψ̃ = θ · (√β_N/p_N) x̃_1 ⊗ ⋯ ⊗ x̃_N,   E Ψ̃ = Ψ(x),
+
+where N is a random order, and θ estimates the envelope h, 1 for kernels of the inner product, from
+further copies: for the Gaussian kernel e^(−‖x‖²/s²), with ⟨x̃, x̃'⟩ for each ‖x‖². Only the copies
+are stored. Inner products are
+
+    ⟨Ψ̃, Ψ̃'⟩ = 1[N = N'] θθ' β_N/(p_N p_N') Π_j ⟨x̃_j, x̃'_j⟩,
+    ⟨Ψ̃, Ψ(z)⟩ = θ (β_N/p_N) h(z) Π_j ⟨x̃_j, z⟩.
+
+A stored estimate is a list of J vectors of d + 1 numbers, (x̃_j, 0) for j ≤ N and (0, 1) beyond, the
+first one times θ √β_N/p_N: the product of their inner products is all of the first formula, the
+indicator included.
+
+Source: Online Learning of Noisy Data with Kernels, Eq. 2, Lemmas 3-6, subroutines 2-7, App. B.
+Printed for the Gaussian kernel, the features lack the square root over (2/s²)^n/n!, and both inner
+products follow the wrong features: (n!)² stands for n!, 2^(2n) for 2^n, and s^(4n) for s^(2n).
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.estimators.means import MeanEstimator, check_copies
+from noisy_jax.estimators.orders import OrderLaw
+from noisy_jax.kernels import Kernel
+from noisy_jax.series import PowerSeries, array_module
+
+
+class MapOrders(NamedTuple):
+    """The random orders of one estimate.
+
+    Attributes:
+        tensor: `[]`, N, the power of x.
+        envelope: `[]`, how many pairs of copies the envelope takes; zero where there is none.
+    """
+
+    tensor: chex.Array
+    envelope: chex.Array
+
+
+class MapEstimate(NamedTuple):
+    """Estimates of Ψ(x), as they are stored; leaves lead with an axis of estimates.
+
+    Attributes:
+        factors: `[J, d + 1]`, the vectors whose inner products are multiplied.
+        root: `[]`, √β_N.
+        copies: `[]`, how many copies of x were used.
+    """
+
+    factors: chex.Array
+    root: chex.Array
+    copies: chex.Array
+
+
+class MapEstimator(NamedTuple):
+    """An estimator of the feature map of a kernel with a power series.
+
+    Attributes:
+        kernel: k.
+        series: of Q, up to the largest order J.
+        orders: law of the tensor power.
+        envelope: estimator of h(x) from copies of ‖x‖²; `None` where h = 1.
+    """
+
+    kernel: Kernel
+    series: PowerSeries
+    orders: OrderLaw
+    envelope: MeanEstimator | None
+
+    @property
+    def roots(self) -> chex.Array:
+        """`[J + 1]`, √β_n."""
+        return array_module(self.series.coefficients).sqrt(self.series.coefficients)
+
+    @property
+    def copies(self) -> int:
+        """The most copies of x that an estimate uses."""
+        return self._tensor.copies + (0 if self.envelope is None else 2 * self.envelope.copies)
+
+    @property
+    def mean_copies(self) -> chex.Numeric:
+        """How many copies an estimate uses on average."""
+        return self.orders.mean + (0 if self.envelope is None else 2 * self.envelope.orders.mean)
+
+    def draw_orders(self, key: chex.PRNGKey) -> MapOrders:
+        """The random orders of one estimate."""
+        tensor_key, envelope_key = jax.random.split(key)
+        if self.envelope is None:
+            return MapOrders(self.orders.draw(tensor_key), jnp.int32(0))
+        return MapOrders(self.orders.draw(tensor_key), self.envelope.orders.draw(envelope_key))
+
+    def estimate(self, orders: MapOrders, x: chex.Array) -> MapEstimate:
+        """Ψ̃ at given orders, one estimate.
+
+        Args:
+            orders: N, and the envelope's.
+            x: `[copies, d]`, independent noisy copies of x: those of the tensor, then the
+                envelope's pairs.
+
+        Raises:
+            ValueError: fewer copies than the largest orders need.
+        """
+        chex.assert_rank(x, 2)
+        check_copies(self.copies, x)
+        power = self._tensor.copies
+        weight = jnp.asarray(self._tensor.weights, x.dtype)[orders.tensor]
+        used = orders.tensor + 2 * orders.envelope
+        if self.envelope is not None:
+            pairs = x[power : self.copies].reshape(-1, 2, x.shape[1])
+            norms = jnp.sum(pairs[:, 0] * pairs[:, 1], axis=1)
+            weight = weight * self.envelope.estimate(orders.envelope, norms)
+        unused = (jnp.arange(power) >= orders.tensor)[:, None]
+        factors = jnp.concatenate([jnp.where(unused, 0, x[:power]), unused.astype(x.dtype)], axis=1)
+        factors = factors.at[0].multiply(weight)
+        root = jnp.asarray(self.roots, x.dtype)[orders.tensor]
+        return MapEstimate(factors, root, used.astype(jnp.int32))
+
+    @jax.default_matmul_precision("highest")
+    def inner(self, estimates: MapEstimate, others: MapEstimate) -> chex.Array:
+        """⟨Ψ̃_i, Ψ̃'_j⟩, `[n, m]`."""
+        product = 1.0
+        for j in range(self._tensor.copies):
+            product = product * (estimates.factors[:, j] @ others.factors[:, j].T)
+        return product
+
+    def points(self, z: chex.Array) -> tuple[chex.Array, chex.Array]:
+        """Known points `z[m, d]` as `evaluate` takes them: (z, 1), and h(z)."""
+        ones = jnp.ones((*z.shape[:-1], 1), z.dtype)
+        if self.envelope is None:
+            envelope = ones[:, 0]
+        else:
+            envelope = self.kernel.envelope.value(jnp.sum(z**2, axis=-1))
+        return jnp.concatenate([z, ones], axis=-1), envelope
+
+    @jax.default_matmul_precision("highest")
+    def evaluate(self, estimates: MapEstimate, points: tuple[chex.Array, chex.Array]) -> chex.Array:
+        """⟨Ψ̃_i, Ψ(z_j)⟩ at known points, `[n, m]`."""
+        z, envelope = points
+        product = estimates.root[:, None] * envelope[None]
+        for j in range(self._tensor.copies):
+            product = product * (estimates.factors[:, j] @ z.T)
+        return product
+
+    def second_moment(self, x_second: chex.Numeric) -> chex.Numeric:
+        """B_Ψ ≥ E‖Ψ̃‖², for E‖x̃‖² ≤ x_second; attained without noise.
+
+        Σ_n (β_n/p_n) B^n, times E θ² ≤ Σ_n (η_n²/q_n) B^(2n) for the envelope's Σ_n η_n b^n and
+        its law q. As E⟨x̃, x̃'⟩² = tr((E x̃x̃ᵀ)²) ≤ B², noise makes the second factor smaller.
+        """
+        tensor = self._tensor.second_moment(x_second)
+        return (
+            tensor if self.envelope is None else tensor * self.envelope.second_moment(x_second**2)
+        )
+
+    def bias(self, x_second: chex.Numeric) -> chex.Numeric:
+        """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)| for ‖x‖², ‖z‖² ≤ x_second; zero for polynomials.
+
+        The remainder of Q; under an envelope h ≤ 1, with k ≤ 1, also that of h, times 1/h.
+        """
+        rest = self.series.remainder(x_second)
+        if self.envelope is None:
+            return rest
+        lost = self.envelope.bias(x_second)
+        return lost * self.envelope.series.absolute(x_second) + (1 + lost) * rest
+
+    @property
+    def _tensor(self) -> MeanEstimator:
+        """The tensor's part as an estimate of Σ_n √β_n a^n: the same weights and moments."""
+        return MeanEstimator(self.series._replace(coefficients=self.roots), self.orders)

@@ -1,0 +1,91 @@
+"""Unbiased estimates of a function of a mean, from a random number of independent copies.
+
+    θ = (γ_N/p_N) (X_1 − c) ⋯ (X_N − c),   f(a) = Σ_n γ_n (a − c)^n,   P(N = n) = p_n
+
+has the mean f(E X), though no single X shows it: E f(X) would be another number.
+
+Source: Online Learning of Noisy Data with Kernels, Sec. 3.2 and Lemma 1; other laws and centres
+here.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.estimators.orders import OrderLaw
+from noisy_jax.series import PowerSeries, absolute_terms, array_module
+
+
+class MeanEstimator(NamedTuple):
+    """An estimator of f(E X) from copies of X, by a power series of f.
+
+    Attributes:
+        series: of f, up to the largest order that is drawn.
+        orders: law of the order.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> series = nj.losses.exponential().series(6, 0.0)
+        >>> law = nj.estimators.geometric(series.coefficients, p=2.0)
+        >>> estimate, used = MeanEstimator(series, law).draw(jax.random.key(0), jax.numpy.ones(6))
+        >>> print(used <= 6)
+        True
+    """
+
+    series: PowerSeries
+    orders: OrderLaw
+
+    @property
+    def copies(self) -> int:
+        """The most copies that an estimate uses."""
+        return len(self.series.coefficients) - 1
+
+    @property
+    def weights(self) -> chex.Array:
+        """`[order + 1]`, γ_n/p_n; zero where p_n is."""
+        xp = array_module(self.series.coefficients, self.orders.log_probabilities)
+        drawn = self.orders.log_probabilities > -xp.inf
+        chances = xp.where(drawn, self.orders.probabilities, 1)
+        return xp.where(drawn, self.series.coefficients / chances, 0)
+
+    def estimate(self, order: chex.Array, copies: chex.Array) -> chex.Array:
+        """θ for a given order N, from the first N of the copies.
+
+        Args:
+            order: `[]`, N.
+            copies: `[order]` or more copies of X.
+
+        Returns:
+            `[]`.
+
+        Raises:
+            ValueError: fewer copies than the largest order.
+        """
+        check_copies(self.copies, copies)
+        copies = jnp.asarray(copies)[: self.copies]
+        used = jnp.where(jnp.arange(self.copies) < order, copies - self.series.center, 1)
+        return jnp.asarray(self.weights, copies.dtype)[order] * jnp.prod(used)
+
+    def draw(self, key: chex.PRNGKey, copies: chex.Array) -> tuple[chex.Array, chex.Array]:
+        """An estimate at a random order, and how many copies it used; both `[]`."""
+        order = self.orders.draw(key)
+        return self.estimate(order, copies), order
+
+    def second_moment(self, second_moment: chex.Numeric) -> chex.Numeric:
+        """E θ² = Σ_n (γ_n²/p_n) B^n, exactly, for B = E(X − c)²."""
+        return absolute_terms(self.series.coefficients * self.weights, second_moment).sum()
+
+    def bias(self, radius: chex.Numeric) -> chex.Numeric:
+        """A bound on |E θ − f(E X)| for |E X − c| ≤ radius: the series' remainder."""
+        return self.series.remainder(radius)
+
+
+def check_copies(needed: int, copies: chex.Array) -> None:
+    """Refuses fewer copies (along the leading axis) than the largest order needs."""
+    if np.shape(copies)[0] < needed:
+        raise ValueError(
+            f"an estimate of order up to {needed} needs {needed} independent copies, got "
+            f"{np.shape(copies)[0]}: give more, or cut the series off earlier"
+        )

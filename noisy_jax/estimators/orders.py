@@ -1,0 +1,108 @@
+"""Laws of the random order at which a power series is cut off.
+
+The estimate (γ_N/p_N) x̃_1 ⋯ x̃_N of Σ_n γ_n (E X)^n is unbiased for every law p of N that gives
+each order with γ_n ≠ 0 a chance. Orders with γ_n = 0 get none: copies drawn there are wasted.
+
+Source: Online Learning of Noisy Data with Kernels, Sec. 3.2; the optimal law is derived here.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import numpy as np
+
+from noisy_jax.series import array_module
+from noisy_jax.validation import check_positive, concrete
+
+
+class OrderLaw(NamedTuple):
+    """A law of the random order N on {0, …, order}.
+
+    Attributes:
+        log_probabilities: `[order + 1]`, log P(N = n), −∞ for orders that are never drawn.
+    """
+
+    log_probabilities: chex.Array
+
+    @property
+    def probabilities(self) -> chex.Array:
+        """`[order + 1]`, P(N = n)."""
+        return array_module(self.log_probabilities).exp(self.log_probabilities)
+
+    @property
+    def mean(self) -> chex.Numeric:
+        """`[]`, E N."""
+        return self.probabilities @ np.arange(len(self.probabilities), dtype=float)
+
+    def draw(self, key: chex.PRNGKey) -> chex.Array:
+        """One order, `[]`, a whole number."""
+        return jax.random.categorical(key, self.log_probabilities)
+
+
+def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderLaw:
+    """P(N = n) ∝ p^(−n) for the orders with γ_n ≠ 0: the paper's law, on a finite series.
+
+    As the paper has it, P(N = n) = (p − 1)/p^(n+1) on all orders; this is the same law, given that
+    N is one of those with γ_n ≠ 0 up to the last.
+
+    Source: Online Learning of Noisy Data with Kernels, Lemma 1.
+
+    Args:
+        coefficients: `[order + 1]`, γ_n.
+        p: above 1; larger means fewer copies and (mostly) more variance.
+
+    Raises:
+        ValueError: p not above 1, or no γ_n ≠ 0.
+
+    Example:
+        >>> geometric([1.0, 1.0, 1.0], p=2.0).probabilities.round(3)
+        array([0.571, 0.286, 0.143])
+    """
+    check_base(p)
+    xp = array_module(coefficients, p)
+    coefficients = xp.asarray(coefficients, float)
+    n = np.arange(len(coefficients))
+    return _normalised(coefficients, -n * xp.log(xp.asarray(p, float)))
+
+
+def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderLaw:
+    """P(N = n) ∝ |γ_n| B^(n/2): the law whose estimate has the smallest second moment.
+
+    With E(X − c)² = B it is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality no larger than
+    under any other law. A guess of B costs variance, never bias.
+
+    Args:
+        coefficients: `[order + 1]`, γ_n.
+        second_moment: B > 0.
+
+    Raises:
+        ValueError: B not positive, or no γ_n ≠ 0.
+
+    Example:
+        >>> optimal([1.0, 0.0, 0.25], second_moment=4.0).probabilities
+        array([0.5, 0. , 0.5])
+    """
+    check_positive("second_moment", second_moment, "E(X − c)² of one copy")
+    xp = array_module(coefficients, second_moment)
+    coefficients = xp.asarray(coefficients, float)
+    with np.errstate(divide="ignore"):
+        sizes = xp.log(xp.abs(coefficients))
+    n = np.arange(len(coefficients))
+    return _normalised(coefficients, sizes + n * xp.log(xp.asarray(second_moment, float)) / 2)
+
+
+def check_base(p: chex.Numeric) -> None:
+    """Refuses a base p of the geometric law that is not above 1."""
+    value = concrete(p)
+    if value is not None and not np.all((value > 1) & np.isfinite(value)):
+        raise ValueError(f"p must be above 1 (the paper takes 2), got {p}: P(N = n) ∝ p^(−n)")
+
+
+def _normalised(coefficients, log_weights) -> OrderLaw:
+    xp = array_module(coefficients, log_weights)
+    if xp is np and not np.any(coefficients):
+        raise ValueError("every coefficient is zero: there is nothing to estimate")
+    log_weights = xp.where(coefficients != 0, log_weights, -xp.inf)
+    log_weights = log_weights - xp.max(log_weights)
+    return OrderLaw(log_weights - xp.log(xp.sum(xp.exp(log_weights))))

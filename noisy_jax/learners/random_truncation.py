@@ -1,0 +1,109 @@
+"""Kernel learning under unknown noise, from a random number of noisy copies of each instance.
+
+    f_{t+1} = P(f_t − η g̃_t Ψ̃_t),   P the projection on {‖f‖² ≤ B_w}
+
+Ψ̃_t is an unbiased estimate of the feature map at x_t, and g̃_t one of the slope of the loss at f_t,
+each from fresh copies of x_t and cut off at a random order: `estimators.gradient`. So every step is
+the clean gradient's on average, for any noise of bounded variance, even one that changes from copy
+to copy. What it costs is variance: exp-like in the size of the data and in the loss's sharpness.
+
+Predictions on clean data are ⟨f_t, Ψ(x)⟩, by the stored copies.
+
+Source: Online Learning of Noisy Data with Kernels, Algorithm 1 and Theorem 4. The projection is
+printed with √B_w/‖f‖² for √(B_w/‖f‖²), and the slope without the label inside its product.
+"""
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+
+from noisy_jax.base import Learner, Sample
+from noisy_jax.estimators import GradientEstimator
+from noisy_jax.expansion import Round, Rule, Update, expansion
+from noisy_jax.memory import Space, everything
+from noisy_jax.validation import check_positive
+
+_QUERIES = 192
+"""Values of f that a block of rounds reads at once, by default."""
+
+
+def random_truncation(
+    estimator: GradientEstimator,
+    *,
+    horizon: int,
+    learning_rate: optax.ScalarOrSchedule,
+    block: int | None = None,
+) -> Learner:
+    """Online kernel learning with any analytic loss, under noise of unknown law (Algorithm 1).
+
+    The squared loss over a linear kernel makes it `two_copies` in dual variables.
+
+    Args:
+        estimator: of the clean gradient, by `estimators.gradient`.
+        horizon: T, the number of rounds that there is room for.
+        learning_rate: η > 0, or an optax schedule (the paper's η is ours times √T);
+            `bounds.random_truncation` gives the theorem's, which is far on the safe side.
+        block: rounds that `unroll` takes at once; by default as many as read 192 values of f.
+
+    Returns:
+        A `Learner` of `estimator.views` views, the most that one round may use. How many it did
+        use stands in `state.elements.copies`, `[slots]`, zero for rounds not yet played. Regret for
+        the loss on clean data, but for the bias where series are cut off, is at most
+        √(B_w B_g B_Ψ T) (`bounds.random_truncation`).
+
+    Raises:
+        ValueError: horizon, rate or block not positive, no estimator; fewer views than it needs,
+            or more rounds than the horizon.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
+        >>> estimator = nj.estimators.gradient(kernel, loss, squared_radius=4.0, x_second=1.3)
+        >>> learner = random_truncation(estimator, horizon=100, learning_rate=0.01)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
+        >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
+        (100,)
+    """
+    if not isinstance(estimator, GradientEstimator):
+        raise ValueError(
+            "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
+            f"{type(estimator).__name__}"
+        )
+    maps, slope, loss = estimator.maps, estimator.slope, estimator.loss
+    probes = slope.copies
+
+    def read(sample: Sample, key: chex.PRNGKey) -> Round:
+        """The stored estimate of Ψ(x), those at which f is read, and the order of the slope."""
+        order_key, *map_keys = jax.random.split(key, 2 + probes)
+        x = sample.x[: estimator.views].reshape(1 + probes, maps.copies, -1)
+        estimates = jax.vmap(maps.estimate)(jax.vmap(maps.draw_orders)(jnp.stack(map_keys)), x)
+        order = slope.orders.draw(order_key)
+        copies = estimates.copies
+        used = copies[0] + jnp.sum(jnp.where(jnp.arange(probes) < order, copies[1:], 0))
+        stored = jax.tree.map(lambda leaf: leaf[0], estimates)._replace(copies=used)
+        return Round(stored, jax.tree.map(lambda leaf: leaf[1:], estimates), (sample.y, order))
+
+    return expansion(
+        read=read,
+        rule=_rule(loss, slope, learning_rate),
+        memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
+        views=estimator.views,
+        radius=estimator.squared_radius**0.5,
+        block=max(1, _QUERIES // (2 + probes)) if block is None else block,
+    )
+
+
+def _rule(loss, slope, learning_rate) -> Rule:
+    """α_t = −η g̃_t, from f_t at the probes."""
+    if not callable(learning_rate):
+        check_positive("learning_rate", learning_rate, "the factor of the gradient")
+
+    def update(state, values, facts, t) -> Update:
+        y, order = facts
+        estimate = slope.estimate(order, loss.argument(values[1:], y))
+        rate = learning_rate(t) if callable(learning_rate) else learning_rate
+        length = y * estimate if loss.kind == "margin" else estimate
+        return Update(-rate * length, 1.0, state)
+
+    return Rule(lambda: (), update)
