@@ -6,14 +6,21 @@ All formulas are computed with arrays, so that a horizon may be traced (`learner
 from noisy_jax.bounds.guarantee import Guarantee
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.bounds.linear import Moments, known_covariance, moments, noise_blind, two_copies
+from noisy_jax.bounds.one_copy import OneCopyFloor, one_copy_excess, one_copy_floor
+from noisy_jax.bounds.unknown_noise import TruncationGuarantee, random_truncation
 
 __all__ = [
     "Guarantee",
     "Moments",
+    "OneCopyFloor",
+    "TruncationGuarantee",
     "known_covariance",
     "moments",
     "noise_blind",
+    "one_copy_excess",
+    "one_copy_floor",
     "parallel_worlds",
+    "random_truncation",
     "surrogate_radius",
     "two_copies",
 ]

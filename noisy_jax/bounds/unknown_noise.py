@@ -1,0 +1,152 @@
+"""Guarantees of learning under unknown noise from a random number of copies.
+
+With B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², projected gradient descent on {‖f‖² ≤ B_w} with unbiased g̃Ψ̃
+and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both moments grow exponentially, in
+the size of the data and in the sharpness of the loss: look whether the bound says anything.
+"""
+
+from typing import Literal, NamedTuple
+
+import chex
+import numpy as np
+
+from noisy_jax.estimators import GradientEstimator
+from noisy_jax.estimators.gradients import largest_argument
+from noisy_jax.estimators.orders import check_base
+from noisy_jax.series import absolute_terms, array_module
+from noisy_jax.validation import check_positive
+
+_ORDER = 400
+"""Terms of f₊(r) that are summed: the sharpest bound that float64 holds needs no more."""
+
+
+class TruncationGuarantee(NamedTuple):
+    """What a theorem promises of `learners.random_truncation` for T rounds, and what it costs.
+
+    Attributes:
+        learning_rate: `[]`, η, the factor that multiplies the gradient; zero where the moments
+            overflow.
+        regret: `[]`, bound on the expected regret on clean data; infinite where it overflows.
+        second_moment: `[]`, B_g B_Ψ ≥ E‖g̃Ψ̃‖².
+        copies: `[]`, noisy copies that a round uses on average.
+        inner_products: `[]`, how many inner products of instances the run takes,
+            (2 + G) J T²/2 with G values of f in a slope and J factors in a stored estimate.
+        vacuous: `[]`, whether playing zero keeps as much regret away.
+        informative_from: `[]`, the horizon from which on the bound says more than that; infinite
+            where it never does.
+    """
+
+    learning_rate: chex.Numeric
+    regret: chex.Numeric
+    second_moment: chex.Numeric
+    copies: chex.Numeric
+    inner_products: chex.Numeric
+    vacuous: chex.Numeric
+    informative_from: chex.Numeric
+
+
+def random_truncation(
+    estimator: GradientEstimator,
+    *,
+    horizon: chex.Numeric,
+    form: Literal["exact", "corrected", "as_printed"] = "exact",
+    p: chex.Numeric = 2.0,
+) -> TruncationGuarantee:
+    """Guarantee of `learners.random_truncation`.
+
+    "exact" takes B_Ψ and B_g as sums over the laws that the estimator draws from, and adds
+    2 b √(B_w max k) a round for the bias b of a slope that is cut off. The competitors are those of
+    the kernel as it is cut off (`estimator.kernel_bias`).
+
+    "corrected" is the theorems' closed form for the geometric law of all orders, at base p:
+
+        u = B_w (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
+        u = B_w (p/(p − 1))³ I₀(2√p B_x²/s²) e^(2pB_x²/s²),
+        regret ≤ ℓ'₊(r) √(uT),   η = B_w/(ℓ'₊(r) √(uT)),   r = √((p − 1)u)
+
+    with √p B_y added to r for residual losses. The squared loss takes exactly one value of f, which
+    saves it p/(p − 1) in u and √p in r. The expected copies are p/(p − 1)² a round, 2/(p − 1) for
+    the squared loss; three times as many for the Gaussian kernel.
+
+    Source: Online Learning of Noisy Data with Kernels, Lemmas 2-6, Theorems 1, 2 and 4.
+    "as_printed" has e^((√p B_x² + 2p B_x)/s²) for the Gaussian kernel, which depends on the unit of
+    x and is too small where B_x exceeds it, and r without B_y for residual losses, for which
+    "slight modifications" are promised. The printed running time O(T³(1 + dp/(p − 1)²)) has a
+    sum over all pairs in every round.
+
+    Args:
+        estimator: by `estimators.gradient`.
+        horizon: T > 0 rounds.
+        form: "exact", "corrected" or "as_printed".
+        p: base of the geometric law, above 1, for the closed forms.
+
+    Raises:
+        ValueError: horizon not positive, p not above 1, or another form.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> kernel, loss = nj.kernels.linear(), nj.losses.squared()
+        >>> estimator = nj.estimators.gradient(kernel, loss, squared_radius=1.0, x_second=1.0)
+        >>> guarantee = random_truncation(estimator, horizon=100)
+        >>> round(float(guarantee.regret), 3), float(guarantee.copies), bool(guarantee.vacuous)
+        (40.0, 2.0, False)
+    """
+    check_positive("horizon", horizon, "the number of rounds T")
+    check_base(p)
+    if form == "exact":
+        map_second, slope_second = estimator.map_second_moment, estimator.slope_second_moment
+        bias = 2 * estimator.slope_bias * estimator.largest_value
+        copies = estimator.mean_copies
+    elif form in ("corrected", "as_printed"):
+        map_second, slope_second = _closed_form(estimator, p, form)
+        bias, kinds = 0.0, 1 if estimator.maps.envelope is None else 3
+        estimates = 1 + (1 if _one_value(estimator, form) else 1 / (p - 1))
+        copies = kinds / (p - 1) * estimates
+    else:
+        raise ValueError(f"form must be 'exact', 'corrected' or 'as_printed', got {form!r}")
+    second_moment = map_second * slope_second
+    idle = estimator.loss.profile(largest_argument(estimator.loss, 0.0, estimator.y_largest))
+    xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
+    with np.errstate(over="ignore", divide="ignore"):
+        radius, slope = xp.sqrt(estimator.squared_radius), xp.sqrt(second_moment)
+        regret = radius * slope * xp.sqrt(horizon) + horizon * bias
+        informative_from = (radius * slope / xp.maximum(idle - bias, 0)) ** 2
+        learning_rate = radius / (slope * xp.sqrt(horizon))
+    values, factors = estimator.slope.copies, len(estimator.maps.series.coefficients) - 1
+    return TruncationGuarantee(
+        learning_rate=learning_rate,
+        regret=regret,
+        second_moment=second_moment,
+        copies=copies,
+        inner_products=(2 + values) * factors * horizon**2 / 2,
+        vacuous=regret >= horizon * idle,
+        informative_from=informative_from,
+    )
+
+
+def _closed_form(estimator, p, form) -> tuple[chex.Numeric, chex.Numeric]:
+    """B_Ψ and B_g of the theorems, for the geometric law of all orders."""
+    kernel, loss, second = estimator.maps.kernel, estimator.loss, estimator.x_second
+    once = p / (p - 1)
+    map_second = once * kernel.series(_ORDER).absolute(p * second)
+    xp = array_module(map_second, estimator.squared_radius, estimator.y_largest, p)
+    if kernel.envelope is not None:
+        envelope = kernel.envelope.series(_ORDER).coefficients
+        if form == "as_printed":
+            rate = -envelope[1]  # 1/s²
+            map_second = once**2 * xp.exp(rate * (xp.sqrt(p) * second + 2 * p * xp.sqrt(second)))
+        else:
+            map_second *= once * absolute_terms(envelope**2, p * second**2).sum()
+    size = xp.sqrt(estimator.squared_radius * map_second)
+    if form == "corrected":
+        size = largest_argument(loss, size, estimator.y_largest)
+    size = size + abs(estimator.slope.series.center)
+    if _one_value(estimator, form):
+        p = once = 1.0
+    slope = loss.series(_ORDER, estimator.slope.series.center).absolute(xp.sqrt(p) * size)
+    return map_second, once * slope**2
+
+
+def _one_value(estimator, form) -> bool:
+    """Whether the slope takes one value of f: that of the squared loss, which is linear."""
+    return estimator.loss.series(1, 0.0).degree is not None and form == "corrected"
