@@ -1,12 +1,13 @@
 """Estimators of functions of a mean from a random number of independent noisy copies."""
 
-from noisy_jax.estimators.gradients import GradientEstimator, gradient
+from noisy_jax.estimators.gradients import GradientEstimator, GradientOrders, gradient
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator
 from noisy_jax.estimators.orders import OrderLaw, geometric, optimal
 
 __all__ = [
     "GradientEstimator",
+    "GradientOrders",
     "MapEstimate",
     "MapEstimator",
     "MapOrders",

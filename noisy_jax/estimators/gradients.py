@@ -18,9 +18,11 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import chex
+import jax
+import jax.numpy as jnp
 
 from noisy_jax.estimators import orders
-from noisy_jax.estimators.maps import MapEstimator
+from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
@@ -31,6 +33,18 @@ Law = Literal["geometric", "optimal"]
 
 LARGEST_ORDER = 40
 """Where the search for an order that is large enough ends."""
+
+
+class GradientOrders(NamedTuple):
+    """The random orders of one round.
+
+    Attributes:
+        slope: `[]`, N, how many values of f the slope takes.
+        maps: orders of 1 + G estimates of Ψ(x): the stored one, and those at which f is read.
+    """
+
+    slope: chex.Array
+    maps: MapOrders
 
 
 class GradientEstimator(NamedTuple):
@@ -62,6 +76,30 @@ class GradientEstimator(NamedTuple):
         """How many copies of x one round uses on average."""
         return self.maps.mean_copies * (1 + self.slope.orders.mean)
 
+    def draw_orders(self, key: chex.PRNGKey) -> GradientOrders:
+        """The random orders of one round."""
+        slope_key, *map_keys = jax.random.split(key, 2 + self.slope.copies)
+        maps = jax.vmap(self.maps.draw_orders)(jnp.stack(map_keys))
+        return GradientOrders(self.slope.orders.draw(slope_key), maps)
+
+    def estimates(self, orders: GradientOrders, x: chex.Array) -> tuple[MapEstimate, MapEstimate]:
+        """The estimate of Ψ(x) that is stored, and the G at which f is read.
+
+        Args:
+            orders: of the round.
+            x: `[views, d]`, independent noisy copies, of which each is used at most once.
+
+        Returns:
+            One `MapEstimate` whose `copies` are those of the whole round, and `[G]` of them.
+        """
+        probes = self.slope.copies
+        x = x[: self.views].reshape(1 + probes, self.maps.copies, -1)
+        every = jax.vmap(self.maps.estimate)(orders.maps, x)
+        stored = jax.tree.map(lambda leaf: leaf[0], every)
+        others = jax.tree.map(lambda leaf: leaf[1:], every)
+        used = jnp.where(jnp.arange(probes) < orders.slope, others.copies, 0)
+        return stored._replace(copies=stored.copies + jnp.sum(used)), others
+
     @property
     def kernel_bias(self) -> chex.Numeric:
         """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)|, see `MapEstimator.bias`."""
@@ -70,7 +108,7 @@ class GradientEstimator(NamedTuple):
     @property
     def slope_bias(self) -> chex.Numeric:
         """A bound on the bias of g̃, wherever ‖f‖² ≤ B_w."""
-        largest = largest_argument(self.loss, self._largest_value, self.y_largest)
+        largest = largest_argument(self.loss, self.largest_value, self.y_largest)
         return self.slope.bias(largest + abs(self.slope.series.center))
 
     @property
@@ -87,7 +125,8 @@ class GradientEstimator(NamedTuple):
         return self.slope.second_moment((size + abs(self.slope.series.center)) ** 2)
 
     @property
-    def _largest_value(self):
+    def largest_value(self) -> chex.Numeric:
+        """√(B_w max k(x, x)) ≥ |f(x)|."""
         return largest_value(self.maps.kernel, self.squared_radius, self.x_second)
 
 

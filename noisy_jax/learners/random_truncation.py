@@ -14,8 +14,6 @@ printed with √B_w/‖f‖² for √(B_w/‖f‖²), and the slope without the 
 """
 
 import chex
-import jax
-import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample
@@ -70,23 +68,16 @@ def random_truncation(
             "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
             f"{type(estimator).__name__}"
         )
-    maps, slope, loss = estimator.maps, estimator.slope, estimator.loss
-    probes = slope.copies
+    maps, probes = estimator.maps, estimator.slope.copies
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
-        """The stored estimate of Ψ(x), those at which f is read, and the order of the slope."""
-        order_key, *map_keys = jax.random.split(key, 2 + probes)
-        x = sample.x[: estimator.views].reshape(1 + probes, maps.copies, -1)
-        estimates = jax.vmap(maps.estimate)(jax.vmap(maps.draw_orders)(jnp.stack(map_keys)), x)
-        order = slope.orders.draw(order_key)
-        copies = estimates.copies
-        used = copies[0] + jnp.sum(jnp.where(jnp.arange(probes) < order, copies[1:], 0))
-        stored = jax.tree.map(lambda leaf: leaf[0], estimates)._replace(copies=used)
-        return Round(stored, jax.tree.map(lambda leaf: leaf[1:], estimates), (sample.y, order))
+        orders = estimator.draw_orders(key)
+        stored, others = estimator.estimates(orders, sample.x)
+        return Round(stored, others, (sample.y, orders.slope))
 
     return expansion(
         read=read,
-        rule=_rule(loss, slope, learning_rate),
+        rule=_rule(estimator.loss, estimator.slope, learning_rate),
         memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
         views=estimator.views,
         radius=estimator.squared_radius**0.5,

@@ -71,3 +71,89 @@ def soft_margin(kernel, x, y, rate, decay, margin, size):
         alpha[: max(t + 1 - size, 0)] = 0
         offset += rate * y[t] * error
     return np.array(predictions), alpha, offset
+
+
+def norma(kernel, step, shrink, x, y, *, oldest, offset=False, scale=0.0):
+    """NORMA by its recursion on terms from `oldest(t)` on: f_t(x_t) + b_t, s_t, and α, b, s after.
+
+    `step(t, p, y, s)` gives α_t and s_{t+1} of a round, `shrink(t, α_t)` the factor 1 − η_t λ.
+    """
+    alpha, predictions, scales, b = np.zeros(0), [], [], 0.0
+    for t in range(len(x)):
+        p = (alpha @ kernel(x[:t], x[t]) if t else 0.0) + b
+        predictions.append(p)
+        scales.append(scale)
+        added, scale = step(t, p, y[t], scale)
+        alpha = np.append(shrink(t, added) * alpha, added)
+        alpha[: max(oldest(t + 1), 0)] = 0
+        b += added if offset else 0.0
+    return np.array(predictions), np.array(scales), alpha, b, scale
+
+
+def alma(kernel, x, y, theta, c):
+    """Kernel ALMA₂ by its pseudo-code: f_t(x_t), coefficients, ‖w‖² after each round, updates."""
+    a, squared_norm, k = np.zeros(len(x)), 0.0, 1
+    predictions, norms = [], []
+    for t in range(len(x)):
+        kxx = kernel(x[t], x[t])
+        f = a @ kernel(x, x[t]) / np.sqrt(kxx)
+        predictions.append(f)
+        if y[t] * f <= theta / np.sqrt(k):
+            e = c / np.sqrt(k)
+            squared_norm += 2 * e * y[t] * f + e * e
+            a[t] = e * y[t] / np.sqrt(kxx)
+            s = max(1, np.sqrt(squared_norm))
+            a, squared_norm, k = a / s, squared_norm / s**2, k + 1
+        norms.append(squared_norm)
+    return np.array(predictions), a, np.array(norms), k - 1
+
+
+def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, as_printed=False):
+    """Algorithm 1 on explicit tensor features, `orders` of each round: the features' weights.
+
+    Returns predictions, ‖w‖², projected rounds and copies used.
+    """
+    maps, slope = estimator.maps, estimator.slope
+    betas, center = maps.series.coefficients, slope.series.center
+
+    def tensor(n, vectors, coefficient):
+        parts = [np.zeros(x.shape[1] ** m) for m in range(len(betas))]
+        power = np.ones(1)
+        for v in vectors[:n]:
+            power = np.kron(power, v)
+        parts[n] = coefficient * power
+        return np.concatenate(parts)
+
+    def estimate(t, which):
+        block = copies[t, which * maps.copies : (which + 1) * maps.copies]
+        n, power = orders.maps.tensor[t, which], len(betas) - 1
+        value = tensor(n, block, np.sqrt(betas[n]) / maps.orders.probabilities[n])
+        if maps.envelope is None:
+            return value, n
+        pairs, m = block[power:].reshape(-1, 2, x.shape[1]), orders.maps.envelope[t, which]
+        factor = maps.envelope.series.coefficients[m] / maps.envelope.orders.probabilities[m]
+        return value * factor * np.prod([a @ b for a, b in pairs[:m]]), n + 2 * m
+
+    def clean(z):
+        value = sum(tensor(n, [z] * n, np.sqrt(beta)) for n, beta in enumerate(betas))
+        return value if maps.envelope is None else value * float(maps.kernel.envelope.value(z @ z))
+
+    w, predictions, projected, used = np.zeros(len(clean(x[0]))), [], 0, []
+    for t in range(len(x)):
+        predictions.append(w @ clean(x[t]))
+        (stored, count), order = estimate(t, 0), orders.slope[t]
+        length = slope.series.coefficients[order] / slope.orders.probabilities[order]
+        for which in range(1, order + 1):
+            probe, more = estimate(t, which)
+            value = y[t] * (w @ probe) if estimator.loss.kind == "margin" else w @ probe - y[t]
+            length, count = length * (value - center), count + more
+        w = w - rate * length * (y[t] if estimator.loss.kind == "margin" else 1) * stored
+        if w @ w > squared_radius:
+            root = (
+                np.sqrt(squared_radius) / (w @ w)
+                if as_printed
+                else np.sqrt(squared_radius / (w @ w))
+            )
+            w, projected = w * root, projected + 1
+        used.append(count)
+    return np.array(predictions), w @ w, projected, used

@@ -1,0 +1,28 @@
+"""Exact expectations over discrete noise and random orders: every case, with its probability."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+
+
+def cases(*atoms):
+    """All combinations of atoms `[k_i, …]`, one array `[cases, …]` for each."""
+    choices = np.array(list(itertools.product(*(range(len(a)) for a in atoms))))
+    return [jnp.asarray(np.asarray(a)[choices[:, i]]) for i, a in enumerate(atoms)]
+
+
+def copies_and_orders(x, noise, count, laws):
+    """Noisy copies `[cases, count, d]`, orders `[cases]` for each law, and probabilities.
+
+    Each copy is x + n or x − n with probability ½, with its own n of `noise[count, d]`.
+    """
+    signs = [[-1.0, 1.0]] * count
+    orders = [np.arange(len(law.probabilities)) for law in laws]
+    every = cases(*signs, *orders)
+    copies = x[None, None] + jnp.stack(every[:count], axis=1)[:, :, None] * noise[None]
+    drawn = every[count:]
+    chances = jnp.full(len(copies), 0.5**count)
+    for law, order in zip(laws, drawn, strict=True):
+        chances = chances * jnp.asarray(law.probabilities)[order]
+    return copies, drawn, chances

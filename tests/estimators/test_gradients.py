@@ -1,0 +1,137 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.estimators import gradient
+
+POLYNOMIAL = nj.kernels.polynomial(degree=2)
+
+
+def of(kernel=POLYNOMIAL, loss=None, **options):
+    options = {"squared_radius": 1.0, "x_second": 0.4, **options}
+    return gradient(kernel, nj.losses.squared() if loss is None else loss, **options)
+
+
+def total_copies(estimator, highest=400):
+    """The law of all copies of a round, by convolution of the laws of its parts."""
+    one = np.zeros(highest)
+    tensor = estimator.maps.orders.probabilities
+    one[: len(tensor)] = tensor
+    if estimator.maps.envelope is not None:
+        pairs = np.zeros(highest)
+        chances = estimator.maps.envelope.orders.probabilities
+        pairs[: 2 * len(chances) : 2] = chances
+        one = np.convolve(one, pairs)[:highest]
+    total, power = np.zeros(highest), one
+    for chance in estimator.slope.orders.probabilities:
+        total += chance * power
+        power = np.convolve(power, one)[:highest]
+    return total
+
+
+def test_copies_far_from_the_cap_follow_the_exact_geometric_law(x64):
+    """NK-Thm1: P(Q ≥ n) = r^n with r = p/(p² − p + 1), of mean p/(p − 1)²."""
+    for p in (2.0, 3.0):
+        estimator = of(
+            nj.kernels.exponential(), nj.losses.exponential(), p=p, kernel_order=60, loss_order=60
+        )
+        r = p / (p**2 - p + 1)
+        np.testing.assert_allclose(
+            total_copies(estimator)[:40], (1 - r) * r ** np.arange(40), atol=1e-12
+        )
+        assert estimator.mean_copies == pytest.approx(p / (p - 1) ** 2, rel=1e-9)
+
+
+def test_copies_of_the_gaussian_kernel(x64):
+    estimator = of(
+        nj.kernels.gaussian(squared_width=4.0), nj.losses.exponential(),
+        p=2.0, kernel_order=60, loss_order=60,
+    )  # fmt: skip
+    law = total_copies(estimator)
+    assert estimator.mean_copies == pytest.approx(6.0, rel=1e-9)
+    assert law @ np.arange(len(law)) == pytest.approx(6.0, rel=1e-6)
+
+
+def test_mean_copies_and_views_at_the_cap():
+    for kernel in (POLYNOMIAL, nj.kernels.gaussian(squared_width=4.0)):
+        estimator = of(kernel, nj.losses.smoothed_hinge(sharpness=0.5))
+        law = total_copies(estimator)
+        np.testing.assert_allclose(law @ np.arange(len(law)), estimator.mean_copies, rtol=1e-9)
+        assert np.flatnonzero(law).max() == estimator.views
+
+
+def test_orders_are_the_smallest_that_do():
+    kernel, loss = nj.kernels.exponential(), nj.losses.smoothed_hinge(sharpness=0.7)
+    chosen = of(kernel, loss, max_bias=0.02)
+    assert chosen.kernel_bias <= 0.02 * float(jnp.exp(0.4)) < chosen.maps.series.coefficients[0]
+    assert chosen.slope_bias <= 0.02
+    kernel_order, loss_order = (
+        len(s.coefficients) - 1 for s in (chosen.maps.series, chosen.slope.series)
+    )
+    for name, order in (("kernel_order", kernel_order), ("loss_order", loss_order)):
+        with pytest.raises(ValueError, match=rf"{name} is too small.*{name}={order} would do"):
+            of(kernel, loss, max_bias=0.02, **{name: order - 1})
+
+
+def test_polynomials_lose_nothing():
+    estimator = of(kernel_order=7, loss_order=9)
+    assert (estimator.kernel_bias, estimator.slope_bias) == (0, 0)
+    assert estimator.views == 4  # two of the stored estimate, two of the single value of f
+    assert np.all(np.asarray(estimator.slope.orders.probabilities) == [0, 1])
+
+
+def test_bias_bounds_hold():
+    """The slope's bias is that of its cut series anywhere in the ball."""
+    loss = nj.losses.smoothed_hinge(sharpness=0.7)
+    estimator = of(loss=loss, max_bias=0.1)
+    a = np.linspace(-1, 1, 101) * estimator.largest_value
+    error = np.abs(estimator.slope.series(a) - loss.slope(a)).max()
+    assert 0.1 * estimator.slope_bias < error <= estimator.slope_bias
+
+
+def test_parameters_may_be_traced_where_orders_are_given():
+    loss = nj.losses.smoothed_hinge(sharpness=0.5)
+
+    def moments(squared_radius, x_second, p):
+        estimator = of(
+            nj.kernels.exponential(), loss, squared_radius=squared_radius, x_second=x_second, p=p,
+            kernel_order=3, loss_order=3,
+        )  # fmt: skip
+        return estimator.map_second_moment, estimator.slope_second_moment, estimator.mean_copies
+
+    np.testing.assert_allclose(jax.jit(moments)(0.5, 0.3, 1.8), moments(0.5, 0.3, 1.8), rtol=2e-5)
+    with pytest.raises(ValueError, match="loss_order must be given where parameters are traced"):
+        jax.jit(lambda r: of(loss=loss, squared_radius=r).mean_copies)(1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": nj.losses.soft_margin()}, r"soft_margin.*losses\.smoothed_hinge"),
+        ({"loss": nj.losses.huber()}, r"huber.*losses\.smoothed_absolute"),
+        ({"loss": "squared"}, "loss must be one of losses"),
+        ({"kernel": nj.kernels.laplacian(scale=1.0)}, "kernel must have a power series"),
+        ({"kernel": nj.kernels.matern(nu=1.5, length=1.0)}, "kernel must have a power series"),
+        ({"p": 1.0}, "p must be above 1"),
+        ({"law": "uniform"}, "law must be 'geometric' or 'optimal'"),
+        (
+            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second": 0.6},
+            r"p x_second must be below 1",
+        ),
+        ({"squared_radius": 0.0}, "squared_radius must be positive"),
+        ({"x_second": -1.0}, "x_second must be positive"),
+        ({"loss": nj.losses.logistic(), "squared_radius": 9.0}, "no order up to 40 would do"),
+        ({"kernel_order": 1}, r"kernel_order is too small.*kernel_order=2 would do"),
+        ({"kernel_order": 2.5}, "kernel_order must be a whole number"),
+    ],
+)
+def test_bad_input_is_refused_with_what_would_do(options, message):
+    with pytest.raises(ValueError, match=message):
+        of(**options)
+
+
+def test_optimal_law_takes_a_binomial_kernel_further():
+    estimator = of(nj.kernels.binomial(alpha=0.5), x_second=0.6, law="optimal", max_bias=0.2)
+    assert estimator.kernel_bias > 0

@@ -1,0 +1,149 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from enumeration import copies_and_orders
+from scipy.special import factorial
+
+import noisy_jax as nj
+from noisy_jax.estimators import MapOrders, gradient
+
+X, Z = np.array([0.5, -0.4]), np.array([0.3, 0.6])
+KERNELS = {
+    "linear": (nj.kernels.linear(), 1),
+    "polynomial": (nj.kernels.polynomial(degree=2), 2),
+    "homogeneous": (nj.kernels.polynomial(degree=3, offset=0.0), 3),
+    "exponential": (nj.kernels.exponential(), 3),
+    "binomial": (nj.kernels.binomial(alpha=0.7), 3),
+    "gaussian": (nj.kernels.gaussian(squared_width=1.6), 2),
+}
+
+
+def maps_of(name, order, x_second=0.45, **options):
+    return gradient(
+        KERNELS[name][0], nj.losses.squared(), squared_radius=1.0, x_second=x_second,
+        kernel_order=order, max_bias=10.0, **options,
+    ).maps  # fmt: skip
+
+
+def every_estimate(maps, x, noise):
+    """Estimates of Ψ(x) over all orders and all noise, and their probabilities."""
+    laws = [maps.orders, *([] if maps.envelope is None else [maps.envelope.orders])]
+    copies, orders, chances = copies_and_orders(x, noise, maps.copies, laws)
+    zero = jnp.zeros(len(chances), int)
+    orders = MapOrders(orders[0], orders[1] if len(orders) > 1 else zero)
+    return jax.vmap(maps.estimate)(orders, copies), orders, chances
+
+
+def truncated_map(maps, x):
+    """Ψ(x) as it is cut off, written out: h(x) √β_n x⊗⋯⊗x for n up to the order."""
+    parts, power = [], np.ones(1)
+    for beta in maps.series.coefficients:
+        parts.append(math.sqrt(beta) * power)
+        power = np.kron(power, x)
+    h = 1.0 if maps.envelope is None else maps.envelope.series(x @ x)
+    return float(h) * np.concatenate(parts)
+
+
+@pytest.mark.parametrize("law", ["geometric", "optimal"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, law):
+    kernel, order = KERNELS[name]
+    maps = maps_of(name, order, law=law, p=1.7)
+    noise, more = 0.3 * rng.normal(size=(2, maps.copies, 2))
+    estimates, _, chances = every_estimate(maps, X, noise)
+    others, _, other_chances = every_estimate(maps, Z, more)
+    np.testing.assert_allclose(chances.sum(), 1, rtol=1e-12)
+
+    inner = chances @ maps.inner(estimates, others) @ other_chances
+    np.testing.assert_allclose(inner, truncated_map(maps, X) @ truncated_map(maps, Z), rtol=1e-11)
+
+    points = maps.points(jnp.asarray(Z)[None])
+    value = chances @ maps.evaluate(estimates, points)[:, 0]
+    h = 1.0 if maps.envelope is None else math.exp(-(Z @ Z) / 1.6) / maps.envelope.series(Z @ Z)
+    np.testing.assert_allclose(value, h * inner, rtol=1e-11)
+    bias = abs(value - kernel(X[None], Z[None])[0, 0])
+    assert bias <= maps.bias(0.45) + 1e-12
+    assert (maps.bias(0.45) == 0) == (name in ("linear", "polynomial", "homogeneous"))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_second_moment_by_enumeration(x64, rng, name):
+    maps = maps_of(name, KERNELS[name][1], p=1.7)
+    noise = np.broadcast_to(0.3 * rng.normal(size=2), (maps.copies, 2))
+    estimates, _, chances = every_estimate(maps, X, noise)
+    squares = jax.vmap(lambda e: maps.inner(*[jax.tree.map(lambda a: a[None], e)] * 2)[0, 0])
+    second = X @ X + noise[0] @ noise[0]
+    moment = chances @ squares(estimates)
+    assert moment <= maps.second_moment(second) * (1 + 1e-12)
+    if maps.envelope is None:
+        np.testing.assert_allclose(moment, maps.second_moment(second), rtol=1e-11)
+    else:  # E⟨x̃, x̃'⟩² is below (E‖x̃‖²)² under noise, and equal to it without
+        assert moment > 0.8 * maps.second_moment(second)
+        clean, _, chances = every_estimate(maps, X, 0 * noise)
+        np.testing.assert_allclose(chances @ squares(clean), maps.second_moment(X @ X), rtol=1e-11)
+
+
+def test_gaussian_second_moment_is_the_closed_form(x64):
+    """(p/(p − 1))² I₀(2√p B/s²) e^(2pB/s²), where the printed bound is exceeded."""
+    maps = maps_of("gaussian", 60, x_second=1.3 * 1.6)
+    assert maps.second_moment(1.3 * 1.6) == pytest.approx(6213.314157189244, rel=1e-12)
+    moment, unit = maps.second_moment(1.6), 1.0
+    printed = 4 * math.exp((math.sqrt(2) * unit + 4 * math.sqrt(unit)) / 1.0)
+    assert moment == pytest.approx(928.7, abs=0.05)
+    assert printed < 0.97 * moment
+
+
+def test_printed_gaussian_inner_product_is_wrong(x64):
+    """Sub7 as printed: 2^(2n) and (n!)² and s^(4n), by the orders' sum at exact moments."""
+    s2, order, x, z = 2.0, 14, np.array([0.6, 0.2]), np.array([0.5, -0.3])
+    n1, n2 = np.meshgrid(np.arange(order), np.arange(order), indexing="ij")
+    common = (-1.0) ** n1 / (factorial(n1) * s2**n1) * (x @ x) ** n1 * (x @ z) ** n2
+    common = common * math.exp(-(z @ z) / s2)
+    corrected = np.sum(common * 2.0**n2 / (factorial(n2) * s2**n2))
+    printed = np.sum(common * 2.0 ** (2 * n2) / (factorial(n2) ** 2 * s2 ** (2 * n2)))
+    kernel = nj.kernels.gaussian(squared_width=s2)
+    maps = gradient(
+        kernel, nj.losses.squared(), squared_radius=1.0, x_second=0.5, kernel_order=13
+    ).maps
+    orders = MapOrders(*map(jnp.asarray, (n2.ravel(), n1.ravel())))
+    copies = jnp.broadcast_to(x, (maps.copies, 2))
+    estimates = jax.vmap(maps.estimate, (0, None))(orders, copies)
+    chances = maps.orders.probabilities[n2] * maps.envelope.orders.probabilities[n1]
+    ours = chances.ravel() @ maps.evaluate(estimates, maps.points(jnp.asarray(z)[None]))[:, 0]
+    assert ours == pytest.approx(corrected, rel=1e-12)
+    assert ours == pytest.approx(float(kernel(x[None], z[None])[0, 0]), rel=1e-10)
+    assert abs(printed - ours) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["polynomial", "gaussian"])
+def test_copies_are_counted_and_used_once(rng, name):
+    maps = maps_of(name, 2)
+    copies = jnp.asarray(rng.normal(size=(maps.copies, 2)), jnp.float32)
+    for tensor in range(3):
+        for envelope in range(3 if name == "gaussian" else 1):
+            orders = MapOrders(jnp.int32(tensor), jnp.int32(envelope))
+
+            def size(copies, orders=orders):
+                estimate = maps.estimate(orders, copies)
+                return jnp.sum(estimate.factors[:, :-1] ** 2 + estimate.factors[:, -1:]), estimate
+
+            gradient, estimate = jax.grad(size, has_aux=True)(copies)
+            assert estimate.copies == tensor + 2 * envelope
+            assert np.sum(np.any(gradient != 0, axis=1)) <= estimate.copies
+
+
+def test_optimal_law_needs_less(x64):
+    for name in ("polynomial", "exponential", "gaussian"):
+        paper, best = (maps_of(name, KERNELS[name][1], law=law) for law in ("geometric", "optimal"))
+        assert best.second_moment(0.45) < paper.second_moment(0.45)
+
+
+def test_poisson_law_of_the_envelope(x64):
+    maps = maps_of("gaussian", 30, law="optimal", x_second=1.6)
+    n = np.arange(31)
+    poisson = np.exp(-1.0) / factorial(n)
+    np.testing.assert_allclose(maps.envelope.orders.probabilities, poisson, rtol=1e-10)
+    assert maps.second_moment(1.6) == pytest.approx(354, abs=0.5)  # EXT-OptimalGauss

@@ -1,0 +1,110 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from enumeration import cases
+
+import noisy_jax as nj
+from noisy_jax.estimators import MeanEstimator, geometric, optimal
+
+LOSSES = {
+    "squared": nj.losses.squared(),
+    "logistic": nj.losses.logistic(),
+    "exponential": nj.losses.exponential(),
+    "smoothed_absolute": nj.losses.smoothed_absolute(sharpness=0.8),
+    "smoothed_hinge": nj.losses.smoothed_hinge(sharpness=1.2),
+}
+LAWS = {
+    "geometric": lambda c: geometric(c, p=1.5),
+    "steep": lambda c: geometric(c, p=4.0),
+    "optimal": lambda c: optimal(c, second_moment=0.7),
+}
+
+
+def enumerated(estimator, atoms, chances):
+    """Mean and second moment over all orders and all values of independent copies."""
+    order, *copies = cases(np.arange(estimator.copies + 1), *([atoms] * estimator.copies))
+    _, *factors = cases(np.arange(estimator.copies + 1), *([chances] * estimator.copies))
+    weight = jnp.asarray(estimator.orders.probabilities)[order] * jnp.prod(jnp.stack(factors), 0)
+    estimates = jax.vmap(estimator.estimate)(order, jnp.stack(copies, axis=1))
+    return weight @ estimates, weight @ estimates**2
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("center", [0.0, 0.4])
+def test_mean_and_second_moment_by_enumeration(x64, name, law, center):
+    loss, atoms, chances = LOSSES[name], np.array([-0.9, 0.3, 1.6]), np.array([0.2, 0.5, 0.3])
+    order = 5
+    series = loss.series(order, center)
+    estimator = MeanEstimator(series, LAWS[law](series.coefficients))
+    mean, second = enumerated(estimator, atoms, chances)
+    middle = atoms @ chances
+    np.testing.assert_allclose(mean, series(middle), rtol=1e-12)
+    np.testing.assert_allclose(
+        second, estimator.second_moment((atoms - center) ** 2 @ chances), rtol=1e-12
+    )
+    bias = abs(mean - loss.slope(middle))
+    assert bias <= estimator.bias(abs(middle - center)) + 1e-15
+    assert (bias < 1e-15) == (name == "squared")
+    naive = chances @ loss.slope(atoms)  # what one copy in place of the mean gives
+    assert name == "squared" or abs(naive - loss.slope(middle)) > 3 * bias
+
+
+def test_copies_that_are_not_independent_are_biased(x64):
+    series = nj.losses.exponential().series(5, 0.0)
+    estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))
+    orders = jnp.arange(6)
+    same = [jax.vmap(estimator.estimate, (0, None))(orders, jnp.full(5, a)) for a in (0.0, 2.0)]
+    mean = np.mean([estimator.orders.probabilities @ s for s in same])
+    assert abs(mean - series(1.0)) > 0.1
+
+
+def test_golden_second_moments(x64):
+    """NK-Lemma1 for e^a, and the printed bound of the smoothed hinge, exceeded."""
+    series = nj.kernels.exponential().series(60)
+    paper = MeanEstimator(series, geometric(series.coefficients, p=2.0))
+    assert paper.second_moment(1.3) == pytest.approx(11.7, abs=0.05)
+    assert 2 * series.absolute(np.sqrt(2 * 1.3)) ** 2 == pytest.approx(50.3, abs=0.05)
+    best = MeanEstimator(series, optimal(series.coefficients, second_moment=1.3))
+    assert best.second_moment(1.3) == pytest.approx(9.78, abs=0.005)
+    for sharpness, p, second, exact, printed in (
+        (1, 1.2, 0.2, 5.17, 3.96),
+        (0.5, 1.5, 0.5, 1.848, 1.773),
+    ):
+        series = nj.losses.smoothed_hinge(sharpness=sharpness).series(80, 0.0)
+        moment = MeanEstimator(series, geometric(series.coefficients, p=p)).second_moment(second)
+        assert moment == pytest.approx(exact, rel=2e-3)
+        assert moment > printed
+        bound = p / (p - 1) * series.absolute(np.sqrt(p * second)) ** 2
+        assert moment <= bound <= 8 * moment
+
+
+def test_the_center_one_is_a_bad_one_for_the_smoothed_hinge(x64):
+    """NK-Ex4, option B; E(X − 1)² at least that of E X = 0."""
+    loss = nj.losses.smoothed_hinge(sharpness=2.0)
+
+    def moment(center, second):
+        series = loss.series(150, center)
+        law = geometric(series.coefficients, p=2.0)
+        return MeanEstimator(series, law).second_moment(second)
+
+    assert moment(0.0, 0.3) == pytest.approx(2.043, rel=1e-3)
+    assert moment(1.0, 1.3) > 1e5 * moment(0.0, 0.3)
+
+
+def test_draw_counts_copies():
+    series = nj.losses.exponential().series(4, 0.0)
+    estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))
+    keys = jax.random.split(jax.random.key(1), 50)
+    estimates, used = jax.vmap(estimator.draw, (0, None))(keys, jnp.arange(1.0, 5.0))
+    expected = jax.vmap(estimator.estimate, (0, None))(used, jnp.arange(1.0, 5.0))
+    np.testing.assert_array_equal(estimates, expected)
+    assert set(np.unique(used)) >= {0, 1, 2}
+
+
+def test_too_few_copies_are_refused():
+    series = nj.losses.exponential().series(4, 0.0)
+    estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))
+    with pytest.raises(ValueError, match="needs 4 independent copies, got 3"):
+        estimator.draw(jax.random.key(0), jnp.ones(3))

@@ -1,0 +1,74 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisy_jax as nj
+from noisy_jax import estimators
+
+
+def test_geometric_law_is_the_papers_given_the_orders_that_count():
+    law = estimators.geometric([1.0, 0.0, 2.0, -3.0], p=4.0)
+    paper = 3 / 4.0 ** np.arange(1, 5)
+    paper[1] = 0
+    np.testing.assert_allclose(law.probabilities, paper / paper.sum())
+    np.testing.assert_allclose(law.mean, law.probabilities @ np.arange(4))
+
+
+def test_geometric_law_far_from_its_cap_has_the_papers_mean():
+    assert estimators.geometric(np.ones(60), p=3.0).mean == pytest.approx(1 / 2, rel=1e-12)
+
+
+def test_draws_follow_the_law_and_never_an_order_of_no_chance():
+    law = estimators.optimal([0.5, 0.0, 1.0, 0.25], second_moment=2.0)
+    draws = jax.vmap(law.draw)(jax.random.split(jax.random.key(0), 20_000))
+    frequencies = np.bincount(draws, minlength=4) / len(draws)
+    assert frequencies[1] == 0
+    errors = np.sqrt(law.probabilities * (1 - law.probabilities) / len(draws))
+    assert np.all(np.abs(frequencies - law.probabilities) <= 5 * errors)
+    assert np.abs(frequencies - estimators.geometric([1, 0, 1, 1], p=2.0).probabilities).max() > 0.1
+
+
+@given(
+    st.lists(st.floats(-3, 3), min_size=1, max_size=8).filter(any),
+    st.floats(0.05, 9.0),
+    st.floats(1.05, 6.0),
+)
+def test_optimal_law_beats_every_other(coefficients, second_moment, p):
+    series = nj.series.power_series(
+        lambda n: np.array(coefficients), len(coefficients) - 1, degree=0
+    )
+
+    def moment(law):
+        return estimators.MeanEstimator(series, law).second_moment(second_moment)
+
+    best = moment(estimators.optimal(coefficients, second_moment=second_moment))
+    powers = second_moment ** (np.arange(len(coefficients)) / 2)
+    assert best == pytest.approx((np.abs(coefficients) @ powers) ** 2, rel=1e-9)
+    assert best <= moment(estimators.geometric(coefficients, p=p)) * (1 + 1e-12)
+    assert best <= moment(estimators.optimal(coefficients, second_moment=1.0)) * (1 + 1e-12)
+
+
+def test_traced_parameters_give_the_same_law():
+    coefficients = np.array([1.0, 0.0, -0.3])
+    for make, name in ((estimators.geometric, "p"), (estimators.optimal, "second_moment")):
+        traced = jax.jit(lambda v, make=make, name=name: make(coefficients, **{name: v}))(1.7)
+        np.testing.assert_allclose(
+            jnp.exp(traced.log_probabilities), make(coefficients, **{name: 1.7}).probabilities,
+            rtol=1e-6,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5, np.nan])
+def test_base_must_be_above_one(p):
+    with pytest.raises(ValueError, match="p must be above 1"):
+        estimators.geometric([1.0], p=p)
+
+
+def test_nothing_to_estimate_is_refused():
+    with pytest.raises(ValueError, match="every coefficient is zero"):
+        estimators.geometric([0.0, 0.0], p=2.0)
+    with pytest.raises(ValueError, match="second_moment must be positive"):
+        estimators.optimal([1.0], second_moment=0.0)

@@ -1,0 +1,221 @@
+"""Random truncation: against a NumPy loop on explicit features, and enumerated exactly."""
+
+import functools
+import itertools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from references import random_truncation as reference
+
+import noisy_jax as nj
+from noisy_jax.estimators import GradientEstimator, GradientOrders, MapOrders, gradient
+
+LOSSES = {
+    "squared": nj.losses.squared(),
+    "exponential": nj.losses.exponential(),
+    "smoothed_hinge": nj.losses.smoothed_hinge(sharpness=0.6),
+}
+KERNELS = {
+    "polynomial": nj.kernels.polynomial(degree=2),
+    "gaussian": nj.kernels.gaussian(squared_width=2.0),
+}
+
+
+def estimator_of(kernel, loss, **options):
+    options = {"squared_radius": 4.0, "x_second": 0.8, "max_bias": 9.0, **options}
+    return gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
+
+
+@pytest.mark.parametrize("law", ["geometric", "optimal"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, law):
+    rounds, dim, rate = 25, 2, 0.3
+    kernel, loss = KERNELS[kernel], LOSSES[loss]
+    estimator = estimator_of(kernel, loss, squared_radius=0.3, law=law)
+    x = rng.uniform(-0.6, 0.6, (rounds, dim))
+    y = np.sign(rng.normal(size=rounds))
+    copies = x[:, None] + 0.3 * rng.normal(size=(rounds, estimator.views, dim))
+    keys = jax.random.split(jax.random.key(2), rounds)
+    orders = jax.vmap(estimator.draw_orders)(keys)
+    predictions, squared_norm, projected, used = reference(
+        estimator, jax.tree.map(np.asarray, orders), x, y, copies, 0.3, rate
+    )
+    learner = nj.learners.random_truncation(estimator, horizon=rounds, learning_rate=rate, block=8)
+    state, ours = learner.unroll(
+        learner.init(dim), nj.Sample(jnp.asarray(copies), jnp.asarray(y)), jnp.asarray(x), keys
+    )
+    np.testing.assert_allclose(ours, predictions, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+    np.testing.assert_array_equal(state.elements.copies[:rounds], used)
+    assert 3 <= projected < rounds
+    printed, *_ = reference(
+        estimator, jax.tree.map(np.asarray, orders), x, y, copies, 0.3, rate, as_printed=True
+    )
+    assert np.abs(printed - ours).max() > 0.05  # √B_w/‖f‖² in place of √(B_w/‖f‖²)
+
+
+def every_round(estimator, x, noise):
+    """All orders and all noise of one round, `[cases]` and `[cases, V, d]`, with probabilities."""
+    laws = [estimator.slope.orders, *([estimator.maps.orders] * (1 + estimator.slope.copies))]
+    drawn = [np.flatnonzero(law.probabilities) for law in laws]
+    signs = [[-1.0, 1.0]] * estimator.views
+    every = np.array(list(itertools.product(*drawn, *signs)))
+    orders, signs = every[:, : len(laws)].astype(int), every[:, len(laws) :]
+    chances = np.prod([law.probabilities[n] for law, n in zip(laws, orders.T, strict=True)], axis=0)
+    tensor = jnp.asarray(orders[:, 1:])
+    told = GradientOrders(jnp.asarray(orders[:, 0]), MapOrders(tensor, 0 * tensor))
+    return told, jnp.asarray(x + signs[:, :, None] * noise), chances / 2**estimator.views
+
+
+def step_of(estimator, y):
+    """`(state, orders, copies) -> state`, the learner's step at orders that are given."""
+
+    def step(state, orders, copies):
+        class Told(GradientEstimator):
+            def draw_orders(self, key):
+                return orders
+
+        learner = nj.learners.random_truncation(Told(*estimator), horizon=2, learning_rate=0.2)
+        state = learner.init(1) if state is None else state
+        return learner.step(state, nj.Sample(copies, jnp.asarray(y)), jax.random.key(0))
+
+    return step
+
+
+def test_two_rounds_enumerated_are_the_gradient_steps_of_the_clean_kernel(x64):
+    """Squared loss, whose slope is linear: exact over both rounds at once."""
+    kernel, rate = KERNELS["polynomial"], 0.2
+    estimator = estimator_of(kernel, nj.losses.squared(), squared_radius=1e4)
+    x, y, z = np.array([[0.5], [-0.3]]), (0.7, -1.0), np.array([[0.2], [0.9], [-1.1]])
+    first = every_round(estimator, x[0], np.array([0.4, 0.2, 0.5, 0.3])[:, None])
+    second = every_round(estimator, x[1], np.array([0.6, 0.1, 0.3, 0.2])[:, None])
+    predict = nj.learners.random_truncation(estimator, horizon=2, learning_rate=rate).predict
+
+    @jax.jit
+    def both():
+        def after_both(state):
+            steps = jax.vmap(step_of(estimator, y[1]), (None, 0, 0))
+            values = jax.vmap(predict, (0, None))(steps(state, *second[:2]), z)
+            return jnp.asarray(second[2]) @ values, predict(state, z)
+
+        states = jax.vmap(functools.partial(step_of(estimator, y[0]), None))(*first[:2])
+        two, one = jax.lax.map(after_both, states, batch_size=16)
+        return jnp.asarray(first[2]) @ one, jnp.asarray(first[2]) @ two
+
+    once, twice = both()
+    f2 = -rate * 2 * (0 - y[0]) * kernel(z, x[:1])[:, 0]
+    at_x2 = -rate * 2 * (0 - y[0]) * kernel(x[1:], x[:1])[0, 0]
+    np.testing.assert_allclose(once, f2, rtol=1e-10)
+    np.testing.assert_allclose(
+        twice, f2 - rate * 2 * (at_x2 - y[1]) * kernel(z, x[1:])[:, 0], rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("y", [1.0, -1.0])
+def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
+    """Given f_2. Without the label inside the product it would be another slope for y = −1."""
+    kernel, rate, x = KERNELS["polynomial"], 0.2, np.array([-0.6])
+    estimator = estimator_of(kernel, nj.losses.exponential(), max_bias=1e6)
+    estimator = estimator._replace(squared_radius=1e8)  # never projected
+    z = np.array([[0.2], [0.9]])
+    start = nj.learners.random_truncation(estimator, horizon=2, learning_rate=rate)
+    key, copies = jax.random.key(3), jnp.full((estimator.views, 1), 0.8)
+    before = start.step(start.init(1), nj.Sample(copies, jnp.ones(())), key)
+    orders, copies, chances = every_round(estimator, x, 0.3 * np.ones((estimator.views, 1)))
+    after = jax.jit(jax.vmap(step_of(estimator, y), (None, 0, 0)))(before, orders, copies)
+    f, values = start.predict(before, x[None])[0], jax.vmap(start.predict, (0, None))(after, z)
+    assert abs(f) > 0.1
+    moved = chances @ values - start.predict(before, z)
+    at_z = kernel(z, x[None])[:, 0]
+    np.testing.assert_allclose(moved, -rate * y * estimator.slope.series(y * f) * at_z, rtol=1e-10)
+    printed = -rate * y * estimator.slope.series(f) * at_z
+    assert np.allclose(moved, printed, rtol=1e-3) == (y == 1)
+
+    same = jnp.repeat(copies[:, :1], estimator.views, axis=1)  # one copy, used for all
+    biased = jax.jit(jax.vmap(step_of(estimator, y), (None, 0, 0)))(before, orders, same)
+    biased = chances @ jax.vmap(start.predict, (0, None))(biased, z) - start.predict(before, z)
+    assert np.abs(biased / moved - 1).max() > 0.05
+
+
+def test_squared_loss_over_a_linear_kernel_is_two_copies():
+    estimator = gradient(
+        nj.kernels.linear(), nj.losses.squared(), squared_radius=0.25, x_second=2.0
+    )
+    assert (estimator.views, estimator.mean_copies) == (2, 2)
+    dual = nj.learners.random_truncation(estimator, horizon=40, learning_rate=0.1)
+    primal = nj.learners.two_copies(radius=0.5, learning_rate=0.1)
+
+    def step(state, sample, key):  # which stores its second copy
+        return primal.step(state, sample._replace(x=sample.x[::-1]), key)
+
+    stream, noise = nj.streams.linear(jax.random.key(0), 40, 3), nj.noise.Gaussian(0.3)
+    run = jax.jit(lambda learner, key: nj.rollout(learner, stream, noise, key), static_argnums=0)
+    ours, theirs = run(dual, jax.random.key(1)), run(primal._replace(step=step), jax.random.key(1))
+    chex.assert_trees_all_close(ours.predictions, theirs.predictions, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours.state.squared_norm, jnp.sum(theirs.state.weights**2), rtol=1e-4)
+    assert np.all(ours.state.elements.copies[:40] == 2)
+
+
+@pytest.fixture(scope="module")
+def regression():
+    """Losses over the rounds of a degree-2 teacher, `[seeds, T]`, and zero's."""
+    kernel, noise, horizon = KERNELS["polynomial"], nj.noise.Gaussian(0.09), 2048
+    stream = nj.streams.teacher(jax.random.key(5), horizon, 2, kernel=kernel, radius=0.3)
+    estimator = gradient(kernel, nj.losses.squared(), squared_radius=0.09, x_second=1.18)
+    learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.005)
+    run = jax.jit(jax.vmap(lambda key: nj.rollout(learner, stream, noise, key)))
+    result = run(jax.random.split(jax.random.key(6), 4))
+    return estimator, result, (result.predictions - stream.y[None]) ** 2, stream.y**2
+
+
+def test_learns_a_polynomial_teacher(regression):
+    _, result, losses, zero = regression
+    assert np.all(result.diverged_at == -1)
+    assert np.all(losses.sum(axis=1) < 0.2 * zero.sum())
+    # The teacher is in the ball, so that losses are regret: its average falls with T.
+    assert losses[:, -512:].mean() < 0.2 * losses[:, :128].mean()
+
+
+def test_copies_really_used_are_counted(regression):
+    estimator, result, *_ = regression
+    used = np.asarray(result.state.elements.copies)[:, :2048].ravel()
+    error = used.std() / np.sqrt(used.size)
+    assert abs(used.mean() - estimator.mean_copies) < 5 * error < 0.1
+    assert used.max() <= estimator.views
+
+
+def test_smoothed_hinge_learns_labels():
+    kernel, horizon = KERNELS["polynomial"], 2048
+    teacher = nj.streams.teacher(jax.random.key(8), horizon, 2, kernel=kernel, radius=1.0)
+    stream = teacher._replace(y=jnp.sign(teacher.y - jnp.median(teacher.y)))
+    loss = nj.losses.smoothed_hinge(sharpness=0.5)
+    estimator = gradient(kernel, loss, squared_radius=1.0, x_second=1.1, max_bias=0.1)
+    learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.03)
+    run = jax.jit(jax.vmap(lambda key: nj.rollout(learner, stream, nj.noise.Gaussian(0.05), key)))
+    predictions = run(jax.random.split(jax.random.key(9), 4)).predictions
+    losses = loss.value(predictions, stream.y[None])
+    mistakes = predictions * stream.y[None] <= 0
+    assert np.all(losses[:, -512:].mean(axis=1) < loss.value(0.0, 1.0))
+    assert losses[:, -512:].mean() < losses[:, :512].mean()
+    assert mistakes[:, -512:].mean() < 0.35
+
+
+def test_bad_input_is_refused():
+    estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared())
+    make = nj.learners.random_truncation
+    with pytest.raises(ValueError, match="estimator must be one that"):
+        make(KERNELS["polynomial"], horizon=5, learning_rate=0.1)
+    with pytest.raises(ValueError, match="learning_rate must be positive"):
+        make(estimator, horizon=5, learning_rate=-0.1)
+    with pytest.raises(ValueError, match="horizon must be a whole number"):
+        make(estimator, horizon=0, learning_rate=0.1)
+    learner = make(estimator, horizon=5, learning_rate=0.1)
+    with pytest.raises(ValueError, match="reads 4 independent noisy copies"):
+        learner.step(learner.init(2), nj.Sample(jnp.ones((3, 2)), jnp.ones(())), jax.random.key(0))
+    stream = nj.streams.linear(jax.random.key(0), 6, 2)
+    with pytest.raises(ValueError, match="room for 5"):
+        nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
