@@ -16,7 +16,7 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import concrete
+from noisy_jax.validation import check_at_least, check_finite, check_non_negative, concrete
 
 Coefficients = Callable[[int], chex.Array]
 """`order -> [order + 1]`, γ_0, …, γ_order."""
@@ -47,19 +47,20 @@ class PowerSeries(NamedTuple):
     degree: int | None = None
 
     def __call__(self, a: chex.Array) -> chex.Array:
-        """Σ_n γ_n (a − c)^n at `a[...]`, by Horner's rule.
+        """Σ_n γ_n (a − c)^n at `a[...]`, by Horner's rule; NaN at traced points out of reach.
 
         Raises:
             ValueError: a point where the series does not converge.
         """
-        far = concrete(abs(a - self.center))
-        reach = concrete(self.convergence)
-        if far is not None and reach is not None and np.any(far >= reach):
+        step = jnp.asarray(a - self.center)
+        inside = jnp.abs(step) < self.convergence
+        if concrete(inside) is not None and not np.all(inside):
             raise ValueError(
-                f"the series about {self.center} converges for |a − c| < {reach}, got |a − c| = "
-                f"{far.max()}: take another center, or the function itself"
+                f"the series about {self.center} converges for |a − c| < {self.convergence}, got "
+                f"|a − c| = {np.abs(step).max()}: take another center, or the function itself"
             )
-        return jnp.polyval(jnp.asarray(self.coefficients, float)[::-1], a - self.center)
+        value = jnp.polyval(jnp.asarray(self.coefficients, float)[::-1], step)
+        return jnp.where(inside, value, jnp.nan)
 
     def absolute(self, radius: chex.Numeric) -> chex.Array:
         """f₊(r) = Σ_n |γ_n| r^n of the whole series, from above: the terms and the remainder."""
@@ -87,14 +88,26 @@ def power_series(
         center: c.
         convergence: radius of convergence.
         degree: of a polynomial.
+
+    Raises:
+        ValueError: a negative order, or a center that is not finite.
     """
+    check_at_least("order", order, 0, "the highest power that is kept")
+    check_finite("center", center)
 
     def remainder(radius):
-        xp = array_module(radius, center, convergence)
+        check_non_negative("radius", radius, "it is the largest |a − c|")
         last = order + _LOOKED_AT if degree is None else max(degree, order)
-        terms = absolute_terms(coefficients(last), radius)[order + 1 :]
+        left_out = coefficients(last)
+        xp = array_module(radius, left_out, convergence)
+        logs = _log_sizes(left_out)[order + 1 :]
         if degree is not None:
-            return terms.sum()
+            return _terms(logs, radius, order + 1).sum()
+        if concrete(left_out) is None:
+            # Float32 flushes to zero what a large radius brings back.
+            bounds = jnp.stack([majorant(n)[0] for n in range(order + 1, last + 1)])
+            logs = jnp.where(logs < np.log(jnp.finfo(logs.dtype).tiny), bounds, logs)
+        terms = _terms(logs, radius, order + 1)
         with np.errstate(divide="ignore", over="ignore"):
             log_first, log_ratio = majorant(last + 1)
             log_radius = xp.log(xp.asarray(radius, float))
@@ -108,13 +121,25 @@ def power_series(
 
 def absolute_terms(coefficients: chex.Array, radius: chex.Numeric) -> chex.Array:
     """|γ_n| r^n, `[order + 1]`, by logarithms: neither factor overflows alone."""
-    xp = array_module(coefficients, radius)
-    n = np.arange(len(coefficients))
+    return _terms(_log_sizes(coefficients), radius, 0)
+
+
+def _log_sizes(coefficients):
+    """log |γ_n|, in the coefficients' own precision: a traced radius does not lower it."""
+    xp = array_module(coefficients)
+    with np.errstate(divide="ignore"):
+        return xp.log(xp.abs(coefficients))
+
+
+def _terms(log_sizes, radius, first):
+    """|γ_n| r^n for n from `first` on."""
+    xp = array_module(log_sizes, radius)
+    n = first + np.arange(len(log_sizes))
     with np.errstate(divide="ignore", over="ignore"):
         log_radius = xp.log(xp.asarray(radius, float))
         # 0⁰ = 1, and no 0 · (−∞).
         powers = xp.where(n == 0, 0.0, xp.where(n == 0, 1, n) * log_radius)
-        return xp.exp(xp.log(xp.abs(coefficients)) + powers)
+        return xp.exp(log_sizes + powers)
 
 
 def array_module(*values) -> ModuleType:

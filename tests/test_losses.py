@@ -1,14 +1,167 @@
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from scipy.special import erf, erfc
 
-import noisy_jax as nj
+from noisy_jax import losses
 
 
-@pytest.mark.parametrize("y", [-1.0, 0.3])
-@pytest.mark.parametrize("prediction", [-2.0, 0.3, 1.7])
-def test_derivative_is_that_of_the_value(prediction, y):
-    loss = nj.losses.squared()
-    assert loss.derivative(prediction, y) == pytest.approx(
-        float(jax.grad(loss.value)(prediction, y)), rel=1e-5
-    )
-    assert loss.value(prediction, y) == pytest.approx((prediction - y) ** 2)
+def bell(u):
+    return np.exp(-(u**2)) / np.sqrt(np.pi)
+
+
+# Each loss, its value as a function of the margin or residual, and where that has kinks.
+LOSSES = {
+    "squared": (losses.squared(), lambda a: a**2, ()),
+    "logistic": (losses.logistic(), lambda a: np.log1p(np.exp(-a)), ()),
+    "exponential": (losses.exponential(), lambda a: np.exp(-a), ()),
+    "smoothed_absolute": (
+        losses.smoothed_absolute(sharpness=1.7),
+        lambda a: a * erf(1.7 * a) + bell(1.7 * a) / 1.7,
+        (),
+    ),
+    "smoothed_hinge": (
+        losses.smoothed_hinge(sharpness=1.7),
+        lambda a: ((a - 1) * (erf(1.7 * (a - 1)) - 1) + bell(1.7 * (a - 1)) / 1.7) / 2,
+        (),
+    ),
+    "soft_margin": (losses.soft_margin(margin=0.6), lambda a: np.maximum(0, 0.6 - a), (0.6,)),
+    "perceptron": (losses.soft_margin(margin=0.0), lambda a: np.maximum(0, -a), (0.0,)),
+    "epsilon_insensitive": (
+        losses.epsilon_insensitive(epsilon=0.4),
+        lambda a: np.maximum(0, np.abs(a) - 0.4),
+        (-0.4, 0.4),
+    ),
+    "absolute": (losses.epsilon_insensitive(epsilon=0.0), np.abs, (0.0,)),
+    "huber": (
+        losses.huber(width=0.8),
+        lambda a: np.where(np.abs(a) <= 0.8, a**2 / 1.6, np.abs(a) - 0.4),
+        (-0.8, 0.8),
+    ),
+}
+ARGUMENTS = np.concatenate([np.linspace(-3.03, 3.03, 41), [-0.8, -0.4, 0.0, 0.4, 0.6, 0.8]])
+every_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+@every_loss
+def test_value_is_the_formula_and_derivative_its_gradient(name, x64):
+    loss, profile, kinks = LOSSES[name]
+    targets = np.array([-1.0, 1.0] if loss.kind == "margin" else [-1.0, 0.3, 1.0])
+    p, y = (grid.ravel() for grid in np.meshgrid(ARGUMENTS, targets))
+    a = y * p if loss.kind == "margin" else p - y
+    np.testing.assert_allclose(loss.argument(p, y), a)
+    np.testing.assert_allclose(loss.value(p, y), profile(a), atol=1e-14)
+    smooth = np.all([np.abs(a - kink) > 1e-6 for kink in kinks], axis=0) | np.zeros(len(a), bool)
+    gradient = jax.vmap(jax.grad(loss.value))(p, y)
+    np.testing.assert_allclose(loss.derivative(p, y)[smooth], gradient[smooth], atol=1e-13)
+
+
+@every_loss
+def test_slope_is_a_subgradient_everywhere(name, x64):
+    loss, profile, _ = LOSSES[name]
+    a, b = ARGUMENTS[:, None], ARGUMENTS[None]
+    tangents = profile(a) + np.asarray(loss.slope(ARGUMENTS))[:, None] * (b - a)
+    assert np.all(tangents <= profile(b) + 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("name", "slopes"),
+    [
+        ("soft_margin", [-1.0]),
+        ("perceptron", [-1.0]),  # the zero function, too, is corrected
+        ("epsilon_insensitive", [0.0, 0.0]),
+        ("absolute", [0.0]),
+        ("huber", [-1.0, 1.0]),
+    ],
+)
+def test_slopes_at_kinks_are_the_documented_ones(name, slopes, x64):
+    loss, _, kinks = LOSSES[name]
+    np.testing.assert_array_equal(loss.slope(jnp.array(kinks)), slopes)
+
+
+def test_exponential_falls_with_the_margin_as_printed_it_would_rise():
+    loss, printed = losses.exponential(), lambda p, y: np.exp(y * p)
+    for y in (-1.0, 1.0):
+        assert loss.value(y, y) < loss.value(-y, y)
+        assert printed(y, y) > printed(-y, y)
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize(
+    ("make", "piecewise", "kink", "share"),
+    [
+        (losses.smoothed_absolute, losses.epsilon_insensitive(epsilon=0.0), 0.0, 1.0),
+        (losses.smoothed_hinge, losses.soft_margin(), 1.0, 0.5),
+    ],
+)
+def test_smoothed_losses_lie_above_by_the_stated_gap(make, piecewise, kink, share, sharpness, x64):
+    a = kink + np.linspace(-4, 4, 81)
+    gap = make(sharpness=sharpness).profile(a) - piecewise.profile(a)
+    assert gap.min() >= -1e-15
+    assert np.argmax(gap) == 40
+    assert gap[40] == pytest.approx(share / (sharpness * np.sqrt(np.pi)), rel=1e-12)
+
+
+def test_smoothed_hinge_keeps_its_digits_at_large_margins():
+    margins = np.array([3.0, 5.0, 6.0], np.float32)
+    expected = -erfc(margins.astype(float) - 1) / 2
+    np.testing.assert_allclose(losses.smoothed_hinge().slope(margins), expected, rtol=1e-4)
+    subtracted = (jax.lax.erf(margins - 1) - 1) / 2
+    assert np.abs(subtracted / expected - 1).max() > 0.1
+    assert losses.smoothed_hinge().profile(jnp.array(100.0)) >= 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: losses.smoothed_absolute(sharpness=s),
+        lambda s: losses.smoothed_hinge(sharpness=s),
+        lambda s: losses.soft_margin(margin=s),
+        lambda s: losses.epsilon_insensitive(epsilon=s),
+        lambda s: losses.huber(width=s),
+    ],
+)
+def test_parameters_may_be_swept(make):
+    parameters, p = jnp.array([0.5, 2.0]), jnp.array([-0.3, 1.4])
+
+    def judged(s):
+        return make(s).value(p, jnp.ones(2)), make(s).derivative(p, jnp.ones(2))
+
+    swept = jax.vmap(judged)(parameters)
+    singles = [judged(s) for s in parameters]
+    for together, apart in zip(swept, zip(*singles, strict=True), strict=True):
+        np.testing.assert_allclose(together, jnp.stack(apart), rtol=1e-6)
+
+
+def test_names_hold_the_parameters():
+    assert repr(losses.huber(width=2)) == "huber(width=2)"
+    assert repr(losses.smoothed_hinge()) == "smoothed_hinge(sharpness=1)"
+    names = []
+    jax.eval_shape(lambda s: names.append(repr(losses.soft_margin(margin=s))), 1.0)
+    assert names == ["soft_margin(margin=traced)"]
+
+
+@every_loss
+def test_a_loss_without_a_series_names_one_that_has_it(name):
+    loss, _, kinks = LOSSES[name]
+    assert (loss.series is None) == bool(kinks)
+    if kinks:
+        analytic = getattr(losses, loss.analytic)()
+        assert analytic.series is not None
+        assert analytic.kind == loss.kind
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: losses.smoothed_absolute(sharpness=0.0), "sharpness must be positive.*got 0.0"),
+        (lambda: losses.smoothed_hinge(sharpness=-1.0), "sharpness must be positive.*got -1.0"),
+        (lambda: losses.soft_margin(margin=-1.0), "margin must be finite and >= 0, got -1.0"),
+        (lambda: losses.epsilon_insensitive(epsilon=-0.1), "epsilon must be finite and >= 0"),
+        (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
+    ],
+)
+def test_refuses_bad_parameters(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

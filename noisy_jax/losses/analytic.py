@@ -13,7 +13,7 @@ import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.series import PowerSeries, array_module, power_series
-from noisy_jax.validation import check_finite, check_positive, concrete
+from noisy_jax.validation import check_positive, concrete
 
 
 def squared() -> Loss:
@@ -70,12 +70,14 @@ def _logistic_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
     radius = xp.sqrt(center**2 + xp.pi**2)
 
     def coefficients(order):
-        # s(a) = 1/(1 + e^a) solves s' = s² − s.
-        s = [1 / (1 + xp.exp(xp.asarray(center, float)))]
+        # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² is not lost beside s.
+        s = [xp.exp(-xp.logaddexp(0.0, xp.abs(center)))]
         for n in range(order):
             known = xp.stack(s)
-            s.append((known @ known[::-1] - s[n]) / (n + 1))
-        return -xp.stack(s)
+            s.append((xp.sum(known * known[::-1]) - s[n]) / (n + 1))
+        s, n = xp.stack(s), np.arange(order + 1)
+        # s(−a) = 1 − s(a).
+        return xp.where(center >= 0, -s, (-1.0) ** n * s - (n == 0))
 
     def majorant(m):
         # s(a) = ½ − Σ_k 1/(a − ikπ) over odd k: |γ_n| ≤ Σ_k |c − ikπ|^(−n − 1).
@@ -177,10 +179,10 @@ def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
 
     def profile(a):
         a = jnp.asarray(a, float) - 1
-        return (a * (jax.lax.erf(sharpness * a) - 1) + _bell(sharpness * a) / sharpness) / 2
+        return (_bell(sharpness * a) / sharpness - a * jax.lax.erfc(sharpness * a)) / 2
 
     def slope(a):
-        return (jax.lax.erf(sharpness * (jnp.asarray(a, float) - 1)) - 1) / 2
+        return -jax.lax.erfc(sharpness * (jnp.asarray(a, float) - 1)) / 2
 
     name = f"smoothed_hinge(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)
@@ -193,18 +195,18 @@ def _bell(u):
 
 def _erf_series(factor, offset, sharpness, shift, order, center=0.0) -> PowerSeries:
     """The series of factor · erf(s(a − shift)) + offset about a centre."""
-    check_finite("center", center)
     xp = array_module(sharpness, center)
     u = sharpness * (center - shift)
     scale = 2 * factor / math.sqrt(math.pi)
 
     def coefficients(order):
-        # h_n = s^n H_(n−1)(−u)/n!, with H_(n+1)(x) = 2x H_n(x) − 2n H_(n−1)(x).
-        h = [0.0 * u, sharpness + 0.0 * u]
+        # h_n = s^n H_(n−1)(−u) e^(−u²/2)/n!, with H_(n+1)(x) = 2x H_n(x) − 2n H_(n−1)(x).
+        root = xp.exp(-(u**2) / 2)  # apart, as its square underflows first
+        h = [0.0 * u, sharpness * root]
         for n in range(1, order):
             h.append(2 * sharpness * (-u * h[n] - (n - 1) * sharpness * h[n - 1] / n) / (n + 1))
         first = offset + factor * _erf(u)
-        rest = [scale * xp.exp(-(u**2)) * value for value in h[1 : order + 1]]
+        rest = [scale * root * value for value in h[1 : order + 1]]
         return xp.stack([xp.asarray(value, float) for value in [first, *rest]])
 
     def majorant(m):

@@ -39,6 +39,8 @@ def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
 def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
     """ε-insensitive loss ℓ(p, y) = max(0, |p − y| − ε); the absolute loss for ε = 0.
 
+    The slope at the kinks |p − y| = ε is 0.
+
     Args:
         epsilon: ε ≥ 0, half the width of the tube in which errors are free.
 

@@ -1,0 +1,137 @@
+"""What the impossibility theorem takes from every learner that reads one noisy copy a round.
+
+    floor = min_{|w| ≤ B} max(excess_A(w), excess_B(w)),   excess = risk − its minimum in the ball,
+
+    risk_A(w) = ½ℓ(3w, 1) + ½ℓ(−w, 1),   risk_B(w) = ℓ(w, 1)
+
+Under the two adversaries of `streams.one_copy_adversaries` the weights of such a learner have the
+same law, hence the same mean w̄ = E Σ_t w_t / T, and ℓ is convex: the expected average regret is at
+least excess_A(w̄) in A and excess_B(w̄) in B.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import chex
+import jax
+import numpy as np
+
+from noisy_jax.losses import Loss
+from noisy_jax.validation import check_finite, check_radius, concrete
+
+# Halvings of an interval of float64 numbers, until its ends are neighbours.
+_HALVINGS = 64
+
+
+class OneCopyFloor(NamedTuple):
+    """The least that the worse of the two adversaries takes.
+
+    Attributes:
+        weight: the constant play that attains it; between the minimisers of the two risks.
+        floor: bound from below on the larger of the two expected average regrets, for every T.
+    """
+
+    weight: float
+    floor: float
+
+
+def one_copy_floor(loss: Loss, *, radius: float) -> OneCopyFloor:
+    """The floor of the average regret of all learners that read one copy a round.
+
+    Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has
+    expected average regret on clean data of at least the floor under one of the two adversaries
+    `streams.one_copy_adversaries`, against the best weight in [−B, B], for every T. (1 − 1/√5)² at
+    w = 1/√5 for the squared loss, 2/9 at 7/9 for the hinge, 4/9 at 5/9 for the absolute loss.
+
+    The excess of A grows and that of B falls from one minimiser to the other, so that the floor is
+    where they cross: minimisers and crossing are found by bisection, in float64 on the host.
+
+    Source: Online Learning of Noisy Data with Kernels, Theorem 5 and Appendices E and F, which
+    show that it is positive; its values here.
+
+    Args:
+        loss: any convex loss of `losses`; only its label 1 plays a part.
+        radius: B > 0. Where both risks have a minimiser in common in the ball, the floor is 0.
+
+    Returns:
+        `OneCopyFloor` of floats.
+
+    Raises:
+        ValueError: a radius that is not positive, or traced.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> weight, floor = one_copy_floor(nj.losses.soft_margin(), radius=1.5)
+        >>> print(f"{floor:.4f} at {weight:.4f}")
+        0.2222 at 0.7778
+    """
+    best = a, b = _minimisers(loss, radius)
+
+    def crossed(share):
+        of_a, of_b = _excess(loss, a + share * (b - a), best)
+        return of_a - of_b
+
+    weight = a + _first_not_negative(crossed, 0.0, 1.0) * (b - a)
+    return OneCopyFloor(weight, float(_excess(loss, weight, best).max()))
+
+
+def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
+    """What constant weights lose on average under each adversary, beyond the best in the ball.
+
+    Args:
+        loss: as in `one_copy_floor`.
+        weights: `[...]`, w.
+        radius: B > 0 of the ball.
+
+    Returns:
+        `[2, ...]` in float64, excess_A(w) and excess_B(w).
+
+    Raises:
+        ValueError: a radius that is not positive, or traced; weights that are not finite.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> print(one_copy_excess(nj.losses.squared(), 0.0, radius=1.5))
+        [0.2 1. ]
+    """
+    check_finite("weights", weights)
+    return _excess(loss, weights, _minimisers(loss, radius))
+
+
+def _minimisers(loss, radius) -> tuple[float, float]:
+    """The smallest minimiser of each risk in the ball."""
+    check_radius(radius)
+    if concrete(radius) is None:
+        raise ValueError("radius must be a number, got a traced one: floors are found on the host")
+
+    def slope_of_a(w):
+        return 3 * loss.derivative(3 * w, 1.0) - loss.derivative(-w, 1.0)
+
+    def slope_of_b(w):
+        return loss.derivative(w, 1.0)
+
+    reach = float(radius)
+    return tuple(_first_not_negative(slope, -reach, reach) for slope in (slope_of_a, slope_of_b))
+
+
+def _excess(loss, weights, best) -> np.ndarray:
+    """What weights lose on average beyond the best in A and in B, `[2, ...]`."""
+    of_a, of_b = best
+    a, b = _risks(loss, weights)
+    return np.stack([a - _risks(loss, of_a)[0], b - _risks(loss, of_b)[1]])
+
+
+def _risks(loss, weights) -> tuple[np.ndarray, np.ndarray]:
+    w = np.asarray(weights, np.float64)
+    with jax.enable_x64(True):
+        at_three, at_minus_one, at_one = np.asarray(loss.value(np.stack([3 * w, -w, w]), 1.0))
+    return (at_three + at_minus_one) / 2, at_one
+
+
+def _first_not_negative(increasing: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function stops being negative; `high` where it never does."""
+    with jax.enable_x64(True):
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if increasing(middle) < 0 else (low, middle)
+    return high

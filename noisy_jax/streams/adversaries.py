@@ -1,0 +1,77 @@
+"""Adversaries that no learner from one noisy copy beats in both of their guises."""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Stream
+from noisy_jax.noise import Gaussian, Noise, Rademacher
+from noisy_jax.validation import check_at_least
+
+
+class Adversary(NamedTuple):
+    """What an adversary chooses in advance.
+
+    Attributes:
+        stream: clean rounds.
+        noise: law of the noise in each copy of an instance.
+    """
+
+    stream: Stream
+    noise: Noise
+
+
+class OneCopyAdversaries(NamedTuple):
+    """Two adversaries whose single copies have the same law.
+
+    Attributes:
+        noiseless: A, x_t = 3 or −1 with probability ½ each, shown as it is.
+        noisy: B, x_t = 1 always, shown with noise ±2.
+    """
+
+    noiseless: Adversary
+    noisy: Adversary
+
+
+def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
+    """Two adversaries between which one noisy copy a round does not tell.
+
+    (A) x_t = 3 or −1, independently with probability ½ each, without noise; (B) x_t = 1 with noise
+    n = ±2, each sign with probability ½. In both y_t = 1, and a copy x_t + n is 3 or −1 with
+    probability ½ each, independently in every round: a learner that reads one copy and is told
+    nothing else has weights of the same law in both. But the best weights differ:
+    for the squared loss w = 1/5 in A and w = 1 in B, and by convexity the mean w̄ of the weights
+    pays at least T max(excess_A(w̄), excess_B(w̄)) in the worse of the two, linear in T
+    (`bounds.one_copy_floor`). Two copies do tell: they agree in A.
+
+    Source: Online Learning of Noisy Data with Kernels, Theorems 3 and 5, Appendices E and F, with
+    x = e_1. Corrected: Theorem 3 is stated for any compact convex set of competitors and is false
+    for some, such as {0} or [0, 0.1], whose best member is the same in both; it holds for a ball
+    in which the two minimisers differ.
+
+    Args:
+        key: randomness of the instances of A.
+        horizon: T ≥ 1 rounds.
+
+    Returns:
+        `OneCopyAdversaries`, with instances `[T, 1]`.
+
+    Raises:
+        ValueError: no rounds.
+
+    Example:
+        >>> import jax
+        >>> noiseless, noisy = one_copy_adversaries(jax.random.key(0), horizon=1000)
+        >>> print(noiseless.noise.cov, noisy.noise.cov, noisy.stream.x[0], noisy.stream.y[0])
+        0.0 4.0 [1.] 1.0
+    """
+    check_at_least("horizon", horizon, 1, "the number of rounds T")
+    mean = jnp.ones((horizon, 1))
+    signs = jax.random.rademacher(key, mean.shape, mean.dtype)
+    labels = jnp.ones(horizon)
+    return OneCopyAdversaries(
+        noiseless=Adversary(Stream(mean + 2 * signs, labels), Gaussian(0.0)),
+        noisy=Adversary(Stream(mean, labels), Rademacher(2.0)),
+    )

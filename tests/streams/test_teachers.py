@@ -1,0 +1,74 @@
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.streams import linear, teacher
+
+GAUSSIAN = nj.kernels.gaussian(squared_width=1.0)
+
+
+def test_linear_teacher_is_recovered_exactly():
+    stream = linear(jax.random.key(0), 200, 4, radius=0.8)
+    weights, residual, *_ = np.linalg.lstsq(stream.x, stream.y)
+    np.testing.assert_allclose(np.linalg.norm(weights), 0.8, rtol=1e-5)
+    assert residual < 1e-9
+    assert np.linalg.norm(stream.x, axis=1).max() <= 1
+
+
+def test_teacher_of_a_linear_kernel_has_weights_of_its_norm():
+    options = {"kernel": nj.kernels.linear(), "radius": 0.8, "spread": 3.0}
+    stream = teacher(jax.random.key(0), 200, 4, **options)
+    weights, residual, *_ = np.linalg.lstsq(stream.x, stream.y)
+    np.testing.assert_allclose(np.linalg.norm(weights), 0.8, rtol=1e-5)
+    assert residual < 1e-9
+    assert 2 < np.linalg.norm(stream.x, axis=1).max() <= 3
+
+
+def test_teacher_of_a_gaussian_kernel_has_its_norm(x64):
+    stream = teacher(jax.random.key(0), 60, 1, kernel=GAUSSIAN, centers=3, radius=0.8)
+    # The least norm of what interpolates the data; with enough of them, the teacher's own.
+    best = nj.comparators.kernel_ball(GAUSSIAN(stream.x, stream.x), stream.y, 10.0)
+    assert best.loss < 1e-12
+    np.testing.assert_allclose(best.norm, 0.8, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "make", [linear, lambda *a, **options: teacher(*a, kernel=GAUSSIAN, **options)]
+)
+def test_misfit_has_its_half_width(make):
+    plain, misfit = (make(jax.random.key(0), 5000, 2, misfit=m) for m in (0.0, 0.3))
+    difference = np.asarray(misfit.y - plain.y)
+    assert 0.29 < np.abs(difference).max() <= 0.3 + 1e-6
+    assert abs(difference.mean()) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: linear(jax.random.key(0), 5, 3, misfit=-1.0), "misfit must be finite and >= 0"),
+        (lambda: linear(jax.random.key(0), 0, 3), "horizon must be a whole number of at least 1"),
+        (lambda: linear(jax.random.key(0), 5, 3, radius=-1.0), "radius must be positive"),
+        (lambda: teacher(jax.random.key(0), 0, 3, kernel=GAUSSIAN), "horizon must be a whole"),
+        (lambda: teacher(jax.random.key(0), 5, 0, kernel=GAUSSIAN), "dim must be a whole"),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, centers=0),
+            "centers must be a whole number of at least 1, got 0",
+        ),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, radius=0.0),
+            "radius must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, spread=np.inf),
+            "spread must be positive and finite, got inf",
+        ),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, misfit=-1.0),
+            "misfit must be finite and >= 0",
+        ),
+    ],
+)
+def test_refuses_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from noisy_jax import losses, plots
+from noisy_jax.commands.one_copy import Row
+
+ROWS = [
+    Row(name, t, 0.1, 0.01, level, 0.01, level, level - 0.02, level + 0.02, 0.3)
+    for name, level in {"blind": 0.6, "two": 0.1}.items()
+    for t in (16, 64)
+]
+LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
+
+
+def test_draws_regrets_floor_and_excesses():
+    left, right = plots.one_copy(ROWS, LOSSES, radius=1.5)
+    blind, two, floor = left.lines
+    np.testing.assert_allclose(blind.get_ydata(), [0.6, 0.6])
+    np.testing.assert_allclose(two.get_xdata(), [16, 64])
+    np.testing.assert_allclose(floor.get_ydata(), 0.305572809, rtol=1e-8)
+    assert left.get_xscale() == "log"
+    assert "rounds" in left.get_xlabel()
+    assert "regret on clean data" in left.get_ylabel()
+    labels = [text.get_text() for text in left.get_legend().get_texts()]
+    assert labels == ["blind", "two", "floor for one copy: 0.306"]
+
+    of_a, of_b, point = right.lines[:3]
+    w = of_a.get_xdata()
+    np.testing.assert_allclose(of_a.get_ydata(), 5 * (w - 0.2) ** 2, atol=1e-14)
+    np.testing.assert_allclose(of_b.get_ydata(), (w - 1) ** 2, atol=1e-14)
+    np.testing.assert_allclose([*point.get_xdata(), *point.get_ydata()], [5**-0.5, 0.305572809])
+    labels = [text.get_text() for text in right.get_legend().get_texts()]
+    assert labels[1] == "hinge: 0.222 at $w$ = 0.778"
+
+
+def test_draws_on_given_axes():
+    axes = Figure().subplots(1, 2)
+    assert plots.one_copy(ROWS, LOSSES, radius=1.5, axes=axes) is axes
+    with pytest.raises(ValueError, match="radius must be positive"):
+        plots.one_copy(ROWS, LOSSES, radius=0.0)
