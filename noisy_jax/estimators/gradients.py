@@ -78,9 +78,11 @@ class GradientEstimator(NamedTuple):
 
     def draw_orders(self, key: chex.PRNGKey) -> GradientOrders:
         """The random orders of one round."""
-        slope_key, *map_keys = jax.random.split(key, 2 + self.slope.copies)
-        maps = jax.vmap(self.maps.draw_orders)(jnp.stack(map_keys))
-        return GradientOrders(self.slope.orders.draw(slope_key), maps)
+        slope_key, maps_key = jax.random.split(key)
+        map_keys = jax.random.split(maps_key, 1 + self.slope.copies)
+        return GradientOrders(
+            self.slope.orders.draw(slope_key), jax.vmap(self.maps.draw_orders)(map_keys)
+        )
 
     def estimates(self, orders: GradientOrders, x: chex.Array) -> tuple[MapEstimate, MapEstimate]:
         """The estimate of Ψ(x) that is stored, and the G at which f is read.
