@@ -1,15 +1,35 @@
-"""Streams of clean examples, chosen in advance: real data, teachers."""
+"""Streams of clean examples, chosen in advance: real data, teachers, adversaries, drift."""
 
+from noisy_jax.streams.adversaries import Adversary, OneCopyAdversaries, one_copy_adversaries
+from noisy_jax.streams.mixtures import (
+    DIFFICULTIES,
+    Difficulty,
+    Mixtures,
+    drifting,
+    drifting_mixtures,
+    switching,
+    switching_mixtures,
+)
 from noisy_jax.streams.tables import DATASETS, csv, dataset, from_arrays, resampled, scaled
 from noisy_jax.streams.teachers import linear, teacher
 
 __all__ = [
     "DATASETS",
+    "DIFFICULTIES",
+    "Adversary",
+    "Difficulty",
+    "Mixtures",
+    "OneCopyAdversaries",
     "csv",
     "dataset",
+    "drifting",
+    "drifting_mixtures",
     "from_arrays",
     "linear",
+    "one_copy_adversaries",
     "resampled",
     "scaled",
+    "switching",
+    "switching_mixtures",
     "teacher",
 ]

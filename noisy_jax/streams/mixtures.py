@@ -1,0 +1,287 @@
+"""Streams of two classes in the plane that move: slowly all the time, or at once now and then.
+
+Each class is a mixture of K round Gaussians of equal weight,
+
+    p_y(x) = (1/K) Σ_k N(x; m_yk, σ_yk² I),   y = ±1 with probability ½,
+
+with means uniform in the box [−3, 3]² and standard deviations uniform in a range. An example is
+kept iff its label agrees with the Bayes rule by more than a margin,
+
+    y log(p₊(x)/p₋(x)) > margin,
+
+so that a function of a Gaussian kernel's space makes no mistake, as long as the classes rest. They
+rest for a *period* of some rounds, then all means take a normal step (`drifting`), or everything is
+drawn again (`switching`).
+
+Source: Online Learning with Kernels, Sec. VI.A. The paper gives the procedure alone; numbers of
+components, scales, margin and steps are chosen here.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Stream
+from noisy_jax.validation import (
+    check_at_least,
+    check_non_negative,
+    check_positive,
+    concrete,
+)
+
+HALF_SIDE = 3.0
+"""Half the side of the box that holds the means."""
+
+# Of the candidates, 75 to 90% are kept on average, but few where the classes nearly coincide: then
+# they are drawn again and again.
+_CANDIDATES, _ATTEMPTS = 4, 64
+
+
+class Difficulty(NamedTuple):
+    """What makes a moving stream hard to follow.
+
+    Attributes:
+        components: K ≥ 1, Gaussians in each class; a Python number.
+        smallest_deviation: of the range of σ, positive.
+        largest_deviation: of the range of σ.
+        margin: ≥ 0, what |log(p₊/p₋)| must exceed.
+        drift: ≥ 0, standard deviation of each coordinate of a mean's step.
+    """
+
+    components: int
+    smallest_deviation: chex.Numeric
+    largest_deviation: chex.Numeric
+    margin: chex.Numeric
+    drift: chex.Numeric
+
+
+DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
+    {
+        "A": Difficulty(3, 0.4, 0.9, margin=0.5, drift=0.2),
+        "B": Difficulty(6, 0.2, 0.5, margin=0.2, drift=0.3),
+        "C": Difficulty(3, 0.4, 0.9, margin=1.0, drift=0.05),
+    }
+)
+"""Settings by name: medium, hard (many small components, fast), easy (clear-cut, slow)."""
+
+
+class Mixtures(NamedTuple):
+    """Both classes as they are in one period; a leading axis of periods where there are many.
+
+    Attributes:
+        means: `[2, K, 2]`, m_yk, the negative class first.
+        deviations: `[2, K]`, σ_yk.
+    """
+
+    means: chex.Array
+    deviations: chex.Array
+
+    def log_odds(self, x: chex.Array) -> chex.Array:
+        """log(p₊(x)/p₋(x)), whose sign is the Bayes rule.
+
+        Args:
+            x: `[2]`, a point.
+
+        Returns:
+            `[]`.
+        """
+        chex.assert_shape([x, self.means, self.deviations], [(2,), (2, None, 2), (2, None)])
+        squares = jnp.sum((x[None, None] - self.means) ** 2, axis=-1) / self.deviations**2
+        negative, positive = jax.nn.logsumexp(-squares / 2 - 2 * jnp.log(self.deviations), axis=1)
+        return positive - negative
+
+
+def drifting_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -> Mixtures:
+    """The classes of `drifting`, from period to period: `Mixtures` with a leading axis `[P]`.
+
+    All means take independent steps N(0, drift² I) and are reflected at the sides of the box.
+
+    Args:
+        key: as for `drifting`.
+        periods: P ≥ 1.
+        difficulty: as for `drifting`.
+    """
+    _check(difficulty, periods=periods)
+    first_key, step_key = jax.random.split(jax.random.split(key)[0])
+    start = _drawn_mixtures(first_key, difficulty)
+    steps = jax.vmap(lambda key: jax.random.normal(key, start.means.shape))(
+        _fold_in_each(step_key, periods - 1)
+    )
+    # A walk on the line, folded into the box, has the law of the walk that is reflected each time.
+    walk = jnp.cumsum(jnp.concatenate([start.means[None], difficulty.drift * steps]), axis=0)
+    means = HALF_SIDE - jnp.abs(jnp.mod(walk + HALF_SIDE, 4 * HALF_SIDE) - 2 * HALF_SIDE)
+    return Mixtures(means, jnp.broadcast_to(start.deviations, means.shape[:-1]))
+
+
+def switching_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -> Mixtures:
+    """The classes of `switching`, from period to period: `Mixtures` with a leading axis `[P]`.
+
+    Args:
+        key: as for `switching`.
+        periods: P ≥ 1.
+        difficulty: as for `switching`; its drift plays no part.
+    """
+    _check(difficulty, periods=periods)
+    keys = _fold_in_each(jax.random.split(key)[0], periods)
+    return jax.vmap(lambda key: _drawn_mixtures(key, difficulty))(keys)
+
+
+def drifting(
+    key: chex.PRNGKey,
+    horizon: int,
+    *,
+    difficulty: Difficulty = DIFFICULTIES["A"],
+    period: int = 10,
+) -> Stream:
+    """Two classes whose means take a small random step every few rounds.
+
+    A stream of a longer horizon begins with the shorter one of the same key, to rounding. Call it
+    under `jax.jit`: bare, every call compiles anew.
+
+    Args:
+        key: randomness of classes and examples.
+        horizon: T ≥ 1 rounds.
+        difficulty: one of `DIFFICULTIES`, or another. All but the number of components may be
+            traced.
+        period: rounds between steps.
+
+    Returns:
+        A `Stream` with x `[T, 2]` and y = ±1. Where less than 1/256 of the candidates of a period
+        would be kept, as with too large a margin, its last rounds are NaN in x and y.
+
+    Raises:
+        ValueError: a number that is out of range; where the stream is concrete, a round that is
+            lacking.
+
+    Example:
+        >>> import jax
+        >>> drifting(jax.random.key(0), 100, difficulty=DIFFICULTIES["C"]).x.shape
+        (100, 2)
+
+    Source: Online Learning with Kernels, Sec. VI.A and Figure 2, top.
+    """
+    return _stream(key, horizon, difficulty, period, drifting_mixtures)
+
+
+def switching(
+    key: chex.PRNGKey,
+    horizon: int,
+    *,
+    difficulty: Difficulty = DIFFICULTIES["A"],
+    period: int = 1000,
+) -> Stream:
+    """Two classes that are replaced by others now and then.
+
+    Args:
+        key: randomness of classes and examples.
+        horizon: T ≥ 1 rounds.
+        difficulty: as for `drifting`; its drift plays no part.
+        period: rounds between switches.
+
+    Returns:
+        A `Stream`, as `drifting`.
+
+    Raises:
+        ValueError: as `drifting`.
+
+    Example:
+        >>> import jax
+        >>> stream = switching(jax.random.key(0), 100, period=50)
+        >>> sorted(set(stream.y.tolist()))
+        [-1.0, 1.0]
+
+    Source: Online Learning with Kernels, Sec. VI.A and Figure 2, bottom.
+    """
+    return _stream(key, horizon, difficulty, period, switching_mixtures)
+
+
+def examples(
+    key: chex.PRNGKey, mixtures: Mixtures, size: int, margin: chex.Numeric
+) -> tuple[Stream, chex.Array]:
+    """The first examples of one period that are kept, and how many there are.
+
+    Candidates are drawn 4n at a time, at most 64 times.
+
+    Args:
+        key: randomness of the examples.
+        mixtures: both classes.
+        size: n ≥ 1, how many examples are asked for.
+        margin: what y log(p₊/p₋) must exceed.
+
+    Returns:
+        A `Stream` of n rounds, NaN from the first that is lacking, and the number `[]` of
+        examples in it.
+    """
+    count = _CANDIDATES * size
+    components = mixtures.deviations.shape[1]
+    all_means, all_deviations = mixtures.means.reshape(-1, 2), mixtures.deviations.ravel()
+
+    def draw(carry):
+        attempt, found, x, y = carry
+        component_key, x_key = jax.random.split(jax.random.fold_in(key, attempt))
+        own = jax.random.randint(component_key, (count,), 0, 2 * components)
+        normal = jax.random.normal(x_key, (count, 2))
+        new_x = all_means[own] + all_deviations[own][:, None] * normal
+        new_y = jnp.where(own < components, -1.0, 1.0)
+        kept = new_y * jax.vmap(mixtures.log_odds)(new_x) > margin
+        place = jnp.where(kept, found + jnp.cumsum(kept) - 1, size)
+        x, y = (old.at[place].set(new, mode="drop") for old, new in ((x, new_x), (y, new_y)))
+        return attempt + 1, jnp.minimum(found + jnp.sum(kept, dtype=jnp.int32), size), x, y
+
+    nothing = jnp.int32(0), jnp.int32(0), jnp.full((size, 2), jnp.nan), jnp.full(size, jnp.nan)
+    _, found, x, y = jax.lax.while_loop(
+        lambda carry: (carry[0] < _ATTEMPTS) & (carry[1] < size), draw, nothing
+    )
+    return Stream(x, y), found
+
+
+def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
+    check_at_least("horizon", horizon, 1, "the number of rounds T")
+    check_at_least("period", period, 1, "the number of rounds for which the classes rest")
+    periods = -(-horizon // period)
+    mixtures = make_mixtures(key, periods, difficulty)
+    keys = _fold_in_each(jax.random.split(key)[1], periods)
+    stream, found = jax.vmap(lambda key, now: examples(key, now, period, difficulty.margin))(
+        keys, mixtures
+    )
+    counts = concrete(found)
+    if counts is not None and counts.min() < period:
+        worst = counts.argmin()
+        raise ValueError(
+            f"difficulty must leave enough examples, but with the margin {difficulty.margin:g} "
+            f"only {counts[worst]} of the {_ATTEMPTS * _CANDIDATES * period} candidates of period "
+            f"{worst} are kept, where {period} are wanted: a smaller margin or smaller deviations "
+            "would do"
+        )
+    x, y = stream
+    return Stream(x.reshape(-1, 2)[:horizon], y.ravel()[:horizon])
+
+
+def _drawn_mixtures(key, difficulty) -> Mixtures:
+    means_key, deviations_key = jax.random.split(key)
+    shape = (2, difficulty.components)
+    means = jax.random.uniform(means_key, (*shape, 2), minval=-HALF_SIDE, maxval=HALF_SIDE)
+    low, high = difficulty.smallest_deviation, difficulty.largest_deviation
+    return Mixtures(means, jax.random.uniform(deviations_key, shape, minval=low, maxval=high))
+
+
+def _fold_in_each(key, count):
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(count))
+
+
+def _check(difficulty, *, periods) -> None:
+    check_at_least("periods", periods, 1, "how often the classes change, and one")
+    check_at_least("components", difficulty.components, 1, "the Gaussians in each class")
+    check_positive(
+        "smallest_deviation", difficulty.smallest_deviation, "the smallest σ of a component"
+    )
+    range_of_deviations = difficulty.largest_deviation - difficulty.smallest_deviation
+    check_non_negative(
+        "largest_deviation - smallest_deviation", range_of_deviations, "σ is uniform in between"
+    )
+    check_non_negative("margin", difficulty.margin, "a negative one keeps what Bayes gets wrong")
+    check_non_negative("drift", difficulty.drift, "it is a standard deviation")

@@ -1,0 +1,34 @@
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+import noisy_jax as nj
+
+matplotlib.use("agg")
+
+ROUNDS = np.array([1, 50, 100])
+CURVES = {
+    "NORMA0": (np.array([1.0, 20.0, 30.0]), np.array([0.0, 1.0, 2.0])),
+    "NORMA": (np.array([1.0, 10.0, 15.0]), np.array([0.0, 0.5, 1.0])),
+}
+
+
+def test_mistakes_draws_each_learner_with_its_interval():
+    axes = nj.plots.mistakes(ROUNDS, {"classes drift": CURVES, "classes switch": CURVES})
+    assert [ax.get_title() for ax in axes] == ["classes drift", "classes switch"]
+    assert axes[0].get_ylabel() == "mistakes"
+    assert all(ax.get_xlabel() == "rounds" for ax in axes)
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["NORMA0", "NORMA"]
+    assert [line.get_linestyle() for line in axes[0].lines] == ["--", "-"]
+    assert axes[0].lines[0].get_color() == axes[0].lines[1].get_color()
+    np.testing.assert_array_equal(axes[0].lines[1].get_xdata(), ROUNDS)
+    np.testing.assert_array_equal(axes[0].lines[1].get_ydata(), CURVES["NORMA"][0])
+    corners = axes[0].collections[1].get_paths()[0].vertices
+    at_the_end = corners[corners[:, 0] == 100, 1]
+    np.testing.assert_allclose([at_the_end.min(), at_the_end.max()], [13.04, 16.96], rtol=1e-4)
+
+
+def test_mistakes_draws_on_given_axes():
+    axes = [Figure().add_subplot()]
+    assert nj.plots.mistakes(ROUNDS, {"": CURVES}, axes) is axes
+    assert len(axes[0].lines) == 2
