@@ -89,6 +89,18 @@ def check_stream(x, y) -> None:
     check_finite("y", y, hint)
 
 
+def check_labels(name: str, y) -> None:
+    """Refuses labels other than −1 and +1."""
+    array = _numbers(name, y)
+    if array is None:
+        return
+    others = array[np.abs(array) != 1]
+    if others.size:
+        zero_one = np.all((array == 0) | (array == 1))
+        hint = "; 2y − 1 turns labels 0 and 1 into these" if zero_one else ""
+        raise ValueError(f"{name} must be labels −1 and +1, got {others.flat[0]:g}{hint}")
+
+
 def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
     """Refuses what is not a covariance as `[]`, `[d]` or `[d, d]`: wrong shape, not PSD.
 

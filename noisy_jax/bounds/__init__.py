@@ -3,24 +3,35 @@
 All formulas are computed with arrays, so that a horizon may be traced (`learners.doubling`).
 """
 
+from noisy_jax.bounds.drift import Drift, MistakeGuarantee, drift, margin_errors, mistakes
 from noisy_jax.bounds.guarantee import Guarantee
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.bounds.linear import Moments, known_covariance, moments, noise_blind, two_copies
+from noisy_jax.bounds.norma import APriori, a_priori, regularized_risk, truncation_error
 from noisy_jax.bounds.one_copy import OneCopyFloor, one_copy_excess, one_copy_floor
 from noisy_jax.bounds.unknown_noise import TruncationGuarantee, random_truncation
 
 __all__ = [
+    "APriori",
+    "Drift",
     "Guarantee",
+    "MistakeGuarantee",
     "Moments",
     "OneCopyFloor",
     "TruncationGuarantee",
+    "a_priori",
+    "drift",
     "known_covariance",
+    "margin_errors",
+    "mistakes",
     "moments",
     "noise_blind",
     "one_copy_excess",
     "one_copy_floor",
     "parallel_worlds",
     "random_truncation",
+    "regularized_risk",
     "surrogate_radius",
+    "truncation_error",
     "two_copies",
 ]

@@ -2,12 +2,15 @@
 
 from noisy_jax.comparators.kernel import KernelBall, kernel_ball, world_ball
 from noisy_jax.comparators.linear import LinearBall, linear_ball, linear_ball_prefix_losses
+from noisy_jax.comparators.regularized import Regularized, regularized
 
 __all__ = [
     "KernelBall",
     "LinearBall",
+    "Regularized",
     "kernel_ball",
     "linear_ball",
     "linear_ball_prefix_losses",
+    "regularized",
     "world_ball",
 ]
