@@ -58,8 +58,58 @@ def noise_blind_kernel(**options):
     return nj.learners.noise_blind_kernel(kernel, horizon=T, block=16, **options)
 
 
+def random_truncation(*, radius, learning_rate):
+    estimator = nj.estimators.gradient(
+        nj.kernels.polynomial(degree=2),
+        nj.losses.squared(),
+        squared_radius=radius * abs(radius),
+        x_second=1.8,
+    )
+    return nj.learners.random_truncation(
+        estimator, horizon=T, learning_rate=learning_rate, block=16
+    )
+
+
 def averaged_kernel(**options):
     return nj.learners.averaged(parallel_worlds(**options))
+
+
+def of_signs(learner):
+    """A learner of classes, shown the sign of what is a value."""
+
+    def shown(way):
+        def run(state, samples, *rest):
+            return way(state, samples._replace(y=jnp.sign(samples.y)), *rest)
+
+        return run
+
+    return learner._replace(step=shown(learner.step), unroll=shown(learner.unroll))
+
+
+def norma(*, radius, learning_rate):
+    del radius  # regularization takes its place
+    return nj.learners.norma(
+        nj.kernels.gaussian(squared_width=2.0), nj.losses.nu_huber(nu=0.3, tracker="joint"),
+        learning_rate=learning_rate, regularization=0.5, buffer=20, offset=True,
+    )  # fmt: skip
+
+
+def norma_in_a_world(*, radius, learning_rate):
+    del radius
+    return nj.learners.norma(
+        world(), nj.losses.novelty(nu=0.3), decay="on_update", block=16,
+        learning_rate=lambda t: learning_rate / jnp.sqrt(t + 1), regularization=0.5, buffer=T,
+    )  # fmt: skip
+
+
+def perceptron(*, radius, learning_rate):
+    del radius, learning_rate  # it has no parameters
+    return of_signs(nj.learners.perceptron(nj.kernels.gaussian(squared_width=2.0), buffer=20))
+
+
+def alma(*, radius, learning_rate):
+    kernel = nj.kernels.polynomial(degree=2)
+    return of_signs(nj.learners.alma(kernel, threshold=radius, scale=learning_rate, buffer=20))
 
 
 KERNEL = {
@@ -67,8 +117,15 @@ KERNEL = {
     "cloned": cloned,
     "fourier_worlds": fourier_worlds,
     "noise_blind_kernel": noise_blind_kernel,
+    "random_truncation": random_truncation,
 }
-LEARNERS = {
+DECAYING = {
+    "norma": norma,
+    "norma_in_a_world": norma_in_a_world,
+    "perceptron": perceptron,
+    "alma": alma,
+}
+PROJECTED = {
     **BASE,
     **KERNEL,
     "averaged": averaged,
@@ -76,6 +133,7 @@ LEARNERS = {
     "doubling": doubling,
     "paired": paired,
 }
+LEARNERS = {**PROJECTED, **DECAYING}
 OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
 NOISE = nj.noise.Gaussian(0.2)
 T, DIM = 37, 4
@@ -84,6 +142,11 @@ T, DIM = 37, 4
 @pytest.fixture(params=LEARNERS, ids=str)
 def make(request):
     return LEARNERS[request.param]
+
+
+@pytest.fixture(params=PROJECTED, ids=str)
+def make_projected(request):
+    return PROJECTED[request.param]
 
 
 @pytest.fixture
@@ -198,17 +261,19 @@ def test_predictions_do_not_depend_on_the_future(make, stream):
 
 
 @pytest.mark.parametrize("rate", [1e12, 1e30])
-def test_overflow_is_reported(make, stream, rate):
+def test_overflow_is_reported(make_projected, stream, rate):
     options = {"radius": 1e18, "learning_rate": rate}
-    diverged_at = nj.rollout(make(**options), stream, NOISE, jax.random.key(0)).diverged_at
+    diverged_at = nj.rollout(
+        make_projected(**options), stream, NOISE, jax.random.key(0)
+    ).diverged_at
     assert np.all(diverged_at >= 1)
     assert np.all(diverged_at <= T)
 
 
 @pytest.mark.parametrize("radius", [1e20, -1.0, jnp.nan])
-def test_a_bad_traced_radius_is_reported(make, stream, radius):
+def test_a_bad_traced_radius_is_reported(make_projected, stream, radius):
     def diverged_at(radius):
-        learner = make(radius=radius, learning_rate=0.1)
+        learner = make_projected(radius=radius, learning_rate=0.1)
         return nj.rollout(learner, stream, NOISE, jax.random.key(0)).diverged_at
 
     assert np.all(jax.jit(diverged_at)(radius) >= 1)

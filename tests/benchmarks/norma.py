@@ -1,0 +1,177 @@
+"""Speed of NORMA: `python tests/benchmarks/norma.py`.
+
+Needs the extra `benchmark` (scikit-learn is the peer) and a machine that does nothing else. It
+reports which requirements are met; its exit status is 0 in any case.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import sklearn
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import SGDOneClassSVM
+from timing import (
+    Row,
+    at_least,
+    at_most,
+    by_round,
+    machine,
+    median_time,
+    median_times,
+    print_table,
+)
+
+import noisy_jax as nj
+from noisy_jax import losses
+from noisy_jax.base import Sample, Stream, unrolled
+
+HORIZON, STREAMS, LONG = 32_768, 16, 1_000_000
+DIM, SIZE, SQUARED_WIDTH = 10, 512, 8.0
+RATE, DECAY = 1.0, 0.01
+FEATURES, NU = 256, 0.05
+KEY = jax.random.key(0)
+KERNEL = nj.kernels.gaussian(squared_width=SQUARED_WIDTH)
+
+
+def classes(key, horizon):
+    """A stream with y = sign(x_0 x_1) of x ~ N(0, I)."""
+    x = jax.random.normal(key, (horizon, DIM))
+    return Stream(x, jnp.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0))
+
+
+def soft_margin():
+    """NORMA on a ring of the newest `SIZE` rounds."""
+    return nj.learners.norma(
+        KERNEL, losses.soft_margin(), learning_rate=RATE, regularization=DECAY / RATE, buffer=SIZE
+    )
+
+
+def run(learner):
+    """A jitted function to the predictions in one clean stream."""
+
+    def predictions(stream):
+        keys = jax.random.split(KEY, len(stream.y))  # of the learner's own randomness: not read
+        samples = Sample(stream.x[:, None], stream.y)
+        return unrolled(learner)(learner.init(DIM), samples, stream.x, keys)[1]
+
+    return jax.jit(predictions)
+
+
+def numpy_loop(x, y):
+    """The same by a ring buffer, as NumPy users write it; f_t is evaluated once a round."""
+    stored = np.zeros((SIZE, DIM), np.float32)
+    alpha, predictions = np.zeros(SIZE, np.float32), np.zeros(len(y), np.float32)
+    for t in range(len(y)):
+        kernel = np.exp(-np.sum((stored - x[t]) ** 2, axis=1) / SQUARED_WIDTH)
+        predictions[t] = alpha @ kernel
+        alpha *= 1 - DECAY
+        alpha[t % SIZE] = RATE * y[t] * (y[t] * predictions[t] <= 1)
+        stored[t % SIZE] = x[t]
+    return predictions
+
+
+def ring():
+    """Rows on one stream and on many, against the scan over `step` and against NumPy."""
+    one = classes(KEY, HORIZON)
+    many = jax.vmap(lambda key: classes(key, HORIZON))(jax.random.split(KEY, STREAMS))
+    unroll, scan = run(soft_margin()), run(by_round(soft_margin()))
+    unrolls, scans = jax.jit(jax.vmap(unroll)), jax.jit(jax.vmap(scan))
+    rows, setting = [], f"T = {HORIZON:,}, τ = {SIZE}"
+    for streams, ours, theirs, shown, bound in (
+        (1, unroll, scan, one, 5),
+        (STREAMS, unrolls, scans, many, 7),
+    ):
+        seconds = median_times(
+            functools.partial(ours, shown), functools.partial(theirs, shown), repeats=3
+        )
+        name = f"{streams} stream{'s' if streams > 1 else ''}, {setting}"
+        rows += [
+            Row(f"unroll, {name}", seconds[0], "s"),
+            Row(f"scan over step, {name}", seconds[1], "s"),
+            at_least(f"scan / unroll, {name}", seconds[1] / seconds[0], bound),
+        ]
+    x, y = map(np.asarray, one)
+    np.testing.assert_allclose(numpy_loop(x, y), unroll(one), atol=1e-3)
+    ours, loop = median_times(lambda: unroll(one), lambda: numpy_loop(x, y), repeats=3)
+    name = f"1 stream, {setting}"
+    return [
+        *rows,
+        Row(f"NumPy loop, {name}", loop, "s"),
+        at_least(f"NumPy loop / unroll, {name}", loop / ours, 50),
+    ]
+
+
+def growth():
+    """Rows on time and memory of many rounds."""
+    learner, streams = soft_margin(), [classes(KEY, rounds) for rounds in (LONG // 10, LONG)]
+
+    @jax.jit
+    def mistakes(stream):
+        # In whole blocks, as `rollout` does: what is held beside the stream is one block's.
+        size = 1000
+        blocks = jax.tree.map(lambda a: a.reshape(-1, size, *a.shape[1:]), stream)
+
+        def one_block(state, block):
+            samples = Sample(block.x[:, None], block.y)
+            keys = jax.random.split(KEY, size)
+            state, predictions = learner.unroll(state, samples, block.x, keys)
+            return state, jnp.sum(block.y * predictions <= 0)
+
+        return jax.lax.scan(one_block, learner.init(DIM), blocks)[1].sum()
+
+    compiled = [mistakes.lower(stream).compile() for stream in streams]
+    seconds = [
+        median_time(functools.partial(function, stream), repeats=3)
+        for function, stream in zip(compiled, streams, strict=True)
+    ]
+    held = [function.memory_analysis().temp_size_in_bytes for function in compiled]
+    return [
+        Row(f"unroll, T = {LONG:,}", seconds[1], "s"),
+        at_most(f"time of {LONG:,} / {LONG // 10:,} rounds", seconds[1] / seconds[0], 11),
+        Row(f"memory beside the stream, T = {LONG:,}", held[1] / 2**20, "MiB"),
+        # The state has a fixed size; what the compiler adds per block are two numbers.
+        at_most(f"memory of {LONG:,} / {LONG // 10:,} rounds", held[1] / held[0], 1.1),
+    ]
+
+
+def novelty():
+    """Rows on novelty detection by random features against scikit-learn, one pass."""
+    features = nj.worlds.fourier_gaussian(
+        KEY, FEATURES, dim=DIM, squared_width=SQUARED_WIDTH, noise=nj.noise.Gaussian(0.0)
+    )
+    learner = nj.learners.norma(
+        features, losses.novelty(nu=NU), learning_rate=0.01, regularization=0.1, views=1,
+        decay="on_update", block=8,
+    )  # fmt: skip
+    stream = classes(KEY, HORIZON)
+    x, ours = np.asarray(stream.x), run(learner)
+
+    def theirs():
+        mapped = RBFSampler(
+            gamma=1 / SQUARED_WIDTH, n_components=FEATURES, random_state=0
+        ).fit_transform(x)
+        peer = SGDOneClassSVM(nu=NU, max_iter=1, tol=None, shuffle=False, random_state=0)
+        return peer.fit(mapped).decision_function(mapped)
+
+    seconds = median_times(functools.partial(ours, stream), theirs)
+    return [
+        Row(f"novelty on features, D = {FEATURES}, T = {HORIZON:,}", seconds[0], "s"),
+        Row(f"scikit-learn {sklearn.__version__} RBFSampler + SGDOneClassSVM", seconds[1], "s"),
+        at_least("scikit-learn / novelty on features", seconds[1] / seconds[0], 2),
+    ]
+
+
+def main():
+    """Prints the configuration and the table."""
+    print(machine())
+    print(
+        f"float32; x ~ N(0, I), d = {DIM}, Gaussian kernel of squared width {SQUARED_WIDTH}, soft "
+        f"margin 1, ηλ = {DECAY}, η = {RATE}; novelty: ν = {NU}\n"
+    )
+    print_table([*ring(), *growth(), *novelty()])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Kernel ALMA₂ against its pseudo-code, and what it promises."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from learners import references
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+from noisy_jax.learners import alma
+from noisy_jax.memory import weight_vector
+
+KERNEL = nj.kernels.polynomial(degree=2)  # k(x, x) is not 1
+
+
+def plain(x, z):
+    return (np.sum(x * z, axis=-1) + 1) ** 2
+
+
+def run(learner, x, y):
+    samples = Sample(jnp.asarray(x)[:, None], jnp.asarray(y))
+    keys = jax.random.split(jax.random.key(0), len(y))
+    return jax.jit(learner.unroll)(learner.init(x.shape[1]), samples, jnp.asarray(x), keys)
+
+
+def labelled(rng, rounds=80):
+    x = rng.normal(size=(rounds, 2))
+    return x, np.where(x[:, 0] * x[:, 1] + 0.2 > 0, 1.0, -1.0)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("theta", "c"), [(1.5, 3.0), (0.0, 2**0.5)])
+def test_equals_the_pseudo_code(rng, theta, c):
+    x, y = labelled(rng)
+    predictions, coefficients, norms, updates = references.alma(plain, x, y, theta, c)
+    state, made = run(alma(KERNEL, threshold=theta, scale=c, buffer=100, block=16), x, y)
+    np.testing.assert_allclose(made, predictions, atol=1e-12)
+    roots = np.sqrt(plain(x, x))  # ours belong to instances of norm one
+    np.testing.assert_allclose(state.coefficients[:80] / roots, coefficients, atol=1e-12)
+    np.testing.assert_allclose(state.rule.squared_norm, norms[-1], atol=1e-12)
+    assert state.rule.updates == updates < 80
+    alpha = np.asarray(state.coefficients)[:80] / roots
+    gram = plain(x[:, None], x[None])
+    np.testing.assert_allclose(alpha @ gram @ alpha, norms[-1], atol=1e-12)
+    assert norms.max() <= 1 + 1e-12
+    assert np.sum(norms > 1 - 1e-9) > 20  # the ball is felt
+    mistakes = np.sum(y * np.asarray(made) <= 0)
+    assert (updates == mistakes) == (theta == 0)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_ends_in_the_margin_that_it_approximates(rng, alpha):
+    gamma, epochs = 0.1, 150
+    angle = rng.uniform(0, 2 * np.pi, size=300)
+    angle = angle[np.abs(np.sin(angle)) >= gamma]
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    y = np.sign(x[:, 1])
+    learner = alma(
+        nj.kernels.linear(), threshold=8**0.5 * (1 - alpha) / alpha,
+        buffer=lambda space: weight_vector(),  # the instances have norm one as they are
+    )  # fmt: skip
+    state, made = run(learner, np.tile(x, (epochs, 1)), np.tile(y, epochs))
+    margin = np.min(y * np.asarray(learner.predict(state, jnp.asarray(x))))
+    assert margin >= (1 - alpha) * gamma
+    assert margin <= 1.1 * np.min(np.abs(x[:, 1]))
+    last = np.asarray(made)[-len(y) :] * y
+    k = state.rule.updates + 1
+    assert np.all(last > 8**0.5 * (1 - alpha) / alpha / np.sqrt(k))  # an epoch without updates
+    bound = 2 * (2 / alpha - 1) ** 2 / gamma**2 + 8 / alpha - 4
+    assert 2 < state.rule.updates <= bound
+
+
+def test_an_instance_of_norm_zero_counts_for_nothing():
+    x, y = np.array([[1.0], [0.0], [1.0]]), np.array([1.0, -1.0, 1.0])
+    state, made = run(alma(nj.kernels.linear(), threshold=1.0, buffer=5, block=3), x, y)
+    assert np.all(np.isfinite(made))
+    assert state.rule.updates == 1
+
+
+def test_labels_are_checked(rng):
+    x, y = labelled(rng)
+    learner = alma(KERNEL, threshold=1.0, buffer=10)
+    sample = Sample(jnp.asarray(x[:1]), jnp.asarray(0.0))
+    with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 0; 2y − 1"):
+        learner.step(learner.init(2), sample, jax.random.key(0))
+    y[20] = 2.0
+    np.testing.assert_array_equal(np.isfinite(run(learner, x, y)[1]), np.arange(80) <= 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": -1.0}, "threshold must be finite and >= 0"),
+        ({"scale": 0.0}, "scale must be positive"),
+        ({"buffer": 0}, "buffer must be a whole number of at least 1"),
+        ({"kernel": plain}, "kernel must be a Kernel"),
+    ],
+)
+def test_refuses_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        alma(**{"kernel": KERNEL, "threshold": 1.0, "buffer": 10, **options})

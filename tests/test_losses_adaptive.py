@@ -1,0 +1,75 @@
+"""Losses that learn their scale: slopes and descent are the derivatives of what they descend on."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax import losses
+
+NU = 0.3
+A = jnp.array([-2.3, -0.45, 0.2, 0.8, 1.7])
+MAKERS = (losses.nu_soft_margin, losses.novelty, losses.nu_epsilon_insensitive, losses.nu_huber)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    "loss", [*(make(nu=NU) for make in MAKERS), losses.nu_huber(nu=NU, tracker="joint")], ids=str
+)
+def test_steps_are_minus_the_derivatives(loss):
+    a, s = A.astype(float), jnp.full(len(A), 0.5)
+    in_a, in_s = (
+        jax.vmap(jax.grad(lambda a, s: loss.profile(a, s), argnum))(a, s) for argnum in (0, 1)
+    )
+    np.testing.assert_allclose(loss.slope(a, s), in_a, atol=1e-14)
+    descent = loss.descent(a, s)
+    if "quantile" in str(loss):  # no gradient of Huber's loss, but of the tube's
+        tube = losses.nu_epsilon_insensitive(nu=NU)
+        np.testing.assert_array_equal(descent, tube.descent(a, s))
+        assert np.abs(descent + in_s).max() > 0.1
+    else:
+        np.testing.assert_allclose(descent, -in_s, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["soft_margin", "epsilon_insensitive", "huber"])
+def test_at_a_scale_it_is_the_loss_of_that_scale_but_for_a_constant(name):
+    parameter = {"soft_margin": "margin", "epsilon_insensitive": "epsilon", "huber": "width"}[name]
+    fixed = getattr(losses, name)(**{parameter: 0.5})
+    adaptive = getattr(losses, f"nu_{name}")(nu=NU).at(0.5)
+    y = jnp.where(A > 0.5, 1.0, -1.0)
+    np.testing.assert_array_equal(adaptive.derivative(A, y), fixed.derivative(A, y))
+    sign = -1 if name == "soft_margin" else 1
+    np.testing.assert_allclose(adaptive.value(A, y) - fixed.value(A, y), sign * NU * 0.5, atol=1e-6)
+
+
+def test_huber_with_a_width_is_convex_in_both(rng):
+    loss = losses.nu_huber(nu=NU, tracker="joint")
+    a, s = rng.normal(size=(2, 1000)), rng.uniform(0.1, 3, size=(2, 1000))
+    middle = loss.profile(a.mean(axis=0), s.mean(axis=0))
+    assert np.all(middle <= loss.profile(a, s).mean(axis=0) + 1e-6)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("nu", [0.0, 1.0, -0.1, np.nan])
+def test_refuses_shares_that_are_none(make, nu):
+    with pytest.raises(ValueError, match="nu must be above 0 and below 1, got"):
+        make(nu=nu)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: losses.nu_huber(nu=0.5, tracker="joint"),
+            "nu must be above 0 and below 0.5, got 0.5: the joint gradient",
+        ),
+        (lambda: losses.nu_huber(nu=0.5, tracker="both"), 'tracker must be "quantile" or "joint"'),
+        (lambda: losses.nu_huber(nu=0.5, initial=0.0), "initial must be positive"),
+        (lambda: losses.nu_huber(nu=0.5, smallest=0.0), "smallest must be positive"),
+        (lambda: losses.nu_epsilon_insensitive(nu=0.5, initial=-1.0), "initial must be finite"),
+        (lambda: losses.novelty(nu=0.5, initial=np.nan), "initial must be finite"),
+    ],
+)
+def test_refuses_bad_parameters(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
