@@ -132,6 +132,34 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
         )
 
 
+# Far above the rounding of any Gram matrix, far below a wrong one's faults.
+_GRAM_SLACK = 1e-3
+
+
+def check_gram(name: str, gram, size: int) -> None:
+    """Refuses what is not a symmetric `[size, size]` of finite numbers."""
+    shape = np.shape(gram)
+    if shape != (size, size):
+        raise ValueError(f"{name} must be [{size}, {size}], as y is [{size}], got {[*shape]}")
+    check_finite(name, gram)
+    array = concrete(gram)
+    if array is not None and np.abs(array - array.T).max() > _GRAM_SLACK * np.abs(array).max():
+        raise ValueError(
+            f"{name} must be symmetric, but differs from its transpose; it holds k(x_i, x_j), both "
+            "from the same points"
+        )
+
+
+def check_semidefinite(name: str, eigenvalues) -> None:
+    """Refuses increasing eigenvalues that are negative by more than rounding."""
+    array = concrete(eigenvalues)
+    if array is not None and array[0] < -_GRAM_SLACK * np.abs(array).max():
+        raise ValueError(
+            f"{name} must be positive semi-definite, but it has eigenvalues from {array[0]:.2g} to "
+            f"{array[-1]:.2g}; is the kernel positive definite?"
+        )
+
+
 def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
     """Refuses a parameter `[d]` or `[d, d]` that does not fit data `[..., d]` or a scalar."""
     shape = np.shape(parameter)

@@ -17,14 +17,14 @@ from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.validation import (
     check_finite,
+    check_gram,
     check_positive,
     check_radius,
+    check_semidefinite,
     check_stream,
     concrete,
 )
 from noisy_jax.worlds.world import World, check_world
-
-_GRAM_SLACK = 1e-3  # far above the rounding of any Gram matrix, far below a wrong one's faults
 
 
 class KernelBall(NamedTuple):
@@ -103,7 +103,7 @@ def kernel_ball(
     if y.ndim != 1 or 0 in y.shape:
         raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}")
     check_finite("y", y)
-    _check_gram("gram", gram, y.size)
+    check_gram("gram", gram, y.size)
     multiplicity = jnp.ones_like(y) if weights is None else jnp.asarray(weights, float)
     if multiplicity.shape != y.shape:
         raise ValueError(f"weights must be [{y.size}], as y, got {list(multiplicity.shape)}")
@@ -111,7 +111,7 @@ def kernel_ball(
 
     root = jnp.sqrt(multiplicity)
     eigenvalues, u = jnp.linalg.eigh(root[:, None] * gram * root[None])
-    _check_semidefinite(eigenvalues)
+    check_semidefinite("gram", eigenvalues)
     resolved = eigenvalues > RANK_ROUNDINGS * y.size**0.5 * precision(y) * eigenvalues[-1]
     s = jnp.sqrt(jnp.where(resolved, eigenvalues, 0))
     v, multiplier = secular(s, (root * y) @ u, radius)
@@ -121,7 +121,7 @@ def kernel_ball(
         lifted_norm = jnp.full_like(multiplier, jnp.nan)
     else:
         surrogate = jnp.asarray(surrogate, float)
-        _check_gram("surrogate", surrogate, y.size)
+        check_gram("surrogate", surrogate, y.size)
         lifted_norm = _norm(surrogate, coefficients)
     return KernelBall(
         coefficients,
@@ -196,28 +196,6 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
         loss = jnp.sum((predictions - y) ** 2)
         ball = ball._replace(predictions=predictions, loss=loss, points=points)
         return jax.tree.map(lambda a: a.astype(default), ball)
-
-
-def _check_gram(name, gram, size):
-    """Refuses what is not a symmetric `[n, n]` of finite numbers."""
-    if gram.shape != (size, size):
-        raise ValueError(f"{name} must be [{size}, {size}], as y is [{size}], got {[*gram.shape]}")
-    check_finite(name, gram)
-    array = concrete(gram)
-    if array is not None and np.abs(array - array.T).max() > _GRAM_SLACK * np.abs(array).max():
-        raise ValueError(
-            f"{name} must be symmetric, but differs from its transpose; it holds k(x_i, x_j), both "
-            "from the same points"
-        )
-
-
-def _check_semidefinite(eigenvalues):
-    array = concrete(eigenvalues)
-    if array is not None and array[0] < -_GRAM_SLACK * np.abs(array).max():
-        raise ValueError(
-            f"gram must be positive semi-definite, but with the weights it has eigenvalues from "
-            f"{array[0]:.2g} to {array[-1]:.2g}; is the kernel positive definite?"
-        )
 
 
 def _norm(gram, coefficients):

@@ -24,13 +24,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.comparators.kernel import _check_gram, _check_semidefinite
 from noisy_jax.losses import Loss
 from noisy_jax.validation import (
     check_at_least,
     check_finite,
+    check_gram,
     check_labels,
     check_positive,
+    check_semidefinite,
     concrete,
 )
 
@@ -119,7 +120,7 @@ def regularized(
 def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
     m = y.size
     eigenvalues, vectors = np.linalg.eigh(gram)
-    _check_semidefinite(eigenvalues)
+    check_semidefinite("gram", eigenvalues)
     gram = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
     proximal = jax.jit(functools.partial(_proximal, loss, y))
 
@@ -219,7 +220,7 @@ def _checked(gram, y, loss, regularization):
     if y.ndim != 1 or not y.size:
         raise ValueError(f"y must be [m] with m >= 1, got {list(y.shape)}")
     check_finite("y", y)
-    _check_gram("gram", gram, y.size)
+    check_gram("gram", gram, y.size)
     if loss.kind == "margin":
         check_labels("y", y)
     return gram, y, lam

@@ -1,0 +1,23 @@
+"""Subquantile minimization: kernel regression and classification where some rows are corrupted."""
+
+from noisy_jax.subquantile.fits import Fit, logistic, ridge
+from noisy_jax.subquantile.gram import Gram, chunked_gram, dense_gram
+from noisy_jax.subquantile.problem import Problem, logistic_problem, ridge_problem
+from noisy_jax.subquantile.starts import STARTS
+from noisy_jax.subquantile.steps import State, init, step
+
+__all__ = [
+    "STARTS",
+    "Fit",
+    "Gram",
+    "Problem",
+    "State",
+    "chunked_gram",
+    "dense_gram",
+    "init",
+    "logistic",
+    "logistic_problem",
+    "ridge",
+    "ridge_problem",
+    "step",
+]

@@ -1,0 +1,146 @@
+"""Speed of subquantile minimization: `python tests/benchmarks/subquantile.py`.
+
+Needs scikit-learn (extra `benchmark`) and a machine that does nothing else. It reports which
+requirements are met; its exit status is 0 in any case.
+
+The data sets share their covariates, as replicates of a study of corrupted labels do: one Gram
+matrix serves all of them. The peer refits scikit-learn's `KernelRidge` on the rows kept, from zero,
+until they no longer change, one data set after the other, with the Gram matrix given as well.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import sklearn
+from sklearn.kernel_ridge import KernelRidge
+from timing import Row, machine, median_time, print_table
+
+import noisy_jax as nj
+
+ROWS, DATA_SETS, PEER_DATA_SETS, DIM = 2_000, 64, 4, 2
+SHARE, REGULARIZATION, SQUARED_WIDTH = 0.3, 0.3, 0.5
+LARGE, CHUNK = 10_000, 512
+KEY = jax.random.key(0)
+
+
+def corrupted(key, x):
+    """Labels of sin 2x_0 + 0.3 x_1 with noise, 30% of them gross."""
+    keys = jax.random.split(key, 4)
+    clean = jnp.sin(2 * x[:, 0]) + 0.3 * x[:, 1]
+    y = clean + 0.1 * jax.random.normal(keys[0], clean.shape)
+    gross = jax.random.rademacher(keys[1], y.shape) * jax.random.uniform(
+        keys[2], y.shape, minval=5.0, maxval=20.0
+    )
+    bad = jax.random.permutation(keys[3], len(y)) < SHARE * len(y)
+    return jnp.where(bad, clean + gross, y)
+
+
+def covariates(rows):
+    """Points of a square, `[rows, DIM]`."""
+    return jax.random.uniform(KEY, (rows, DIM), minval=-3.0, maxval=3.0)
+
+
+def fits(solver, iterations=20_000):
+    """A jitted function of one Gram matrix and labels `[S, n]` to `Fit`s from zero."""
+
+    def one(gram, y):
+        return nj.subquantile.ridge(
+            gram, y, contamination=SHARE, regularization=REGULARIZATION,
+            start="zero", solver=solver, iterations=iterations,
+        )  # fmt: skip
+
+    return jax.jit(jax.vmap(one, in_axes=(None, 0)))
+
+
+def peer(gram, y):
+    """Objective, reached by refits of scikit-learn's ridge until the rows kept do not change."""
+    count = round((1 - SHARE) * len(y))
+    kept = np.sort(np.argsort(y**2, kind="stable")[:count])
+    while True:
+        model = KernelRidge(alpha=REGULARIZATION, kernel="precomputed")
+        model.fit(gram[np.ix_(kept, kept)], y[kept])
+        losses = (model.predict(gram[:, kept]) - y) ** 2
+        after = np.sort(np.argsort(losses, kind="stable")[:count])
+        if np.array_equal(after, kept):
+            break
+        kept = after
+    a = model.dual_coef_
+    return (losses[kept].sum() + REGULARIZATION * a @ gram[np.ix_(kept, kept)] @ a) / count
+
+
+def many_data_sets():
+    """Rows on 64 data sets at once, against scikit-learn and by solver."""
+    x = covariates(ROWS)
+    gram = nj.kernels.gaussian(squared_width=SQUARED_WIDTH)(x, x)
+    y = jax.vmap(corrupted, in_axes=(0, None))(jax.random.split(KEY, DATA_SETS), x)
+    some = np.asarray(gram), np.asarray(y[:PEER_DATA_SETS])  # float32, as ours
+    theirs = median_time(lambda: [peer(some[0], labels) for labels in some[1]], repeats=3)
+    theirs *= DATA_SETS / PEER_DATA_SETS
+    reached = [peer(some[0].astype(float), labels.astype(float)) for labels in some[1]]
+
+    rows = [
+        Row(f"scikit-learn {sklearn.__version__}, refits, {DATA_SETS} times one's", theirs, "s")
+    ]
+    iterations = {}
+    for solver in ("descent", "accelerated", "alternation"):
+        fit = fits(solver)
+        found = fit(gram, y)
+        seconds = median_time(
+            functools.partial(fit, gram, y), repeats=1 + 2 * (solver != "descent")
+        )
+        excess = float(np.max(found.objective[:PEER_DATA_SETS] / np.array(reached))) - 1
+        iterations[solver] = float(np.mean(found.iterations))
+        rows += [
+            Row(f"{solver}, {DATA_SETS} data sets", seconds, "s"),
+            Row(f"{solver}, iterations", iterations[solver], "mean"),
+            Row(f"{solver}, converged", float(np.mean(found.converged)), "share"),
+            Row(f"{solver}, objective above scikit-learn's", excess, "share", "<= 1e-5",
+                excess <= 1e-5),
+            Row(f"scikit-learn / {solver}", theirs / seconds, "ratio",
+                *((">= 10", theirs / seconds >= 10) if solver == "alternation" else ())),
+        ]  # fmt: skip
+    ratio = iterations["accelerated"] / iterations["descent"]
+    third = Row("iterations, accelerated / descent, gap 1e-6", ratio, "ratio", "<= 1/3",
+                ratio <= 1 / 3)  # fmt: skip
+    return [*rows, third]
+
+
+def without_a_matrix():
+    """Rows on one large data set whose Gram matrix is never held."""
+    x = covariates(LARGE)
+    y, kernel = corrupted(KEY, x), nj.kernels.gaussian(squared_width=SQUARED_WIDTH)
+
+    @jax.jit
+    def fit(x, y):
+        gram = nj.subquantile.chunked_gram(kernel, x, chunk=CHUNK)
+        return nj.subquantile.ridge(
+            gram, y, contamination=SHARE, regularization=REGULARIZATION,
+            start="zero", solver="alternation",
+        )  # fmt: skip
+
+    found = fit(x, y)
+    stats = fit.lower(x, y).compile().memory_analysis()
+    held = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
+    setting = f"alternation, n = {LARGE:,}, chunks of {CHUNK}"
+    return [
+        Row(setting, median_time(lambda: fit(x, y), repeats=1), "s"),
+        Row(f"{setting}, converged", float(found.converged), "share"),
+        Row(f"{setting}, memory", held / 2**20, "MiB"),
+        Row("the Gram matrix alone would take", 4 * LARGE**2 / 2**20, "MiB"),
+    ]
+
+
+def main():
+    """Prints the configuration and the table."""
+    print(machine())
+    print(
+        f"float32, n = {ROWS:,}, d = {DIM}, Gaussian kernel of squared width {SQUARED_WIDTH}, "
+        f"C = {REGULARIZATION}, {SHARE:.0%} gross labels, start at zero, tolerance 1e-6\n"
+    )
+    print_table([*many_data_sets(), *without_a_matrix()])
+
+
+if __name__ == "__main__":
+    main()

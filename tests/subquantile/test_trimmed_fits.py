@@ -1,0 +1,312 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import trimmed
+from trimmed import classification, regression
+
+import noisy_jax as nj
+from noisy_jax import subquantile
+from noisy_jax.subquantile.steps import SOLVERS
+
+OPTIONS = ("solver", "iterations")
+
+
+@functools.partial(jax.jit, static_argnames=OPTIONS)
+def _ridge(gram, y, contamination, regularization, start, **options):
+    return subquantile.ridge(
+        gram,
+        y,
+        contamination=contamination,
+        regularization=regularization,
+        start=start,
+        **options,
+    )
+
+
+def ridge(gram, y, contamination, regularization, start=None, **options):
+    """From zero, or from coefficients: one compilation for both."""
+    start = np.zeros(len(y)) if start is None else start
+    return _ridge(gram, y, contamination, regularization, start, **options)
+
+
+@jax.jit
+def ridge_from_best(gram, y, contamination, regularization):
+    return subquantile.ridge(gram, y, contamination=contamination, regularization=regularization)
+
+
+@functools.partial(jax.jit, static_argnames=(*OPTIONS, "start"))
+def logistic(gram, y, contamination, radius, **options):
+    return subquantile.logistic(gram, y, contamination=contamination, radius=radius, **options)
+
+
+def closed_form(gram, y, kept, C):
+    a = np.zeros(len(y))
+    kept = np.flatnonzero(kept)
+    a[kept] = np.linalg.solve(gram[np.ix_(kept, kept)] + C * np.eye(len(kept)), y[kept])
+    return a
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_fits_are_ridge_on_the_rows_kept(x64, rng, solver):
+    """With nothing trimmed, with gross outliers, and with one row kept, to 1e-6 and beyond."""
+    gram, y = regression(rng)
+    n = len(y)
+    shares = np.array([0.0, 0.15, 0.999])  # traced, the last is not checked: m = 1
+    sweep = jax.vmap(
+        lambda share: ridge(gram, y, share, 0.3, solver=solver, iterations=4000,
+                            tolerance=1e-15)
+    )  # fmt: skip
+    fits = jax.tree.map(np.asarray, sweep(shares))
+    assert np.all(fits.converged)
+    np.testing.assert_array_equal(fits.kept.sum(axis=1), [n, 34, 1])
+    np.testing.assert_allclose(fits.contamination, [0, 6 / n, 1 - 1 / n])
+    assert len(set(fits.iterations)) > 1  # so that some lanes waited for others, unchanged
+    for index, share in enumerate(shares):
+        exact = closed_form(gram, y, fits.kept[index], 0.3)
+        np.testing.assert_allclose(gram @ fits.coefficients[index], gram @ exact, atol=1e-6)
+        alone = ridge(gram, y, share, 0.3, solver=solver, iterations=4000,
+                      tolerance=1e-15)  # fmt: skip
+        np.testing.assert_allclose(fits.coefficients[index], alone.coefficients, atol=1e-9)
+        assert fits.iterations[index] == alone.iterations
+    assert not np.any(fits.kept[1, :6])
+    a, m = fits.coefficients[1], 34
+    np.testing.assert_allclose(
+        fits.objective[1], trimmed.objective("ridge", gram, y, m, 0.3, a), rtol=1e-10
+    )
+    np.testing.assert_allclose(fits.norm[1], np.sqrt(a @ gram @ a), rtol=1e-10)
+    np.testing.assert_allclose(fits.decrease[1], np.sort(y**2)[:m].sum() / m - fits.objective[1])
+    assert np.all(fits.certified <= fits.decrease + 1e-12)
+    assert np.all(fits.certified > 0.3 * fits.decrease)
+
+
+def test_converged_fits_are_within_the_tolerance_in_float32(rng):
+    """Of the least objective on the rows kept, by every solver; acceleration takes a third."""
+    gram, y = regression(rng, n=60)
+    iterations = {}
+    for solver in SOLVERS:
+        fit = ridge(gram, y, 0.15, 0.1, solver=solver, iterations=10_000)
+        assert fit.converged
+        assert fit.gap <= 1e-6 * fit.objective
+        assert not np.any(fit.kept[:6])
+        least = trimmed.objective("ridge", gram, y, 51, 0.1, closed_form(gram, y, fit.kept, 0.1))
+        np.testing.assert_allclose(fit.objective, least, rtol=3e-6)
+        iterations[solver] = fit.iterations
+    assert iterations["accelerated"] <= iterations["descent"] / 3
+    assert iterations["alternation"] < 10
+
+
+def test_permuted_rows_give_the_permuted_fit(x64, rng):
+    gram, y = regression(rng)
+    order = rng.permutation(len(y))
+    one = ridge_from_best(gram, y, 0.2, 0.3)
+    other = ridge_from_best(gram[np.ix_(order, order)], y[order], 0.2, 0.3)
+    np.testing.assert_array_equal(other.kept, one.kept[order])
+    np.testing.assert_allclose(other.coefficients, one.coefficients[order], atol=1e-8)
+    assert other.start == one.start
+
+
+def test_rows_given_twice_with_twice_the_regularization_give_the_same_function(x64, rng):
+    gram, y = regression(rng)
+    twice = np.tile(np.arange(len(y)), 2)
+    one = ridge(gram, y, 0.2, 0.3, tolerance=1e-14)
+    both = ridge(gram[np.ix_(twice, twice)], y[twice], 0.2, 0.6, tolerance=1e-14)
+    assert both.converged
+    np.testing.assert_array_equal(both.kept, np.tile(one.kept, 2))
+    np.testing.assert_allclose(both.objective, one.objective, rtol=1e-10)
+    cross = np.asarray(gram)[:7]
+    np.testing.assert_allclose(both.predict(cross[:, twice]), one.predict(cross), atol=1e-6)
+
+
+def test_a_linear_kernel_is_descent_on_its_weights(x64, rng):
+    """w ← P(w − (X_Sᵀ 2(X_S w − y_S) + 2Cw)/(mL)), in a ball that binds on the way."""
+    x = rng.normal(size=(30, 3))
+    y = x @ np.array([1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=30)
+    y[:4] += 20
+    problem = subquantile.ridge_problem(
+        x @ x.T, y, contamination=0.2, regularization=0.5, radius=2.0
+    )
+    w, m = np.zeros(3), 24
+    for _ in range(20):
+        kept = np.argsort((x @ w - y) ** 2, kind="stable")[:m]
+        w = w - (x[kept].T @ (x[kept] @ w - y[kept]) + 0.5 * w) * 2 / m / float(problem.smoothness)
+        w *= min(1, 2 / np.linalg.norm(w))
+    fit = subquantile.ridge(
+        x @ x.T, y, contamination=0.2, regularization=0.5, radius=2.0,
+        start="zero", solver="descent", iterations=20, tolerance=0.0,
+    )  # fmt: skip
+    np.testing.assert_allclose(x.T @ fit.coefficients, w, rtol=1e-10)
+    np.testing.assert_allclose(fit.norm, 2.0, rtol=1e-10)
+    assert fit.iterations == 20
+    assert 0 < fit.bound_fraction <= 1
+    assert not fit.converged
+
+
+def test_what_did_not_converge_or_is_bound_says_so(rng):
+    gram, y = regression(rng)
+    fit = ridge(gram, y, 0.2, 0.3, solver="descent", iterations=5)
+    assert not fit.converged
+    assert fit.iterations == 5
+    assert fit.gap > 1e-6 * fit.objective
+    assert fit.bound_fraction == 0
+    bound = logistic(*classification(rng), 0.2, 1e-3, start="zero", iterations=50)
+    assert bound.bound_fraction == 1
+    np.testing.assert_allclose(bound.norm, 1e-3, rtol=1e-5)
+    # Nothing certifies a fit with neither C nor ball.
+    free = ridge(gram, y, 0.2, 0.0, solver="descent", iterations=5)
+    assert free.gap == np.inf
+    assert not free.converged
+
+
+@pytest.mark.parametrize("kind", ["gross", "one-sided"])
+def test_gross_outliers_do_no_harm(rng, kind):
+    """30% of 500 labels: within 10% of the oracle. Ridge is 10 times worse, Huber on one side."""
+    n, share, C = 500, 0.3, 0.3
+    kernel = nj.kernels.gaussian(squared_width=0.5)
+    grid = np.linspace(-3, 3, 200)[:, None]
+
+    def target(x):
+        return np.sin(2 * x[:, 0]) + 0.3 * x[:, 0]
+
+    x = rng.uniform(-3, 3, size=(n, 1))
+    y = target(x) + 0.1 * rng.normal(size=n)
+    bad = np.arange(int(share * n))
+    gross = target(x)[bad] + rng.choice([-1, 1], len(bad)) * rng.uniform(5, 20, len(bad))
+    y[bad] = gross if kind == "gross" else 10.0
+    gram, cross = kernel(x, x), kernel(grid, x)
+
+    def error(coefficients):
+        return np.sqrt(np.mean((cross @ coefficients - target(grid)) ** 2))
+
+    fit = ridge_from_best(gram, y, share, C)
+    oracle = error(closed_form(np.asarray(gram), y, np.arange(n) >= len(bad), C))
+    assert fit.converged
+    assert not np.any(fit.kept[bad])
+    assert error(fit.coefficients) < 1.1 * oracle
+    assert error(nj.regressors.kernel_ridge(gram, y, regularization=C)) > 10 * oracle
+    if kind == "one-sided":
+        assert error(nj.regressors.huber_ridge(gram, y, regularization=C)) > 10 * oracle
+
+
+def test_best_is_the_lowest_of_the_starts(x64, rng):
+    """Which is neither always zero's nor always Huber's."""
+    gram, near_zero = regression(rng)
+    near_zero = near_zero + 3.0  # away from zero, where a third of the labels now lies
+    near_zero[:13] = 0.05 * rng.normal(size=13)
+    _, one_sided = regression(rng)
+    one_sided[:13] = 10.0
+
+    @jax.jit
+    def each(y):
+        problem = subquantile.ridge_problem(gram, y, contamination=0.35, regularization=0.3)
+        found = subquantile.starts.coefficients(problem, subquantile.STARTS)
+        return jax.vmap(lambda start: ridge(gram, y, 0.35, 0.3, start=start).objective)(found)
+
+    winners = set()
+    for y in (near_zero, one_sided):
+        ends, best = each(y), ridge_from_best(gram, y, 0.35, 0.3)
+        np.testing.assert_allclose(best.objective, min(ends), rtol=1e-10)
+        np.testing.assert_allclose(ends[int(best.start)], min(ends), rtol=1e-10)
+        assert max(ends) > 1.2 * min(ends)
+        winners.add(int(best.start))
+    assert len(winners) == 2
+
+
+def test_starts_are_untrimmed_fits(x64, rng):
+    """Smoothed by one more ridge, so that nothing of them lies where K is zero."""
+    gram, y = regression(rng)
+    problem = subquantile.ridge_problem(gram, y, contamination=0.2, regularization=0.3)
+    found = subquantile.starts.coefficients(problem, subquantile.STARTS)
+    inverse = np.linalg.inv(gram + 0.3 * np.eye(len(y)))
+    smooth = inverse @ gram
+    np.testing.assert_allclose(found[0], 0)
+    constant = inverse @ np.full(len(y), np.median(y))
+    np.testing.assert_allclose(found[1], smooth @ constant, atol=1e-10)
+    np.testing.assert_allclose(found[2], smooth @ inverse @ y, atol=1e-10)
+    huber = smooth @ nj.regressors.huber_ridge(gram, y, regularization=0.3, iterations=200)
+    assert np.abs(gram @ (found[3] - huber)).max() < 0.05 * np.abs(gram @ (found[2] - huber)).max()
+
+
+def test_flipped_labels_are_found(rng):
+    """With the ball alone, as in the paper, and with C alone."""
+    x = rng.normal(size=(100, 2))
+    clean = np.where(x[:, 0] + x[:, 1] > 0, 1.0, -1.0)
+    y = clean.copy()
+    bad = np.argsort(-np.abs(x.sum(axis=1)))[:20]  # far from the boundary
+    y[bad] *= -1
+    gram = x @ x.T
+    by_ball = logistic(gram, y, 0.2, 3.0)
+    by_weight = subquantile.logistic(gram, y, contamination=0.2, regularization=0.1, start="median")
+    for fit in (by_ball, by_weight):
+        assert fit.converged
+        assert not np.any(fit.kept[bad])
+        assert np.mean(np.sign(fit.predict(gram)) == clean) > 0.97
+    np.testing.assert_allclose(by_ball.norm, 3.0, rtol=1e-4)
+
+
+def test_nan_is_reported_not_trimmed(rng):
+    """A traced NaN cannot be refused; as the largest loss it would be the first to go."""
+    gram, y = regression(rng)
+    y[3] = np.nan
+    fit = ridge(gram, y, 0.2, 0.3)
+    assert np.isnan(fit.objective)
+    assert not fit.converged
+    with pytest.raises(ValueError, match=r"y must be finite, but y\[3\] is nan"):
+        subquantile.ridge(gram, y, contamination=0.2, regularization=0.3)
+
+
+def test_given_coefficients_are_a_start(x64, rng):
+    gram, y = regression(rng)
+    first = ridge(gram, y, 0.2, 0.3)
+    again = ridge(gram, y, 0.2, 0.3, start=first.coefficients)
+    assert again.start == -1
+    assert again.iterations < 5 < first.iterations
+    np.testing.assert_allclose(again.objective, first.objective, rtol=1e-6)
+
+
+EYE, ONES = np.eye(2), np.ones(2)
+
+
+@pytest.mark.parametrize(
+    ("gram", "y", "options", "message"),
+    [
+        (EYE, ONES, {"contamination": 0.5}, r"contamination must be one number in \[0, 0\.5\)"),
+        (EYE, ONES, {"contamination": -0.1}, r"contamination must be .* got -0\.1"),
+        (EYE, ONES, {"contamination": np.nan}, "contamination must be .* got nan"),
+        (np.ones((2, 3)), ONES, {}, r"gram must be \[n, n\] with n >= 1, got \[2, 3\]"),
+        (np.zeros((0, 0)), np.zeros(0), {}, r"y must be \[n\] with n >= 1, got \[0\]"),
+        (np.eye(3), ONES, {}, r"gram must be \[2, 2\], as y, got a side of 3"),
+        (np.triu(np.ones((2, 2))), ONES, {}, "gram must be symmetric"),
+        (np.diag([1.0, -0.1]), ONES, {}, "gram must be .* has the eigenvalue -0.1"),
+        (np.diag([1.0, np.nan]), ONES, {}, r"gram must be finite, but gram\[1, 1\] is nan"),
+        (EYE, np.ones((2, 2)), {}, r"y must be \[n\] .* batch with jax.vmap"),
+        (EYE, ONES, {"regularization": -1.0}, "regularization must be finite and >= 0"),
+        (EYE, ONES, {"radius": 0.0}, "radius must be positive"),
+        (EYE, ONES, {"radius": np.nan}, "radius must be positive"),
+        (EYE, ONES, {"start": "mean"}, "start must be best, zero, median, ridge, huber, or"),
+        (EYE, ONES, {"start": np.zeros(3)}, r"start must be \[2\] coefficients, as y, got \[3\]"),
+        (EYE, ONES, {"solver": "newton"}, "solver must be one of descent, accelerated, alt"),
+        (EYE, ONES, {"solver": "alternation", "radius": 1.0}, "alternation has no ball"),
+        (EYE, ONES, {"solver": "alternation", "regularization": 0}, "needs regularization > 0"),
+        (EYE, ONES, {"iterations": 0}, "iterations must be a whole number of at least 1"),
+        (EYE, ONES, {"tolerance": -1.0}, "tolerance must be finite and >= 0"),
+    ],
+)  # fmt: skip
+def test_ridge_refuses(gram, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        subquantile.ridge(gram, y, **{"contamination": 0.1, "regularization": 1.0, **options})
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        ([0.0, 1.0], {}, "y must hold labels −1 and \\+1, got 0.0; for labels 0 and 1, 2 y − 1"),
+        ([1.0, -1.0], {"radius": np.inf}, "regularization or radius must bound the classifier"),
+        ([1.0, -1.0], {"solver": "alternation"}, "alternation refits squared losses only"),
+    ],
+)
+def test_logistic_refuses(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        subquantile.logistic(EYE, jnp.array(y), **{"contamination": 0.1, "radius": 1.0, **options})

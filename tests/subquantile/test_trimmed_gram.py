@@ -1,0 +1,72 @@
+import jax
+import numpy as np
+import pytest
+from trimmed import regression
+
+import noisy_jax as nj
+from noisy_jax.subquantile import chunked_gram, dense_gram, ridge
+from noisy_jax.subquantile.gram import solver
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "linear", "isolated", "scaled", "zero"])
+def test_norm_is_bounded_from_above_and_closely(x64, rng, kind):
+    x = rng.normal(size=(60, 2))
+    gram = {
+        "gaussian": regression(rng, n=60)[0],
+        "linear": x @ x.T,
+        "isolated": np.eye(60),
+        "scaled": np.outer(*[10.0 ** np.linspace(-9, 3, 60)] * 2),
+        "zero": np.zeros((60, 60)),
+    }[kind]
+    exact = np.linalg.norm(gram, 2)
+    bound = float(dense_gram(gram).norm)
+    assert exact * (1 - 1e-12) <= bound <= 1.3 * exact
+    vector = np.ones(60)  # power iteration is no bound
+    for _ in range(3):
+        vector = gram @ vector / max(np.linalg.norm(gram @ vector), 1e-300)
+    assert kind not in ("gaussian", "linear") or vector @ gram @ vector < exact * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("chunk", [7, 40, 64])
+def test_chunks_equal_the_whole(x64, rng, chunk):
+    x, v = rng.uniform(-3, 3, size=(40, 1)), rng.normal(size=40)
+    kernel = nj.kernels.gaussian(squared_width=0.5)
+    whole, parts = dense_gram(kernel(x, x)), chunked_gram(kernel, x, chunk=chunk)
+    np.testing.assert_allclose(parts.product(v), whole.product(v), rtol=1e-12)
+    np.testing.assert_allclose(parts.norm, whole.norm, rtol=1e-12)
+    roughly, exact = solver(parts, 0.3)(v), np.linalg.solve(whole.matrix + 0.3 * np.eye(40), v)
+    np.testing.assert_allclose(solver(whole, 0.3)(v), exact, rtol=1e-10)
+    np.testing.assert_allclose(roughly, exact, atol=1e-3)
+
+
+def test_fits_need_no_gram_matrix(rng):
+    """The same fit from chunks, for two targets that share them."""
+    x = rng.uniform(-3, 3, size=(50, 1))
+    y = np.stack([np.sin(2 * x[:, 0]), np.cos(x[:, 0])]) + 0.1 * rng.normal(size=(2, 50))
+    y[:, :8] += 9
+    kernel = nj.kernels.gaussian(squared_width=0.5)
+
+    def fits(gram, **options):
+        def fit(y):
+            return ridge(gram, y, contamination=0.2, regularization=0.3, **options)
+
+        return jax.jit(jax.vmap(fit))(y)
+
+    for name, start in (("accelerated", "zero"), ("alternation", "huber")):
+        whole = fits(kernel(x, x), solver=name, start=start)
+        parts = fits(chunked_gram(kernel, x, chunk=16), solver=name, start=start)
+        assert np.all(parts.converged)
+        assert not np.any(parts.kept[:, :8])
+        np.testing.assert_array_equal(parts.kept, whole.kept)
+        np.testing.assert_allclose(parts.objective, whole.objective, rtol=1e-5)
+
+
+def test_chunked_gram_refuses():
+    kernel = nj.kernels.linear()
+    for x, options, message in [
+        (np.ones(3), {}, r"x must be \[n, d\] .* got \[3\]"),
+        (np.array([[1.0], [np.nan]]), {}, r"x must be finite, but x\[1, 0\] is nan"),
+        (np.ones((3, 1)), {"chunk": 0}, "chunk must be a whole number of at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            chunked_gram(kernel, x, **options)
