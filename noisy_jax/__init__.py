@@ -3,14 +3,17 @@
 from noisy_jax import (
     bounds,
     comparators,
+    contaminations,
     estimators,
     kernels,
     learners,
     losses,
     noise,
     plots,
+    regressors,
     regret,
     streams,
+    subquantile,
     worlds,
 )
 from noisy_jax.base import Learner, Sample, Stream
@@ -30,6 +33,7 @@ __all__ = [
     "Study",
     "bounds",
     "comparators",
+    "contaminations",
     "estimators",
     "kernels",
     "learners",
@@ -37,10 +41,12 @@ __all__ = [
     "monte_carlo",
     "noise",
     "plots",
+    "regressors",
     "regret",
     "rollout",
     "streams",
     "study",
+    "subquantile",
     "tuned",
     "worlds",
 ]

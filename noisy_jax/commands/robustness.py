@@ -1,0 +1,259 @@
+"""What the command `contamination` measures: tables, adversaries, and the errors of fits to them.
+
+Letters: E shares, n rows, q test points, M methods. For adversaries of the labels alone all fits
+of a table share its Gram matrix, and their products with it are one.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+from jax.scipy.sparse.linalg import cg
+
+from noisy_jax import contaminations, kernels, subquantile
+from noisy_jax.base import Stream
+from noisy_jax.contaminations import Contaminated
+from noisy_jax.regressors import huber_ridge, kernel_ridge
+
+ADVERSARIES = (
+    *("gross", "one-sided", "shift", "small shift", "hugging", "adaptive", "flip", "region"),
+    *("covariate", "far covariate"),
+)
+TOLD = 0.2
+"""True share where the trimmed fit is told others."""
+METHODS = ("ridge", "huber", "subquantile", "zero start", "oracle")
+"""Kernel regressors: the trimmed fit from the best of its starts, and from zero alone; the oracle
+is ridge on the rows that are not corrupted."""
+
+_LOOKS = 3  # of the adaptive adversary
+ITERATIONS, TOLERANCE = 100, 1e-3  # of the trimmed fits: far below the errors that are compared
+
+
+class Table(NamedTuple):
+    """Rows to fit and rows to test on, all clean.
+
+    Attributes:
+        x: `[n, d]`.
+        y: `[n]`.
+        target: `[n]`, y without noise, or the best guess of it.
+        test_x: `[q, d]`.
+        test_y: `[q]`.
+    """
+
+    x: chex.Array
+    y: chex.Array
+    target: chex.Array
+    test_x: chex.Array
+    test_y: chex.Array
+
+
+class Setting(NamedTuple):
+    """Tables of one kind, and how they are fitted.
+
+    Attributes:
+        draw: `key -> Table`.
+        kernel: of all methods.
+        regularization: C of all methods.
+    """
+
+    draw: Callable[[chex.PRNGKey], Table]
+    kernel: kernels.Kernel
+    regularization: float
+
+
+class Scores(NamedTuple):
+    """How fits to one contaminated table do.
+
+    Attributes:
+        error: `[M]`, root mean squared error on the clean test rows.
+        precision: `[]`, share of the rows that the trimmed fit keeps that are honest.
+        recall: `[]`, share of the honest rows that it keeps.
+    """
+
+    error: chex.Array
+    precision: chex.Array
+    recall: chex.Array
+
+
+def synthetic(rows: int = 500) -> Setting:
+    """y = sin 2x + 0.3x + N(0, 0.1²), x ~ U[−3, 3], by k(x, z) = exp(−2(x − z)²), C = 0.3."""
+
+    def function(x):
+        return jnp.sin(2 * x[:, 0]) + 0.3 * x[:, 0]
+
+    def draw(key):
+        x_key, y_key = jax.random.split(key)
+        x = 3 * jax.random.uniform(x_key, (rows, 1), minval=-1)
+        grid = jnp.linspace(-3, 3, 301)[:, None]
+        y = function(x) + 0.1 * jax.random.normal(y_key, (rows,))
+        return Table(x, y, function(x), grid, function(grid))
+
+    return Setting(draw, kernels.gaussian(squared_width=0.5), 0.3)
+
+
+def linear(rows: int = 100, dim: int = 3) -> Setting:
+    """y = ⟨w, x⟩ + N(0, 0.1²), x ~ N(0, I), w = (1, −1, 1, …)/√d, by k(x, z) = ⟨x, z⟩ + 1."""
+    weights = jnp.where(jnp.arange(dim) % 2 == 0, 1, -1) / dim**0.5
+
+    def draw(key):
+        x_key, y_key, test_key = jax.random.split(key, 3)
+        x, test_x = jax.random.normal(x_key, (rows, dim)), jax.random.normal(test_key, (200, dim))
+        y = x @ weights + 0.1 * jax.random.normal(y_key, (rows,))
+        return Table(x, y, x @ weights, test_x, test_x @ weights)
+
+    return Setting(draw, kernels.polynomial(degree=1), 0.1)
+
+
+def real(stream: Stream, squared_width: float, regularization: float) -> Setting:
+    """Two thirds of a table, at random, to fit; the others to test on, noise and all.
+
+    Features and target are scaled to unit standard deviation. The target without noise is taken to
+    be what ridge predicts from clean rows.
+    """
+    x, y = stream.x / jnp.maximum(stream.x.std(axis=0), 1e-6)[None], stream.y / stream.y.std()
+    rows = 2 * len(y) // 3
+    kernel = kernels.gaussian(squared_width=squared_width)
+
+    def draw(key):
+        order = jax.random.permutation(key, len(y))
+        fitted, tested = order[:rows], order[rows:]
+        gram = kernel(x[fitted], x[fitted])
+        target = gram @ kernel_ridge(gram, y[fitted], regularization=regularization)
+        return Table(x[fitted], y[fitted], target, x[tested], y[tested])
+
+    return Setting(draw, kernel, regularization)
+
+
+class Contaminations(NamedTuple):
+    """One table under every adversary.
+
+    Attributes:
+        table: the clean one.
+        relabelled: by name, leaves `[E, …]`; the adversaries who leave instances as they are.
+        moved: by name, leaves `[E, …]`; those who do not.
+    """
+
+    table: Table
+    relabelled: Mapping[str, Contaminated]
+    moved: Mapping[str, Contaminated]
+
+
+def contaminated(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Contaminations:
+    """A table, corrupted by each adversary in each of the shares `[E]`."""
+    table_key, key = jax.random.split(key)
+    table = setting.draw(table_key)
+
+    def each(adversaries):
+        return {
+            name: jax.vmap(partial(corrupt, key, table.x, table.y))(shares)
+            for name, corrupt in adversaries.items()
+        }
+
+    return Contaminations(table, each(_relabelling(setting, table)), each(_MOVING))
+
+
+@jax.default_matmul_precision("highest")
+def by_adversary(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Mapping[str, Scores]:
+    """Scores `[E, …]` of one table under each adversary; under "told", of gross corruption.
+
+    The trimmed fit knows the share, but for "told", where it is told the shares and TOLD is true.
+    """
+    table, relabelled, moved = contaminated(setting, shares, key)
+    gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
+    score = partial(_scores, setting, table, gram, test_gram)
+    by_label = jax.vmap(jax.vmap(score), in_axes=(0, None))(_stacked(relabelled), shares)
+
+    def score_moved(made, share):
+        gram, test_gram = setting.kernel(made.x, made.x), setting.kernel(table.test_x, made.x)
+        return _scores(setting, table, gram, test_gram, made, share)
+
+    # One after the other: nothing is shared, and so each stops at its own number of iterations.
+    by_mover = jax.lax.map(
+        lambda made: jax.lax.map(lambda pair: score_moved(*pair), (made, shares)), _stacked(moved)
+    )
+    return _unstacked(by_label, relabelled) | _unstacked(by_mover, moved)
+
+
+def _relabelling(setting, table):
+    """`(key, x, y, share) -> Contaminated` by name, of those who leave instances as they are."""
+    target = table.target
+
+    def adaptive(key, x, y, share):
+        gram = setting.kernel(x, x)
+
+        def look(predictions):
+            return contaminations.adaptive(key, x, y, share, predictions=predictions)
+
+        def fitted(_, predictions):
+            return _trimmed(setting, gram, look(predictions).y, share).predict(gram)
+
+        return look(jax.lax.fori_loop(1, _LOOKS, fitted, target))
+
+    return {
+        "gross": contaminations.gross,
+        "one-sided": contaminations.one_sided,
+        "shift": partial(contaminations.shift, target=target),
+        "small shift": partial(contaminations.shift, target=target, size=0.5),
+        "hugging": partial(contaminations.hugging, target=target),
+        "adaptive": adaptive,
+        "flip": partial(contaminations.flip, target=target),
+        "region": partial(contaminations.region, target=target),
+        "told": lambda key, x, y, share: contaminations.gross(key, x, y, TOLD),
+    }
+
+
+_MOVING = {"covariate": contaminations.covariate, "far covariate": contaminations.far_covariate}
+
+
+def _stacked(by_name):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *by_name.values())
+
+
+def _unstacked(stacked, names):
+    return {name: jax.tree.map(lambda leaf: leaf[i], stacked) for i, name in enumerate(names)}  # noqa: B023
+
+
+def _scores(setting, table, gram, test_gram, made: Contaminated, share) -> Scores:
+    C, honest = setting.regularization, ~made.corrupted
+    fit = _trimmed(setting, gram, made.y, share)
+    coefficients = jnp.stack(
+        [
+            ridge_on(jnp.ones_like(honest), gram, made.y, regularization=C),
+            huber_ridge(gram, made.y, regularization=C),
+            fit.coefficients,
+            _trimmed(setting, gram, made.y, share, start="zero").coefficients,
+            ridge_on(honest, gram, made.y, regularization=C),
+        ]
+    )
+    misses = coefficients @ test_gram.T - table.test_y[None]
+    both = jnp.sum(fit.kept & honest)
+    return Scores(
+        jnp.sqrt(jnp.mean(misses**2, axis=1)), both / jnp.sum(fit.kept), both / jnp.sum(honest)
+    )
+
+
+def _trimmed(setting, gram, y, share, start="best") -> subquantile.Fit:
+    return subquantile.ridge(
+        gram,
+        y,
+        contamination=share,
+        regularization=setting.regularization,
+        start=start,
+        iterations=ITERATIONS,
+        tolerance=TOLERANCE,
+    )
+
+
+@jax.default_matmul_precision("highest")
+def ridge_on(
+    rows: chex.Array, gram: chex.Array, y: chex.Array, *, regularization: chex.Numeric
+) -> chex.Array:
+    """Coefficients of `kernel_ridge` of some rows, by products, which fits can share, to 1e-5."""
+
+    def regularized(a):
+        return jnp.where(rows, gram @ a + regularization * a, 0)
+
+    return cg(regularized, jnp.where(rows, y, 0), tol=1e-5, maxiter=ITERATIONS)[0]

@@ -1,0 +1,176 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax import contaminations
+
+N, D, SHARE = 40, 2, 0.25
+RELABELLING = ("gross", "one_sided", "shift", "hugging", "adaptive", "flip", "region")
+MOVING = ("covariate", "far_covariate")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """x, y and the target, y without noise."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(N, D))
+    return x, x[:, 0] + 0.1 * rng.normal(size=N), x[:, 0]
+
+
+@functools.cache
+def compiled(name):
+    """The adversary with the table's target, the share traced."""
+    corrupt = getattr(contaminations, name)
+    aims = {"hugging": "target", "adaptive": "predictions"}
+
+    @jax.jit
+    def run(key, x, y, share, target):
+        return corrupt(key, x, y, share, **({aims[name]: target} if name in aims else {}))
+
+    return run
+
+
+def corrupted(name, table, share=SHARE, seed=0):
+    x, y, target = table
+    return jax.device_get(compiled(name)(jax.random.key(seed), x, y, share, target))
+
+
+@pytest.mark.parametrize("name", RELABELLING + MOVING)
+def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name, table):
+    x, y, _ = table
+    for share in (0.0, 0.1, 0.26, 0.45):  # 0.26 of 40 rows are 10.4
+        made = corrupted(name, table, share)
+        assert made.corrupted.sum() == N - np.ceil(N * (1 - share) - 1e-4)
+        honest = ~made.corrupted
+        np.testing.assert_array_equal(made.x[honest], x[honest].astype(np.float32))
+        np.testing.assert_array_equal(made.y[honest], y[honest].astype(np.float32))
+        if name in RELABELLING:
+            np.testing.assert_array_equal(made.x, x.astype(np.float32))
+        else:
+            assert np.all(made.x[made.corrupted] != x[made.corrupted].astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["gross", "covariate", "far_covariate"])
+def test_random_rows_are_uniform_and_differ_by_key(name, table):
+    x, y, target = table
+    keys = jax.random.split(jax.random.key(1), 400)
+    run = jax.vmap(compiled(name), in_axes=(0, None, None, None, None))
+    rows = np.asarray(run(keys, x, y, SHARE, target).corrupted)
+    error = (SHARE * (1 - SHARE) / len(keys)) ** 0.5
+    assert np.abs(rows.mean(axis=0) - SHARE).max() < 5 * error
+    assert np.all(rows.sum(axis=1) == SHARE * N)
+    assert rows[0].tolist() != rows[1].tolist()
+
+
+def test_labels_far_away(table):
+    made = corrupted("gross", table)
+    labels = made.y[made.corrupted]
+    assert np.all((np.abs(labels) >= 5) & (np.abs(labels) <= 20))
+    assert {-1.0, 1.0} == set(np.sign(labels))
+    made = corrupted("one_sided", table)
+    np.testing.assert_array_equal(made.y[made.corrupted], 10)
+
+
+def test_labels_made_of_the_target(table):
+    x, y, target = table
+
+    @jax.jit
+    def both(key):
+        small = contaminations.shift(key, x, y, SHARE, target=target, size=0.5)
+        return small, contaminations.flip(key, x, y, SHARE, target=target)
+
+    small, flipped = jax.device_get(both(jax.random.key(0)))
+    rows = small.corrupted
+    np.testing.assert_allclose(small.y[rows], target[rows] + 0.5, rtol=1e-6)
+    np.testing.assert_allclose(flipped.y[rows], -target[rows], rtol=1e-6)
+    np.testing.assert_allclose(corrupted("shift", table).y[rows], y[rows] + 3, rtol=1e-6)
+    np.testing.assert_allclose(corrupted("flip", table).y[rows], -y[rows], rtol=1e-6)
+
+
+def test_hugging_is_at_the_quantile_of_the_noise(table):
+    _, y, target = table
+    made = corrupted("hugging", table)
+    edge = np.sort(np.abs(y - target))[29]  # the smallest that 30 of 40 do not exceed
+    rows = made.corrupted
+    np.testing.assert_allclose(made.y[rows], target[rows] + edge, rtol=1e-5)
+
+
+def test_adaptive_turns_the_rows_that_pull_down_most(table):
+    _, y, target = table
+    made = corrupted("adaptive", table)
+    residuals = y - target
+    assert set(np.flatnonzero(made.corrupted)) == set(np.argsort(residuals)[:10])
+    edge = np.sort(np.abs(residuals))[29]
+    rows = made.corrupted
+    np.testing.assert_allclose(made.y[rows], target[rows] + edge, rtol=1e-5)
+    blind = corrupted("hugging", table)
+    assert (made.y - y).sum() > 1.5 * (blind.y - y).sum()
+
+
+def test_region_takes_the_nearest_rows(table):
+    x, y, _ = table
+    made = corrupted("region", table)
+    nearest = np.argsort(np.sum((x - 1) ** 2, axis=1))[:10]
+    assert set(np.flatnonzero(made.corrupted)) == set(nearest)
+    np.testing.assert_allclose(made.y[nearest], y[nearest] + 3, rtol=1e-6)
+
+
+def test_moved_instances_have_the_stated_law():
+    big = np.zeros((4000, D)), np.zeros(4000), np.zeros(4000)
+    made = corrupted("covariate", big, 0.4)
+    there = made.x[made.corrupted]
+    assert np.abs(there.mean(axis=0) - 0.8).max() < 5 * 0.15 / 40
+    assert np.abs(there.std(axis=0) - 0.15).max() < 5 * 0.15 / (2 * 1600) ** 0.5
+    np.testing.assert_array_equal(made.y[made.corrupted], -2)
+    made = corrupted("far_covariate", big, 0.4)
+    there, labels = made.x[made.corrupted], made.y[made.corrupted]
+    assert 5.9 < np.abs(there).max() <= 6
+    assert np.abs(np.mean(there**2) - 12) < 5 * 144 * (4 / 45) ** 0.5 / 3200**0.5
+    assert np.abs(labels.std() - 3) < 5 * 3 / (2 * 1600) ** 0.5
+
+
+def test_vmap_over_keys_and_shares_is_stacked_singles(table):
+    shares = jnp.array([0.1, 0.3])
+    keys = jnp.stack([jax.random.key(seed) for seed in range(2)])
+    batched = jax.jit(jax.vmap(compiled("gross"), in_axes=(0, None, None, 0, None)))
+    both = jax.device_get(batched(keys, *table[:2], shares, table[2]))
+    for i in range(2):
+        one = corrupted("gross", table, float(shares[i]), seed=i)
+        for stacked, single in zip(both, one, strict=True):
+            np.testing.assert_array_equal(stacked[i], single)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"contamination": 0.5}, r"contamination must be one number in \[0, 0.5\), got 0.5"),
+        ({"contamination": -0.1}, "contamination must be one number"),
+        ({"y": np.zeros(3)}, "a stream has x"),
+        ({"x": np.full((4, 1), np.nan)}, "x must be finite"),
+    ],
+)
+@pytest.mark.parametrize("name", ["gross", "adaptive", "region"])
+def test_bad_input_is_refused(name, change, message):
+    given = {"x": np.zeros((4, 1)), "y": np.zeros(4), "contamination": 0.25} | change
+    extra = {"predictions": np.zeros(4)} if name == "adaptive" else {}
+    with pytest.raises(ValueError, match=message):
+        getattr(contaminations, name)(jax.random.key(0), **given, **extra)
+
+
+def test_bad_constants_are_refused():
+    clean = jax.random.key(0), np.zeros((4, 1)), np.zeros(4), 0.25
+    with pytest.raises(ValueError, match=r"target must be \[4\], as y, got \[3\]"):
+        contaminations.flip(*clean, target=np.zeros(3))
+    with pytest.raises(ValueError, match=r"predictions must be \[4\], as y, got \[\]"):
+        contaminations.adaptive(*clean, predictions=0.0)
+    with pytest.raises(ValueError, match="spread must be finite and >= 0, got -1"):
+        contaminations.covariate(*clean, spread=-1.0)
+    with pytest.raises(ValueError, match="low must be finite and >= 0, got -1"):
+        contaminations.gross(*clean, low=-1.0)
+    with pytest.raises(ValueError, match="half_width must be finite and >= 0"):
+        contaminations.far_covariate(*clean, half_width=-1.0)
+    with pytest.raises(ValueError, match="label_spread must be finite and >= 0"):
+        contaminations.far_covariate(*clean, label_spread=-1.0)
