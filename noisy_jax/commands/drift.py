@@ -15,7 +15,7 @@ from noisy_jax.results import save_config
 from noisy_jax.studies import versions
 from noisy_jax.validation import check_at_least, writable_folder
 
-SUMMARY = "mistakes of NORMA, ALMA and the perceptron on classes that drift, or switch"
+SUMMARY = "mistakes of NORMA and its rivals on classes that drift"
 
 DESCRIPTION = """\
 Which kernel classifier follows classes that move, and what do a margin and decay bring?

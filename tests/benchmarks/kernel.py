@@ -15,10 +15,21 @@ import numpy as np
 import sklearn
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
-from timing import Row, machine, median_time, median_times, print_table
+from timing import (
+    Row,
+    at_least,
+    at_most,
+    by_round,
+    growth,
+    judged,
+    machine,
+    median_time,
+    median_times,
+    memory,
+    print_table,
+)
 
 import noisy_jax as nj
-from noisy_jax.base import unrolled
 from noisy_jax.noise import observe
 from noisy_jax.worlds.radial import laplacian, rational
 
@@ -36,16 +47,6 @@ LONG, DRAWN_AT_ONCE = 10, 800
 KEY = jax.random.key(0)
 NOISE = nj.noise.Gaussian(VARIANCE)
 WORLD = nj.worlds.gaussian(dim=DIM, squared_width=SQUARED_WIDTH, noise=NOISE)
-
-
-def at_least(what, ratio, bound):
-    """A row for a ratio that must not fall below `bound`."""
-    return Row(what, ratio, "ratio", f">= {bound}", ratio >= bound)
-
-
-def at_most(what, ratio, bound):
-    """A row for a ratio that must not exceed `bound`."""
-    return Row(what, ratio, "ratio", f"<= {bound}", ratio <= bound)
 
 
 def smooth(key, horizon, dim):
@@ -73,21 +74,6 @@ def worlds_learner(horizon):
     return nj.learners.parallel_worlds(
         WORLD, horizon=horizon, radius=RADIUS, learning_rate=LEARNING_RATE
     )
-
-
-def judged(learner):
-    """A jitted function to state and clean predictions of predict-then-step, `samples[S, T]`."""
-
-    def one_seed(samples, x):
-        keys = jax.random.split(KEY, len(x))  # of the learner's own randomness: not read
-        return unrolled(learner)(learner.init(x.shape[-1]), samples, x, keys)
-
-    return jax.jit(jax.vmap(one_seed, in_axes=(0, None)))
-
-
-def by_round(learner):
-    """The learner without its own way through many rounds."""
-    return learner._replace(unroll=None)
 
 
 @jax.jit
@@ -182,7 +168,7 @@ def tuned_numpy(samples, x, y):
 
 def engine():
     """Rows on parallel worlds: against the scan, the floor, NumPy, and with twice the rounds."""
-    rows, unrolls = [], {}
+    rows, runs = [], []
     for horizon, seeds in ((HORIZON, SEEDS), (2 * HORIZON, SEEDS // 2)):
         stream = smooth(KEY, horizon, DIM)
         keys = jax.random.split(KEY, seeds)
@@ -208,8 +194,8 @@ def engine():
         if seeds == SEEDS:
             rows += against_numpy(ours, unroll, samples, stream)
         fewer = jax.tree.map(lambda a: a[: SEEDS // 2], samples)
-        unrolls[horizon] = unroll.lower(fewer, stream.x).compile(), fewer, stream.x
-    return rows + growth(unrolls)
+        runs.append((learner, fewer, stream.x))
+    return rows + growth(*runs)
 
 
 def against_numpy(ours, unroll, samples, stream):
@@ -231,35 +217,6 @@ def against_numpy(ours, unroll, samples, stream):
         ratio = f"NumPy, {name} loop / unroll", seconds / ours
         rows.append(at_least(*ratio, 40) if loop is plain_numpy else Row(*ratio, "ratio"))
     return rows
-
-
-def growth(unrolls):
-    """Rows on time and memory of twice the rounds; compiled functions and arguments by horizon."""
-    (once, *first), (twice, *second) = unrolls[HORIZON], unrolls[2 * HORIZON]
-    short, long = median_times(lambda: once(*first), lambda: twice(*second))
-    rows = [
-        at_most(
-            f"time of {2 * HORIZON:,} / {HORIZON:,} rounds, S = {SEEDS // 2}", long / short, 4.3
-        )
-    ]
-    peaks = []
-    for horizon, compiled in ((HORIZON, once), (2 * HORIZON, twice)):
-        held = sum(leaf.nbytes for leaf in jax.tree.leaves(worlds_learner(horizon).init(DIM)))
-        peaks.append(memory(compiled))
-        rows.append(Row(f"state of a seed, T = {horizon:,}", held / 2**10, "KiB"))
-        rows.append(Row(f"in all, T = {horizon:,}, S = {SEEDS // 2}", peaks[-1] / 2**20, "MiB"))
-    return [*rows, at_most("memory, twice the rounds / once", peaks[1] / peaks[0], 2)]
-
-
-def memory(compiled):
-    """Bytes that a compiled function holds at once, its arguments and results included."""
-    stats = compiled.memory_analysis()
-    return (
-        stats.argument_size_in_bytes
-        + stats.output_size_in_bytes
-        + stats.temp_size_in_bytes
-        - stats.alias_size_in_bytes
-    )
 
 
 def one_stream():

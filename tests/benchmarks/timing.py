@@ -1,6 +1,7 @@
-"""What the benchmarks share: timing, the machine they ran on, and the table they print."""
+"""What the benchmarks share: runs, their time and memory, the machine, the table they print."""
 
 import datetime
+import functools
 import os
 import platform
 import statistics
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+
+from noisy_jax.base import unrolled
 
 
 class Row(NamedTuple):
@@ -29,6 +32,16 @@ class Row(NamedTuple):
     unit: str
     required: str = ""
     met: bool | None = None
+
+
+def at_least(what, ratio, bound):
+    """A row for a ratio that must not fall below `bound`."""
+    return Row(what, ratio, "ratio", f">= {bound}", ratio >= bound)
+
+
+def at_most(what, ratio, bound):
+    """A row for a ratio that must not exceed `bound`."""
+    return Row(what, ratio, "ratio", f"<= {bound}", ratio <= bound)
 
 
 def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
@@ -54,6 +67,60 @@ def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
 def median_time(function: Callable, repeats: int = 7) -> float:
     """Median seconds of a call to one function, as `median_times`."""
     return median_times(function, repeats=repeats)[0]
+
+
+def judged(learner):
+    """A jitted function to states and clean predictions of predict-then-step, `samples[S, T]`."""
+
+    def one_seed(samples, x, key):
+        keys = jax.random.split(key, len(x))  # of the learner's own randomness
+        return unrolled(learner)(learner.init(x.shape[-1]), samples, x, keys)
+
+    def every_seed(samples, x):
+        keys = jax.random.split(jax.random.key(0), len(samples.y))
+        return jax.vmap(one_seed, in_axes=(0, None, 0))(samples, x, keys)
+
+    return jax.jit(every_seed)
+
+
+def by_round(learner):
+    """The learner without its own way through many rounds."""
+    return learner._replace(unroll=None)
+
+
+def memory(compiled):
+    """Bytes that a compiled function holds at once, its arguments and results included."""
+    stats = compiled.memory_analysis()
+    return (
+        stats.argument_size_in_bytes
+        + stats.output_size_in_bytes
+        + stats.temp_size_in_bytes
+        - stats.alias_size_in_bytes
+    )
+
+
+def growth(*runs):
+    """Rows on time and memory of twice the rounds.
+
+    Args:
+        *runs: for T rounds, then for 2T: a learner, its samples `[S, T]` and the clean x `[T, d]`.
+    """
+    compiled = [judged(learner).lower(*data).compile() for learner, *data in runs]
+    short, long = (
+        functools.partial(f, *data) for f, (_, *data) in zip(compiled, runs, strict=True)
+    )
+    once, twice = median_times(short, long)
+    few, many = (len(x) for _, _, x in runs)
+    rows = [
+        at_most(f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}", twice / once, 4.3)
+    ]
+    for f, (learner, samples, x) in zip(compiled, runs, strict=True):
+        held = sum(leaf.nbytes for leaf in jax.tree.leaves(learner.init(x.shape[-1])))
+        setting = f"T = {len(x):,}"
+        rows.append(Row(f"state of a seed, {setting}", held / 2**10, "KiB"))
+        rows.append(Row(f"in all, {setting}, S = {len(samples.y)}", memory(f) / 2**20, "MiB"))
+    ratio = memory(compiled[1]) / memory(compiled[0])
+    return [*rows, at_most("memory, twice the rounds / once", ratio, 2)]
 
 
 def machine() -> str:

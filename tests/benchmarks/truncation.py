@@ -1,0 +1,150 @@
+"""Speed and memory of random truncation: `python tests/benchmarks/truncation.py`.
+
+It wants a machine that does nothing else, and reports which requirements are met; its exit status
+is 0 in any case. NumPy is given the random orders, and pays for neither them nor the noise.
+"""
+
+import functools
+
+import jax
+import numpy as np
+from timing import (
+    Row,
+    at_least,
+    by_round,
+    growth,
+    judged,
+    machine,
+    median_time,
+    print_table,
+)
+
+import noisy_jax as nj
+from noisy_jax.noise import observe
+
+HORIZON, SEEDS, DIM, DEGREE = 2_048, 32, 8, 2
+NUMPY_SEEDS = 2
+SQUARED_RADIUS, LEARNING_RATE, VARIANCE = 1.0, 0.02, 0.05
+
+KEY = jax.random.key(0)
+NOISE = nj.noise.Gaussian(VARIANCE)
+KERNEL = nj.kernels.polynomial(degree=DEGREE)
+ESTIMATOR = nj.estimators.gradient(
+    KERNEL, nj.losses.squared(), squared_radius=SQUARED_RADIUS, x_second=1 + DIM * VARIANCE
+)
+
+
+def made(horizon):
+    """A stream, noisy copies of it `[S, T]`, and a learner with room for it."""
+    stream = nj.streams.teacher(KEY, horizon, DIM, kernel=KERNEL)
+
+    def one_round(key, x, y):
+        sample = observe(key, x, y, NOISE, views=ESTIMATOR.views)
+        return sample._replace(cov=None)  # it must not be known
+
+    keys = jax.random.split(jax.random.key(1), (SEEDS, horizon))
+    samples = jax.jit(jax.vmap(jax.vmap(one_round), in_axes=(0, None, None)))(keys, *stream)
+    learner = nj.learners.random_truncation(ESTIMATOR, horizon=horizon, learning_rate=LEARNING_RATE)
+    return learner, samples, stream
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def drawn_orders(horizon):
+    """Orders of both estimates of each round, `[S, T, 2]`, as the learner draws them."""
+
+    def one_seed(key):
+        return jax.vmap(ESTIMATOR.draw_orders)(jax.random.split(key, horizon)).maps.tensor
+
+    return jax.vmap(one_seed)(jax.random.split(KEY, SEEDS))
+
+
+def plain_numpy(copies, orders, x, y):
+    """Predictions of Algorithm 1 for the squared loss, with the recursion for ‖f‖².
+
+    Args:
+        copies: `[T, 2·DEGREE, d]`, of the stored estimate, then of the one that f is read at.
+        orders: `[T, 2]`, of both.
+        x: `[T, d]`, clean.
+        y: `[T]`.
+    """
+    beta = np.asarray(KERNEL.series(DEGREE).coefficients, np.float32)
+    chances = np.asarray(ESTIMATOR.maps.orders.probabilities, np.float32)
+    stored, probes = copies[:, :DEGREE], copies[:, DEGREE:]
+
+    def at_estimate(weights, t, order, instances):
+        """Σ_i w_i ⟨Ψ̃_i, Ψ̃⟩ over i < t, for Ψ̃ of an order and of instances."""
+        same = np.flatnonzero(orders[:t, 0] == order)
+        products = weights[same] * (beta[order] / chances[order] ** 2)
+        for j in range(order):
+            products = products * (stored[same, j] @ instances[j])
+        return products.sum()
+
+    def at_point(weights, t, point):
+        """Σ_i w_i ⟨Ψ̃_i, Ψ(point)⟩ over i < t."""
+        total = 0.0
+        for order in range(DEGREE + 1):
+            same = np.flatnonzero(orders[:t, 0] == order)
+            products = weights[same] * (beta[order] / chances[order])
+            for j in range(order):
+                products = products * (stored[same, j] @ point)
+            total += products.sum()
+        return total
+
+    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
+    predictions = np.zeros(len(y), np.float32)
+    for t in range(len(y)):
+        order, probe_order = orders[t]
+        predictions[t] = at_point(weights, t, x[t])
+        value = at_estimate(weights, t, probe_order, probes[t])
+        own = at_estimate(weights, t, order, stored[t])
+        lengths = np.sum(stored[t, :order] ** 2, axis=1)
+        norm = beta[order] / chances[order] ** 2 * np.prod(lengths)
+        alpha = -2 * LEARNING_RATE * (value - y[t])
+        squared_norm += 2 * alpha * own + alpha**2 * norm
+        weights[t] = alpha
+        if squared_norm > SQUARED_RADIUS:
+            weights[: t + 1] *= np.sqrt(SQUARED_RADIUS / squared_norm)
+            squared_norm = SQUARED_RADIUS
+    return predictions
+
+
+def main():
+    """Prints the configuration and the table."""
+    print(machine())
+    print(
+        f"float32; {SEEDS} seeds of random_truncation, squared loss, polynomial kernel of degree "
+        f"{DEGREE}, d = {DIM}, noise of variance {VARIANCE}\n"
+        f"{ESTIMATOR.views} noisy copies at hand in a round, {ESTIMATOR.mean_copies:.2f} used on "
+        "average\n"
+    )
+    learner, samples, stream = made(HORIZON)
+    unroll, scan = judged(learner), judged(by_round(learner))
+    ours = median_time(functools.partial(unroll, samples, stream.x))
+    theirs = median_time(functools.partial(scan, samples, stream.x), repeats=1)
+
+    copies, orders = np.asarray(samples.x), np.asarray(drawn_orders(HORIZON))
+    x, y = map(np.asarray, stream)
+    predictions = np.asarray(unroll(samples, stream.x)[1])
+    np.testing.assert_allclose(plain_numpy(copies[0], orders[0], x, y), predictions[0], atol=1e-4)
+
+    def some_seeds():
+        for seed in range(NUMPY_SEEDS):
+            plain_numpy(copies[seed], orders[seed], x, y)
+
+    peer = median_time(some_seeds, repeats=3) * SEEDS / NUMPY_SEEDS
+    setting = f"T = {HORIZON:,}, S = {SEEDS}"
+    longer, more_samples, more_rounds = made(2 * HORIZON)
+    print_table(
+        [
+            Row(f"unroll, {setting}", ours, "s"),
+            Row(f"scan over step, {setting}", theirs, "s"),
+            Row(f"NumPy loop, {SEEDS} times a seed's, T = {HORIZON:,}", peer, "s"),
+            at_least(f"scan / unroll, {setting}", theirs / ours, 3),
+            Row("NumPy loop / unroll", peer / ours, "ratio"),
+            *growth((learner, samples, stream.x), (longer, more_samples, more_rounds.x)),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
