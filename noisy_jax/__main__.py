@@ -4,15 +4,25 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from noisy_jax.commands import kernel, linear, worlds
+from noisy_jax.commands import contamination, drift, kernel, linear, one_copy, unknown_noise, worlds
 
-COMMANDS = {"linear": linear, "kernel": kernel, "worlds": worlds}
+COMMANDS = {
+    "linear": linear,
+    "kernel": kernel,
+    "worlds": worlds,
+    "drift": drift,
+    "one-copy": one_copy,
+    "unknown-noise": unknown_noise,
+    "contamination": contamination,
+}
 """Commands by name; the first runs where none is named."""
 
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     style = argparse.RawDescriptionHelpFormatter
+    width = max(map(len, COMMANDS))
+    lines = [f"{name:<{width}}  {command.SUMMARY}" for name, command in COMMANDS.items()]
     examples = "".join(command.EXAMPLES for command in COMMANDS.values())
     every = argparse.ArgumentParser(
         prog="python -m noisy_jax",
@@ -20,11 +30,16 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"Options of a command: python -m noisy_jax COMMAND --help\n\nexamples:\n{examples}",
         formatter_class=style,
     )
-    commands = every.add_subparsers(dest="name", required=True, metavar="COMMAND", title="commands")
+    commands = every.add_subparsers(
+        dest="name",
+        required=True,
+        metavar="COMMAND",
+        title="commands",
+        description="\n".join(lines),  # argparse's own list breaks the line after long names
+    )
     for name, command in COMMANDS.items():
         options = commands.add_parser(
             name,
-            help=command.SUMMARY,
             description=command.DESCRIPTION,
             epilog=f"examples:\n{command.EXAMPLES}",
             formatter_class=style,
