@@ -23,6 +23,8 @@ def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float
     Raises:
         ImportError: matplotlib is not installed.
     """
+    from matplotlib.ticker import LogLocator
+
     if axes is None:
         axes = new_axes(len(studies), width=0.5 + 5 * len(studies), height=4.8)
     names = list(dict.fromkeys(name for own in copies.values() for name in own))
@@ -41,6 +43,9 @@ def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_xlabel("noisy copies used, in all")
+        for axis in (ax.xaxis, ax.yaxis):  # a decade may not hold two powers of ten
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:,.0f}")
         ax.minorticks_off()
         ax.grid(which="major", alpha=0.3)
         # Above the axes, as in the pictures of regret.
