@@ -1,0 +1,103 @@
+"""Pictures of novelty detectors: what they reject, and how often they sound an alarm."""
+
+from collections.abc import Mapping, Sequence
+
+import chex
+import numpy as np
+
+from noisy_jax.plots.style import COLOURS, MARKERS
+from noisy_jax.regret import NORMAL_95
+
+PITCH = 1.25
+"""Of the rows of a gallery, in columns: a caption goes between them."""
+
+
+def rejections(
+    galleries: Mapping[str, tuple[chex.Array, Sequence[str]]], *, columns: int = 5, axes=None
+):
+    """Galleries of small grey images, to be read row by row, with a caption below each.
+
+    Args:
+        galleries: by title, images `[n, h, w]`, the largest value white, and n captions. Greys are
+            the same in all.
+        columns: images side by side, at least 1.
+        axes: matplotlib axes to draw on, one for each gallery; new ones side by side by default.
+
+    Returns:
+        The axes, an array.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: not one caption for each image.
+
+    Source: Online Learning with Kernels, Figure 3.
+    """
+    for title, (images, captions) in galleries.items():
+        if len(images) != len(captions):
+            raise ValueError(
+                f"the gallery {title!r} must have one caption for each image, got "
+                f"{len(captions)} for {len(images)}"
+            )
+    rows = max([1, *(-(-len(images) // columns) for images, _ in galleries.values())])
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        size = (0.25 + 0.68 * columns) * len(galleries), 0.6 + 0.84 * rows
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(1, len(galleries), squeeze=False)[0]
+    shades = [np.asarray(images) for images, _ in galleries.values() if len(images)]
+    greys = {
+        "cmap": "gray",
+        "vmin": min((s.min() for s in shades), default=0),
+        "vmax": max((s.max() for s in shades), default=1),
+    }
+    for ax, (title, (images, captions)) in zip(axes, galleries.items(), strict=True):
+        for place, (image, caption) in enumerate(zip(images, captions, strict=True)):
+            row, column = divmod(place, columns)
+            top = PITCH * row
+            ax.imshow(image, extent=(column + 0.06, column + 0.94, top + 0.88, top), **greys)
+            ax.text(column + 0.5, top + 0.91, caption, fontsize=7.5, ha="center", va="top")
+        ax.set_xlim(0, columns)
+        ax.set_ylim(PITCH * rows, 0)
+        ax.set_title(title, fontsize=10)
+        ax.set_axis_off()
+    return axes
+
+
+def alarm_rates(
+    nus: chex.Array, detectors: Mapping[str, tuple[chex.Array, chex.Array]], *, axes=None
+):
+    """Achieved shares of alarms against ν, on log-log axes, with 95% intervals of the means.
+
+    Dotted, where a share is ν.
+
+    Args:
+        nus: `[N]`, increasing.
+        detectors: by name, the mean `[N]` over runs and its standard error `[N]`.
+        axes: matplotlib axes to draw on, a new one by default.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        axes = Figure(figsize=(5.4, 4.6), layout="constrained").add_subplot()
+    axes.plot(nus, nus, ":", color="black", linewidth=1.2, label="ν")
+    for (name, (mean, error)), colour, marker in zip(
+        detectors.items(), COLOURS, MARKERS, strict=False
+    ):
+        half = NORMAL_95 * np.asarray(error)
+        axes.errorbar(
+            nus, mean, yerr=half, label=name, color=colour, marker=marker, mfc="none", capsize=3
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("ν, the share asked for")
+    axes.set_ylabel("share of alarms")
+    axes.grid(which="major", alpha=0.3)
+    axes.legend(frameon=False)
+    return axes

@@ -1,0 +1,50 @@
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import noisy_jax as nj
+
+matplotlib.use("agg")
+
+
+def test_rejections_stand_row_by_row_with_their_captions(rng):
+    images = rng.uniform(-1, 1, (7, 8, 8))
+    captions = [f"{i}" for i in range(7)]
+    axes = nj.plots.rejections(
+        {"alarms": (images, captions), "worst": (2 * images[:1], ["9"]), "none": (images[:0], [])},
+        columns=3,
+    )
+    assert [ax.get_title() for ax in axes] == ["alarms", "worst", "none"]
+    drawn = axes[0].get_images()
+    np.testing.assert_array_equal([image.get_array() for image in drawn], images)
+    assert [text.get_text() for text in axes[0].texts] == captions
+    for i, (image, text) in enumerate(zip(drawn, axes[0].texts, strict=True)):
+        left, right, bottom, top = image.get_extent()
+        assert i % 3 < left < right < i % 3 + 1
+        assert left < text.get_position()[0] < right
+        assert i // 3 * 1.25 <= top < bottom < text.get_position()[1] < (i // 3 + 1) * 1.25
+        np.testing.assert_allclose(bottom - top, right - left)  # square pixels
+    greys = {image.get_clim() for ax in axes for image in ax.get_images()}
+    assert greys == {(min(images.min(), 2 * images[0].min()), 2 * images[0].max())}
+    assert axes[0].get_ylim() == axes[1].get_ylim() == (3 * 1.25, 0)
+
+
+def test_rejections_want_a_caption_for_each_image():
+    with pytest.raises(ValueError, match=r"'worst' must have one caption .* got 1 for 2"):
+        nj.plots.rejections({"worst": (np.zeros((2, 8, 8)), ["1"])})
+
+
+def test_alarm_rates_with_their_intervals_beside_the_diagonal():
+    nus = [0.01, 0.1]
+    rates = {"always": ([0.02, 0.1], [0.005, 0.0]), "on alarms": ([0.01, 0.1], [0.0, 0.0])}
+    own = Figure().add_subplot()
+    assert nj.plots.alarm_rates(nus, rates, axes=own) is own
+    axes = nj.plots.alarm_rates(nus, rates)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["ν", "always", "on alarms"]
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[0.01, 0.01], [0.1, 0.1]])
+    np.testing.assert_array_equal(axes.containers[0][0].get_ydata(), [0.02, 0.1])
+    ends = axes.containers[0][2][0].get_segments()[0][:, 1]
+    np.testing.assert_allclose(ends, [0.02 - 1.96 * 0.005, 0.02 + 1.96 * 0.005], rtol=1e-3)
