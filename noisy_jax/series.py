@@ -16,7 +16,7 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_at_least, check_finite, check_non_negative, concrete
+from noisy_jax.validation import check_at_least, check_finite, concrete
 
 Coefficients = Callable[[int], chex.Array]
 """`order -> [order + 1]`, γ_0, …, γ_order."""
@@ -52,14 +52,14 @@ class PowerSeries(NamedTuple):
         Raises:
             ValueError: a point where the series does not converge.
         """
-        step = jnp.asarray(a - self.center)
+        step = floating(a - self.center)
         inside = jnp.abs(step) < self.convergence
         if concrete(inside) is not None and not np.all(inside):
             raise ValueError(
                 f"the series about {self.center} converges for |a − c| < {self.convergence}, got "
                 f"|a − c| = {np.abs(step).max()}: take another center, or the function itself"
             )
-        value = jnp.polyval(jnp.asarray(self.coefficients, float)[::-1], step)
+        value = jnp.polyval(jnp.asarray(self.coefficients, step.dtype)[::-1], step)
         return jnp.where(inside, value, jnp.nan)
 
     def absolute(self, radius: chex.Numeric) -> chex.Array:
@@ -96,7 +96,8 @@ def power_series(
     check_finite("center", center)
 
     def remainder(radius):
-        check_non_negative("radius", radius, "it is the largest |a − c|")
+        if concrete(radius) is not None and not np.all(radius >= 0):
+            raise ValueError(f"radius must be at least 0, got {radius}: it is the largest |a − c|")
         last = order + _LOOKED_AT if degree is None else max(degree, order)
         left_out = coefficients(last)
         xp = array_module(radius, left_out, convergence)
@@ -135,11 +136,17 @@ def _terms(log_sizes, radius, first):
     """|γ_n| r^n for n from `first` on."""
     xp = array_module(log_sizes, radius)
     n = first + np.arange(len(log_sizes))
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         log_radius = xp.log(xp.asarray(radius, float))
         # 0⁰ = 1, and no 0 · (−∞).
         powers = xp.where(n == 0, 0.0, xp.where(n == 0, 1, n) * log_radius)
-        return xp.exp(log_sizes + powers)
+        # A coefficient of zero leaves nothing, whatever the radius.
+        return xp.where(log_sizes > -xp.inf, xp.exp(log_sizes + powers), 0.0)
+
+
+def floating(a: chex.Numeric) -> chex.Array:
+    """Numbers as an array of floats, those that are floats in their own precision."""
+    return jnp.asarray(a, jnp.result_type(a, float))
 
 
 def array_module(*values) -> ModuleType:

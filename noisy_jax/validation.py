@@ -51,11 +51,19 @@ def check_non_negative(name: str, value, reason: str) -> None:
         raise ValueError(f"{name} must be finite and >= 0, got {value}: {reason}")
 
 
+def check_one_number(name: str, value) -> None:
+    """Refuses arrays, which are swept by `jax.vmap`, NaN and infinity."""
+    if np.ndim(value) > 0:
+        raise ValueError(
+            f"{name} must be one number, got shape {list(np.shape(value))}; sweep it with jax.vmap"
+        )
+    check_finite(name, value)
+
+
 def check_radius(radius) -> None:
     """Refuses a radius that is no positive number, or so large that its square overflows."""
     check_positive("radius", radius, "the norm of the largest predictor that competes")
-    if np.ndim(radius) > 0:
-        raise ValueError(f"radius must be one number, got shape {list(np.shape(radius))}")
+    check_one_number("radius", radius)
     largest = np.sqrt(np.finfo(jax.dtypes.canonicalize_dtype(float)).max)
     array = concrete(radius)
     if array is not None and array > largest:

@@ -134,6 +134,15 @@ def test_parameters_may_be_swept(make):
         np.testing.assert_allclose(together, jnp.stack(apart), rtol=1e-6)
 
 
+@every_loss
+def test_whole_numbers_are_numbers_and_floats_keep_their_precision(name, x64):
+    loss = LOSSES[name][0]
+    assert loss.value(2, 1) == pytest.approx(float(loss.value(2.0, 1.0)), rel=1e-6)
+    assert loss.derivative(2, 1) == pytest.approx(float(loss.derivative(2.0, 1.0)), rel=1e-6)
+    p = jnp.array([0.3, -2.0], jnp.float32)
+    assert loss.value(p, p).dtype == loss.derivative(p, p).dtype == jnp.float32
+
+
 def test_names_hold_the_parameters():
     assert repr(losses.huber(width=2)) == "huber(width=2)"
     assert repr(losses.smoothed_hinge()) == "smoothed_hinge(sharpness=1)"
@@ -159,6 +168,13 @@ def test_a_loss_without_a_series_names_one_that_has_it(name):
         (lambda: losses.smoothed_hinge(sharpness=-1.0), "sharpness must be positive.*got -1.0"),
         (lambda: losses.soft_margin(margin=-1.0), "margin must be finite and >= 0, got -1.0"),
         (lambda: losses.epsilon_insensitive(epsilon=-0.1), "epsilon must be finite and >= 0"),
+        (
+            lambda: losses.smoothed_hinge(sharpness=np.ones(2)),
+            r"sharpness must be one number, got shape \[2\]; sweep it with jax.vmap",
+        ),
+        (lambda: losses.huber(width=[1.0, 2.0]), "width must be one number"),
+        (lambda: losses.soft_margin(margin=np.ones(2)), "margin must be one number"),
+        (lambda: losses.epsilon_insensitive(epsilon=np.ones(2)), "epsilon must be one number"),
         (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
     ],
 )

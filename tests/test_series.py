@@ -175,6 +175,20 @@ def _right(order):
     return losses.logistic().series(order, 50.0).coefficients
 
 
+def test_infinite_radius_leaves_what_the_coefficients_say():
+    """Bounds that overflow end there: infinite, without NaN and without a warning."""
+    assert losses.squared().series(5, 0.0).absolute(np.inf) == np.inf
+    assert losses.squared().series(5, 0.0).remainder(np.inf) == 0
+    assert losses.smoothed_absolute().series(4, 0.0).absolute(np.inf) == np.inf
+
+
+def test_values_keep_the_precision_of_the_argument(x64):
+    for loss, _ in ANALYTIC.values():
+        series = loss.series(3, 0.5)
+        assert series(jnp.float32(0.2)).dtype == jnp.float32
+        assert series(jnp.float64(0.2)).dtype == jnp.float64
+
+
 def test_refuses_points_where_the_series_diverges(x64):
     series = losses.logistic().series(5, 1.0)
     assert series.convergence == pytest.approx(np.hypot(1, np.pi))
@@ -194,7 +208,7 @@ def test_refuses_points_where_the_series_diverges(x64):
         (lambda: losses.smoothed_hinge().series(2, np.inf), "center must be finite"),
         (
             lambda: losses.exponential().series(2).remainder(-1.0),
-            "radius must be finite and >= 0, got -1.0",
+            "radius must be at least 0, got -1.0",
         ),
         (lambda: power_series(np.ones, 1.5, degree=1), "order must be a whole number"),
     ],

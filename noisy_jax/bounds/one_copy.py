@@ -100,6 +100,8 @@ def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.nda
 
 def _minimisers(loss, radius) -> tuple[float, float]:
     """The smallest minimiser of each risk in the ball."""
+    if not isinstance(loss, Loss):
+        raise ValueError(f"loss must be one of losses, such as losses.squared(), got {loss!r}")
     check_radius(radius)
     if concrete(radius) is None:
         raise ValueError("radius must be a number, got a traced one: floors are found on the host")

@@ -5,7 +5,7 @@ and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both mome
 the size of the data and in the sharpness of the loss: look whether the bound says anything.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import chex
 import numpy as np
@@ -17,7 +17,7 @@ from noisy_jax.series import absolute_terms, array_module
 from noisy_jax.validation import check_positive
 
 _ORDER = 400
-"""Terms of f₊(r) that are summed: the sharpest bound that float64 holds needs no more."""
+"""Terms of f₊(r) that are summed; where they do not do, f₊ is taken as infinite (e^r: r > 433)."""
 
 
 class TruncationGuarantee(NamedTuple):
@@ -49,16 +49,17 @@ def random_truncation(
     estimator: GradientEstimator,
     *,
     horizon: chex.Numeric,
-    form: Literal["exact", "corrected", "as_printed"] = "exact",
+    closed_form: bool = False,
+    as_printed: bool = False,
     p: chex.Numeric = 2.0,
 ) -> TruncationGuarantee:
     """Guarantee of `learners.random_truncation`.
 
-    "exact" takes B_Ψ and B_g as sums over the laws that the estimator draws from, and adds
-    2 b √(B_w max k) a round for the bias b of a slope that is cut off. The competitors are those of
-    the kernel as it is cut off (`estimator.kernel_bias`).
+    B_Ψ and B_g are sums over the laws that the estimator draws from, and 2 b √(B_w max k) a round
+    is added for the bias b of a slope that is cut off. Predictions and competitors are those of the
+    kernel as it is cut off, which is `estimator.kernel_bias` from the one asked for.
 
-    "corrected" is the theorems' closed form for the geometric law of all orders, at base p:
+    `closed_form=True` is the theorems' bound for the geometric law of all orders, at base p:
 
         u = B_w (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
         u = B_w (p/(p − 1))³ I₀(2√p B_x²/s²) e^(2pB_x²/s²),
@@ -69,19 +70,20 @@ def random_truncation(
     the squared loss; three times as many for the Gaussian kernel.
 
     Source: Online Learning of Noisy Data with Kernels, Lemmas 2-6, Theorems 1, 2 and 4.
-    "as_printed" has e^((√p B_x² + 2p B_x)/s²) for the Gaussian kernel, which depends on the unit of
-    x and is too small where B_x exceeds it, and r without B_y for residual losses, for which
+    As printed it has e^((√p B_x² + 2p B_x)/s²) for the Gaussian kernel, which depends on the unit
+    of x and is too small where B_x exceeds it, and r without B_y for residual losses, for which
     "slight modifications" are promised. The printed running time O(T³(1 + dp/(p − 1)²)) has a
     sum over all pairs in every round.
 
     Args:
         estimator: by `estimators.gradient`.
         horizon: T > 0 rounds.
-        form: "exact", "corrected" or "as_printed".
-        p: base of the geometric law, above 1, for the closed forms.
+        closed_form: the theorems' bound, corrected.
+        as_printed: the theorems' bound as the paper prints it, to compare.
+        p: base of the geometric law, above 1, for the two closed forms.
 
     Raises:
-        ValueError: horizon not positive, p not above 1, or another form.
+        ValueError: no estimator, horizon not positive, or p not above 1.
 
     Example:
         >>> import noisy_jax as nj
@@ -91,27 +93,34 @@ def random_truncation(
         >>> round(float(guarantee.regret), 3), float(guarantee.copies), bool(guarantee.vacuous)
         (40.0, 2.0, False)
     """
+    if not isinstance(estimator, GradientEstimator):
+        raise ValueError(
+            "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
+            f"{type(estimator).__name__}"
+        )
     check_positive("horizon", horizon, "the number of rounds T")
     check_base(p)
-    if form == "exact":
+    with np.errstate(over="ignore", divide="ignore"):
+        return _guarantee(estimator, horizon, closed_form, as_printed, p)
+
+
+def _guarantee(estimator, horizon, closed_form, as_printed, p) -> TruncationGuarantee:
+    if not (closed_form or as_printed):
         map_second, slope_second = estimator.map_second_moment, estimator.slope_second_moment
         bias = 2 * estimator.slope_bias * estimator.largest_value
         copies = estimator.mean_copies
-    elif form in ("corrected", "as_printed"):
-        map_second, slope_second = _closed_form(estimator, p, form)
-        bias, kinds = 0.0, 1 if estimator.maps.envelope is None else 3
-        estimates = 1 + (1 if _one_value(estimator, form) else 1 / (p - 1))
-        copies = kinds / (p - 1) * estimates
     else:
-        raise ValueError(f"form must be 'exact', 'corrected' or 'as_printed', got {form!r}")
+        map_second, slope_second = _closed_form(estimator, p, as_printed)
+        bias, kinds = 0.0, 1 if estimator.maps.envelope is None else 3
+        estimates = 1 + (1 if _one_value(estimator, as_printed) else 1 / (p - 1))
+        copies = kinds / (p - 1) * estimates
     second_moment = map_second * slope_second
     idle = estimator.loss.profile(largest_argument(estimator.loss, 0.0, estimator.y_largest))
     xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
-    with np.errstate(over="ignore", divide="ignore"):
-        radius, slope = xp.sqrt(estimator.squared_radius), xp.sqrt(second_moment)
-        regret = radius * slope * xp.sqrt(horizon) + horizon * bias
-        informative_from = (radius * slope / xp.maximum(idle - bias, 0)) ** 2
-        learning_rate = radius / (slope * xp.sqrt(horizon))
+    radius, slope = xp.sqrt(estimator.squared_radius), xp.sqrt(second_moment)
+    regret = radius * slope * xp.sqrt(horizon) + horizon * bias
+    informative_from = (radius * slope / xp.maximum(idle - bias, 0)) ** 2
+    learning_rate = radius / (slope * xp.sqrt(horizon))
     values, factors = estimator.slope.copies, len(estimator.maps.series.coefficients) - 1
     return TruncationGuarantee(
         learning_rate=learning_rate,
@@ -124,7 +133,7 @@ def random_truncation(
     )
 
 
-def _closed_form(estimator, p, form) -> tuple[chex.Numeric, chex.Numeric]:
+def _closed_form(estimator, p, as_printed) -> tuple[chex.Numeric, chex.Numeric]:
     """B_Ψ and B_g of the theorems, for the geometric law of all orders."""
     kernel, loss, second = estimator.maps.kernel, estimator.loss, estimator.x_second
     once = p / (p - 1)
@@ -132,21 +141,21 @@ def _closed_form(estimator, p, form) -> tuple[chex.Numeric, chex.Numeric]:
     xp = array_module(map_second, estimator.squared_radius, estimator.y_largest, p)
     if kernel.envelope is not None:
         envelope = kernel.envelope.series(_ORDER).coefficients
-        if form == "as_printed":
+        if as_printed:
             rate = -envelope[1]  # 1/s²
             map_second = once**2 * xp.exp(rate * (xp.sqrt(p) * second + 2 * p * xp.sqrt(second)))
         else:
             map_second *= once * absolute_terms(envelope**2, p * second**2).sum()
     size = xp.sqrt(estimator.squared_radius * map_second)
-    if form == "corrected":
+    if not as_printed:
         size = largest_argument(loss, size, estimator.y_largest)
     size = size + abs(estimator.slope.series.center)
-    if _one_value(estimator, form):
+    if _one_value(estimator, as_printed):
         p = once = 1.0
     slope = loss.series(_ORDER, estimator.slope.series.center).absolute(xp.sqrt(p) * size)
     return map_second, once * slope**2
 
 
-def _one_value(estimator, form) -> bool:
+def _one_value(estimator, as_printed) -> bool:
     """Whether the slope takes one value of f: that of the squared loss, which is linear."""
-    return estimator.loss.series(1, 0.0).degree is not None and form == "corrected"
+    return estimator.loss.series(1, 0.0).degree is not None and not as_printed

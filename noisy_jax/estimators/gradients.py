@@ -20,14 +20,21 @@ from typing import Literal, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.estimators import orders
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
-from noisy_jax.estimators.means import MeanEstimator
+from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.series import array_module
-from noisy_jax.validation import check_at_least, check_finite, check_positive, concrete
+from noisy_jax.validation import (
+    check_at_least,
+    check_non_negative,
+    check_one_number,
+    check_positive,
+    concrete,
+)
 
 Law = Literal["geometric", "optimal"]
 
@@ -93,7 +100,12 @@ class GradientEstimator(NamedTuple):
 
         Returns:
             One `MapEstimate` whose `copies` are those of the whole round, and `[G]` of them.
+
+        Raises:
+            ValueError: fewer copies than `views`.
         """
+        chex.assert_rank(x, 2)
+        check_copies(self.views, x)
         probes = self.slope.copies
         x = x[: self.views].reshape(1 + probes, self.maps.copies, -1)
         every = jax.vmap(self.maps.estimate)(orders.maps, x)
@@ -121,15 +133,15 @@ class GradientEstimator(NamedTuple):
     @property
     def slope_second_moment(self) -> chex.Numeric:
         """B_g ≥ E g̃²: E X² is at most B_w B_Ψ for margins, (√(B_w B_Ψ) + B_y)² for residuals."""
-        xp = array_module(self.squared_radius, self.map_second_moment)
-        largest = xp.sqrt(self.squared_radius * self.map_second_moment)
-        size = largest_argument(self.loss, largest, self.y_largest)
-        return self.slope.second_moment((size + abs(self.slope.series.center)) ** 2)
+        moment = self.squared_radius * self.map_second_moment
+        center = self.slope.series.center
+        return self.slope.second_moment(value_moment(self.loss, moment, self.y_largest, center))
 
     @property
     def largest_value(self) -> chex.Numeric:
-        """√(B_w max k(x, x)) ≥ |f(x)|."""
-        return largest_value(self.maps.kernel, self.squared_radius, self.x_second)
+        """√B_w times the largest ‖E Ψ̃‖, which the mean ⟨f, E Ψ̃⟩ of a value does not exceed."""
+        norm = self.maps.largest_norm(self.x_second)
+        return array_module(self.squared_radius, norm).sqrt(self.squared_radius) * norm
 
 
 def gradient(
@@ -142,7 +154,7 @@ def gradient(
     law: Law = "geometric",
     p: chex.Numeric = 2.0,
     center: chex.Numeric = 0.0,
-    value_second: chex.Numeric = 1.0,
+    value_second: chex.Numeric | None = None,
     max_bias: float = 0.05,
     kernel_order: int | None = None,
     loss_order: int | None = None,
@@ -166,8 +178,9 @@ def gradient(
         p: base of the geometric law, above 1; larger means fewer copies.
         center: c, of the series of the slope; 0 is the good one, unless values are known to be
             near another.
-        value_second: E(X − c)² that the optimal law of the slope's order is made for. A guess
-            costs variance, never bias.
+        value_second: E(X − c)² that the optimal law of the slope's order is made for; by default
+            its bound, which makes E g̃² least in the worst case. A smaller guess saves copies;
+            one that is wrong costs variance, never bias.
         max_bias: largest bias of the slope, and of the kernel relative to its largest value, over
             ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
         kernel_order: where the kernel's series is cut off; the smallest that does by default. (A
@@ -189,24 +202,34 @@ def gradient(
         >>> estimator.views, round(float(estimator.mean_copies), 2), float(estimator.kernel_bias)
         (4, 1.14, 0.0)
     """
+    numbers = {"squared_radius": squared_radius, "x_second": x_second, "y_largest": y_largest}
+    numbers |= {"p": p, "center": center, "max_bias": max_bias}
+    if value_second is not None:
+        numbers |= {"value_second": value_second}
+        check_positive("value_second", value_second, "E(X − c)² for the law of the slope's order")
+    for name, value in numbers.items():
+        check_one_number(name, value)
     check_positive("squared_radius", squared_radius, "B_w, the squared norm of the predictors")
     check_positive("x_second", x_second, "B_x², which E‖x̃‖² = ‖x‖² + tr Σ must not exceed")
-    check_positive("value_second", value_second, "E(X − c)² for the law of the slope's order")
     check_positive("max_bias", max_bias, "how much bias is allowed where a series is cut off")
-    check_finite("y_largest", y_largest)
+    check_non_negative("y_largest", y_largest, "B_y is at least every |y|")
     if law not in ("geometric", "optimal"):
         raise ValueError(f"law must be 'geometric' or 'optimal', got {law!r}")
     orders.check_base(p)
     _check_series(kernel, loss)
-    _check_convergence(kernel, x_second, p if law == "geometric" else 1.0)
+    _check_convergence(kernel, x_second, p if law == "geometric" else None)
 
     def law_of(coefficients, second_moment):
         if law == "geometric":
             return orders.geometric(coefficients, p=p)
         return orders.optimal(coefficients, second_moment=second_moment)
 
-    largest = largest_value(kernel, squared_radius, x_second)
-    allowed = max_bias * largest**2 / squared_radius
+    diagonal = 1.0 if kernel.envelope is not None else kernel.series(1).absolute(x_second)
+    if concrete(diagonal) is not None and not np.isfinite(diagonal):
+        raise ValueError(
+            f"x_second is too large for this kernel, got {x_second}: its series cannot be summed "
+            "there; scale the data down"
+        )
 
     def maps_of(order) -> MapEstimator:
         series, envelope = kernel.series(order), None
@@ -216,15 +239,16 @@ def gradient(
         roots = array_module(series.coefficients).sqrt(series.coefficients)
         return MapEstimator(kernel, series, law_of(roots, x_second), envelope)
 
-    def slope_of(order) -> MeanEstimator:
-        series = loss.series(order, center)
-        return MeanEstimator(series, law_of(series.coefficients, value_second))
-
-    reach = largest_argument(loss, largest, y_largest) + abs(center)
-    degree = kernel.series(1).degree
     kernel_order = _order(
-        "kernel_order", kernel_order, degree, allowed, lambda n: maps_of(n).bias(x_second)
+        "kernel_order",
+        kernel_order,
+        kernel.series(1).degree,
+        max_bias * diagonal,
+        lambda n: maps_of(n).bias(x_second),
     )
+    maps = maps_of(kernel_order)
+    largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second)
+    reach = largest_argument(loss, largest, y_largest) + abs(center)
     degree = loss.series(1, center).degree
     loss_order = _order(
         "loss_order",
@@ -233,20 +257,25 @@ def gradient(
         max_bias,
         lambda n: loss.series(n, center).remainder(reach),
     )
-    return GradientEstimator(
-        loss, maps_of(kernel_order), slope_of(loss_order), squared_radius, x_second, y_largest
-    )
-
-
-def largest_value(kernel: Kernel, squared_radius: chex.Numeric, x_second: chex.Numeric):
-    """√(B_w max k(x, x)), which |f(x)| does not exceed for ‖f‖² ≤ B_w and ‖x‖² ≤ B_x²."""
-    diagonal = 1.0 if kernel.envelope is not None else kernel.series(1).absolute(x_second)
-    return array_module(squared_radius, diagonal).sqrt(squared_radius * diagonal)
+    series = loss.series(loss_order, center)
+    if value_second is None:
+        moment = squared_radius * maps.second_moment(x_second)
+        value_second = value_moment(loss, moment, y_largest, center)
+    slope = MeanEstimator(series, law_of(series.coefficients, value_second))
+    return GradientEstimator(loss, maps, slope, squared_radius, x_second, y_largest)
 
 
 def largest_argument(loss: Loss, value: chex.Numeric, y_largest: chex.Numeric):
     """The largest margin |yf| or residual |f − y| for |f| ≤ value."""
     return value if loss.kind == "margin" else value + y_largest
+
+
+def value_moment(
+    loss: Loss, moment: chex.Numeric, y_largest: chex.Numeric, center: chex.Numeric
+) -> chex.Numeric:
+    """A bound on E(X − c)², X the margin or residual of a value ⟨f, Ψ̃⟩ of E⟨f, Ψ̃⟩² ≤ moment."""
+    size = largest_argument(loss, array_module(moment).sqrt(moment), y_largest)
+    return (size + abs(center)) ** 2
 
 
 def _order(
@@ -297,10 +326,16 @@ def _check_series(kernel: Kernel, loss: Loss) -> None:
         )
 
 
-def _check_convergence(kernel: Kernel, x_second: chex.Numeric, p: chex.Numeric) -> None:
-    reach, needed = concrete(kernel.series(1).convergence), concrete(p * x_second)
-    if reach is not None and needed is not None and needed >= reach:
-        raise ValueError(
-            f"p x_second must be below {reach}, where the kernel's series stops converging, got "
-            f"{needed:.4g}: scale the data down"
-        )
+def _check_convergence(kernel: Kernel, x_second: chex.Numeric, p: chex.Numeric | None) -> None:
+    """Refuses data beyond the reach of the kernel's series; p is that of a geometric law."""
+    name, needed = ("x_second", x_second) if p is None else ("p x_second", p * x_second)
+    reach, needed = concrete(kernel.series(1).convergence), concrete(needed)
+    if reach is None or needed is None or needed < reach:
+        return
+    advice = "scale the data down"
+    if p is not None and x_second < reach:
+        advice += f", or take p below {reach / x_second:.4g} or law='optimal'"
+    raise ValueError(
+        f"{name} must be below {reach}, where the kernel's series stops converging, got "
+        f"{needed:.4g}: {advice}"
+    )

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.estimators.orders import OrderLaw
 from noisy_jax.kernels import Kernel
-from noisy_jax.series import PowerSeries, array_module
+from noisy_jax.series import PowerSeries, array_module, floating
 
 
 class MapOrders(NamedTuple):
@@ -108,8 +108,8 @@ class MapEstimator(NamedTuple):
         """
         chex.assert_rank(x, 2)
         check_copies(self.copies, x)
-        power = self._tensor.copies
-        weight = jnp.asarray(self._tensor.weights, x.dtype)[orders.tensor]
+        power, x = self._tensor.copies, floating(x)
+        weight = self._tensor.weight(orders.tensor, x.dtype)
         used = orders.tensor + 2 * orders.envelope
         if self.envelope is not None:
             pairs = x[power : self.copies].reshape(-1, 2, x.shape[1])
@@ -161,13 +161,24 @@ class MapEstimator(NamedTuple):
     def bias(self, x_second: chex.Numeric) -> chex.Numeric:
         """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)| for ‖x‖², ‖z‖² ≤ x_second; zero for polynomials.
 
-        The remainder of Q; under an envelope h ≤ 1, with k ≤ 1, also that of h, times 1/h.
+        The remainder of Q; for the Gaussian kernel that times h², which together grow with x, and
+        the remainder of h times 1/h ≥ h(z) Q(⟨x, z⟩).
         """
         rest = self.series.remainder(x_second)
         if self.envelope is None:
             return rest
-        lost = self.envelope.bias(x_second)
-        return lost * self.envelope.series.absolute(x_second) + (1 + lost) * rest
+        return self._lost(x_second) + rest / self.envelope.series.absolute(x_second) ** 2
+
+    def largest_norm(self, x_second: chex.Numeric) -> chex.Numeric:
+        """A bound on ‖E Ψ̃‖ for ‖x‖² ≤ x_second; of the Gaussian kernel's 1, cut off, a bit more."""
+        if self.envelope is not None:
+            return 1 + self._lost(x_second)
+        largest = self.series.absolute(x_second)
+        return array_module(largest).sqrt(largest)
+
+    def _lost(self, x_second):
+        """A bound on the error of the envelope where it is cut off, relative to h."""
+        return self.envelope.bias(x_second) * self.envelope.series.absolute(x_second)
 
     @property
     def _tensor(self) -> MeanEstimator:

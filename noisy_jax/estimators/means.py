@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.estimators.orders import OrderLaw
-from noisy_jax.series import PowerSeries, absolute_terms, array_module
+from noisy_jax.series import PowerSeries, absolute_terms, array_module, floating
 
 
 class MeanEstimator(NamedTuple):
@@ -44,11 +44,17 @@ class MeanEstimator(NamedTuple):
 
     @property
     def weights(self) -> chex.Array:
-        """`[order + 1]`, γ_n/p_n; zero where p_n is."""
+        """`[order + 1]`, γ_n/p_n; zero where p_n is, infinite where it underflows."""
         xp = array_module(self.series.coefficients, self.orders.log_probabilities)
         drawn = self.orders.log_probabilities > -xp.inf
         chances = xp.where(drawn, self.orders.probabilities, 1)
-        return xp.where(drawn, self.series.coefficients / chances, 0)
+        with np.errstate(divide="ignore", over="ignore"):
+            return xp.where(drawn, self.series.coefficients / chances, 0)
+
+    def weight(self, order: chex.Array, dtype: chex.ArrayDType) -> chex.Array:
+        """γ_N/p_N for a given order N, `[]`."""
+        with np.errstate(over="ignore"):  # at orders too rare to be drawn
+            return jnp.asarray(self.weights, dtype)[order]
 
     def estimate(self, order: chex.Array, copies: chex.Array) -> chex.Array:
         """θ for a given order N, from the first N of the copies.
@@ -63,10 +69,11 @@ class MeanEstimator(NamedTuple):
         Raises:
             ValueError: fewer copies than the largest order.
         """
+        chex.assert_rank(copies, 1)
         check_copies(self.copies, copies)
-        copies = jnp.asarray(copies)[: self.copies]
+        copies = floating(copies)[: self.copies]
         used = jnp.where(jnp.arange(self.copies) < order, copies - self.series.center, 1)
-        return jnp.asarray(self.weights, copies.dtype)[order] * jnp.prod(used)
+        return self.weight(order, copies.dtype) * jnp.prod(used)
 
     def draw(self, key: chex.PRNGKey, copies: chex.Array) -> tuple[chex.Array, chex.Array]:
         """An estimate at a random order, and how many copies it used; both `[]`."""
@@ -86,6 +93,6 @@ def check_copies(needed: int, copies: chex.Array) -> None:
     """Refuses fewer copies (along the leading axis) than the largest order needs."""
     if np.shape(copies)[0] < needed:
         raise ValueError(
-            f"an estimate of order up to {needed} needs {needed} independent copies, got "
+            f"at its largest orders this estimate needs {needed} independent copies, got "
             f"{np.shape(copies)[0]}: give more, or cut the series off earlier"
         )

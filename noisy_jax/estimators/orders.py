@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from noisy_jax.series import array_module
-from noisy_jax.validation import check_positive, concrete
+from noisy_jax.validation import check_finite, check_positive, concrete
 
 
 class OrderLaw(NamedTuple):
@@ -95,11 +95,15 @@ def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderLa
 def check_base(p: chex.Numeric) -> None:
     """Refuses a base p of the geometric law that is not above 1."""
     value = concrete(p)
-    if value is not None and not np.all((value > 1) & np.isfinite(value)):
-        raise ValueError(f"p must be above 1 (the paper takes 2), got {p}: P(N = n) ∝ p^(−n)")
+    if value is None:
+        return
+    number = np.issubdtype(np.result_type(value, np.float32), np.number)
+    if not (number and np.all((value > 1) & np.isfinite(value))):
+        raise ValueError(f"p must be above 1 (the paper takes 2), got {p!r}: P(N = n) ∝ p^(−n)")
 
 
 def _normalised(coefficients, log_weights) -> OrderLaw:
+    check_finite("coefficients", coefficients)
     xp = array_module(coefficients, log_weights)
     if xp is np and not np.any(coefficients):
         raise ValueError("every coefficient is zero: there is nothing to estimate")

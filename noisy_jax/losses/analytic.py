@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
-from noisy_jax.series import PowerSeries, array_module, power_series
-from noisy_jax.validation import check_positive, concrete
+from noisy_jax.series import PowerSeries, array_module, floating, power_series
+from noisy_jax.validation import check_one_number, check_positive, concrete
 
 
 def squared() -> Loss:
@@ -62,7 +62,7 @@ def _log_logistic(a):
 
 
 def _logistic_slope(a):
-    return -jax.nn.sigmoid(-jnp.asarray(a))
+    return -jax.nn.sigmoid(-floating(a))
 
 
 def _logistic_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
@@ -141,13 +141,14 @@ def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
         0.0
     """
     check_positive("sharpness", sharpness, "s of erf(sa)")
+    check_one_number("sharpness", sharpness)
 
     def profile(a):
-        a = jnp.asarray(a, float)
+        a = floating(a)
         return a * jax.lax.erf(sharpness * a) + _bell(sharpness * a) / sharpness
 
     def slope(a):
-        return jax.lax.erf(jnp.asarray(sharpness * a, float))
+        return jax.lax.erf(floating(sharpness * a))
 
     name = f"smoothed_absolute(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 1.0, 0.0, sharpness, 0.0)
@@ -176,13 +177,14 @@ def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
         -0.5
     """
     check_positive("sharpness", sharpness, "s of erf(s(a − 1))")
+    check_one_number("sharpness", sharpness)
 
     def profile(a):
-        a = jnp.asarray(a, float) - 1
+        a = floating(a) - 1
         return (_bell(sharpness * a) / sharpness - a * jax.lax.erfc(sharpness * a)) / 2
 
     def slope(a):
-        return -jax.lax.erfc(sharpness * (jnp.asarray(a, float) - 1)) / 2
+        return -jax.lax.erfc(sharpness * (floating(a) - 1)) / 2
 
     name = f"smoothed_hinge(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)

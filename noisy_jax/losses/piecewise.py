@@ -7,7 +7,7 @@ import chex
 import jax.numpy as jnp
 
 from noisy_jax.losses.loss import Loss, shown
-from noisy_jax.validation import check_non_negative, check_positive
+from noisy_jax.validation import check_non_negative, check_one_number, check_positive
 
 
 def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
@@ -27,6 +27,7 @@ def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
         0.75
     """
     check_non_negative("margin", margin, "a negative one would reward mistakes")
+    check_one_number("margin", margin)
     return Loss(
         f"soft_margin(margin={shown(margin)})",
         "margin",
@@ -52,6 +53,7 @@ def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
         1.5
     """
     check_non_negative("epsilon", epsilon, "it is half the width of the tube")
+    check_one_number("epsilon", epsilon)
     return Loss(
         f"epsilon_insensitive(epsilon={shown(epsilon)})",
         "residual",
@@ -79,6 +81,7 @@ def huber(*, width: chex.Numeric = 1.0) -> Loss:
     check_positive(
         "width", width, "σ, the residual at which Huber's loss turns from square to line"
     )
+    check_one_number("width", width)
 
     def profile(a):
         size = jnp.abs(a)

@@ -91,6 +91,30 @@ def test_bias_bounds_hold():
     assert 0.1 * estimator.slope_bias < error <= estimator.slope_bias
 
 
+@pytest.mark.parametrize("order", [2, 4])
+def test_bias_bounds_hold_for_the_gaussian_kernel(order):
+    """Cut off early, its mean map is longer than 1, and values leave √B_w."""
+    second, loss = 1.0, nj.losses.exponential()
+    estimator = of(
+        nj.kernels.gaussian(squared_width=1.0), loss, x_second=second,
+        kernel_order=order, loss_order=6, max_bias=9.0,
+    )  # fmt: skip
+    b, maps = np.linspace(0, second, 41), estimator.maps
+    cut = np.polyval(maps.envelope.series.coefficients[::-1], b)
+    powers = maps.series.coefficients[::-1]
+    norm = np.sqrt((cut**2 * np.polyval(powers, b)).max())
+    assert (norm > 1) == (order == 2)
+    assert norm <= maps.largest_norm(second) < 1.6 * norm
+    a = norm * np.linspace(-1, 1, 41)
+    error = np.abs(np.polyval(estimator.slope.series.coefficients[::-1], a) - loss.slope(a)).max()
+    assert error <= estimator.slope_bias * (1 + 1e-6)
+
+    inner = np.sqrt(b[:, None, None] * b[:, None]) * np.linspace(-1, 1, 21)
+    seen = cut[:, None, None] * np.exp(-b)[:, None] * np.polyval(powers, inner)
+    error = np.abs(seen - np.exp(2 * inner - b[:, None, None] - b[:, None])).max()
+    assert error <= estimator.kernel_bias < 5 * error
+
+
 def test_parameters_may_be_traced_where_orders_are_given():
     loss = nj.losses.smoothed_hinge(sharpness=0.5)
 
@@ -120,6 +144,22 @@ def test_parameters_may_be_traced_where_orders_are_given():
             {"kernel": nj.kernels.binomial(alpha=1.0), "x_second": 0.6},
             r"p x_second must be below 1",
         ),
+        (
+            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second": 0.6},
+            r"got 1\.2: scale the data down, or take p below 1\.667 or law='optimal'",
+        ),
+        (
+            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second": 1.2, "law": "optimal"},
+            r"^x_second must be below 1.*got 1\.2: scale the data down$",
+        ),
+        (
+            {"kernel": nj.kernels.exponential(), "x_second": 40.0},
+            "x_second is too large for this kernel, got 40.0: its series cannot be summed",
+        ),
+        ({"p": "2"}, "p must be numbers, got '2'"),
+        ({"p": np.array([2.0, 3.0])}, r"p must be one number, got shape \[2\]; sweep it with"),
+        ({"x_second": np.ones(3)}, r"x_second must be one number, got shape \[3\]"),
+        ({"y_largest": -1.0}, "y_largest must be finite and >= 0, got -1.0"),
         ({"squared_radius": 0.0}, "squared_radius must be positive"),
         ({"x_second": -1.0}, "x_second must be positive"),
         ({"loss": nj.losses.logistic(), "squared_radius": 9.0}, "no order up to 40 would do"),
@@ -132,6 +172,23 @@ def test_bad_input_is_refused_with_what_would_do(options, message):
         of(**options)
 
 
+def test_fewer_copies_than_views_are_refused():
+    estimator = of()
+    orders = estimator.draw_orders(jax.random.key(0))
+    with pytest.raises(ValueError, match="needs 4 independent copies, got 3"):
+        estimator.estimates(orders, jnp.ones((3, 2)))
+
+
 def test_optimal_law_takes_a_binomial_kernel_further():
     estimator = of(nj.kernels.binomial(alpha=0.5), x_second=0.6, law="optimal", max_bias=0.2)
     assert estimator.kernel_bias > 0
+
+
+@pytest.mark.parametrize("loss", ["smoothed_absolute", "smoothed_hinge", "logistic"])
+def test_optimal_law_has_the_smaller_bound(loss):
+    """At its default guess; a guess far too small may do worse than the geometric law."""
+    options = {"loss": getattr(nj.losses, loss)(), "max_bias": 100.0, "loss_order": 12}
+    geometric = of(**options).slope_second_moment
+    assert of(**options, law="optimal").slope_second_moment < geometric
+    if loss == "smoothed_absolute":
+        assert of(**options, law="optimal", value_second=0.01).slope_second_moment > geometric

@@ -1,5 +1,6 @@
 import math
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -133,6 +134,14 @@ def test_copies_are_counted_and_used_once(rng, name):
             gradient, estimate = jax.grad(size, has_aux=True)(copies)
             assert estimate.copies == tensor + 2 * envelope
             assert np.sum(np.any(gradient != 0, axis=1)) <= estimate.copies
+
+
+def test_whole_numbers_are_instances_too():
+    maps = maps_of("polynomial", 2, p=1.7)
+    orders = MapOrders(jnp.int32(1), jnp.int32(0))
+    whole, real = (maps.estimate(orders, jnp.full((2, 3), 2, kind)) for kind in (int, float))
+    chex.assert_trees_all_equal(whole, real)
+    assert whole.factors[0, 0] != jnp.trunc(whole.factors[0, 0])
 
 
 def test_optimal_law_needs_less(x64):

@@ -103,6 +103,27 @@ def test_draw_counts_copies():
     assert set(np.unique(used)) >= {0, 1, 2}
 
 
+def test_whole_numbers_are_copies_too():
+    series = nj.losses.exponential().series(4, 0.0)
+    estimator = MeanEstimator(series, geometric(series.coefficients, p=1.7))
+    whole, real = (
+        estimator.estimate(2, copies) for copies in (jnp.arange(1, 5), jnp.arange(1.0, 5.0))
+    )
+    assert whole == real
+    assert real != jnp.trunc(real)
+
+
+def test_orders_too_rare_to_be_drawn_do_no_harm():
+    coefficients = nj.kernels.exponential().series(40).coefficients
+    series = nj.kernels.exponential().series(40)
+    for law in (geometric(coefficients, p=1e12), optimal(coefficients, second_moment=1e-4)):
+        estimate, used = MeanEstimator(series, law).draw(jax.random.key(0), jnp.full(40, 1e-2))
+        assert used <= 1
+        assert np.isfinite(estimate)
+    steep = MeanEstimator(series, geometric(coefficients, p=1e12))
+    assert steep.second_moment(1e-4) == np.inf  # no bound, rather than a wrong one
+
+
 def test_too_few_copies_are_refused():
     series = nj.losses.exponential().series(4, 0.0)
     estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))

@@ -70,5 +70,7 @@ def test_base_must_be_above_one(p):
 def test_nothing_to_estimate_is_refused():
     with pytest.raises(ValueError, match="every coefficient is zero"):
         estimators.geometric([0.0, 0.0], p=2.0)
+    with pytest.raises(ValueError, match=r"coefficients must be finite, but coefficients\[1\]"):
+        estimators.geometric([1.0, np.nan], p=2.0)
     with pytest.raises(ValueError, match="second_moment must be positive"):
         estimators.optimal([1.0], second_moment=0.0)
