@@ -2,6 +2,7 @@
 
 from noisy_jax import (
     bounds,
+    claims,
     comparators,
     contaminations,
     estimators,
@@ -10,6 +11,7 @@ from noisy_jax import (
     losses,
     noise,
     plots,
+    privacy,
     regressors,
     regret,
     streams,
@@ -32,6 +34,7 @@ __all__ = [
     "Stream",
     "Study",
     "bounds",
+    "claims",
     "comparators",
     "contaminations",
     "estimators",
@@ -41,6 +44,7 @@ __all__ = [
     "monte_carlo",
     "noise",
     "plots",
+    "privacy",
     "regressors",
     "regret",
     "rollout",

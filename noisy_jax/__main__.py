@@ -4,16 +4,28 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from noisy_jax.commands import contamination, drift, kernel, linear, one_copy, unknown_noise, worlds
+from noisy_jax.commands import (
+    claims,
+    contamination,
+    drift,
+    kernel,
+    linear,
+    novelty,
+    one_copy,
+    unknown_noise,
+    worlds,
+)
 
 COMMANDS = {
     "linear": linear,
     "kernel": kernel,
     "worlds": worlds,
     "drift": drift,
+    "novelty": novelty,
     "one-copy": one_copy,
     "unknown-noise": unknown_noise,
     "contamination": contamination,
+    "claims": claims,
 }
 """Commands by name; the first runs where none is named."""
 

@@ -1,0 +1,142 @@
+"""Privacy mechanisms: what their noise really attains, by closed forms and by quadrature."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from noisy_jax import noise
+from noisy_jax.privacy import clipped, gaussian_mechanism, laplace_mechanism
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_clipping_scales_into_the_ball_and_leaves_its_inside_alone(order, rng):
+    x = rng.normal(size=(50, 3))
+    x[0] = 0
+    made = np.asarray(clipped(x, 1.5, order=order))
+    sizes = np.linalg.norm(x, ord=order, axis=1)
+    wanted = np.stack([row if s <= 1.5 else 1.5 * row / s for row, s in zip(x, sizes, strict=True)])
+    assert 5 < np.sum(sizes > 1.5) < 45
+    np.testing.assert_allclose(made, wanted, rtol=1e-6)
+    np.testing.assert_array_equal(made[sizes < 1.5], x[sizes < 1.5].astype(np.float32))
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_laplace_copies_attain_the_budget_and_do_not_exceed_it(copies, rng):
+    epsilon, sensitivity = 0.8, 2.0
+    law = laplace_mechanism(epsilon=epsilon, l1_sensitivity=sensitivity, copies=copies)
+    density = stats.laplace(scale=law.scale).logpdf
+    one, other = np.array([1.2, 0.0]), np.array([0.0, -0.8])  # as far apart as they may be
+    assert np.abs(one - other).sum() == sensitivity
+    released = rng.normal(scale=5, size=(1000, copies, 2))
+    released[0] = [2.0, 1.0]  # beyond both in every coordinate, where the ratio is largest
+    loss = np.abs(np.sum(density(released - one) - density(released - other), axis=(1, 2)))
+    np.testing.assert_allclose(loss.max(), epsilon, rtol=1e-12)
+    if copies > 1:  # as it would be without composition
+        loss = copies * sensitivity / laplace_mechanism(epsilon=epsilon, l1_sensitivity=2.0).scale
+        np.testing.assert_allclose(loss, copies * epsilon)
+
+
+def hockey_stick(epsilon, sigma, sensitivity, copies):
+    """max_A P(M(x) ∈ A) − e^ε P(M(x') ∈ A), by quadrature over the mean of the copies."""
+    deviation = sigma / np.sqrt(copies)
+    here, there = stats.norm(sensitivity, deviation).pdf, stats.norm(0, deviation).pdf
+    start = sensitivity / 2 + epsilon * deviation**2 / sensitivity  # where the densities cross
+    excess = integrate.quad(
+        lambda z: here(z) - np.exp(epsilon) * there(z),
+        start, start + 12 * deviation, epsabs=0, epsrel=1e-10,
+    )  # fmt: skip
+    return excess[0]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sensitivity", "copies"),
+    [(0.1, 1e-5, 1.0, 1), (0.9, 1e-6, 2.0, 2), (1.0, 0.05, 0.5, 3), (30.0, 0.05, 2.0, 1)],
+)
+def test_gaussian_copies_attain_delta_and_no_smaller_noise_does(
+    epsilon, delta, sensitivity, copies
+):
+    law = gaussian_mechanism(
+        epsilon=epsilon, delta=delta, l2_sensitivity=sensitivity, copies=copies
+    )
+    sigma = law.cov**0.5
+    attained = hockey_stick(epsilon, sigma, sensitivity, copies)
+    np.testing.assert_allclose(attained, delta, rtol=1e-6)
+    assert hockey_stick(epsilon, 0.999 * sigma, sensitivity, copies) > 1.001 * delta
+    classical = np.sqrt(2 * copies * np.log(1.25 / delta)) * sensitivity / epsilon
+    if epsilon <= 1:
+        assert 1.05 * sigma < classical
+        assert hockey_stick(epsilon, classical, sensitivity, copies) < 0.9 * delta
+    else:  # beyond its hypothesis it is no longer private
+        assert classical < sigma
+        assert hockey_stick(epsilon, classical, sensitivity, copies) > delta
+
+
+def test_gaussian_copies_tell_what_their_mean_tells():
+    numbers = {"epsilon": 1.0, "delta": 1e-5}
+    one = gaussian_mechanism(l2_sensitivity=1.0, **numbers).cov
+    np.testing.assert_allclose(
+        gaussian_mechanism(l2_sensitivity=3.0, copies=2, **numbers).cov, 18 * one, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("delta", [1e-12, 0.9])
+def test_gaussian_calibration_holds_at_the_ends_of_its_range(epsilon, delta):
+    u = gaussian_mechanism(epsilon=epsilon, delta=delta, l2_sensitivity=1.0).cov ** 0.5
+    first, second = stats.norm.logcdf([0.5 / u - epsilon * u, -0.5 / u - epsilon * u])
+    attained = np.exp(first) * -np.expm1(epsilon + second - first)
+    np.testing.assert_allclose(attained, delta, rtol=1e-6)
+
+
+def test_clipped_takes_any_batch_and_traced_norms():
+    x = jnp.ones((2, 4, 3))
+    made = jax.vmap(clipped, (None, 0))(x, jnp.array([1.0, 10.0]))
+    np.testing.assert_allclose(made[0], clipped(x, 1.0))
+    np.testing.assert_array_equal(made[1], x)
+
+
+def test_mechanisms_are_laws_of_noise():
+    assert isinstance(laplace_mechanism(epsilon=1.0, l1_sensitivity=1.0), noise.Laplace)
+    scales = jax.vmap(lambda e: laplace_mechanism(epsilon=e, l1_sensitivity=2.0).scale)
+    np.testing.assert_allclose(scales(jnp.array([1.0, 4.0])), [2.0, 0.5])
+
+
+GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: clipped([1.0], 0.0), "norm must be positive and finite, got 0.0"),
+        (lambda: clipped([1.0], 1.0, order=3), "order must be 1 or 2"),
+        (lambda: clipped(1.0, 1.0), r"x must be \[..., d\]"),
+        (lambda: laplace_mechanism(epsilon=0.0, l1_sensitivity=1.0), "epsilon must be positive"),
+        (lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=-1.0), "l1_sensitivity must be"),
+        (
+            lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=1.0, copies=0),
+            "copies must be a whole number of at least 1",
+        ),
+        (lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": np.inf}), "epsilon must be positive"),
+        (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": 0.0}), "use laplace_mechanism"),
+        (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": 1.0}), "delta must be above 0 and"),
+        (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": np.nan}), "delta must be above 0 and"),
+        (lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": "a"}), "epsilon must be numbers"),
+        (lambda: gaussian_mechanism(**GAUSSIAN | {"l2_sensitivity": 0}), "l2_sensitivity must be"),
+        (lambda: gaussian_mechanism(**GAUSSIAN, copies=1.5), "copies must be a whole number"),
+        (
+            lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": [1.0, 2.0]}),
+            "epsilon must be one number",
+        ),
+        (
+            lambda: jax.vmap(lambda e: gaussian_mechanism(**GAUSSIAN | {"epsilon": e}).cov)(
+                jnp.ones(2)
+            ),
+            "epsilon must be one number, got .* calibrated on the host",
+        ),
+    ],
+)
+def test_refuses_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
