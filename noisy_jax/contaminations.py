@@ -19,9 +19,16 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import check_finite, check_non_negative, check_stream
+from noisy_jax.validation import (
+    check_finite,
+    check_non_negative,
+    check_one_number,
+    check_stream,
+    concrete,
+)
 
 
 class Contaminated(NamedTuple):
@@ -67,7 +74,10 @@ def gross(
         3 True
     """
     x, y = _table(x, y)
+    _check_constants(low=low, high=high)
     check_non_negative("low", low, "the least size of a label")
+    if concrete(low) is not None and concrete(high) is not None and high < low:
+        raise ValueError(f"high must be at least low, {low}, got {high}")
     row_key, size_key, sign_key = jax.random.split(key, 3)
     sizes = jax.random.uniform(size_key, y.shape, y.dtype, low, high)
     labels = sizes * jax.random.rademacher(sign_key, y.shape, y.dtype)
@@ -100,6 +110,7 @@ def one_sided(
         30.0
     """
     x, y = _table(x, y)
+    _check_constants(label=label)
     return _relabelled(x, y, label, _random_rows(key, y, contamination))
 
 
@@ -132,6 +143,7 @@ def shift(
         1.5
     """
     x, y = _table(x, y)
+    _check_constants(size=size)
     target = _target(target, y)
     return _relabelled(x, y, target + size, _random_rows(key, y, contamination))
 
@@ -275,7 +287,8 @@ def region(
     """
     del key
     x, y = _table(x, y)
-    distances = jnp.sum((x - jnp.broadcast_to(center, x.shape)) ** 2, axis=1)
+    _check_constants(size=size)
+    distances = jnp.sum((x - _center(center, x)) ** 2, axis=1)
     nearest, _ = smallest(distances, y.size - rows_kept(y.size, contamination))
     return _relabelled(x, y, _target(target, y) + size, nearest)
 
@@ -314,10 +327,11 @@ def covariate(
         [2.4 2.4] -6.0
     """
     x, y = _table(x, y)
+    _check_constants(spread=spread, label=label)
     check_non_negative("spread", spread, "it is a standard deviation")
     row_key, x_key = jax.random.split(key)
     rows = _random_rows(row_key, y, contamination)
-    there = jnp.broadcast_to(center, x.shape) + spread * jax.random.normal(x_key, x.shape, x.dtype)
+    there = _center(center, x) + spread * jax.random.normal(x_key, x.shape, x.dtype)
     return _relabelled(jnp.where(rows[:, None], there, x), y, label, rows)
 
 
@@ -350,6 +364,7 @@ def far_covariate(
         3 3
     """
     x, y = _table(x, y)
+    _check_constants(half_width=half_width, label_spread=label_spread)
     check_non_negative("half_width", half_width, "instances come from U[−half_width, half_width]")
     check_non_negative("label_spread", label_spread, "it is a standard deviation")
     row_key, x_key, y_key = jax.random.split(key, 3)
@@ -362,6 +377,22 @@ def far_covariate(
 def _table(x, y) -> tuple[chex.Array, chex.Array]:
     check_stream(x, y)
     return jnp.asarray(x, float), jnp.asarray(y, float)
+
+
+def _check_constants(**constants) -> None:
+    for name, value in constants.items():
+        check_one_number(name, value)
+
+
+def _center(center, x) -> chex.Array:
+    """The center of each row, `[n, d]`."""
+    check_finite("center", center)
+    if np.shape(center) not in ((), x.shape[1:]):
+        raise ValueError(
+            f"center must be one number or [{x.shape[1]}], as a row of x, got "
+            f"{list(np.shape(center))}"
+        )
+    return jnp.broadcast_to(jnp.asarray(center, x.dtype), x.shape)
 
 
 def _target(target, y, name="target") -> chex.Array:

@@ -8,9 +8,12 @@ Both minimise Σ_i w_i ρ(y_i − f(x_i)) + C‖f‖² over f = Σ_i a_i k(x_i, 
   which has the stationary points of iteratively reweighted least squares and factorizes once.
 """
 
+from collections.abc import Callable
+
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 
 from noisy_jax.validation import (
@@ -18,7 +21,9 @@ from noisy_jax.validation import (
     check_finite,
     check_gram,
     check_non_negative,
+    check_one_number,
     check_positive,
+    concrete,
 )
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
@@ -46,7 +51,8 @@ def kernel_ridge(
         `[n]`, a. Predictions at z are `kernel(z, x) @ a`.
 
     Raises:
-        ValueError: C not positive, a negative weight, shapes that do not match, NaN or infinity.
+        ValueError: C not positive or too small, a negative weight, shapes that do not match, NaN or
+            infinity.
 
     Source: Subquantile Minimization for Kernel Learning, Algorithm 1 with nothing trimmed and C in
         its scale, Σ(·)² + C‖f‖² as its Section C has it. It is scikit-learn's `KernelRidge` with
@@ -95,7 +101,7 @@ def huber_ridge(
         `[n]`, a. Predictions at z are `kernel(z, x) @ a`.
 
     Raises:
-        ValueError: C or h not positive, shapes that do not match, NaN or infinity.
+        ValueError: C or h not positive, C too small, shapes that do not match, NaN or infinity.
 
     Source: Huber, Robust Statistics (1981), Secs. 7.7 and 7.8, with K and C in place of a design.
 
@@ -108,22 +114,61 @@ def huber_ridge(
     """
     gram, y = _checked(gram, y, regularization)
     check_at_least("iterations", iterations, 1, "the number of refits")
+    check_one_number("threshold", threshold)
     check_positive("threshold", threshold, "where squares end, in units of the residuals' scale")
     # An inverse, as its products batch over data sets where triangular solves do not; its rounding
     # slows convergence, but leaves the limit, clip(r) = Ca, where it is.
     inverse = cho_solve(_factor(gram, regularization), jnp.eye(y.size, dtype=y.dtype))
+    return modified_residuals(
+        lambda a: gram @ a,
+        lambda b: inverse @ b,
+        y,
+        regularization=regularization,
+        iterations=iterations,
+        threshold=threshold,
+    )
+
+
+def modified_residuals(
+    product: Callable[[chex.Array], chex.Array],
+    solve: Callable[[chex.Array], chex.Array],
+    y: chex.Array,
+    *,
+    regularization: chex.Numeric,
+    iterations: int,
+    threshold: chex.Numeric = 1.345,
+) -> chex.Array:
+    """`huber_ridge` of any K that is given as the functions Kv and (K + C)⁻¹b of `[n]`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> y = jnp.array([1.0, 2.0, 3.0, 99.0])
+        >>> double, third = (lambda v: 2 * v), (lambda b: b / 3)  # K = 2I, C = 1
+        >>> a = modified_residuals(double, third, y, regularization=1.0, iterations=50)
+        >>> print(f"{a[2]:.2f} {a[3]:.2f}")
+        1.00 1.66
+    """
 
     def refit(coefficients, _):
-        residuals = y - gram @ coefficients
+        residuals = y - product(coefficients)
         width = threshold * jnp.median(jnp.abs(residuals)) / _MAD_OF_NORMAL
         clipped = jnp.clip(residuals, -width, width)
-        return coefficients + inverse @ (clipped - regularization * coefficients), None
+        return coefficients + solve(clipped - regularization * coefficients), None
 
-    return jax.lax.scan(refit, inverse @ y, length=iterations)[0]
+    return jax.lax.scan(refit, solve(y), length=iterations)[0]
 
 
 def _factor(gram, regularization):
-    return cho_factor(gram + regularization * jnp.eye(len(gram), dtype=gram.dtype), lower=True)
+    factor = cho_factor(gram + regularization * jnp.eye(len(gram), dtype=gram.dtype), lower=True)
+    numbers = concrete(factor[0])
+    if numbers is not None and not np.all(np.isfinite(numbers)):
+        eigenvalues = np.linalg.eigvalsh(gram)
+        raise ValueError(
+            f"regularization must be larger, got {regularization}: with eigenvalues of gram from "
+            f"{eigenvalues[0]:.2g} to {eigenvalues[-1]:.2g}, K + C has no Cholesky factor in "
+            f"{gram.dtype}"
+        )
+    return factor
 
 
 def _checked(gram, y, regularization) -> tuple[chex.Array, chex.Array]:
@@ -132,5 +177,6 @@ def _checked(gram, y, regularization) -> tuple[chex.Array, chex.Array]:
         raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}")
     check_gram("gram", gram, y.size)
     check_finite("y", y)
+    check_one_number("regularization", regularization)
     check_positive("regularization", regularization, "C, the weight of ‖f‖² beside squared errors")
     return gram, y

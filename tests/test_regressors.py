@@ -99,6 +99,9 @@ def test_predictions_at_new_points_are_kernel_times_coefficients(rng):
     ("arguments", "message"),
     [
         ((np.eye(3), np.ones(3), 0.0), "regularization must be positive and finite, got 0.0"),
+        ((np.eye(2), np.ones(2), np.ones(2)), "regularization must be one number, got shape"),
+        ((np.ones((3, 3)), np.ones(3), 1e-12), "regularization must be larger, got 1e-12: with"),
+        ((-np.eye(2), np.ones(2), 0.5), "larger, got 0.5: with eigenvalues of gram from -1 to -1"),
         ((np.eye(3), np.ones(2), 1.0), r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
         ((np.eye(2), np.ones((2, 1)), 1.0), r"y must be \[n\] with n >= 1, got \[2, 1\]"),
         ((np.eye(2), np.array([1, np.nan]), 1.0), r"y must be finite, but y\[1\] is nan"),
@@ -118,5 +121,7 @@ def test_bad_options_are_refused():
         kernel_ridge(gram, y, regularization=1.0, weights=-np.ones(2))
     with pytest.raises(ValueError, match="threshold must be positive and finite, got 0"):
         huber_ridge(gram, y, regularization=1.0, threshold=0.0)
+    with pytest.raises(ValueError, match=r"threshold must be one number, got shape \[2\]"):
+        huber_ridge(gram, y, regularization=1.0, threshold=np.ones(2))
     with pytest.raises(ValueError, match="iterations must be a whole number of at least 1, got 0"):
         huber_ridge(gram, y, regularization=1.0, iterations=0)

@@ -1,6 +1,7 @@
 """Guarantees: learning rate, second moment and regret bound of each learner.
 
 All formulas are computed with arrays, so that a horizon may be traced (`learners.doubling`).
+Subquantile minimization has no bound that can be computed: `subquantile.fits` says why.
 """
 
 from noisy_jax.bounds.drift import Drift, MistakeGuarantee, drift, margin_errors, mistakes

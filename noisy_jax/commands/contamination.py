@@ -146,7 +146,7 @@ def _rows_of(options, data) -> list[Row]:
 
 
 def _noisy_rows(options) -> list[Row]:
-    setting, shares = robustness.synthetic(options.rows), np.array(options.shares[::2])
+    setting, shares = robustness.synthetic(options.rows), np.array(options.shares)
     compute = functools.partial(
         noisy_inputs.on_noisy_inputs, setting, NOISE_WIDTH, options.variance, jnp.asarray(shares)
     )

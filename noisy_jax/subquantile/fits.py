@@ -20,12 +20,18 @@ from typing import Literal, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.subquantile import starts
 from noisy_jax.subquantile.gram import Gram
 from noisy_jax.subquantile.problem import Problem, logistic_problem, ridge_problem
 from noisy_jax.subquantile.steps import check_solver, init, step
-from noisy_jax.validation import check_at_least, check_finite, check_non_negative
+from noisy_jax.validation import (
+    check_at_least,
+    check_finite,
+    check_non_negative,
+    check_one_number,
+)
 
 Solver = Literal["descent", "accelerated", "alternation"]
 
@@ -67,7 +73,16 @@ class Fit(NamedTuple):
 
     @jax.default_matmul_precision("highest")
     def predict(self, gram: chex.Array) -> chex.Array:
-        """f(z), `[q]`, from K(z, x) `[q, n]` of new points z and the rows x of the fit."""
+        """f(z), `[q]`, from K(z, x) `[q, n]` of new points z and the rows x of the fit.
+
+        Raises:
+            ValueError: K(z, x) of other rows; of many fits, use `jax.vmap(Fit.predict, (0, None))`.
+        """
+        if np.shape(gram)[-1:] != self.coefficients.shape:
+            raise ValueError(
+                f"gram must be [q, n], kernel(z, x), got {list(np.shape(gram))} for coefficients "
+                f"{list(self.coefficients.shape)}; batch with jax.vmap"
+            )
         return gram @ self.coefficients
 
 
@@ -100,10 +115,12 @@ def ridge(
             a = (K + C)⁻¹y.
         radius: R > 0, in the norm of the kernel's space; no ball by default.
         start: "zero", "median", "ridge", "huber" (`STARTS`), coefficients `[n]`, or "best": all
-            four together, and the lowest F of them.
+            four together, and the lowest F of them. That is mostly, but not always, the least
+            error: of 30% of rows moved to one place under one label (`contaminations.covariate`),
+            the lowest F belongs to a fit through them, some 40 times as wrong as that from zero.
         solver: "descent" as in the paper, "accelerated", or "alternation", which refits the rows
             kept exactly and selects anew; it needs C > 0 and no ball.
-        iterations: at most so many, at least 1.
+        iterations: at most so many, at least 1. A fit that rounding keeps from moving stops before.
         tolerance: ≥ 0; stops where refitting the rows kept would lower F by no more than this
             share; 0 for a fixed number of iterations. Without C and ball nothing tells, and only
             the number stops.
@@ -187,6 +204,7 @@ def logistic(
 def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
     check_solver(problem, solver)
     check_at_least("iterations", iterations, 1, "the largest number of iterations")
+    check_one_number("tolerance", tolerance)
     check_non_negative("tolerance", tolerance, "it is a share of the objective")
     indices, coefficients = _started(problem, start)
 
@@ -194,17 +212,19 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
         first = init(problem, coefficients)
 
         def unfinished(carry):
-            state, made, *_ = carry
-            return (made < iterations) & ~(state.converged | jnp.isnan(state.objective))
+            state, stuck, made, *_ = carry
+            return (made < iterations) & ~(state.converged | stuck | jnp.isnan(state.objective))
 
         def iterate(carry):
-            state, made, certified, bound = carry
-            state = step(problem, state, solver=solver, tolerance=tolerance)
-            return state, made + 1, certified + state.certified, bound + state.bound
+            before, _, made, certified, bound = carry
+            state = step(problem, before, solver=solver, tolerance=tolerance)
+            # A step without momentum that rounding leaves where it was would be made for ever.
+            stuck = (before.momentum == 1) & jnp.all(state.coefficients == before.coefficients)
+            return state, stuck, made + 1, certified + state.certified, bound + state.bound
 
         none = jnp.zeros((), int)
-        carry = first, none, jnp.zeros_like(first.objective), none
-        last, made, certified, bound = jax.lax.while_loop(unfinished, iterate, carry)
+        carry = first, jnp.zeros((), bool), none, jnp.zeros_like(first.objective), none
+        last, _, made, certified, bound = jax.lax.while_loop(unfinished, iterate, carry)
         return Fit(
             last.coefficients,
             last.kept,
@@ -236,10 +256,10 @@ def _started(problem, start) -> tuple[chex.Array, chex.Array]:
             )
         indices = [starts.STARTS.index(name) for name in names]
         return jnp.array(indices), starts.coefficients(problem, names)
+    check_finite("start", start)
     coefficients = jnp.asarray(start, problem.y.dtype)
     if coefficients.shape != problem.y.shape:
         raise ValueError(
             f"start must be [{problem.y.size}] coefficients, as y, got {list(coefficients.shape)}"
         )
-    check_finite("start", coefficients)
     return jnp.array([-1]), coefficients[None]

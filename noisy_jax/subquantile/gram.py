@@ -55,6 +55,8 @@ def dense_gram(matrix: chex.Array) -> Gram:
         >>> print(dense_gram(jnp.array([[2.0, 1.0], [1.0, 2.0]])).norm)
         3.0
     """
+    if callable(matrix):
+        raise ValueError("gram must be [n, n], got a function; for a kernel k, k(x, x) would do")
     matrix = jnp.asarray(matrix, float)
     _check_matrix(matrix)
     return _gram(lambda rows: rows(matrix), len(matrix), matrix)

@@ -23,11 +23,18 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses import logistic as logistic_loss
 from noisy_jax.losses import squared as squared_loss
 from noisy_jax.subquantile.gram import Gram, dense_gram
-from noisy_jax.validation import check_finite, check_non_negative, check_radius, concrete
+from noisy_jax.validation import (
+    check_finite,
+    check_labels,
+    check_non_negative,
+    check_one_number,
+    check_radius,
+    concrete,
+)
 
 
 class Problem(NamedTuple):
-    """A trimmed problem, as `step` takes it.
+    """A trimmed problem, as `step` takes it; under `jax.jit` make or close over it, no argument.
 
     Attributes:
         gram: K of the n rows.
@@ -92,12 +99,23 @@ def smallest(values: chex.Array, count: chex.Numeric) -> tuple[chex.Array, chex.
     bits = jax.lax.bitcast_convert_type(values, jnp.dtype(f"uint{width}"))
     one = jnp.ones((), bits.dtype)
 
-    def narrow(step, found):
+    # Masks come from the loop: XLA may compute the values after it once more, rounded differently,
+    # and `found` would equal none of them.
+    def narrow(step, carry):
+        found, below, reached = carry
         trial = found | (one << (width - 1 - step).astype(bits.dtype))
-        return jnp.where(jnp.sum(bits < trial) < count, trial, found)
+        lower = bits < trial
+        few = jnp.sum(lower) < count
+        return (
+            jnp.where(few, trial, found),
+            jnp.where(few, lower, below),
+            jnp.where(few, reached, lower),
+        )
 
-    found = jax.lax.fori_loop(0, width, narrow, jnp.zeros((), bits.dtype))
-    below, tied = bits < found, bits == found
+    none = jnp.zeros_like(bits, bool)
+    start = jnp.zeros((), bits.dtype), none, ~none
+    found, below, reached = jax.lax.fori_loop(0, width, narrow, start)
+    tied = reached & ~below
     rows = below | (tied & (jnp.cumsum(tied) <= count - jnp.sum(below)))
     return rows, jax.lax.bitcast_convert_type(found, values.dtype)
 
@@ -109,7 +127,8 @@ def rows_kept(size: int, contamination: chex.Numeric) -> chex.Array:
         ValueError: ε outside [0, ½).
     """
     share = concrete(contamination)
-    if share is not None and not (share.ndim == 0 and 0 <= share < 0.5):
+    number = share is None or jnp.issubdtype(share.dtype, jnp.number)
+    if np.ndim(contamination) or not number or not (share is None or 0 <= share < 0.5):
         raise ValueError(
             f"contamination must be one number in [0, 0.5), got {contamination}: it is the share "
             "of rows that may be corrupted, and with half of them nothing tells which half is right"
@@ -143,12 +162,7 @@ def logistic_problem(
 ) -> Problem:
     """The trimmed problem of logistic losses log(1 + e^(−y f(x))); arguments as in `logistic`."""
     gram, y = _checked(gram, y)
-    labels = concrete(y)
-    if labels is not None and np.any(np.abs(labels) != 1):
-        raise ValueError(
-            f"y must hold labels −1 and +1, got {labels[np.abs(labels) != 1][0]}; for labels 0 and "
-            "1, 2 y − 1 would do"
-        )
+    check_labels("y", y)
     weight, ball = concrete(regularization), concrete(radius)
     if weight is not None and ball is not None and np.any((weight == 0) & (ball == np.inf)):
         raise ValueError(
@@ -170,8 +184,9 @@ def _checked(gram, y) -> tuple[Gram, chex.Array]:
 
 
 def _problem(gram, y, loss, curvature, contamination, regularization, radius) -> Problem:
+    check_one_number("regularization", regularization)
     check_non_negative("regularization", regularization, "C, the weight of ‖f‖²")
-    if concrete(radius) is None or np.any(concrete(radius) != np.inf):
+    if np.ndim(radius) or concrete(radius) is None or concrete(radius) != np.inf:
         check_radius(radius)
     return Problem(
         gram,

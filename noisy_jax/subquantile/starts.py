@@ -5,17 +5,16 @@ where Huber's fails (one-sided outliers, 30% and more).
 """
 
 import chex
-import jax
 import jax.numpy as jnp
 
+from noisy_jax.regressors import modified_residuals
 from noisy_jax.subquantile.gram import solver
-from noisy_jax.subquantile.problem import Problem, smallest
+from noisy_jax.subquantile.problem import Problem
 
 STARTS = ("zero", "median", "ridge", "huber")
 """Starts by name: zero, and ridge on the median target, on the targets, and by Huber's loss."""
 
 _REFITS = 30
-_HUBER, _MAD_OF_NORMAL = 1.345, 0.6744897501960817  # 95% efficient under normal noise
 
 
 def coefficients(problem: Problem, names: tuple[str, ...]) -> chex.Array:
@@ -28,18 +27,11 @@ def coefficients(problem: Problem, names: tuple[str, ...]) -> chex.Array:
     if names == ("zero",):
         return jnp.zeros_like(y)[None]
     least = jnp.sqrt(jnp.finfo(y.dtype).eps) * gram.norm
-    solve = solver(gram, jnp.maximum(problem.regularization, least))
+    C = jnp.maximum(problem.regularization, least)
+    solve = solver(gram, C)
 
-    def huber(ridge):
-        # Modified residuals: the stationary points of reweighted least squares, one factorization.
-        def refit(a, _):
-            values = gram.product(a)
-            residuals = y - values
-            deviation = smallest(jnp.abs(residuals), (y.size + 1) // 2)[1]
-            width = _HUBER / _MAD_OF_NORMAL * deviation
-            return solve(values + jnp.clip(residuals, -width, width)), None
-
-        return jax.lax.scan(refit, ridge, length=_REFITS)[0]
+    def huber():
+        return modified_residuals(gram.product, solve, y, regularization=C, iterations=_REFITS)
 
     def smooth(a):
         # Residuals/C are coefficients of ridge; what of them K maps to zero does nothing to f, but
@@ -50,6 +42,6 @@ def coefficients(problem: Problem, names: tuple[str, ...]) -> chex.Array:
         "zero": lambda: jnp.zeros_like(y),
         "median": lambda: smooth(solve(jnp.full_like(y, jnp.median(y)))),
         "ridge": lambda: smooth(solve(y)),
-        "huber": lambda: smooth(huber(solve(y))),
+        "huber": lambda: smooth(huber()),
     }
     return jnp.stack([makers[name]() for name in names])

@@ -33,7 +33,7 @@ import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.subquantile.problem import Problem
-from noisy_jax.validation import check_non_negative, concrete
+from noisy_jax.validation import check_non_negative, check_one_number, concrete
 
 SOLVERS = ("descent", "accelerated", "alternation")
 _REFIT_PRODUCTS = 500  # at most, of one refit; the next goes on from there
@@ -78,8 +78,12 @@ class _Move(NamedTuple):
     bound: chex.Array
 
 
+@jax.default_matmul_precision("highest")
 def init(problem: Problem, coefficients: chex.Array) -> State:
     """The state at given coefficients `[n]`, projected on the ball.
+
+    Raises:
+        ValueError: another number of coefficients than rows.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -91,7 +95,10 @@ def init(problem: Problem, coefficients: chex.Array) -> State:
         [ True  True  True False] 2.0 4.0
     """
     coefficients = jnp.asarray(coefficients, problem.y.dtype)
-    chex.assert_shape(coefficients, problem.y.shape)
+    if coefficients.shape != problem.y.shape:
+        raise ValueError(
+            f"coefficients must be [{problem.y.size}], as y, got {list(coefficients.shape)}"
+        )
     coefficients, values, scale = _projected(
         problem, coefficients, problem.gram.product(coefficients)
     )
@@ -137,6 +144,7 @@ def step(
         [0.5 1.  0.5 0. ]
     """
     check_solver(problem, solver)
+    check_one_number("tolerance", tolerance)
     check_non_negative("tolerance", tolerance, "it is a share of the objective")
     plain = state.momentum == 1
     following = (1 + jnp.sqrt(1 + 4 * state.momentum**2)) / 2
@@ -147,7 +155,8 @@ def step(
     kept, threshold, objective = _judged(problem, move.coefficients, move.values)
     # A plain step lowers F, whatever rounding says; one with momentum, or a rough refit, may not.
     slack = _ROUNDINGS * jnp.finfo(objective.dtype).eps * state.objective
-    taken = jnp.asarray(solver == "descent") | ~(objective > state.objective + slack)
+    sure = plain & (solver != "alternation")
+    taken = sure | ~(objective > state.objective + slack)
     small = move.gap <= tolerance * jnp.minimum(objective, state.objective)
 
     def chosen(after, before):

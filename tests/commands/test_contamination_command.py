@@ -16,7 +16,7 @@ QUICK = ["contamination", "--shares", "0", "0.3", "--seeds", "2"]
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """Rows of results.csv of a small run, by (data, adversary, method, told), and what is there."""
+    """Rows of a small run by (data, adversary, method, told), and its folder."""
     folder = tmp_path_factory.mktemp("contamination")
     arguments = [*QUICK, "--data", "synthetic", "--rows", "60", "--out", str(folder)]
     assert main(arguments) == 0
@@ -70,8 +70,15 @@ def test_trimming_finds_gross_rows_where_told_enough(rows):
 
 def test_noisy_instances_are_reported(rows):
     found, _ = rows
-    precise = float(found["noisy inputs", "gross", "surrogate", 0.0]["precision"])
-    assert precise == 1
+    fit, ridge, oracle = (
+        found["noisy inputs", "gross", method, 0.3]
+        for method in ("surrogate", "surrogate ridge", "oracle")
+    )
+    assert float(fit["precision"]) == 1
+    assert float(fit["error"]) < 1.1 * float(oracle["error"])
+    assert float(ridge["error"]) > 5 * float(oracle["error"])
+    small = float(found["noisy inputs", "small shift", "surrogate", 0.3]["precision"])
+    assert 0.6 < small < 1
     blind = float(found["noisy inputs", "shift", "blind ridge", 0.0]["error"])
     assert blind == float(found["noisy inputs", "gross", "blind ridge", 0.0]["error"])
 
@@ -86,7 +93,7 @@ def test_real_data_are_split_and_scaled():
     assert np.isfinite(table.x).all()
 
 
-def test_scikit_learns_rivals_on_linear_data(monkeypatch):
+def test_scikit_learns_rivals_on_linear_data():
     from noisy_jax.commands import contamination
 
     table = robustness.linear().draw(jax.random.key(0))

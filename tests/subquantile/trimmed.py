@@ -55,6 +55,14 @@ def gradient(task, gram, y, m, C, a):
     return (mask * slopes(task, gram @ a, y) + 2 * C * a) / m
 
 
+def closed_form(gram, y, kept, C):
+    """Coefficients of ridge on the rows kept."""
+    a = np.zeros(len(y))
+    kept = np.flatnonzero(kept)
+    a[kept] = np.linalg.solve(gram[np.ix_(kept, kept)] + C * np.eye(len(kept)), y[kept])
+    return a
+
+
 def descent(task, gram, y, m, C, radius, rate, steps):
     """Coefficients after each step of projected gradient descent from zero."""
     a, found = np.zeros(len(y)), []
