@@ -5,6 +5,7 @@ elements or over a slowly `growing` number of them; or, in a space of finite dim
 `weight_vector`.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,10 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_at_least, check_positive
+from noisy_jax.validation import check_at_least, check_one_number, check_positive
 
 Elements: TypeAlias = Any
 """A pytree of arrays that lead with an axis of elements."""
+
+_LONGEST = 36  # logarithm of a number of rounds beyond every run, below 2^52
 
 _CHUNK = 256
 """Stored elements that meet a block's queries at once: their Gram matrix stays in the cache."""
@@ -157,7 +160,7 @@ def growing_start(decay: float, excess: float) -> int:
         t0.
 
     Raises:
-        ValueError: decay not positive, ε out of range.
+        ValueError: decay not positive, ε out of range, or t0 beyond e^36 ≈ 4e15.
 
     Source: Online Learning with Kernels, Theorem 6.
 
@@ -165,14 +168,23 @@ def growing_start(decay: float, excess: float) -> int:
         >>> growing_start(0.5, 0.4)
         80
     """
+    check_one_number("decay", decay)
     check_positive("decay", decay, "ηλ, of the learning rate η/√t")
     _check_excess(excess)
+    # Of the second condition, where its gap is least; of the third, where it is met.
+    log_turn = -math.log(2 * excess * decay) / excess
+    log_crossing = math.log(4 / 3) / (0.5 - excess)
+    if max(log_turn, log_crossing) > _LONGEST:
+        raise ValueError(
+            f"decay = {decay:g} and excess = {excess:g} put t0 beyond e^{_LONGEST} rounds, so that "
+            "no run would drop anything; a larger decay, or an excess of 0.3 to 0.45, would do"
+        )
 
     def log_gap(t):  # of the second condition, convex in log t
-        return decay * t**excess + np.log(decay) - np.log(t) / 2
+        return decay * t**excess + math.log(decay) - math.log(t) / 2
 
     # Where it fails, it fails at a whole number beside its least value.
-    turn = (2 * excess * decay) ** (-1 / excess)
+    turn = math.exp(log_turn)
     low = max([0] + [t for t in (int(turn), int(turn) + 1) if t > 0 and log_gap(t) < 0])
     high = 2 * low + 1
     while log_gap(high) < 0:
@@ -181,7 +193,7 @@ def growing_start(decay: float, excess: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if log_gap(middle) < 0 else (low, middle)
     # t^(1/2 + ε) = 3t/4 at the first; from the second on the ceiling makes no difference.
-    crossing = (4 / 3) ** (1 / (0.5 - excess))
+    crossing = math.exp(log_crossing)
     last = crossing + 4 / (0.5 - excess)
     t = np.arange(np.floor(crossing), np.ceil(last) + 1)
     failing = t[_grown(t, excess) > 0.75 * t]
@@ -194,6 +206,7 @@ def _grown(t, excess):
 
 
 def _check_excess(excess) -> None:
+    check_one_number("excess", excess)
     if not 0 < excess < 0.5:
         raise ValueError(f"excess must be above 0 and below 1/2, got {excess}: ε of t^(1/2 + ε)")
 

@@ -325,6 +325,24 @@ def test_hyper_parameters_may_be_traced():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), last, all_of(1.0))
 
 
+def test_what_is_traced_and_out_of_range_gives_no_number():
+    """Least of all a bound of no mistakes, which (√(C/γ²) + √(C/γ²))² is not for γ < 0."""
+
+    def all_of(margin, decay):
+        given = {"slope": 1.0, "regularization": 1.0, "learning_rate": decay}
+        return (
+            margin_errors(
+                1.0, STILL, horizon=9, margin=margin, comparator_margin=1.0, comparator_loss=0.0
+            ).mistakes,
+            regularized_risk(1.0, horizon=9, **given).regret,
+            truncation_error(1.0, buffer=3, **given),
+        )
+
+    swept = jax.jit(jax.vmap(all_of))(jnp.array([0.5, 1.0, 1.5]), jnp.array([0.5, 1.0, -0.5]))
+    for bounds in swept:
+        np.testing.assert_array_equal(np.isfinite(bounds), [True, False, False])
+
+
 BY_MARGIN = {"horizon": 9, "margin": 0.5, "comparator_margin": 1.0, "comparator_loss": 1.0}
 BY_RISK = {"horizon": 9, "slope": 1.0, "regularization": 0.5, "learning_rate": 1.0}
 BY_BUFFER = {"buffer": 3, "slope": 1.0, "regularization": 0.5, "learning_rate": 1.0}
@@ -363,5 +381,9 @@ def test_refuses_comparators_that_are_none():
         drift(np.ones(3))
     with pytest.raises(ValueError, match=r"weights must be finite, but weights\[0, 0\] is nan"):
         drift(np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match=r"gram must be \[2, 2\], as weights are \[m, 2\]"):
+    with pytest.raises(ValueError, match=r"gram must be \[2, 2\], as .* \[m, 2\], got \[3, 3\]"):
         drift(np.ones((5, 2)), np.eye(3))
+    with pytest.raises(ValueError, match=r"gram must be finite, but gram\[0, 0\] is nan"):
+        drift(np.ones((5, 2)), np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match=r"drift must be a Drift, .* got \(1\.0, 0\.0, 0\.0\)"):
+        mistakes(1.0, (1.0, 0.0, 0.0), **given)

@@ -50,9 +50,19 @@ def test_huber_with_a_width_is_convex_in_both(rng):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("nu", [0.0, 1.0, -0.1, np.nan])
-def test_refuses_shares_that_are_none(make, nu):
-    with pytest.raises(ValueError, match="nu must be above 0 and below 1, got"):
+@pytest.mark.parametrize(
+    ("nu", "message"),
+    [
+        (0.0, "above 0 and below 1, got 0"),
+        (1.0, "above 0 and below 1, got 1"),
+        (-0.1, "above 0 and below 1, got -0.1"),
+        (np.nan, "finite, but nu is nan"),
+        (None, "numbers, got None"),
+        (np.full(2, 0.5), r"one number, got shape \[2\]"),
+    ],
+)
+def test_refuses_shares_that_are_none(make, nu, message):
+    with pytest.raises(ValueError, match=f"nu must be {message}"):
         make(nu=nu)
 
 
@@ -66,6 +76,10 @@ def test_refuses_shares_that_are_none(make, nu):
         (lambda: losses.nu_huber(nu=0.5, tracker="both"), 'tracker must be "quantile" or "joint"'),
         (lambda: losses.nu_huber(nu=0.5, initial=0.0), "initial must be positive"),
         (lambda: losses.nu_huber(nu=0.5, smallest=0.0), "smallest must be positive"),
+        (
+            lambda: losses.nu_huber(nu=0.5, initial=0.1, smallest=0.2),
+            "initial must be at least smallest = 0.2, got 0.1",
+        ),
         (lambda: losses.nu_epsilon_insensitive(nu=0.5, initial=-1.0), "initial must be finite"),
         (lambda: losses.novelty(nu=0.5, initial=np.nan), "initial must be finite"),
     ],

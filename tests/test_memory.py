@@ -95,6 +95,9 @@ def test_large_starts_are_found():
         (lambda space: growing(space, 0, start=9, excess=0.3), "horizon must be a whole number"),
         (lambda space: growing(space, 9, start=9, excess=0.5), "excess must be above 0 and below"),
         (lambda space: growing_start(0.0, 0.3), "decay must be positive"),
+        (lambda space: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
+        (lambda space: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),
+        (lambda space: growing_start(0.5, "0.3"), "excess must be numbers, got '0.3'"),
         (lambda space: growing_start(0.5, 0.0), "excess must be above 0 and below 1/2, got 0.0"),
     ],
 )

@@ -79,7 +79,10 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
     check_finite("weights", weights)
     if gram is not None and np.shape(gram) != (weights.shape[1],) * 2:
         n = weights.shape[1]
-        raise ValueError(f"gram must be [{n}, {n}], as weights are [m, {n}], got {np.shape(gram)}")
+        shape = [*np.shape(gram)]
+        raise ValueError(f"gram must be [{n}, {n}], as weights are [m, {n}], got {shape}")
+    if gram is not None:
+        check_finite("gram", gram)
 
     def squares(w):
         return jnp.sum(w * (w if gram is None else w @ jnp.asarray(gram, float)), axis=1)
@@ -178,11 +181,14 @@ def mistakes(
 def _tuned(diagonal, drift, horizon, gap, loss, margin) -> MistakeGuarantee:
     """Theorem 2 at γ; with no margin given, the ρ = γ − h of Theorem 3."""
     check_positive("diagonal", diagonal, "X², the largest k(x, x)")
+    if not isinstance(drift, Drift):
+        raise ValueError(f"drift must be a Drift, as bounds.drift measures it, got {drift!r}")
     check_positive("drift.norm", drift.norm, "B, the largest norm of a comparator")
     check_non_negative("drift.length", drift.length, "it is a sum of distances")
     check_non_negative("drift.squared_length", drift.squared_length, "it is a sum of squares")
     check_positive("horizon", horizon, "the number of rounds m")
     check_non_negative("comparator_loss", loss, "it bounds a sum of losses")
+    gap = jnp.where(gap > 0, gap, jnp.nan)  # what is traced is not refused
     speed = jnp.sqrt(horizon * jnp.asarray(drift.squared_length, float))
     constant = diagonal / 4 * (drift.norm**2 + drift.norm * (speed + drift.length))
     h = gap / (1 + jnp.sqrt(1 + gap * loss / constant))

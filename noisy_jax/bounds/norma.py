@@ -115,7 +115,7 @@ def regularized_risk(
     if learning_rate is None:
         learning_rate = 1 / (jnp.sqrt(gradients) * regularization)
     _check_rate(learning_rate, regularization)
-    decay = jnp.asarray(learning_rate * regularization, float)
+    decay = _decay(learning_rate, regularization)
     square = diagonal * slope**2 / regularization  # λU²
     a = 2 * square * (gradients * decay + 1 / decay)
     regret = a * jnp.sqrt(horizon) + square / (2 * decay)
@@ -166,7 +166,7 @@ def truncation_error(
     _check_slope(slope, regularization)
     _check_rate(learning_rate, regularization)
     # β^τ by its logarithm, as 1 − ηλ rounds to one where ηλ is small.
-    log_beta = jnp.log1p(-jnp.asarray(learning_rate * regularization, float))
+    log_beta = jnp.log1p(-_decay(learning_rate, regularization))
     kept = jnp.exp(buffer * log_beta)
     if rounds is not None:
         check_non_negative("rounds", rounds, "it is the number of examples seen")
@@ -182,6 +182,12 @@ def _check_diagonal(diagonal) -> None:
 def _check_slope(slope, regularization) -> None:
     check_positive("slope", slope, "c, the largest |ℓ'|, which the squared loss has not")
     check_positive("regularization", regularization, "λ of the term ½λ‖f‖²")
+
+
+def _decay(learning_rate, regularization):
+    """ηλ; NaN where what is traced, and so not refused, is outside (0, 1)."""
+    decay = jnp.asarray(learning_rate * regularization, float)
+    return jnp.where((decay > 0) & (decay < 1), decay, jnp.nan)
 
 
 def _check_rate(learning_rate, regularization) -> None:

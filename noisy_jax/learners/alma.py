@@ -23,7 +23,7 @@ from noisy_jax.expansion import Round, Rule, Update, expansion
 from noisy_jax.kernels import Kernel
 from noisy_jax.learners.norma import Buffer, checking_labels, labels, memory_of
 from noisy_jax.memory import Space
-from noisy_jax.validation import check_non_negative, check_positive
+from noisy_jax.validation import check_non_negative, check_one_number, check_positive
 
 
 class AlmaState(NamedTuple):
@@ -59,7 +59,8 @@ def alma(
 
     Returns:
         A `Learner` whose state's field `rule` is an `AlmaState`; predictions f(x), in [−1, 1], a
-        mistake where y f(x) ≤ 0. Where a label is not ±1, the run ends in NaN.
+        mistake where y f(x) ≤ 0. Where a label is not ±1, or a traced θ or C out of range, the run
+        ends in NaN.
 
     Raises:
         ValueError: θ negative, C not positive, no kernel, τ < 1; when it runs, labels other than
@@ -72,6 +73,8 @@ def alma(
         >>> alma(kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=500).views
         1
     """
+    check_one_number("threshold", threshold)
+    check_one_number("scale", scale)
     check_non_negative("threshold", threshold, "θ = (1 − α)B; zero asks for no margin")
     check_positive("scale", scale, "C, the step of the first update")
     if not isinstance(kernel, Kernel):
@@ -98,6 +101,7 @@ def alma(
         margin = y * values[0]
         # Times |y|, as a comparison alone would hide the NaN of what is no label.
         step = jnp.where(counts & (margin <= threshold / root), scale / root, 0.0) * jnp.abs(y)
+        step = jnp.where((threshold >= 0) & (scale > 0), step, jnp.nan)
         squared_norm = state.squared_norm + 2 * step * margin + step**2
         size = jnp.sqrt(jnp.maximum(squared_norm, 1))
         state = AlmaState(squared_norm / size**2, state.updates + (step > 0))

@@ -14,11 +14,16 @@ from typing import Literal, NamedTuple
 
 import chex
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.losses.piecewise import huber
-from noisy_jax.validation import check_finite, check_non_negative, check_positive, concrete
+from noisy_jax.validation import (
+    check_finite,
+    check_non_negative,
+    check_one_number,
+    check_positive,
+    concrete,
+)
 
 
 class AdaptiveLoss(NamedTuple):
@@ -179,11 +184,12 @@ def nu_huber(
     Args:
         nu: 0 < ν < 1, the share of outliers; for "joint" 0 < ν < ½.
         tracker: "quantile" or "joint".
-        initial: σ_1 > 0.
+        initial: σ_1 ≥ σ_min.
         smallest: σ_min > 0.
 
     Raises:
-        ValueError: ν out of range, another tracker, initial or smallest not positive.
+        ValueError: ν out of range, another tracker, initial or smallest not positive, or initial
+            below smallest.
 
     Example:
         >>> loss = nu_huber(nu=0.25, tracker="joint")
@@ -195,6 +201,9 @@ def nu_huber(
     check_nu(nu, 1.0 if tracker == "quantile" else 0.5)
     check_positive("initial", initial, "σ before the first round")
     check_positive("smallest", smallest, "the least σ, by which residuals are divided")
+    first, least = concrete(initial), concrete(smallest)
+    if first is not None and least is not None and first < least:
+        raise ValueError(f"initial must be at least smallest = {smallest}, got {initial}")
 
     unit = huber(width=1.0)
 
@@ -218,9 +227,10 @@ def _excess(nu):
 
 
 def check_nu(nu: chex.Numeric, limit: float = 1.0) -> None:
-    """Refuses a share ν that is not strictly between 0 and the limit."""
+    """Refuses a share ν that is not one number strictly between 0 and the limit."""
+    check_one_number("nu", nu)
     value = concrete(nu)
-    if value is not None and not np.all((value > 0) & (value < limit)):
+    if value is not None and not 0 < value < limit:
         reason = "the share of rounds beyond the scale"
         if limit < 1:
             reason = "the joint gradient's width has no fixed point from 1/2 on"

@@ -274,6 +274,11 @@ def _fold_in_each(key, count):
 
 
 def _check(difficulty, *, periods) -> None:
+    if not isinstance(difficulty, Difficulty):
+        raise ValueError(
+            "difficulty must be a Difficulty, such as streams.DIFFICULTIES[name] of the names "
+            f"{', '.join(DIFFICULTIES)}, got {difficulty!r}"
+        )
     check_at_least("periods", periods, 1, "how often the classes change, and one")
     check_at_least("components", difficulty.components, 1, "the Gaussians in each class")
     check_positive(

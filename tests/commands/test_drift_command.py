@@ -98,14 +98,30 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
         played = nj.rollout(both, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         return jnp.cumsum(stream.y[:, None] * played.predictions <= 0, axis=0)
 
+    pair = "NORMA", "ALMA0"
     for schedule in ("drift", "switch"):
-        numbers = [tuned[schedule][name] for name in ("NORMA", "ALMA")]
-        expected = np.mean([wrong(key, schedule == "drift", *numbers) for key in keys], axis=0)
-        for name, curve in zip(("NORMA", "ALMA"), expected.T, strict=True):
+        numbers = [tuned[schedule][name] for name in pair]
+        runs = np.array([wrong(key, schedule == "drift", *numbers) for key in keys], float)
+        errors = runs.std(axis=0, ddof=1) / SEEDS**0.5
+        assert np.all(errors[-1] > 0)
+        for name, curve, error in zip(pair, runs.mean(axis=0).T, errors.T, strict=True):
             mine = [row for row in rows if (row["schedule"], row["learner"]) == (schedule, name)]
             rounds = np.array([int(row["round"]) for row in mine])
             counts = [float(row["mistakes"]) for row in mine]
             np.testing.assert_allclose(counts, curve[rounds - 1], atol=1e-5)
+            mine = [float(row["std_error"]) for row in mine]
+            np.testing.assert_allclose(mine, error[rounds - 1], atol=1e-4)
+        between = np.diff(runs[:, -1], axis=1)
+        (row,) = (
+            row
+            for row in read(folder, "differences.csv")
+            if (row["schedule"], {row["fewer"], row["more"]}) == (schedule, set(pair))
+        )
+        assert between.std() > 0
+        half = 1.96 * between.std(ddof=1) / SEEDS**0.5
+        np.testing.assert_allclose(float(row["half_width"]), half, rtol=1e-3, atol=1e-3)
+        significant = bool(abs(between.mean()) > half)
+        assert row["significant"] == str(significant)
 
 
 def test_a_tie_and_what_is_no_number_are_mistakes():

@@ -88,11 +88,27 @@ def test_labels_are_checked(rng):
     np.testing.assert_array_equal(np.isfinite(run(learner, x, y)[1]), np.arange(80) <= 20)
 
 
+def test_bad_traced_parameters_are_reported(rng):
+    x, y = labelled(rng)
+
+    @jax.jit
+    @jax.vmap
+    def predictions(theta, c):
+        return run(alma(KERNEL, threshold=theta, scale=c, buffer=10), x, y)[1]
+
+    sound, margin, step = np.isfinite(
+        predictions(jnp.array([0.0, -1.0, 1.0]), jnp.array([1.0, 1.0, 0.0]))
+    )
+    assert np.all(sound)
+    assert not np.any(margin[1:] | step[1:])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"threshold": -1.0}, "threshold must be finite and >= 0"),
         ({"scale": 0.0}, "scale must be positive"),
+        ({"threshold": np.ones(2)}, r"threshold must be one number, got shape \[2\]"),
         ({"buffer": 0}, "buffer must be a whole number of at least 1"),
         ({"kernel": plain}, "kernel must be a Kernel"),
     ],

@@ -393,6 +393,27 @@ def test_norma_in_a_world_without_decay_is_parallel_worlds(rng):
 
 
 @pytest.mark.usefixtures("x64")
+def test_in_a_world_a_small_ring_with_decay_equals_the_loop(rng):
+    """Noisy inputs and drift together: f is read at the second copy, and terms hold the first."""
+    (x, y), variance, size = labelled(rng), 0.2, 15
+    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=nj.noise.Gaussian(variance))
+    surrogate = references.gaussian_surrogate(WIDTH, variance * np.eye(DIM))
+    copies = x[:, None] + variance**0.5 * rng.normal(size=(T, 2, DIM))
+    alpha, predictions = np.zeros(T), np.zeros(T)
+    for t in range(T):
+        kept = slice(max(t - size, 0), t)
+        predictions[t] = alpha[kept] @ PLAIN(copies[kept, 0], x[t])
+        value = alpha[kept] @ surrogate(copies[kept, 0], copies[t, 1])
+        alpha *= 0.94
+        alpha[t] = 0.3 * y[t] * (y[t] * value <= 1)
+    learner = norma(world, losses.soft_margin(), learning_rate=0.3, regularization=0.2, buffer=size)
+    samples, x, keys = inputs(x, y)
+    samples = samples._replace(x=jnp.asarray(copies))
+    made = jax.jit(learner.unroll)(learner.init(DIM), samples, x, keys)[1]
+    np.testing.assert_allclose(made, predictions, atol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
 def test_a_second_copy_makes_the_step_right_on_average():
     """After one fixed round, the mean step over all pairs of ±n is the clean one; of one, not."""
     linear = nj.kernels.linear()  # its own surrogate under any noise
@@ -456,6 +477,8 @@ def test_labels_are_checked(rng):
         ({"learning_rate": lambda t: 11.0 / (t + 1)}, "below 1/regularization = 10, got 11"),
         ({"learning_rate": lambda t: t**-0.5}, "at round 0 must be finite .* counted from 0"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"learning_rate": np.ones(2)}, r"learning_rate must be one number, got shape \[2\]"),
+        ({"regularization": np.ones(2)}, "regularization must be one number"),
         ({"regularization": -1.0}, "regularization must be finite and >= 0"),
         ({"buffer": 0}, "buffer must be a whole number of at least 1, got 0"),
         ({"buffer": None}, "buffer must be a whole number of at least 1, got None"),
@@ -484,13 +507,30 @@ def test_features_refuse_a_buffer():
         perceptron(features, buffer=10)
 
 
-def test_a_schedule_may_start_where_all_would_be_forgotten(rng):
+@pytest.mark.parametrize("regularization", [1.0, 0.293])  # 0.293 · (1/0.293) > 1 in float32
+def test_a_schedule_may_start_where_all_would_be_forgotten(rng, regularization):
     x, y = labelled(rng)
     learner = norma(
-        KERNEL, losses.soft_margin(), learning_rate=lambda t: 1 / jnp.sqrt(t + 1),
-        regularization=1.0, buffer=T,
+        KERNEL, losses.soft_margin(), learning_rate=lambda t: 1 / regularization / jnp.sqrt(t + 1),
+        regularization=regularization, buffer=T,
     )  # fmt: skip
     assert np.all(np.isfinite(unrolled(learner, x, y)[1]))
+
+
+def test_a_bad_traced_share_is_reported(rng):
+    x, y = labelled(rng)
+
+    @jax.jit
+    @jax.vmap
+    def predictions(nu):
+        learner = norma(
+            KERNEL, losses.nu_soft_margin(nu=nu), learning_rate=0.1, regularization=1.0, buffer=8
+        )
+        return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
+
+    sound, large, none = np.isfinite(predictions(jnp.array([0.9, 1.0, 0.0])))
+    assert np.all(sound)
+    assert not np.any(large[2:] | none[2:])
 
 
 def test_a_bad_traced_rate_is_reported(rng):
@@ -509,20 +549,27 @@ def test_a_bad_traced_rate_is_reported(rng):
     assert not np.any(large[2:] | negative[2:])
 
 
+def falling(t):
+    """η_t of Figure 3."""
+    return (t + 1.0) ** -0.5
+
+
 @pytest.mark.parametrize(
-    ("rate", "decay", "warns"),
+    ("rate", "buffer", "decay", "warns"),
     [
-        (0.002, "always", True),
-        (0.002, "on_update", False),
-        (0.0004, "always", False),
-        (lambda t: (t + 1.0) ** -0.5, "always", True),  # of Figure 3
-        (lambda t: (t + 1.0) ** -0.5, "on_update", False),
+        (0.002, 5000, "always", True),
+        (0.002, 5000, "on_update", False),
+        (0.0004, 5000, "always", False),
+        (falling, 5000, "always", True),
+        (falling, functools.partial(everything, horizon=5000), "always", True),
+        (falling, 10**7, "always", False),
+        (falling, 5000, "on_update", False),
     ],
 )
-def test_warns_where_decay_leaves_few_support_vectors(rate, decay, warns):
+def test_warns_where_decay_leaves_few_support_vectors(rate, buffer, decay, warns):
     def build():
         return norma(
-            KERNEL, losses.novelty(nu=0.01), learning_rate=rate, regularization=1.0, buffer=5000,
+            KERNEL, losses.novelty(nu=0.01), learning_rate=rate, regularization=1.0, buffer=buffer,
             decay=decay,
         )  # fmt: skip
 
