@@ -87,3 +87,10 @@ def test_refuses_shares_that_are_none(make, nu, message):
 def test_refuses_bad_parameters(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_novelty_may_keep_its_threshold_from_falling():
+    loss = losses.novelty(nu=0.1, smallest=0.0)
+    assert loss.smallest == 0
+    with pytest.raises(ValueError, match="initial must be at least smallest"):
+        losses.novelty(nu=0.1, initial=-1.0, smallest=0.0)

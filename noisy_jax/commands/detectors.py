@@ -138,7 +138,7 @@ def detector(
 
     return learners.norma(
         kernels.gaussian(squared_width=dim / 2),
-        losses.novelty(nu=nu)._replace(smallest=rule.floor),
+        losses.novelty(nu=nu, smallest=rule.floor),
         learning_rate=rate,
         regularization=1.0,
         buffer=lambda space: everything(space, horizon),

@@ -41,9 +41,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load(
-    data: str, target: str | None, *, known: Sequence[str] = streams.DATASETS
-) -> Stream:
+def load(data: str, target: str | None, *, known: Sequence[str] = streams.DATASETS) -> Stream:
     """The scaled table behind `--data` and `--target`; `known` are the names to suggest."""
     if data in streams.DATASETS:
         if target is not None:

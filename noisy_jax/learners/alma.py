@@ -107,7 +107,7 @@ def alma(
         state = AlmaState(squared_norm / size**2, state.updates + (step > 0))
         return Update(step * y / size, 1 / size, state)
 
-    memory = memory_of(Space(gram, gram), buffer)
+    memory = memory_of(kernel, Space(gram, gram), buffer)
     learner = expansion(
         read=read,
         rule=Rule(lambda: AlmaState(jnp.zeros(()), jnp.int32(0)), update),

@@ -208,10 +208,21 @@ def checking_labels(learner: Learner) -> Learner:
     return learner._replace(step=checking(learner.step), unroll=checking(learner.unroll))
 
 
-def memory_of(space: Space, buffer: Buffer | None) -> Memory:
-    """The memory of a space that `buffer` stands for."""
+def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Memory:
+    """The memory of the kernel's space that `buffer` stands for."""
     if callable(buffer):
-        return buffer(space)
+        memory = buffer(space)
+        if not isinstance(memory, Memory):
+            raise ValueError(
+                "buffer must make a Memory of a space, such as lambda space: "
+                f"memory.everything(space, horizon), but made a {type(memory).__name__}"
+            )
+        if memory.space is not space and not _is_linear(kernel):
+            raise ValueError(
+                "buffer must make a memory of the kernel's own space: a weight_vector holds linear "
+                "functions; for other kernels take random features (worlds.fourier_gaussian)"
+            )
+        return memory
     check_at_least("buffer", buffer, 1, "τ, the number of newest rounds that keep their terms")
     return ring(space, buffer)
 
@@ -219,10 +230,10 @@ def memory_of(space: Space, buffer: Buffer | None) -> Memory:
 def _element_and_memory(kernel, buffer):
     """What makes an element of a copy, `(x[1, d], cov) -> element[1]`, and the memory."""
     if isinstance(kernel, Kernel):
-        return lambda x, cov: x, memory_of(Space(kernel.gram, kernel.gram), buffer)
+        return lambda x, cov: x, memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)
     if isinstance(kernel, World):
         space = Space(kernel.surrogate, kernel.evaluate, read=kernel.read)
-        return kernel.element, memory_of(space, buffer)
+        return kernel.element, memory_of(kernel, space, buffer)
     if not isinstance(kernel, FourierWorld):
         raise ValueError(
             "kernel must be a Kernel, a World or a FourierWorld, as kernels and worlds build them, "
@@ -234,6 +245,13 @@ def _element_and_memory(kernel, buffer):
             "vector, and no terms"
         )
     return lambda x, cov: kernel.noisy(x), weight_vector(kernel.clean)
+
+
+def _is_linear(kernel) -> bool:
+    if not isinstance(kernel, Kernel) or kernel.series is None:
+        return False
+    series = kernel.series(1)
+    return series.degree == 1 and kernel.envelope is None and series.coefficients[0] == 0
 
 
 def _labelled(loss) -> bool:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import chex
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.losses.piecewise import huber
@@ -89,10 +90,16 @@ def nu_soft_margin(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> Adaptive
     return _nu_margin("nu_soft_margin", nu, initial, labelled=True)
 
 
-def novelty(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> AdaptiveLoss:
+def novelty(
+    *, nu: chex.Numeric, initial: chex.Numeric = 0.0, smallest: chex.Numeric = -jnp.inf
+) -> AdaptiveLoss:
     """Novelty loss max(0, ρ − f(x)) − νρ, which reads no labels: an alarm is f(x) ≤ ρ.
 
-    ρ ← ρ + η(ν − 1{f(x) ≤ ρ}): a share ν of the rounds ends as alarms.
+    ρ ← max(ρ_min, ρ + η(ν − 1{f(x) ≤ ρ})): a share ν of the rounds ends as alarms.
+
+    f ≥ 0 for kernels that are not negative, so that no alarm sounds while ρ < 0, where the first
+    alarm takes it at a large η: ρ_min = 0 spares thousands of silent rounds at small ν, and the
+    best ρ is never negative.
 
     Source: Online Learning with Kernels, Eq. 20, whose printed signs of ρ ascend: no round is ever
     an alarm, or every one.
@@ -100,15 +107,20 @@ def novelty(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> AdaptiveLoss:
     Args:
         nu: 0 < ν < 1.
         initial: ρ_1.
+        smallest: ρ_min; none by default, so that the shares of alarms are an identity.
 
     Raises:
-        ValueError: ν outside (0, 1), or initial not finite.
+        ValueError: ν outside (0, 1), initial not finite or below the smallest.
 
     Example:
         >>> print(novelty(nu=0.25).descent(0.5, 1.0))
         -0.75
     """
-    return _nu_margin("novelty", nu, initial, labelled=False)
+    loss = _nu_margin("novelty", nu, initial, labelled=False)
+    low, first = concrete(smallest), concrete(initial)
+    if low is not None and first is not None and not np.all(low <= first):
+        raise ValueError(f"initial must be at least smallest = {smallest}, got {initial}")
+    return loss._replace(smallest=smallest)
 
 
 def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:

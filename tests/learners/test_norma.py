@@ -578,3 +578,16 @@ def test_warns_where_decay_leaves_few_support_vectors(rate, buffer, decay, warns
             build()
     else:
         build()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "buffer", "message"),
+    [
+        (nj.kernels.gaussian(squared_width=1.0), lambda space: weight_vector(), "its own space"),
+        (nj.kernels.polynomial(degree=1), lambda space: weight_vector(), "its own space"),
+        (nj.kernels.linear(), lambda space: 5, "must make a Memory of a space"),
+    ],
+)
+def test_a_buffer_must_hold_the_functions_of_the_kernel(kernel, buffer, message):
+    with pytest.raises(ValueError, match=message.replace("its own", "kernel's own")):
+        perceptron(kernel, buffer=buffer)
