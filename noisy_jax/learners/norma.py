@@ -218,7 +218,7 @@ def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Me
                 "buffer must make a Memory of a space, such as lambda space: "
                 f"memory.everything(space, horizon), but made a {type(memory).__name__}"
             )
-        if memory.space is not space and not _is_linear(kernel):
+        if memory.space.inner is not space.inner and not _is_linear(kernel):
             raise ValueError(
                 "buffer must make a memory of the kernel's own space: a weight_vector holds linear "
                 "functions; for other kernels take random features (worlds.fourier_gaussian)"
