@@ -1,5 +1,7 @@
 """What every learner promises, whichever it is."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -154,6 +156,13 @@ def stream():
     return nj.streams.linear(jax.random.key(3), T, DIM)
 
 
+@functools.cache
+def played(make):
+    """The learner and its compiled run, one for all tests."""
+    learner = make(**OPTIONS)
+    return learner, jax.jit(lambda stream, key: nj.rollout(learner, stream, NOISE, key))
+
+
 def by_hand(learner, stream, key):
     """Round by round, as the contract reads."""
     state, predictions = learner.init(DIM), []
@@ -167,9 +176,9 @@ def by_hand(learner, stream, key):
 
 
 def test_rollout_equals_rounds_by_hand(make, stream):
-    learner, key = make(**OPTIONS), jax.random.key(5)
+    (learner, run), key = played(make), jax.random.key(5)
     state, predictions = by_hand(learner, stream, key)
-    result = jax.jit(lambda key: nj.rollout(learner, stream, NOISE, key))(key)
+    result = run(stream, key)
     chex.assert_trees_all_close(result.state, state, rtol=1e-5, atol=1e-6)
     chex.assert_trees_all_close(result.predictions, predictions, rtol=1e-5, atol=1e-6)
     assert np.all(result.diverged_at == -1)
@@ -187,29 +196,24 @@ def test_unroll_equals_scan_over_step(make, stream):
 
 
 def test_vmap_equals_stacked_singles(make, stream):
-    learner = make(**OPTIONS)
+    _, run = played(make)
     keys = jax.random.split(jax.random.key(1), 3)
-
-    @jax.jit
-    def run(key):
-        return nj.rollout(learner, stream, NOISE, key)
-
-    singles = [run(key) for key in keys]
+    singles = [run(stream, key) for key in keys]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *singles)
-    chex.assert_trees_all_close(jax.vmap(run)(keys), stacked, rtol=1e-5, atol=1e-6)
+    at_once = jax.vmap(run, in_axes=(None, 0))(stream, keys)
+    chex.assert_trees_all_close(at_once, stacked, rtol=1e-5, atol=1e-6)
     assert not np.allclose(stacked.predictions[0], stacked.predictions[1])
 
 
 def test_state_keeps_shapes_and_dtypes(make, stream):
-    learner = make(**OPTIONS)
-    state = learner.init(DIM)
-    result = nj.rollout(learner, stream, NOISE, jax.random.key(0))
-    chex.assert_trees_all_equal_shapes_and_dtypes(state, result.state)
+    learner, run = played(make)
+    result = run(stream, jax.random.key(0))
+    chex.assert_trees_all_equal_shapes_and_dtypes(learner.init(DIM), result.state)
 
 
 def test_prediction_shapes(make, stream):
-    learner = make(**OPTIONS)
-    state = nj.rollout(learner, stream, NOISE, jax.random.key(0)).state
+    learner, run = played(make)
+    state = run(stream, jax.random.key(0)).state
     one = learner.predict(state, stream.x[0])
     many = learner.predict(state, stream.x.reshape(1, T, DIM))
     assert many.shape == (1, T, *one.shape)
@@ -233,8 +237,8 @@ def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
 
 
 def test_resumes_from_state_round_and_key(make, stream):
-    learner, key = make(**OPTIONS), jax.random.key(2)
-    whole = nj.rollout(learner, stream, NOISE, key)
+    (learner, run), key = played(make), jax.random.key(2)
+    whole = run(stream, key)
     first = nj.rollout(learner, nj.Stream(stream.x[:20], stream.y[:20]), NOISE, key)
     rest = nj.rollout(
         learner, nj.Stream(stream.x[20:], stream.y[20:]), NOISE, key,
@@ -252,31 +256,29 @@ def test_uses_no_key_twice(make, stream):
 
 
 def test_predictions_do_not_depend_on_the_future(make, stream):
-    learner, key = make(**OPTIONS), jax.random.key(4)
+    (_, run), key = played(make), jax.random.key(4)
     changed = nj.Stream(stream.x.at[20:].multiply(-1), stream.y.at[20:].add(1))
-    before = nj.rollout(learner, stream, NOISE, key).predictions
-    after = nj.rollout(learner, changed, NOISE, key).predictions
+    before, after = run(stream, key).predictions, run(changed, key).predictions
     chex.assert_trees_all_equal(before[:20], after[:20])
     assert not np.allclose(before[21:], after[21:])
 
 
-@pytest.mark.parametrize("rate", [1e12, 1e30])
-def test_overflow_is_reported(make_projected, stream, rate):
-    options = {"radius": 1e18, "learning_rate": rate}
-    diverged_at = nj.rollout(
-        make_projected(**options), stream, NOISE, jax.random.key(0)
-    ).diverged_at
-    assert np.all(diverged_at >= 1)
-    assert np.all(diverged_at <= T)
+def test_overflow_is_reported(make_projected, stream):
+    def diverged_at(rate):
+        learner = make_projected(radius=1e18, learning_rate=rate)
+        return nj.rollout(learner, stream, NOISE, jax.random.key(0)).diverged_at
+
+    rounds = jax.jit(jax.vmap(diverged_at))(jnp.array([1e12, 1e30]))
+    assert np.all(rounds >= 1)
+    assert np.all(rounds <= T)
 
 
-@pytest.mark.parametrize("radius", [1e20, -1.0, jnp.nan])
-def test_a_bad_traced_radius_is_reported(make_projected, stream, radius):
+def test_a_bad_traced_radius_is_reported(make_projected, stream):
     def diverged_at(radius):
         learner = make_projected(radius=radius, learning_rate=0.1)
         return nj.rollout(learner, stream, NOISE, jax.random.key(0)).diverged_at
 
-    assert np.all(jax.jit(diverged_at)(radius) >= 1)
+    assert np.all(jax.jit(jax.vmap(diverged_at))(jnp.array([1e20, -1.0, jnp.nan])) >= 1)
 
 
 @pytest.mark.parametrize("name", BASE)
