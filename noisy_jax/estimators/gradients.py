@@ -14,7 +14,6 @@ Source: Online Learning of Noisy Data with Kernels, Sec. 4, Algorithm 1, subrout
 printed without the y inside the product: that is unbiased for yℓ'(⟨f, Ψ⟩) instead.
 """
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import chex
@@ -23,13 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.estimators import orders
+from noisy_jax.estimators.cutoffs import check_convergence, check_series, order_for
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.series import array_module
 from noisy_jax.validation import (
-    check_at_least,
     check_non_negative,
     check_one_number,
     check_positive,
@@ -37,9 +36,6 @@ from noisy_jax.validation import (
 )
 
 Law = Literal["geometric", "optimal"]
-
-LARGEST_ORDER = 40
-"""Where the search for an order that is large enough ends."""
 
 
 class GradientOrders(NamedTuple):
@@ -216,8 +212,8 @@ def gradient(
     if law not in ("geometric", "optimal"):
         raise ValueError(f"law must be 'geometric' or 'optimal', got {law!r}")
     orders.check_base(p)
-    _check_series(kernel, loss)
-    _check_convergence(kernel, x_second, p if law == "geometric" else None)
+    check_series(kernel, loss)
+    check_convergence(kernel, x_second, p if law == "geometric" else None)
 
     def law_of(coefficients, second_moment):
         if law == "geometric":
@@ -239,7 +235,7 @@ def gradient(
         roots = array_module(series.coefficients).sqrt(series.coefficients)
         return MapEstimator(kernel, series, law_of(roots, x_second), envelope)
 
-    kernel_order = _order(
+    kernel_order = order_for(
         "kernel_order",
         kernel_order,
         kernel.series(1).degree,
@@ -250,7 +246,7 @@ def gradient(
     largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second)
     reach = largest_argument(loss, largest, y_largest) + abs(center)
     degree = loss.series(1, center).degree
-    loss_order = _order(
+    loss_order = order_for(
         "loss_order",
         loss_order,
         degree,
@@ -276,66 +272,3 @@ def value_moment(
     """A bound on E(X − c)², X the margin or residual of a value ⟨f, Ψ̃⟩ of E⟨f, Ψ̃⟩² ≤ moment."""
     size = largest_argument(loss, array_module(moment).sqrt(moment), y_largest)
     return (size + abs(center)) ** 2
-
-
-def _order(
-    name: str,
-    given: int | None,
-    degree: int | None,
-    allowed: chex.Numeric,
-    bias: Callable[[int], chex.Numeric],
-) -> int:
-    """The order given, or the smallest whose bias is allowed."""
-    if given is not None:
-        check_at_least(name, given, 1, "where the power series is cut off")
-    if degree is not None and (given is None or given >= degree):
-        return degree
-    known = concrete(allowed) is not None and concrete(bias(1)) is not None
-    if given is not None and (not known or bias(given) <= allowed):
-        return given
-    if not known:
-        raise ValueError(
-            f"{name} must be given where parameters are traced: it is a shape, and cannot follow "
-            "from them"
-        )
-    enough = (n for n in range(1, LARGEST_ORDER + 1) if bias(n) <= allowed)
-    enough = next(enough, None)
-    advice = f"{name}={enough} would do" if enough else f"no order up to {LARGEST_ORDER} would do"
-    if given is None and enough:
-        return enough
-    order = LARGEST_ORDER if given is None else given
-    raise ValueError(
-        f"{name} is too small: cut off at {order}, the series leaves a bias of up to "
-        f"{float(bias(order)):.3g}, but max_bias allows {float(allowed):.3g}; {advice}. Or allow "
-        "more, or make squared_radius, x_second or the loss's sharpness smaller"
-    )
-
-
-def _check_series(kernel: Kernel, loss: Loss) -> None:
-    if not isinstance(loss, Loss):
-        raise ValueError(f"loss must be one of losses, such as losses.squared(), got {loss!r}")
-    if loss.series is None:
-        raise ValueError(
-            f"loss must have a power series, and {loss} has none: no number of noisy copies makes "
-            f"an unbiased estimate of its slope. losses.{loss.analytic}(sharpness=…) is close to it"
-        )
-    if not isinstance(kernel, Kernel) or kernel.series is None:
-        raise ValueError(
-            "kernel must have a power series: linear, polynomial, exponential, binomial or "
-            f"gaussian of nj.kernels, got {kernel!r}"
-        )
-
-
-def _check_convergence(kernel: Kernel, x_second: chex.Numeric, p: chex.Numeric | None) -> None:
-    """Refuses data beyond the reach of the kernel's series; p is that of a geometric law."""
-    name, needed = ("x_second", x_second) if p is None else ("p x_second", p * x_second)
-    reach, needed = concrete(kernel.series(1).convergence), concrete(needed)
-    if reach is None or needed is None or needed < reach:
-        return
-    advice = "scale the data down"
-    if p is not None and x_second < reach:
-        advice += f", or take p below {reach / x_second:.4g} or law='optimal'"
-    raise ValueError(
-        f"{name} must be below {reach}, where the kernel's series stops converging, got "
-        f"{needed:.4g}: {advice}"
-    )
