@@ -28,3 +28,10 @@ def x64():
 def rng():
     """A NumPy generator with a fixed seed."""
     return np.random.default_rng(20260101)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_programs_are_dropped():
+    """Each compiled program holds memory maps, of which a process may have 65,530: free them."""
+    yield
+    jax.clear_caches()
