@@ -23,7 +23,7 @@ from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.results import Study
 from noisy_jax.rollouts import Rollout, rollout
-from noisy_jax.studies import study, tuned
+from noisy_jax.studies import study, tuned, tuned_kernel_learner
 
 __version__ = "0.1.0"
 
@@ -54,5 +54,6 @@ __all__ = [
     "study",
     "subquantile",
     "tuned",
+    "tuned_kernel_learner",
     "worlds",
 ]

@@ -6,9 +6,10 @@
 projection on the ball {‖f‖ ≤ W}. What differs between learners are the arguments of `expansion`:
 
 - `read` makes the element out of what the round shows, and the *probes*: where else f_t is read;
-- `rule` turns the values of f_t at the element and at the probes into α_t and c_t;
-- `memory` says which elements are kept (`memory.everything`, a `memory.ring` of the newest, or a
-  `memory.weight_vector`) and brings the inner products.
+- `rule` turns the values of f_t at the element and at the probes into α_t and c_t (`rules`);
+- `memory` says which elements are kept (`memory.everything`, a `memory.ring` of the newest, a
+  slowly `memory.growing` number of them, or their sum, a `memory.weight_vector`) and brings the
+  inner products.
 
 Two facts make it fast. The squared norm r = ‖f‖² follows from values that are known anyway,
 
@@ -29,11 +30,11 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
-import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.memory import Elements, Memory
-from noisy_jax.validation import check_at_least, check_made_for, check_positive, check_radius
+from noisy_jax.rules import Rule
+from noisy_jax.validation import check_at_least, check_made_for, check_radius, check_views
 
 
 class Round(NamedTuple):
@@ -50,55 +51,23 @@ class Round(NamedTuple):
     facts: Any
 
 
-class Update(NamedTuple):
-    """What a rule makes of one round.
-
-    Attributes:
-        coefficient: `[]`, α_t.
-        shrink: c_t, the factor on all that came before.
-        state: the rule's own state after the round.
-    """
-
-    coefficient: chex.Array
-    shrink: chex.Numeric
-    state: Any
-
-
-class Rule(NamedTuple):
-    """From values of f_t to the change of f: what makes one learner differ from another.
-
-    Attributes:
-        init: `() -> state`, a pytree of arrays: offsets, margins, counts; `()` where there is none.
-        update: `(state, values[1 + P], facts, t) -> Update`, with f_t at the element, then at the
-            probes. It is traced once and runs in a scan: arithmetic on scalars only.
-        output: `(state, values[...]) -> [...]`, predictions from values of f_t: f_t itself, unless
-            the rule has an offset or a threshold of its own. (`averaged` averages f alone.)
-    """
-
-    init: Callable[[], Any]
-    update: Callable[[Any, chex.Array, Any, chex.Array], Update]
-    output: Callable[[Any, chex.Array], chex.Array] = lambda state, values: values
-
-
-def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
-    """The rule of the squared loss: α_t = −2η_t(v − y_t), y_t the facts of the round.
-
-    v is the last value that is read: f_t at the last probe, or at the element where no probe is.
+def reading(
+    element: Callable[[chex.Array, chex.Array | None], Elements], views: int
+) -> Callable[[Sample, chex.PRNGKey], Round]:
+    """What reads the copies of a round: the first as the element, a second one as the probe.
 
     Args:
-        learning_rate: η > 0, or an optax schedule of the round.
-
-    Raises:
-        ValueError: a rate that is not positive.
+        element: `(x[1, d], cov[1]) -> element[1]`, what a copy is stored as, as `World.element`.
+        views: 1, for no probe, or 2.
     """
-    if not callable(learning_rate):
-        check_positive("learning_rate", learning_rate, "the factor of the gradient")
 
-    def update(state, values, target, t) -> Update:
-        rate = learning_rate(t) if callable(learning_rate) else learning_rate
-        return Update(-2 * rate * (values[-1] - target), 1.0, state)
+    def read(sample: Sample, key: chex.PRNGKey) -> Round:
+        del key  # no randomness of its own
+        cov = None if sample.cov is None else jnp.asarray(sample.cov)[None]
+        stored, *probes = (element(copy[None], cov) for copy in sample.x[:views])
+        return Round(jax.tree.map(lambda e: e[0], stored), *(probes or [None]), sample.y)
 
-    return Rule(lambda: (), update)
+    return read
 
 
 class ExpansionState(NamedTuple):
@@ -173,8 +142,8 @@ def expansion(
     check_at_least("block", block, 1, "the number of rounds that unroll takes at once")
     if memory.longest_block is not None and block > memory.longest_block:
         raise ValueError(
-            f"block must be at most {memory.longest_block} with this memory, got {block}: a ring "
-            "takes blocks of at most as many rounds as it keeps elements"
+            f"block must be at most {memory.longest_block} with this memory, got {block}: one that "
+            "forgets takes blocks of at most as many rounds as it keeps elements"
         )
     if radius is not None:
         check_radius(radius)
@@ -275,11 +244,7 @@ def expansion(
     def unroll(state, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
         check(samples.x)
         check(x)
-        if samples.x.shape[1] < views:
-            raise ValueError(
-                f"this learner reads {views} independent noisy copies of x in a round, but the "
-                f"sample has {samples.x.shape[1]}: draw more views, or use a learner that needs one"
-            )
+        check_views(views, samples.x.shape[1])
         rounds = x.shape[0]
         if memory.horizon is not None and rounds > memory.horizon:
             raise ValueError(

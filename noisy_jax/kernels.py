@@ -15,8 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.series import PowerSeries, array_module, power_series
-from noisy_jax.validation import check_at_least, check_non_negative, check_positive
+from noisy_jax.series import PowerSeries, log_factorials, power_series
+from noisy_jax.validation import (
+    array_module,
+    check_at_least,
+    check_choice,
+    check_non_negative,
+    check_one_number,
+    check_positive,
+)
 
 
 class Envelope(NamedTuple):
@@ -55,8 +62,13 @@ class Kernel:
 
 @jax.default_matmul_precision("highest")
 def inner_products(x: chex.Array, z: chex.Array) -> chex.Array:
-    """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`."""
+    """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`; refused where their dimensions differ."""
     chex.assert_rank([x, z], 2)
+    if x.shape[1] != z.shape[1]:
+        raise ValueError(
+            f"points of dimension {z.shape[1]} do not fit those of dimension {x.shape[1]}: both "
+            "must be rows of the same d features"
+        )
     return x @ z.T
 
 
@@ -140,8 +152,7 @@ def _exponential_series(rate, order) -> PowerSeries:
 
     def coefficients(order):
         n = np.arange(order + 1)
-        log_factorials = np.array([math.lgamma(m + 1) for m in n])
-        return xp.sign(rate) ** n * xp.exp(n * log_rate - log_factorials)
+        return xp.sign(rate) ** n * xp.exp(n * log_rate - log_factorials(order))
 
     def majorant(m):
         return m * log_rate - math.lgamma(m + 1), log_rate - math.log(m + 1)
@@ -199,7 +210,7 @@ def gaussian(*, squared_width: chex.Numeric) -> Kernel:
         >>> gaussian(squared_width=2.0)(jnp.zeros((1, 2)), jnp.ones((1, 2)))
         Array([[0.36787945]], dtype=float32)
     """
-    check_positive("squared_width", squared_width, "s² of exp(−r²/s²)")
+    check_squared_width(squared_width)
 
     def gram(x, z):  # points are fewer than pairs: scale those
         scale = jax.lax.rsqrt(jnp.asarray(squared_width, float))
@@ -214,6 +225,20 @@ def gaussian(*, squared_width: chex.Numeric) -> Kernel:
             lambda order: _exponential_series(-1 / squared_width, order),
         ),
     )
+
+
+def check_squared_width(squared_width: chex.Numeric) -> None:
+    """Refuses a squared width that is not one positive number."""
+    check_positive("squared_width", squared_width, "s² of exp(−r²/s²)")
+    check_one_number("squared_width", squared_width)
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Refuses what is no `Kernel`."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(
+            f"kernel must be a Kernel, as kernels builds it, got {type(kernel).__name__}"
+        )
 
 
 def rational(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel:
@@ -257,8 +282,7 @@ def matern(*, nu: float, length: chex.Numeric) -> Kernel:
         ValueError: another ν, or ℓ not positive.
     """
     check_positive("length", length, "ℓ of the Matérn kernel")
-    if nu not in (1.5, 2.5):
-        raise ValueError(f"nu must be 1.5 or 2.5, got {nu}: other Matérn kernels are not offered")
+    check_choice("nu", nu, (1.5, 2.5))
 
     def value(r2):
         q = math.sqrt(2 * nu) * _root(r2) / length

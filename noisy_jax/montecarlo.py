@@ -1,28 +1,23 @@
 """Monte Carlo over seeds: mean and standard error of anything a run returns, in bounded memory."""
 
-import hashlib
 import math
 import os
-import re
-import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.validation import check_at_least, writable_folder
+from noisy_jax import processes
+from noisy_jax.checkpoints import Checkpoint, fingerprint
+from noisy_jax.validation import check_at_least
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once, where the caller does not say."""
-
-# What np.load and the look-up of a name raise on files that are damaged or another program's.
-_UNREADABLE = (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 
 
 class Estimate(NamedTuple):
@@ -79,18 +74,22 @@ def monte_carlo(
         num_seeds: S ≥ 1.
         batch_size: seeds at once, rounded up to a multiple of the mesh; 128 by default, or fewer
             where they fill the same number of batches. Memory grows with it, not with S.
-        mesh: devices over which each batch of seeds is divided.
-        progress: called on the host after each batch with (seeds done, S).
+        mesh: devices over which each batch of seeds is divided. They may belong to several
+            processes (`jax.distributed`), which all make this call and all get the same estimate.
+        progress: called on the host, that is in every process, after each batch with
+            (seeds done, S).
         checkpoint: folder in which the moments are stored after each batch. A call with the same
             run and key resumes from it, also with more seeds than before; one with another run,
-            key or version of JAX is refused.
+            key or version of JAX is refused. Of several processes only the one with the mesh's
+            first device needs the folder.
 
     Returns:
         An `Estimate`.
 
     Raises:
         ValueError: no seeds or batches; a checkpoint folder that cannot be written, or whose file
-            is damaged, foreign, or ahead of S.
+            is damaged, foreign, or ahead of S; processes that call with different arguments. Every
+            process raises what one of them finds.
 
     Example:
         >>> import jax
@@ -100,15 +99,21 @@ def monte_carlo(
     """
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
     run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
-    store = None if checkpoint is None else _Checkpoint(checkpoint, _fingerprint(run, key))
     if mesh is not None:
         mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
-        run, key = jax.device_put((run, key), NamedSharding(mesh, PartitionSpec()))
+    several = mesh is not None and mesh.is_multi_process
+    digest = fingerprint(run, key) if several or checkpoint is not None else ""
+    if several:
+        processes.check_same(mesh, f"{digest} {num_seeds} {batch_size} {checkpoint is None}")
+    store = None if checkpoint is None else Checkpoint(checkpoint, digest, mesh)
+    if mesh is not None:
+        run, key = processes.replicated((run, key), mesh)
     batch = partial(_batch_moments, run, key, num_seeds, batch_size=batch_size, mesh=mesh)
     shapes = _batch_moments.eval_shape(run, key, num_seeds, 0, batch_size=batch_size, mesh=mesh)
     sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes[0])._replace(count=0)
     if store:
         sums = store.load(sums)
+        sums = sums._replace(count=int(sums.count))
     if sums.count > num_seeds:
         raise ValueError(
             f"the checkpoint in {checkpoint} already holds {sums.count} seeds, more than the "
@@ -201,78 +206,3 @@ def _merged(a: Sums, b: Sums) -> Sums:
         jax.tree.map(lambda x, d: x + d * share, a.mean, difference),
         jax.tree.map(lambda x, y, d: x + y + d**2 * weight, a.squares, b.squares, difference),
     )
-
-
-def _fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
-    """A digest of the traced run, every number in it, the key, and the version of JAX.
-
-    What a callback to Python computes is not seen.
-    """
-    closed = jax.make_jaxpr(run)(key)
-    text = re.sub(r"0x[0-9a-f]+", "", str(closed.jaxpr))  # addresses differ between processes
-    digest = hashlib.sha256(f"{jax.__version__}\n{text}".encode())
-    for number in (*_constants(closed), *jax.tree.leaves(run), key):
-        if jax.dtypes.issubdtype(jnp.result_type(number), jax.dtypes.prng_key):
-            digest.update(str(jax.random.key_impl(number)).encode())
-            number = jax.random.key_data(number)
-        array = np.asarray(number)
-        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return digest.hexdigest()
-
-
-def _constants(jaxpr) -> Iterator[Any]:
-    """Every array that a traced function closed over, also inside the functions it calls."""
-    if isinstance(jaxpr, ClosedJaxpr):
-        yield from jaxpr.consts
-        jaxpr = jaxpr.jaxpr
-    for equation in jaxpr.eqns:
-        yield from (var.val for var in equation.invars if isinstance(var, Literal))
-        inner = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
-        for function in filter(_is_jaxpr, inner):
-            yield from _constants(function)
-
-
-def _is_jaxpr(value) -> bool:
-    return isinstance(value, (ClosedJaxpr, Jaxpr))
-
-
-class _Checkpoint:
-    """A folder with one file of moments, replaced as a whole after each batch."""
-
-    def __init__(self, folder: str | os.PathLike, fingerprint: str):
-        self.path = writable_folder(folder) / "moments.npz"
-        self.fingerprint = fingerprint
-
-    def load(self, empty: Sums) -> Sums:
-        """The stored moments, in the structure of `empty`, which stands where nothing is stored."""
-        if not self.path.exists():
-            return empty
-        try:
-            # Opened here, since np.load leaves a damaged file open.
-            with open(self.path, "rb") as opened, np.load(opened) as file:
-                stored = dict(file)
-            fingerprint = str(stored["fingerprint"])
-        except _UNREADABLE as error:
-            raise ValueError(
-                f"{self.path} is not a readable checkpoint (truncated, or not of this library): "
-                "delete it, or name another folder"
-            ) from error
-        if fingerprint != self.fingerprint:
-            raise ValueError(
-                f"{self.path} was made by another configuration (run, key or version of JAX): "
-                "delete it, or name another folder"
-            )
-        leaves, treedef = jax.tree.flatten(empty)
-        sums = jax.tree.unflatten(treedef, [stored[f"leaf_{i}"] for i in range(len(leaves))])
-        return sums._replace(count=int(sums.count))
-
-    def save(self, sums: Sums) -> None:
-        """Replaces the stored moments as a whole."""
-        arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(jax.tree.leaves(sums))}
-        arrays["fingerprint"] = np.array(self.fingerprint)
-        unfinished = self.path.with_suffix(".unfinished")
-        with open(unfinished, "wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, self.path)

@@ -16,11 +16,17 @@ sees all their digits may tell more.
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.stats import norm as normal
 
 from noisy_jax.noise import Gaussian, Laplace
-from noisy_jax.validation import check_at_least, check_positive, concrete
+from noisy_jax.validation import (
+    check_at_least,
+    check_between,
+    check_choice,
+    check_concrete,
+    check_one_number,
+    check_positive,
+)
 
 
 def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
@@ -44,8 +50,7 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
         [[1.5, 2.0], [0.25, 0.5]] [[1.5, 2.0], [0.25, 0.5]]
     """
     check_positive("norm", norm, "the largest norm of an instance")
-    if order not in (1, 2):
-        raise ValueError(f"order must be 1 or 2, of the norm ‖x‖₁ or ‖x‖₂, got {order!r}")
+    check_choice("order", order, (1, 2))
     x = jnp.asarray(x, float)
     if x.ndim == 0:
         raise ValueError("x must be [..., d] with an axis of features, got a scalar")
@@ -115,16 +120,11 @@ def gaussian_mechanism(
     """
     numbers = {"epsilon": epsilon, "delta": delta, "l2_sensitivity": l2_sensitivity}
     for name, value in numbers.items():
-        if concrete(value) is None or np.ndim(value):
-            raise ValueError(
-                f"{name} must be one number, got {value}: the noise is calibrated on the host"
-            )
+        check_concrete(name, value, "the noise is calibrated on the host")
+        check_one_number(name, value)
     check_positive("epsilon", epsilon, "the privacy budget of all copies")
-    if not 0 < delta < 1:
-        raise ValueError(
-            f"delta must be above 0 and below 1, got {delta}: Gaussian noise leaves a δ; for none, "
-            "use laplace_mechanism"
-        )
+    advice = "Gaussian noise leaves a δ; for none, use laplace_mechanism"
+    check_between("delta", delta, 0, 1, advice)
     check_positive("l2_sensitivity", l2_sensitivity, "the largest ‖x − x'‖₂")
     check_at_least("copies", copies, 1, "the number of copies released")
     with jax.enable_x64(True):

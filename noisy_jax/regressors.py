@@ -18,11 +18,12 @@ from jax.scipy.linalg import cho_factor, cho_solve
 
 from noisy_jax.validation import (
     check_at_least,
-    check_finite,
     check_gram,
     check_non_negative,
     check_one_number,
     check_positive,
+    check_shape,
+    check_targets,
     concrete,
 )
 
@@ -67,8 +68,7 @@ def kernel_ridge(
     if weights is None:
         return cho_solve(_factor(gram, regularization), y)
     weights = jnp.asarray(weights, y.dtype)
-    if weights.shape != y.shape:
-        raise ValueError(f"weights must be {list(y.shape)}, as y, got {list(weights.shape)}")
+    check_shape("weights", weights, y.shape, "as y")
     check_non_negative("weights", weights, "it is how much each row counts")
     root = jnp.sqrt(weights)
     weighted = root[:, None] * gram * root[None]
@@ -173,10 +173,8 @@ def _factor(gram, regularization):
 
 def _checked(gram, y, regularization) -> tuple[chex.Array, chex.Array]:
     gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
-    if y.ndim != 1 or 0 in y.shape:
-        raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}")
+    check_targets(y)
     check_gram("gram", gram, y.size)
-    check_finite("y", y)
     check_one_number("regularization", regularization)
     check_positive("regularization", regularization, "C, the weight of ‖f‖² beside squared errors")
     return gram, y

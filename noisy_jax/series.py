@@ -9,14 +9,13 @@ under a trace too, unless a parameter is traced itself.
 
 import math
 from collections.abc import Callable
-from types import ModuleType
 from typing import NamedTuple
 
 import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_at_least, check_finite, concrete
+from noisy_jax.validation import array_module, check_at_least, check_finite, concrete
 
 Coefficients = Callable[[int], chex.Array]
 """`order -> [order + 1]`, γ_0, …, γ_order."""
@@ -149,6 +148,6 @@ def floating(a: chex.Numeric) -> chex.Array:
     return jnp.asarray(a, jnp.result_type(a, float))
 
 
-def array_module(*values) -> ModuleType:
-    """NumPy where every value is concrete, else jax.numpy."""
-    return np if all(concrete(value) is not None for value in values) else jnp
+def log_factorials(order: int) -> np.ndarray:
+    """log n! for n = 0, …, order."""
+    return np.array([math.lgamma(n + 1) for n in range(order + 1)])

@@ -1,11 +1,8 @@
 """Studies: how the regret of several learners grows with the horizon, as a table."""
 
 import functools
-import hashlib
 import itertools
 import math
-import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,22 +10,21 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
-import jaxlib
 import numpy as np
-import optax
 
 from noisy_jax.base import Learner, Stream
-from noisy_jax.bounds import Guarantee, Moments
+from noisy_jax.bounds import Guarantee, Moments, TruncationGuarantee, at_rate_factor
 from noisy_jax.learners.paired import paired
 from noisy_jax.losses import Loss, squared
 from noisy_jax.montecarlo import monte_carlo, seeds_at_once
 from noisy_jax.noise import Noise, PerRound
+from noisy_jax.provenance import description, text, versions
 from noisy_jax.regret import NORMAL_95, growth
 from noisy_jax.results import Row, Study
 from noisy_jax.rollouts import check_noise, final_regret
 from noisy_jax.validation import check_at_least, check_stream
 
-MakeLearner = Callable[[int], tuple[Learner, Guarantee]]
+MakeLearner = Callable[[int], tuple[Learner, Guarantee | TruncationGuarantee]]
 """`horizon -> (learner, guarantee)`: a learner tuned for a horizon, and what is promised of it."""
 
 
@@ -85,7 +81,7 @@ def study(
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
         >>> noise = nj.noise.Gaussian(0.1)
         >>> moments = nj.bounds.moments(stream, noise)
-        >>> two_copies = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
+        >>> two_copies = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
         >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
         ...                num_seeds=4, horizons=[32, 64],
         ...                comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
@@ -95,11 +91,7 @@ def study(
     check_stream(*stream)
     if not learners:
         raise ValueError("study needs at least one learner, got none")
-    for horizon in horizons:
-        check_at_least("each horizon", horizon, 1, "a number of rounds")
-    horizons = [int(horizon) for horizon in horizons]
-    if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
-        raise ValueError(f"horizons must be at least one and increasing, got {horizons}")
+    horizons = check_horizons(horizons)
     if horizons[-1] > stream.x.shape[0]:
         raise ValueError(
             f"the largest horizon, {horizons[-1]}, exceeds the {stream.x.shape[0]} rounds of the "
@@ -144,15 +136,15 @@ def study(
         exponents[name] = growth(horizons, [r.regret for r in own], [r.std_error for r in own])
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = {
-        "learners": {name: _text(make) for name, make in learners.items()},
+        "learners": {name: text(make) for name, make in learners.items()},
         "horizons": horizons,
         "num_seeds": int(num_seeds),
         "batch_size": batch_size,
-        "noise": _description(noise),
-        "y_noise": _description(y_noise),
-        "stream": _description(stream),
-        "loss": _text(loss),
-        "comparator": _text(comparator),
+        "noise": description(noise),
+        "y_noise": description(y_noise),
+        "stream": description(stream),
+        "loss": text(loss),
+        "comparator": text(comparator),
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "key_implementation": str(jax.random.key_impl(key)),
         "x64": jax.config.jax_enable_x64,
@@ -163,12 +155,23 @@ def study(
     return Study(tuple(rows), exponents, config)
 
 
+def check_horizons(horizons: Sequence[int]) -> list[int]:
+    """The numbers of rounds of a study, which must be at least one and increase."""
+    for horizon in horizons:
+        check_at_least("each horizon", horizon, 1, "a number of rounds")
+    horizons = [int(horizon) for horizon in horizons]
+    if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
+        raise ValueError(f"horizons must be at least one and increasing, got {horizons}")
+    return horizons
+
+
 def tuned(
     factory: Callable[..., Learner],
     bound: Callable[..., Guarantee],
     moments: Moments,
     *,
     radius: chex.Numeric,
+    rate_factor: chex.Numeric = 1.0,
     **options: Any,
 ) -> MakeLearner:
     """For `study`: a linear learner whose learning rate is the theorem's for each horizon.
@@ -178,6 +181,7 @@ def tuned(
         bound: the guarantee that goes with it, such as `bounds.two_copies`.
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
+        rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
         **options: handed to both, such as `as_printed=True`.
 
     Returns:
@@ -190,13 +194,56 @@ def tuned(
         >>> print(make(100)[1].learning_rate)
         0.025
     """
-    return functools.partial(_tuned, factory, bound, moments, radius, options)
+    return tuned_kernel_learner(
+        functools.partial(_of_any_horizon, factory),
+        functools.partial(bound, moments),
+        radius=radius,
+        rate_factor=rate_factor,
+        **options,
+    )
 
 
-def _tuned(factory, bound, moments, radius, options, horizon):
-    guarantee = bound(moments, horizon=horizon, radius=radius, **options)
-    learner = factory(radius=radius, learning_rate=guarantee.learning_rate, **options)
+def tuned_kernel_learner(
+    factory: Callable[..., Learner],
+    bound: Callable[..., Guarantee | TruncationGuarantee],
+    *,
+    rate_factor: chex.Numeric = 1.0,
+    **options: Any,
+) -> MakeLearner:
+    """For `study`: a learner with room for each horizon, at the theorem's learning rate or faster.
+
+    Args:
+        factory: `(*, horizon, learning_rate, **options) -> Learner`, such as
+            `functools.partial(learners.parallel_worlds, world)`.
+        bound: `(*, horizon, **options) -> ` the guarantee that goes with it, such as
+            `functools.partial(bounds.parallel_worlds, world.diagonal, y_second=1.0)`.
+        rate_factor: m > 0, a multiple of the theorem's learning rate, which is far on the safe side
+            for kernels: `bounds.at_rate_factor`.
+        **options: handed to both, such as `radius=2.0`; random truncation has none.
+
+    Returns:
+        `horizon -> (learner, guarantee)`.
+
+    Example:
+        >>> import functools, noisy_jax as nj
+        >>> world = nj.worlds.gaussian(dim=2, squared_width=2.0, noise=nj.noise.Gaussian(0.5))
+        >>> learner = functools.partial(nj.learners.parallel_worlds, world)
+        >>> bound = functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second=4.0)
+        >>> tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)(100)[0].horizon
+        100
+    """
+    return functools.partial(_tuned, factory, bound, rate_factor, options)
+
+
+def _tuned(factory, bound, rate_factor, options, horizon):
+    guarantee = at_rate_factor(bound(horizon=horizon, **options), rate_factor)
+    learner = factory(horizon=horizon, learning_rate=guarantee.learning_rate, **options)
     return learner, guarantee
+
+
+def _of_any_horizon(factory, *, horizon, **tuning) -> Learner:
+    del horizon  # linear learners have room for any
+    return factory(**tuning)
 
 
 def _first(rounds: int, tree):
@@ -246,36 +293,3 @@ def _rows(names, horizon, estimate, guarantees) -> list[Row]:
         )
         for i, (name, guarantee) in enumerate(zip(names, guarantees, strict=True))
     ]
-
-
-def _text(made_by) -> str:
-    """What it is, without addresses in memory, which differ from run to run."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(made_by))
-
-
-def _description(tree) -> Any:
-    """A stream or noise law for JSON: small parameters as they are, arrays by shape and digest."""
-    if tree is None:
-        return None
-    leaves = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        array = np.asarray(leaf)
-        name = jax.tree_util.keystr(path).lstrip(".")
-        if array.size <= 100:
-            leaves[name] = array.tolist()
-        else:
-            digest = hashlib.sha256(array.tobytes()).hexdigest()
-            leaves[name] = {"shape": array.shape, "dtype": str(array.dtype), "sha256": digest}
-    kind = type(tree).__name__
-    return {"kind": f"{kind} {type(tree.law).__name__}" if kind == "PerRound" else kind, **leaves}
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python, this library, and those it rests on."""
-    import noisy_jax
-
-    versions = {module.__name__: module.__version__ for module in (noisy_jax, *_LIBRARIES)}
-    return {"python": platform.python_version(), **versions}
-
-
-_LIBRARIES = (jax, jaxlib, optax, chex, np)

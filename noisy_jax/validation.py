@@ -1,19 +1,27 @@
 """Refusals of bad input: each check names the argument, what was given, and what would do.
 
-A check looks at a value only where it is concrete. Under `jit`, `vmap` or `grad` a value may be a
+A check looks at a value only where it is `concrete`. Under `jit`, `vmap` or `grad` a value may be a
 tracer; then only its shape is checked, and the run itself reports what goes wrong
 (`Rollout.diverged_at`).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
 def concrete(value) -> np.ndarray | None:
     """The value as a NumPy array, or `None` where it is traced."""
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+
+
+def array_module(*values) -> ModuleType:
+    """NumPy, hence float64 whatever the default, where every value is concrete; else jax.numpy."""
+    return jnp if any(concrete(value) is None for value in values) else np
 
 
 def _numbers(name: str, value) -> np.ndarray | None:
@@ -60,6 +68,34 @@ def check_one_number(name: str, value) -> None:
     check_finite(name, value)
 
 
+def check_concrete(name: str, value, reason: str) -> None:
+    """Refuses what is traced; `reason` says why."""
+    if concrete(value) is None:
+        raise ValueError(f"{name} must be concrete, got a traced one: {reason}")
+
+
+def check_not_below(name: str, value, least_name: str, least) -> None:
+    """Refuses values below another argument's."""
+    array, bound = _numbers(name, value), _numbers(least_name, least)
+    if array is not None and bound is not None and not np.all(array >= bound):
+        raise ValueError(f"{name} must be at least {least_name} = {least}, got {value}")
+
+
+def check_between(name: str, value, low: float, high: float, meaning: str) -> None:
+    """Refuses what is not one number above `low` and below `high`; `meaning` says what it is."""
+    check_one_number(name, value)
+    number = concrete(value)
+    if number is not None and not low < number < high:
+        raise ValueError(f"{name} must be above {low:g} and below {high:g}, got {value}: {meaning}")
+
+
+def check_choice(name: str, value, choices: Sequence) -> None:
+    """Refuses what is none of the choices."""
+    if value not in choices:
+        *others, last = map(repr, choices)
+        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}")
+
+
 def check_radius(radius) -> None:
     """Refuses a radius that is no positive number, or so large that its square overflows."""
     check_positive("radius", radius, "the norm of the largest predictor that competes")
@@ -80,6 +116,16 @@ def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
         )
 
 
+def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
+    """Refuses rates η of a shrink factor 1 − ηλ that is not positive."""
+    eta, lam = concrete(learning_rate), concrete(regularization)
+    if eta is not None and lam is not None and not np.all(eta * lam < limit):
+        raise ValueError(
+            f"learning_rate must be below 1/regularization = {1 / lam}, got {eta}: the shrink "
+            "factor 1 − ηλ must be positive, or f is forgotten at once, or changes its sign"
+        )
+
+
 # A few float32 roundings: sample covariances of collinear data are singular.
 PSD_SLACK = 1e-5
 
@@ -94,6 +140,31 @@ def check_stream(x, y) -> None:
         )
     hint = ": drop or impute such rounds first"
     check_finite("x", x, hint)
+    check_finite("y", y, hint)
+
+
+def check_views(needed: int, given: int) -> None:
+    """Refuses samples of fewer noisy copies than the learner reads."""
+    if given < needed:
+        raise ValueError(
+            f"this learner reads {needed} independent noisy copies of x in a round, but the sample "
+            f"has {given}: draw more views, or use a learner that needs fewer"
+        )
+
+
+def check_shape(name: str, value, shape: tuple[int, ...], reason: str) -> None:
+    """Refuses arrays of another shape; `reason` says where it comes from."""
+    if np.shape(value) != shape:
+        given = list(np.shape(value))
+        raise ValueError(f"{name} must be {list(shape)}, {reason}, got {given}")
+
+
+def check_targets(y, hint: str = "") -> None:
+    """Refuses what is not `[n]`, n ≥ 1, of finite numbers."""
+    if np.ndim(y) != 1 or not np.size(y):
+        raise ValueError(
+            f"y must be [n] with n >= 1, got {list(np.shape(y))}: one target a row, of one table"
+        )
     check_finite("y", y, hint)
 
 
@@ -146,9 +217,7 @@ _GRAM_SLACK = 1e-3
 
 def check_gram(name: str, gram, size: int) -> None:
     """Refuses what is not a symmetric `[size, size]` of finite numbers."""
-    shape = np.shape(gram)
-    if shape != (size, size):
-        raise ValueError(f"{name} must be [{size}, {size}], as y is [{size}], got {[*shape]}")
+    check_shape(name, gram, (size, size), f"as y is [{size}]")
     check_finite(name, gram)
     array = concrete(gram)
     if array is not None and np.abs(array - array.T).max() > _GRAM_SLACK * np.abs(array).max():

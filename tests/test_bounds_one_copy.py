@@ -109,7 +109,7 @@ def test_refuses_a_bad_radius(radius):
 
 
 def test_refuses_what_is_traced_and_weights_that_are_not_finite():
-    with pytest.raises(ValueError, match="radius must be a number, got a traced one"):
+    with pytest.raises(ValueError, match="radius must be concrete, got a traced one"):
         jax.jit(lambda radius: one_copy_floor(losses.squared(), radius=radius))(1.0)
     with pytest.raises(ValueError, match=r"loss must be one of losses.*got 'squared'"):
         one_copy_floor("squared", radius=1.0)

@@ -42,10 +42,11 @@ def named(node, kind=ast.Attribute):
 
 
 def runs(root, shown):
-    """Whether CI runs it: a notebook, or a test that no mark passes over, its own or its file's."""
+    """Whether CI runs it: a notebook's section, or a test that no mark, of its file too, skips."""
     path, _, name = shown.partition("::")
-    if not name:
-        return path.startswith("colabs/") and path.endswith(".ipynb") and (root / path).is_file()
+    if path.endswith(".ipynb"):
+        there = (root / path).is_file() and Path(path).parent == Path("colabs")
+        return there and f'"## {name}. ' in (root / path).read_text("utf-8")
     if not path.startswith("tests/") or path.startswith("tests/benchmarks/"):
         return False
     if not Path(path).name.startswith("test_") or not (root / path).is_file():
@@ -91,10 +92,10 @@ def test_what_does_not_run_is_found(tmp_path):
     (tmp_path / "tests" / "test_s.py").write_text(text.format("@slow"))
     (tmp_path / "tests" / "test_i.py").write_text("def test_a():\n    pytest.skip('no')\n")
     (tmp_path / "tests" / "benchmarks" / "test_x.py").write_text(text.format(""))
-    (tmp_path / "colabs" / "a.ipynb").write_text("{}")
+    (tmp_path / "colabs" / "a.ipynb").write_text('{"source": ["## 2. Title"]}')
     for shown in ("test_x.py::test_a", "test_x.py::test_b", "test_y.py::test_a"):
         assert runs(tmp_path, f"tests/{shown}")
-    assert runs(tmp_path, "colabs/a.ipynb")
+    assert runs(tmp_path, "colabs/a.ipynb::2")
     for shown in (
         "tests/test_y.py::test_b",
         "tests/test_z.py::test_a",
@@ -105,9 +106,17 @@ def test_what_does_not_run_is_found(tmp_path):
         "tests/test_w.py::test_a",
         "tests/benchmarks/test_x.py::test_a",
         "tests/test_x.py",
-        "colabs/b.ipynb",
+        "colabs/a.ipynb",
+        "colabs/a.ipynb::1",
+        "colabs/b.ipynb::2",
+        "elsewhere/a.ipynb::2",
     ):
         assert not runs(tmp_path, shown), shown
+
+
+def test_notebooks_are_run():
+    assert runs(ROOT, "tests/test_colabs.py::test_runs")  # all that lie in colabs/
+    assert "pytest -m notebook tests/test_colabs.py" in (ROOT / ".ci/run").read_text("utf-8")
 
 
 def test_page_lists_every_claim():
@@ -117,8 +126,8 @@ def test_page_lists_every_claim():
     assert listed.count("id") == len({claim.source.split(", ")[0] for claim in CLAIMS}) == 5
     for status, count in counts(CLAIMS):
         assert f"| {status} | {count} | {STATUSES[status]} |" in page(CLAIMS)
-    made = Claim("A", "B, C", "corrected", "|x|.", ("tests/a.py::b", "colabs/c.ipynb"), "No.")
-    expected = r"| A | C | corrected | \|x\|. No. | `tests/a.py::b`<br>`colabs/c.ipynb` |"
+    made = Claim("A", "B, C", "corrected", "|x|.", ("tests/a.py::b", "colabs/c.ipynb::1"), "No.")
+    expected = r"| A | C | corrected | \|x\|. No. | `tests/a.py::b`<br>`colabs/c.ipynb::1` |"
     assert page([made]).endswith(expected + "\n")
 
 

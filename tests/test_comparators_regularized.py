@@ -210,10 +210,10 @@ def test_nothing_to_gain_gives_zero(gram, y, loss):
         ({"gram": np.diag([1.0, -0.1])}, "gram must be positive semi-definite"),
         ({"gram": np.full((2, 2), np.nan)}, r"gram must be finite, but gram\[0, 0\] is nan"),
         ({"y": [1.0, np.nan]}, r"y must be finite, but y\[1\] is nan"),
-        ({"y": [[1.0, 1.0]]}, r"y must be \[m\] with m >= 1, got \[1, 2\]"),
+        ({"y": [[1.0, 1.0]]}, r"y must be \[n\] with n >= 1, got \[1, 2\]"),
         ({"y": [0.0, 1.0]}, r"y must be labels −1 and \+1, got 0; 2y − 1 turns labels 0 and 1"),
         ({"y": [1.0, 3.0]}, r"y must be labels −1 and \+1, got 3$"),
-        ({"loss": losses.logistic}, r"loss must be a Loss, such as losses\.logistic\(\)"),
+        ({"loss": losses.logistic}, r"loss must be one of losses, such as losses\.squared\(\)"),
         ({"tolerance": 0.0}, r"tolerance must be positive and finite, got 0\.0"),
         ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
     ],
@@ -225,5 +225,5 @@ def test_refuses(change, message):
 
 
 def test_refuses_traced_values():
-    with pytest.raises(ValueError, match="concrete gram, y and regularization, got traced ones"):
+    with pytest.raises(ValueError, match="regularization must be concrete, got a traced one"):
         jax.jit(lambda lam: regularized(np.eye(2), [1.0, -1.0], losses.logistic(), lam))(0.1)

@@ -174,7 +174,7 @@ def test_bad_constants_are_refused():
         contaminations.far_covariate(*clean, half_width=-1.0)
     with pytest.raises(ValueError, match="label_spread must be finite and >= 0"):
         contaminations.far_covariate(*clean, label_spread=-1.0)
-    with pytest.raises(ValueError, match=r"high must be at least low, 5\.0, got 1\.0"):
+    with pytest.raises(ValueError, match=r"high must be at least low = 5\.0, got 1\.0"):
         contaminations.gross(*clean, high=1.0)
     with pytest.raises(ValueError, match="label must be finite, but label is nan"):
         contaminations.one_sided(*clean, label=np.nan)

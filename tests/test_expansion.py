@@ -8,8 +8,9 @@ from learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
-from noisy_jax.expansion import Round, Rule, Update, expansion, squared_loss
+from noisy_jax.expansion import Round, expansion, reading
 from noisy_jax.memory import Space, everything, ring, weight_vector
+from noisy_jax.rules import Rule, Update, squared_loss
 
 KERNEL = nj.kernels.gaussian(squared_width=1.5)
 SPACE = Space(KERNEL.gram, KERNEL.gram)
@@ -28,8 +29,16 @@ def soft_margin_rule():
     return Rule(lambda: jnp.zeros(()), update, lambda offset, f: f + offset)
 
 
-def itself(sample, key):
-    return Round(sample.x[0], None, sample.y)
+def soft_margin_loop(x, y, size):
+    """f_t(x_t) + b_t, α and b, of the `size` newest terms."""
+    predictions, _, alpha, offset, _ = references.norma(
+        references.gaussian_kernel(1.5), lambda t, p, y, s: (RATE * y * (y * p <= MARGIN), s),
+        lambda t, added: 1 - DECAY, x, y, oldest=lambda t: t - size, offset=True,
+    )  # fmt: skip
+    return predictions, alpha, offset
+
+
+itself = reading(lambda x, cov: x, 1)
 
 
 def labelled(rng, rounds=T):
@@ -56,9 +65,7 @@ def test_decay_offset_and_ring_equal_the_loop(rng, size, block):
     x, y = labelled(rng)
     memory = ring(SPACE, size)
     learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, views=1, block=block)
-    predictions, alpha, offset = references.soft_margin(
-        references.gaussian_kernel(1.5), x, y, RATE, DECAY, MARGIN, size
-    )
+    predictions, alpha, offset = soft_margin_loop(x, y, size)
     assert np.ptp(predictions) > 0.1
     for state, made in both_ways(learner, x, y):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
@@ -73,9 +80,8 @@ def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
     x, y = labelled(rng, rounds=300)  # more than one chunk of stored elements
     memory = everything(SPACE, 300)
     learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, views=1, block=64)
-    kernel = references.gaussian_kernel(1.5)
-    predictions, alpha, _ = references.soft_margin(kernel, x, y, RATE, DECAY, MARGIN, 300)
-    squared_norm = alpha @ kernel(x[:, None], x[None]) @ alpha
+    predictions, alpha, _ = soft_margin_loop(x, y, 300)
+    squared_norm = alpha @ references.gaussian_kernel(1.5)(x[:, None], x[None]) @ alpha
     for state, made in both_ways(learner, x, y):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
@@ -227,6 +233,22 @@ def test_refuses_bad_arguments(options, message):
     valid = {"read": itself, "rule": soft_margin_rule(), "memory": everything(SPACE, 9), "views": 1}
     with pytest.raises(ValueError, match=message):
         expansion(**{**valid, **options})
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        (everything(SPACE, 9), "points of dimension 3 do not fit those of dimension 2"),
+        (ring(SPACE, 9), "points of dimension 3 do not fit those of dimension 2"),
+        (weight_vector(), r"the learner's weights of shape \[2\] does not fit .* dimension 3"),
+    ],
+)
+def test_refuses_data_of_another_dimension_than_the_states(memory, message):
+    learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, views=1, block=9)
+    with pytest.raises(ValueError, match=message):
+        learner.predict(learner.init(2), jnp.ones(3))
+    with pytest.raises(ValueError, match=message):
+        learner.step(learner.init(2), Sample(jnp.ones((1, 3)), jnp.ones(()), jnp.ones(())), KEY)
 
 
 def test_refuses_what_does_not_fit():

@@ -139,9 +139,14 @@ def test_gradients_are_finite_where_points_coincide():
         (lambda: kernels.polynomial(degree=2, offset=-1.0), "offset must be finite and >= 0"),
         (lambda: kernels.binomial(alpha=0.0), "alpha must be positive and finite, got 0"),
         (lambda: kernels.gaussian(squared_width=-1.0), "squared_width must be positive"),
+        (lambda: kernels.gaussian(squared_width=np.ones(2)), "squared_width must be one number"),
         (lambda: kernels.rational(m=0.0), "m must be positive"),
         (lambda: kernels.laplacian(scale=np.inf), "scale must be positive"),
         (lambda: kernels.matern(nu=0.5, length=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
+        (
+            lambda: kernels.linear()(jnp.ones((4, 2)), jnp.ones((1, 3))),
+            "points of dimension 3 do not fit those of dimension 2",
+        ),
     ],
 )
 def test_refuses_bad_input(build, message):

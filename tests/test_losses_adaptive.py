@@ -73,7 +73,7 @@ def test_refuses_shares_that_are_none(make, nu, message):
             lambda: losses.nu_huber(nu=0.5, tracker="joint"),
             "nu must be above 0 and below 0.5, got 0.5: the joint gradient",
         ),
-        (lambda: losses.nu_huber(nu=0.5, tracker="both"), 'tracker must be "quantile" or "joint"'),
+        (lambda: losses.nu_huber(nu=0.5, tracker="both"), "tracker must be 'quantile' or 'joint'"),
         (lambda: losses.nu_huber(nu=0.5, initial=0.0), "initial must be positive"),
         (lambda: losses.nu_huber(nu=0.5, smallest=0.0), "smallest must be positive"),
         (

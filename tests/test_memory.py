@@ -98,7 +98,7 @@ def test_large_starts_are_found():
         (lambda space: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
         (lambda space: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),
         (lambda space: growing_start(0.5, "0.3"), "excess must be numbers, got '0.3'"),
-        (lambda space: growing_start(0.5, 0.0), "excess must be above 0 and below 1/2, got 0.0"),
+        (lambda space: growing_start(0.5, 0.0), "excess must be above 0 and below 0.5, got 0.0"),
     ],
 )
 def test_refuses_bad_arguments(call, message):

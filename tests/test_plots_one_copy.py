@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from noisy_jax import losses, plots
 from noisy_jax.commands.one_copy import Row
@@ -34,8 +33,13 @@ def test_draws_regrets_floor_and_excesses():
     assert labels[1] == "hinge: 0.222 at $w$ = 0.778"
 
 
-def test_draws_on_given_axes():
-    axes = Figure().subplots(1, 2)
-    assert plots.one_copy(ROWS, LOSSES, radius=1.5, axes=axes) is axes
+def test_no_learner_is_above_the_picture():
+    far = [row._replace(maximum=5 * row.maximum, high=5 * row.high) for row in ROWS]
+    left, right = plots.one_copy(far, LOSSES, radius=1.5)
+    assert left.get_ylim() == right.get_ylim()  # the floor stands at one height in both
+    assert left.get_ylim()[1] > 5 * 0.62
+
+
+def test_wants_a_ball():
     with pytest.raises(ValueError, match="radius must be positive"):
         plots.one_copy(ROWS, LOSSES, radius=0.0)

@@ -26,5 +26,3 @@ def test_copies_draws_regret_against_the_copies_paid_for_it():
     colours = [[line.get_color() for line in ax.lines] for ax in axes]
     assert colours[0][1] == colours[1][1]
     assert len({*colours[0], *colours[1]}) == 3
-    given = list(axes)
-    assert nj.plots.copies(studies, copies, axes=given) is given

@@ -155,6 +155,60 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
     assert "diverged in 100% of seeds" in str(both)
 
 
+def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
+    make = nj.tuned(
+        nj.learners.known_covariance, nj.bounds.known_covariance, MOMENTS, radius=1.0,
+        as_printed=True, rate_factor=4.0,
+    )  # fmt: skip
+    learner, guarantee = make(100)
+    theory = nj.bounds.known_covariance(MOMENTS, horizon=100, radius=1.0, as_printed=True)
+    assert guarantee == nj.bounds.at_rate_factor(theory, 4.0)
+    by_hand = nj.learners.known_covariance(
+        radius=1.0, learning_rate=4 * theory.learning_rate, as_printed=True
+    )
+    past, key = nj.Stream(STREAM.x[:50], STREAM.y[:50]), jax.random.key(0)
+    runs = [nj.rollout(each, past, NOISE, key).predictions for each in (learner, by_hand)]
+    np.testing.assert_array_equal(*runs)
+
+
+def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    make = nj.tuned_kernel_learner(
+        functools.partial(nj.learners.noise_blind_kernel, kernel),
+        functools.partial(nj.bounds.parallel_worlds, 1.0, y_second=MOMENTS.y_second),
+        radius=2.0, rate_factor=8.0,
+    )  # fmt: skip
+    for horizon in (40, 80):
+        learner, guarantee = make(horizon)
+        theory = nj.bounds.parallel_worlds(
+            1.0, horizon=horizon, radius=2.0, y_second=MOMENTS.y_second
+        )
+        assert learner.horizon == horizon
+        assert guarantee == nj.bounds.at_rate_factor(theory, 8.0)
+    result = nj.study(
+        {"kernel": make}, STREAM, NOISE, jax.random.key(1),
+        num_seeds=2, horizons=[40], comparator=COMPARATOR,
+    )  # fmt: skip
+    assert (
+        result.rows[0].bound
+        == nj.bounds.at_rate_factor(
+            nj.bounds.parallel_worlds(1.0, horizon=40, radius=2.0, y_second=MOMENTS.y_second), 8.0
+        ).regret
+    )
+
+
+def test_random_truncation_has_no_options_to_be_tuned_with():
+    estimator = nj.estimators.gradient(
+        nj.kernels.linear(), nj.losses.squared(), squared_radius=4.0, x_second=1.2
+    )
+    learner, guarantee = nj.tuned_kernel_learner(
+        functools.partial(nj.learners.random_truncation, estimator),
+        functools.partial(nj.bounds.random_truncation, estimator),
+    )(64)
+    assert learner.horizon == 64
+    assert guarantee == nj.bounds.random_truncation(estimator, horizon=64)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -5,7 +5,7 @@ Subquantile minimization has no bound that can be computed: `subquantile.fits` s
 """
 
 from noisy_jax.bounds.drift import Drift, MistakeGuarantee, drift, margin_errors, mistakes
-from noisy_jax.bounds.guarantee import Guarantee
+from noisy_jax.bounds.guarantee import Guarantee, at_rate_factor
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.bounds.linear import Moments, known_covariance, moments, noise_blind, two_copies
 from noisy_jax.bounds.norma import APriori, a_priori, regularized_risk, truncation_error
@@ -21,6 +21,7 @@ __all__ = [
     "OneCopyFloor",
     "TruncationGuarantee",
     "a_priori",
+    "at_rate_factor",
     "drift",
     "known_covariance",
     "margin_errors",

@@ -13,7 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_finite, check_non_negative, check_positive, concrete
+from noisy_jax.validation import (
+    check_finite,
+    check_non_negative,
+    check_positive,
+    check_shape,
+    concrete,
+)
 
 
 class Drift(NamedTuple):
@@ -77,11 +83,9 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
             f"weights must be [m, n], one comparator a round, got {list(weights.shape)}"
         )
     check_finite("weights", weights)
-    if gram is not None and np.shape(gram) != (weights.shape[1],) * 2:
-        n = weights.shape[1]
-        shape = [*np.shape(gram)]
-        raise ValueError(f"gram must be [{n}, {n}], as weights are [m, {n}], got {shape}")
     if gram is not None:
+        n = weights.shape[1]
+        check_shape("gram", gram, (n, n), f"as weights are [m, {n}]")
         check_finite("gram", gram)
 
     def squares(w):

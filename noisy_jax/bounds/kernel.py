@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
+from noisy_jax.bounds.linear import second_moment
 from noisy_jax.validation import check_non_negative, check_positive, concrete
 from noisy_jax.worlds.fourier import FourierWorld
 from noisy_jax.worlds.world import World, check_world
@@ -59,12 +60,8 @@ def parallel_worlds(
         )
     check_positive("diagonal", diagonal, "R² of the world, the squared norm of its noisy copies")
     check_non_negative("y_second", y_second, "it bounds the second moment of the noisy targets")
-    r, y = jnp.sqrt(diagonal), jnp.sqrt(y_second)
-    if as_printed:
-        second_moment = 4 * r**2 * ((radius * r) ** 2 + y**2)
-    else:
-        second_moment = 4 * r**2 * (radius * r + y) ** 2
-    return gradient_descent(second_moment, horizon, radius)
+    moment = second_moment(diagonal, y_second, radius, as_printed=as_printed)
+    return gradient_descent(moment, horizon, radius)
 
 
 def surrogate_radius(

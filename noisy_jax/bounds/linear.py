@@ -97,12 +97,8 @@ def two_copies(
         >>> print(two_copies(Moments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
         40.0
     """
-    x, y = jnp.sqrt(moments.x_second), jnp.sqrt(moments.y_second)
-    if as_printed:
-        second_moment = 4 * x**2 * ((radius * x) ** 2 + y**2)
-    else:
-        second_moment = 4 * x**2 * (radius * x + y) ** 2
-    return gradient_descent(second_moment, horizon, radius)
+    moment = second_moment(moments.x_second, moments.y_second, radius, as_printed=as_printed)
+    return gradient_descent(moment, horizon, radius)
 
 
 def known_covariance(
@@ -130,16 +126,16 @@ def known_covariance(
     Raises:
         ValueError: horizon or radius not positive, or a moment that is not finite.
     """
-    if not as_printed:
-        return gradient_descent(_one_copy_second_moment(moments, radius), horizon, radius)
-    x_second, norm = jnp.sqrt(moments.x_fourth), moments.noise_norm
-    second_moment = (
-        8 * radius**2 * x_second**2
-        + 8 * moments.y_second * x_second
-        + 4 * radius**2 * x_second * norm
-        + norm**2 * radius**2
-    )
-    return gradient_descent(second_moment, horizon, radius)
+    x_second, y_second, norm = jnp.sqrt(moments.x_fourth), moments.y_second, moments.noise_norm
+    moment = second_moment(x_second, y_second, radius)  # with and without the correction −2Σw
+    if as_printed:
+        moment = (
+            8 * radius**2 * x_second**2
+            + 8 * y_second * x_second
+            + 4 * radius**2 * x_second * norm
+            + norm**2 * radius**2
+        )
+    return gradient_descent(moment, horizon, radius)
 
 
 def noise_blind(
@@ -166,14 +162,21 @@ def noise_blind(
     Raises:
         ValueError: horizon or radius not positive, or a moment that is not finite.
     """
-    guarantee = gradient_descent(_one_copy_second_moment(moments, radius), horizon, radius)
+    moment = second_moment(jnp.sqrt(moments.x_fourth), moments.y_second, radius)
+    guarantee = gradient_descent(moment, horizon, radius)
     if as_printed:
         return guarantee
     bias = horizon * radius**2 * moments.noise_norm / 2
     return guarantee._replace(regret=guarantee.regret + bias)
 
 
-def _one_copy_second_moment(moments: Moments, radius: chex.Numeric) -> chex.Array:
-    """4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴; it holds with and without the correction −2Σw."""
-    x, y = jnp.sqrt(jnp.sqrt(moments.x_fourth)), jnp.sqrt(moments.y_second)
-    return 4 * x**2 * (radius * x + y) ** 2
+def second_moment(
+    x_second: chex.Numeric,
+    y_second: chex.Numeric,
+    radius: chex.Numeric,
+    *,
+    as_printed: bool = False,
+) -> chex.Array:
+    """G = 4B_x²(WB_x + B_y)² of the gradients of squared losses; printed without the cross term."""
+    x, y = jnp.sqrt(x_second), jnp.sqrt(y_second)
+    return 4 * x**2 * ((radius * x) ** 2 + y**2 if as_printed else (radius * x + y) ** 2)

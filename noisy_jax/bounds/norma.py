@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import chex
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.bounds.guarantee import Guarantee
-from noisy_jax.validation import check_non_negative, check_positive, concrete
+from noisy_jax.validation import check_decay, check_non_negative, check_positive
 
 
 class APriori(NamedTuple):
@@ -114,7 +113,6 @@ def regularized_risk(
     gradients = (10 if as_printed else 6) if growing_memory else 2
     if learning_rate is None:
         learning_rate = 1 / (jnp.sqrt(gradients) * regularization)
-    _check_rate(learning_rate, regularization)
     decay = _decay(learning_rate, regularization)
     square = diagonal * slope**2 / regularization  # λU²
     a = 2 * square * (gradients * decay + 1 / decay)
@@ -164,7 +162,6 @@ def truncation_error(
     _check_diagonal(diagonal)
     check_non_negative("buffer", buffer, "it is the number of terms that are kept")
     _check_slope(slope, regularization)
-    _check_rate(learning_rate, regularization)
     # β^τ by its logarithm, as 1 − ηλ rounds to one where ηλ is small.
     log_beta = jnp.log1p(-_decay(learning_rate, regularization))
     kept = jnp.exp(buffer * log_beta)
@@ -185,16 +182,8 @@ def _check_slope(slope, regularization) -> None:
 
 
 def _decay(learning_rate, regularization):
-    """ηλ; NaN where what is traced, and so not refused, is outside (0, 1)."""
+    """ηλ; refused outside (0, 1), or NaN where it is traced."""
+    check_positive("learning_rate", learning_rate, "η, the factor that multiplies the gradient")
+    check_decay(learning_rate, regularization)
     decay = jnp.asarray(learning_rate * regularization, float)
     return jnp.where((decay > 0) & (decay < 1), decay, jnp.nan)
-
-
-def _check_rate(learning_rate, regularization) -> None:
-    check_positive("learning_rate", learning_rate, "η, the factor that multiplies the gradient")
-    eta, lam = concrete(learning_rate), concrete(regularization)
-    if eta is not None and lam is not None and not np.all(eta * lam < 1):
-        raise ValueError(
-            f"learning_rate must be below 1/regularization = {1 / lam}, got {learning_rate}: the "
-            "shrink factor 1 − ηλ must be positive"
-        )

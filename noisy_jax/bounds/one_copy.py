@@ -17,7 +17,8 @@ import jax
 import numpy as np
 
 from noisy_jax.losses import Loss
-from noisy_jax.validation import check_finite, check_radius, concrete
+from noisy_jax.losses.loss import check_loss
+from noisy_jax.validation import check_concrete, check_finite, check_radius
 
 # Halvings of an interval of float64 numbers, until its ends are neighbours.
 _HALVINGS = 64
@@ -100,11 +101,9 @@ def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.nda
 
 def _minimisers(loss, radius) -> tuple[float, float]:
     """The smallest minimiser of each risk in the ball."""
-    if not isinstance(loss, Loss):
-        raise ValueError(f"loss must be one of losses, such as losses.squared(), got {loss!r}")
+    check_loss(loss)
     check_radius(radius)
-    if concrete(radius) is None:
-        raise ValueError("radius must be a number, got a traced one: floors are found on the host")
+    check_concrete("radius", radius, "floors are found on the host")
 
     def slope_of_a(w):
         return 3 * loss.derivative(3 * w, 1.0) - loss.derivative(-w, 1.0)

@@ -11,10 +11,10 @@ import chex
 import numpy as np
 
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.estimators.gradients import largest_argument
+from noisy_jax.estimators.gradients import check_estimator, largest_argument
 from noisy_jax.estimators.orders import check_base
-from noisy_jax.series import absolute_terms, array_module
-from noisy_jax.validation import check_positive
+from noisy_jax.series import absolute_terms
+from noisy_jax.validation import array_module, check_positive
 
 _ORDER = 400
 """Terms of f₊(r) that are summed; where they do not do, f₊ is taken as infinite (e^r: r > 433)."""
@@ -93,11 +93,7 @@ def random_truncation(
         >>> round(float(guarantee.regret), 3), float(guarantee.copies), bool(guarantee.vacuous)
         (40.0, 2.0, False)
     """
-    if not isinstance(estimator, GradientEstimator):
-        raise ValueError(
-            "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
-            f"{type(estimator).__name__}"
-        )
+    check_estimator(estimator)
     check_positive("horizon", horizon, "the number of rounds T")
     check_base(p)
     with np.errstate(over="ignore", divide="ignore"):

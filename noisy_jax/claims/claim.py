@@ -28,8 +28,8 @@ class Claim(NamedTuple):
         source: paper and place, with a comma between them.
         status: one of `STATUSES`.
         statement: what is claimed, in one sentence.
-        shown_by: the tests, as pytest names them, and notebooks that show it, from the
-            repository's root.
+        shown_by: the tests, as pytest names them, and the sections of notebooks, such as
+            `colabs/errata.ipynb::8`, that show it, from the repository's root.
         reason: what is wrong as printed, or left open; empty where there is nothing to say.
     """
 

@@ -32,7 +32,8 @@ CLAIMS = (
         "moment of at most G.",
         ("tests/learners/test_linear.py::test_bias_exactly_by_enumeration",
          "tests/test_bounds.py::test_witness_of_the_printed_second_moment",
-         "tests/test_bounds.py::test_second_moments_hold_for_random_laws_exactly"),
+         "tests/test_bounds.py::test_second_moments_hold_for_random_laws_exactly",
+         "colabs/errata.ipynb::2"),
         reason=(
             "G drops a cross term: at x = w = 1, y = −1 the moment is 16 and the printed bound 8. "
             "It is 4B_x²(B_wB_x + B_y)², and tight."
@@ -54,19 +55,22 @@ CLAIMS = (
         "unbiased estimate.",
         ("tests/learners/test_linear.py::test_bias_exactly_by_enumeration",
          "tests/learners/test_linear.py::test_bias_exactly_by_quadrature_with_gaussian_noise",
-         "tests/test_bounds.py::test_second_moments_hold_for_random_laws_exactly"),
+         "tests/test_bounds.py::test_second_moments_hold_for_random_laws_exactly",
+         "colabs/errata.ipynb::1"),
         reason=(
             "Noise adds 2Σw, printed Σw, which leaves the bias Σw. The moment is at most "
             "4B_x²(B_wB_x + B_y)² if B_x⁴ bounds E‖x̃‖⁴; the printed bound holds, and is looser."
         )),
     Claim("DA-Alg1-right", f"{PAPER}, Algorithm 1, right", CORRECTED,
         "One copy a round, its gradient corrected by the covariance of the round.",
-        ("tests/learners/test_linear.py::test_equals_numpy_loop",),
+        ("tests/learners/test_linear.py::test_equals_numpy_loop",
+         "colabs/errata.ipynb::1"),
         reason="The correction is 2Σw, printed Σw."),
     Claim("DA-Thm2", f"{PAPER}, Theorem 2", CORRECTED,
         "From one copy and Σ, expected regret grows like √T.",
         ("tests/learners/test_linear.py::test_corrected_regret_grows_as_its_root_and_the_others_linearly",
-         "tests/test_bounds.py::test_constants_by_hand"),
+         "tests/test_bounds.py::test_constants_by_hand",
+         "colabs/quickstart.ipynb::4"),
         reason=(
             "With the printed correction it grows like T. The bound needs E‖x̃‖⁴ ≤ B_x⁴, from "
             "which E‖x̃‖² ≤ B_x² follows, printed without its square."
@@ -102,13 +106,15 @@ CLAIMS = (
         )),
     Claim("DA-Lemma5", f"{PAPER}, Lemma 5", REPRODUCED,
         "The squared norms of both parts of u add up to at most 5‖u‖²/sin²β.",
-        ("tests/test_bounds.py::test_lemma_5_is_tight",),
+        ("tests/test_bounds.py::test_lemma_5_is_tight",
+         "colabs/errata.ipynb::4"),
         reason="It holds, and is loose: ‖u‖²/(1 − cos β) is tight."),
     Claim("DA-Lemma6", f"{PAPER}, Lemma 6", REPRODUCED,
         "Lifted to the surrogate's space, the squared norm of u is at most R² times the bound of "
         "Lemma 5.",
         ("tests/test_bounds.py::test_lemma_6_holds_for_random_expansions",
-         "tests/test_bounds.py::test_two_opposite_points_close_together"),
+         "tests/test_bounds.py::test_two_opposite_points_close_together",
+         "colabs/errata.ipynb::4"),
         reason="The last line of its proof lacks a_i."),
     Claim("DA-Thm3", f"{PAPER}, Theorem 3", CORRECTED,
         "With two copies under Gaussian noise, expected regret against a Gaussian kernel's "
@@ -116,7 +122,9 @@ CLAIMS = (
         ("tests/test_bounds.py::test_witness_of_the_printed_second_moment_in_parallel_worlds",
          "tests/test_bounds.py::test_parallel_worlds_by_hand",
          "tests/learners/test_kernel_regret.py::test_regret_keeps_its_bound_where_the_noise_blind_one_is_linear",
-         "tests/worlds/test_gaussian.py::test_refuses_bad_input"),
+         "tests/worlds/test_gaussian.py::test_refuses_bad_input",
+         "colabs/errata.ipynb::2",
+         "colabs/errata.ipynb::3"),
         reason=(
             "The second moment drops a cross term: it is 4R²(WR + B_y)². The noise must be "
             "strictly below the width, 2‖Σ‖ < s²."
@@ -124,7 +132,8 @@ CLAIMS = (
     Claim("DA-Thm4", f"{PAPER}, Theorem 4", CORRECTED,
         "A radial kernel is a mixture of Gaussian kernels, and every such mixture is a kernel.",
         ("tests/test_claims_noise.py::test_a_radial_kernel_in_one_dimension_need_not_be_a_mixture",
-         "tests/worlds/test_radial.py::test_grams_are_psd_and_within_the_ratio"),
+         "tests/worlds/test_radial.py::test_grams_are_psd_and_within_the_ratio",
+         "colabs/errata.ipynb::6"),
         reason=(
             "The first half needs a kernel of every dimension: (1 − r)₊ is one on the line only, "
             "and no mixture."
@@ -144,7 +153,8 @@ CLAIMS = (
     Claim("DA-AppE-Eq17", f"{PAPER}, App. E, Eq. 17", CORRECTED,
         "For isotropic noise the cut-off rational kernel has an explicit surrogate.",
         ("tests/worlds/test_radial.py::test_the_printed_surrogate_is_biased",
-         "tests/worlds/test_radial.py::test_golden_values"),
+         "tests/worlds/test_radial.py::test_golden_values",
+         "colabs/errata.ipynb::5"),
         reason="σ stands where σ² must, here and in all that follows."),
     Claim("DA-Thm5", f"{PAPER}, App. E, Theorem 5", CORRECTED,
         "Against the cut-off rational kernel regret grows like √T, with constants exponential in "
@@ -163,7 +173,8 @@ CLAIMS = (
     Claim("DA-Lemma8", f"{PAPER}, App. E, Lemma 8", CORRECTED,
         "The surrogate of Eq. 17 is unbiased.",
         ("tests/worlds/test_radial.py::test_the_printed_surrogate_is_biased",
-         "tests/worlds/test_radial.py::test_unbiased"),
+         "tests/worlds/test_radial.py::test_unbiased",
+         "colabs/errata.ipynb::5"),
         reason="With σ for σ², as printed, it is biased."),
     Claim("DA-Lemma9", f"{PAPER}, App. E, Lemma 9", CORRECTED,
         "Lifted norms of the cut-off rational kernel obey the bound of Lemma 6.",
@@ -175,7 +186,8 @@ CLAIMS = (
         "Cut off, the rational kernel is lower near zero, by at most e^(−c), and the same far "
         "away.",
         ("tests/commands/test_worlds_command.py::test_saves_the_kernels_and_says_what_they_cost",
-         "tests/worlds/test_radial.py::test_approximation_error_is_the_largest_difference")),
+         "tests/worlds/test_radial.py::test_approximation_error_is_the_largest_difference",
+         "colabs/parallel_worlds.ipynb::3")),
     Claim("DA-short", f"{PAPER}, extended abstract", CORRECTED,
         "The extended abstract states the same results without proofs.",
         ("tests/learners/test_linear.py::test_bias_exactly_by_enumeration",

@@ -14,7 +14,8 @@ CLAIMS = (
         "Linear, polynomial, exponential and binomial kernels are power series of ⟨x, x'⟩ with "
         "coefficients that are not negative.",
         ("tests/test_kernels.py::test_the_printed_binomial_kernel_is_not_positive_definite",
-         "tests/test_kernels.py::test_series_and_envelope_make_the_kernel_up_to_their_remainders"),
+         "tests/test_kernels.py::test_series_and_envelope_make_the_kernel_up_to_their_remainders",
+         "colabs/errata.ipynb::7"),
         reason=(
             "The binomial kernel is printed as (1 + ⟨x, x'⟩)^(−α), which is not positive "
             "definite; (1 − ⟨x, x'⟩)^(−α) is."
@@ -40,7 +41,8 @@ CLAIMS = (
          "tests/estimators/test_orders.py::test_geometric_law_far_from_its_cap_has_the_papers_mean")),
     Claim("NK-Sub1", f"{PAPER}, Subroutine 1", CORRECTED,
         "A product of inner products with fresh estimates is an unbiased slope of the loss.",
-        ("tests/learners/test_random_truncation.py::test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss",),
+        ("tests/learners/test_random_truncation.py::test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss",
+         "colabs/errata.ipynb::8"),
         reason="It lacks the label inside the product: for y = −1 it estimates another slope."),
     Claim("NK-Lemma2", f"{PAPER}, Lemma 2", CORRECTED,
         "The slope's estimate has a second moment of at most (p/(p − 1))ℓ'₊(√(pB_wB_Ψ))².",
@@ -49,7 +51,8 @@ CLAIMS = (
         reason="Right for classification; for regression the argument must grow by √p B_y."),
     Claim("NK-Alg1", f"{PAPER}, Algorithm 1", CORRECTED,
         "Descent on estimated features with estimated slopes, projected onto the ball.",
-        ("tests/learners/test_random_truncation.py::test_equals_the_plain_loop_on_explicit_features",),
+        ("tests/learners/test_random_truncation.py::test_equals_the_plain_loop_on_explicit_features",
+         "colabs/errata.ipynb::9"),
         reason="The projection is printed with √B_w/‖w‖², where √(B_w/‖w‖²) is meant."),
     Claim("NK-Thm4", f"{PAPER}, Theorem 4", REPRODUCED,
         "Independent estimates of slope and features give regret of at most √(B_wB_gB_ΨT).",
@@ -80,12 +83,12 @@ CLAIMS = (
         "alone.",
         ("tests/estimators/test_maps.py::test_inner_products_are_right_on_average_by_enumeration",)),
     Claim("NK-Lemma4", f"{PAPER}, Lemma 4", REPRODUCED,
-        "Subroutines 3 and 4 return these inner products.",
+        "Subroutines 3 and 4 return the inner products of the estimated features.",
         ("tests/estimators/test_maps.py::test_inner_products_are_right_on_average_by_enumeration",
          "tests/learners/test_random_truncation.py::test_equals_the_plain_loop_on_explicit_features")),
     Claim("NK-Thm1", f"{PAPER}, Theorem 1", REPRODUCED,
         "For dot-product kernels p/(p − 1)² copies a round give regret of at most ℓ'₊(√((p − "
-        "1)u))√(uT).",
+        "1)u))√(uT), with u = B_w(p/(p − 1))²Q(pB_x).",
         ("tests/test_bounds_unknown_noise.py::test_corrected_closed_form_is_the_theorems",
          "tests/estimators/test_gradients.py::test_copies_far_from_the_cap_follow_the_exact_geometric_law")),
     Claim("NK-Eq6", f"{PAPER}, Eq. 6, App. B", CORRECTED,
@@ -113,7 +116,8 @@ CLAIMS = (
         ("tests/estimators/test_maps.py::test_printed_gaussian_inner_product_is_wrong",),
         reason="It carries the same wrong coefficients as subroutine 6."),
     Claim("NK-Lemma6", f"{PAPER}, Lemma 6", CORRECTED,
-        "Subroutines 6 and 7 return these inner products.",
+        "Subroutines 6 and 7 return the inner products of the features estimated for the Gaussian "
+        "kernel.",
         ("tests/estimators/test_maps.py::test_inner_products_are_right_on_average_by_enumeration",
          "tests/estimators/test_maps.py::test_printed_gaussian_inner_product_is_wrong"),
         reason="True of the corrected ones."),
@@ -121,7 +125,8 @@ CLAIMS = (
         "The estimate for the Gaussian kernel has a bounded second moment.",
         ("tests/estimators/test_maps.py::test_gaussian_second_moment_is_the_closed_form",
          "tests/estimators/test_maps.py::test_second_moment_by_enumeration",
-         "tests/test_bounds_unknown_noise.py::test_printed_gaussian_moment_is_not_free_of_units"),
+         "tests/test_bounds_unknown_noise.py::test_printed_gaussian_moment_is_not_free_of_units",
+         "colabs/errata.ipynb::10"),
         reason=(
             "The printed bound depends on the unit of x, and is exceeded. It is (p/(p − 1))² "
             "I₀(2√p B_x/σ²)e^(2pB_x/σ²), attained without noise."
@@ -130,7 +135,8 @@ CLAIMS = (
         "For the Gaussian kernel 3p/(p − 1)² copies a round give regret of the form of Theorem 1.",
         ("tests/test_bounds_unknown_noise.py::test_printed_gaussian_moment_is_not_free_of_units",
          "tests/test_bounds_unknown_noise.py::test_closed_forms_bound_the_exact_sums_within_a_factor",
-         "tests/estimators/test_gradients.py::test_copies_of_the_gaussian_kernel"),
+         "tests/estimators/test_gradients.py::test_copies_of_the_gaussian_kernel",
+         "colabs/errata.ipynb::10"),
         reason="u follows the moment of Lemma 5, and is corrected with it."),
     Claim("NK-tradeoff", f"{PAPER}, Sec. 3.2", CORRECTED,
         "A larger p takes fewer copies and pays with a larger second moment.",
@@ -149,7 +155,8 @@ CLAIMS = (
     Claim("NK-Ex3", f"{PAPER}, Example 3, App. C", CORRECTED,
         "The absolute loss smoothed by erf has an entire slope.",
         ("tests/test_series.py::test_absolute_series_of_the_smoothed_absolute_is_erfi",
-         "tests/test_losses.py::test_value_is_the_formula_and_derivative_its_gradient"),
+         "tests/test_losses.py::test_value_is_the_formula_and_derivative_its_gradient",
+         "colabs/errata.ipynb::11"),
         reason=(
             "App. C has σ for s. Its bound and that of Example 4 are swapped: the one printed is "
             "below the exact erfi(sa) from sa = 1 on."
@@ -159,7 +166,8 @@ CLAIMS = (
         ("tests/test_series.py::test_smoothed_hinge_about_zero",
          "tests/test_series.py::test_absolute_series_of_the_smoothed_hinge",
          "tests/estimators/test_means.py::test_golden_second_moments",
-         "tests/estimators/test_means.py::test_the_center_one_is_a_bad_one_for_the_smoothed_hinge"),
+         "tests/estimators/test_means.py::test_the_center_one_is_a_bad_one_for_the_smoothed_hinge",
+         "colabs/errata.ipynb::11"),
         reason=(
             "App. C takes the coefficients about 1 for those about 0, so that its bound fails "
             "where s and a are small."
@@ -177,7 +185,8 @@ CLAIMS = (
         "With one copy of unknown noise, regret is linear for every loss of a wide class.",
         ("tests/test_bounds_one_copy.py::test_no_floor_where_the_best_weight_is_the_same",
          "tests/test_bounds_one_copy.py::test_closed_forms",
-         "tests/commands/test_one_copy_command.py::test_one_copy_stays_above_the_floor_and_two_fall_below"),
+         "tests/commands/test_one_copy_command.py::test_one_copy_stays_above_the_floor_and_two_fall_below",
+         "colabs/errata.ipynb::12"),
         reason=(
             "Printed for every compact convex set of predictors: false for {0} and for [−0.1, "
             "0.1]. It holds where the set is large enough. App. E equates the wrong subgradients, "

@@ -32,7 +32,8 @@ CLAIMS = (
     Claim("NORMA-Prop1", f"{PAPER}, Proposition 1", REPRODUCED,
         "Dropping all but the τ newest terms of an expansion changes f by less than β^τ CX/λ.",
         ("tests/test_bounds_norma.py::test_proposition_1_is_attained",
-         "tests/test_bounds_norma.py::test_proposition_1_holds_on_runs"),
+         "tests/test_bounds_norma.py::test_proposition_1_holds_on_runs",
+         "colabs/errata.ipynb::15"),
         reason=(
             "For constant rates and bounded slopes. It compares the whole with a part of one "
             "expansion, not two runs; the sum has one term too many."
@@ -56,7 +57,8 @@ CLAIMS = (
         "The ν-soft margin learns its margin, so that a share ν of rounds falls below it.",
         ("tests/learners/test_norma.py::test_printed_updates_of_other_scales_miss_their_share",
          "tests/learners/test_norma.py::test_constant_rate_and_small_ring_equal_the_loop",
-         "tests/test_losses_adaptive.py::test_steps_are_minus_the_derivatives"),
+         "tests/test_losses_adaptive.py::test_steps_are_minus_the_derivatives",
+         "colabs/errata.ipynb::13"),
         reason="The margin's step has the wrong sign: as printed nearly all rounds do."),
     Claim("NORMA-λ=1", f"{PAPER}, Sec. III.A", REPRODUCED,
         "λ has no influence on ν-classification, and may be set to 1.",
@@ -70,7 +72,8 @@ CLAIMS = (
         "alarm.",
         ("tests/learners/test_norma.py::test_the_printed_sign_of_novelty_sounds_no_alarm_or_every_one",
          "tests/learners/test_norma.py::test_constant_rate_and_small_ring_equal_the_loop",
-         "tests/learners/test_norma.py::test_warns_where_decay_leaves_few_support_vectors"),
+         "tests/learners/test_norma.py::test_warns_where_decay_leaves_few_support_vectors",
+         "colabs/errata.ipynb::13"),
         reason=(
             "The threshold's step has the wrong sign: as printed either none or every example "
             "does. Where decay is fast beside ν, little is remembered."
@@ -93,7 +96,8 @@ CLAIMS = (
     Claim("NORMA-Eq24", f"{PAPER}, Eq. 24", CORRECTED,
         "Huber's loss adds the clipped residual over σ, times η.",
         ("tests/test_claims_norma.py::test_the_printed_huber_update_is_no_gradient_step",
-         "tests/learners/test_norma.py::test_constant_rate_and_small_ring_equal_the_loop"),
+         "tests/learners/test_norma.py::test_constant_rate_and_small_ring_equal_the_loop",
+         "colabs/errata.ipynb::14"),
         reason="The quadratic branch lacks η, and the decay is 1 − ηλ, printed 1 − η."),
     Claim("NORMA-adaptive-σ", f"{PAPER}, Sec. III.C", CORRECTED,
         "Huber's loss may learn its width as the tube does.",
@@ -122,22 +126,25 @@ CLAIMS = (
         "C, λ and η follow from the comparator's norm and drift.",
         ("tests/test_bounds_norma.py::test_constants_by_hand",)),
     Claim("NORMA-Thm2", f"{PAPER}, Theorem 2", REPRODUCED,
-        "So tuned, NORMA makes no more margin errors than a bound in the comparator's loss and "
-        "drift.",
+        "Tuned by Eqs. 31 and 32, NORMA makes no more margin errors than a bound in the "
+        "comparator's loss and drift.",
         ("tests/test_bounds_norma.py::test_theorems_2_and_3_hold_on_drifting_streams",
          "tests/test_bounds_norma.py::test_mistake_bound_is_attained")),
     Claim("NORMA-Thm3", f"{PAPER}, Theorem 3", REPRODUCED,
-        "So tuned, with margin zero or μ − r, NORMA makes no more mistakes than such a bound.",
+        "Tuned by Eq. 32, with margin zero or μ − r, NORMA makes no more mistakes than a bound in "
+        "the comparator's loss and drift.",
         ("tests/test_bounds_norma.py::test_theorems_2_and_3_hold_on_drifting_streams",
          "tests/test_bounds_norma.py::test_mistake_bound_is_attained")),
     Claim("NORMA-IV.C", f"{PAPER}, Sec. IV.C", CORRECTED,
         "For a comparator that stands still and separates, margin errors number at most X²B²/(μ − "
         "ρ)².",
-        ("tests/test_bounds_norma.py::test_mistake_bound_is_attained",),
+        ("tests/test_bounds_norma.py::test_mistake_bound_is_attained",
+         "colabs/errata.ipynb::15"),
         reason="At ρ = μ/2 that is 4X²B²/μ², printed 4X²B²/μ."),
     Claim("NORMA-Lemma7", f"{PAPER}, Lemma 7", CORRECTED,
         "K/(γ − z) + C/(z(γ − z)) is least at z = h(γ, K, C).",
-        ("tests/test_bounds_norma.py::test_lemma_7_minimises",),
+        ("tests/test_bounds_norma.py::test_lemma_7_minimises",
+         "colabs/errata.ipynb::15"),
         reason='Printed "maximised"; it has no maximum.'),
     Claim("NORMA-Eq33-34", f"{PAPER}, Eqs. 33 and 34", REPRODUCED,
         "Iterates and minimiser lie in a ball of radius cX/λ, and gradients in one of 2cX.",
@@ -162,7 +169,8 @@ CLAIMS = (
         "constant.",
         ("tests/test_bounds_norma.py::test_theorems_4_and_6_hold",
          "tests/test_memory.py::test_the_window_grows_from_where_the_three_conditions_hold",
-         "tests/test_memory.py::test_growing_equals_the_loop"),
+         "tests/test_memory.py::test_growing_equals_the_loop",
+         "colabs/errata.ipynb::15"),
         reason=(
             "The proof takes the norm to stay bounded, which the sum of the coefficients' sizes "
             "shows, with 6 for the printed 10; and its window shrinks at t₀, where it must hold."
@@ -178,7 +186,8 @@ CLAIMS = (
         )),
     Claim("NORMA-Fig2-repro", f"{PAPER}, Sec. VI.A", CONTRADICTED,
         "The learners do not differ decisively on drifting and switching classes.",
-        ("tests/learners/test_norma.py::test_untuned_norma_beats_the_perceptron_on_what_drifts",),
+        ("tests/learners/test_norma.py::test_untuned_norma_beats_the_perceptron_on_what_drifts",
+         "colabs/drift_and_novelty.ipynb::2"),
         reason=(
             "On drifting classes they do: with margin and decay NORMA makes under 0.8 of the "
             "perceptron's mistakes on every one of 20 streams. The command `drift` measures the "
@@ -192,7 +201,10 @@ CLAIMS = (
         reason="The paper names it alone; the pseudo-code is that of its own source."),
     Claim("NORMA-Fig3", f"{PAPER}, Sec. VI.B, Figure 3", NOT_COMPUTABLE,
         "The digits that a novelty detector rejects, ordinary ones early and odd ones late.",
-        ("tests/learners/test_norma.py::test_warns_where_decay_leaves_few_support_vectors",),
+        ("tests/learners/test_norma.py::test_warns_where_decay_leaves_few_support_vectors",
+         "tests/commands/test_novelty_command.py::test_tables_are_those_of_a_plain_loop",
+         "tests/commands/test_novelty_command.py::test_rejections_are_the_alarms_and_the_lowest_scores",
+         "colabs/drift_and_novelty.ipynb::3"),
         reason=(
             "The pixels' scale is not given. With decay in every round its setting remembers less "
             "than one alarm, of which the library warns."

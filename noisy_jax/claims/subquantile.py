@@ -28,7 +28,8 @@ CLAIMS = (
         )),
     Claim("SQ-minmax", f"{PAPER}, Sec. 3", CORRECTED,
         "Minimising the subquantile of the losses is a min-max problem in f and a threshold t.",
-        ("tests/subquantile/test_trimmed_steps.py::test_threshold_is_the_quantile_and_maximises_the_variational_objective",),
+        ("tests/subquantile/test_trimmed_steps.py::test_threshold_is_the_quantile_and_maximises_the_variational_objective",
+         "colabs/errata.ipynb::16"),
         reason=(
             "The sum lacks the weight 1/(n(1 − ε)): as printed, the smallest loss alone would "
             "count."
@@ -54,7 +55,8 @@ CLAIMS = (
     Claim("SQ-Alg1-step", f"{PAPER}, Algorithm 1", CORRECTED,
         "The step of 1/ℓ descends.",
         ("tests/subquantile/test_trimmed_steps.py::test_the_printed_step_diverges_where_nothing_is_trimmed",
-         "tests/subquantile/test_trimmed_steps.py::test_descent_equals_the_loop"),
+         "tests/subquantile/test_trimmed_steps.py::test_descent_equals_the_loop",
+         "colabs/errata.ipynb::17"),
         reason=(
             "ℓ = ‖K‖/m lacks 2 and C: where nothing is trimmed and C > 0 the step diverges. 1/L "
             "with L = (2/m)(‖K‖ + C) is safe."
@@ -68,7 +70,7 @@ CLAIMS = (
         ("tests/subquantile/test_trimmed_steps.py::test_descent_equals_the_loop",
          "tests/subquantile/test_trimmed_fits.py::test_a_linear_kernel_is_descent_on_its_weights")),
     Claim("SQ-Alg2", f"{PAPER}, Algorithm 2", CORRECTED,
-        "Subquantile classification is the same descent on logistic losses.",
+        "Subquantile classification is the descent of Algorithm 1 on logistic losses.",
         ("tests/subquantile/test_trimmed_steps.py::test_descent_equals_the_loop",
          "tests/subquantile/test_trimmed_fits.py::test_flipped_labels_are_found"),
         reason=(
@@ -85,7 +87,8 @@ CLAIMS = (
     Claim("SQ-Prop10", f"{PAPER}, Proposition 10", CORRECTED,
         "The largest of n Gaussians exceeds s σ√(2 log n) with probability of at most (√2/log "
         "n)e^(−s²).",
-        ("tests/test_claims_subquantile.py::test_largest_of_gaussians",),
+        ("tests/test_claims_subquantile.py::test_largest_of_gaussians",
+         "colabs/errata.ipynb::18"),
         reason="False near s = 1; n^(1 − s²)/(s√(π log n)) holds."),
     Claim("SQ-Prop11", f"{PAPER}, Proposition 11", REPRODUCED,
         "A sum of n squared Gaussians exceeds 8nσ²s with probability of at most 4e^(−s).",
@@ -154,7 +157,8 @@ CLAIMS = (
         )),
     Claim("SQ-Eq19", f"{PAPER}, Eq. 19", CORRECTED,
         "The logistic loss has a curvature of at least C_s in the ball.",
-        ("tests/test_claims_subquantile.py::test_curvature_of_the_logistic_loss",),
+        ("tests/test_claims_subquantile.py::test_curvature_of_the_logistic_loss",
+         "colabs/errata.ipynb::18"),
         reason="Printed with the factor ½, which fails near zero; it is ¼."),
     Claim("SQ-ζ", f"{PAPER}, App. C.2", CORRECTED,
         "ζ is the share of honest rows among those kept, at least.",
@@ -171,7 +175,8 @@ CLAIMS = (
         reason="The residuals enter to the first power, printed squared."),
     Claim("SQ-Thm5", f"{PAPER}, Theorems 2 and 5, regression", NOT_COMPUTABLE,
         "Subquantile ridge regression comes close to f* in norm, arbitrarily so as n grows.",
-        ("tests/test_claims_subquantile.py::test_the_error_of_trimmed_fits_does_not_vanish",),
+        ("tests/test_claims_subquantile.py::test_the_error_of_trimmed_fits_does_not_vanish",
+         "colabs/errata.ipynb::19"),
         reason=(
             "Its constants are not given, its condition on ε is vacuous beyond a few eigenvalues, "
             "and its proof rests on Proposition 16 and Lemma 23. At fixed ε the error does not "

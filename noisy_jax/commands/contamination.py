@@ -1,7 +1,6 @@
 """The command `contamination`: errors of trimmed and other regression on corrupted tables."""
 
 import argparse
-import csv
 import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +18,8 @@ from noisy_jax.commands.contamination_report import (
     noisy_conclusion,
     table,
 )
+from noisy_jax.commands.records import save_command, save_table
 from noisy_jax.regret import NORMAL_95
-from noisy_jax.results import save_config
-from noisy_jax.studies import versions
 from noisy_jax.validation import check_at_least, check_positive, writable_folder
 
 SUMMARY = "error of trimmed kernel regression where rows are corrupted"
@@ -100,9 +98,8 @@ def run(options: argparse.Namespace) -> list[Row]:
             noisy = _noisy_rows(options)
             rows += noisy
             print(f"\n{table(noisy)}\n\n{noisy_conclusion(noisy, options.variance)}")
-    with open(folder / "contamination.csv", "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([Row._fields, *rows])
-    save_config({"command": vars(options), "versions": versions()}, folder)
+    save_table(folder / "contamination.csv", Row._fields, rows)
+    save_command(options, folder)
     print(f"\nSaved in {folder}/")
     return rows
 

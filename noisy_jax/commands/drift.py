@@ -1,7 +1,6 @@
 """The command `drift`: mistakes of NORMA and its rivals on classes that drift, or switch."""
 
 import argparse
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import numpy as np
 
 from noisy_jax import plots, streams
 from noisy_jax.commands import experiment, rivals
+from noisy_jax.commands.records import save_command, save_table
 from noisy_jax.regret import NORMAL_95
-from noisy_jax.results import save_config
-from noisy_jax.studies import versions
 from noisy_jax.validation import check_at_least, writable_folder
 
 SUMMARY = "mistakes of NORMA and its rivals on classes that drift"
@@ -122,27 +120,28 @@ def save(
     folder: Path,
 ) -> None:
     """Writes mistakes.csv, differences.csv, config.json and mistakes.png."""
-    with open(folder / "mistakes.csv", "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["schedule", "learner", "round", "mistakes", "std_error"])
-        for schedule, result in results.items():
-            for name, curve in result.curves.items():
-                rows.writerows([schedule, name, *row] for row in zip(rounds, *curve, strict=True))
-    with open(folder / "differences.csv", "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["schedule", *rivals.Difference._fields, "significant"])
-        for schedule, result in results.items():
-            rows.writerows([schedule, *pair, pair.significant] for pair in result.differences)
-    save_config(
-        {
-            "command": vars(options),
-            "difficulty": streams.DIFFICULTIES[options.difficulty]._asdict(),
-            "gammas": rivals.GAMMAS,
-            "grids": {name: family.grid for name, family in rivals.FAMILIES.items()},
-            "tuned": {schedule: result.tuned for schedule, result in results.items()},
-            "versions": versions(),
-        },
+    mistakes = [
+        [schedule, name, *row]
+        for schedule, result in results.items()
+        for name, curve in result.curves.items()
+        for row in zip(rounds, *curve, strict=True)
+    ]
+    header = ["schedule", "learner", "round", "mistakes", "std_error"]
+    save_table(folder / "mistakes.csv", header, mistakes)
+    differences = [
+        [schedule, *pair, pair.significant]
+        for schedule, result in results.items()
+        for pair in result.differences
+    ]
+    header = ["schedule", *rivals.Difference._fields, "significant"]
+    save_table(folder / "differences.csv", header, differences)
+    save_command(
+        options,
         folder,
+        difficulty=streams.DIFFICULTIES[options.difficulty]._asdict(),
+        gammas=rivals.GAMMAS,
+        grids={name: family.grid for name, family in rivals.FAMILIES.items()},
+        tuned={schedule: result.tuned for schedule, result in results.items()},
     )
     panels = {f"classes {schedule}": result.curves for schedule, result in results.items()}
     plots.mistakes(rounds, panels)[0].figure.savefig(folder / "mistakes.png", dpi=150)

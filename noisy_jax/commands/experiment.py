@@ -6,6 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
 from noisy_jax import noise, streams
 from noisy_jax.base import Stream
 from noisy_jax.regret import Growth
@@ -39,6 +43,22 @@ def add_out(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder for the results (default: noisy_jax_results)",
     )
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """The option of studies that can be interrupted."""
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="folder for what is done so far: interrupted, the same command goes on from there, "
+        "also with more seeds (default: none)",
+    )
+
+
+def mesh() -> Mesh | None:
+    """All devices, which share a study's seeds; none where there is only one."""
+    devices = jax.devices()
+    return Mesh(np.array(devices), "seeds") if len(devices) > 1 else None
 
 
 def load(data: str, target: str | None, *, known: Sequence[str] = streams.DATASETS) -> Stream:

@@ -4,7 +4,6 @@ For a measurement a run learns through a stream, then goes through it again with
 stands still: what a round then adds is a fresh estimate g̃Ψ̃ of the clean gradient there.
 """
 
-import csv
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.bounds.unknown_noise import TruncationGuarantee
+from noisy_jax.commands.records import save_table
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.learners import random_truncation
 from noisy_jax.montecarlo import Estimate, monte_carlo
@@ -166,7 +166,4 @@ def table(figures: Sequence[Figures]) -> str:
 
 def save(figures: Sequence[Figures], folder: Path) -> None:
     """Writes `estimates.csv`."""
-    with open(folder / "estimates.csv", "w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(Figures._fields)
-        lines.writerows(figures)
+    save_table(folder / "estimates.csv", Figures._fields, figures)

@@ -58,6 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="norm of the largest weights that compete (default: 1)")
     # fmt: on
     experiment.add_options(parser, noises=list(experiment.NOISES))
+    experiment.add_checkpoint(parser)
 
 
 def run(options: argparse.Namespace) -> Study:
@@ -78,7 +79,9 @@ def run(options: argparse.Namespace) -> Study:
             num_seeds=options.seeds,
             horizons=options.horizons,
             comparator=functools.partial(comparators.linear_ball, radius=options.radius),
+            mesh=experiment.mesh(),
             progress=progress,
+            checkpoint=options.checkpoint,
             parameters={"command": vars(options)},
         )
     experiment.report(

@@ -21,14 +21,22 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax import contaminations, worlds
-from noisy_jax.commands.robustness import ITERATIONS, TOLERANCE, Setting, ridge_on
+from noisy_jax import worlds
+from noisy_jax.commands.robustness import (
+    Setting,
+    clean_error,
+    relabelling,
+    ridge_on,
+    trimmed,
+)
 from noisy_jax.noise import Gaussian
-from noisy_jax.subquantile import ridge
 from noisy_jax.subquantile.problem import rows_kept, smallest
 
 METHODS = ("blind ridge", "blind", "surrogate ridge", "surrogate", "second copy", "oracle")
 """The oracle is ridge of k̂(x̃, x̃) on the honest rows; names without ridge trim."""
+
+ADVERSARIES = ("gross", "shift", "small shift")
+"""Those of `robustness` under whom rows are noisy as well."""
 
 _REFITS = 10
 
@@ -64,14 +72,8 @@ def on_noisy_inputs(
     def under(corrupt, share):
         return score(corrupt(corrupt_key, table.x, table.y, share), share)
 
-    adversaries = {
-        "gross": contaminations.gross,
-        "shift": partial(contaminations.shift, target=table.target),
-        "small shift": partial(contaminations.shift, target=table.target, size=0.5),
-    }
-    return {
-        name: jax.vmap(partial(under, corrupt))(shares) for name, corrupt in adversaries.items()
-    }
+    every = relabelling(setting, table)
+    return {name: jax.vmap(partial(under, every[name]))(shares) for name in ADVERSARIES}
 
 
 def _scores(setting, world, table, copies, made, share) -> NoisyScores:
@@ -79,16 +81,10 @@ def _scores(setting, world, table, copies, made, share) -> NoisyScores:
     blind, surrogate = world.kernel(first, first), world.surrogate(first, first)
     crossed = world.surrogate(second, first)
     C, honest, everything = setting.regularization, ~made.corrupted, jnp.ones_like(made.corrupted)
-    fit = partial(
-        ridge,
-        y=made.y,
-        contamination=share,
-        regularization=C,
-        iterations=ITERATIONS,
-        tolerance=TOLERANCE,
-    )
     refit = partial(ridge_on, gram=surrogate, y=made.y, regularization=C)
-    blind_fit, surrogate_fit = fit(blind), fit(surrogate)
+    blind_fit, surrogate_fit = (
+        trimmed(setting, gram, made.y, share) for gram in (blind, surrogate)
+    )
 
     def reselect(_, kept):
         residuals = made.y - crossed @ refit(kept)
@@ -104,6 +100,6 @@ def _scores(setting, world, table, copies, made, share) -> NoisyScores:
         (refit(honest), honest),
     )
     coefficients, kept = (jnp.stack(part) for part in zip(*found, strict=True))
-    misses = coefficients @ world.kernel(table.test_x, first).T - table.test_y[None]
+    error = clean_error(coefficients, world.kernel(table.test_x, first), table)
     precision = jnp.sum(kept & honest[None], axis=1) / jnp.sum(kept, axis=1)
-    return NoisyScores(jnp.sqrt(jnp.mean(misses**2, axis=1)), precision)
+    return NoisyScores(error, precision)

@@ -1,7 +1,6 @@
 """The command `novelty`: which digits NORMA finds odd, how many, and whether they are."""
 
 import argparse
-import csv
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,10 @@ import numpy as np
 from noisy_jax import plots
 from noisy_jax.commands import detectors, experiment
 from noisy_jax.commands.detectors import OnClusters, OnDigits, Rule
+from noisy_jax.commands.records import save_command, save_table
 from noisy_jax.losses.adaptive import check_nu
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.regret import NORMAL_95
-from noisy_jax.results import save_config
-from noisy_jax.studies import versions
 from noisy_jax.validation import check_at_least, writable_folder
 
 SUMMARY = "odd digits that NORMA finds, and how its alarms depend on decay"
@@ -240,14 +238,13 @@ def save(
     """Writes digits.csv, clusters.csv, config.json and alarms.png."""
     for name, rows in {"digits": on_digits, "clusters": on_clusters}.items():
         fields = type(rows[0].mean)._fields
-        with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            errors = [f"{field}_std_error" for field in fields]
-            table.writerow(["learning_rate", "nu", *Rule._fields, *fields, *errors])
-            table.writerows(
-                [_rate_name(row.rate), row.nu, *row.rule, *row.mean, *row.error] for row in rows
-            )
-    save_config({"command": vars(options), "versions": versions()}, folder)
+        errors = [f"{field}_std_error" for field in fields]
+        save_table(
+            folder / f"{name}.csv",
+            ["learning_rate", "nu", *Rule._fields, *fields, *errors],
+            ([_rate_name(row.rate), row.nu, *row.rule, *row.mean, *row.error] for row in rows),
+        )
+    save_command(options, folder)
     axes = plots.alarm_rates(NUS, _curves(on_digits))
     axes.set_title(f"{options.train:,} digits, η = t^(−1/2), {options.seeds} orders", fontsize=10)
     axes.figure.savefig(folder / "alarms.png", dpi=150)

@@ -1,11 +1,8 @@
 """The command `one-copy`: the impossibility theorem as an experiment."""
 
 import argparse
-import csv
 import functools
-import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -14,11 +11,11 @@ import jax.numpy as jnp
 from noisy_jax import bounds, comparators, learners, losses, plots, streams
 from noisy_jax.base import Learner
 from noisy_jax.commands import experiment
+from noisy_jax.commands.records import save_command, save_table
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.regret import NORMAL_95
-from noisy_jax.results import save_config
 from noisy_jax.rollouts import final_regret
-from noisy_jax.studies import versions
+from noisy_jax.studies import check_horizons
 from noisy_jax.validation import check_at_least, writable_folder
 
 SUMMARY = "why one noisy copy of unknown noise is not enough"
@@ -101,10 +98,7 @@ def run(options: argparse.Namespace) -> list[Row]:
     """Runs every learner under both adversaries, prints the table, and saves it."""
     experiment.require_plots()
     check_at_least("--seeds", options.seeds, 2, "the number of draws, two for an interval")
-    for horizon in options.horizons:
-        check_at_least("each horizon", horizon, 1, "a number of rounds")
-    if any(b <= a for a, b in itertools.pairwise(options.horizons)):
-        raise ValueError(f"horizons must be increasing, got {options.horizons}")
+    check_horizons(options.horizons)
     folder = writable_folder(options.out)
     best = bounds.one_copy_floor(losses.squared(), radius=RADIUS)
     rows, done = [], 0
@@ -118,17 +112,16 @@ def run(options: argparse.Namespace) -> list[Row]:
             progress(done, total)
     names = [row.learner for row in rows]
     rows.sort(key=lambda row: names.index(row.learner))
-    _save(rows, folder)
-    save_config(
-        {
-            "command": vars(options),
-            "radius": RADIUS,
-            "moments": MOMENTS._asdict(),
-            "hedge": HEDGE,
-            "floor": best._asdict(),
-            "versions": versions(),
-        },
+    save_table(folder / "one_copy.csv", Row._fields, rows)
+    axes = plots.one_copy(rows, SHOWN, radius=RADIUS)
+    axes[0].figure.savefig(folder / "one_copy.png", dpi=150)
+    save_command(
+        options,
         folder,
+        radius=RADIUS,
+        moments=MOMENTS._asdict(),
+        hedge=HEDGE,
+        floor=best._asdict(),
     )
     print(f"\n{table(rows)}\n\n{conclusion(rows)}\n\nSaved in {folder}/")
     return rows
@@ -148,19 +141,10 @@ def tuned(horizon: int) -> dict[str, Learner]:
     informed = learners.known_covariance(**tuning(bounds.known_covariance))
     return {
         "noise_blind": learners.noise_blind(**tuning(bounds.noise_blind)),
-        "hedged": assuming(informed, HEDGE),
+        "hedged": learners.assuming(informed, HEDGE),
         "known_covariance": informed,
         "two_copies": learners.two_copies(**tuning(bounds.two_copies)),
     }
-
-
-def assuming(learner: Learner, variance: float) -> Learner:
-    """The learner, told that the noise has this variance, whatever it has."""
-
-    def step(state, sample, key):
-        return learner.step(state, sample._replace(cov=jnp.asarray(variance)), key)
-
-    return learner._replace(step=step)
 
 
 def average_regret(horizon: int, key: jax.Array) -> jax.Array:
@@ -234,12 +218,3 @@ def conclusion(rows: Sequence[Row]) -> str:
         f"adversaries is below {last[0].floor:.4f}, the floor for one copy of unknown noise, for "
         f"{named(below)}; not for {named(others)}."
     )
-
-
-def _save(rows: Sequence[Row], folder: Path) -> None:
-    with open(folder / "one_copy.csv", "w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(Row._fields)
-        lines.writerows(rows)
-    axes = plots.one_copy(rows, SHOWN, radius=RADIUS)
-    axes[0].figure.savefig(folder / "one_copy.png", dpi=150)

@@ -6,7 +6,7 @@ of a table share its Gram matrix, and their products with it are one.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import chex
 import jax
@@ -29,7 +29,7 @@ METHODS = ("ridge", "huber", "subquantile", "zero start", "oracle")
 is ridge on the rows that are not corrupted."""
 
 _LOOKS = 3  # of the adaptive adversary
-ITERATIONS, TOLERANCE = 100, 1e-3  # of the trimmed fits: far below the errors that are compared
+_ITERATIONS, _TOLERANCE = 100, 1e-3  # of the trimmed fits: far below the errors that are compared
 
 
 class Table(NamedTuple):
@@ -152,7 +152,7 @@ def contaminated(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Con
             for name, corrupt in adversaries.items()
         }
 
-    return Contaminations(table, each(_relabelling(setting, table)), each(_MOVING))
+    return Contaminations(table, each(relabelling(setting, table)), each(_MOVING))
 
 
 @jax.default_matmul_precision("highest")
@@ -177,7 +177,7 @@ def by_adversary(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Map
     return _unstacked(by_label, relabelled) | _unstacked(by_mover, moved)
 
 
-def _relabelling(setting, table):
+def relabelling(setting: Setting, table: Table) -> Mapping[str, Callable[..., Contaminated]]:
     """`(key, x, y, share) -> Contaminated` by name, of those who leave instances as they are."""
     target = table.target
 
@@ -188,7 +188,7 @@ def _relabelling(setting, table):
             return contaminations.adaptive(key, x, y, share, predictions=predictions)
 
         def fitted(_, predictions):
-            return _trimmed(setting, gram, look(predictions).y, share).predict(gram)
+            return trimmed(setting, gram, look(predictions).y, share).predict(gram)
 
         return look(jax.lax.fori_loop(1, _LOOKS, fitted, target))
 
@@ -218,32 +218,46 @@ def _unstacked(stacked, names):
 
 def _scores(setting, table, gram, test_gram, made: Contaminated, share) -> Scores:
     C, honest = setting.regularization, ~made.corrupted
-    fit = _trimmed(setting, gram, made.y, share)
+    fit = trimmed(setting, gram, made.y, share)
     coefficients = jnp.stack(
         [
             ridge_on(jnp.ones_like(honest), gram, made.y, regularization=C),
             huber_ridge(gram, made.y, regularization=C),
             fit.coefficients,
-            _trimmed(setting, gram, made.y, share, start="zero").coefficients,
+            trimmed(setting, gram, made.y, share, start="zero").coefficients,
             ridge_on(honest, gram, made.y, regularization=C),
         ]
     )
-    misses = coefficients @ test_gram.T - table.test_y[None]
+    error = clean_error(coefficients, test_gram, table)
     both = jnp.sum(fit.kept & honest)
-    return Scores(
-        jnp.sqrt(jnp.mean(misses**2, axis=1)), both / jnp.sum(fit.kept), both / jnp.sum(honest)
-    )
+    return Scores(error, both / jnp.sum(fit.kept), both / jnp.sum(honest))
 
 
-def _trimmed(setting, gram, y, share, start="best") -> subquantile.Fit:
+def clean_error(coefficients: chex.Array, test_gram: chex.Array, table: Table) -> chex.Array:
+    """Root mean squared errors `[M]` on the clean test rows, of coefficients `[M, n]`.
+
+    `test_gram` is `[q, n]`.
+    """
+    misses = coefficients @ test_gram.T - table.test_y[None]
+    return jnp.sqrt(jnp.mean(misses**2, axis=1))
+
+
+def trimmed(
+    setting: Setting,
+    gram: chex.Array,
+    y: chex.Array,
+    share: chex.Numeric,
+    start: Literal["best", "zero"] = "best",
+) -> subquantile.Fit:
+    """The trimmed fit that is told a share of corrupted rows."""
     return subquantile.ridge(
         gram,
         y,
         contamination=share,
         regularization=setting.regularization,
         start=start,
-        iterations=ITERATIONS,
-        tolerance=TOLERANCE,
+        iterations=_ITERATIONS,
+        tolerance=_TOLERANCE,
     )
 
 
@@ -256,4 +270,4 @@ def ridge_on(
     def regularized(a):
         return jnp.where(rows, gram @ a + regularization * a, 0)
 
-    return cg(regularized, jnp.where(rows, y, 0), tol=1e-5, maxiter=ITERATIONS)[0]
+    return cg(regularized, jnp.where(rows, y, 0), tol=1e-5, maxiter=_ITERATIONS)[0]

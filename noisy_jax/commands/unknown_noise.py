@@ -1,26 +1,21 @@
 """The command `unknown-noise`: random truncation, and what not knowing the noise costs."""
 
 import argparse
-import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import jax
-
-from noisy_jax import bounds, estimators, kernels, losses, noise, plots, streams, worlds
-from noisy_jax.base import Learner, Stream
-from noisy_jax.commands import experiment
+from noisy_jax import bounds, comparators, estimators, kernels, losses, plots, streams, worlds
+from noisy_jax.base import Stream
+from noisy_jax.commands import data_sets, experiment
 from noisy_jax.commands.gradients import Figures, both_laws, figures_of, measured, save, table
-from noisy_jax.commands.kernel import Competitor, faster, told
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.learners import noise_blind_kernel, parallel_worlds, random_truncation
+from noisy_jax.learners import noise_blind_kernel, noiseless, parallel_worlds, random_truncation
+from noisy_jax.noise import Gaussian
 from noisy_jax.regret import NORMAL_95
 from noisy_jax.results import Study
-from noisy_jax.studies import MakeLearner, study
-from noisy_jax.validation import check_at_least, check_positive, writable_folder
+from noisy_jax.studies import MakeLearner, tuned_kernel_learner
 
 SUMMARY = "what it costs not to know the law of the noise"
 
@@ -38,9 +33,6 @@ EXAMPLES = """\
   python -m noisy_jax unknown-noise
   python -m noisy_jax unknown-noise --data diabetes --variance 0.02 --seeds 32
 """
-
-DATASETS = ("teacher", *streams.DATASETS)
-"""Names that `--data` knows; the teacher is synthetic."""
 
 DEGREE = 2
 """Of the polynomial kernel, and of the teacher."""
@@ -62,7 +54,7 @@ class Case(NamedTuple):
 
     kernel: str
     heading: str
-    comparator: Competitor
+    comparator: data_sets.Comparator
     truncations: Mapping[str, GradientEstimator]
     learners: Mapping[str, MakeLearner]
 
@@ -78,8 +70,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add = parser.add_argument
     # fmt: off
-    add("--data", nargs="+", default=["teacher", "diabetes"], metavar="NAME|FILE.csv",
-        help=f"{', '.join(DATASETS)}, or numeric CSV files (default: teacher diabetes)")
     add("--variance", type=float, metavar="V",
         help="noise variance on each feature; rows have norm at most 1 (default: 0.04, the "
         "teacher's 0.2)")
@@ -87,90 +77,53 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="of the kernel (⟨x, z⟩ + C)², above 1 + dV (default: 1.5)")
     add("--squared-width", type=float, default=8.0, metavar="S",
         help="s² of the kernel exp(−r²/s²), above 2V for Gaussian noise (default: 8)")
-    add("--radius", type=float, default=1.0, metavar="B",
-        help="norm of the largest functions that compete (default: 1)")
-    add("--rate-factor", type=float, default=16.0, metavar="M",
-        help="times the theory's learning rate, which is far on the safe side; multiplies the "
-        "bounds by (M + 1/M)/2 (default: 16)")
-    add("--horizons", type=int, nargs="+", default=[512, 2048, 8192], metavar="T",
-        help="numbers of rounds, increasing (default: 512 2048 8192)")
-    add("--seeds", type=int, default=8, metavar="N", help="independent noise draws (default: 8)")
     # fmt: on
-    experiment.add_options(parser, noises=["gaussian", "laplace"])
+    data_sets.add_options(
+        parser,
+        data=["teacher", "diabetes"],
+        radius=1.0,
+        rate_factor=16.0,
+        horizons=[512, 2048, 8192],
+        seeds=8,
+    )
 
 
 def run(options: argparse.Namespace) -> dict[str, dict[str, Study]]:
     """Runs the studies that the options ask for, one a data set and kernel, and saves them."""
     experiment.require_plots()
-    check_positive("--rate-factor", options.rate_factor, "the learning rate over the theory's")
-    for horizon in options.horizons:
-        check_at_least("each horizon", horizon, 1, "a number of rounds")
-    names = [Path(data).stem if experiment.is_csv(data) else data for data in options.data]
-    if len(set(names)) < len(names):
-        raise ValueError(f"--data must differ in name, got {' '.join(names)}: each names a folder")
-    for name in names:
-        writable_folder(Path(options.out) / name)
-    made = [_data(options, data) for data in options.data]  # refuses before the work
-    return {name: _run(options, name, *case) for name, case in zip(names, made, strict=True)}
+
+    def teacher(key):
+        """A quadratic form of two features, in the ball that competes."""
+        kernel = kernels.polynomial(degree=DEGREE, offset=0.0)
+        return streams.teacher(key, 500, 2, kernel=kernel, radius=options.radius)
+
+    loaded = data_sets.load(options, teacher, variance=0.04, teacher_variance=0.2)
+    # Refuses before the work.
+    cases = [(_polynomial(options, data), _gaussian(options, data)) for data in loaded]
+    return {data.name: _run(options, data, pair) for data, pair in zip(loaded, cases, strict=True)}
 
 
-def _data(options, data) -> tuple[str, Stream, noise.Noise, jax.Array, list[Case]]:
-    """Words on a data set, its stream, law and key of the noise, and a case for each kernel."""
-    teacher_key, stream_key, noise_key = jax.random.split(jax.random.key(options.seed), 3)
-    rows = _teacher(teacher_key, options) if data == "teacher" else _load(options, data)
-    default = 0.2 if data == "teacher" else 0.04
-    variance = default if options.variance is None else options.variance
-    law = experiment.law(options.noise, variance)
-    stream = streams.resampled(stream_key, rows, max(options.horizons))
-    shape = f"{data}: {len(rows.y):,} rows, {rows.x.shape[1]} features"
-    noisy = f"{options.noise} noise of variance {variance} on each feature"
-    words = f"{shape}; {noisy}; {options.seeds} noise draws"
-    cases = [_polynomial(options, stream, law), _gaussian(options, stream, law)]
-    return words, stream, law, noise_key, cases
-
-
-def _run(options, name, words, stream, law, key, cases) -> dict[str, Study]:
-    folder = Path(options.out) / name
-    print(f"\n{words}")
+def _run(options, data, cases) -> dict[str, Study]:
+    print(f"\n{data.words}")
     results, figures = {}, []
     for case in cases:
-        with experiment.progress_bar("rounds") as progress:
-            results[case.kernel] = study(
-                case.learners,
-                stream,
-                law,
-                key,
-                num_seeds=options.seeds,
-                horizons=options.horizons,
-                comparator=case.comparator,
-                progress=progress,
-                parameters={"command": vars(options), "copies": case.copies},
-            )
-        experiment.report(case.heading, results[case.kernel], folder / case.kernel)
-        figures += _figures(options, case, stream, law, key)
-    save(figures, folder)
+        result = data_sets.regret(
+            options, data, case.learners, case.comparator, part=case.kernel, copies=case.copies
+        )
+        experiment.report(case.heading, result, data.folder / case.kernel)
+        results[case.kernel] = result
+        figures += _figures(options, data, case)
+    save(figures, data.folder)
     axes = plots.copies(results, {case.kernel: case.copies for case in cases})
-    axes[0].figure.savefig(folder / "price.png", dpi=150)
+    axes[0].figure.savefig(data.folder / "price.png", dpi=150)
     print(f"\n{table(figures)}\n\n{conclusion(figures, results['gaussian'])}\n")
-    print(f"Saved in {folder}/")
+    print(f"Saved in {data.folder}/")
     return results
 
 
-def _teacher(key, options) -> Stream:
-    """A quadratic form of two features, in the ball that competes."""
-    kernel = kernels.polynomial(degree=DEGREE, offset=0.0)
-    return streams.teacher(key, 500, 2, kernel=kernel, radius=options.radius)
-
-
-def _load(options, data) -> Stream:
-    files = any(experiment.is_csv(other) for other in options.data)
-    target = None if files and not experiment.is_csv(data) else options.target
-    return experiment.load(data, target, known=DATASETS)
-
-
-def _polynomial(options, stream, law) -> Case:
+def _polynomial(options, data) -> Case:
     """The polynomial kernel: random truncation, the noise-blind learner and a clean reference."""
-    moments = bounds.moments(stream, law)
+    stream, moments = data.stream, bounds.moments(data.stream, data.law)
     if moments.x_second >= options.offset:
         raise ValueError(
             f"--offset must be above the largest E‖x̃‖² = {float(moments.x_second):.4g}, got "
@@ -179,40 +132,38 @@ def _polynomial(options, stream, law) -> Case:
     kernel = kernels.polynomial(degree=DEGREE, offset=options.offset)
     diagonal = float(kernel.diagonal(stream.x).max())
     # World without noise: the comparator of any kernel.
-    clean = worlds.World(
-        stream.x.shape[1], kernel, kernel.gram, diagonal, noise=noise.Gaussian(0.0)
-    )
-    trusting = functools.partial(noise_blind_kernel, kernel, radius=options.radius)
-    bound = functools.partial(
-        bounds.parallel_worlds, diagonal, radius=options.radius, y_second=moments.y_second
-    )
-    others = {
-        "noise_blind_kernel": _Tuned(trusting, bound, options.rate_factor),
-        "clean": _Tuned(functools.partial(told, stream, trusting), bound, options.rate_factor),
-    }
+    clean = worlds.World(stream.x.shape[1], kernel, kernel.gram, diagonal, noise=Gaussian(0.0))
+    blind = functools.partial(noise_blind_kernel, kernel)
+    bound = functools.partial(bounds.parallel_worlds, diagonal, y_second=moments.y_second)
+    tuning = {"radius": options.radius, "rate_factor": options.rate_factor}
     truncations, words = _truncations(options, kernel, moments)
     return Case(
         "polynomial",
         f"kernel (⟨x, z⟩ + {options.offset:g})^{DEGREE}; functions of norm at most "
         f"{options.radius:g} compete\n{words}",
-        Competitor(clean, options.radius),
+        functools.partial(comparators.world_ball, world=clean, radius=options.radius),
         truncations,
-        {**_tuned(options, truncations), **others},
+        {
+            **_tuned(options, truncations),
+            "noise_blind_kernel": tuned_kernel_learner(blind, bound, **tuning),
+            "clean": tuned_kernel_learner(
+                lambda **tuning: noiseless(blind(**tuning), stream), bound, **tuning
+            ),
+        },
     )
 
 
-def _gaussian(options, stream, law) -> Case:
+def _gaussian(options, data) -> Case:
     """The Gaussian kernel: parallel worlds and random truncation by the better law."""
-    moments = bounds.moments(stream, law)
-    world = worlds.gaussian(dim=stream.x.shape[1], squared_width=options.squared_width, noise=law)
-    comparator = Competitor(world, options.radius)
-    radius = max(comparator.lifted_norms(stream, options.horizons).values())
-    known = _Tuned(
-        functools.partial(parallel_worlds, world, radius=radius),
-        functools.partial(
-            bounds.parallel_worlds, world.diagonal, radius=radius, y_second=moments.y_second
-        ),
-        options.rate_factor,
+    moments, dim = bounds.moments(data.stream, data.law), data.stream.x.shape[1]
+    world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.law)
+    comparator = functools.partial(comparators.world_ball, world=world, radius=options.radius)
+    radius = max(data_sets.lifted_norms(comparator, data.stream, options.horizons).values())
+    known = tuned_kernel_learner(
+        functools.partial(parallel_worlds, world),
+        functools.partial(bounds.parallel_worlds, world.diagonal, y_second=moments.y_second),
+        radius=radius,
+        rate_factor=options.rate_factor,
     )
     truncations, words = _truncations(options, world.kernel, moments)
     optimal = _tuned(options, {"optimal_truncation": truncations["optimal_truncation"]})
@@ -243,38 +194,25 @@ def _truncations(options, kernel, moments) -> tuple[dict[str, GradientEstimator]
     return {"optimal_truncation": optimal, "geometric_truncation": geometric}, words
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Tuned:
-    """`horizon -> (learner, guarantee)`, at a multiple of the theory's learning rate."""
-
-    factory: Callable[..., Learner] = dataclasses.field(repr=False)
-    bound: Callable[..., bounds.Guarantee] = dataclasses.field(repr=False)
-    rate_factor: float
-
-    def __call__(self, horizon: int) -> tuple[Learner, bounds.Guarantee]:
-        guarantee = faster(self.bound(horizon=horizon), self.rate_factor)
-        return self.factory(horizon=horizon, learning_rate=guarantee.learning_rate), guarantee
-
-
 def _tuned(options, truncations) -> dict[str, MakeLearner]:
     return {
-        name: _Tuned(
+        name: tuned_kernel_learner(
             functools.partial(random_truncation, estimator),
             functools.partial(bounds.random_truncation, estimator),
-            options.rate_factor,
+            rate_factor=options.rate_factor,
         )
         for name, estimator in truncations.items()
     }
 
 
-def _figures(options, case, stream, law, key) -> list[Figures]:
+def _figures(options, data, case) -> list[Figures]:
     """What gradient estimates are like at the smallest horizon, and bounds at the largest."""
     rounds = min(options.horizons)
-    past, figures = Stream(stream.x[:rounds], stream.y[:rounds]), []
+    past, figures = Stream(data.stream.x[:rounds], data.stream.y[:rounds]), []
     for name, estimator in case.truncations.items():
-        tuned = faster(bounds.random_truncation(estimator, horizon=rounds), options.rate_factor)
-        rate = float(tuned.learning_rate)
-        estimate = measured(estimator, rate, past, law, key, num_seeds=options.seeds)
+        theory = bounds.random_truncation(estimator, horizon=rounds)
+        rate = float(bounds.at_rate_factor(theory, options.rate_factor).learning_rate)
+        estimate = measured(estimator, rate, past, data.law, data.key, num_seeds=options.seeds)
         theory = bounds.random_truncation(estimator, horizon=max(options.horizons))
         figures.append(figures_of(case.kernel, name, estimate, theory))
     return figures

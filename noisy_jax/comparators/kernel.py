@@ -16,13 +16,14 @@ import numpy as np
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.validation import (
-    check_finite,
+    check_concrete,
     check_gram,
     check_positive,
     check_radius,
     check_semidefinite,
+    check_shape,
     check_stream,
-    concrete,
+    check_targets,
 )
 from noisy_jax.worlds.world import World, check_world
 
@@ -100,13 +101,10 @@ def kernel_ball(
     """
     check_radius(radius)
     gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
-    if y.ndim != 1 or 0 in y.shape:
-        raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}")
-    check_finite("y", y)
+    check_targets(y)
     check_gram("gram", gram, y.size)
     multiplicity = jnp.ones_like(y) if weights is None else jnp.asarray(weights, float)
-    if multiplicity.shape != y.shape:
-        raise ValueError(f"weights must be [{y.size}], as y, got {list(multiplicity.shape)}")
+    check_shape("weights", multiplicity, y.shape, "as y")
     check_positive("weights", multiplicity, "how often each point counts")
 
     root = jnp.sqrt(multiplicity)
@@ -168,12 +166,11 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
         >>> print(world_ball(stream, world, radius=0.5).predictions)
         [0.5 0.5]
     """
-    x, y = concrete(stream.x), concrete(stream.y)
-    if x is None or y is None:
-        raise ValueError(
-            "world_ball merges the rounds of a concrete stream, got a traced one; under jit or vmap"
-            " use kernel_ball"
+    for name, value in stream._asdict().items():
+        check_concrete(
+            f"stream.{name}", value, "world_ball merges rounds; under jit or vmap use kernel_ball"
         )
+    x, y = map(np.asarray, stream)
     check_stream(x, y)
     check_world(world)
     world.check(x.shape)

@@ -25,14 +25,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_loss
 from noisy_jax.validation import (
     check_at_least,
-    check_finite,
+    check_concrete,
     check_gram,
     check_labels,
+    check_one_number,
     check_positive,
     check_semidefinite,
-    concrete,
+    check_targets,
 )
 
 _INEXACT = 0.1  # residual of the Newton steps, beside the change of slopes, that is small enough
@@ -203,23 +205,13 @@ def _proximal(loss, y, w, mu):
 
 def _checked(gram, y, loss, regularization):
     """The arguments in float64, or a refusal."""
-    if not isinstance(loss, Loss):
-        raise ValueError(
-            "loss must be a Loss, such as losses.logistic(), or an adaptive loss .at(its scale), "
-            f"got {loss!r}"
-        )
-    given = concrete(gram), concrete(y), concrete(regularization)
-    if any(value is None for value in given):
-        raise ValueError(
-            "regularized works on concrete gram, y and regularization, got traced ones"
-        )
+    check_loss(loss)
+    for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
+        check_concrete(name, value, "the minimiser is found on the host")
     check_positive("regularization", regularization, "λ of the term ½λ‖g‖²")
-    gram, y, lam = (np.asarray(value, np.float64) for value in given)
-    if lam.ndim:
-        raise ValueError(f"regularization must be one number, got shape {list(lam.shape)}")
-    if y.ndim != 1 or not y.size:
-        raise ValueError(f"y must be [m] with m >= 1, got {list(y.shape)}")
-    check_finite("y", y)
+    check_one_number("regularization", regularization)
+    gram, y, lam = (np.asarray(value, np.float64) for value in (gram, y, regularization))
+    check_targets(y)
     check_gram("gram", gram, y.size)
     if loss.kind == "margin":
         check_labels("y", y)

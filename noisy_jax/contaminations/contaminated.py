@@ -8,11 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import (
-    check_finite,
-    check_one_number,
-    check_stream,
-)
+from noisy_jax.validation import check_finite, check_one_number, check_shape, check_stream
 
 
 class Contaminated(NamedTuple):
@@ -57,8 +53,7 @@ def checked_target(target, y, name="target") -> chex.Array:
     if target is None:
         return y
     target = jnp.asarray(target, y.dtype)
-    if target.shape != y.shape:
-        raise ValueError(f"{name} must be {list(y.shape)}, as y, got {list(target.shape)}")
+    check_shape(name, target, y.shape, "as y")
     check_finite(name, target)
     return target
 

@@ -12,9 +12,7 @@ from noisy_jax.contaminations.contaminated import (
     random_rows,
     relabelled,
 )
-from noisy_jax.validation import (
-    check_non_negative,
-)
+from noisy_jax.validation import check_non_negative
 
 
 def covariate(

@@ -14,10 +14,7 @@ from noisy_jax.contaminations.contaminated import (
     relabelled,
 )
 from noisy_jax.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import (
-    check_non_negative,
-    concrete,
-)
+from noisy_jax.validation import check_non_negative, check_not_below
 
 
 def gross(
@@ -51,8 +48,7 @@ def gross(
     x, y = checked_table(x, y)
     check_constants(low=low, high=high)
     check_non_negative("low", low, "the least size of a label")
-    if concrete(low) is not None and concrete(high) is not None and high < low:
-        raise ValueError(f"high must be at least low, {low}, got {high}")
+    check_not_below("high", high, "low", low)
     row_key, size_key, sign_key = jax.random.split(key, 3)
     sizes = jax.random.uniform(size_key, y.shape, y.dtype, low, high)
     labels = sizes * jax.random.rademacher(sign_key, y.shape, y.dtype)

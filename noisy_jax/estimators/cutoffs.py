@@ -6,6 +6,7 @@ import chex
 
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_loss
 from noisy_jax.validation import check_at_least, concrete
 
 LARGEST_ORDER = 40
@@ -47,8 +48,7 @@ def order_for(
 
 def check_series(kernel: Kernel, loss: Loss) -> None:
     """Refuses kernels and losses without a power series, and names one that has."""
-    if not isinstance(loss, Loss):
-        raise ValueError(f"loss must be one of losses, such as losses.squared(), got {loss!r}")
+    check_loss(loss)
     if loss.series is None:
         raise ValueError(
             f"loss must have a power series, and {loss} has none: no number of noisy copies makes "

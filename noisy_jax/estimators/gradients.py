@@ -14,7 +14,7 @@ Source: Online Learning of Noisy Data with Kernels, Sec. 4, Algorithm 1, subrout
 printed without the y inside the product: that is unbiased for yℓ'(⟨f, Ψ⟩) instead.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import chex
 import jax
@@ -27,8 +27,9 @@ from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
-from noisy_jax.series import array_module
 from noisy_jax.validation import (
+    array_module,
+    check_choice,
     check_non_negative,
     check_one_number,
     check_positive,
@@ -209,8 +210,7 @@ def gradient(
     check_positive("x_second", x_second, "B_x², which E‖x̃‖² = ‖x‖² + tr Σ must not exceed")
     check_positive("max_bias", max_bias, "how much bias is allowed where a series is cut off")
     check_non_negative("y_largest", y_largest, "B_y is at least every |y|")
-    if law not in ("geometric", "optimal"):
-        raise ValueError(f"law must be 'geometric' or 'optimal', got {law!r}")
+    check_choice("law", law, get_args(Law))
     orders.check_base(p)
     check_series(kernel, loss)
     check_convergence(kernel, x_second, p if law == "geometric" else None)
@@ -259,6 +259,15 @@ def gradient(
         value_second = value_moment(loss, moment, y_largest, center)
     slope = MeanEstimator(series, law_of(series.coefficients, value_second))
     return GradientEstimator(loss, maps, slope, squared_radius, x_second, y_largest)
+
+
+def check_estimator(estimator: GradientEstimator) -> None:
+    """Refuses what is no `GradientEstimator`."""
+    if not isinstance(estimator, GradientEstimator):
+        raise ValueError(
+            "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
+            f"{type(estimator).__name__}"
+        )
 
 
 def largest_argument(loss: Loss, value: chex.Numeric, y_largest: chex.Numeric):

@@ -29,7 +29,8 @@ import jax.numpy as jnp
 from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.estimators.orders import OrderLaw
 from noisy_jax.kernels import Kernel
-from noisy_jax.series import PowerSeries, array_module, floating
+from noisy_jax.series import PowerSeries, floating
+from noisy_jax.validation import array_module
 
 
 class MapOrders(NamedTuple):

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.estimators.orders import OrderLaw
-from noisy_jax.series import PowerSeries, absolute_terms, array_module, floating
+from noisy_jax.series import PowerSeries, absolute_terms, floating
+from noisy_jax.validation import array_module
 
 
 class MeanEstimator(NamedTuple):

@@ -12,8 +12,7 @@ import chex
 import jax
 import numpy as np
 
-from noisy_jax.series import array_module
-from noisy_jax.validation import check_finite, check_positive, concrete
+from noisy_jax.validation import array_module, check_finite, check_positive, concrete
 
 
 class OrderLaw(NamedTuple):
@@ -94,11 +93,9 @@ def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderLa
 
 def check_base(p: chex.Numeric) -> None:
     """Refuses a base p of the geometric law that is not above 1."""
+    check_finite("p", p)
     value = concrete(p)
-    if value is None:
-        return
-    number = np.issubdtype(np.result_type(value, np.float32), np.number)
-    if not (number and np.all((value > 1) & np.isfinite(value))):
+    if value is not None and not np.all(value > 1):
         raise ValueError(f"p must be above 1 (the paper takes 2), got {p!r}: P(N = n) ∝ p^(−n)")
 
 
@@ -106,7 +103,7 @@ def _normalised(coefficients, log_weights) -> OrderLaw:
     check_finite("coefficients", coefficients)
     xp = array_module(coefficients, log_weights)
     if xp is np and not np.any(coefficients):
-        raise ValueError("every coefficient is zero: there is nothing to estimate")
+        raise ValueError("coefficients must not all be zero: there is nothing to estimate")
     log_weights = xp.where(coefficients != 0, log_weights, -xp.inf)
     log_weights = log_weights - xp.max(log_weights)
     return OrderLaw(log_weights - xp.log(xp.sum(xp.exp(log_weights))))

@@ -1,6 +1,7 @@
 """Online learners, one algorithm a file, and combinators that turn a learner into a learner."""
 
 from noisy_jax.learners.alma import alma
+from noisy_jax.learners.assuming import assuming
 from noisy_jax.learners.averaged import averaged
 from noisy_jax.learners.cloned import cloned
 from noisy_jax.learners.doubling import doubling
@@ -9,6 +10,7 @@ from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.learners.known_covariance import known_covariance
 from noisy_jax.learners.noise_blind import noise_blind
 from noisy_jax.learners.noise_blind_kernel import noise_blind_kernel
+from noisy_jax.learners.noiseless import noiseless
 from noisy_jax.learners.norma import norma
 from noisy_jax.learners.paired import paired
 from noisy_jax.learners.parallel_worlds import parallel_worlds
@@ -18,6 +20,7 @@ from noisy_jax.learners.two_copies import two_copies
 
 __all__ = [
     "alma",
+    "assuming",
     "averaged",
     "cloned",
     "doubling",
@@ -26,6 +29,7 @@ __all__ = [
     "known_covariance",
     "noise_blind",
     "noise_blind_kernel",
+    "noiseless",
     "norma",
     "paired",
     "parallel_worlds",

@@ -19,10 +19,12 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.expansion import Round, Rule, Update, expansion
-from noisy_jax.kernels import Kernel
-from noisy_jax.learners.norma import Buffer, checking_labels, labels, memory_of
+from noisy_jax.expansion import Round, expansion
+from noisy_jax.kernels import Kernel, check_kernel
+from noisy_jax.learners.buffers import Buffer, memory_of
+from noisy_jax.learners.labels import checking_labels, sound_labels
 from noisy_jax.memory import Space
+from noisy_jax.rules import Rule, Update
 from noisy_jax.validation import check_non_negative, check_one_number, check_positive
 
 
@@ -77,10 +79,7 @@ def alma(
     check_one_number("scale", scale)
     check_non_negative("threshold", threshold, "θ = (1 − α)B; zero asks for no margin")
     check_positive("scale", scale, "C, the step of the first update")
-    if not isinstance(kernel, Kernel):
-        raise ValueError(
-            f"kernel must be a Kernel, as kernels builds it, got {type(kernel).__name__}"
-        )
+    check_kernel(kernel)
 
     def unit(x):
         squares = kernel.diagonal(x)
@@ -96,7 +95,7 @@ def alma(
 
     def update(state: AlmaState, values, facts, t) -> Update:
         del t  # rounds do not count
-        y, counts = labels(facts[0]), facts[1]
+        y, counts = sound_labels(facts[0]), facts[1]
         root = jnp.sqrt(state.updates + 1.0)
         margin = y * values[0]
         # Times |y|, as a comparison alone would hide the NaN of what is no label.

@@ -14,8 +14,9 @@ import chex
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.expansion import Round, expansion, squared_loss
+from noisy_jax.expansion import Round, expansion
 from noisy_jax.memory import weight_vector
+from noisy_jax.rules import squared_loss
 from noisy_jax.worlds import FourierWorld
 
 

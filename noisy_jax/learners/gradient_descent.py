@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.validation import check_dimension, check_positive, check_radius
+from noisy_jax.validation import check_dimension, check_positive, check_radius, check_views
 
 Gradient = Callable[[chex.Array, Sample], chex.Array]
 """`(weights[d], sample) -> [d]`, an estimate of the gradient of the clean loss."""
@@ -78,11 +78,7 @@ def gradient_descent(
     def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
         del key  # the estimate has no randomness of its own
         chex.assert_rank([sample.x, sample.y], [2, 0])
-        if sample.x.shape[0] < views:
-            raise ValueError(
-                f"this learner reads {views} independent noisy copies of x in a round, but the "
-                f"sample has {sample.x.shape[0]}: draw more views, or use a learner that needs one"
-            )
+        check_views(views, sample.x.shape[0])
         check_dimension("the learner's weights", state.weights, sample.x.shape)
         estimate = gradient(state.weights, sample)
         updates, optimizer_state = optimizer.update(estimate, state.optimizer, state.weights)

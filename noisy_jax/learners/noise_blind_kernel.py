@@ -10,10 +10,11 @@ it is the textbook's learner, and the reference for what the noise costs.
 import chex
 import optax
 
-from noisy_jax.base import Learner, Sample
-from noisy_jax.expansion import Round, expansion, squared_loss
-from noisy_jax.kernels import Kernel
+from noisy_jax.base import Learner
+from noisy_jax.expansion import expansion, reading
+from noisy_jax.kernels import Kernel, check_kernel
 from noisy_jax.memory import Space, everything
+from noisy_jax.rules import squared_loss
 
 
 def noise_blind_kernel(
@@ -38,7 +39,8 @@ def noise_blind_kernel(
         sub-linear bound on its regret on clean data, unless the views are clean.
 
     Raises:
-        ValueError: horizon, radius, rate or block not positive; more rounds than the horizon.
+        ValueError: no kernel; horizon, radius, rate or block not positive; more rounds than the
+            horizon.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -48,13 +50,9 @@ def noise_blind_kernel(
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
         (100,)
     """
-
-    def read(sample: Sample, key: chex.PRNGKey) -> Round:
-        del key  # no randomness of its own
-        return Round(sample.x[0], None, sample.y)
-
+    check_kernel(kernel)
     return expansion(
-        read=read,
+        read=reading(lambda x, cov: x, 1),
         rule=squared_loss(learning_rate),
         memory=everything(Space(kernel.gram, kernel.gram), horizon),
         views=1,

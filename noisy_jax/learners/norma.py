@@ -16,33 +16,27 @@ Source: Online Learning with Kernels, Secs. II-III. Eq. 9 prints the decay 1 −
 """
 
 import warnings
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import chex
-import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Sample
-from noisy_jax.expansion import Round, Rule, Update, expansion
+from noisy_jax.base import Learner
+from noisy_jax.expansion import expansion, reading
 from noisy_jax.kernels import Kernel
+from noisy_jax.learners.buffers import Buffer, element_and_memory
+from noisy_jax.learners.labels import checking_labels, sound_labels
 from noisy_jax.losses import AdaptiveLoss, Loss
-from noisy_jax.memory import Memory, Space, ring, weight_vector
+from noisy_jax.rules import Rule, Update, schedule
 from noisy_jax.validation import (
-    check_at_least,
-    check_labels,
+    check_choice,
+    check_decay,
     check_non_negative,
     check_one_number,
-    check_positive,
     concrete,
 )
 from noisy_jax.worlds import FourierWorld, World
-
-Buffer = int | Callable[[Space], Memory]
-"""τ, how many of the newest rounds keep their terms; or what makes a memory of a space, such as
-`lambda space: memory.everything(space, horizon)`."""
-
 
 _LARGEST_DECAY = 1 + 1e-6
 """1, and float32's rounding: a schedule may start there, and η = 1/λ times λ may exceed 1."""
@@ -132,24 +126,16 @@ def norma(
     """
     _check_loss(loss, offset)
     _check_rate(learning_rate, regularization)
-    if decay not in ("always", "on_update"):
-        raise ValueError(f'decay must be "always" or "on_update", got {decay!r}')
+    check_choice("decay", decay, ("always", "on_update"))
     views = (1 if isinstance(kernel, Kernel) else 2) if views is None else views
-    if views not in (1, 2):
-        raise ValueError(f"views must be 1 or 2, got {views!r}")
-    element, memory = _element_and_memory(kernel, buffer)
+    check_choice("views", views, (1, 2))
+    element, memory = element_and_memory(kernel, buffer)
     if decay == "always" and not _labelled(loss):
         room = memory.horizon or memory.longest_block
         _warn_of_few_support_vectors(loss.nu, learning_rate, regularization, room)
 
-    def read(sample: Sample, key: chex.PRNGKey) -> Round:
-        del key  # no randomness of its own
-        cov = None if sample.cov is None else jnp.asarray(sample.cov)[None]
-        stored, *probes = (element(copy[None], cov) for copy in sample.x[:views])
-        return Round(jax.tree.map(lambda e: e[0], stored), *(probes or [None]), sample.y)
-
     learner = expansion(
-        read=read,
+        read=reading(element, views),
         rule=_rule(loss, learning_rate, regularization, offset=offset, decay=decay),
         memory=memory,
         views=views,
@@ -162,15 +148,15 @@ def norma(
 
 
 def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
-    adaptive = isinstance(loss, AdaptiveLoss)
+    adaptive, rate_of = isinstance(loss, AdaptiveLoss), schedule(learning_rate)
 
     def init() -> NormaState:
         return NormaState(jnp.zeros(()), jnp.asarray(loss.initial, float) if adaptive else None)
 
     def update(state: NormaState, values, y, t) -> Update:
-        rate = learning_rate(t) if callable(learning_rate) else learning_rate
+        rate = rate_of(t)
         now = loss.at(state.scale) if adaptive else loss
-        y = labels(y) if loss.kind == "margin" else y
+        y = sound_labels(y) if loss.kind == "margin" else y
         y = y if _labelled(loss) else jnp.ones_like(values[-1])
         p = values[-1] + state.offset
         derivative = now.derivative(p, y)
@@ -189,70 +175,6 @@ def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
         return values + state.offset if _labelled(loss) else values - state.scale
 
     return Rule(init, update, output)
-
-
-def labels(y: chex.Array) -> chex.Array:
-    """y where it is −1 or +1, NaN elsewhere, so that a run with other labels ends in NaN."""
-    return jnp.where(jnp.abs(y) == 1, y, jnp.nan)
-
-
-def checking_labels(learner: Learner) -> Learner:
-    """The learner, refusing labels other than ±1 where its step and unroll see concrete ones."""
-
-    def checking(way):
-        def checked(state, samples: Sample, *rest):
-            check_labels("y", samples.y)
-            return way(state, samples, *rest)
-
-        return checked
-
-    return learner._replace(step=checking(learner.step), unroll=checking(learner.unroll))
-
-
-def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Memory:
-    """The memory of the kernel's space that `buffer` stands for."""
-    if callable(buffer):
-        memory = buffer(space)
-        if not isinstance(memory, Memory):
-            raise ValueError(
-                "buffer must make a Memory of a space, such as lambda space: "
-                f"memory.everything(space, horizon), but made a {type(memory).__name__}"
-            )
-        if memory.space.inner is not space.inner and not _is_linear(kernel):
-            raise ValueError(
-                "buffer must make a memory of the kernel's own space: a weight_vector holds linear "
-                "functions; for other kernels take random features (worlds.fourier_gaussian)"
-            )
-        return memory
-    check_at_least("buffer", buffer, 1, "τ, the number of newest rounds that keep their terms")
-    return ring(space, buffer)
-
-
-def _element_and_memory(kernel, buffer):
-    """What makes an element of a copy, `(x[1, d], cov) -> element[1]`, and the memory."""
-    if isinstance(kernel, Kernel):
-        return lambda x, cov: x, memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)
-    if isinstance(kernel, World):
-        space = Space(kernel.surrogate, kernel.evaluate, read=kernel.read)
-        return kernel.element, memory_of(kernel, space, buffer)
-    if not isinstance(kernel, FourierWorld):
-        raise ValueError(
-            "kernel must be a Kernel, a World or a FourierWorld, as kernels and worlds build them, "
-            f"got {type(kernel).__name__}"
-        )
-    if buffer is not None:
-        raise ValueError(
-            f"buffer must be left out with random features, got {buffer!r}: they keep one weight "
-            "vector, and no terms"
-        )
-    return lambda x, cov: kernel.noisy(x), weight_vector(kernel.clean)
-
-
-def _is_linear(kernel) -> bool:
-    if not isinstance(kernel, Kernel) or kernel.series is None:
-        return False
-    series = kernel.series(1)
-    return series.degree == 1 and kernel.envelope is None and series.coefficients[0] == 0
 
 
 def _labelled(loss) -> bool:
@@ -280,13 +202,8 @@ def _check_rate(learning_rate, regularization) -> None:
     else:
         rate = learning_rate
         check_one_number("learning_rate", rate)
-        check_positive("learning_rate", rate, "the factor of the gradient")
-    decay = _product(rate, regularization)
-    if decay is not None and (decay > _LARGEST_DECAY if callable(learning_rate) else decay >= 1):
-        raise ValueError(
-            f"learning_rate must be below 1/regularization = {1 / float(regularization):g}, got "
-            f"{float(rate):g}: f would be forgotten at once, or change its sign"
-        )
+    limit = _LARGEST_DECAY if callable(learning_rate) else 1.0
+    check_decay(rate, regularization, limit=limit)
 
 
 def _warn_of_few_support_vectors(nu, learning_rate, regularization, room) -> None:
@@ -294,17 +211,12 @@ def _warn_of_few_support_vectors(nu, learning_rate, regularization, room) -> Non
         if room is None:
             return
         learning_rate = learning_rate(jnp.int32(room))
-    decay, nu = _product(learning_rate, regularization), concrete(nu)
-    if decay is not None and nu is not None and nu < 25 * decay:
+    eta, lam, nu = map(concrete, (learning_rate, regularization, nu))
+    if eta is not None and lam is not None and nu is not None and nu < 25 * eta * lam:
+        decay = eta * lam
         warnings.warn(
             f"nu = {nu:g} is too small for a decay of {decay:.2g} in every round: it leaves about "
             f"{nu / decay:.2g} support vectors in memory, and 25 are wanted. A nu of at least "
             f'{25 * decay:.2g}, less decay, or decay="on_update" would do',
             stacklevel=3,
         )
-
-
-def _product(rate, regularization) -> float | None:
-    """ηλ, or `None` where one of them is traced."""
-    values = concrete(rate), concrete(regularization)
-    return None if any(value is None for value in values) else float(values[0] * values[1])

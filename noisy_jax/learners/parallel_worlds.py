@@ -13,13 +13,12 @@ by its recursion (`expansion`).
 """
 
 import chex
-import jax
-import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Sample
-from noisy_jax.expansion import Round, expansion, squared_loss
+from noisy_jax.base import Learner
+from noisy_jax.expansion import expansion, reading
 from noisy_jax.memory import Space, everything
+from noisy_jax.rules import squared_loss
 from noisy_jax.worlds import World
 
 
@@ -59,15 +58,8 @@ def parallel_worlds(
         >>> nj.rollout(learner, stream, noise, jax.random.key(1)).predictions.shape
         (100,)
     """
-
-    def read(sample: Sample, key: chex.PRNGKey) -> Round:
-        del key  # no randomness of its own
-        cov = None if sample.cov is None else jnp.asarray(sample.cov)[None]
-        stored, probe = (world.element(copy[None], cov) for copy in sample.x[:2])
-        return Round(jax.tree.map(lambda e: e[0], stored), probe, sample.y)
-
     learner = expansion(
-        read=read,
+        read=reading(world.element, 2),
         rule=squared_loss(learning_rate),
         memory=everything(Space(world.surrogate, world.evaluate, read=world.read), horizon),
         views=2,

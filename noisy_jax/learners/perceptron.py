@@ -10,7 +10,8 @@ Source: Online Learning with Kernels, Secs. III.A and IV.B.
 
 from noisy_jax.base import Learner
 from noisy_jax.kernels import Kernel
-from noisy_jax.learners.norma import Buffer, norma
+from noisy_jax.learners.buffers import Buffer
+from noisy_jax.learners.norma import norma
 from noisy_jax.losses import soft_margin
 from noisy_jax.worlds import FourierWorld, World
 

@@ -18,9 +18,10 @@ import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.expansion import Round, Rule, Update, expansion
+from noisy_jax.estimators.gradients import check_estimator
+from noisy_jax.expansion import Round, expansion
 from noisy_jax.memory import Space, everything
-from noisy_jax.validation import check_positive
+from noisy_jax.rules import Rule, Update, schedule
 
 _QUERIES = 192
 """Values of f that a block of rounds reads at once, by default."""
@@ -63,11 +64,7 @@ def random_truncation(
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
         (100,)
     """
-    if not isinstance(estimator, GradientEstimator):
-        raise ValueError(
-            "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
-            f"{type(estimator).__name__}"
-        )
+    check_estimator(estimator)
     maps, probes = estimator.maps, estimator.slope.copies
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
@@ -87,14 +84,12 @@ def random_truncation(
 
 def _rule(loss, slope, learning_rate) -> Rule:
     """α_t = −η g̃_t, from f_t at the probes."""
-    if not callable(learning_rate):
-        check_positive("learning_rate", learning_rate, "the factor of the gradient")
+    rate = schedule(learning_rate)
 
     def update(state, values, facts, t) -> Update:
         y, order = facts
         estimate = slope.estimate(order, loss.argument(values[1:], y))
-        rate = learning_rate(t) if callable(learning_rate) else learning_rate
         length = y * estimate if loss.kind == "margin" else estimate
-        return Update(-rate * length, 1.0, state)
+        return Update(-rate(t) * length, 1.0, state)
 
     return Rule(lambda: (), update)

@@ -14,16 +14,16 @@ from typing import Literal, NamedTuple
 
 import chex
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.losses.piecewise import huber
 from noisy_jax.validation import (
+    check_between,
+    check_choice,
     check_finite,
     check_non_negative,
-    check_one_number,
+    check_not_below,
     check_positive,
-    concrete,
 )
 
 
@@ -117,9 +117,7 @@ def novelty(
         -0.75
     """
     loss = _nu_margin("novelty", nu, initial, labelled=False)
-    low, first = concrete(smallest), concrete(initial)
-    if low is not None and first is not None and not np.all(low <= first):
-        raise ValueError(f"initial must be at least smallest = {smallest}, got {initial}")
+    check_not_below("initial", initial, "smallest", smallest)
     return loss._replace(smallest=smallest)
 
 
@@ -208,14 +206,11 @@ def nu_huber(
         >>> print(loss.descent(0.5, 1.0), loss.descent(2.0, 1.0))
         -0.125 0.25
     """
-    if tracker not in ("quantile", "joint"):
-        raise ValueError(f'tracker must be "quantile" or "joint", got {tracker!r}')
+    check_choice("tracker", tracker, ("quantile", "joint"))
     check_nu(nu, 1.0 if tracker == "quantile" else 0.5)
     check_positive("initial", initial, "σ before the first round")
     check_positive("smallest", smallest, "the least σ, by which residuals are divided")
-    first, least = concrete(initial), concrete(smallest)
-    if first is not None and least is not None and first < least:
-        raise ValueError(f"initial must be at least smallest = {smallest}, got {initial}")
+    check_not_below("initial", initial, "smallest", smallest)
 
     unit = huber(width=1.0)
 
@@ -240,10 +235,7 @@ def _excess(nu):
 
 def check_nu(nu: chex.Numeric, limit: float = 1.0) -> None:
     """Refuses a share ν that is not one number strictly between 0 and the limit."""
-    check_one_number("nu", nu)
-    value = concrete(nu)
-    if value is not None and not 0 < value < limit:
-        reason = "the share of rounds beyond the scale"
-        if limit < 1:
-            reason = "the joint gradient's width has no fixed point from 1/2 on"
-        raise ValueError(f"nu must be above 0 and below {limit:g}, got {nu}: {reason}")
+    meaning = "the share of rounds beyond the scale"
+    if limit < 1:
+        meaning = "the joint gradient's width has no fixed point from 1/2 on"
+    check_between("nu", nu, 0, limit, meaning)

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
-from noisy_jax.series import PowerSeries, array_module, floating, power_series
-from noisy_jax.validation import check_one_number, check_positive, concrete
+from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
+from noisy_jax.validation import array_module, check_one_number, check_positive, concrete
 
 
 def squared() -> Loss:
@@ -114,7 +114,7 @@ def _exponential_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
 
     def coefficients(order):
         n = np.arange(order + 1)
-        return -((-1.0) ** n) * xp.exp(-center - _log_factorials(order))
+        return -((-1.0) ** n) * xp.exp(-center - log_factorials(order))
 
     def majorant(m):
         return -center - math.lgamma(m + 1), -math.log(m + 1)
@@ -225,7 +225,3 @@ def _erf_series(factor, offset, sharpness, shift, order, center=0.0) -> PowerSer
 def _erf(u):
     value = concrete(u)
     return jax.lax.erf(jnp.asarray(u, float)) if value is None else math.erf(value)
-
-
-def _log_factorials(order: int) -> np.ndarray:
-    return np.array([math.lgamma(n + 1) for n in range(order + 1)])

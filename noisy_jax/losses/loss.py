@@ -48,6 +48,15 @@ class Loss(NamedTuple):
         return self.name
 
 
+def check_loss(loss: Loss) -> None:
+    """Refuses what is no `Loss`."""
+    if not isinstance(loss, Loss):
+        raise ValueError(
+            "loss must be one of losses, such as losses.squared() (an adaptive one at a scale: "
+            f".at(scale)), got {loss!r}"
+        )
+
+
 def shown(parameter: chex.Numeric) -> str:
     """A parameter as it stands in a loss's name."""
     value = concrete(parameter)

@@ -5,10 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.noise.law import Noise, register_law
-from noisy_jax.validation import (
-    check_finite,
-    concrete,
-)
+from noisy_jax.validation import check_finite, concrete
 
 
 def _scaled(omega: chex.Array, scale: chex.Numeric) -> chex.Array:

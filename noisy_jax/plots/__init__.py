@@ -1,6 +1,8 @@
 """Pictures of results, by matplotlib, which is imported where a picture is made.
 
-Each function draws on the axes it is given, or on new ones, and returns them.
+Each function draws on the axes it is given, or on new ones, and returns them; `profile` has the
+values that `worlds` draws. Learners differ by colour and by marker or line, so that pictures can be
+read in grey.
 """
 
 from noisy_jax.plots.adversaries import one_copy

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from noisy_jax.plots.style import COLOURS, MARKERS
+from noisy_jax.plots.style import curve, look, new_axes, tick_by_decades
 
 _COLUMNS = 5
 
@@ -21,7 +21,7 @@ def contamination(
         errors: by panel and curve, `[E]` of (error, low, high), the ends of an interval. All panels
             have the curves of the first; one named "oracle" is dashed, as nobody can have it.
         label: of the vertical axis.
-        axes: matplotlib axes to draw on, one a panel; new ones, five in a row, by default.
+        axes: matplotlib axes to draw on, one for each panel; new ones, five in a row, by default.
 
     Returns:
         The axes, an array.
@@ -29,44 +29,43 @@ def contamination(
     Raises:
         ImportError: matplotlib is not installed.
     """
-    rows = -(-len(errors) // _COLUMNS)
-    if axes is None:
-        axes = _new_grid(rows, min(len(errors), _COLUMNS))[: len(errors)]
+    given = axes is not None
+    axes = axes if given else _new_grid(len(errors))
     for ax, (panel, curves) in zip(axes, errors.items(), strict=True):
         for index, (name, points) in enumerate(curves.items()):
-            middle, low, high = zip(*points, strict=True)
+            middle, *ends = zip(*points, strict=True)
             oracle = name == "oracle"
-            colour = "0.25" if oracle else COLOURS[index % len(COLOURS)]
-            marker = None if oracle else MARKERS[index % len(MARKERS)]
-            ax.fill_between(shares, low, high, color=colour, alpha=0.2, linewidth=0)
-            ax.plot(
-                shares,
-                middle,
-                "--" if oracle else "-",
-                label=name,
-                color=colour,
-                marker=marker,
-                markersize=4,
-                linewidth=1.5,
-                zorder=3 if oracle else 2,
-            )
+            style = {"color": "0.25", "zorder": 3} if oracle else look(index)
+            line = "--" if oracle else "-"
+            curve(ax, shares, middle, ends, line, label=name, markersize=4, linewidth=1.5, **style)
         ax.set_title(panel, fontsize=11)
         ax.set_yscale("log")
+        ax.set_xlabel("share ε of corrupted rows")
+        ax.set_ylabel(label)
         ax.grid(which="major", alpha=0.3)
     # What the curves need: an interval on few seeds may reach below zero.
-    every = [point[0] for curves in errors.values() for curve in curves.values() for point in curve]
+    middles = [p[0] for curves in errors.values() for curve in curves.values() for p in curve]
     for ax in axes:
-        ax.set_ylim(min(every) / 1.5, max(every) * 1.5)
-    figure = axes[0].figure
-    figure.supxlabel("share ε of corrupted rows", fontsize=11)
-    figure.supylabel(label, fontsize=11)
+        ax.set_ylim(min(middles) / 1.5, max(middles) * 1.5)
+        tick_by_decades(ax.yaxis)
+    if given:
+        axes[0].legend(frameon=False)
+        return axes
+    for place, ax in enumerate(axes):  # inside the grid they would say it again
+        left, bottom = place % _COLUMNS == 0, place + _COLUMNS >= len(axes)
+        ax.tick_params(labelleft=left, labelbottom=bottom)
+        ax.xaxis.label.set_visible(bottom)
+        ax.yaxis.label.set_visible(left)
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
+    above = {"loc": "outside upper center", "ncols": len(names), "frameon": False}
+    axes[0].figure.legend(handles, names, **above)
     return axes
 
 
-def _new_grid(rows, columns):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(0.8 + 2.4 * columns, 1.0 + 2.4 * rows), layout="constrained")
-    return figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+def _new_grid(panels):
+    rows, columns = -(-panels // _COLUMNS), min(panels, _COLUMNS)
+    size = {"width": 0.8 + 2.4 * columns, "height": 1.0 + 2.4 * rows}
+    axes = new_axes(columns, rows=rows, sharex=True, sharey=True, **size)
+    for ax in axes[panels:]:
+        ax.remove()
+    return axes[:panels]

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 import chex
 import numpy as np
 
-from noisy_jax.plots.style import COLOURS
+from noisy_jax.plots.style import curve, look, new_axes
 from noisy_jax.regret import NORMAL_95
 
 
 def mistakes(
     rounds: chex.Array,
     panels: Mapping[str, Mapping[str, tuple[chex.Array, chex.Array]]],
+    *,
     axes=None,
 ):
     """Mistakes of learners up to each round, with 95% intervals of the means over seeds.
@@ -19,7 +20,7 @@ def mistakes(
     Args:
         rounds: `[R]` numbers of rounds.
         panels: by title, then by name of the learner, the mean `[R]` and its standard error `[R]`;
-            a name that ends in 0, of a learner without a margin, has the colour of the name without
+            a name that ends in 0, of a learner without a margin, has the look of the name without
             and is dashed.
         axes: matplotlib axes to draw on, one for each panel; new ones side by side by default.
 
@@ -32,25 +33,34 @@ def mistakes(
     Source: Online Learning with Kernels, Figure 2.
     """
     if axes is None:
-        from matplotlib.figure import Figure
-
-        # Panels differ much in their numbers: axes that share the vertical one would hide a panel.
-        figure = Figure(figsize=(0.5 + 4.4 * len(panels), 4.2), layout="constrained")
-        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        # Panels differ much in their numbers: one vertical axis for all would hide a panel.
+        axes = new_axes(len(panels), width=0.5 + 4.4 * len(panels), height=4.2)
     rounds = np.asarray(rounds)
     for ax, (title, learners) in zip(axes, panels.items(), strict=True):
         families = list(dict.fromkeys(name.rstrip("0") for name in learners))
-        for name, (mean, error) in learners.items():
+        for place, (name, (mean, error)) in enumerate(learners.items()):
             mean, half = np.asarray(mean), NORMAL_95 * np.asarray(error)
-            colour = COLOURS[families.index(name.rstrip("0")) % len(COLOURS)]
-            line = "--" if name.endswith("0") else "-"
-            ax.plot(rounds, mean, line, color=colour, linewidth=1.8, label=name)
-            ax.fill_between(rounds, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
+            # A marker here and there, and not one above the other where learners agree.
+            marked = (0.02 * (place + 1), 0.15)
+            curve(
+                ax,
+                rounds,
+                mean,
+                (mean - half, mean + half),
+                "--" if name.endswith("0") else "-",
+                label=name,
+                markevery=marked,
+                markersize=5,
+                **look(families.index(name.rstrip("0"))),
+            )
         ax.set_title(title)
         ax.set_xlabel("rounds")
+        ax.set_ylabel("mistakes so far")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter("{x:,.7g}")
         ax.set_xlim(0, rounds[-1])
+        ax.locator_params(axis="x", nbins=6)  # more labels find no room
         ax.set_ylim(bottom=0)
         ax.grid(alpha=0.3)
-    axes[0].set_ylabel("mistakes")
-    axes[0].legend(frameon=False, loc="upper left")
+    axes[0].legend(frameon=False, loc="upper left", handlelength=2.8)  # for the dashes
     return axes

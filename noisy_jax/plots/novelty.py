@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import chex
 import numpy as np
 
-from noisy_jax.plots.style import COLOURS, MARKERS
+from noisy_jax.plots.style import curve, look, new_axes, tick_at, tick_by_decades
 from noisy_jax.regret import NORMAL_95
 
 PITCH = 1.25
@@ -40,11 +40,8 @@ def rejections(
             )
     rows = max([1, *(-(-len(images) // columns) for images, _ in galleries.values())])
     if axes is None:
-        from matplotlib.figure import Figure
-
-        size = (0.25 + 0.68 * columns) * len(galleries), 0.6 + 0.84 * rows
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(1, len(galleries), squeeze=False)[0]
+        width = (0.25 + 0.68 * columns) * len(galleries)
+        axes = new_axes(len(galleries), width=width, height=0.6 + 0.84 * rows)
     shades = [np.asarray(images) for images, _ in galleries.values() if len(images)]
     greys = {
         "cmap": "gray",
@@ -74,7 +71,7 @@ def alarm_rates(
     Args:
         nus: `[N]`, increasing.
         detectors: by name, the mean `[N]` over runs and its standard error `[N]`.
-        axes: matplotlib axes to draw on, a new one by default.
+        axes: matplotlib axes to draw on; new ones by default.
 
     Returns:
         The axes.
@@ -83,21 +80,18 @@ def alarm_rates(
         ImportError: matplotlib is not installed.
     """
     if axes is None:
-        from matplotlib.figure import Figure
-
-        axes = Figure(figsize=(5.4, 4.6), layout="constrained").add_subplot()
+        (axes,) = new_axes(width=5.4, height=4.6)
     axes.plot(nus, nus, ":", color="black", linewidth=1.2, label="ν")
-    for (name, (mean, error)), colour, marker in zip(
-        detectors.items(), COLOURS, MARKERS, strict=False
-    ):
-        half = NORMAL_95 * np.asarray(error)
-        axes.errorbar(
-            nus, mean, yerr=half, label=name, color=colour, marker=marker, mfc="none", capsize=3
-        )
+    for index, (name, (mean, error)) in enumerate(detectors.items()):
+        mean, half = np.asarray(mean), NORMAL_95 * np.asarray(error)
+        hollow = {"markerfacecolor": "none", **look(index)}  # as shares agree for large ν
+        curve(axes, nus, mean, (mean - half, mean + half), label=name, **hollow)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    tick_at(axes.xaxis, nus)
+    tick_by_decades(axes.yaxis)
     axes.set_xlabel("ν, the share asked for")
-    axes.set_ylabel("share of alarms")
+    axes.set_ylabel("share of rounds with an alarm")
     axes.grid(which="major", alpha=0.3)
     axes.legend(frameon=False)
     return axes

@@ -2,16 +2,20 @@
 
 import math
 
-from noisy_jax.plots.style import COLOURS, MARKERS, new_axes
+from noisy_jax.plots.style import curve, look, new_axes, tick_at, tick_by_decades
 from noisy_jax.results import Study
 
 
-def regret(study: Study, ax=None):
+def regret(study: Study, *, axes=None):
     """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
+
+    Solid the regret; dotted the bound, of the same colour and with a hollow marker of the same
+    form. The exponent a in the legend is fitted: regret grows like T^a over the upper half of the
+    horizons.
 
     Args:
         study: results of `studies.study`.
-        ax: matplotlib axes to draw on; new ones by default.
+        axes: matplotlib axes to draw on; new ones by default.
 
     Returns:
         The axes.
@@ -19,34 +23,27 @@ def regret(study: Study, ax=None):
     Raises:
         ImportError: matplotlib is not installed.
     """
-    if ax is None:
-        ax = new_axes(width=7.0, height=4.8)[0]
+    if axes is None:
+        (axes,) = new_axes(width=7.0, height=4.8)
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]
         horizons = [row.horizon for row in rows]
         label = name if math.isnan(fit.exponent) else f"{name} ~ $T^{{{fit.exponent:.2f}}}$"
-        style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-        ax.plot(horizons, [row.regret for row in rows], label=label, linewidth=1.8, **style)
-        ax.fill_between(
-            horizons,
-            [row.low for row in rows],
-            [row.high for row in rows],
-            color=style["color"],
-            alpha=0.25,
-            linewidth=0,
-        )
-        bounds = [row.bound for row in rows]
-        ax.plot(horizons, bounds, color=style["color"], linestyle=":", linewidth=1.2)
-    ax.plot([], [], color="0.3", linestyle=":", label="guaranteed or claimed bound")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    every = sorted({row.horizon for row in study.rows})
-    ticks = every[:: -(-len(every) // 8)]  # at most eight labels find room
-    ax.set_xticks(ticks, [f"{horizon:,}" for horizon in ticks])
-    ax.minorticks_off()
-    ax.set_xlabel("horizon $T$ (rounds)")
-    ax.set_ylabel("expected regret on clean data (squared loss)")
-    ax.grid(which="major", alpha=0.3)
+        ends = [row.low for row in rows], [row.high for row in rows]
+        curve(axes, horizons, [row.regret for row in rows], ends, label=label, **look(index))
+        bounds = {**_BOUND, **look(index)}
+        axes.plot(horizons, [row.bound for row in rows], **bounds)
+    axes.plot([], [], color="0.3", label="guaranteed or claimed bound", **_BOUND)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    tick_at(axes.xaxis, [row.horizon for row in study.rows])
+    tick_by_decades(axes.yaxis)
+    axes.set_xlabel("horizon $T$ (rounds)")
+    axes.set_ylabel("expected regret on clean data in $T$ rounds")
+    axes.grid(which="major", alpha=0.3)
     # Above the axes, as bounds and regrets together leave no corner free.
-    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-    return ax
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    return axes
+
+
+_BOUND = {"linestyle": ":", "linewidth": 1.2, "markersize": 4, "markerfacecolor": "none"}

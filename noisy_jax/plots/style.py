@@ -1,22 +1,31 @@
-"""The one look of all pictures: colours, markers, and new axes by matplotlib."""
+"""The one look of all pictures: new axes, curves with intervals, ticks of logarithmic axes."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import chex
 import numpy as np
 
-# The palette of Okabe and Ito, which the colour-blind can tell apart.
+# The palette of Okabe and Ito, which the colour-blind can tell apart; markers do so in grey print,
+# and are one more, so that 56 curves differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def new_axes(count: int = 1, *, width: float, height: float) -> np.ndarray:
-    """Axes side by side in a new figure, which no window shows.
+def new_axes(
+    columns: int = 1, *, rows: int = 1, width: float, height: float, **shared: bool
+) -> np.ndarray:
+    """Axes in a new figure, which no window shows.
 
     Args:
-        count: how many.
+        columns: how many side by side.
+        rows: how many of these one below the other.
         width: of the figure, in inches.
         height: of the figure, in inches.
+        **shared: `sharex` or `sharey`, which say that panels have one axis.
 
     Returns:
-        `[count]` matplotlib axes that share the vertical one.
+        `[rows · columns]` matplotlib axes, row by row.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -24,4 +33,50 @@ def new_axes(count: int = 1, *, width: float, height: float) -> np.ndarray:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure.subplots(1, count, sharey=True, squeeze=False)[0]
+    return figure.subplots(rows, columns, squeeze=False, **shared).ravel()
+
+
+def look(index: int) -> dict[str, str]:
+    """Colour and marker of a curve, by its place among the curves of a picture."""
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+
+
+def curve(
+    axes,
+    x: chex.Array,
+    middle: chex.Array,
+    ends: tuple[chex.Array, chex.Array],
+    line: str = "-",
+    **options: Any,
+) -> None:
+    """Draws a line, and its interval as a band of the same colour.
+
+    Args:
+        axes: matplotlib axes to draw on.
+        x: `[N]`.
+        middle: `[N]`.
+        ends: lower and upper, `[N]` each.
+        line: its style.
+        **options: of matplotlib's `plot`; `color` is needed, as `look` has it.
+    """
+    axes.plot(x, middle, line, **({"linewidth": 1.8} | options))
+    axes.fill_between(x, *ends, color=options["color"], alpha=0.2, linewidth=0)
+
+
+def tick_at(axis, values: Sequence[float], most: int = 8) -> None:
+    """Ticks of a logarithmic axis at some of the values, of which `most` labels find room."""
+    every = sorted({*values})
+    shown = every[:: -(-len(every) // most)]
+    axis.set_ticks(shown, [f"{value:,.7g}" for value in shown])
+    axis.set_ticks([], minor=True)
+
+
+def tick_by_decades(axis) -> None:
+    """Ticks of a logarithmic axis that is drawn: powers of ten, and on short axes 2 and 5 times."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = axis.get_view_interval()
+    if high < 100 * low:  # may not hold two powers of ten
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:,.7g}")
+    axis.set_ticks([], minor=True)

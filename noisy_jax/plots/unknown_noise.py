@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from noisy_jax.plots.style import COLOURS, MARKERS, new_axes
+from noisy_jax.plots.style import curve, look, new_axes, tick_by_decades
 from noisy_jax.results import Study
 
 
@@ -23,32 +23,25 @@ def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float
     Raises:
         ImportError: matplotlib is not installed.
     """
-    from matplotlib.ticker import LogLocator
-
     if axes is None:
-        axes = new_axes(len(studies), width=0.5 + 5 * len(studies), height=4.8)
+        axes = new_axes(len(studies), width=0.5 + 5 * len(studies), height=4.8, sharey=True)
     names = list(dict.fromkeys(name for own in copies.values() for name in own))
     for ax, (title, study) in zip(axes, studies.items(), strict=True):
         for name, a_round in copies[title].items():
-            index = names.index(name)  # a learner looks the same in every panel
             rows = [row for row in study.rows if row.learner == name]
             paid = a_round * np.array([row.horizon for row in rows])
-            colour = COLOURS[index % len(COLOURS)]
-            marker = MARKERS[index % len(MARKERS)]
-            label = f"{name}, {a_round:.3g} a round"
-            regrets = [row.regret for row in rows]
-            ax.plot(paid, regrets, label=label, color=colour, marker=marker, linewidth=1.8)
             ends = [row.low for row in rows], [row.high for row in rows]
-            ax.fill_between(paid, *ends, color=colour, alpha=0.25, linewidth=0)
+            style = look(names.index(name))  # a learner looks the same in every panel
+            label = f"{name}, {a_round:.3g} a round"
+            curve(ax, paid, [row.regret for row in rows], ends, label=label, **style)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_xlabel("noisy copies used, in all")
-        for axis in (ax.xaxis, ax.yaxis):  # a decade may not hold two powers of ten
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_major_formatter("{x:,.0f}")
-        ax.minorticks_off()
         ax.grid(which="major", alpha=0.3)
         # Above the axes, as in the pictures of regret.
         ax.legend(title=title, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1))
-    axes[0].set_ylabel("expected regret on clean data (squared loss)")
+    for ax in axes:  # once all is drawn, as panels may share an axis
+        tick_by_decades(ax.xaxis)
+        tick_by_decades(ax.yaxis)
+    axes[0].set_ylabel("expected regret on clean data")
     return axes

@@ -32,7 +32,7 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
         of `worlds.rational`.
     """
     if axes is None:
-        axes = new_axes(len(worlds), width=0.5 + 3.6 * len(worlds), height=3.8)
+        axes = new_axes(len(worlds), width=0.5 + 3.6 * len(worlds), height=3.8, sharey=True)
     distances = np.linspace(0, 5, 201) if distances is None else distances
     for ax, (title, world) in zip(axes, worlds.items(), strict=True):
         curves = (
@@ -46,7 +46,7 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
         ax.set_title(title)
         ax.set_xlabel("distance $r$")
         ax.grid(alpha=0.3)
-    axes[0].set_ylabel("kernel")
+    axes[0].set_ylabel("value of the kernel")
     axes[-1].legend(frameon=False)
     return axes
 

@@ -26,12 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import (
-    check_at_least,
-    check_non_negative,
-    check_positive,
-    concrete,
-)
+from noisy_jax.validation import check_at_least, check_non_negative, check_positive, concrete
 
 HALF_SIDE = 3.0
 """Half the side of the box that holds the means."""

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import check_at_least, check_stream
+from noisy_jax.validation import check_at_least, check_choice, check_stream
 
 DATASETS = ("diabetes", "breast_cancer", "digits")
 """Names that `dataset` knows."""
@@ -62,11 +62,11 @@ def scaled(x: np.ndarray, y: np.ndarray) -> Stream:
     spread = x.std(axis=0)
     varies = spread > 1e-12 * np.abs(x).max(axis=0)
     if not varies.any():
-        raise ValueError("every feature is constant: there is nothing to learn from")
+        raise ValueError("x must have a feature that varies, but every feature is constant")
     x = np.where(varies, (x - x.mean(axis=0)) / np.where(varies, spread, 1), 0)
     values = np.unique(y)
     if len(values) == 1:
-        raise ValueError(f"the target is constant ({values[0]}): there is nothing to predict")
+        raise ValueError(f"y must take more than one value, the target is constant ({values[0]})")
     y = np.where(y == values[1], 1.0, -1.0) if len(values) == 2 else y - y.mean()
     return from_arrays(x / np.linalg.norm(x, axis=1).max(), y / np.abs(y).max())
 
@@ -81,8 +81,7 @@ def dataset(name: str) -> Stream:
     Raises:
         ValueError: another name; the message lists the known ones.
     """
-    if name not in DATASETS:
-        raise ValueError(f"unknown data set {name!r}; known are {', '.join(DATASETS)}")
+    check_choice("name", name, DATASETS)
     try:
         from sklearn import datasets
     except ImportError as error:

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
-from noisy_jax.kernels import Kernel
+from noisy_jax.kernels import Kernel, check_kernel
 from noisy_jax.validation import check_at_least, check_non_negative, check_positive
 
 
@@ -77,7 +77,7 @@ def teacher(
         A `Stream` with |y_t| ≤ radius √k(x_t, x_t) + misfit.
 
     Raises:
-        ValueError: a number that is out of range.
+        ValueError: no kernel, or a number that is out of range.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -87,6 +87,7 @@ def teacher(
     """
     check_at_least("horizon", horizon, 1, "the number of rounds T")
     check_at_least("dim", dim, 1, "the number of features d")
+    check_kernel(kernel)
     check_at_least("centers", centers, 1, "the number of kernels that make the teacher")
     check_positive("radius", radius, "the norm of the teacher")
     check_positive("spread", spread, "the radius of the ball that holds the data")

@@ -15,7 +15,7 @@ Source: Subquantile Minimization for Kernel Learning in the Huber ε-Contaminati
 1 and 2, corrected (`problem`, `steps`).
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -25,15 +25,14 @@ import numpy as np
 from noisy_jax.subquantile import starts
 from noisy_jax.subquantile.gram import Gram
 from noisy_jax.subquantile.problem import Problem, logistic_problem, ridge_problem
-from noisy_jax.subquantile.steps import check_solver, init, step
+from noisy_jax.subquantile.steps import Solver, check_solver, init, step
 from noisy_jax.validation import (
     check_at_least,
     check_finite,
     check_non_negative,
     check_one_number,
+    check_shape,
 )
-
-Solver = Literal["descent", "accelerated", "alternation"]
 
 
 class Fit(NamedTuple):
@@ -258,8 +257,5 @@ def _started(problem, start) -> tuple[chex.Array, chex.Array]:
         return jnp.array(indices), starts.coefficients(problem, names)
     check_finite("start", start)
     coefficients = jnp.asarray(start, problem.y.dtype)
-    if coefficients.shape != problem.y.shape:
-        raise ValueError(
-            f"start must be [{problem.y.size}] coefficients, as y, got {list(coefficients.shape)}"
-        )
+    check_shape("start", coefficients, problem.y.shape, "as y")
     return jnp.array([-1]), coefficients[None]

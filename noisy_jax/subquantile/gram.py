@@ -18,7 +18,14 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
 
-from noisy_jax.validation import PSD_SLACK, check_at_least, check_finite, check_gram, concrete
+from noisy_jax.validation import (
+    PSD_SLACK,
+    check_at_least,
+    check_finite,
+    check_gram,
+    check_shape,
+    concrete,
+)
 
 _IMPROVEMENTS = 3  # of Wielandt's vector; each asks for all of K once
 _SOLVER_PRODUCTS, _SOLVER_TOLERANCE = 200, 1e-4  # where K cannot be factorized: for starts only
@@ -76,7 +83,8 @@ def chunked_gram(
         chunk: rows at a time, at least 1.
 
     Raises:
-        ValueError: x of another shape, NaN or infinity in x, or no rows in a chunk.
+        ValueError: a kernel that gives no Gram matrix, x of another shape, NaN or infinity in x, or
+            no rows in a chunk.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -90,6 +98,12 @@ def chunked_gram(
         raise ValueError(f"x must be [n, d] with n >= 1 and d >= 1, got {list(x.shape)}")
     check_finite("x", x, ": drop or impute such rows first")
     size, dim = x.shape
+    if not callable(kernel):
+        raise ValueError(
+            "kernel must be a function ([n, d], [m, d]) -> [n, m], as kernels builds it, got "
+            f"{type(kernel).__name__}; dense_gram takes a matrix"
+        )
+    check_shape("kernel(x, x)", jax.eval_shape(kernel, x, x), (size, size), "k(x_i, x_j)")
     blocks = jnp.pad(x, ((0, -size % chunk), (0, 0))).reshape(-1, chunk, dim)
 
     def by_rows(rows):

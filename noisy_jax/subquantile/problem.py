@@ -24,11 +24,11 @@ from noisy_jax.losses import logistic as logistic_loss
 from noisy_jax.losses import squared as squared_loss
 from noisy_jax.subquantile.gram import Gram, dense_gram
 from noisy_jax.validation import (
-    check_finite,
     check_labels,
     check_non_negative,
     check_one_number,
     check_radius,
+    check_targets,
     concrete,
 )
 
@@ -174,9 +174,7 @@ def logistic_problem(
 
 def _checked(gram, y) -> tuple[Gram, chex.Array]:
     y = jnp.asarray(y, float)
-    if y.ndim != 1 or 0 in y.shape:
-        raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}; batch with jax.vmap")
-    check_finite("y", y, ": drop such rows first, they are not trimmed")
+    check_targets(y, ": drop such rows first, they are not trimmed")
     gram = gram if isinstance(gram, Gram) else dense_gram(gram)
     if gram.size != y.size:
         raise ValueError(f"gram must be [{y.size}, {y.size}], as y, got a side of {gram.size}")

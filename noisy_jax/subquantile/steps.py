@@ -25,7 +25,7 @@ m/‖K‖: beyond 2/L for squared losses with C > 0, where they diverge if nothi
 quarter of 1/L for logistic ones. The other two solvers are not in the paper.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import chex
 import jax
@@ -33,9 +33,16 @@ import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.subquantile.problem import Problem
-from noisy_jax.validation import check_non_negative, check_one_number, concrete
+from noisy_jax.validation import (
+    check_choice,
+    check_non_negative,
+    check_one_number,
+    check_shape,
+    concrete,
+)
 
-SOLVERS = ("descent", "accelerated", "alternation")
+Solver = Literal["descent", "accelerated", "alternation"]
+SOLVERS = get_args(Solver)
 _REFIT_PRODUCTS = 500  # at most, of one refit; the next goes on from there
 _ROUNDINGS = 16  # of F, which are no rise
 
@@ -95,10 +102,7 @@ def init(problem: Problem, coefficients: chex.Array) -> State:
         [ True  True  True False] 2.0 4.0
     """
     coefficients = jnp.asarray(coefficients, problem.y.dtype)
-    if coefficients.shape != problem.y.shape:
-        raise ValueError(
-            f"coefficients must be [{problem.y.size}], as y, got {list(coefficients.shape)}"
-        )
+    check_shape("coefficients", coefficients, problem.y.shape, "as y")
     coefficients, values, scale = _projected(
         problem, coefficients, problem.gram.product(coefficients)
     )
@@ -121,7 +125,7 @@ def step(
     problem: Problem,
     state: State,
     *,
-    solver: Literal["descent", "accelerated", "alternation"] = "accelerated",
+    solver: Solver = "accelerated",
     tolerance: chex.Numeric = 1e-6,
 ) -> State:
     """One iteration: with one product by K, or one refit by many. F does not rise.
@@ -179,10 +183,9 @@ def step(
     )
 
 
-def check_solver(problem: Problem, solver: str) -> None:
+def check_solver(problem: Problem, solver: Solver) -> None:
     """Refuses unknown solvers, and alternation where a refit has no closed form."""
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    check_choice("solver", solver, SOLVERS)
     if solver != "alternation":
         return
     advice = "; accelerated descent would do"

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.kernels import check_squared_width
 from noisy_jax.noise import Noise
 from noisy_jax.validation import check_at_least, check_dimension, concrete
-from noisy_jax.worlds.gaussian import check_squared_width
-from noisy_jax.worlds.world import World, check_world
+from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
 class FourierWorld(NamedTuple):
@@ -188,13 +188,14 @@ def fourier_gaussian(
     log_phi = noise.log_characteristic(omega)
     features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs))
     log_squared_norm = concrete(jax.nn.logsumexp(-log_phi.real) - np.log(pairs))
-    limit = np.log(float(jnp.finfo(omega.dtype).max)) / 2
-    if log_squared_norm is not None and not log_squared_norm < limit:
-        raise ValueError(
-            f"R² = exp({log_squared_norm:.4g}) is too large: its square overflows {omega.dtype} "
-            f"above R² = exp({limit:.4g}), of Gaussian noise in dimension {dim} from about "
-            f"{limit / log_squared_norm:.2g} times this variance on; a wider kernel "
-            "(squared_width), less noise or a lower dimension would do"
+    if log_squared_norm is not None:
+        check_log_diagonal(
+            log_squared_norm,
+            lambda limit: (
+                f"of Gaussian noise in dimension {dim} from about {limit / log_squared_norm:.2g} "
+                "times this variance on; a wider kernel (squared_width), less noise or a lower "
+                "dimension"
+            ),
         )
     return features
 

@@ -18,8 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc, gammaln
 
-from noisy_jax.validation import check_finite, check_non_negative, check_positive, concrete
-from noisy_jax.worlds.mixtures import Decay, array_namespace, number
+from noisy_jax.validation import (
+    array_module,
+    check_finite,
+    check_non_negative,
+    check_positive,
+    concrete,
+)
+from noisy_jax.worlds.mixtures import Decay, number
 
 NUM_NODES = 64
 # Where the nodes are good to 1e-6, of α and ν.
@@ -70,7 +76,7 @@ def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
     )
 
     def quadrature(cutoff):
-        xp = array_namespace(m, alpha, cutoff)
+        xp = array_module(m, alpha, cutoff)
         # u = end s^p with αp a whole number, so that u^(α−1) du is smooth at zero, and s itself
         # crowding there: the kernel's tail lives on small u. No mass to speak of is beyond the end.
         end = xp.minimum(cutoff, (alpha + 9 * xp.sqrt(alpha) + 36) / m)
@@ -112,7 +118,7 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
     beta = nu / (2 * length**2)
 
     def quadrature(cutoff):
-        xp = array_namespace(nu, length, cutoff)
+        xp = array_module(nu, length, cutoff)
         # u = z^(−4) is smooth at the cutoff, and leaves out what has no mass to speak of: β/u
         # follows the Gamma law, of mean ν and variance ν.
         bulk, spread = nu / beta, 9 * nu**0.5 / beta
@@ -165,11 +171,11 @@ def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
         )
     check_positive("nodes", nodes, "the u of exp(−u r²)")
     check_non_negative("weights", weights, "a kernel is a mixture of non-negative weights")
-    xp = array_namespace(nodes, weights)
+    xp = array_module(nodes, weights)
     nodes, weights = xp.asarray(nodes, float), xp.asarray(weights, float)
 
     def quadrature(cutoff):
-        xp = array_namespace(nodes, weights, cutoff)
+        xp = array_module(nodes, weights, cutoff)
         kept = (nodes <= cutoff) & (weights > 0)
         # A node left out is put at zero, where nothing grows with the noise.
         log_weights = xp.where(kept, xp.log(xp.where(kept, weights, 1)), -np.inf)
@@ -204,7 +210,7 @@ def density_measure(
         nodes = cutoff * t**2
         values = density(nodes)
         check_finite("density", values)
-        xp = array_namespace(nodes, values)
+        xp = array_module(nodes, values)
         if xp is np:
             values = np.asarray(values, float)
             _check_density(nodes, values)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels import squared_distances
-from noisy_jax.validation import check_positive, concrete
+from noisy_jax.validation import array_module, check_one_number, check_positive, concrete
 
 # Found by trial over the families of `measures`. L is 8/(largest rate) or 2/(mean rate); p is
 # fitted up to r² = REACH/(mean rate), while F is at least DEPTH of its peak, with the fewest TERMS
@@ -38,19 +38,13 @@ class Decay(NamedTuple):
     rate: chex.Numeric
 
 
-def array_namespace(*values) -> Any:
-    """`numpy`, hence float64 whatever JAX's default, where all values are concrete; else `jnp`."""
-    return jnp if any(concrete(value) is None for value in values) else np
-
-
 def number(name: str, value: chex.Numeric, meaning: str) -> chex.Numeric:
     """The positive number, as a Python float unless it is traced; `meaning` says what it is.
 
     Raises:
         ValueError: not one number, or not positive.
     """
-    if np.ndim(value) > 0:
-        raise ValueError(f"{name} must be one number, got shape {list(np.shape(value))}")
+    check_one_number(name, value)
     check_positive(name, value, meaning)
     return value if concrete(value) is None else float(value)
 
@@ -79,7 +73,7 @@ def of_distance(
     """
     # Of kernels near to Gaussian the decay lies far beyond all that counts: they fit without it.
     decays = [Decay(0.0, 0.0)] if decay is None else [decay, Decay(0.0, 0.0)]
-    concrete_ones = (d for d in decays if array_namespace(rates, log_weights, *d) is np)
+    concrete_ones = (d for d in decays if array_module(rates, log_weights, *d) is np)
     fits = (_interpolate(rates, log_weights, d) for d in concrete_ones)
     interpolant = next((fit for fit in fits if fit is not None), None)
 

@@ -22,25 +22,15 @@ from noisy_jax.kernels import Kernel, squared_distances
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation import (
     PSD_SLACK,
+    array_module,
     check_at_least,
     check_dimension,
     check_made_for,
     concrete,
 )
-from noisy_jax.worlds.measures import (
-    Measure,
-    laplacian_measure,
-    matern_measure,
-    rational_measure,
-)
-from noisy_jax.worlds.mixtures import (
-    array_namespace,
-    log_sum_exp,
-    number,
-    of_difference,
-    of_distance,
-)
-from noisy_jax.worlds.world import World
+from noisy_jax.worlds.measures import Measure, laplacian_measure, matern_measure, rational_measure
+from noisy_jax.worlds.mixtures import log_sum_exp, number, of_difference, of_distance
+from noisy_jax.worlds.world import World, check_log_diagonal
 
 
 def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) -> World:
@@ -84,7 +74,10 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         (3, 4)
     """
     if not isinstance(measure, Measure):
-        raise ValueError(f"measure must be a Measure, got {type(measure).__name__}")
+        raise ValueError(
+            "measure must be a Measure, as worlds.rational_measure builds it, got "
+            f"{type(measure).__name__}"
+        )
     check_at_least("dim", dim, 1, "the dimension of the data")
     cutoff = number("cutoff", cutoff, "the upper end u_max of the mixture")
     variances, axes = _principal_variances(noise, dim, cutoff)
@@ -92,7 +85,7 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         nodes, log_weights = measure.quadrature(cutoff)
     tail = measure.tail(cutoff)
-    xp = array_namespace(nodes, log_weights, variances)
+    xp = array_module(nodes, log_weights, variances)
     if xp is np:
         _check_mass(measure, cutoff, log_weights, tail)
 
@@ -230,7 +223,7 @@ def _principal_variances(noise, dim, cutoff):
             "worlds.fourier_gaussian takes any law of known characteristic function"
         )
     check_dimension("noise.cov", noise.cov, (dim,))
-    xp = array_namespace(noise.cov, cutoff)
+    xp = array_module(noise.cov, cutoff)
     cov, axes = xp.asarray(noise.cov, float), None
     if cov.ndim == 2:
         variances, axes = xp.linalg.eigh(cov)
@@ -245,10 +238,9 @@ def _principal_variances(noise, dim, cutoff):
         variances, axes = variances[:1], None
     if norm > 0 and cutoff >= 1 / (4 * norm):
         raise ValueError(
-            f"cutoff must be below 1/(4‖Σ‖) = {1 / (4 * norm):.6g}, got {cutoff}: from "
-            f"there on the theorem does not bound R², and from {1 / (2 * norm):.6g} on there is no "
-            "surrogate. "
-            f"In the case study's own unit c = cutoff·d, the limit is d/(4σ²) = "
+            f"cutoff must be below 1/(4‖Σ‖) = {1 / (4 * norm):.6g}, got {cutoff}: from there on "
+            f"the theorem does not bound R², and from {1 / (2 * norm):.6g} on there is no "
+            "surrogate. In the case study's own unit c = cutoff·d, the limit is d/(4σ²) = "
             f"{dim / (4 * norm):.6g}"
         )
     return variances, axes
@@ -269,26 +261,24 @@ def _check_mass(measure, cutoff, log_weights, tail):
 
 
 def _check_diagonal(log_diagonal, dim, nodes, log_weights, variances):
-    """Refuses R² whose square overflows; learners and bounds need R⁴."""
-    dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
-    limit = np.log(float(dtype.max)) / 2
-    if log_diagonal <= limit:
-        return
-    scales, dims = np.linspace(0, 1, 1001), np.arange(1, dim + 1)
+    """Refuses R² whose square overflows."""
 
-    def log_determinants(scale):
-        return -0.5 * np.mean(np.log1p(-2 * nodes[:, None] * scale * variances[None]), axis=1)
+    def hint(limit):
+        scales, dims = np.linspace(0, 1, 1001), np.arange(1, dim + 1)
 
-    by_scale = np.stack([log_weights + dim * log_determinants(scale) for scale in scales])
-    by_dim = log_weights[None] + dims[:, None] * log_determinants(1)[None]
-    scale = scales[np.argmax(log_sum_exp(by_scale, np) > limit)]
-    breaking = dims[np.argmax(log_sum_exp(by_dim, np) > limit)]
-    raise ValueError(
-        f"R² = exp({log_diagonal:.4g}) is too large: its square overflows {dtype.dtype} above "
-        f"R² = exp({limit:.4g}), with noise like this from dimension {breaking} on, in dimension "
-        f"{dim} from a variance of {scale * variances.max():.4g} on; a smaller cutoff or less "
-        "noise would do"
-    )
+        def log_determinants(scale):
+            return -0.5 * np.mean(np.log1p(-2 * nodes[:, None] * scale * variances[None]), axis=1)
+
+        by_scale = np.stack([log_weights + dim * log_determinants(scale) for scale in scales])
+        by_dim = log_weights[None] + dims[:, None] * log_determinants(1)[None]
+        scale = scales[np.argmax(log_sum_exp(by_scale, np) > limit)]
+        breaking = dims[np.argmax(log_sum_exp(by_dim, np) > limit)]
+        return (
+            f"with noise like this from dimension {breaking} on, in dimension {dim} from a "
+            f"variance of {scale * variances.max():.4g} on; a smaller cutoff or less noise"
+        )
+
+    check_log_diagonal(log_diagonal, hint)
 
 
 def _pair(x, z, dim):

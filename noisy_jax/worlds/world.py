@@ -16,7 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 import chex
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.kernels import Kernel
 from noisy_jax.noise import Noise
@@ -86,6 +88,20 @@ class World:
     def _checked(self, x):
         self.check(jnp.shape(x))
         return x
+
+
+def check_log_diagonal(log_diagonal: float, hint: Callable[[float], str]) -> None:
+    """Refuses R² whose square overflows, as learners and bounds need R⁴.
+
+    `hint` says, from the largest log R², from where on that is and what would do.
+    """
+    dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
+    limit = np.log(float(dtype.max)) / 2
+    if not log_diagonal <= limit:
+        raise ValueError(
+            f"R² = exp({log_diagonal:.4g}) is too large: its square overflows {dtype.dtype} above "
+            f"R² = exp({limit:.4g}), {hint(limit)} would do"
+        )
 
 
 def check_world(world: World) -> None:

@@ -1,14 +1,10 @@
 import csv
-import functools
 import json
 
-import jax
-import numpy as np
 import pytest
 
-import noisy_jax as nj
 from noisy_jax.__main__ import main
-from noisy_jax.commands.kernel import LEARNERS, faster, told
+from noisy_jax.commands.kernel import LEARNERS
 
 QUICK = ["--horizons", "32", "64", "--seeds", "2"]
 
@@ -58,34 +54,6 @@ def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, cap
         assert names == ["parallel_worlds", "noise_blind_kernel", "clean"]
 
 
-def test_clean_equals_the_blind_learner_without_noise():
-    stream = nj.streams.linear(jax.random.key(0), 40, 3)
-    kernel, tuning = nj.kernels.gaussian(squared_width=1.0), {"radius": 0.8, "learning_rate": 0.3}
-    blind = functools.partial(nj.learners.noise_blind_kernel, kernel, horizon=40, **tuning)
-    key, noise = jax.random.key(1), nj.noise.Gaussian(0.5)
-
-    def predictions(learner, law):
-        return nj.rollout(learner, stream, law, key).predictions
-
-    knowing = told(stream, blind)
-    expected = predictions(blind(), nj.noise.Gaussian(0.0))
-    np.testing.assert_allclose(predictions(knowing, noise), expected, atol=1e-6)
-    by_step = predictions(knowing._replace(unroll=None), noise)
-    np.testing.assert_allclose(by_step, expected, atol=1e-6)
-    assert np.abs(predictions(blind(), noise) - expected).max() > 0.01
-
-
-@pytest.mark.parametrize("factor", [0.5, 1.0, 8.0])
-def test_faster_is_the_bound_of_gradient_descent_at_that_rate(factor):
-    horizon, radius = 400, 2.0
-    theory = nj.bounds.parallel_worlds(1.5, horizon=horizon, radius=radius, y_second=1.0)
-    fast = faster(theory, factor)
-    rate = factor * theory.learning_rate
-    np.testing.assert_allclose(fast.learning_rate, rate, rtol=1e-6)
-    expected = radius**2 / (2 * rate) + rate * theory.second_moment * horizon / 2
-    np.testing.assert_allclose(fast.regret, expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -101,6 +69,7 @@ def test_faster_is_the_bound_of_gradient_descent_at_that_rate(factor):
         (["--variance", "0"], "--variance must be positive, got 0.0"),
         (["--rate-factor", "0"], "--rate-factor must be positive and finite, got 0.0"),
         (["--radius", "-1"], "radius must be positive and finite, got -1.0"),
+        (["--horizons", "64", "32"], "horizons must be at least one and increasing, got [64, 32]"),
         (["--horizons", "0", "64"], "each horizon must be a whole number of at least 1, got 0"),
         (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],

@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from noisy_jax.__main__ import main
@@ -40,6 +41,21 @@ def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
     printed = capsys.readouterr().out
     assert "30 rows, 2 features; laplace noise of variance 0.05" in printed
     assert "noise_blind" not in printed
+
+
+def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
+    arguments = ["--horizons", "64", "--learners", "two_copies", "--out", str(tmp_path / "out")]
+    resumable = [*arguments, "--checkpoint", str(tmp_path / "done")]
+    assert main([*resumable, "--seeds", "8"]) == 0
+    assert main([*resumable, "--seeds", "16"]) == 0
+    resumed = (tmp_path / "out" / "results.csv").read_text()
+    assert main([*arguments, "--seeds", "16"]) == 0
+    through = (tmp_path / "out" / "results.csv").read_text()
+    first, second = (np.genfromtxt(text.splitlines()[1:], delimiter=",")[1:-3]
+                     for text in (resumed, through))  # fmt: skip
+    np.testing.assert_allclose(first, second, rtol=1e-5)
+    assert main([*resumable, "--seeds", "16", "--variance", "0.2"]) == 2
+    assert "made by another configuration" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
-from noisy_jax.commands.one_copy import Row, assuming, conclusion, tuned
+from noisy_jax.commands.one_copy import Row, conclusion, tuned
 
 FLOOR = (1 - 5**-0.5) ** 2
 LEARNERS = ["noise_blind", "hedged", "known_covariance", "two_copies"]
@@ -58,9 +58,9 @@ def test_what_learners_from_one_copy_are_told():
     def predictions(key):
         every = nj.learners.paired(
             learners["noise_blind"],
-            assuming(informed, 0.0),
+            nj.learners.assuming(informed, 0.0),
             informed,
-            assuming(informed, 4.0),
+            nj.learners.assuming(informed, 4.0),
             learners["hedged"],
         )
         return nj.rollout(every, *adversary, key).predictions
@@ -89,7 +89,7 @@ def test_conclusion_says_what_the_table_shows():
     [
         (["--seeds", "1"], "--seeds must be a whole number of at least 2, got 1"),
         (["--horizons", "0"], "each horizon must be a whole number of at least 1, got 0"),
-        (["--horizons", "64", "32"], "horizons must be increasing, got [64, 32]"),
+        (["--horizons", "64", "32"], "horizons must be at least one and increasing, got [64, 32]"),
         (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],
 )

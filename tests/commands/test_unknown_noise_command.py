@@ -1,5 +1,6 @@
 import csv
 import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -19,7 +20,8 @@ def rows_of(path):
 
 def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys):
     arguments = ["--data", "teacher", "--horizons", "64", "--seeds", "3", "--out", str(tmp_path)]
-    assert main(["unknown-noise", *arguments]) == 0
+    done = tmp_path / "done"
+    assert main(["unknown-noise", *arguments, "--checkpoint", str(done)]) == 0
     printed = capsys.readouterr().out
     assert "teacher: 500 rows, 2 features; gaussian noise of variance 0.2 on each" in printed
     assert "times the variance of those by the optimal one." in printed
@@ -28,6 +30,8 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys):
 
     folder = tmp_path / "teacher"
     kinds = "polynomial", "gaussian"
+    stored = {file.relative_to(done) for file in done.rglob("*.npz")}
+    assert stored == {Path("teacher", kind, "horizon_64", "moments.npz") for kind in kinds}
     assert {path.name for path in folder.iterdir()} == {*kinds, "estimates.csv", "price.png"}
     truncations = ["optimal_truncation", "geometric_truncation"]
     names = [*truncations, "noise_blind_kernel", "clean"], ["parallel_worlds", truncations[0]]

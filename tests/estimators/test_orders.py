@@ -63,12 +63,12 @@ def test_traced_parameters_give_the_same_law():
 
 @pytest.mark.parametrize("p", [1.0, 0.5, np.nan])
 def test_base_must_be_above_one(p):
-    with pytest.raises(ValueError, match="p must be above 1"):
+    with pytest.raises(ValueError, match=r"p must be (above 1|finite)"):
         estimators.geometric([1.0], p=p)
 
 
 def test_nothing_to_estimate_is_refused():
-    with pytest.raises(ValueError, match="every coefficient is zero"):
+    with pytest.raises(ValueError, match="coefficients must not all be zero"):
         estimators.geometric([0.0, 0.0], p=2.0)
     with pytest.raises(ValueError, match=r"coefficients must be finite, but coefficients\[1\]"):
         estimators.geometric([1.0, np.nan], p=2.0)

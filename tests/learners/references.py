@@ -60,19 +60,6 @@ def parallel_worlds(surrogate, kernel, x, copies, noisy_y, radius, rate):
     return np.array(predictions), alpha, squared_norm, projected
 
 
-def soft_margin(kernel, x, y, rate, decay, margin, size):
-    """Soft-margin descent with offset on the `size` newest terms: f_t(x_t) + b_t, α and b."""
-    alpha, predictions, offset = np.zeros(0), [], 0.0
-    for t in range(len(x)):
-        f = alpha @ kernel(x[:t], x[t]) if t else 0.0
-        predictions.append(f + offset)
-        error = y[t] * (f + offset) <= margin
-        alpha = np.append((1 - decay) * alpha, rate * y[t] * error)
-        alpha[: max(t + 1 - size, 0)] = 0
-        offset += rate * y[t] * error
-    return np.array(predictions), alpha, offset
-
-
 def norma(kernel, step, shrink, x, y, *, oldest, offset=False, scale=0.0):
     """NORMA by its recursion on terms from `oldest(t)` on: f_t(x_t) + b_t, s_t, and α, b, s after.
 

@@ -473,8 +473,8 @@ def test_labels_are_checked(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learning_rate": 10.0}, "learning_rate must be below 1/regularization = 10, got 10"),
-        ({"learning_rate": lambda t: 11.0 / (t + 1)}, "below 1/regularization = 10, got 11"),
+        ({"learning_rate": 10.0}, r"rate must be below 1/regularization = 10\.0, got 10\.0"),
+        ({"learning_rate": lambda t: 11.0 / (t + 1)}, r"below 1/regularization = 10\.0, got 11\.0"),
         ({"learning_rate": lambda t: t**-0.5}, "at round 0 must be finite .* counted from 0"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": np.ones(2)}, r"learning_rate must be one number, got shape \[2\]"),
@@ -485,7 +485,7 @@ def test_labels_are_checked(rng):
         ({"loss": losses.squared}, "loss must be made by one of losses"),
         ({"loss": losses.novelty(nu=0.9), "offset": True}, "offset must be left out"),
         ({"kernel": lambda x, z: x @ z.T}, "kernel must be a Kernel, a World or a FourierWorld"),
-        ({"decay": "never"}, 'decay must be "always" or "on_update"'),
+        ({"decay": "never"}, "decay must be 'always' or 'on_update', got 'never'"),
         ({"views": 3}, "views must be 1 or 2, got 3"),
     ],
 )

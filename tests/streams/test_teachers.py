@@ -52,6 +52,10 @@ def test_misfit_has_its_half_width(make):
         (lambda: teacher(jax.random.key(0), 0, 3, kernel=GAUSSIAN), "horizon must be a whole"),
         (lambda: teacher(jax.random.key(0), 5, 0, kernel=GAUSSIAN), "dim must be a whole"),
         (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel="gaussian"),
+            "kernel must be a Kernel, as kernels builds it, got str",
+        ),
+        (
             lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, centers=0),
             "centers must be a whole number of at least 1, got 0",
         ),

@@ -7,7 +7,7 @@ import scipy.integrate
 from quadrature import gauss_hermite, tensor
 
 from noisy_jax import kernels, noise, worlds
-from noisy_jax.worlds.gaussian import _alternating_weights
+from noisy_jax.worlds.surrogates import _alternating_weights
 
 S2 = 2.0
 PLANE = np.array([[0.3, 0.1], [0.1, 0.2]])

@@ -1,0 +1,120 @@
+"""Learners that are shown other than what the samples say: clean data, or a covariance."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+
+T, DIM = 40, 3
+STREAM = nj.streams.linear(jax.random.key(0), T, DIM, misfit=0.2)
+NOISE, NOTHING = nj.noise.Gaussian(0.5), nj.noise.Gaussian(0.0)
+TUNING = {"radius": 0.8, "learning_rate": 0.3}
+KERNEL = nj.kernels.gaussian(squared_width=1.0)
+LEARNERS = {
+    "noise_blind_kernel": nj.learners.noise_blind_kernel(KERNEL, horizon=T, **TUNING),
+    "known_covariance": nj.learners.known_covariance(**TUNING),
+    "two_copies": nj.learners.two_copies(**TUNING),
+}
+
+
+def predictions(*learners, law, y_noise=None):
+    """`[L, T]`, in one rollout."""
+    every = nj.learners.paired(*learners)
+    return nj.rollout(every, STREAM, law, jax.random.key(0), y_noise=y_noise).predictions.T
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Predictions without noise."""
+    return dict(zip(LEARNERS, predictions(*LEARNERS.values(), law=NOTHING), strict=True))
+
+
+def test_noiseless_is_the_learner_on_clean_data_whatever_the_noise(expected):
+    shown = [nj.learners.noiseless(learner, STREAM) for learner in LEARNERS.values()]
+    by_step = [learner._replace(unroll=None) for learner in shown]
+    every = predictions(*shown, *by_step, *LEARNERS.values(), law=NOISE, y_noise=NOISE)
+    clean = np.array(list(expected.values()))
+    np.testing.assert_allclose(every[:3], clean, atol=1e-6)
+    np.testing.assert_allclose(every[3:6], clean, atol=1e-6)
+    assert np.all(np.abs(every[6:] - clean).max(axis=1) > 0.01)
+
+
+def test_one_run_of_noiseless_serves_all_draws(expected):
+    learner = nj.learners.noiseless(LEARNERS["noise_blind_kernel"], STREAM)
+
+    def run(key):
+        return nj.rollout(learner, STREAM, NOISE, key).predictions
+
+    keys = jax.random.split(jax.random.key(1), 3)
+    at_once = jax.vmap(run, out_axes=None)  # refuses what differs between keys
+    np.testing.assert_allclose(at_once(keys), expected["noise_blind_kernel"], atol=1e-6)
+
+
+def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
+    learner, key = nj.learners.noiseless(LEARNERS["two_copies"], STREAM), jax.random.key(0)
+
+    @jax.jit
+    def run(stream, state, first_round):
+        return nj.rollout(learner, stream, NOISE, key, state=state, first_round=first_round)
+
+    halves = nj.Stream(STREAM.x[:20], STREAM.y[:20]), nj.Stream(STREAM.x[20:], STREAM.y[20:])
+    first = run(halves[0], learner.init(DIM), 0)
+    assert first.state.round == 20
+    rest = run(halves[1], first.state, 20)
+    joined = jnp.concatenate([first.predictions, rest.predictions])
+    np.testing.assert_allclose(joined, expected["two_copies"], atol=1e-6)
+    beyond = run(halves[1], rest.state, 40)
+    assert np.isnan(beyond.predictions[1:]).all()
+
+    twice = nj.Stream(jnp.tile(STREAM.x, (2, 1)), jnp.tile(STREAM.y, 2))
+    with pytest.raises(ValueError, match="80 rounds, but the learner has room for 40"):
+        nj.rollout(learner, twice, NOISE, key)
+    assert nj.learners.noiseless(LEARNERS["noise_blind_kernel"], twice).horizon == T
+
+
+def test_noiseless_refuses_a_learner_built_for_noise():
+    def learner(law):
+        world = nj.worlds.gaussian(dim=DIM, squared_width=2.0, noise=law)
+        return nj.learners.parallel_worlds(world, horizon=T, **TUNING)
+
+    with pytest.raises(
+        ValueError, match=r"got one built for Gaussian.*build it for noise\.Gaussian"
+    ):
+        nj.learners.noiseless(learner(NOISE), STREAM)
+    assert nj.learners.noiseless(learner(NOTHING), STREAM).views == 2
+
+
+def test_a_learner_does_as_the_covariance_that_it_is_told():
+    learner = LEARNERS["known_covariance"]
+    truths = [
+        nj.learners.assuming(learner, cov) for cov in (0.5, np.full(DIM, 0.5), 0.5 * np.eye(DIM))
+    ]
+    zero, quarter = (nj.learners.assuming(learner, cov) for cov in (0.0, 0.25))
+    blind = nj.learners.noise_blind(**TUNING)
+    printed = nj.learners.known_covariance(as_printed=True, **TUNING)
+    by_step = truths[1]._replace(unroll=None)
+    every = predictions(learner, *truths, by_step, zero, blind, quarter, printed, law=NOISE)
+    np.testing.assert_allclose(every[1:5], np.tile(every[0], (4, 1)), atol=1e-6)
+    np.testing.assert_allclose(every[5], every[6], atol=1e-6)
+    np.testing.assert_allclose(every[7], every[8], atol=1e-6)
+    assert np.abs(every[0] - every[6]).max() > 0.01
+    assert np.abs(every[6] - every[8]).max() > 0.01
+
+
+def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
+    learner = LEARNERS["known_covariance"]
+    sample = Sample(STREAM.x[:1], STREAM.y[0], None)
+    with pytest.raises(ValueError, match="covariance of this noise is not known"):
+        learner.step(learner.init(DIM), sample, jax.random.key(0))
+
+    def stepped(variance):
+        told = nj.learners.assuming(learner, variance)
+        return told.step(told.init(DIM)._replace(weights=jnp.full(DIM, 0.1)), sample, None).weights
+
+    zero, half = jax.vmap(stepped)(jnp.array([0.0, 0.5]))
+    np.testing.assert_allclose(half - zero, 0.3 * 2 * 0.5 * np.full(DIM, 0.1), rtol=1e-4)
+    with pytest.raises(ValueError, match=r"cov holds variances and must be >= 0, got -0\.1"):
+        nj.learners.assuming(learner, -0.1)
