@@ -15,6 +15,7 @@ from noisy_jax import (
     privacy,
     regressors,
     regret,
+    series,
     streams,
     subquantile,
     worlds,
@@ -50,6 +51,7 @@ __all__ = [
     "regressors",
     "regret",
     "rollout",
+    "series",
     "streams",
     "study",
     "subquantile",
@@ -57,3 +59,8 @@ __all__ = [
     "tuned_kernel_learner",
     "worlds",
 ]
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion: what is public, and no modules that hold it."""
+    return [*__all__, "__version__"]

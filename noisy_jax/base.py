@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import chex
 import jax
 
+from noisy_jax.validation import check_axes, check_stream, check_views, given
+
 State: TypeAlias = Any
 """What a learner carries between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
 
@@ -64,7 +66,8 @@ class Learner(NamedTuple):
             (state, predictions[T])` with every leaf of `samples` stacked along a leading axis T.
             It gives the numbers of predict-then-step round by round, to rounding.
         horizon: how many rounds the state has room for; `None` for any number.
-        noise: law of the noise that the views are taken to have; `None` where it plays no part.
+        noise: law of the noise that the views are taken to have; `None` where it plays no part. It
+            is not compared with a rollout's: under another law the learner is one that errs.
     """
 
     init: Callable[[int], State]
@@ -99,3 +102,28 @@ def unrolled(learner: Learner) -> Callable[..., tuple[State, chex.Array]]:
         return jax.lax.scan(one_round, state, (samples, x, keys))
 
     return unroll
+
+
+def check_learner(learner: Learner, name: str = "learner") -> None:
+    """Refuses what is no `Learner`, such as the function that makes one."""
+    if not isinstance(learner, Learner):
+        raise ValueError(
+            f"{name} must be a Learner, as learners.two_copies(radius=…, learning_rate=…) builds "
+            f"it, got {given(learner)}"
+        )
+
+
+def check_is_stream(stream: Stream) -> None:
+    """Refuses what is no `Stream`, and one of wrong shapes or numbers (`check_stream`)."""
+    if not isinstance(stream, Stream):
+        raise ValueError(
+            f"stream must be a Stream, got {given(stream)}: streams.from_arrays(x, y) makes one"
+        )
+    check_stream(*stream)
+
+
+def check_sample(sample: Sample, views: int) -> None:
+    """Refuses samples of several rounds, and those of fewer copies than the learner reads."""
+    check_axes("sample.x", sample.x, "[V, d]", ": V copies of one instance")
+    check_axes("sample.y", sample.y, "[]", "; batch rounds with jax.vmap")
+    check_views(views, sample.x.shape[0])

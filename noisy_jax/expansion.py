@@ -31,7 +31,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample
+from noisy_jax.base import Learner, Sample, check_sample
 from noisy_jax.memory import Elements, Memory
 from noisy_jax.rules import Rule
 from noisy_jax.validation import check_at_least, check_made_for, check_radius, check_views
@@ -159,6 +159,7 @@ def expansion(
             check_made_for(dim, jnp.shape(x))
 
     def init(size: int) -> ExpansionState | RingState:
+        check_at_least("dim", size, 1, "the number of features")
         x = jnp.zeros((views, size))
         check(x)
         shown = Sample(x, jnp.zeros(()), jnp.zeros(()))
@@ -264,7 +265,7 @@ def expansion(
 
     @jax.default_matmul_precision("highest")
     def step(state, sample: Sample, key: chex.PRNGKey):
-        chex.assert_rank([sample.x, sample.y], [2, 0])
+        check_sample(sample, views)
         one_round = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
         return unroll(state, *one_round, key[None])[0]
 

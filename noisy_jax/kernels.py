@@ -3,6 +3,14 @@
 Two families: functions of the inner product ⟨x, z⟩ with a power series of non-negative coefficients
 (which random truncation samples from), and functions of the distance r = ‖x − z‖. The Gaussian
 kernel belongs to both.
+
+Each family of the distance has a length scale of its own. In terms of scikit-learn's `length_scale`
+ℓ, they are
+
+- `gaussian(squared_width=s²)`: s² = 2ℓ² of `RBF`,
+- `laplacian(scale=s)`: s = ℓ of `Matern` with ν = ½,
+- `matern(length=ℓ)`: that of `Matern`,
+- `rational(m=m)`: m = 2αℓ² of `RationalQuadratic`.
 """
 
 import dataclasses
@@ -19,11 +27,27 @@ from noisy_jax.series import PowerSeries, log_factorials, power_series
 from noisy_jax.validation import (
     array_module,
     check_at_least,
+    check_axes,
     check_choice,
     check_non_negative,
     check_one_number,
     check_positive,
 )
+
+__all__ = [
+    "Envelope",
+    "Kernel",
+    "binomial",
+    "exponential",
+    "gaussian",
+    "inner_products",
+    "laplacian",
+    "linear",
+    "matern",
+    "polynomial",
+    "rational",
+    "squared_distances",
+]
 
 
 class Envelope(NamedTuple):
@@ -45,8 +69,8 @@ class Kernel:
     Attributes:
         gram: `(x[n, d], z[m, d]) -> [n, m]`, k(x_i, z_j).
         diagonal: `x[n, d] -> [n]`, k(x_i, x_i).
-        series: `order -> PowerSeries` of Q with coefficients β_n ≥ 0, for kernels
-            k(x, z) = h(x) h(z) Q(⟨x, z⟩); `None` for others.
+        series: `order -> PowerSeries` of Q with coefficients β_n ≥ 0, as `series.power_series`
+            makes it, for kernels k(x, z) = h(x) h(z) Q(⟨x, z⟩); `None` for others.
         envelope: h; `None` where it is 1.
     """
 
@@ -63,7 +87,8 @@ class Kernel:
 @jax.default_matmul_precision("highest")
 def inner_products(x: chex.Array, z: chex.Array) -> chex.Array:
     """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`; refused where their dimensions differ."""
-    chex.assert_rank([x, z], 2)
+    check_axes("x", x, "[n, d]", "; one point is x[None]")
+    check_axes("z", z, "[m, d]", "; one point is z[None]")
     if x.shape[1] != z.shape[1]:
         raise ValueError(
             f"points of dimension {z.shape[1]} do not fit those of dimension {x.shape[1]}: both "
@@ -98,7 +123,13 @@ def _of_distance(value) -> Kernel:
 
 
 def linear() -> Kernel:
-    """k(x, z) = ⟨x, z⟩."""
+    """k(x, z) = ⟨x, z⟩.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(linear()(jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0], [5.0, 6.0]])))
+        [[11. 17.]]
+    """
     return _of_inner_product(lambda a: a, lambda order: _polynomial_series(1, 0.0, order))
 
 
@@ -141,7 +172,13 @@ def _polynomial_series(degree, offset, order) -> PowerSeries:
 
 
 def exponential() -> Kernel:
-    """k(x, z) = exp(⟨x, z⟩), β_n = 1/n!."""
+    """k(x, z) = exp(⟨x, z⟩), β_n = 1/n!.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(exponential()(jnp.ones((1, 2)), jnp.zeros((1, 2))))
+        [[1.]]
+    """
     return _of_inner_product(jnp.exp, lambda order: _exponential_series(1.0, order))
 
 
@@ -174,6 +211,11 @@ def binomial(*, alpha: chex.Numeric) -> Kernel:
 
     Raises:
         ValueError: α not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(binomial(alpha=1.0)(jnp.full((1, 2), 0.5), jnp.full((1, 2), 0.5)))
+        [[2.]]
     """
     check_positive("alpha", alpha, "the power of the binomial kernel")
 
@@ -250,6 +292,11 @@ def rational(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel:
 
     Raises:
         ValueError: m or α not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(rational(m=2.0)(jnp.zeros((1, 2)), jnp.ones((1, 2))))
+        [[0.5]]
     """
     check_positive("m", m, "the squared length scale of the rational kernel")
     check_positive("alpha", alpha, "the power of the rational kernel")
@@ -264,6 +311,11 @@ def laplacian(*, scale: chex.Numeric) -> Kernel:
 
     Raises:
         ValueError: s not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(laplacian(scale=5.0)(jnp.zeros((1, 2)), jnp.array([[3.0, 4.0]])))
+        [[0.36787945]]
     """
     check_positive("scale", scale, "s of exp(−r/s)")
     return _of_distance(lambda r2: jnp.exp(-_root(r2) / scale))
@@ -280,6 +332,11 @@ def matern(*, nu: float, length: chex.Numeric) -> Kernel:
 
     Raises:
         ValueError: another ν, or ℓ not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(matern(nu=1.5, length=1.0)(jnp.zeros((1, 1)), jnp.ones((1, 1))).round(4))
+        [[0.4834]]
     """
     check_positive("length", length, "ℓ of the Matérn kernel")
     check_choice("nu", nu, (1.5, 2.5))

@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax import processes
 from noisy_jax.checkpoints import Checkpoint, fingerprint
-from noisy_jax.validation import check_at_least
+from noisy_jax.validation import check_at_least, check_key, given
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once, where the caller does not say."""
@@ -87,7 +87,8 @@ def monte_carlo(
         An `Estimate`.
 
     Raises:
-        ValueError: no seeds or batches; a checkpoint folder that cannot be written, or whose file
+        ValueError: no function, key, seeds or batches; a run that returns nothing, or complex
+            numbers; a checkpoint folder that cannot be written, or whose file
             is damaged, foreign, or ahead of S; processes that call with different arguments. Every
             process raises what one of them finds.
 
@@ -97,6 +98,11 @@ def monte_carlo(
         >>> bool(abs(estimate.mean) < 5 * estimate.std_error)
         True
     """
+    if not callable(run):
+        raise ValueError(f"run must be a function of a key, got {given(run)}")
+    check_key(key)
+    if not isinstance(checkpoint, str | os.PathLike | None):
+        raise ValueError(f"checkpoint must be a folder's path, got {given(checkpoint)}")
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
     run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
     if mesh is not None:
@@ -138,14 +144,25 @@ def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> 
     """The batch that `monte_carlo` uses.
 
     Raises:
-        ValueError: no seeds or batches.
+        ValueError: no seeds or batches, or what is no mesh.
     """
+    if not isinstance(mesh, Mesh | None):
+        raise ValueError(f"mesh must be a jax.sharding.Mesh of devices, got {given(mesh)}")
     check_at_least("num_seeds", num_seeds, 1, "the number of independent noise draws")
     if batch_size is None:
         batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
     check_at_least("batch_size", batch_size, 1, "the number of seeds simulated at once")
     shards = 1 if mesh is None else mesh.size
     return int(shards * math.ceil(batch_size / shards))
+
+
+def _check_results(values: chex.ArrayTree) -> None:
+    """Refuses runs that return nothing to take the mean of, or complex numbers."""
+    dtypes = [leaf.dtype for leaf in jax.tree.leaves(values)]
+    if not dtypes:
+        raise ValueError("run must return a pytree of at least one array, got none")
+    if any(jnp.issubdtype(dtype, jnp.complexfloating) for dtype in dtypes):
+        raise ValueError("run must return real numbers, got complex ones: return both their parts")
 
 
 @partial(jax.jit, static_argnames=("batch_size", "mesh"))
@@ -171,6 +188,7 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sum
             return mean[None], squares[None], values[:1]
 
         values = jax.vmap(run)(keys)
+        _check_results(values)
         mean, squares, origin = jax.tree.transpose(
             jax.tree.structure(values), None, jax.tree.map(moments, values)
         )

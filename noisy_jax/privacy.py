@@ -28,6 +28,8 @@ from noisy_jax.validation import (
     check_positive,
 )
 
+__all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism"]
+
 
 def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
     """Instances pulled towards the origin into the ball of a norm: x min(1, c/‖x‖).
@@ -72,7 +74,7 @@ def laplace_mechanism(
         copies: V ≥ 1, how many are released.
 
     Raises:
-        ValueError: ε or Δ not positive, or no whole number of copies.
+        ValueError: ε or Δ not one positive number, or no whole number of copies.
 
     Source: Dwork, McSherry, Nissim and Smith, Calibrating Noise to Sensitivity in Private Data
     Analysis.
@@ -81,6 +83,8 @@ def laplace_mechanism(
         >>> print(laplace_mechanism(epsilon=4.0, l1_sensitivity=2.0, copies=2).scale)
         1.0
     """
+    for name, value in {"epsilon": epsilon, "l1_sensitivity": l1_sensitivity}.items():
+        check_one_number(name, value)
     check_positive("epsilon", epsilon, "the privacy budget of all copies")
     check_positive("l1_sensitivity", l1_sensitivity, "the largest ‖x − x'‖₁")
     check_at_least("copies", copies, 1, "the number of copies released")

@@ -19,6 +19,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from noisy_jax.validation import (
     check_at_least,
     check_gram,
+    check_matrix,
     check_non_negative,
     check_one_number,
     check_positive,
@@ -26,6 +27,8 @@ from noisy_jax.validation import (
     check_targets,
     concrete,
 )
+
+__all__ = ["huber_ridge", "kernel_ridge", "modified_residuals"]
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
 
@@ -45,7 +48,9 @@ def kernel_ridge(
     Args:
         gram: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
         y: `[n]` targets.
-        regularization: C > 0; in float32 not below about 1e-6 of the largest eigenvalue of K.
+        regularization: C > 0; in float32 not below about 1e-6 of the largest eigenvalue of K. In
+            `comparators.regularized` and `learners.norma`, whose losses are a mean beside ½λ‖f‖²,
+            it is λ = 2C/n.
         weights: `[n]`, w_i ≥ 0; one by default.
 
     Returns:
@@ -172,6 +177,7 @@ def _factor(gram, regularization):
 
 
 def _checked(gram, y, regularization) -> tuple[chex.Array, chex.Array]:
+    check_matrix("gram", gram)
     gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
     check_targets(y)
     check_gram("gram", gram, y.size)

@@ -9,6 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_loss
+from noisy_jax.validation import check_axes, check_horizons, check_shape
+
+__all__ = ["NORMAL_95", "Growth", "against", "cumulative", "growth"]
 
 NORMAL_95 = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
@@ -25,12 +29,16 @@ def cumulative(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.Array
     Returns:
         `[T]`.
 
+    Raises:
+        ValueError: no loss, predictions and targets of other shapes, or labels other than ±1 for a
+            loss of the margin.
+
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> cumulative(nj.losses.squared(), jnp.zeros(3), jnp.array([1.0, 2.0, 0.0]))
         Array([1., 5., 5.], dtype=float32)
     """
-    chex.assert_rank([predictions, y], 1)
+    _check(loss, y, predictions=predictions)
     return jnp.cumsum(loss.value(predictions, y))
 
 
@@ -50,9 +58,19 @@ def against(
     Returns:
         `[T]`. (Against the best comparator of each prefix: `cumulative(...) −
         comparators.linear_ball_prefix_losses(...)`.)
+
+    Raises:
+        ValueError: as `cumulative`.
     """
-    chex.assert_rank([predictions, comparator, y], 1)
+    _check(loss, y, predictions=predictions, comparator=comparator)
     return jnp.cumsum(loss.value(predictions, y) - loss.value(comparator, y))
+
+
+def _check(loss, y, **predictions) -> None:
+    check_loss(loss)
+    check_axes("y", y, "[T]", "; batch runs with jax.vmap")
+    for name, values in predictions.items():
+        check_shape(name, values, np.shape(y), "one for each y")
 
 
 class Growth(NamedTuple):
@@ -86,16 +104,25 @@ def growth(
     Returns:
         `Growth`; NaN with fewer than two horizons, or a mean regret that is not positive.
 
+    Raises:
+        ValueError: horizons that do not increase, other than H means and errors, negative errors.
+
     Example:
         >>> fit = growth([100, 400, 1600], [10.0, 20.0, 40.0], [0.1, 0.2, 0.4])
         >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
         0.500 [0.480, 0.520]
     """
+    horizons = check_horizons("horizons", horizons)
+    means, errors = np.asarray(mean_regret, float), np.asarray(std_error, float)
+    for name, values in {"mean_regret": means, "std_error": errors}.items():
+        check_shape(name, values, (len(horizons),), "one for each horizon")
+    if np.any(errors < 0):
+        raise ValueError(f"std_error must be >= 0, got {errors.min():g}")
     start = min(len(horizons) // 2, len(horizons) - 2)
     if start < 0:
         return Growth(math.nan, math.nan, math.nan)
     log_horizons = np.log(np.asarray(horizons[start:], float))
-    means, errors = np.asarray(mean_regret[start:], float), np.asarray(std_error[start:], float)
+    means, errors = means[start:], errors[start:]
     if not np.all(means > 0):
         return Growth(math.nan, math.nan, math.nan)
     centred = log_horizons - log_horizons.mean()

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ class Row(NamedTuple):
         low: lower end of its 95% interval, 1.96 standard errors wide on each side; with fewer than
             about 30 seeds it covers less often (86% with 4).
         high: upper end.
-        bound: the guarantee's bound on the expected regret.
+        bound: the guarantee's bound on the expected regret; NaN, as what comes of it and the
+            learning rate, where there is no guarantee.
         bound_over_regret: how loose it is; between 0 and 1 the bound fails.
         difference: mean of (regret − regret of the study's first learner), paired by seed.
         difference_std_error: of that mean.
@@ -68,8 +70,8 @@ class Study:
         ]
         lines += [
             f"{row.learner:<{width}} {row.horizon:>9,} {row.regret:>9.1f} "
-            f"{NORMAL_95 * row.std_error:>7.1f} {row.bound:>9.1f} "
-            f"{row.bound_over_regret:>12.2f} {row.difference:>+9.1f} "
+            f"{NORMAL_95 * row.std_error:>7.1f} {_or_none(row.bound, '.1f'):>9} "
+            f"{_or_none(row.bound_over_regret, '.2f'):>12} {row.difference:>+9.1f} "
             f"{NORMAL_95 * row.difference_std_error:>7.1f}"
             + (f"  diverged in {row.diverged:.0%} of seeds" if row.diverged else "")
             for row in self.rows
@@ -104,6 +106,10 @@ class Study:
         save_config(self.config, folder)
         plots.regret(self).figure.savefig(folder / "regret.png", dpi=150)
         return folder
+
+
+def _or_none(value: float, form: str) -> str:
+    return "none" if math.isnan(value) else format(value, form)
 
 
 def save_config(config: Mapping[str, Any], folder: Path) -> None:

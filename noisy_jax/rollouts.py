@@ -6,10 +6,11 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, State, Stream, unrolled
+from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learner, unrolled
 from noisy_jax.losses import Loss
 from noisy_jax.noise import Noise, PerRound, observe
-from noisy_jax.validation import check_stream
+from noisy_jax.noise.law import check_noise
+from noisy_jax.validation import check_at_least, check_key, check_one_number, concrete
 
 BLOCK = 128
 """Rounds whose noise is drawn at once: it bounds memory and changes no number."""
@@ -53,7 +54,8 @@ def rollout(
     Args:
         learner: any learner.
         stream: T clean rounds; `[T, d]` and `[T]`.
-        noise: law of the noise in each copy of x, or `noise.PerRound` of T laws.
+        noise: law of the noise in each copy of x, or `noise.PerRound` of T laws. It is not compared
+            with the one that the learner was built for (`Learner.noise`).
         key: a key of `jax.random.key`.
         y_noise: scalar law of the noise in y; none by default.
         state: where to start; `learner.init(d)` by default.
@@ -63,8 +65,9 @@ def rollout(
         A `Rollout`.
 
     Raises:
-        ValueError: shapes of stream, noise and state that do not match, NaN or infinity in a
-            stream, what is no noise law, or more rounds than the learner's horizon.
+        ValueError: what is no learner, stream, noise law or key; shapes of stream, noise and state
+            that do not match, NaN or infinity in a stream, or more rounds, with those of `state`,
+            than the learner's horizon.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -137,14 +140,12 @@ def _through_blocks(
     Returns the last state and a list of arrays with a leading axis of blocks: one for the whole
     blocks, one for the rest.
     """
-    check_stream(*stream)
+    check_learner(learner)
+    check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
+    check_key(key)
     horizon, dim = stream.x.shape
-    if state is None and learner.horizon is not None and horizon > learner.horizon:
-        raise ValueError(
-            f"the stream has {horizon} rounds, but the learner has room for {learner.horizon}: "
-            f"build it with horizon={horizon}"
-        )
+    _check_rounds(first_round, horizon, learner.horizon, resumed=state is not None)
     rounds = first_round + jnp.arange(horizon)
     per_round = isinstance(noise, PerRound)
 
@@ -172,16 +173,18 @@ def _through_blocks(
     return state, outputs
 
 
-def check_noise(noise: Noise | PerRound, y_noise: Noise | None, horizon: int) -> None:
-    """Refuses what is no noise law, and stacked laws that do not fit the rounds."""
-    if not isinstance(noise, (Noise, PerRound)):
-        raise ValueError(f"noise must be a law such as noise.Gaussian(0.1), got {noise!r}")
-    if y_noise is not None and not isinstance(y_noise, Noise):
-        raise ValueError(f"y_noise must be a scalar law or None, got {y_noise!r}")
-    if isinstance(noise, PerRound):
-        shapes = [jnp.shape(leaf) for leaf in jax.tree.leaves(noise.law)]
-        if {shape[:1] for shape in shapes} != {(horizon,)}:
-            raise ValueError(
-                f"noise.PerRound needs every parameter stacked along the {horizon} rounds of the "
-                f"stream, got shapes {shapes}; build it as PerRound(jax.vmap(Gaussian)(covs))"
-            )
+def _check_rounds(first_round, horizon, room, *, resumed) -> None:
+    """Refuses a first round that is none, and runs that outlive the learner."""
+    check_one_number("first_round", first_round)
+    first = concrete(first_round)
+    if first is None:
+        return
+    first = first.item()
+    check_at_least("first_round", first, 0, "the number of rounds before")
+    played = first if resumed else 0
+    if room is not None and played + horizon > room:
+        before = f" after {played} others" if played else ""
+        raise ValueError(
+            f"the stream has {horizon} rounds{before}, but the learner has room for {room}: build "
+            f"it with horizon={played + horizon}"
+        )

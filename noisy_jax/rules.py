@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chex
+import jax.numpy as jnp
 import optax
 
-from noisy_jax.validation import check_positive
+from noisy_jax.validation import check_one_number, check_positive, check_shape, concrete
 
 
 class Update(NamedTuple):
@@ -40,18 +41,39 @@ class Rule(NamedTuple):
 
 
 def schedule(learning_rate: optax.ScalarOrSchedule) -> optax.Schedule:
-    """η_t as a function of the round t = 0, 1, ….
+    """η_t as a function of the round t = 0, 1, …; arguments are those of `sound_rate`."""
+    rate = sound_rate(learning_rate)
+    return rate if callable(rate) else optax.constant_schedule(rate)
+
+
+def sound_rate(learning_rate: optax.ScalarOrSchedule) -> optax.ScalarOrSchedule:
+    """The learning rate; NaN where a traced one is not positive, or one of a schedule negative.
 
     Args:
-        learning_rate: η > 0, or an optax schedule of the round.
+        learning_rate: η > 0, or an optax schedule of the round, counted from 0.
 
     Raises:
-        ValueError: a rate that is not positive.
+        ValueError: a rate that is not one positive number, or an optimizer; from a schedule, when
+            it runs, what is not one number.
     """
+    if isinstance(learning_rate, optax.GradientTransformation):
+        raise ValueError(
+            "learning_rate must be a number or a schedule, got an optimizer: learners of linear "
+            "predictors take it as optimizer, others take none"
+        )
     if callable(learning_rate):
-        return learning_rate
+
+        def rate(t):
+            eta = learning_rate(t)
+            check_shape("learning_rate", eta, (), "one number in each round")
+            return jnp.where(eta >= 0, eta, jnp.nan)
+
+        return rate
+    check_one_number("learning_rate", learning_rate)
     check_positive("learning_rate", learning_rate, "the factor of the gradient")
-    return optax.constant_schedule(learning_rate)
+    if concrete(learning_rate) is not None:
+        return learning_rate
+    return jnp.where(learning_rate > 0, learning_rate, jnp.nan)
 
 
 def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
@@ -60,7 +82,7 @@ def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
     v is the last value that is read: f_t at the last probe, or at the element where no probe is.
 
     Args:
-        learning_rate: η > 0, or an optax schedule of the round.
+        learning_rate: η > 0, or an optax schedule of the round, counted from 0.
 
     Raises:
         ValueError: a rate that is not positive.

@@ -3,7 +3,8 @@
     f(a) = Σ_{n ≤ order} γ_n (a − c)^n + remainder
 
 Random truncation samples from them: the coefficients of a loss's derivative, and of a kernel as a
-function of the inner product. Coefficients are NumPy float64 arrays, so that they can be looked at
+function of the inner product; a `Loss` or a `Kernel` of one's own has one by `power_series`.
+Coefficients are NumPy float64 arrays, so that they can be looked at
 under a trace too, unless a parameter is traced itself.
 """
 
@@ -16,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.validation import array_module, check_at_least, check_finite, concrete
+
+__all__ = ["PowerSeries", "absolute_terms", "floating", "log_factorials", "power_series"]
 
 Coefficients = Callable[[int], chex.Array]
 """`order -> [order + 1]`, γ_0, …, γ_order."""
@@ -90,6 +93,13 @@ def power_series(
 
     Raises:
         ValueError: a negative order, or a center that is not finite.
+
+    Example:
+        >>> halves = power_series(  # of 1/(1 − a/2)
+        ...     lambda order: 0.5 ** np.arange(order + 1), 3, convergence=2.0,
+        ...     majorant=lambda m: (m * np.log(0.5), np.log(0.5)))
+        >>> print(halves(1.0), round(float(halves.remainder(1.0)), 6))
+        1.875 0.125
     """
     check_at_least("order", order, 0, "the highest power that is kept")
     check_finite("center", center)

@@ -1,7 +1,6 @@
 """Studies: how the regret of several learners grows with the horizon, as a table."""
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,20 +11,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Stream
+from noisy_jax.base import Learner, Stream, check_is_stream, check_learner
 from noisy_jax.bounds import Guarantee, Moments, TruncationGuarantee, at_rate_factor
 from noisy_jax.learners.paired import paired
 from noisy_jax.losses import Loss, squared
+from noisy_jax.losses.loss import check_loss
 from noisy_jax.montecarlo import monte_carlo, seeds_at_once
 from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.law import check_noise
 from noisy_jax.provenance import description, text, versions
 from noisy_jax.regret import NORMAL_95, growth
 from noisy_jax.results import Row, Study
-from noisy_jax.rollouts import check_noise, final_regret
-from noisy_jax.validation import check_at_least, check_stream
+from noisy_jax.rollouts import final_regret
+from noisy_jax.validation import check_horizons, check_key, check_labels, given
 
-MakeLearner = Callable[[int], tuple[Learner, Guarantee | TruncationGuarantee]]
-"""`horizon -> (learner, guarantee)`: a learner tuned for a horizon, and what is promised of it."""
+MakeLearner = Callable[[int], tuple[Learner, Guarantee | TruncationGuarantee | None]]
+"""`horizon -> (learner, guarantee)`: a learner tuned for a horizon, and what is promised of it,
+`None` where nothing is."""
 
 
 def study(
@@ -53,8 +55,10 @@ def study(
     exponent of growth has a valid interval.
 
     Args:
-        learners: names with `horizon -> (learner, guarantee)`. The first one is the reference for
-            paired differences. Where the same functions come again, nothing is compiled again.
+        learners: names with `horizon -> (learner, guarantee)`, such as `tuned` gives. Where there
+            is no guarantee, as for `norma`, it is `None`, and its columns NaN. The first one is the
+            reference for paired differences. Where the same functions come again, nothing is
+            compiled again.
         stream: T clean rounds, at least the largest horizon.
         noise: law of the noise in each copy of x.
         key: a key of `jax.random.key`.
@@ -74,7 +78,9 @@ def study(
         A `Study`.
 
     Raises:
-        ValueError: no learners, horizons that do not increase or exceed the stream, no seeds.
+        ValueError: no learners or what makes none; what is no stream, noise law, key, loss or
+            comparator; horizons that do not increase or exceed the stream; no seeds; labels other
+            than ±1 for a loss of the margin.
 
     Example:
         >>> import functools, jax, noisy_jax as nj
@@ -88,24 +94,27 @@ def study(
         >>> len(result.rows)
         2
     """
-    check_stream(*stream)
-    if not learners:
-        raise ValueError("study needs at least one learner, got none")
-    horizons = check_horizons(horizons)
+    loss = squared() if loss is None else loss
+    _check_learners(learners)
+    check_is_stream(stream)
+    check_key(key)
+    check_loss(loss)
+    if loss.kind == "margin":
+        check_labels("y", stream.y)
+    if not callable(comparator):
+        raise ValueError(
+            "comparator must be a function of a stream, such as functools.partial("
+            f"comparators.linear_ball, radius=1.0), got {given(comparator)}"
+        )
+    horizons = check_horizons("horizons", horizons)
     if horizons[-1] > stream.x.shape[0]:
         raise ValueError(
             f"the largest horizon, {horizons[-1]}, exceeds the {stream.x.shape[0]} rounds of the "
             "stream; streams.resampled draws longer ones"
         )
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
-    for name, make in learners.items():
-        if isinstance(make, Learner) or not callable(make):
-            raise ValueError(
-                f"learners[{name!r}] must be a function horizon -> (learner, guarantee), such as "
-                f"tuned gives, got {type(make).__name__}"
-            )
     check_noise(noise, y_noise, len(stream.y))
-    makers, loss = tuple(learners.values()), squared() if loss is None else loss
+    makers = tuple(learners.values())
     made = {horizon: _made(makers, horizon) for horizon in horizons}  # refuses before the work
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
@@ -155,14 +164,21 @@ def study(
     return Study(tuple(rows), exponents, config)
 
 
-def check_horizons(horizons: Sequence[int]) -> list[int]:
-    """The numbers of rounds of a study, which must be at least one and increase."""
-    for horizon in horizons:
-        check_at_least("each horizon", horizon, 1, "a number of rounds")
-    horizons = [int(horizon) for horizon in horizons]
-    if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
-        raise ValueError(f"horizons must be at least one and increasing, got {horizons}")
-    return horizons
+def _check_learners(learners) -> None:
+    """Refuses what is no mapping of names to functions."""
+    if not isinstance(learners, Mapping):
+        raise ValueError(
+            "learners must map names to functions horizon -> (learner, guarantee), got "
+            f"{given(learners)}"
+        )
+    if not learners:
+        raise ValueError("study needs at least one learner, got none")
+    for name, make in learners.items():
+        if isinstance(make, Learner) or not callable(make):
+            raise ValueError(
+                f"learners[{name!r}] must be a function horizon -> (learner, guarantee), such as "
+                f"tuned gives, got {given(make)}"
+            )
 
 
 def tuned(
@@ -182,7 +198,8 @@ def tuned(
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
         rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
-        **options: handed to both, such as `as_printed=True`.
+        **options: handed to both, so both must take them, as those of `known_covariance` take
+            `as_printed=True`. One for the bound alone goes with it, in a `functools.partial`.
 
     Returns:
         `horizon -> (learner, guarantee)`.
@@ -257,7 +274,18 @@ def _report(progress, done, horizon, total, seeds, _):
 @functools.lru_cache(maxsize=64)
 def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Guarantee]]:
     """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
-    return [make(horizon) for make in makers]
+    made = [make(horizon) for make in makers]
+    for pair in made:
+        if isinstance(pair, Learner) or not isinstance(pair, tuple) or len(pair) != 2:
+            raise ValueError(
+                "learners must be functions horizon -> (learner, guarantee), the guarantee None "
+                f"where there is none, but one made {given(pair)}"
+            )
+        learner, guarantee = pair
+        check_learner(learner, "the first of (learner, guarantee)")
+        if not (guarantee is None or hasattr(guarantee, "regret")):
+            raise ValueError(f"guarantee must be one of bounds, or None, got {given(guarantee)}")
+    return made
 
 
 @functools.lru_cache(maxsize=64)
@@ -275,6 +303,8 @@ def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
 
 
 def _rows(names, horizon, estimate, guarantees) -> list[Row]:
+    none = Guarantee(math.nan, math.nan, math.nan)
+    guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
     (regret, difference, diverged), errors = estimate.mean, estimate.std_error
     return [
         Row(

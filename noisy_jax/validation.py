@@ -5,6 +5,7 @@ tracer; then only its shape is checked, and the run itself reports what goes wro
 (`Rollout.diverged_at`).
 """
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -24,11 +25,33 @@ def array_module(*values) -> ModuleType:
     return jnp if any(concrete(value) is None for value in values) else np
 
 
+def given(value) -> str:
+    """What was given, for a message: numbers and words as they are, of anything else the type."""
+    if value is None or isinstance(value, (int, float, complex, str, np.generic)):
+        return repr(value)
+    if isinstance(value, (np.ndarray, jax.Array)):
+        return f"an array {list(value.shape)} of {value.dtype}"
+    return type(value).__name__
+
+
 def _numbers(name: str, value) -> np.ndarray | None:
     array = concrete(value)
-    if array is not None and not np.issubdtype(np.result_type(array, np.float32), np.number):
-        raise ValueError(f"{name} must be numbers, got {value!r}")
+    if array is None:
+        return None
+    kind = np.result_type(array, np.float32)
+    if not np.issubdtype(kind, np.number):
+        raise ValueError(f"{name} must be numbers, got {given(value)}")
+    if np.issubdtype(kind, np.complexfloating):
+        raise ValueError(f"{name} must be real, got {given(value)}")
     return array
+
+
+def check_key(key) -> None:
+    """Refuses what is no key of JAX, of the new kind or the old."""
+    dtype = getattr(key, "dtype", None)
+    typed = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    if not typed and (dtype != np.uint32 or np.ndim(key) == 0):
+        raise ValueError(f"key must be a key such as jax.random.key(0), got {given(key)}")
 
 
 def check_finite(name: str, value, hint: str = "") -> None:
@@ -39,9 +62,9 @@ def check_finite(name: str, value, hint: str = "") -> None:
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         place = f"[{', '.join(map(str, bad[0]))}]" if array.ndim else ""
+        count = f" ({len(bad)} in all)" if array.ndim else ""
         raise ValueError(
-            f"{name} must be finite, but {name}{place} is {array[tuple(bad[0])]} "
-            f"({len(bad)} in all){hint}"
+            f"{name} must be finite, but {name}{place} is {array[tuple(bad[0])]}{count}{hint}"
         )
 
 
@@ -112,8 +135,21 @@ def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
     """Refuses whole numbers below `least`, and anything that is not a whole number."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(
-            f"{name} must be a whole number of at least {least}, got {value!r}: it is {meaning}"
+            f"{name} must be a whole number of at least {least}, got {given(value)}: "
+            f"it is {meaning}"
         )
+
+
+def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
+    """The numbers of rounds, refused where there is none, or where they do not increase."""
+    if np.ndim(horizons) != 1:
+        raise ValueError(f"{name} must be a list of numbers of rounds, got {given(horizons)}")
+    for horizon in horizons:
+        check_at_least(f"each of {name}", horizon, 1, "a number of rounds")
+    horizons = [int(horizon) for horizon in horizons]
+    if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
+        raise ValueError(f"{name} must be at least one and increasing, got {horizons}")
+    return horizons
 
 
 def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
@@ -135,7 +171,7 @@ def check_stream(x, y) -> None:
     x_shape, y_shape = np.shape(x), np.shape(y)
     if len(x_shape) != 2 or len(y_shape) != 1 or x_shape[0] != y_shape[0] or 0 in x_shape:
         raise ValueError(
-            "a stream has x [T, d] and y [T] with the same T >= 1 and d >= 1, "
+            "x must be [T, d] and y [T] with the same T >= 1 and d >= 1, "
             f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
         )
     hint = ": drop or impute such rounds first"
@@ -150,6 +186,12 @@ def check_views(needed: int, given: int) -> None:
             f"this learner reads {needed} independent noisy copies of x in a round, but the sample "
             f"has {given}: draw more views, or use a learner that needs fewer"
         )
+
+
+def check_axes(name: str, value, axes: str, hint: str = "") -> None:
+    """Refuses arrays of other axes than those named, such as "[n, d]"; "[]" for one number."""
+    if np.ndim(value) != len(axes[1:-1].split(",")) - (axes == "[]"):
+        raise ValueError(f"{name} must be {axes}, got {list(np.shape(value))}{hint}")
 
 
 def check_shape(name: str, value, shape: tuple[int, ...], reason: str) -> None:
@@ -213,6 +255,14 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
 
 # Far above the rounding of any Gram matrix, far below a wrong one's faults.
 _GRAM_SLACK = 1e-3
+
+
+def check_matrix(name: str, value) -> None:
+    """Refuses what is no array, such as a kernel in the place of its Gram matrix."""
+    if not hasattr(value, "__len__"):
+        raise ValueError(
+            f"{name} must be [n, n], got {given(value)}; for a kernel k, k(x, x) would do"
+        )
 
 
 def check_gram(name: str, gram, size: int) -> None:

@@ -325,3 +325,23 @@ def test_surrogate_radius_refuses(where, options, message):
 def test_parallel_worlds_refuses(diagonal, options, message):
     with pytest.raises(ValueError, match=message):
         parallel_worlds(diagonal, **{"horizon": 9, "radius": 1.0, "y_second": 1.0, **options})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stream": nj.Stream(np.ones((3, 2)), np.ones(2))}, r"got x \[3, 2\] and y \[2\]"),
+        ({"stream": nj.Stream(np.full((3, 2), np.nan), np.ones(3))}, r"x\[0, 0\] is nan"),
+        ({"stream": (np.ones((3, 2)), np.ones(3))}, "stream must be a Stream, got tuple"),
+        ({"noise": 0.1}, r"noise must be a law such as .* got 0\.1"),
+        (
+            {"noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(4)))},
+            "along the 3 rounds",
+        ),
+        ({"y_noise": nj.noise.Gaussian(np.ones(2))}, r"scalar law, .* shapes \[\[2\], \[\]\]"),
+    ],
+)
+def test_moments_refuse_what_a_rollout_refuses(changes, message):
+    good = {"stream": nj.Stream(np.ones((3, 2)), np.ones(3)), "noise": nj.noise.Gaussian(0.1)}
+    with pytest.raises(ValueError, match=message):
+        moments(**good | changes)

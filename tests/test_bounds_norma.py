@@ -385,5 +385,11 @@ def test_refuses_comparators_that_are_none():
         drift(np.ones((5, 2)), np.eye(3))
     with pytest.raises(ValueError, match=r"gram must be finite, but gram\[0, 0\] is nan"):
         drift(np.ones((5, 2)), np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match=r"drift must be a Drift, .* got \(1\.0, 0\.0, 0\.0\)"):
+    with pytest.raises(ValueError, match="gram must be positive semi-definite"):
+        drift(np.ones((3, 2)), -np.eye(2))
+    with pytest.raises(ValueError, match="gram must be symmetric"):
+        drift(np.ones((3, 2)), np.triu(np.ones((2, 2))))
+    with pytest.raises(ValueError, match=r"drift\.length \*\* 2 must be at least .* = 5\.0"):
+        mistakes(1.0, Drift(1.0, 0.0, 5.0), **given)
+    with pytest.raises(ValueError, match=r"drift must be a Drift, .* got tuple"):
         mistakes(1.0, (1.0, 0.0, 0.0), **given)

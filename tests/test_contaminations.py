@@ -148,7 +148,7 @@ def test_vmap_over_keys_and_shares_is_stacked_singles(table):
     [
         ({"contamination": 0.5}, r"contamination must be one number in \[0, 0.5\), got 0.5"),
         ({"contamination": -0.1}, "contamination must be one number"),
-        ({"y": np.zeros(3)}, "a stream has x"),
+        ({"y": np.zeros(3)}, r"x must be \[T, d\] and y \[T\]"),
         ({"x": np.full((4, 1), np.nan)}, "x must be finite"),
     ],
 )
@@ -160,10 +160,19 @@ def test_bad_input_is_refused(name, change, message):
         getattr(contaminations, name)(jax.random.key(0), **given, **extra)
 
 
+@pytest.mark.parametrize("name", RELABELLING + MOVING)
+def test_what_is_no_key_is_refused(name):
+    aims = {"hugging": {"target": np.zeros(4)}, "adaptive": {"predictions": np.zeros(4)}}
+    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
+        getattr(contaminations, name)(0, np.zeros((4, 1)), np.zeros(4), 0.25, **aims.get(name, {}))
+
+
 def test_bad_constants_are_refused():
     clean = jax.random.key(0), np.zeros((4, 1)), np.zeros(4), 0.25
     with pytest.raises(ValueError, match=r"target must be \[4\], as y, got \[3\]"):
         contaminations.flip(*clean, target=np.zeros(3))
+    with pytest.raises(ValueError, match=r"must be labels whose signs .* 0 and 1; 2y − 1 turns"):
+        contaminations.flip(*clean[:2], np.array([0, 1, 1, 0]), 0.25)
     with pytest.raises(ValueError, match=r"predictions must be \[4\], as y, got \[\]"):
         contaminations.adaptive(*clean, predictions=0.0)
     with pytest.raises(ValueError, match="spread must be finite and >= 0, got -1"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 
 from noisy_jax import kernels
 
@@ -133,6 +134,21 @@ def test_gradients_are_finite_where_points_coincide():
 
 
 @pytest.mark.parametrize(
+    ("kernel", "reference"),
+    [
+        (kernels.gaussian(squared_width=2 * 0.7**2), RBF(0.7)),
+        (kernels.laplacian(scale=0.7), Matern(0.7, nu=0.5)),
+        (kernels.matern(nu=1.5, length=0.7), Matern(0.7, nu=1.5)),
+        (kernels.matern(nu=2.5, length=0.7), Matern(0.7, nu=2.5)),
+        (kernels.rational(m=2 * 3.0 * 0.7**2, alpha=3.0), RationalQuadratic(0.7, alpha=3.0)),
+    ],
+)
+def test_length_scales_are_scikit_learns_as_the_module_says(kernel, reference, rng):
+    x, z = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
+    np.testing.assert_allclose(kernel(x, z), reference(x, z), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: kernels.polynomial(degree=0), "degree must be a whole number of at least 1"),
@@ -146,6 +162,14 @@ def test_gradients_are_finite_where_points_coincide():
         (
             lambda: kernels.linear()(jnp.ones((4, 2)), jnp.ones((1, 3))),
             "points of dimension 3 do not fit those of dimension 2",
+        ),
+        (
+            lambda: kernels.gaussian(squared_width=1.0)(jnp.ones(3), jnp.ones((1, 3))),
+            r"x must be \[n, d\], got \[3\]; one point is x\[None\]",
+        ),
+        (
+            lambda: kernels.linear()(jnp.ones((1, 3)), jnp.ones(3)),
+            r"z must be \[m, d\], got \[3\]; one point is z\[None\]",
         ),
     ],
 )

@@ -140,7 +140,17 @@ def test_whole_numbers_are_numbers_and_floats_keep_their_precision(name, x64):
     assert loss.value(2, 1) == pytest.approx(float(loss.value(2.0, 1.0)), rel=1e-6)
     assert loss.derivative(2, 1) == pytest.approx(float(loss.derivative(2.0, 1.0)), rel=1e-6)
     p = jnp.array([0.3, -2.0], jnp.float32)
-    assert loss.value(p, p).dtype == loss.derivative(p, p).dtype == jnp.float32
+    y = jnp.sign(p)
+    assert loss.value(p, y).dtype == loss.derivative(p, y).dtype == jnp.float32
+
+
+def test_labels_other_than_signs_are_refused_or_give_nan():
+    loss, bad = losses.soft_margin(), jnp.array([1.0, 0.0, jnp.nan])
+    for judged in (loss.value, loss.derivative):
+        with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 2"):
+            judged(1.0, 2.0)
+        found = jax.jit(judged)(jnp.full(3, 5.0), bad)  # where the loss is flat
+        np.testing.assert_array_equal(found, [0.0, np.nan, np.nan])
 
 
 def test_names_hold_the_parameters():
@@ -176,6 +186,14 @@ def test_a_loss_without_a_series_names_one_that_has_it(name):
         (lambda: losses.soft_margin(margin=np.ones(2)), "margin must be one number"),
         (lambda: losses.epsilon_insensitive(epsilon=np.ones(2)), "epsilon must be one number"),
         (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
+        (
+            lambda: losses.Loss("mine", "margins", np.abs, np.sign).value(1.0, 1.0),
+            r"Loss\.kind must be 'margin' or 'residual', got 'margins'",
+        ),
+        (
+            lambda: losses.squared().value(np.ones(3), np.zeros((3, 1))),
+            r"predictions and targets must be of one shape, got \[3\] and \[3, 1\]",
+        ),
     ],
 )
 def test_refuses_bad_parameters(build, message):

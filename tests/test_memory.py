@@ -12,7 +12,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample, unrolled
 from noisy_jax.learners import norma
-from noisy_jax.memory import Space, growing, growing_start
+from noisy_jax.memory import Space, everything, growing, growing_start, ring
 
 T, DIM, START, EXCESS = 60, 2, 9, 0.1
 KERNEL = nj.kernels.gaussian(squared_width=1.5)
@@ -95,6 +95,12 @@ def test_large_starts_are_found():
         (lambda space: growing(space, 0, start=9, excess=0.3), "horizon must be a whole number"),
         (lambda space: growing(space, 9, start=9, excess=0.5), "excess must be above 0 and below"),
         (lambda space: growing_start(0.0, 0.3), "decay must be positive"),
+        (
+            lambda space: ring(KERNEL, 10),
+            "space must be a memory.Space, got Kernel; .* buffer=lambda",
+        ),
+        (lambda space: everything(KERNEL.gram, 10), "space must be a memory.Space, got function"),
+        (lambda space: growing(None, 9, start=9, excess=0.3), "space must be .* got None"),
         (lambda space: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
         (lambda space: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),
         (lambda space: growing_start(0.5, "0.3"), "excess must be numbers, got '0.3'"),

@@ -109,8 +109,14 @@ def test_progress_is_reported_between_batches():
         ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
         ({"num_seeds": 2.5}, r"got 2\.5"),
         ({"num_seeds": 4, "batch_size": 0}, "batch_size must be a whole number of at least 1"),
+        ({"run": KEY, "key": run}, "run must be a function of a key, got an array"),
+        ({"run": lambda key: None}, "run must return a pytree of at least one array, got none"),
+        ({"run": lambda key: jax.random.normal(key) + 1j}, "must return real numbers, got complex"),
+        ({"key": 0}, "key must be a key .* got 0"),
+        ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
+        ({"mesh": 2}, r"mesh must be a jax\.sharding\.Mesh .* got 2"),
     ],
 )
 def test_refuses_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
-        monte_carlo(run, KEY, **options)
+        monte_carlo(**{"run": run, "key": KEY, "num_seeds": 4} | options)

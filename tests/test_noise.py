@@ -246,6 +246,12 @@ def test_estimated_covariance_is_psd(n, views, dim, seed):
     assert np.linalg.eigvalsh(cov)[0] > -1e-5
 
 
+def observed(**changes):
+    """One round, with one argument changed."""
+    arguments = {"key": jax.random.key(0), "x": np.ones(2), "y": 1.0, "noise": Gaussian(0.1)}
+    return observe(**arguments | {"views": 1} | changes)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -255,6 +261,11 @@ def test_estimated_covariance_is_psd(n, views, dim, seed):
         (lambda: Gaussian(np.ones((2, 3))), r"shape \[\], \[d\] or \[d, d\], got \[2, 3\]"),
         (lambda: Gaussian(np.ones((2, 2, 2))), r"PerRound\(jax\.vmap\(Gaussian\)\(covs\)\)"),
         (lambda: Gaussian(np.nan), r"Gaussian\.cov must be finite"),
+        (
+            lambda: Gaussian(np.ones(3), mean=np.ones(2)),
+            r"Gaussian must have parameters of one dimension d, got {'cov': \[3\], 'mean': \[2\]}",
+        ),
+        (lambda: Laplace(np.ones(3), mean=np.ones(2)), "Laplace must have parameters of one"),
         (lambda: Gaussian(1.0, mean=np.inf), r"mean must be finite"),
         (lambda: Gaussian(1.0).cloned(1.5), "copies must be a whole number of at least 1, got 1.5"),
         (
@@ -283,6 +294,18 @@ def test_estimated_covariance_is_psd(n, views, dim, seed):
             lambda: observe(jax.random.key(0), jnp.ones(2), jnp.ones(()), Gaussian(1.0), views=0),
             "views must be a whole number of at least 1, got 0",
         ),
+        (lambda: Gaussian(1 + 1j), r"Gaussian\.cov must be real, got \(1\+1j\)"),
+        (lambda: Gaussian(1.0).covariance(-1), "dim must be a whole number of at least 1, got -1"),
+        (lambda: Gaussian(1.0).sample(0, np.ones(2)), "key must be a key .* got 0"),
+        (lambda: observed(key=0), "key must be a key .* got 0"),
+        (lambda: observed(x=np.ones((5, 2))), r"x must be \[d\], got \[5, 2\]; batch rounds with"),
+        (lambda: observed(y=np.ones(5)), r"y must be \[\], got \[5\]"),
+        (lambda: observed(noise=0.1), r"noise must be a law such as .* got 0\.1"),
+        (
+            lambda: observed(noise=PerRound(jax.vmap(Gaussian)(np.ones(2)))),
+            "noise must be a law such as .* got PerRound",
+        ),
+        (lambda: observed(y_noise=Gaussian(np.ones(2))), "y_noise must be a scalar law"),
     ],
 )
 def test_refuses_bad_input(build, message):
@@ -303,6 +326,8 @@ def test_refuses_bad_input(build, message):
             r"Laplace\.scale must be pos",
         ),
         (lambda: PerRound(jnp.ones(3)), "needs a noise law"),
+        (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
+        (lambda: PerRound(Gaussian(np.ones(3))), r"every parameter .* \[\(3,\), \(\)\]; build"),
         (lambda: StudentT(df=np.inf, scale=1.0), "the limit is Gaussian noise"),
         (lambda: StudentT(df=np.array([3.0, 4.0]), scale=1.0), "df must be one number"),
         (lambda: Gaussian("wide"), r"Gaussian\.cov must be numbers, got 'wide'"),
@@ -336,4 +361,20 @@ def test_per_round_laws_must_be_stacked():
     stream = nj.streams.linear(jax.random.key(0), 4, 2)
     learner = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match="every parameter stacked along the 4 rounds"):
-        nj.rollout(learner, stream, PerRound(Gaussian(np.ones(3))), jax.random.key(0))
+        nj.rollout(learner, stream, PerRound(jax.vmap(Gaussian)(np.ones(3))), jax.random.key(0))
+
+
+def test_a_law_of_ones_own_says_what_it_lacks():
+    class Plain(nj.noise.Noise):
+        cov, mean = 1.0, 0.0
+
+    class Whole(Plain):
+        def centred(self, key, x):
+            return x + jax.random.normal(key, x.shape)
+
+    for law in (Plain(), nj.noise.register_law(type("Law", (Plain,), {}))()):
+        with pytest.raises(NotImplementedError, match=r"must define centred\(self, key, x\)"):
+            law.sample(jax.random.key(0), jnp.ones(2))
+    law, stream = nj.noise.register_law(Whole)(), nj.streams.linear(jax.random.key(0), 4, 2)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    assert nj.rollout(learner, stream, law, jax.random.key(0)).diverged_at == -1

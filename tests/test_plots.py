@@ -88,6 +88,24 @@ def test_curves_differ_in_more_than_colour(name, panels):
     assert any(legends) or name == "rejections"
 
 
+ONE_PANEL = [name for name, panels in PANELS.items() if panels == 1]
+
+
+@pytest.mark.parametrize("name", ONE_PANEL)
+def test_one_axes_alone_will_do_for_one_panel_and_no_other_number_will(name):
+    alone = Figure().subplots()
+    assert draw(name, axes=alone)[0] is alone
+    with pytest.raises(ValueError, match="axes must be 1, one for each panel, got 2"):
+        draw(name, axes=Figure().subplots(1, 2))
+
+
+def test_grids_of_axes_are_read_row_by_row():
+    grid = Figure().subplots(2, 1, squeeze=False)
+    assert list(draw("one_copy", axes=grid)) == list(grid[:, 0])
+    with pytest.raises(ValueError, match="axes must be 2, one for each panel, got 1"):
+        draw("one_copy", axes=grid[0])
+
+
 def test_looks_repeat_only_after_fifty_six():
     assert len({tuple(style.look(i).items()) for i in range(56)}) == 56
 

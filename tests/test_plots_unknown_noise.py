@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 import noisy_jax as nj
 from noisy_jax.results import Row, Study
@@ -26,3 +27,8 @@ def test_copies_draws_regret_against_the_copies_paid_for_it():
     colours = [[line.get_color() for line in ax.lines] for ax in axes]
     assert colours[0][1] == colours[1][1]
     assert len({*colours[0], *colours[1]}) == 3
+
+
+def test_every_study_needs_its_copies():
+    with pytest.raises(ValueError, match="an entry for each study, but has none for gaussian"):
+        nj.plots.copies({"gaussian": study("a")}, {"polynomial": {"a": 1.5}})

@@ -115,6 +115,14 @@ GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0}
         (lambda: laplace_mechanism(epsilon=0.0, l1_sensitivity=1.0), "epsilon must be positive"),
         (lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=-1.0), "l1_sensitivity must be"),
         (
+            lambda: laplace_mechanism(epsilon=jnp.array([1.0, 2.0]), l1_sensitivity=1.0),
+            r"epsilon must be one number, got shape \[2\]",
+        ),
+        (
+            lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=[1.0, 2.0]),
+            "l1_sensitivity must be one number",
+        ),
+        (
             lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=1.0, copies=0),
             "copies must be a whole number of at least 1",
         ),

@@ -103,6 +103,7 @@ def test_predictions_at_new_points_are_kernel_times_coefficients(rng):
         ((np.ones((3, 3)), np.ones(3), 1e-12), "regularization must be larger, got 1e-12: with"),
         ((-np.eye(2), np.ones(2), 0.5), "larger, got 0.5: with eigenvalues of gram from -1 to -1"),
         ((np.eye(3), np.ones(2), 1.0), r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
+        ((nj.subquantile.dense_gram(np.eye(2)), np.ones(2), 1.0), "gram must be .* got Gram; for"),
         ((np.eye(2), np.ones((2, 1)), 1.0), r"y must be \[n\] with n >= 1, got \[2, 1\]"),
         ((np.eye(2), np.array([1, np.nan]), 1.0), r"y must be finite, but y\[1\] is nan"),
     ],

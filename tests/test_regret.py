@@ -1,6 +1,7 @@
 import math
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def test_cumulative_and_against(rng):
 
 
 def test_forgotten_vmap_fails_at_once():
-    with pytest.raises(AssertionError, match="rank"):
+    with pytest.raises(ValueError, match=r"y must be \[T\], got \[2, 5\]; .* jax\.vmap"):
         cumulative(nj.losses.squared(), jnp.zeros((2, 5)), jnp.zeros((2, 5)))
     chex.assert_shape(cumulative(nj.losses.squared(), jnp.zeros(5), jnp.zeros(5)), (5,))
 
@@ -46,3 +47,34 @@ def test_growth_interval_covers_as_often_as_it_says(rng):
 @pytest.mark.parametrize(("horizons", "regret"), [([10], [1.0]), ([10, 20], [1.0, -1.0])])
 def test_growth_that_cannot_be_had_is_nan(horizons, regret):
     assert math.isnan(growth(horizons, regret, [0.1] * len(regret)).exponent)
+
+
+MARGIN, ONES = nj.losses.soft_margin(), jnp.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cumulative(MARGIN, ONES, jnp.array([0.0, 1.0, 1.0])), "labels −1 and .* 2y − 1"),
+        (lambda: against(MARGIN, ONES, ONES, 2 * ONES), "y must be labels −1 and .1, got 2"),
+        (lambda: cumulative(MARGIN, jnp.ones(5), ONES), r"predictions must be \[3\], .* got \[5\]"),
+        (
+            lambda: against(MARGIN, ONES, jnp.ones(1), ONES),
+            r"comparator must be \[3\], .* got \[1\]",
+        ),
+        (lambda: cumulative(nj.losses.nu_soft_margin(nu=0.5), ONES, ONES), "got AdaptiveLoss"),
+        (lambda: growth([10, 20], [1.0], [0.1, 0.1]), r"mean_regret must be \[2\], .* got \[1\]"),
+        (lambda: growth([10, 20], [1.0, 2.0], [0.1]), r"std_error must be \[2\], .* got \[1\]"),
+        (lambda: growth([20, 10], [1.0, 2.0], [0.1, 0.1]), r"increasing, got \[20, 10\]"),
+        (lambda: growth([0, 10], [1.0, 2.0], [0.1, 0.1]), "each of horizons must be .* got 0"),
+        (lambda: growth([10, 20], [1.0, 2.0], [0.1, -0.1]), r"std_error must be >= 0, got -0\.1"),
+    ],
+)
+def test_refuses_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_traced_labels_other_than_signs_end_in_nan():
+    total = jax.jit(lambda y: cumulative(MARGIN, 0 * y, y))(jnp.array([1.0, 0.0, -1.0]))
+    np.testing.assert_array_equal(total, [1.0, np.nan, np.nan])

@@ -115,3 +115,53 @@ def test_batch_of_streams_goes_through_vmap():
     keys = jax.random.split(jax.random.key(0), 3)
     run = lambda key: nj.rollout(learner, nj.streams.linear(key, 30, 2), NOISE, key)  # noqa: E731
     chex.assert_shape(jax.vmap(run)(keys).predictions, (3, 30))
+
+
+STREAM = nj.streams.linear(jax.random.key(0), 5, 2)
+BLIND = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((STREAM, BLIND, NOISE, KEY), {}, "learner must be a Learner, .* got Stream"),
+        ((nj.learners.two_copies, STREAM, NOISE, KEY), {}, "learner must .* got function"),
+        (
+            (BLIND, tuple(STREAM), NOISE, KEY),
+            {},
+            "stream must be a Stream, got tuple: .* makes one",
+        ),
+        (
+            (BLIND, nj.Stream(1j * STREAM.x, STREAM.y), NOISE, KEY),
+            {},
+            "x must be real, got an array",
+        ),
+        ((BLIND, STREAM, 0.1, KEY), {}, r"noise must be a law .* got 0\.1"),
+        ((BLIND, STREAM, NOISE, 0), {}, r"key must be a key such as jax\.random\.key\(0\), got 0"),
+        ((BLIND, STREAM, NOISE, jnp.zeros(2)), {}, r"got an array \[2\] of float32"),
+        ((BLIND, STREAM, NOISE, KEY), {"y_noise": nj.noise.Gaussian(jnp.ones(2))}, "scalar law"),
+        (
+            (BLIND, STREAM, NOISE, KEY),
+            {"first_round": -1},
+            "first_round must .* at least 0, got -1",
+        ),
+        ((BLIND, STREAM, NOISE, KEY), {"first_round": 1.5}, r"first_round must .* got 1\.5"),
+    ],
+)
+def test_refuses_bad_input(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        nj.rollout(*arguments, **options)
+
+
+def test_old_keys_are_keys():
+    run = nj.rollout(BLIND, STREAM, NOISE, jax.random.PRNGKey(0))
+    assert run.predictions.shape == (5,)
+
+
+def test_a_resumed_run_that_outlives_the_learner_is_refused():
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    learner = nj.learners.noise_blind_kernel(kernel, horizon=7, radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match=r"5 rounds after 3 others, .* room for 7: .* horizon=8"):
+        nj.rollout(learner, STREAM, NOISE, KEY, state=learner.init(2), first_round=3)
+    nj.rollout(learner, STREAM, NOISE, KEY, state=learner.init(2), first_round=2)

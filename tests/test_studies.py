@@ -2,6 +2,7 @@ import csv
 import functools
 import json
 import math
+import types
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ LEARNERS = {
     "two copies": nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, MOMENTS, radius=1.0),
     "blind": nj.tuned(nj.learners.noise_blind, nj.bounds.noise_blind, MOMENTS, radius=1.0),
 }
+BLIND = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
 OPTIONS = {"num_seeds": 6, "horizons": [128, 300, 512], "comparator": COMPARATOR}
 
 
@@ -221,14 +223,47 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
         ({"horizons": []}, "at least one and increasing"),
         ({"horizons": [64, 64]}, r"increasing, got \[64, 64\]"),
         ({"horizons": [64, 1024]}, "largest horizon, 1024, exceeds the 512 rounds"),
-        ({"horizons": [0, 64]}, "each horizon must be a whole number of at least 1, got 0"),
+        ({"horizons": [0, 64]}, "each of horizons must be a whole number of at least 1, got 0"),
         ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
+        ({"learners": list(LEARNERS.values())}, "learners must map names to functions .* got list"),
+        ({"learners": STREAM, "stream": LEARNERS}, "learners must map names .* got Stream"),
+        ({"learners": {"a": lambda T: BLIND}}, r"\(learner, guarantee\), .* one made Learner"),
+        ({"learners": {"a": lambda T: (MOMENTS, None)}}, "first of .* a Learner, .* got Moments"),
+        ({"learners": {"a": lambda T: (BLIND, 3.0)}}, r"one of bounds, or None, got 3\.0"),
+        ({"stream": tuple(STREAM)}, "stream must be a Stream, got tuple"),
+        ({"key": 0}, "key must be a key .* got 0"),
+        ({"horizons": 64}, "horizons must be a list of numbers of rounds, got 64"),
+        ({"comparator": COMPARATOR(STREAM)}, "comparator must be a function .* got LinearBall"),
+        ({"loss": "squared"}, "loss must be one of losses, .* got 'squared'"),
+        ({"loss": nj.losses.soft_margin()}, "y must be labels −1 and"),
     ],
 )
 def test_refuses_bad_input(options, message):
-    arguments = {"learners": LEARNERS, **OPTIONS, **options}
+    arguments = {"learners": LEARNERS, "stream": STREAM, "noise": NOISE, "key": jax.random.key(0)}
     with pytest.raises(ValueError, match=message):
-        nj.study(stream=STREAM, noise=NOISE, key=jax.random.key(0), **arguments)
+        nj.study(**arguments | OPTIONS | options)
+
+
+def test_a_learner_without_a_guarantee_enters_and_leaves_columns_empty(tmp_path):
+    def decaying(horizon):
+        kernel, loss = nj.kernels.gaussian(squared_width=1.0), nj.losses.soft_margin()
+        options = {"learning_rate": 0.5, "regularization": 0.05, "buffer": 20}
+        return nj.learners.norma(kernel, loss, **options), None
+
+    labelled = nj.Stream(STREAM.x, jnp.sign(STREAM.y))
+    result = nj.study(
+        {"norma": decaying, "blind": LEARNERS["blind"]}, labelled, NOISE, jax.random.key(1),
+        num_seeds=2, horizons=[32, 64], loss=nj.losses.soft_margin(),
+        comparator=lambda past: types.SimpleNamespace(predictions=past.y),
+    )  # fmt: skip
+    norma, blind = result.rows[0], result.rows[-1]
+    assert math.isfinite(norma.regret)
+    assert math.isfinite(norma.std_error)
+    assert all(map(math.isnan, (norma.bound, norma.bound_over_regret, norma.learning_rate)))
+    assert math.isfinite(blind.bound)
+    assert str(result).count("none") == 4  # bound and bound/regret at two horizons
+    assert len({len(line) for line in str(result).splitlines()[:5]}) == 1
+    assert (result.save(tmp_path) / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_refuses_before_the_work_what_a_guarantee_refuses():

@@ -15,11 +15,17 @@ import numpy as np
 
 from noisy_jax.validation import (
     check_finite,
+    check_gram,
     check_non_negative,
+    check_not_below,
     check_positive,
+    check_semidefinite,
     check_shape,
     concrete,
+    given,
 )
+
+_ROUNDING = 1e-4  # of sums over long sequences in float32
 
 
 class Drift(NamedTuple):
@@ -28,7 +34,8 @@ class Drift(NamedTuple):
     Attributes:
         norm: B ≥ ‖g_t‖.
         length: D_1 ≥ Σ_t ‖g_{t+1} − g_t‖.
-        squared_length: D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². Zero for a comparator that does not move.
+        squared_length: D_2 ≥ Σ_t ‖g_{t+1} − g_t‖², at most D_1². Zero for a comparator that does
+            not move.
     """
 
     norm: chex.Numeric
@@ -67,7 +74,8 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
         `Drift` of `[]` arrays.
 
     Raises:
-        ValueError: shapes that do not match, NaN or infinity.
+        ValueError: shapes that do not match, a Gram matrix that is not symmetric and positive
+            semi-definite, NaN or infinity.
 
     Source: Online Learning with Kernels, Sec. IV.B.
 
@@ -86,7 +94,10 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
     if gram is not None:
         n = weights.shape[1]
         check_shape("gram", gram, (n, n), f"as weights are [m, {n}]")
-        check_finite("gram", gram)
+        check_gram("gram", gram, n)
+        known = concrete(gram)
+        if known is not None:
+            check_semidefinite("gram", np.linalg.eigvalsh(known))
 
     def squares(w):
         return jnp.sum(w * (w if gram is None else w @ jnp.asarray(gram, float)), axis=1)
@@ -186,10 +197,12 @@ def _tuned(diagonal, drift, horizon, gap, loss, margin) -> MistakeGuarantee:
     """Theorem 2 at γ; with no margin given, the ρ = γ − h of Theorem 3."""
     check_positive("diagonal", diagonal, "X², the largest k(x, x)")
     if not isinstance(drift, Drift):
-        raise ValueError(f"drift must be a Drift, as bounds.drift measures it, got {drift!r}")
+        raise ValueError(f"drift must be a Drift, as bounds.drift measures it, got {given(drift)}")
     check_positive("drift.norm", drift.norm, "B, the largest norm of a comparator")
     check_non_negative("drift.length", drift.length, "it is a sum of distances")
     check_non_negative("drift.squared_length", drift.squared_length, "it is a sum of squares")
+    square = (1 + _ROUNDING) * drift.length**2
+    check_not_below("drift.length ** 2", square, "drift.squared_length", drift.squared_length)
     check_positive("horizon", horizon, "the number of rounds m")
     check_non_negative("comparator_loss", loss, "it bounds a sum of losses")
     gap = jnp.where(gap > 0, gap, jnp.nan)  # what is traced is not refused

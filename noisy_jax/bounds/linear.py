@@ -10,9 +10,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Stream
+from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.law import check_noise
 
 
 class Moments(NamedTuple):
@@ -46,12 +47,17 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
     Returns:
         `Moments` of `[]` arrays.
 
+    Raises:
+        ValueError: as `rollout`, of stream and noise.
+
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[3.0, 4.0]], [2.0])
         >>> print(moments(stream, nj.noise.Gaussian(0.5)).x_second)
         26.0
     """
+    check_is_stream(stream)
+    check_noise(noise, y_noise, len(stream.y))
     dim = stream.x.shape[1]
 
     def one_round(x, law):
@@ -125,6 +131,11 @@ def known_covariance(
 
     Raises:
         ValueError: horizon or radius not positive, or a moment that is not finite.
+
+    Example:
+        >>> moments = Moments(x_second=1.0, x_fourth=1.0, y_second=1.0, noise_norm=0.5)
+        >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
+        40.0
     """
     x_second, y_second, norm = jnp.sqrt(moments.x_fourth), moments.y_second, moments.noise_norm
     moment = second_moment(x_second, y_second, radius)  # with and without the correction −2Σw
@@ -161,6 +172,11 @@ def noise_blind(
 
     Raises:
         ValueError: horizon or radius not positive, or a moment that is not finite.
+
+    Example:
+        >>> moments = Moments(x_second=1.0, x_fourth=1.0, y_second=1.0, noise_norm=0.5)
+        >>> print(noise_blind(moments, horizon=100, radius=1.0).regret)
+        65.0
     """
     moment = second_moment(jnp.sqrt(moments.x_fourth), moments.y_second, radius)
     guarantee = gradient_descent(moment, horizon, radius)

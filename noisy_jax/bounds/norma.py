@@ -79,7 +79,8 @@ def regularized_risk(
 
     From independent examples with a risk in [0, L], the average f̄ = (1/m)Σ_{t=1}^m f_t has, with
     probability 1 − δ, E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m.
-    (Corollary 5, which prints a sum to m − 1; the m hypotheses that predict are meant.)
+    (Corollary 5, which prints a sum to m − 1; the m hypotheses that predict are meant. f̄ is what
+    `learners.averaged` predicts with.)
 
     Source: Online Learning with Kernels, Theorem 4, as printed, and Theorem 6, repaired: printed
     with 10 for 6, the proof allows ‖f_t‖ = 3U and then takes gradients for no longer than 2cX. As

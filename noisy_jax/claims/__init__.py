@@ -1,6 +1,8 @@
 """Every claim of the five papers: whether it holds, what is wrong, and the test that shows it.
 
-`CLAIMS` is the table and `page` writes it out, as `python -m noisy_jax claims` does.
+`CLAIMS` is the table and `page` writes it out, as `python -m noisy_jax claims` does. `STATUSES`
+says what each status means: "reproduced", "corrected", "contradicted", "not computable", "derived
+here".
 """
 
 from noisy_jax.claims import derived, noisy_data, noisy_kernels, norma, subquantile

@@ -65,8 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="noise on the synthetic instances, below 0.25; 0 leaves that part out (default: 0.02)")
     add("--seeds", type=int, default=50, metavar="N",
         help="tables drawn and corrupted (default: 50)")
-    add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
     # fmt: on
+    experiment.add_seed(parser)
     experiment.add_out(parser)
 
 

@@ -13,7 +13,7 @@ from noisy_jax.commands import experiment
 from noisy_jax.comparators import KernelBall
 from noisy_jax.noise import Noise
 from noisy_jax.results import Study
-from noisy_jax.studies import MakeLearner, check_horizons, study
+from noisy_jax.studies import MakeLearner, study
 from noisy_jax.validation import check_positive, writable_folder
 
 NAMES = ("teacher", *streams.DATASETS)
@@ -88,7 +88,7 @@ def load(
         teacher_variance: the same for the teacher.
     """
     check_positive("--rate-factor", options.rate_factor, "the learning rate over the theory's")
-    check_horizons(options.horizons)
+    experiment.check_study(options)
     names = [Path(data).stem if experiment.is_csv(data) else data for data in options.data]
     if len(set(names)) < len(names):
         raise ValueError(f"--data must differ in name, got {' '.join(names)}: each names a folder")

@@ -40,8 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="independent streams (default: 100)")
     add("--tuning-seeds", type=int, default=4, metavar="N",
         help="further streams, by which parameters are chosen (default: 4)")
-    add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
     # fmt: on
+    experiment.add_seed(parser)
     experiment.add_out(parser)
 
 

@@ -14,6 +14,7 @@ from noisy_jax import noise, streams
 from noisy_jax.base import Stream
 from noisy_jax.regret import Growth
 from noisy_jax.results import Study
+from noisy_jax.validation import check_at_least, check_horizons, check_positive
 
 NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
     "gaussian": noise.Gaussian,
@@ -30,9 +31,30 @@ def add_options(parser: argparse.ArgumentParser, *, noises: Sequence[str]) -> No
     add("--target", metavar="COLUMN", help="name of the target's column in the CSV file")
     add("--noise", choices=sorted(noises), default="gaussian",
         help="law of the noise (default: gaussian)")
-    add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
     # fmt: on
+    add_seed(parser)
     add_out(parser)
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """The option of every command that draws at random."""
+
+    def seed(text: str) -> int:
+        number = int(text)
+        if not 0 <= number < 2**32:  # JAX takes the rest modulo 2³²
+            raise argparse.ArgumentTypeError(f"must be at least 0 and below 2**32, got {text}")
+        return number
+
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="seed of all randomness (default: 0)"
+    )
+
+
+def check_study(options: argparse.Namespace) -> None:
+    """Refuses numbers that no study takes, by the names of their options."""
+    check_horizons("--horizons", options.horizons)
+    check_at_least("--seeds", options.seeds, 1, "the number of independent noise draws")
+    check_positive("--radius", options.radius, "the norm of the largest predictor that competes")
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +108,10 @@ def is_csv(data: str) -> bool:
 def law(name: str, variance: float) -> noise.Noise:
     """The noise law behind `--noise` and `--variance`."""
     if not variance > 0:
-        raise ValueError(f"--variance must be positive, got {variance}")
+        raise ValueError(
+            f"--variance must be positive, got {variance}; what learning from clean data costs, "
+            "the learner clean of the command kernel shows"
+        )
     return NOISES[name](variance)
 
 

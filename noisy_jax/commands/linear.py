@@ -64,6 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Study:
     """Runs the study that the options ask for, prints it, and saves it."""
     experiment.require_plots()
+    experiment.check_study(options)
     law = experiment.law(options.noise, options.variance)
     folder = writable_folder(options.out)
     table = experiment.load(options.data, options.target)

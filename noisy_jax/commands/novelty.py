@@ -78,8 +78,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="points of each stream of clusters (default: 5000)")
     add("--seeds", type=int, default=20, metavar="N",
         help="orders of the digits, and streams of clusters (default: 20)")
-    add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
     # fmt: on
+    experiment.add_seed(parser)
     experiment.add_out(parser)
 
 

@@ -15,8 +15,7 @@ from noisy_jax.commands.records import save_command, save_table
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.regret import NORMAL_95
 from noisy_jax.rollouts import final_regret
-from noisy_jax.studies import check_horizons
-from noisy_jax.validation import check_at_least, writable_folder
+from noisy_jax.validation import check_at_least, check_horizons, writable_folder
 
 SUMMARY = "why one noisy copy of unknown noise is not enough"
 
@@ -89,8 +88,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="numbers of rounds, increasing (default: 256 to 65536 by factors of 4)")
     add("--seeds", type=int, default=32, metavar="N",
         help="independent draws of data and noise (default: 32)")
-    add("--seed", type=int, default=0, help="seed of all randomness (default: 0)")
     # fmt: on
+    experiment.add_seed(parser)
     experiment.add_out(parser)
 
 
@@ -98,7 +97,7 @@ def run(options: argparse.Namespace) -> list[Row]:
     """Runs every learner under both adversaries, prints the table, and saves it."""
     experiment.require_plots()
     check_at_least("--seeds", options.seeds, 2, "the number of draws, two for an interval")
-    check_horizons(options.horizons)
+    check_horizons("--horizons", options.horizons)
     folder = writable_folder(options.out)
     best = bounds.one_copy_floor(losses.squared(), radius=RADIUS)
     rows, done = [], 0

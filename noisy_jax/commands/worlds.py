@@ -10,9 +10,9 @@ import numpy as np
 
 from noisy_jax import kernels, noise, plots, worlds
 from noisy_jax.commands import experiment
+from noisy_jax.provenance import versions
 from noisy_jax.results import save_config
-from noisy_jax.studies import versions
-from noisy_jax.validation import check_at_least, check_positive, writable_folder
+from noisy_jax.validation import check_at_least, check_non_negative, check_positive, writable_folder
 
 SUMMARY = "picture of the rational kernel, cut off, and its surrogates"
 
@@ -48,9 +48,15 @@ def run(options: argparse.Namespace) -> Path:
     experiment.require_plots()
     check_at_least("--dim", options.dim, 1, "the dimension of the data")
     check_positive("--cutoffs", options.cutoffs, "c, where the mixture of Gaussians ends")
-    folder = writable_folder(options.out)
+    check_non_negative("--variance", options.variance, "zero stands for no noise")
     dim, law = options.dim, noise.Gaussian(options.variance)
     limit = dim / (4 * options.variance) if options.variance else math.inf
+    if max(options.cutoffs) >= limit:
+        raise ValueError(
+            f"--cutoffs must be below d/(4σ²) = {limit:g}, got {max(options.cutoffs):g}: the noise "
+            "hides narrower Gaussians"
+        )
+    folder = writable_folder(options.out)
     kernel = kernels.rational(m=dim)
     made = {c: worlds.rational(dim=dim, noise=law, cutoff=c / dim) for c in options.cutoffs}
     distances = np.linspace(0, 5, 201)

@@ -18,6 +18,7 @@ from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.validation import (
     check_concrete,
     check_gram,
+    check_matrix,
     check_positive,
     check_radius,
     check_semidefinite,
@@ -100,6 +101,7 @@ def kernel_ball(
         [1.5 2. ]
     """
     check_radius(radius)
+    check_matrix("gram", gram)
     gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
     check_targets(y)
     check_gram("gram", gram, y.size)
@@ -118,6 +120,7 @@ def kernel_ball(
     if surrogate is None:
         lifted_norm = jnp.full_like(multiplier, jnp.nan)
     else:
+        check_matrix("surrogate", surrogate)
         surrogate = jnp.asarray(surrogate, float)
         check_gram("surrogate", surrogate, y.size)
         lifted_norm = _norm(surrogate, coefficients)

@@ -77,7 +77,13 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
         radius: B > 0.
 
     Raises:
-        ValueError: radius not positive.
+        ValueError: radius not positive, or as `streams.from_arrays`.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[1.0], [1.0]], [1.0, 2.0])
+        >>> print(linear_ball_prefix_losses(stream, radius=5.0).round(4))
+        [0.  0.5]
     """
     check_radius(radius)
     stream = from_arrays(*stream)

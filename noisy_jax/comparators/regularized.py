@@ -31,6 +31,7 @@ from noisy_jax.validation import (
     check_concrete,
     check_gram,
     check_labels,
+    check_matrix,
     check_one_number,
     check_positive,
     check_semidefinite,
@@ -91,7 +92,8 @@ def regularized(
         gram: `[m, m]`, K_ij = k(x_i, x_j), concrete.
         y: `[m]` targets; ±1 for a loss of the margin.
         loss: any convex loss of `losses`; of an adaptive one, `loss.at(scale)`.
-        regularization: λ > 0.
+        regularization: λ > 0, as in `learners.norma`; 2C/m of the C of `subquantile` and
+            `regressors`, which weigh ‖f‖² beside a sum of losses.
         tolerance: duality gap at which to stop, as a fraction of the risk of g = 0. Rounding leaves
             some 1e-11 where λ is small.
         max_iterations: steps after which to stop in any case, with the best g so far.
@@ -206,6 +208,7 @@ def _proximal(loss, y, w, mu):
 def _checked(gram, y, loss, regularization):
     """The arguments in float64, or a refusal."""
     check_loss(loss)
+    check_matrix("gram", gram)
     for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
         check_concrete(name, value, "the minimiser is found on the host")
     check_positive("regularization", regularization, "λ of the term ½λ‖g‖²")

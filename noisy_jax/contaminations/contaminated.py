@@ -8,7 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import check_finite, check_one_number, check_shape, check_stream
+from noisy_jax.validation import (
+    check_finite,
+    check_key,
+    check_one_number,
+    check_shape,
+    check_stream,
+)
 
 
 class Contaminated(NamedTuple):
@@ -25,8 +31,9 @@ class Contaminated(NamedTuple):
     corrupted: chex.Array
 
 
-def checked_table(x, y) -> tuple[chex.Array, chex.Array]:
-    """The table as arrays, after a look at shapes and values."""
+def checked_table(key, x, y) -> tuple[chex.Array, chex.Array]:
+    """The table as arrays, after a look at the key, shapes and values."""
+    check_key(key)
     check_stream(x, y)
     return jnp.asarray(x, float), jnp.asarray(y, float)
 

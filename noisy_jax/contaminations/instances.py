@@ -48,7 +48,7 @@ def covariate(
         >>> print(made.x.sum(axis=0), made.y.sum())
         [2.4 2.4] -6.0
     """
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     check_constants(spread=spread, label=label)
     check_non_negative("spread", spread, "it is a standard deviation")
     row_key, x_key = jax.random.split(key)
@@ -85,7 +85,7 @@ def far_covariate(
         >>> print(jnp.sum(made.x[:, 0] != 0), jnp.sum(made.y != 0))
         3 3
     """
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     check_constants(half_width=half_width, label_spread=label_spread)
     check_non_negative("half_width", half_width, "instances come from U[−half_width, half_width]")
     check_non_negative("label_spread", label_spread, "it is a standard deviation")

@@ -14,7 +14,7 @@ from noisy_jax.contaminations.contaminated import (
     relabelled,
 )
 from noisy_jax.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import check_non_negative, check_not_below
+from noisy_jax.validation import check_non_negative, check_not_below, concrete
 
 
 def gross(
@@ -37,7 +37,7 @@ def gross(
         high: largest |label|.
 
     Raises:
-        ValueError: ε or a constant out of range, shapes that do not match, NaN or infinity.
+        ValueError: no key, ε or a constant out of range, shapes that do not match, NaN or infinity.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -45,7 +45,7 @@ def gross(
         >>> print(jnp.sum(made.corrupted), jnp.all((jnp.abs(made.y) >= 5) == made.corrupted))
         3 True
     """
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     check_constants(low=low, high=high)
     check_non_negative("low", low, "the least size of a label")
     check_not_below("high", high, "low", low)
@@ -80,7 +80,7 @@ def one_sided(
         >>> print(one_sided(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3).y.sum())
         30.0
     """
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     check_constants(label=label)
     return relabelled(x, y, label, random_rows(key, y, contamination))
 
@@ -113,7 +113,7 @@ def shift(
         >>> print(made.y.sum())
         1.5
     """
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     check_constants(size=size)
     target = checked_target(target, y)
     return relabelled(x, y, target + size, random_rows(key, y, contamination))
@@ -149,7 +149,7 @@ def hugging(
         >>> print(made.y[made.corrupted])
         [3.]
     """
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     target = checked_target(target, y)
     _, edge = smallest(jnp.abs(y - target), rows_kept(y.size, contamination))
     return relabelled(x, y, target + edge, random_rows(key, y, contamination))
@@ -186,8 +186,7 @@ def adaptive(
         >>> print(adaptive(jax.random.key(0), y[:, None], y, 0.2, predictions=jnp.zeros(5)).y)
         [ 2. -1.  0.  1.  4.]
     """
-    del key
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     predictions = checked_target(predictions, y, "predictions")
     residuals = y - predictions
     kept = rows_kept(y.size, contamination)
@@ -221,8 +220,15 @@ def flip(
         >>> print(flip(jax.random.key(0), jnp.zeros((10, 1)), jnp.ones(10), 0.3).y.sum())
         4.0
     """
-    x, y = checked_table(x, y)
-    return relabelled(x, y, -checked_target(target, y), random_rows(key, y, contamination))
+    x, y = checked_table(key, x, y)
+    target = checked_target(target, y)
+    known = concrete(target)
+    if known is not None and set(known.tolist()) == {0, 1}:
+        raise ValueError(
+            "y, or target, must be labels whose signs can be flipped, got 0 and 1; 2y − 1 turns "
+            "labels 0 and 1 into −1 and +1"
+        )
+    return relabelled(x, y, -target, random_rows(key, y, contamination))
 
 
 def region(
@@ -256,8 +262,7 @@ def region(
         >>> print(region(jax.random.key(0), jnp.arange(5.0)[:, None], jnp.zeros(5), 0.2).y)
         [0. 3. 0. 0. 0.]
     """
-    del key
-    x, y = checked_table(x, y)
+    x, y = checked_table(key, x, y)
     check_constants(size=size)
     distances = jnp.sum((x - checked_center(center, x)) ** 2, axis=1)
     nearest, _ = smallest(distances, y.size - rows_kept(y.size, contamination))

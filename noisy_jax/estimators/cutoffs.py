@@ -7,7 +7,7 @@ import chex
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.validation import check_at_least, concrete
+from noisy_jax.validation import check_at_least, concrete, given
 
 LARGEST_ORDER = 40
 """Where the search for an order that is large enough ends."""
@@ -57,7 +57,7 @@ def check_series(kernel: Kernel, loss: Loss) -> None:
     if not isinstance(kernel, Kernel) or kernel.series is None:
         raise ValueError(
             "kernel must have a power series: linear, polynomial, exponential, binomial or "
-            f"gaussian of nj.kernels, got {kernel!r}"
+            f"gaussian of kernels, got {given(kernel)}"
         )
 
 

@@ -30,10 +30,12 @@ from noisy_jax.losses import Loss
 from noisy_jax.validation import (
     array_module,
     check_choice,
+    check_key,
     check_non_negative,
     check_one_number,
     check_positive,
     concrete,
+    given,
 )
 
 Law = Literal["geometric", "optimal"]
@@ -82,6 +84,7 @@ class GradientEstimator(NamedTuple):
 
     def draw_orders(self, key: chex.PRNGKey) -> GradientOrders:
         """The random orders of one round."""
+        check_key(key)
         slope_key, maps_key = jax.random.split(key)
         map_keys = jax.random.split(maps_key, 1 + self.slope.copies)
         return GradientOrders(
@@ -266,7 +269,7 @@ def check_estimator(estimator: GradientEstimator) -> None:
     if not isinstance(estimator, GradientEstimator):
         raise ValueError(
             "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
-            f"{type(estimator).__name__}"
+            f"{given(estimator)}"
         )
 
 

@@ -30,7 +30,7 @@ from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.estimators.orders import OrderLaw
 from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries, floating
-from noisy_jax.validation import array_module
+from noisy_jax.validation import array_module, check_key
 
 
 class MapOrders(NamedTuple):
@@ -91,6 +91,7 @@ class MapEstimator(NamedTuple):
 
     def draw_orders(self, key: chex.PRNGKey) -> MapOrders:
         """The random orders of one estimate."""
+        check_key(key)
         tensor_key, envelope_key = jax.random.split(key)
         if self.envelope is None:
             return MapOrders(self.orders.draw(tensor_key), jnp.int32(0))

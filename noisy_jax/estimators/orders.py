@@ -12,7 +12,7 @@ import chex
 import jax
 import numpy as np
 
-from noisy_jax.validation import array_module, check_finite, check_positive, concrete
+from noisy_jax.validation import array_module, check_finite, check_key, check_positive, concrete
 
 
 class OrderLaw(NamedTuple):
@@ -36,6 +36,7 @@ class OrderLaw(NamedTuple):
 
     def draw(self, key: chex.PRNGKey) -> chex.Array:
         """One order, `[]`, a whole number."""
+        check_key(key)
         return jax.random.categorical(key, self.log_probabilities)
 
 

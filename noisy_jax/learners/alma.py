@@ -22,7 +22,8 @@ from noisy_jax.base import Learner, Sample
 from noisy_jax.expansion import Round, expansion
 from noisy_jax.kernels import Kernel, check_kernel
 from noisy_jax.learners.buffers import Buffer, memory_of
-from noisy_jax.learners.labels import checking_labels, sound_labels
+from noisy_jax.learners.labels import checking_labels
+from noisy_jax.losses.loss import sound_labels
 from noisy_jax.memory import Space
 from noisy_jax.rules import Rule, Update
 from noisy_jax.validation import check_non_negative, check_one_number, check_positive

@@ -3,7 +3,7 @@
 import chex
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, unrolled
+from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.validation import check_covariance
 
 
@@ -21,7 +21,7 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
         A `Learner`, in all else as the given one.
 
     Raises:
-        ValueError: what is no covariance.
+        ValueError: what is no learner or covariance.
 
     Example:
         >>> import noisy_jax as nj
@@ -29,6 +29,7 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
         >>> assuming(informed, 0.1).views
         1
     """
+    check_learner(learner)
     check_covariance("cov", cov)
     cov = jnp.asarray(cov, float)
 

@@ -12,7 +12,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, State
+from noisy_jax.base import Learner, State, check_learner
 
 
 class AveragedState(NamedTuple):
@@ -33,27 +33,31 @@ def averaged(learner: Learner) -> Learner:
     """The learner that plays the running average of another learner's iterates.
 
     Args:
-        learner: any learner whose state has a field `weights` in which `predict` is linear.
+        learner: any learner whose state has a field `weights` in which `predict` is linear. `norma`
+            without offset is one where its memory keeps all, with random features or
+            `buffer=lambda space: memory.everything(space, horizon)`.
 
     Returns:
         A `Learner` that steps as the given one and predicts with w̄_t, the mean of the iterates
         that were played in the rounds seen.
 
     Raises:
-        ValueError: at `init`, where the learner's state has no `weights`.
+        ValueError: no learner; at `init`, where the learner's state has no `weights`.
 
     Example:
         >>> import noisy_jax as nj
         >>> averaged(nj.learners.noise_blind(radius=1.0, learning_rate=0.1)).views
         1
     """
+    check_learner(learner)
 
     def init(dim: int) -> AveragedState:
         inner = learner.init(dim)
         if not hasattr(inner, "weights"):
             raise ValueError(
                 "averaged needs a learner whose state has a field 'weights' in which predictions "
-                f"are linear; {type(inner).__name__} has none"
+                f"are linear; {type(inner).__name__} has none (norma's has, with "
+                "buffer=lambda space: memory.everything(space, horizon))"
             )
         return AveragedState(inner, jax.tree.map(jnp.zeros_like, inner.weights), jnp.int32(0))
 

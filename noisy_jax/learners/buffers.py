@@ -27,7 +27,8 @@ def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Me
                 "functions; for other kernels take random features (worlds.fourier_gaussian)"
             )
         return memory
-    check_at_least("buffer", buffer, 1, "τ, the number of newest rounds that keep their terms")
+    meaning = "τ, how many newest rounds keep their terms (or lambda space: memory.ring(space, τ))"
+    check_at_least("buffer", buffer, 1, meaning)
     return ring(space, buffer)
 
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Sample, unrolled
+from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.noise import Gaussian
 from noisy_jax.validation import check_dimension, concrete
 
@@ -46,6 +46,7 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         >>> cloned(learner, noise).views
         1
     """
+    check_learner(learner)
     if not isinstance(noise, Gaussian):
         raise ValueError(
             f"cloned needs Gaussian noise, got {type(noise).__name__}: copies made from a single "

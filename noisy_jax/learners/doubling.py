@@ -12,7 +12,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, State
+from noisy_jax.base import Learner, State, check_learner
+from noisy_jax.validation import given
 
 
 class DoublingState(NamedTuple):
@@ -41,7 +42,8 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
         A `Learner` that plays `make_learner(2^k)` afresh for 2^k rounds, k = 0, 1, …
 
     Raises:
-        ValueError: learners whose room for rounds depends on the horizon.
+        ValueError: what makes no learners, or learners whose room for rounds depends on the
+            horizon.
 
     Example:
         >>> import noisy_jax as nj
@@ -50,7 +52,12 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
         >>> doubling(make_learner).views
         2
     """
+    if isinstance(make_learner, Learner) or not callable(make_learner):
+        raise ValueError(
+            f"make_learner must be a function horizon -> Learner, got {given(make_learner)}"
+        )
     first = make_learner(1)
+    check_learner(first, "what make_learner makes")
     if first.horizon is not None and first.horizon != make_learner(2).horizon:
         raise ValueError(
             "doubling needs learners whose state has one shape for all horizons, but these have "

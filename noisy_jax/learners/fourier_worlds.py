@@ -18,6 +18,7 @@ from noisy_jax.expansion import Round, expansion
 from noisy_jax.memory import weight_vector
 from noisy_jax.rules import squared_loss
 from noisy_jax.worlds import FourierWorld
+from noisy_jax.worlds.fourier import check_features
 
 
 def fourier_worlds(
@@ -32,15 +33,16 @@ def fourier_worlds(
     Args:
         features: noisy and clean feature maps, of `worlds.fourier`.
         radius: W > 0, the norm of the largest weights that compete.
-        learning_rate: η > 0, or an optax schedule; `bounds.parallel_worlds` gives the theorem's.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …;
+            `bounds.parallel_worlds` gives the theorem's.
         block: rounds that `unroll` takes at once.
 
     Returns:
         A `Learner` of 2 views with O(D) time a round, whatever the round, and O(D) memory.
 
     Raises:
-        ValueError: radius, rate or block not positive; data of another dimension than the
-            features'.
+        ValueError: no `FourierWorld`; radius, rate or block not positive; data of another
+            dimension than the features'.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -52,6 +54,7 @@ def fourier_worlds(
         >>> nj.rollout(learner, stream, noise, jax.random.key(1)).predictions.shape
         (100,)
     """
+    check_features(features)
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # no randomness of its own

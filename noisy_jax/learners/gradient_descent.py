@@ -16,8 +16,9 @@ import chex
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Sample
-from noisy_jax.validation import check_dimension, check_positive, check_radius, check_views
+from noisy_jax.base import Learner, Sample, check_sample
+from noisy_jax.rules import sound_rate
+from noisy_jax.validation import check_at_least, check_dimension, check_radius, check_shape, given
 
 Gradient = Callable[[chex.Array, Sample], chex.Array]
 """`(weights[d], sample) -> [d]`, an estimate of the gradient of the clean loss."""
@@ -45,42 +46,53 @@ def gradient_descent(
 ) -> Learner:
     """Projected online gradient descent on the weights of a linear predictor.
 
-    A run whose weights overflow ends in NaN, never in weights that look sound, so that
-    `Rollout.diverged_at` can name the round.
+    A run whose weights overflow, or whose traced rate is not positive, ends in NaN, never in
+    weights that look sound, so that `Rollout.diverged_at` can name the round.
 
     Args:
         gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.
         views: V, the number of noisy copies that `gradient` reads.
         radius: B_w > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0 that multiplies the gradient, or an optax schedule of the round.
-        optimizer: any optax transformation instead; give either this or `learning_rate`.
+        learning_rate: η > 0 that multiplies the gradient, or an optax schedule of the round,
+            counted from 0.
+        optimizer: any optax transformation that needs no loss value instead; give either this or
+            `learning_rate`.
 
     Returns:
         A `Learner` with `GradientDescentState`.
 
     Raises:
-        ValueError: radius or rate not positive, a radius whose square overflows, both or neither
-            of rate and optimizer; and at the first step a sample of another dimension, or with
-            fewer views than the learner reads.
+        ValueError: radius or rate not one positive number, a radius whose square overflows, both or
+            neither of rate and optimizer, or what is none; and at the first step a sample of
+            another dimension, or with fewer views than the learner reads, or a gradient of another
+            shape than the weights.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> def gradient(weights, sample):  # of the absolute loss, on one noisy copy
+        ...     return jnp.sign(sample.x[0] @ weights - sample.y) * sample.x[0]
+        >>> gradient_descent(gradient, views=1, radius=1.0, learning_rate=0.1).views
+        1
     """
     check_radius(radius)
     if (learning_rate is None) == (optimizer is None):
         raise ValueError("give either learning_rate or optimizer, not both and not neither")
     if optimizer is None:
-        if not callable(learning_rate):
-            check_positive("learning_rate", learning_rate, "the factor of the gradient")
-        optimizer = optax.sgd(learning_rate)
+        optimizer = optax.sgd(sound_rate(learning_rate))
+    elif not isinstance(optimizer, optax.GradientTransformation):
+        raise ValueError(f"optimizer must be such as optax.adam(0.1) gives, got {given(optimizer)}")
 
     def init(dim: int) -> GradientDescentState:
+        check_at_least("dim", dim, 1, "the number of features")
         weights = jnp.zeros(dim)
         return GradientDescentState(weights, optimizer.init(weights))
 
     def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
         del key  # the estimate has no randomness of its own
-        chex.assert_rank([sample.x, sample.y], [2, 0])
-        check_views(views, sample.x.shape[0])
+        check_sample(sample, views)
         check_dimension("the learner's weights", state.weights, sample.x.shape)
         estimate = gradient(state.weights, sample)
+        check_shape("gradient", estimate, state.weights.shape, "as the weights")
         updates, optimizer_state = optimizer.update(estimate, state.optimizer, state.weights)
         weights = optax.apply_updates(state.weights, updates)
         projected = optax.projections.projection_l2_ball(weights, radius)

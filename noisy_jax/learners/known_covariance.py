@@ -50,8 +50,10 @@ def known_covariance(
 
     Args:
         radius: B_w > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule; `bounds.known_covariance` gives the theorem's.
-        optimizer: any `optax.GradientTransformation` instead of `learning_rate`.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …;
+            `bounds.known_covariance` gives the theorem's.
+        optimizer: any `optax.GradientTransformation` that needs no loss value, instead of
+            `learning_rate`.
         as_printed: take away Σw instead of 2Σw, to show the error of the printed formula.
 
     Returns:

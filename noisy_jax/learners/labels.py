@@ -1,15 +1,7 @@
-"""Labels −1 and +1: others are refused where they are concrete, and end a run in NaN elsewhere."""
-
-import chex
-import jax.numpy as jnp
+"""Labels −1 and +1: learners of classes refuse others as soon as they see concrete ones."""
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.validation import check_labels
-
-
-def sound_labels(y: chex.Array) -> chex.Array:
-    """y where it is −1 or +1, NaN elsewhere, so that a run with other labels ends in NaN."""
-    return jnp.where(jnp.abs(y) == 1, y, jnp.nan)
 
 
 def checking_labels(learner: Learner) -> Learner:

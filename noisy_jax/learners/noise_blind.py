@@ -30,8 +30,10 @@ def noise_blind(
 
     Args:
         radius: B_w > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule; see `bounds.noise_blind`.
-        optimizer: any `optax.GradientTransformation` instead of `learning_rate`.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; see
+            `bounds.noise_blind`.
+        optimizer: any `optax.GradientTransformation` that needs no loss value, instead of
+            `learning_rate`.
 
     Returns:
         A `Learner` of 1 view with O(d) time and memory a round. There is no sub-linear bound on its

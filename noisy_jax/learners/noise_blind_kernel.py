@@ -31,7 +31,7 @@ def noise_blind_kernel(
         kernel: any of `kernels`.
         horizon: T, the number of rounds that there is room for.
         radius: W > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, ….
         block: rounds that `unroll` takes at once.
 
     Returns:

@@ -6,8 +6,16 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Sample, State, Stream, unrolled
-from noisy_jax.validation import check_stream, concrete
+from noisy_jax.base import (
+    Learner,
+    Sample,
+    State,
+    Stream,
+    check_is_stream,
+    check_learner,
+    unrolled,
+)
+from noisy_jax.validation import concrete
 
 
 class NoiselessState(NamedTuple):
@@ -38,8 +46,8 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         A `Learner` with room for the rounds of the stream at most.
 
     Raises:
-        ValueError: what is no stream, or a learner built for noise, such as those in the worlds of
-            a noise law: it would correct for noise that is not there.
+        ValueError: what is no learner or stream, or a learner built for noise, such as those in the
+            worlds of a noise law: it would correct for noise that is not there.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -48,7 +56,8 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
         (100,)
     """
-    check_stream(*stream)
+    check_learner(learner)
+    check_is_stream(stream)
     cov = None if learner.noise is None else concrete(learner.noise.cov)
     if cov is not None and np.any(cov != 0):
         raise ValueError(

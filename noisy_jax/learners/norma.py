@@ -26,7 +26,7 @@ from noisy_jax.base import Learner
 from noisy_jax.expansion import expansion, reading
 from noisy_jax.kernels import Kernel
 from noisy_jax.learners.buffers import Buffer, element_and_memory
-from noisy_jax.learners.labels import checking_labels, sound_labels
+from noisy_jax.learners.labels import checking_labels
 from noisy_jax.losses import AdaptiveLoss, Loss
 from noisy_jax.rules import Rule, Update, schedule
 from noisy_jax.validation import (
@@ -35,6 +35,7 @@ from noisy_jax.validation import (
     check_non_negative,
     check_one_number,
     concrete,
+    given,
 )
 from noisy_jax.worlds import FourierWorld, World
 
@@ -92,7 +93,8 @@ def norma(
             `learning_rate` = η/2 and `regularization` = 2λ.
         learning_rate: η > 0, or an optax schedule of the round, from 0 on: η/√t of the paper is
             `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1; a schedule may start at ηλ = 1, as f_1 = 0.
-        regularization: λ ≥ 0.
+        regularization: λ ≥ 0, as in `comparators.regularized`; 2C/m of the C of `subquantile` and
+            `regressors`, which weigh ‖f‖² beside a sum of losses.
         buffer: τ ≥ 1, the number of newest rounds whose terms are kept (rounds, not support
             vectors): with a loss of |ℓ'| ≤ c that leaves out at most (1 − ηλ)^τ c √k(x, x)/λ. Or
             what makes a `Memory` of a space: with the linear kernel `lambda space: weight_vector()`
@@ -103,8 +105,10 @@ def norma(
         block: rounds that `unroll` takes at once, cut to what the memory takes.
 
     Returns:
-        A `Learner` whose state's field `rule` is a `NormaState`. Where a traced ηλ is above 1, a
-        traced ν is outside (0, 1), or a label of a margin loss is not ±1, the run ends in NaN.
+        A `Learner` whose state's field `rule` is a `NormaState`. `averaged` takes one without
+        offset whose memory keeps all (`memory.everything`, or random features). Where a traced ηλ
+        is above 1, a traced ν is outside (0, 1), or a label of a margin loss is not ±1, the run
+        ends in NaN.
 
     Raises:
         ValueError: rate not positive, λ negative, ηλ ≥ 1, τ < 1, a loss that is none or has no use
@@ -156,7 +160,6 @@ def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
     def update(state: NormaState, values, y, t) -> Update:
         rate = rate_of(t)
         now = loss.at(state.scale) if adaptive else loss
-        y = sound_labels(y) if loss.kind == "margin" else y
         y = y if _labelled(loss) else jnp.ones_like(values[-1])
         p = values[-1] + state.offset
         derivative = now.derivative(p, y)
@@ -184,7 +187,7 @@ def _labelled(loss) -> bool:
 def _check_loss(loss, offset) -> None:
     if not isinstance(loss, (Loss, AdaptiveLoss)):
         raise ValueError(
-            f"loss must be made by one of losses, such as losses.soft_margin(), got {loss!r}"
+            f"loss must be made by one of losses, such as losses.soft_margin(), got {given(loss)}"
         )
     if offset and not _labelled(loss):
         raise ValueError(
@@ -214,9 +217,10 @@ def _warn_of_few_support_vectors(nu, learning_rate, regularization, room) -> Non
     eta, lam, nu = map(concrete, (learning_rate, regularization, nu))
     if eta is not None and lam is not None and nu is not None and nu < 25 * eta * lam:
         decay = eta * lam
+        larger = f"A nu of at least {25 * decay:.2g}, less" if 25 * decay < 1 else "Less"
         warnings.warn(
             f"nu = {nu:g} is too small for a decay of {decay:.2g} in every round: it leaves about "
-            f"{nu / decay:.2g} support vectors in memory, and 25 are wanted. A nu of at least "
-            f'{25 * decay:.2g}, less decay, or decay="on_update" would do',
+            f"{nu / decay:.2g} of the 25 support vectors that are wanted in memory. {larger} "
+            'decay, or decay="on_update" would do',
             stacklevel=3,
         )

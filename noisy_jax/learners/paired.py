@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, unrolled
+from noisy_jax.base import Learner, Sample, check_learner, unrolled
 
 
 def paired(*learners: Learner) -> Learner:
@@ -17,6 +17,9 @@ def paired(*learners: Learner) -> Learner:
         A `Learner` whose state is the tuple of states and whose predictions are `[..., L]`. Each
         column is what its learner alone would give with the same key.
 
+    Raises:
+        ValueError: no learner, or what is none.
+
     Example:
         >>> import noisy_jax as nj
         >>> blind = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
@@ -25,6 +28,8 @@ def paired(*learners: Learner) -> Learner:
     """
     if not learners:
         raise ValueError("paired needs at least one learner, got none")
+    for learner in learners:
+        check_learner(learner)
 
     def init(dim: int) -> tuple:
         return tuple(learner.init(dim) for learner in learners)

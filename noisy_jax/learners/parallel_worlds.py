@@ -20,6 +20,7 @@ from noisy_jax.expansion import expansion, reading
 from noisy_jax.memory import Space, everything
 from noisy_jax.rules import squared_loss
 from noisy_jax.worlds import World
+from noisy_jax.worlds.world import check_world
 
 
 def parallel_worlds(
@@ -37,8 +38,8 @@ def parallel_worlds(
         horizon: T, the number of rounds that there is room for.
         radius: W > 0, the norm of the largest predictor that competes, in the surrogate's space
             (`bounds.surrogate_radius`, or a comparator's `lifted_norm`).
-        learning_rate: η > 0, or an optax schedule; `bounds.parallel_worlds` gives the theorem's,
-            which is far on the safe side.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …;
+            `bounds.parallel_worlds` gives the theorem's, which is far on the safe side.
         block: rounds that `unroll` takes at once.
 
     Returns:
@@ -46,8 +47,8 @@ def parallel_worlds(
         for the squared loss on clean data is at most 2WR(WR + B_y)√T (`bounds.parallel_worlds`).
 
     Raises:
-        ValueError: horizon, radius, rate or block not positive; data of another dimension than the
-            world's; more rounds than the horizon.
+        ValueError: no `World`; horizon, radius, rate or block not positive; data of another
+            dimension than the world's; more rounds than the horizon.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -58,6 +59,7 @@ def parallel_worlds(
         >>> nj.rollout(learner, stream, noise, jax.random.key(1)).predictions.shape
         (100,)
     """
+    check_world(world)
     learner = expansion(
         read=reading(world.element, 2),
         rule=squared_loss(learning_rate),

@@ -20,6 +20,8 @@ from noisy_jax.base import Learner, Sample
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.estimators.gradients import check_estimator
 from noisy_jax.expansion import Round, expansion
+from noisy_jax.learners.labels import checking_labels
+from noisy_jax.losses.loss import sound_labels
 from noisy_jax.memory import Space, everything
 from noisy_jax.rules import Rule, Update, schedule
 
@@ -41,8 +43,8 @@ def random_truncation(
     Args:
         estimator: of the clean gradient, by `estimators.gradient`.
         horizon: T, the number of rounds that there is room for.
-        learning_rate: η > 0, or an optax schedule (the paper's η is ours times √T);
-            `bounds.random_truncation` gives the theorem's, which is far on the safe side.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, … (the paper's η is ours times
+            √T); `bounds.random_truncation` gives the theorem's, which is far on the safe side.
         block: rounds that `unroll` takes at once; by default as many as read 192 values of f.
 
     Returns:
@@ -53,7 +55,8 @@ def random_truncation(
 
     Raises:
         ValueError: horizon, rate or block not positive, no estimator; fewer views than it needs,
-            or more rounds than the horizon.
+            or more rounds than the horizon, or concrete labels other than ±1 for a loss of the
+            margin (with traced ones the run ends in NaN).
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -72,7 +75,7 @@ def random_truncation(
         stored, others = estimator.estimates(orders, sample.x)
         return Round(stored, others, (sample.y, orders.slope))
 
-    return expansion(
+    learner = expansion(
         read=read,
         rule=_rule(estimator.loss, estimator.slope, learning_rate),
         memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
@@ -80,6 +83,7 @@ def random_truncation(
         radius=estimator.squared_radius**0.5,
         block=max(1, _QUERIES // (2 + probes)) if block is None else block,
     )
+    return checking_labels(learner) if estimator.loss.kind == "margin" else learner
 
 
 def _rule(loss, slope, learning_rate) -> Rule:
@@ -89,7 +93,7 @@ def _rule(loss, slope, learning_rate) -> Rule:
     def update(state, values, facts, t) -> Update:
         y, order = facts
         estimate = slope.estimate(order, loss.argument(values[1:], y))
-        length = y * estimate if loss.kind == "margin" else estimate
+        length = sound_labels(y) * estimate if loss.kind == "margin" else estimate
         return Update(-rate(t) * length, 1.0, state)
 
     return Rule(lambda: (), update)

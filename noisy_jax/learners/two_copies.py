@@ -33,8 +33,10 @@ def two_copies(
 
     Args:
         radius: B_w > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule; `bounds.two_copies` gives the theorem's.
-        optimizer: any `optax.GradientTransformation` instead of `learning_rate`.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …;
+            `bounds.two_copies` gives the theorem's.
+        optimizer: any `optax.GradientTransformation` that needs no loss value, instead of
+            `learning_rate`.
 
     Returns:
         A `Learner` of 2 views with O(d) time and memory a round. Its regret for the squared loss on

@@ -1,18 +1,23 @@
 """What a loss is: a convex function of the margin or of the residual, and its derivative."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import chex
+import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import concrete
+from noisy_jax.validation import check_choice, check_labels, concrete, given
+
+Kind = Literal["margin", "residual"]
 
 
 class Loss(NamedTuple):
     """A convex loss ℓ(p, y) = φ(a) of a prediction p for a target y.
 
-    a is the margin y p, for labels y = ±1, or the residual p − y.
+    a is the margin y p, for labels y = ±1, or the residual p − y. Other labels are refused where
+    they are concrete, and give NaN where they are traced.
 
     Attributes:
         name: what it is called, with its parameters.
@@ -24,28 +29,40 @@ class Loss(NamedTuple):
     """
 
     name: str
-    kind: Literal["margin", "residual"]
+    kind: Kind
     profile: Callable[[chex.Array], chex.Array]
     slope: Callable[[chex.Array], chex.Array]
     series: Callable[[int, chex.Numeric], PowerSeries] | None = None
     analytic: str | None = None
 
     def argument(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """The margin y p or the residual p − y."""
-        return y * p if self.kind == "margin" else p - y
+        """The margin y p or the residual p − y, of two numbers or arrays of one shape."""
+        check_choice("Loss.kind", self.kind, get_args(Kind))
+        if np.ndim(p) and np.ndim(y) and np.ndim(p) != np.ndim(y):
+            raise ValueError(
+                "predictions and targets must be of one shape, got "
+                f"{list(np.shape(p))} and {list(np.shape(y))}"
+            )
+        return sound_labels(y) * p if self.kind == "margin" else p - y
 
     def value(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """ℓ(p, y), of predictions `[...]` and targets `[...]`."""
+        """ℓ(p, y), of predictions `[...]` and targets `[...]`, of one shape."""
         return self.profile(self.argument(p, y))
 
     def derivative(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """∂ℓ/∂p: y φ'(y p) or φ'(p − y)."""
         slope = self.slope(self.argument(p, y))
-        return y * slope if self.kind == "margin" else slope
+        return sound_labels(y) * slope if self.kind == "margin" else slope
 
     def __repr__(self) -> str:
         """The name alone: configurations of studies hold it."""
         return self.name
+
+
+def sound_labels(y: chex.Array) -> chex.Array:
+    """y where it is −1 or +1; others are refused where concrete, and NaN where traced."""
+    check_labels("y", y)
+    return jnp.where(jnp.abs(y) == 1, y, jnp.nan) if concrete(y) is None else y
 
 
 def check_loss(loss: Loss) -> None:
@@ -53,7 +70,7 @@ def check_loss(loss: Loss) -> None:
     if not isinstance(loss, Loss):
         raise ValueError(
             "loss must be one of losses, such as losses.squared() (an adaptive one at a scale: "
-            f".at(scale)), got {loss!r}"
+            f".at(scale)), got {given(loss)}"
         )
 
 

@@ -11,7 +11,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.validation import check_at_least, check_dimension
+from noisy_jax.validation import check_at_least, check_dimension, given
 
 Elements: TypeAlias = Any
 """A pytree of arrays that lead with an axis of elements."""
@@ -72,7 +72,15 @@ def everything(space: Space, horizon: int) -> Memory:
         horizon: T ≥ 1.
 
     Raises:
-        ValueError: horizon not a whole number of at least 1.
+        ValueError: no `Space`, or horizon not a whole number of at least 1.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> gram = nj.kernels.gaussian(squared_width=1.0).gram
+        >>> memory = everything(Space(gram, gram), horizon=100)
+        >>> elements, weights = memory.init(jnp.zeros(2))
+        >>> print(memory.evaluate(elements.at[0].set(1), weights.at[0].set(3), 1, jnp.ones((1, 2))))
+        [3.]
     """
     check_at_least("horizon", horizon, 1, "the number of rounds there is room for")
     init, read, evaluate = room(space, horizon)
@@ -91,6 +99,12 @@ def weight_vector(points: Callable[[chex.Array], chex.Array] = lambda x: x) -> M
 
     Args:
         points: `x[m, d] -> [m, D]`, the feature map by which f is evaluated on clean instances.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> memory = weight_vector()
+        >>> memory.evaluate((), jnp.array([1.0, 2.0]), 0, jnp.ones((1, 2)))
+        Array([3.], dtype=float32)
     """
     space = Space(
         inner=lambda elements, others: elements @ others.T,
@@ -116,6 +130,11 @@ def weight_vector(points: Callable[[chex.Array], chex.Array] = lambda x: x) -> M
 
 def room(space: Space, size: int):
     """Room for `size` elements, and the reading of those that are filled, a chunk at a time."""
+    if not isinstance(space, Space):
+        raise ValueError(
+            f"space must be a memory.Space, got {given(space)}; a learner gives its own: "
+            "buffer=lambda space: memory.ring(space, size)"
+        )
     chunk = min(size, _CHUNK)
     slots = -(-size // chunk) * chunk
 

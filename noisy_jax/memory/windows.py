@@ -22,7 +22,15 @@ def ring(space: Space, size: int) -> Memory:
         size: τ ≥ 1; blocks have at most τ rounds.
 
     Raises:
-        ValueError: size not a whole number of at least 1.
+        ValueError: no `Space`, or size not a whole number of at least 1.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> learner = nj.learners.norma(
+        ...     nj.kernels.gaussian(squared_width=1.0), nj.losses.soft_margin(), learning_rate=0.5,
+        ...     regularization=0.1, buffer=lambda space: ring(space, 50))  # as buffer=50
+        >>> learner.views
+        1
     """
     check_at_least("size", size, 1, "the number of elements that are kept")
     return _sliding(space, size, lambda t: t - size)._replace(longest_block=size)
@@ -46,7 +54,7 @@ def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
         excess: ε, 0 < ε < ½.
 
     Raises:
-        ValueError: horizon or start not a whole number of at least 1, ε out of range.
+        ValueError: no `Space`, horizon or start not a whole number of at least 1, ε out of range.
 
     Example:
         >>> import noisy_jax as nj

@@ -13,7 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import PSD_SLACK, check_dimension, check_finite, check_positive
+from noisy_jax.validation import (
+    PSD_SLACK,
+    check_at_least,
+    check_dimension,
+    check_finite,
+    check_key,
+    check_positive,
+    given,
+)
 
 _T = TypeVar("_T", bound=type)
 
@@ -43,12 +51,27 @@ def register_law(cls: _T) -> _T:
 class Noise:
     """What every law offers; coordinates are independent unless a law says otherwise.
 
+    A law of one's own is a subclass under `register_law` with fields for its parameters, `mean` and
+    `cov` among them or as properties, and a method `centred`. A method `log_characteristic` besides
+    opens the worlds that need it, and `excess_kurtosis` the bounds of learners from one copy.
+
     Attributes:
         mean: `[]` or `[d]`, the known mean.
         cov: covariance Σ as `[]`, `[d]` or `[d, d]`, the most compact form that holds it.
         excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate, `[]`.
         characteristic_vanishes: whether the characteristic function has zeros, frequencies that
             the noise wipes out of the data.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> @nj.noise.register_law
+        ... class Logistic(nj.noise.Noise):
+        ...     mean: float = 0.0
+        ...     cov = jax.numpy.pi**2 / 3
+        ...     def centred(self, key, x):
+        ...         return x + jax.random.logistic(key, x.shape)
+        >>> Logistic().sample(jax.random.key(0), jax.numpy.zeros(3)).shape
+        (3,)
     """
 
     characteristic_vanishes = False
@@ -64,6 +87,12 @@ class Noise:
         """Refuses bad parameters, where they are concrete; `stacked` ones lead with an axis T."""
         self._check_vector("mean", self.mean, stacked)
         check_finite(self._name("mean"), self.mean)
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        shapes = {n: list(jnp.shape(v)) for n, v in values.items() if jnp.ndim(v) > stacked}
+        if len({shape[-1] for shape in shapes.values()}) > 1:
+            raise ValueError(
+                f"{type(self).__name__} must have parameters of one dimension d, got {shapes}"
+            )
 
     def _name(self, parameter: str) -> str:
         return f"{type(self).__name__}.{parameter}"
@@ -90,6 +119,7 @@ class Noise:
         Returns:
             An array of the shape of `x`.
         """
+        check_key(key)
         copy = self.centred(key, x)
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
@@ -98,14 +128,15 @@ class Noise:
         """The same noisy copy with the known mean subtracted: x + n, as a learner is shown it."""
         x = jnp.asarray(x)
         x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-        for field in dataclasses.fields(self):
-            check_dimension(self._name(field.name), getattr(self, field.name), x.shape)
+        for field in getattr(self, "__dataclass_fields__", ()):
+            check_dimension(self._name(field), getattr(self, field), x.shape)
         # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
         draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
         return x + self._coloured(draws)
 
     def covariance(self, dim: int) -> chex.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""
+        check_at_least("dim", dim, 1, "the number of features")
         check_dimension(self._name("cov"), self.cov, (dim,))
         cov = jnp.asarray(self.cov)
         return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
@@ -137,7 +168,9 @@ class Noise:
 
     def _standard(self, key: chex.PRNGKey, size: int, dtype) -> chex.Array:
         """`[size]` independent draws of the law at unit scale, centred."""
-        raise AssertionError(f"{type(self).__name__} defines no sampler")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define centred(self, key, x), which draws x + n"
+        )
 
     def _coloured(self, draws: chex.Array) -> chex.Array:
         """Noise of the law's covariance from standard draws, `[..., d]` to `[..., d]`."""
@@ -145,7 +178,12 @@ class Noise:
 
 
 def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
-    """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without filling up Σ."""
+    """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without filling up Σ.
+
+    Example:
+        >>> print(covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
+        [0.5 2. ]
+    """
     if jnp.ndim(cov) == 2:
         return jnp.matmul(vectors, cov, precision="highest")
     return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
@@ -178,7 +216,38 @@ class PerRound:
     def __post_init__(self):
         if not isinstance(self.law, Noise):
             raise ValueError(
-                f"PerRound needs a noise law whose parameters are stacked, got {self.law!r}; "
+                f"PerRound needs a noise law whose parameters are stacked, got {given(self.law)}; "
                 "build it as PerRound(jax.vmap(Gaussian)(covs))"
             )
         self.law.check(stacked=True)
+        shapes = [jnp.shape(leaf) for leaf in jax.tree.leaves(self.law)]
+        rounds = {shape[:1] for shape in shapes}
+        if len(rounds) > 1 or () in rounds:
+            raise ValueError(
+                f"PerRound needs every parameter stacked along the rounds, got shapes {shapes}; "
+                "build it as PerRound(jax.vmap(Gaussian)(covs))"
+            )
+
+
+def check_noise(noise: Noise | PerRound, y_noise: Noise | None, horizon: int | None = None) -> None:
+    """Refuses what is no noise law, and stacked laws that do not fit the rounds.
+
+    Args:
+        noise: of x. `PerRound` is for several rounds alone.
+        y_noise: of y, or `None`.
+        horizon: T; `None` for a single round.
+    """
+    if not isinstance(noise, Noise if horizon is None else Noise | PerRound):
+        raise ValueError(f"noise must be a law such as noise.Gaussian(0.1), got {given(noise)}")
+    if y_noise is not None and not isinstance(y_noise, Noise):
+        raise ValueError(f"y_noise must be a scalar law or None, got {given(y_noise)}")
+    shapes = [list(jnp.shape(leaf)) for leaf in jax.tree.leaves(y_noise)]
+    if any(shapes):
+        raise ValueError(f"y_noise must be a scalar law, got parameters of shapes {shapes}")
+    if isinstance(noise, PerRound):
+        shapes = [jnp.shape(leaf) for leaf in jax.tree.leaves(noise.law)]
+        if {shape[:1] for shape in shapes} != {(horizon,)}:
+            raise ValueError(
+                f"noise.PerRound needs every parameter stacked along the {horizon} rounds of the "
+                f"stream, got shapes {shapes}; build it as PerRound(jax.vmap(Gaussian)(covs))"
+            )

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample
-from noisy_jax.noise.law import Noise
-from noisy_jax.validation import check_at_least
+from noisy_jax.noise.law import Noise, check_noise
+from noisy_jax.validation import check_at_least, check_axes, check_key
 
 
 def observe(
@@ -33,9 +33,23 @@ def observe(
 
     Returns:
         `Sample` with `x` of shape `[V, d]` and the law's covariance, `None` where it has none.
+
+    Raises:
+        ValueError: what is no key, no single round or no law of a single round, or no views.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> key, x, y = jax.random.key(0), jnp.zeros(3), jnp.ones(())
+        >>> sample = observe(key, x, y, nj.noise.Gaussian(0.1), views=2)
+        >>> sample.x.shape, float(sample.y)
+        ((2, 3), 1.0)
     """
-    chex.assert_rank([x, y], [1, 0])
+    check_key(key)
+    check_axes("x", x, "[d]", "; batch rounds with jax.vmap")
+    check_axes("y", y, "[]", "; batch rounds with jax.vmap")
+    check_noise(noise, y_noise)
     check_at_least("views", views, 1, "the number of noisy copies in one round")
+    x, y = jnp.asarray(x), jnp.asarray(y)
     x_key, y_key = jax.random.split(key)
     copies = noise.centred(x_key, jnp.broadcast_to(x, (views, *x.shape)))
     if y_noise is not None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from noisy_jax.bounds import one_copy_excess, one_copy_floor
 from noisy_jax.losses import Loss
-from noisy_jax.plots.style import curve, look, new_axes, tick_at
+from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_at
 
 
 def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=None):
@@ -28,9 +28,18 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
 
     Raises:
         ImportError: matplotlib is not installed.
+        ValueError: another number of axes.
+
+    Example:
+        >>> import types, noisy_jax as nj
+        >>> row = types.SimpleNamespace(learner="blind", horizon=16, maximum=0.6, low=0.5, high=0.7)
+        >>> left, right = one_copy([row], {"squared": nj.losses.squared()}, radius=1.5)
+        >>> right.get_xlabel()
+        'constant weight $w$'
     """
     if axes is None:
         axes = new_axes(2, width=10.5, height=5.2, sharey=True)
+    axes = panel_axes(axes, 2)
     floors = {name: one_copy_floor(loss, radius=radius) for name, loss in losses.items()}
     _draw_regrets(axes[0], rows, next(iter(floors.values())).floor)
     _draw_excesses(axes[1], losses, floors, radius)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from noisy_jax.plots.style import curve, look, new_axes, tick_by_decades
+from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_by_decades
 
 _COLUMNS = 5
 
@@ -28,9 +28,16 @@ def contamination(
 
     Raises:
         ImportError: matplotlib is not installed.
+        ValueError: another number of axes.
+
+    Example:
+        >>> errors = {"ridge": [(0.1, 0.09, 0.11), (0.5, 0.4, 0.6)]}
+        >>> (axes,) = contamination([0.0, 0.2], {"gross": errors})
+        >>> axes.get_xlabel()
+        'share ε of corrupted rows'
     """
     given = axes is not None
-    axes = axes if given else _new_grid(len(errors))
+    axes = panel_axes(axes, len(errors)) if given else _new_grid(len(errors))
     for ax, (panel, curves) in zip(axes, errors.items(), strict=True):
         for index, (name, points) in enumerate(curves.items()):
             middle, *ends = zip(*points, strict=True)
@@ -62,10 +69,10 @@ def contamination(
     return axes
 
 
-def _new_grid(panels):
-    rows, columns = -(-panels // _COLUMNS), min(panels, _COLUMNS)
+def _new_grid(count):
+    rows, columns = -(-count // _COLUMNS), min(count, _COLUMNS)
     size = {"width": 0.8 + 2.4 * columns, "height": 1.0 + 2.4 * rows}
     axes = new_axes(columns, rows=rows, sharex=True, sharey=True, **size)
-    for ax in axes[panels:]:
+    for ax in axes[count:]:
         ax.remove()
-    return axes[:panels]
+    return axes[:count]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import chex
 import numpy as np
 
-from noisy_jax.plots.style import curve, look, new_axes
+from noisy_jax.plots.style import curve, look, new_axes, panel_axes
 from noisy_jax.regret import NORMAL_95
 
 
@@ -29,12 +29,19 @@ def mistakes(
 
     Raises:
         ImportError: matplotlib is not installed.
+        ValueError: another number of axes.
 
     Source: Online Learning with Kernels, Figure 2.
+
+    Example:
+        >>> (axes,) = mistakes([10, 20], {"drift": {"perceptron": ([4.0, 7.0], [0.5, 0.6])}})
+        >>> axes.get_ylabel()
+        'mistakes so far'
     """
     if axes is None:
         # Panels differ much in their numbers: one vertical axis for all would hide a panel.
         axes = new_axes(len(panels), width=0.5 + 4.4 * len(panels), height=4.2)
+    axes = panel_axes(axes, len(panels))
     rounds = np.asarray(rounds)
     for ax, (title, learners) in zip(axes, panels.items(), strict=True):
         families = list(dict.fromkeys(name.rstrip("0") for name in learners))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import chex
 import numpy as np
 
-from noisy_jax.plots.style import curve, look, new_axes, tick_at, tick_by_decades
+from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_at, tick_by_decades
 from noisy_jax.regret import NORMAL_95
 
 PITCH = 1.25
@@ -28,9 +28,14 @@ def rejections(
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: not one caption for each image.
+        ValueError: not one caption for each image, or another number of axes.
 
     Source: Online Learning with Kernels, Figure 3.
+
+    Example:
+        >>> (axes,) = rejections({"alarms": (np.eye(8)[None], ["a 7"])})
+        >>> axes.get_title()
+        'alarms'
     """
     for title, (images, captions) in galleries.items():
         if len(images) != len(captions):
@@ -42,6 +47,7 @@ def rejections(
     if axes is None:
         width = (0.25 + 0.68 * columns) * len(galleries)
         axes = new_axes(len(galleries), width=width, height=0.6 + 0.84 * rows)
+    axes = panel_axes(axes, len(galleries))
     shades = [np.asarray(images) for images, _ in galleries.values() if len(images)]
     greys = {
         "cmap": "gray",
@@ -78,6 +84,10 @@ def alarm_rates(
 
     Raises:
         ImportError: matplotlib is not installed.
+
+    Example:
+        >>> alarm_rates([0.1, 0.2], {"norma": ([0.11, 0.19], [0.01, 0.01])}).get_xscale()
+        'log'
     """
     if axes is None:
         (axes,) = new_axes(width=5.4, height=4.6)

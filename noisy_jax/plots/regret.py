@@ -22,6 +22,14 @@ def regret(study: Study, *, axes=None):
 
     Raises:
         ImportError: matplotlib is not installed.
+
+    Example:
+        >>> from noisy_jax.regret import growth
+        >>> from noisy_jax.results import Row
+        >>> rows = tuple(Row("two copies", t, *[t**0.5] * 10) for t in (16, 64, 256))
+        >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1])}
+        >>> regret(Study(rows, exponents, {})).get_xscale()
+        'log'
     """
     if axes is None:
         (axes,) = new_axes(width=7.0, height=4.8)

@@ -36,6 +36,18 @@ def new_axes(
     return figure.subplots(rows, columns, squeeze=False, **shared).ravel()
 
 
+def panel_axes(axes, count: int) -> Sequence:
+    """The axes that were given, a sequence also of one alone or of a grid, or a refusal.
+
+    Raises:
+        ValueError: not one for each of `count` panels.
+    """
+    axes = axes if np.ndim(axes) == 1 else np.ravel(axes)
+    if len(axes) != count:
+        raise ValueError(f"axes must be {count}, one for each panel, got {len(axes)}")
+    return axes
+
+
 def look(index: int) -> dict[str, str]:
     """Colour and marker of a curve, by its place among the curves of a picture."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}

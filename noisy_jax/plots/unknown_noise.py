@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from noisy_jax.plots.style import curve, look, new_axes, tick_by_decades
+from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_by_decades
 from noisy_jax.results import Study
 
 
@@ -22,9 +22,21 @@ def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float
 
     Raises:
         ImportError: matplotlib is not installed.
+        ValueError: a study without an entry in `copies`, or another number of axes.
+
+    Example:
+        >>> from noisy_jax.results import Row
+        >>> study = Study(tuple(Row("two", t, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
+        >>> (axes,) = copies({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
+        >>> axes.get_xlabel()
+        'noisy copies used, in all'
     """
+    lacking = ", ".join(studies.keys() - copies.keys())
+    if lacking:
+        raise ValueError(f"copies must have an entry for each study, but has none for {lacking}")
     if axes is None:
         axes = new_axes(len(studies), width=0.5 + 5 * len(studies), height=4.8, sharey=True)
+    axes = panel_axes(axes, len(studies))
     names = list(dict.fromkeys(name for own in copies.values() for name in own))
     for ax, (title, study) in zip(axes, studies.items(), strict=True):
         for name, a_round in copies[title].items():

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from noisy_jax.kernels import Kernel
-from noisy_jax.plots.style import COLOURS, new_axes
+from noisy_jax.plots.style import COLOURS, new_axes, panel_axes
 from noisy_jax.worlds import World
 
 
@@ -27,12 +27,22 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
 
     Raises:
         ImportError: matplotlib is not installed.
+        ValueError: another number of axes.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Figure 1, which shows g and k
         of `worlds.rational`.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> kernel = nj.kernels.gaussian(squared_width=2.0)
+        >>> world = nj.worlds.gaussian(dim=3, squared_width=2.0, noise=nj.noise.Gaussian(0.1))
+        >>> (axes,) = worlds({"Gaussian": world}, kernel)
+        >>> axes.get_xlabel()
+        'distance $r$'
     """
     if axes is None:
         axes = new_axes(len(worlds), width=0.5 + 3.6 * len(worlds), height=3.8, sharey=True)
+    axes = panel_axes(axes, len(worlds))
     distances = np.linspace(0, 5, 201) if distances is None else distances
     for ax, (title, world) in zip(axes, worlds.items(), strict=True):
         curves = (

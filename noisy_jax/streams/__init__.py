@@ -1,4 +1,8 @@
-"""Streams of clean examples, chosen in advance: real data, teachers, adversaries, drift."""
+"""Streams of clean examples, chosen in advance: real data, teachers, adversaries, drift.
+
+`DATASETS` are the names that `dataset` knows; `DIFFICULTIES` the settings of moving classes by
+name, "A" medium, "B" hard and "C" easy.
+"""
 
 from noisy_jax.streams.adversaries import Adversary, OneCopyAdversaries, one_copy_adversaries
 from noisy_jax.streams.mixtures import (

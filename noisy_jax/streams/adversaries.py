@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.noise import Gaussian, Noise, Rademacher
-from noisy_jax.validation import check_at_least
+from noisy_jax.validation import check_at_least, check_key
 
 
 class Adversary(NamedTuple):
@@ -59,7 +59,7 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
         `OneCopyAdversaries`, with instances `[T, 1]`.
 
     Raises:
-        ValueError: no rounds.
+        ValueError: no key, or no rounds.
 
     Example:
         >>> import jax
@@ -67,6 +67,7 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
         >>> print(noiseless.noise.cov, noisy.noise.cov, noisy.stream.x[0], noisy.stream.y[0])
         0.0 4.0 [1.] 1.0
     """
+    check_key(key)
     check_at_least("horizon", horizon, 1, "the number of rounds T")
     mean = jnp.ones((horizon, 1))
     signs = jax.random.rademacher(key, mean.shape, mean.dtype)

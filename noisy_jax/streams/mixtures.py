@@ -26,7 +26,14 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import check_at_least, check_non_negative, check_positive, concrete
+from noisy_jax.validation import (
+    check_at_least,
+    check_key,
+    check_non_negative,
+    check_positive,
+    concrete,
+    given,
+)
 
 HALF_SIDE = 3.0
 """Half the side of the box that holds the means."""
@@ -99,8 +106,17 @@ def drifting_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -
         key: as for `drifting`.
         periods: P ≥ 1.
         difficulty: as for `drifting`.
+
+    Raises:
+        ValueError: no key, or a number that is out of range.
+
+    Example:
+        >>> import jax
+        >>> classes = drifting_mixtures(jax.random.key(0), 50, DIFFICULTIES["A"])
+        >>> jax.vmap(lambda now: now.log_odds(jax.numpy.zeros(2)))(classes).shape
+        (50,)
     """
-    _check(difficulty, periods=periods)
+    _check(key, difficulty, periods)
     first_key, step_key = jax.random.split(jax.random.split(key)[0])
     start = _drawn_mixtures(first_key, difficulty)
     steps = jax.vmap(lambda key: jax.random.normal(key, start.means.shape))(
@@ -119,8 +135,16 @@ def switching_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) 
         key: as for `switching`.
         periods: P ≥ 1.
         difficulty: as for `switching`; its drift plays no part.
+
+    Raises:
+        ValueError: as `drifting_mixtures`.
+
+    Example:
+        >>> import jax
+        >>> switching_mixtures(jax.random.key(0), 50, DIFFICULTIES["A"]).deviations.shape
+        (50, 2, 3)
     """
-    _check(difficulty, periods=periods)
+    _check(key, difficulty, periods)
     keys = _fold_in_each(jax.random.split(key)[0], periods)
     return jax.vmap(lambda key: _drawn_mixtures(key, difficulty))(keys)
 
@@ -149,8 +173,8 @@ def drifting(
         would be kept, as with too large a margin, its last rounds are NaN in x and y.
 
     Raises:
-        ValueError: a number that is out of range; where the stream is concrete, a round that is
-            lacking.
+        ValueError: no key, or a number that is out of range; where the stream is concrete, a round
+            that is lacking.
 
     Example:
         >>> import jax
@@ -268,11 +292,12 @@ def _fold_in_each(key, count):
     return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(count))
 
 
-def _check(difficulty, *, periods) -> None:
+def _check(key, difficulty, periods) -> None:
+    check_key(key)
     if not isinstance(difficulty, Difficulty):
         raise ValueError(
             "difficulty must be a Difficulty, such as streams.DIFFICULTIES[name] of the names "
-            f"{', '.join(DIFFICULTIES)}, got {difficulty!r}"
+            f"{', '.join(DIFFICULTIES)}, got {given(difficulty)}"
         )
     check_at_least("periods", periods, 1, "how often the classes change, and one")
     check_at_least("components", difficulty.components, 1, "the Gaussians in each class")

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Stream
-from noisy_jax.validation import check_at_least, check_choice, check_stream
+from noisy_jax.base import Stream, check_is_stream
+from noisy_jax.validation import check_at_least, check_choice, check_key, check_stream
 
 DATASETS = ("diabetes", "breast_cancer", "digits")
 """Names that `dataset` knows."""
@@ -56,6 +56,11 @@ def scaled(x: np.ndarray, y: np.ndarray) -> Stream:
 
     Raises:
         ValueError: as `from_arrays`, and where all features or the target are constant.
+
+    Example:
+        >>> import numpy as np
+        >>> print(scaled(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])).y)
+        [-1.  1.  1.]
     """
     from_arrays(x, y)
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
@@ -80,6 +85,11 @@ def dataset(name: str) -> Stream:
 
     Raises:
         ValueError: another name; the message lists the known ones.
+        ImportError: scikit-learn is not installed.
+
+    Example:
+        >>> dataset("diabetes").x.shape
+        (442, 10)
     """
     check_choice("name", name, DATASETS)
     try:
@@ -100,9 +110,16 @@ def csv(path: str | Path, target: str) -> Stream:
         target: name of the target's column; all other columns are features.
 
     Raises:
-        ValueError: no such column, or a cell that is not a finite number (named by line and
-            column), or a line with too few or too many cells.
+        ValueError: no header or no such column, or a cell that is not a finite number (named by
+            line and column), or a line with too few or too many cells.
         FileNotFoundError: no such file.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> path = f"{tempfile.mkdtemp()}/houses.csv"
+        >>> np.savetxt(path, np.eye(3, 2), delimiter=",", header="rooms,price", comments="")
+        >>> csv(path, target="price").x.shape
+        (3, 1)
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -111,10 +128,15 @@ def csv(path: str | Path, target: str) -> Stream:
             rows = [(lines.line_num, cells) for cells in lines if cells]
     except (UnicodeDecodeError, csv_reader.Error) as error:
         raise ValueError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    if not any(header):
+        raise ValueError(f"{path} is empty")
+    if all(_is_number(name) for name in header):
+        raise ValueError(f"{path} has numbers in its first line, which must name the columns")
     if header.count(target) != 1:
         count = "more than one" if target in header else "no"
-        columns = ", ".join(header) or "none"
-        raise ValueError(f"{path} has {count} column named {target!r}; its columns are {columns}")
+        raise ValueError(
+            f"{path} has {count} column named {target!r}; its columns are {', '.join(header)}"
+        )
     if not rows:
         raise ValueError(f"{path} has a header but no rows")
     if len(header) == 1:
@@ -122,6 +144,14 @@ def csv(path: str | Path, target: str) -> Stream:
     table = np.array([_numbers(cells, header, f"{path}, line {line}") for line, cells in rows])
     column = header.index(target)
     return scaled(np.delete(table, column, axis=1), table[:, column])
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
@@ -150,12 +180,17 @@ def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
         stream: n rounds to draw from.
         horizon: T ≥ 1 rounds to draw; may exceed n.
 
+    Raises:
+        ValueError: as `from_arrays`, and no key, no `Stream`, or no rounds to draw.
+
     Example:
         >>> import jax
         >>> table = from_arrays([[0.0], [1.0]], [0.0, 1.0])
         >>> resampled(jax.random.key(0), table, horizon=1000).x.shape
         (1000, 1)
     """
+    check_key(key)
+    check_is_stream(stream)
     check_at_least("horizon", horizon, 1, "the number of rounds T")
     rows = jax.random.randint(key, (horizon,), 0, stream.y.shape[0])
     return Stream(stream.x[rows], stream.y[rows])

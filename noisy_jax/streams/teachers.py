@@ -3,10 +3,17 @@
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.kernels import Kernel, check_kernel
-from noisy_jax.validation import check_at_least, check_non_negative, check_positive
+from noisy_jax.validation import (
+    check_at_least,
+    check_key,
+    check_non_negative,
+    check_positive,
+    concrete,
+)
 
 
 def linear(
@@ -29,11 +36,15 @@ def linear(
     Returns:
         A `Stream` with ‖x_t‖ ≤ 1 and |y_t| ≤ radius + misfit.
 
+    Raises:
+        ValueError: no key, or a number that is out of range.
+
     Example:
         >>> import jax
         >>> linear(jax.random.key(0), horizon=5, dim=3).x.shape
         (5, 3)
     """
+    check_key(key)
     check_at_least("horizon", horizon, 1, "the number of rounds T")
     check_at_least("dim", dim, 1, "the number of features d")
     check_positive("radius", radius, "the norm of the teacher's weights")
@@ -77,7 +88,8 @@ def teacher(
         A `Stream` with |y_t| ≤ radius √k(x_t, x_t) + misfit.
 
     Raises:
-        ValueError: no kernel, or a number that is out of range.
+        ValueError: no key, no kernel, or a number that is out of range; where the stream is
+            concrete, a kernel that is not finite on the ball.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -85,6 +97,7 @@ def teacher(
         >>> teacher(jax.random.key(0), horizon=5, dim=3, kernel=kernel).y.shape
         (5,)
     """
+    check_key(key)
     check_at_least("horizon", horizon, 1, "the number of rounds T")
     check_at_least("dim", dim, 1, "the number of features d")
     check_kernel(kernel)
@@ -97,4 +110,11 @@ def teacher(
     a = jax.random.normal(a_key, (centers,))
     a = radius * a / jnp.sqrt(a @ kernel(c, c) @ a)
     x = spread * jax.random.ball(x_key, dim, shape=(horizon,))
-    return Stream(x, kernel(x, c) @ a + misfit * jax.random.uniform(m_key, (horizon,), minval=-1))
+    values = kernel(x, c) @ a
+    known = concrete(values)
+    if known is not None and not np.all(np.isfinite(known)):
+        raise ValueError(
+            f"kernel must be finite on the ball of radius spread = {spread}, but the teacher is "
+            "not: a smaller spread would do"
+        )
+    return Stream(x, values + misfit * jax.random.uniform(m_key, (horizon,), minval=-1))

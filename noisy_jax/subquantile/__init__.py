@@ -1,4 +1,7 @@
-"""Subquantile minimization: kernel regression and classification where some rows are corrupted."""
+"""Subquantile minimization: kernel regression and classification where some rows are corrupted.
+
+`STARTS` are the names of what fits start from: "zero", "median", "ridge" and "huber".
+"""
 
 from noisy_jax.subquantile.fits import Fit, logistic, ridge
 from noisy_jax.subquantile.gram import Gram, chunked_gram, dense_gram

@@ -111,7 +111,8 @@ def ridge(
         contamination: ε in [0, ½), the share of rows that may be corrupted. Too much does little
             harm, too little may do a lot. Traced, it is not checked.
         regularization: C ≥ 0, in the scale of `regressors.kernel_ridge`: with ε = 0, F is least at
-            a = (K + C)⁻¹y.
+            a = (K + C)⁻¹y. In `comparators.regularized` and `learners.norma`, whose losses are a
+            mean beside ½λ‖f‖², it is λ = 2C/m.
         radius: R > 0, in the norm of the kernel's space; no ball by default.
         start: "zero", "median", "ridge", "huber" (`STARTS`), coefficients `[n]`, or "best": all
             four together, and the lowest F of them. That is mostly, but not always, the least
@@ -167,7 +168,7 @@ def logistic(
 
     Args:
         gram: as in `ridge`.
-        y: `[n]` labels, −1 or +1.
+        y: `[n]` labels, −1 or +1. Traced ones that are not end in NaN.
         contamination: as in `ridge`.
         regularization: C ≥ 0.
         radius: R > 0. One of C and R must bound f.

@@ -23,8 +23,10 @@ from noisy_jax.validation import (
     check_at_least,
     check_finite,
     check_gram,
+    check_matrix,
     check_shape,
     concrete,
+    given,
 )
 
 _IMPROVEMENTS = 3  # of Wielandt's vector; each asks for all of K once
@@ -62,8 +64,7 @@ def dense_gram(matrix: chex.Array) -> Gram:
         >>> print(dense_gram(jnp.array([[2.0, 1.0], [1.0, 2.0]])).norm)
         3.0
     """
-    if callable(matrix):
-        raise ValueError("gram must be [n, n], got a function; for a kernel k, k(x, x) would do")
+    check_matrix("gram", matrix)
     matrix = jnp.asarray(matrix, float)
     _check_matrix(matrix)
     return _gram(lambda rows: rows(matrix), len(matrix), matrix)
@@ -93,16 +94,16 @@ def chunked_gram(
         [ 0. 15. 30. 45. 60. 75.]
     """
     check_at_least("chunk", chunk, 1, "the number of rows of K in memory at a time")
+    if not callable(kernel):
+        raise ValueError(
+            "kernel must be a function ([n, d], [m, d]) -> [n, m], as kernels builds it, got "
+            f"{given(kernel)}; dense_gram takes a matrix"
+        )
     x = jnp.asarray(x, float)
     if x.ndim != 2 or 0 in x.shape:
         raise ValueError(f"x must be [n, d] with n >= 1 and d >= 1, got {list(x.shape)}")
     check_finite("x", x, ": drop or impute such rows first")
     size, dim = x.shape
-    if not callable(kernel):
-        raise ValueError(
-            "kernel must be a function ([n, d], [m, d]) -> [n, m], as kernels builds it, got "
-            f"{type(kernel).__name__}; dense_gram takes a matrix"
-        )
     check_shape("kernel(x, x)", jax.eval_shape(kernel, x, x), (size, size), "k(x_i, x_j)")
     blocks = jnp.pad(x, ((0, -size % chunk), (0, 0))).reshape(-1, chunk, dim)
 

@@ -147,7 +147,15 @@ def ridge_problem(
     regularization: chex.Numeric,
     radius: chex.Numeric = jnp.inf,
 ) -> Problem:
-    """The trimmed problem of squared losses (f(x_i) − y_i)²; arguments as in `ridge`."""
+    """The trimmed problem of squared losses (f(x_i) − y_i)²; arguments as in `ridge`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> problem = ridge_problem(
+        ...     jnp.eye(5), jnp.ones(5), contamination=0.2, regularization=1.0)
+        >>> print(problem.kept)
+        4
+    """
     gram, y = _checked(gram, y)
     return _problem(gram, y, squared_loss(), 2.0, contamination, regularization, radius)
 
@@ -160,7 +168,13 @@ def logistic_problem(
     regularization: chex.Numeric = 0.0,
     radius: chex.Numeric = jnp.inf,
 ) -> Problem:
-    """The trimmed problem of logistic losses log(1 + e^(−y f(x))); arguments as in `logistic`."""
+    """The trimmed problem of logistic losses log(1 + e^(−y f(x))); arguments as in `logistic`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> logistic_problem(jnp.eye(5), jnp.ones(5), contamination=0.2, radius=1.0).loss
+        logistic()
+    """
     gram, y = _checked(gram, y)
     check_labels("y", y)
     weight, ball = concrete(regularization), concrete(radius)

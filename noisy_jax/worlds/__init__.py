@@ -1,4 +1,13 @@
-"""Parallel worlds: surrogate kernels whose noisy inner products are right on average."""
+"""Parallel worlds: surrogate kernels whose noisy inner products are right on average.
+
+A world holds for the noise law that it was made with. A rollout's noise is not compared with
+it: under another law the learner is a biased one.
+
+Length scales are those of `kernels`, under the same names: `squared_width` s² of e^(−r²/s²) in
+`gaussian`, `heteroscedastic` and `fourier_gaussian`, `scale` s of e^(−r/s) in `laplacian`,
+`length` ℓ in `matern`, and `m` (by default d) of (1 + r²/m)^(−α) in `rational`. A `cutoff` is in
+units of 1/r².
+"""
 
 from noisy_jax.worlds.fourier import FourierWorld, fourier, fourier_gaussian
 from noisy_jax.worlds.gaussian import gaussian

@@ -15,7 +15,7 @@ import numpy as np
 
 from noisy_jax.kernels import check_squared_width
 from noisy_jax.noise import Noise
-from noisy_jax.validation import check_at_least, check_dimension, concrete
+from noisy_jax.validation import check_at_least, check_dimension, check_key, concrete, given
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
@@ -106,7 +106,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
 
     Raises:
         ValueError: the world has no spectrum or no one law of noise, its law has a characteristic
-            function that has zeros or is not known, or D is odd.
+            function that has zeros or is not known, D is odd, or there is no key.
 
     Source: none of the papers; random Fourier features (Rahimi & Recht, 2007) of the surrogates of
     Learning from Noisy Data under Distributional Assumptions, Sec. 6. Pairs, since a single cosine
@@ -120,6 +120,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     """
     pairs = _number_of_pairs(num_features)
     check_world(world)
+    check_key(key)
     if world.noise is None:
         raise ValueError(
             "world must have noise of one law, got one whose noise changes from round to round: "
@@ -169,7 +170,7 @@ def fourier_gaussian(
 
     Raises:
         ValueError: the law's characteristic function has zeros or is not known, s² not positive, D
-            odd, R² so large that R⁴ overflows, dimensions that do not match.
+            odd, R² so large that R⁴ overflows, dimensions that do not match, no key.
 
     Source: none of the papers (see `fourier`).
 
@@ -180,6 +181,7 @@ def fourier_gaussian(
         ...     jax.random.key(0), 64, dim=3, squared_width=4.0, noise=law)
     """
     pairs = _number_of_pairs(num_features)
+    check_key(key)
     check_at_least("dim", dim, 1, "the dimension of the data")
     check_squared_width(squared_width)
     _check_characteristic(noise, dim)
@@ -198,6 +200,15 @@ def fourier_gaussian(
             ),
         )
     return features
+
+
+def check_features(features: FourierWorld) -> None:
+    """Refuses what is no `FourierWorld`."""
+    if not isinstance(features, FourierWorld):
+        raise ValueError(
+            "features must be a FourierWorld, as worlds.fourier(world, key, num_features) builds "
+            f"it, got {given(features)}"
+        )
 
 
 def _fourier_world(omega, log_phi, amplitude):

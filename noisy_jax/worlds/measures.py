@@ -107,6 +107,10 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
 
     Raises:
         ValueError: ℓ not positive, or ν out of range.
+
+    Example:
+        >>> print(f"{matern_measure(nu=1.5, length=2.0).tail(1.0):.4f}")
+        0.0546
     """
     nu = _within(
         NUS,
@@ -145,6 +149,10 @@ def laplacian_measure(*, scale: chex.Numeric) -> Measure:
 
     Raises:
         ValueError: s not positive.
+
+    Example:
+        >>> print(f"{laplacian_measure(scale=1.0).tail(1.0):.4f}")
+        0.5205
     """
     return matern_measure(nu=0.5, length=number("scale", scale, "s of exp(−r/s)"))
 
@@ -195,13 +203,20 @@ def density_measure(
     Args:
         density: `u[Q] -> μ(u)[Q]`, non-negative; smooth on (0, cutoff], at zero at worst a power of
             √u, 1/√u included.
-        mass: μ((0, ∞)), the value at r = 0 of the kernel that is asked for.
+        mass: μ((0, ∞)), the value at r = 0 of the kernel that is asked for. What the density lacks
+            of it up to the cutoff is taken for tail: too large a mass is not noticed, and adds to
+            the world's `approximation_error`.
         decay: of that kernel at large distances, if it is known; without it, fewer kernels are
             fast in float32.
 
     Raises:
         ValueError: mass not positive; where a world is made, a density that is negative or not
             finite, or of more than that mass.
+
+    Example:
+        >>> measure = density_measure(lambda u: jnp.exp(-u), mass=1.0)  # of 1/(1 + r²)
+        >>> print(f"{measure.tail(2.0):.4f}")
+        0.1353
     """
     mass = number("mass", mass, "the value of the kernel at r = 0")
 

@@ -189,6 +189,12 @@ def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, scale: chex.Numer
 
     Raises:
         ValueError: see `radial`; s not positive.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> world = laplacian(dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0, scale=1.0)
+        >>> print(f"{world.approximation_error:.4f}")
+        0.1256
     """
     return radial(laplacian_measure(scale=scale), dim=dim, noise=noise, cutoff=cutoff)
 
@@ -210,6 +216,12 @@ def matern(
 
     Raises:
         ValueError: see `radial`; ℓ not positive or ν out of range.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> world = matern(dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0, nu=1.5, length=1.0)
+        >>> print(f"{world.approximation_error:.4f}")
+        0.0053
     """
     return radial(matern_measure(nu=nu, length=length), dim=dim, noise=noise, cutoff=cutoff)
 

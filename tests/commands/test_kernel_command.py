@@ -68,9 +68,15 @@ def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, cap
         (["--noise", "laplace", "--learners", "cloned"], "cloned needs --noise gaussian"),
         (["--variance", "0"], "--variance must be positive, got 0.0"),
         (["--rate-factor", "0"], "--rate-factor must be positive and finite, got 0.0"),
-        (["--radius", "-1"], "radius must be positive and finite, got -1.0"),
-        (["--horizons", "64", "32"], "horizons must be at least one and increasing, got [64, 32]"),
-        (["--horizons", "0", "64"], "each horizon must be a whole number of at least 1, got 0"),
+        (["--radius", "-1"], "--radius must be positive and finite, got -1.0"),
+        (
+            ["--horizons", "64", "32"],
+            "--horizons must be at least one and increasing, got [64, 32]",
+        ),
+        (
+            ["--horizons", "0", "64"],
+            "each of --horizons must be a whole number of at least 1, got 0",
+        ),
         (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],
 )

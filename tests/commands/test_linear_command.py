@@ -64,10 +64,13 @@ def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
         (["--data", "boston"], "unknown data 'boston'; known are diabetes, breast_cancer, digits"),
         (["--data", "missing.csv", "--target", "y"], "there is no file missing.csv"),
         (["--data", "diabetes", "--target", "y"], "--target goes with a CSV file"),
-        (["--variance", "-1"], "--variance must be positive, got -1.0"),
-        (["--seeds", "0"], "num_seeds must be a whole number of at least 1, got 0"),
-        (["--horizons", "64", "32"], "increasing, got [64, 32]"),
-        (["--radius", "0"], "radius must be positive and finite, got 0.0"),
+        (["--variance", "-1"], "--variance must be positive, got -1.0; what learning from clean"),
+        (["--seeds", "0"], "--seeds must be a whole number of at least 1, got 0"),
+        (
+            ["--horizons", "64", "32"],
+            "--horizons must be at least one and increasing, got [64, 32]",
+        ),
+        (["--radius", "0"], "--radius must be positive and finite, got 0.0"),
         (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],
 )
@@ -77,6 +80,14 @@ def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, m
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("error: ")
     assert message in error
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**32), "99999999999999999999"])
+def test_seeds_that_would_be_others_are_refused(capsys, seed):
+    with pytest.raises(SystemExit) as ended:
+        main([f"--seed={seed}"])
+    assert ended.value.code == 2
+    assert f"--seed: must be at least 0 and below 2**32, got {seed}" in capsys.readouterr().err
 
 
 def test_csv_without_its_target_named(tmp_path, capsys, monkeypatch):

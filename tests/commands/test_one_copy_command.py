@@ -88,7 +88,7 @@ def test_conclusion_says_what_the_table_shows():
     ("arguments", "message"),
     [
         (["--seeds", "1"], "--seeds must be a whole number of at least 2, got 1"),
-        (["--horizons", "0"], "each horizon must be a whole number of at least 1, got 0"),
+        (["--horizons", "0"], "each of --horizons must be a whole number of at least 1, got 0"),
         (["--horizons", "64", "32"], "horizons must be at least one and increasing, got [64, 32]"),
         (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],

@@ -118,14 +118,21 @@ def test_conclusion_says_what_the_tables_show():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ["--variance", "0.5"],
+            "It holds 2 times the variance, for as many features: less would do",
+        ),
         (["--offset", "1.2"], "--offset must be above the largest E‖x̃‖² = 1.3"),
         (["--data", "boston"], "unknown data 'boston'; known are teacher, diabetes,"),
         (["--data", "teacher", "teacher"], "--data must differ in name, got teacher teacher"),
         (["--variance", "0"], "--variance must be positive, got 0.0"),
         (["--squared-width", "0.3"], "squared_width must be above 2‖Σ‖ = 0.4 under Gaussian noise"),
         (["--rate-factor", "0"], "--rate-factor must be positive and finite, got 0.0"),
-        (["--radius", "-1"], "the norm of the teacher"),
-        (["--horizons", "0", "64"], "each horizon must be a whole number of at least 1, got 0"),
+        (["--radius", "-1"], "--radius must be positive and finite, got -1.0"),
+        (
+            ["--horizons", "0", "64"],
+            "each of --horizons must be a whole number of at least 1, got 0",
+        ),
         (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],
 )

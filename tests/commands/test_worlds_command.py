@@ -41,10 +41,10 @@ def test_one_world_without_noise(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--cutoffs", "2", "6"], "the limit is d/(4σ²) = 5"),
+        (["--cutoffs", "2", "6"], "--cutoffs must be below d/(4σ²) = 5, got 6"),
         (["--cutoffs", "-1"], "--cutoffs must be positive and finite, got [-1.0]"),
         (["--dim", "0"], "--dim must be a whole number of at least 1, got 0"),
-        (["--variance", "-0.1"], "variances and must be >= 0, got -0.1"),
+        (["--variance", "-0.1"], "--variance must be finite and >= 0, got -0.1"),
         (["--out", f"{__file__}/below"], "cannot write to the folder"),
     ],
 )

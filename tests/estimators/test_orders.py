@@ -67,6 +67,17 @@ def test_base_must_be_above_one(p):
         estimators.geometric([1.0], p=p)
 
 
+def test_what_is_no_key_is_refused():
+    estimator = estimators.gradient(
+        nj.kernels.polynomial(degree=2), nj.losses.squared(), squared_radius=1.0, x_second=1.0
+    )
+    for drawn in (estimator, estimator.maps):
+        with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
+            drawn.draw_orders(0)
+    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
+        estimators.geometric([1.0], p=2.0).draw(0)
+
+
 def test_nothing_to_estimate_is_refused():
     with pytest.raises(ValueError, match="coefficients must not all be zero"):
         estimators.geometric([0.0, 0.0], p=2.0)

@@ -34,6 +34,28 @@ def test_average_is_better_than_the_last_iterate_on_independent_examples():
     assert average < last / 2
 
 
+def test_norma_is_averaged_where_its_memory_keeps_all():
+    """Corollary 5's f̄, against the mean of the predictions of f_1, …, f_T; a ring is refused."""
+    stream = nj.streams.linear(jax.random.key(0), 12, 3)
+
+    def learner(buffer):
+        kernel, loss = nj.kernels.gaussian(squared_width=1.0), nj.losses.epsilon_insensitive()
+        return nj.learners.norma(kernel, loss, learning_rate=0.5, regularization=0.1, buffer=buffer)
+
+    inner = learner(lambda space: nj.memory.everything(space, 12))
+    average, noise, key = nj.learners.averaged(inner), nj.noise.Gaussian(0.0), jax.random.key(1)
+    state = nj.rollout(average, stream, noise, key).state
+    z, values, played = jnp.ones(3) / 3, [], inner.init(3)
+    step = jax.jit(inner.step)
+    for x, y in zip(stream.x, stream.y, strict=True):
+        values.append(inner.predict(played, z))
+        played = step(played, nj.Sample(x[None], y), key)
+    np.testing.assert_allclose(average.predict(state, z), np.mean(values), rtol=1e-5)
+    assert abs(inner.predict(state.inner, z) - np.mean(values)) > 0.01
+    with pytest.raises(ValueError, match=r"RingState has none .* memory\.everything"):
+        nj.learners.averaged(learner(5)).init(3)
+
+
 def test_refuses_a_state_without_weights():
     blind = nj.learners.noise_blind(radius=1.0, learning_rate=0.1)
     pair = nj.learners.paired(blind, blind)

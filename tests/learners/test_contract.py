@@ -287,6 +287,40 @@ def test_a_bad_traced_radius_is_reported(make_projected, stream):
     assert np.all(jax.jit(jax.vmap(diverged_at))(jnp.array([1e20, -1.0, jnp.nan])) >= 1)
 
 
+@pytest.mark.parametrize("name", ["two_copies", "noise_blind_kernel"])  # linear ones, and kernels
+def test_a_bad_traced_rate_is_reported(name, stream):
+    def diverged_at(rate):
+        learner = LEARNERS[name](radius=1.0, learning_rate=rate)
+        falling = LEARNERS[name](radius=1.0, learning_rate=lambda t: 0.1 - rate * t)
+        short = nj.Stream(stream.x[:9], stream.y[:9])
+        return [
+            nj.rollout(each, short, NOISE, jax.random.key(0)).diverged_at
+            for each in (learner, falling)
+        ]
+
+    constant, falling = jax.jit(jax.vmap(diverged_at))(jnp.array([-0.1, 0.0, jnp.nan, 0.03]))
+    np.testing.assert_array_equal(constant, [1, 1, 1, -1])
+    np.testing.assert_array_equal(falling, [-1, -1, 1, 5])  # 0.1 − 0.03t < 0 from round 4 on
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: nj.learners.averaged(nj.learners.two_copies), "learner must .* got function"),
+        (lambda: nj.learners.paired([BASE["two_copies"](**OPTIONS)]), "learner must .* got list"),
+        (lambda: nj.learners.assuming(None, 0.1), "learner must be a Learner, .* got None"),
+        (lambda: nj.learners.cloned(None, NOISE), "learner must be a Learner, .* got None"),
+        (lambda: nj.learners.noiseless(None, None), "learner must be a Learner, .* got None"),
+        (lambda: nj.learners.noiseless(averaged(**OPTIONS), ()), "stream must .* got tuple"),
+        (lambda: nj.learners.doubling(averaged(**OPTIONS)), "horizon -> Learner, got Learner"),
+        (lambda: nj.learners.doubling(lambda T: (T, None)), "what make_learner makes .* got tuple"),
+    ],
+)
+def test_combinators_refuse_what_is_no_learner(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
 @pytest.mark.parametrize("name", BASE)
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -296,6 +330,15 @@ def test_a_bad_traced_radius_is_reported(make_projected, stream):
         ({"radius": 1.0, "learning_rate": -0.1}, "learning_rate must be positive and finite"),
         ({"radius": 1e20, "learning_rate": 0.1}, "radius must be at most .* its square overflows"),
         ({"radius": jnp.ones(2), "learning_rate": 0.1}, r"radius must be one number, got shape"),
+        (
+            {"radius": 1.0, "learning_rate": jnp.ones(2)},
+            r"learning_rate must be one number, .* \[2\]",
+        ),
+        ({"radius": 1.0, "learning_rate": optax.sgd(0.1)}, "got an optimizer: .* as optimizer"),
+        (
+            {"radius": 1.0, "optimizer": optax.adam},
+            r"such as optax\.adam\(0\.1\) gives, got function",
+        ),
         ({"radius": 1.0}, "either learning_rate or optimizer"),
         ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),
     ],

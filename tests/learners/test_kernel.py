@@ -202,6 +202,16 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
     assert np.all((ratios > 2.5) & (ratios < 6.5)), errors
 
 
+def test_refuses_what_is_no_world():
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    world = nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=nj.noise.Gaussian(0.1))
+    options = {"radius": 1.0, "learning_rate": 0.1}
+    with pytest.raises(ValueError, match=r"world must be a World, .* got Kernel"):
+        nj.learners.parallel_worlds(kernel, horizon=5, **options)
+    with pytest.raises(ValueError, match=r"features must be a FourierWorld, .* got World"):
+        nj.learners.fourier_worlds(world, **options)
+
+
 def test_refuses_data_of_another_dimension():
     noise = nj.noise.Gaussian(0.1)
     world = nj.worlds.gaussian(dim=3, squared_width=WIDTH, noise=noise)

@@ -182,7 +182,7 @@ def test_unknown_covariance_is_refused():
 
 def test_forgotten_vmap_fails_at_once():
     learner = two_copies(radius=1.0, learning_rate=0.1)
-    with pytest.raises(AssertionError, match="rank"):
+    with pytest.raises(ValueError, match=r"sample\.x must be \[V, d\], got \[5, 2, 3\]"):
         learner.step(learner.init(3), nj.Sample(jnp.ones((5, 2, 3)), jnp.zeros(5)), None)
 
 
@@ -213,3 +213,31 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     assert result.growth["noise_blind"].low > 0.85
     last = {row.learner: row.regret for row in result.rows}
     assert last["noise_blind"] > 3 * last["known_covariance"]
+
+
+@pytest.mark.parametrize(
+    ("gradient", "given"),
+    [
+        (lambda w, sample: 1.0, r"got \[\]"),
+        (lambda w, sample: sample.x, r"got \[1, 3\]"),
+        (lambda w, sample: None, r"got \[\]"),
+    ],
+)
+def test_a_gradient_of_another_shape_is_refused(gradient, given):
+    learner = nj.learners.gradient_descent(gradient, views=1, radius=1.0, learning_rate=0.1)
+    sample = nj.Sample(jnp.ones((1, 3)), jnp.float32(0))
+    with pytest.raises(ValueError, match=r"gradient must be \[3\], .* " + given):
+        learner.step(learner.init(3), sample, None)
+
+
+def test_a_schedule_of_arrays_is_refused():
+    learner = two_copies(radius=1.0, learning_rate=lambda count: jnp.ones(3))
+    sample = nj.Sample(jnp.ones((2, 3)), jnp.float32(0))
+    with pytest.raises(ValueError, match=r"learning_rate must be \[\], .* got \[3\]"):
+        learner.step(learner.init(3), sample, None)
+
+
+@pytest.mark.parametrize("dim", [0, -1, 2.5])
+def test_dimensions_that_are_none_are_refused(dim):
+    with pytest.raises(ValueError, match=f"dim must be a whole number of at least 1, got {dim}"):
+        two_copies(radius=1.0, learning_rate=0.1).init(dim)

@@ -482,6 +482,7 @@ def test_labels_are_checked(rng):
         ({"regularization": -1.0}, "regularization must be finite and >= 0"),
         ({"buffer": 0}, "buffer must be a whole number of at least 1, got 0"),
         ({"buffer": None}, "buffer must be a whole number of at least 1, got None"),
+        ({"buffer": weight_vector()}, r"buffer must be .* got Memory: .* \(or lambda space: "),
         ({"loss": losses.squared}, "loss must be made by one of losses"),
         ({"loss": losses.novelty(nu=0.9), "offset": True}, "offset must be left out"),
         ({"kernel": lambda x, z: x @ z.T}, "kernel must be a Kernel, a World or a FourierWorld"),
@@ -574,10 +575,19 @@ def test_warns_where_decay_leaves_few_support_vectors(rate, buffer, decay, warns
         )  # fmt: skip
 
     if warns:
-        with pytest.warns(UserWarning, match="nu = 0.01 is too small for a decay of .* 25 are"):
+        with pytest.warns(UserWarning, match="nu = 0.01 is too small for a decay of .* of the 25"):
             build()
     else:
         build()
+
+
+@pytest.mark.parametrize(
+    ("rate", "advice"),
+    [(0.002, r"A nu of at least 0\.05, less decay, or"), (0.05, r"\. Less decay")],
+)
+def test_the_warning_names_a_share_only_where_there_is_one(rate, advice):
+    with pytest.warns(UserWarning, match=f"vectors that are wanted in memory.*{advice}"):
+        norma(KERNEL, losses.novelty(nu=0.01), learning_rate=rate, regularization=1.0, buffer=9)
 
 
 @pytest.mark.parametrize(

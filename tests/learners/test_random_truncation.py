@@ -227,3 +227,18 @@ def test_bad_input_is_refused():
     stream = nj.streams.linear(jax.random.key(0), 6, 2)
     with pytest.raises(ValueError, match="room for 5"):
         nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+
+
+def test_labels_other_than_signs_are_refused_or_end_in_nan():
+    estimator = estimator_of(KERNELS["polynomial"], nj.losses.logistic())
+    learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=0.1)
+    clean = nj.streams.linear(jax.random.key(0), 4, 2)
+
+    def diverged_at(y):
+        stream = nj.Stream(clean.x, y)
+        return nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).diverged_at
+
+    with pytest.raises(ValueError, match=r"y must be labels −1 and .* 2y − 1"):
+        diverged_at(jnp.array([1.0, 0.0, 1.0, 1.0]))
+    ends = jax.jit(jax.vmap(diverged_at))(jnp.array([[1.0, 0.0, 1.0, 1.0], [1.0, -1.0, 1.0, 1.0]]))
+    np.testing.assert_array_equal(ends, [2, -1])

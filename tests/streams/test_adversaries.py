@@ -55,6 +55,11 @@ def test_goes_through_jit():
     assert made.noisy.stream.y.dtype == jnp.float32
 
 
+def test_refuses_no_key():
+    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
+        one_copy_adversaries(0, 5)
+
+
 def test_refuses_no_rounds():
     with pytest.raises(ValueError, match="horizon must be a whole number of at least 1, got 0"):
         one_copy_adversaries(jax.random.key(0), 0)

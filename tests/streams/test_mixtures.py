@@ -212,6 +212,8 @@ def test_log_odds_hold_far_from_all_means():
             lambda: drifting(KEY, 5, difficulty=Difficulty(3, 0.4, 0.9, 0.5, -0.2)),
             "drift must be finite and >= 0",
         ),
+        (lambda: drifting(0, 5), "key must be a key .* got 0"),
+        (lambda: switching(0, 5), "key must be a key .* got 0"),
     ],
 )
 def test_refuses_bad_input(build, message):

@@ -57,7 +57,8 @@ def test_csv_equals_arrays(tmp_path, rng):
         ("a,y\n1,nan\n", r"line 2, column 'y': 'nan' is not a finite number"),
         ("a,y\n1,2,3\n", "line 2: 3 cells under 2 column names"),
         ("a,y\n", "has a header but no rows"),
-        ("", "no column named 'y'; its columns are none"),
+        ("", "is empty"),
+        ("1,2\n3,4\n", "numbers in its first line, which must name the columns"),
         ("y\n1\n2\n", "no column beside the target"),
         ("a,y\n1,2\n3,2\n", r"the target is constant \(2\.0\)"),
         ("a,y\n1,2\n1,3\n", "every feature is constant"),
@@ -74,7 +75,7 @@ def test_refuses_bad_csv(tmp_path, text, message):
     ("build", "message"),
     [
         (lambda: from_arrays(np.ones((3, 2)), np.ones(4)), r"got x \[3, 2\] and y \[4\]"),
-        (lambda: from_arrays(np.ones(3), np.ones(3)), r"x \[T, d\] and y \[T\]"),
+        (lambda: from_arrays(np.ones(3), np.ones(3)), r"x must be \[T, d\] and y \[T\]"),
         (lambda: from_arrays(np.ones((0, 2)), np.ones(0)), "T >= 1"),
         (lambda: from_arrays([[1.0], [np.nan]], [1.0, 2.0]), r"x\[1, 0\] is nan"),
         (lambda: from_arrays([[1.0], [2.0]], [np.inf, 2.0]), r"y\[0\] is inf"),
@@ -82,6 +83,15 @@ def test_refuses_bad_csv(tmp_path, text, message):
         (lambda: from_arrays([["a"]], [1.0]), "x must be numbers"),
         (lambda: dataset("boston"), "name must be 'diabetes', .* got 'boston'"),
         (lambda: resampled(jax.random.key(0), dataset("diabetes"), 1.5), "got 1.5"),
+        (lambda: resampled(0, from_arrays([[1.0]], [1.0]), 5), "key must be a key .* got 0"),
+        (
+            lambda: resampled(jax.random.key(0), nj.Stream(np.ones((2, 1)), np.ones(6)), 6),
+            r"got x \[2, 1\] and y \[6\]",
+        ),
+        (
+            lambda: resampled(jax.random.key(0), (np.ones((2, 1)), np.ones(2)), 6),
+            "stream must be a Stream, got tuple",
+        ),
     ],
 )
 def test_refuses_bad_input(build, message):

@@ -49,6 +49,14 @@ def test_misfit_has_its_half_width(make):
         (lambda: linear(jax.random.key(0), 5, 3, misfit=-1.0), "misfit must be finite and >= 0"),
         (lambda: linear(jax.random.key(0), 0, 3), "horizon must be a whole number of at least 1"),
         (lambda: linear(jax.random.key(0), 5, 3, radius=-1.0), "radius must be positive"),
+        (lambda: linear(0, 5, 3), r"key must be a key such as jax\.random\.key\(0\), got 0"),
+        (lambda: teacher(0, 5, 3, kernel=GAUSSIAN), "key must be a key .* got 0"),
+        (
+            lambda: teacher(
+                jax.random.key(0), 5, 3, kernel=nj.kernels.binomial(alpha=1.0), spread=2.0
+            ),
+            r"kernel must be finite on the ball of radius spread = 2\.0",
+        ),
         (lambda: teacher(jax.random.key(0), 0, 3, kernel=GAUSSIAN), "horizon must be a whole"),
         (lambda: teacher(jax.random.key(0), 5, 0, kernel=GAUSSIAN), "dim must be a whole"),
         (

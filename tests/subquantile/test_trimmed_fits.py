@@ -292,7 +292,7 @@ EYE, ONES = np.eye(2), np.ones(2)
         (np.triu(np.ones((2, 2))), ONES, {}, "gram must be symmetric"),
         (np.diag([1.0, -0.1]), ONES, {}, "gram must be .* has the eigenvalue -0.1"),
         (np.diag([1.0, np.nan]), ONES, {}, r"gram must be finite, but gram\[1, 1\] is nan"),
-        (nj.kernels.linear(), ONES, {}, r"gram must be \[n, n\], got a function; .* k\(x, x\)"),
+        (nj.kernels.linear(), ONES, {}, r"gram must be \[n, n\], got Kernel; .* k\(x, x\)"),
         (EYE, np.ones((2, 2)), {}, r"y must be \[n\] .* one target a row"),
         (EYE, ONES, {"regularization": -1.0}, "regularization must be finite and >= 0"),
         (EYE, ONES, {"regularization": ONES}, r"regularization must be one number, got shape \[2"),
@@ -326,6 +326,12 @@ def test_ridge_refuses(gram, y, options, message):
 def test_logistic_refuses(y, options, message):
     with pytest.raises(ValueError, match=message):
         subquantile.logistic(EYE, jnp.array(y), **{"contamination": 0.1, "radius": 1.0, **options})
+
+
+def test_other_labels_end_in_nan_where_they_are_traced():
+    fit = jax.jit(lambda y: subquantile.logistic(EYE, y, contamination=0.1, radius=1.0))
+    assert np.isnan(fit(jnp.array([0.0, 1.0])).objective)
+    assert np.isfinite(fit(jnp.array([-1.0, 1.0])).objective)
 
 
 def test_coefficients_of_other_rows_are_refused():

@@ -72,7 +72,9 @@ def test_chunked_gram_refuses():
     ]:
         with pytest.raises(ValueError, match=message):
             chunked_gram(kernel, x, **options)
-    with pytest.raises(ValueError, match=r"kernel must be a function .* got ndarray; dense_gram"):
+    with pytest.raises(ValueError, match=r"kernel must be a function .* dense_gram"):
         chunked_gram(np.eye(3), np.ones((3, 1)))
     with pytest.raises(ValueError, match=r"kernel\(x, x\) must be \[3, 3\], .* got \[3\]"):
         chunked_gram(lambda x, z: kernel.diagonal(x), np.ones((3, 1)))
+    with pytest.raises(ValueError, match=r"kernel must be a function .* got an array \[3, 1\]"):
+        chunked_gram(np.ones((3, 1)), kernel)

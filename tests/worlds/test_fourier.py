@@ -313,6 +313,10 @@ def test_refuses_other_bad_input():
         worlds.fourier_gaussian(KEY, 8, dim=2, squared_width=[2.0, 300.0], noise=Gaussian(0.1))
     with pytest.raises(ValueError, match=r"world must be a World, as .* got Kernel"):
         worlds.fourier(WORLD.kernel, KEY, 8)
+    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
+        worlds.fourier(WORLD, 0, 8)
+    with pytest.raises(ValueError, match=r"key must be a key .* got None"):
+        worlds.fourier_gaussian(None, 8, dim=2, squared_width=2.0, noise=Gaussian(0.1))
     with pytest.raises(ValueError, match=r"does not fit data of dimension 3"):
         gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))
 

@@ -364,7 +364,10 @@ class Triangular(noise.Noise):
         ({"noise": noise.Rademacher(1.0)}, "zeros"),
         ({"noise": noise.StudentT(3.0, 1.0)}, "nor is its characteristic function known"),
         ({"noise": Triangular()}, r"got Triangular.*worlds\.fourier_gaussian takes any law"),
-        ({"noise": noise.PerRound(noise.Gaussian(np.ones(5)))}, r"worlds\.heteroscedastic"),
+        (
+            {"noise": noise.PerRound(jax.vmap(noise.Gaussian)(np.ones(5)))},
+            r"worlds\.heteroscedastic",
+        ),
         ({"noise": 0.3}, "got float"),
         ({"noise": noise.Gaussian(np.ones(2))}, r"Gaussian\.cov of shape \[2\].*dimension 3"),
         ({"squared_width": np.ones(3)}, r"one number, got shape \[3\]"),
