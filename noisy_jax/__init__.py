@@ -24,7 +24,8 @@ from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.results import Study
 from noisy_jax.rollouts import Rollout, rollout
-from noisy_jax.studies import study, tuned, tuned_kernel_learner
+from noisy_jax.studies import study
+from noisy_jax.tuning import tuned, tuned_kernel_learner
 
 __version__ = "0.1.0"
 

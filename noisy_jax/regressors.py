@@ -16,10 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 
+from noisy_jax.matrices import check_gram, check_matrix
 from noisy_jax.validation import (
     check_at_least,
-    check_gram,
-    check_matrix,
     check_non_negative,
     check_one_number,
     check_positive,

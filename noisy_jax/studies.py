@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_is_stream, check_learner
-from noisy_jax.bounds import Guarantee, Moments, TruncationGuarantee, at_rate_factor
+from noisy_jax.bounds import Guarantee
 from noisy_jax.learners.paired import paired
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
@@ -23,11 +23,8 @@ from noisy_jax.provenance import description, text, versions
 from noisy_jax.regret import NORMAL_95, growth
 from noisy_jax.results import Row, Study
 from noisy_jax.rollouts import final_regret
+from noisy_jax.tuning import MakeLearner
 from noisy_jax.validation import check_horizons, check_key, check_labels, given
-
-MakeLearner = Callable[[int], tuple[Learner, Guarantee | TruncationGuarantee | None]]
-"""`horizon -> (learner, guarantee)`: a learner tuned for a horizon, and what is promised of it,
-`None` where nothing is."""
 
 
 def study(
@@ -179,88 +176,6 @@ def _check_learners(learners) -> None:
                 f"learners[{name!r}] must be a function horizon -> (learner, guarantee), such as "
                 f"tuned gives, got {given(make)}"
             )
-
-
-def tuned(
-    factory: Callable[..., Learner],
-    bound: Callable[..., Guarantee],
-    moments: Moments,
-    *,
-    radius: chex.Numeric,
-    rate_factor: chex.Numeric = 1.0,
-    **options: Any,
-) -> MakeLearner:
-    """For `study`: a linear learner whose learning rate is the theorem's for each horizon.
-
-    Args:
-        factory: such as `learners.two_copies`.
-        bound: the guarantee that goes with it, such as `bounds.two_copies`.
-        moments: of the noisy data, by `bounds.moments`.
-        radius: B_w > 0.
-        rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
-        **options: handed to both, so both must take them, as those of `known_covariance` take
-            `as_printed=True`. One for the bound alone goes with it, in a `functools.partial`.
-
-    Returns:
-        `horizon -> (learner, guarantee)`.
-
-    Example:
-        >>> import noisy_jax as nj
-        >>> moments = nj.bounds.Moments(1.0, 1.0, 1.0, 0.1)
-        >>> make = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
-        >>> print(make(100)[1].learning_rate)
-        0.025
-    """
-    return tuned_kernel_learner(
-        functools.partial(_of_any_horizon, factory),
-        functools.partial(bound, moments),
-        radius=radius,
-        rate_factor=rate_factor,
-        **options,
-    )
-
-
-def tuned_kernel_learner(
-    factory: Callable[..., Learner],
-    bound: Callable[..., Guarantee | TruncationGuarantee],
-    *,
-    rate_factor: chex.Numeric = 1.0,
-    **options: Any,
-) -> MakeLearner:
-    """For `study`: a learner with room for each horizon, at the theorem's learning rate or faster.
-
-    Args:
-        factory: `(*, horizon, learning_rate, **options) -> Learner`, such as
-            `functools.partial(learners.parallel_worlds, world)`.
-        bound: `(*, horizon, **options) -> ` the guarantee that goes with it, such as
-            `functools.partial(bounds.parallel_worlds, world.diagonal, y_second=1.0)`.
-        rate_factor: m > 0, a multiple of the theorem's learning rate, which is far on the safe side
-            for kernels: `bounds.at_rate_factor`.
-        **options: handed to both, such as `radius=2.0`; random truncation has none.
-
-    Returns:
-        `horizon -> (learner, guarantee)`.
-
-    Example:
-        >>> import functools, noisy_jax as nj
-        >>> world = nj.worlds.gaussian(dim=2, squared_width=2.0, noise=nj.noise.Gaussian(0.5))
-        >>> learner = functools.partial(nj.learners.parallel_worlds, world)
-        >>> bound = functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second=4.0)
-        >>> tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)(100)[0].horizon
-        100
-    """
-    return functools.partial(_tuned, factory, bound, rate_factor, options)
-
-
-def _tuned(factory, bound, rate_factor, options, horizon):
-    guarantee = at_rate_factor(bound(horizon=horizon, **options), rate_factor)
-    learner = factory(horizon=horizon, learning_rate=guarantee.learning_rate, **options)
-    return learner, guarantee
-
-
-def _of_any_horizon(factory, *, horizon, **tuning) -> Learner:
-    del horizon  # linear learners have room for any
-    return factory(**tuning)
 
 
 def _first(rounds: int, tree):

@@ -162,10 +162,6 @@ def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
         )
 
 
-# A few float32 roundings: sample covariances of collinear data are singular.
-PSD_SLACK = 1e-5
-
-
 def check_stream(x, y) -> None:
     """Refuses what is not a stream: x `[T, d]` and y `[T]`, T ≥ 1 and d ≥ 1, all finite."""
     x_shape, y_shape = np.shape(x), np.shape(y)
@@ -220,71 +216,6 @@ def check_labels(name: str, y) -> None:
         zero_one = np.all((array == 0) | (array == 1))
         hint = "; 2y − 1 turns labels 0 and 1 into these" if zero_one else ""
         raise ValueError(f"{name} must be labels −1 and +1, got {others.flat[0]:g}{hint}")
-
-
-def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
-    """Refuses what is not a covariance as `[]`, `[d]` or `[d, d]`: wrong shape, not PSD.
-
-    A `stacked` one has a leading axis of rounds before that.
-    """
-    shape = np.shape(cov)[1:] if stacked else np.shape(cov)
-    if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
-        raise ValueError(
-            f"{name} must have shape [], [d] or [d, d], got {list(shape)}; for noise that changes "
-            "from round to round stack whole laws, noise.PerRound(jax.vmap(Gaussian)(covs))"
-        )
-    check_finite(name, cov)
-    array = concrete(cov)
-    if array is None:
-        return
-    if len(shape) < 2:
-        if np.any(array < 0):
-            raise ValueError(f"{name} holds variances and must be >= 0, got {array.min()}")
-        return
-    slack = PSD_SLACK * max(np.abs(array).max(), np.finfo(np.float32).tiny)
-    if np.abs(array - array.swapaxes(-1, -2)).max() > slack:
-        raise ValueError(
-            f"{name} must be symmetric, but differs from its transpose; (Σ + Σᵀ)/2 would do"
-        )
-    smallest = np.linalg.eigvalsh(array).min()
-    if smallest < -slack:
-        raise ValueError(
-            f"{name} must be positive semi-definite, but its smallest eigenvalue is {smallest:.3g}"
-        )
-
-
-# Far above the rounding of any Gram matrix, far below a wrong one's faults.
-_GRAM_SLACK = 1e-3
-
-
-def check_matrix(name: str, value) -> None:
-    """Refuses what is no array, such as a kernel in the place of its Gram matrix."""
-    if not hasattr(value, "__len__"):
-        raise ValueError(
-            f"{name} must be [n, n], got {given(value)}; for a kernel k, k(x, x) would do"
-        )
-
-
-def check_gram(name: str, gram, size: int) -> None:
-    """Refuses what is not a symmetric `[size, size]` of finite numbers."""
-    check_shape(name, gram, (size, size), f"as y is [{size}]")
-    check_finite(name, gram)
-    array = concrete(gram)
-    if array is not None and np.abs(array - array.T).max() > _GRAM_SLACK * np.abs(array).max():
-        raise ValueError(
-            f"{name} must be symmetric, but differs from its transpose; it holds k(x_i, x_j), both "
-            "from the same points"
-        )
-
-
-def check_semidefinite(name: str, eigenvalues) -> None:
-    """Refuses increasing eigenvalues that are negative by more than rounding."""
-    array = concrete(eigenvalues)
-    if array is not None and array[0] < -_GRAM_SLACK * np.abs(array).max():
-        raise ValueError(
-            f"{name} must be positive semi-definite, but it has eigenvalues from {array[0]:.2g} to "
-            f"{array[-1]:.2g}; is the kernel positive definite?"
-        )
 
 
 def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:

@@ -13,13 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.matrices import check_gram, check_semidefinite
 from noisy_jax.validation import (
     check_finite,
-    check_gram,
     check_non_negative,
     check_not_below,
     check_positive,
-    check_semidefinite,
     check_shape,
     concrete,
     given,

@@ -13,7 +13,8 @@ from noisy_jax.commands import experiment
 from noisy_jax.comparators import KernelBall
 from noisy_jax.noise import Noise
 from noisy_jax.results import Study
-from noisy_jax.studies import MakeLearner, study
+from noisy_jax.studies import study
+from noisy_jax.tuning import MakeLearner
 from noisy_jax.validation import check_positive, writable_folder
 
 NAMES = ("teacher", *streams.DATASETS)

@@ -13,7 +13,7 @@ from noisy_jax.commands import data_sets, experiment
 from noisy_jax.commands.data_sets import DataSet
 from noisy_jax.learners import cloned, noise_blind_kernel, noiseless, parallel_worlds
 from noisy_jax.results import Study
-from noisy_jax.studies import MakeLearner, tuned_kernel_learner
+from noisy_jax.tuning import MakeLearner, tuned_kernel_learner
 
 SUMMARY = "regret of kernel learners, against learning from clean data"
 

@@ -9,7 +9,8 @@ import jax
 from noisy_jax import bounds, comparators, learners, streams
 from noisy_jax.commands import experiment
 from noisy_jax.results import Study
-from noisy_jax.studies import MakeLearner, study, tuned
+from noisy_jax.studies import study
+from noisy_jax.tuning import MakeLearner, tuned
 from noisy_jax.validation import writable_folder
 
 SUMMARY = "regret of linear learners (runs where no command is named)"

@@ -15,7 +15,7 @@ from noisy_jax.learners import noise_blind_kernel, noiseless, parallel_worlds, r
 from noisy_jax.noise import Gaussian
 from noisy_jax.regret import NORMAL_95
 from noisy_jax.results import Study
-from noisy_jax.studies import MakeLearner, tuned_kernel_learner
+from noisy_jax.tuning import MakeLearner, tuned_kernel_learner
 
 SUMMARY = "what it costs not to know the law of the noise"
 

@@ -15,13 +15,11 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
+from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
 from noisy_jax.validation import (
     check_concrete,
-    check_gram,
-    check_matrix,
     check_positive,
     check_radius,
-    check_semidefinite,
     check_shape,
     check_stream,
     check_targets,

@@ -26,15 +26,13 @@ import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
+from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
 from noisy_jax.validation import (
     check_at_least,
     check_concrete,
-    check_gram,
     check_labels,
-    check_matrix,
     check_one_number,
     check_positive,
-    check_semidefinite,
     check_targets,
 )
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.expansion import Round, expansion
-from noisy_jax.kernels import Kernel, check_kernel
+from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.learners.buffers import Buffer, memory_of
 from noisy_jax.learners.labels import checking_labels
 from noisy_jax.losses.loss import sound_labels

@@ -4,7 +4,7 @@ import chex
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
-from noisy_jax.validation import check_covariance
+from noisy_jax.matrices import check_covariance
 
 
 def assuming(learner: Learner, cov: chex.Numeric) -> Learner:

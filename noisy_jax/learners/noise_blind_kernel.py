@@ -12,7 +12,7 @@ import optax
 
 from noisy_jax.base import Learner
 from noisy_jax.expansion import expansion, reading
-from noisy_jax.kernels import Kernel, check_kernel
+from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.memory import Space, everything
 from noisy_jax.rules import squared_loss
 

@@ -4,8 +4,9 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.matrices import PSD_SLACK, check_covariance
 from noisy_jax.noise.law import Noise, covariance_times, register_law, sound_covariance
-from noisy_jax.validation import PSD_SLACK, check_at_least, check_covariance, concrete
+from noisy_jax.validation import check_at_least, concrete
 
 
 @register_law

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.matrices import PSD_SLACK
 from noisy_jax.validation import (
-    PSD_SLACK,
     check_at_least,
     check_dimension,
     check_finite,

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.kernels import Kernel, check_kernel
+from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.validation import (
     check_at_least,
     check_key,

@@ -18,16 +18,8 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
 
-from noisy_jax.validation import (
-    PSD_SLACK,
-    check_at_least,
-    check_finite,
-    check_gram,
-    check_matrix,
-    check_shape,
-    concrete,
-    given,
-)
+from noisy_jax.matrices import PSD_SLACK, check_gram, check_matrix
+from noisy_jax.validation import check_at_least, check_finite, check_shape, concrete, given
 
 _IMPROVEMENTS = 3  # of Wielandt's vector; each asks for all of K once
 _SOLVER_PRODUCTS, _SOLVER_TOLERANCE = 200, 1e-4  # where K cannot be factorized: for starts only

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.kernels import check_squared_width
+from noisy_jax.kernels.distances import check_squared_width
 from noisy_jax.noise import Noise
 from noisy_jax.validation import check_at_least, check_dimension, check_key, concrete, given
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels import Kernel, squared_distances
+from noisy_jax.matrices import PSD_SLACK
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation import (
-    PSD_SLACK,
     array_module,
     check_at_least,
     check_dimension,

@@ -1,0 +1,139 @@
+"""Kernels of the inner product ⟨x, z⟩, with power series of coefficients β_n ≥ 0."""
+
+import math
+
+import chex
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.kernels.kernel import Kernel, inner_products
+from noisy_jax.series import PowerSeries, log_factorials, power_series
+from noisy_jax.validation import (
+    array_module,
+    check_at_least,
+    check_non_negative,
+    check_positive,
+)
+
+
+def linear() -> Kernel:
+    """k(x, z) = ⟨x, z⟩.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(linear()(jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0], [5.0, 6.0]])))
+        [[11. 17.]]
+    """
+    return _of_inner_product(lambda a: a, lambda order: _polynomial_series(1, 0.0, order))
+
+
+def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
+    """k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous where the offset is zero.
+
+    β_n = binom(degree, n) offset^(degree − n), zero above the degree.
+
+    Args:
+        degree: at least 1.
+        offset: at least 0; below, the kernel is not positive definite.
+
+    Raises:
+        ValueError: degree or offset out of range.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> polynomial(degree=2)(jnp.ones((1, 2)), jnp.ones((1, 2)))
+        Array([[9.]], dtype=float32)
+    """
+    check_at_least("degree", degree, 1, "the power of the inner product")
+    check_non_negative("offset", offset, "with less, the kernel is not positive definite")
+
+    def series(order):
+        return _polynomial_series(degree, offset, order)
+
+    return _of_inner_product(lambda a: (a + offset) ** degree, series)
+
+
+def _polynomial_series(degree, offset, order) -> PowerSeries:
+    def coefficients(order):
+        xp = array_module(offset)
+        known = min(order, degree) + 1
+        powers = [
+            math.comb(degree, n) * xp.asarray(offset, float) ** (degree - n) for n in range(known)
+        ]
+        return xp.concatenate([xp.stack(powers), xp.zeros(order + 1 - known)])
+
+    return power_series(coefficients, order, degree=degree)
+
+
+def exponential() -> Kernel:
+    """k(x, z) = exp(⟨x, z⟩), β_n = 1/n!.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(exponential()(jnp.ones((1, 2)), jnp.zeros((1, 2))))
+        [[1.]]
+    """
+    return _of_inner_product(jnp.exp, lambda order: exponential_series(1.0, order))
+
+
+def exponential_series(rate, order) -> PowerSeries:
+    """The series of exp(rate · a)."""
+    xp = array_module(rate)
+    log_rate = xp.log(xp.abs(xp.asarray(rate, float)))
+
+    def coefficients(order):
+        n = np.arange(order + 1)
+        return xp.sign(rate) ** n * xp.exp(n * log_rate - log_factorials(order))
+
+    def majorant(m):
+        return m * log_rate - math.lgamma(m + 1), log_rate - math.log(m + 1)
+
+    return power_series(coefficients, order, majorant=majorant)
+
+
+def binomial(*, alpha: chex.Numeric) -> Kernel:
+    """k(x, z) = (1 − ⟨x, z⟩)^(−α) for ‖x‖, ‖z‖ < 1, β_n = Γ(α + n)/(Γ(α) n!).
+
+    Printed as (1 + ⟨x, z⟩)^(−α), whose coefficients alternate in sign: that is not positive
+    definite. Source: Online Learning of Noisy Data with Kernels, Sec. 2, corrected.
+
+    Args:
+        alpha: α > 0.
+
+    Returns:
+        A `Kernel`; NaN or infinite where ⟨x, z⟩ ≥ 1.
+
+    Raises:
+        ValueError: α not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(binomial(alpha=1.0)(jnp.full((1, 2), 0.5), jnp.full((1, 2), 0.5)))
+        [[2.]]
+    """
+    check_positive("alpha", alpha, "the power of the binomial kernel")
+
+    def series(order):
+        xp = array_module(alpha)
+
+        def coefficients(order):
+            n = np.arange(1, order + 1)
+            return xp.concatenate([xp.ones(1), xp.cumprod((alpha + n - 1) / n)])
+
+        def majorant(m):
+            largest = xp.maximum(1.0, (alpha + m) / (m + 1))
+            return xp.log(coefficients(m)[m]), xp.log(largest)
+
+        return power_series(coefficients, order, majorant=majorant, convergence=1.0)
+
+    def value(a):
+        return jnp.where(a < 1, (1 - jnp.minimum(a, 1)) ** -alpha, jnp.nan)
+
+    return _of_inner_product(value, series)
+
+
+def _of_inner_product(value, series) -> Kernel:
+    def gram(x, z):
+        return value(inner_products(x, z))
+
+    return Kernel(gram, lambda x: value(jnp.sum(x**2, axis=-1)), series)
