@@ -69,9 +69,14 @@ class Checkpoint:
         return content
 
     def save(self, sums: chex.ArrayTree) -> None:
-        """Replaces the stored moments as a whole."""
-        if not processes.is_first(self.mesh):
-            return
+        """Replaces the stored moments as a whole.
+
+        Raises:
+            OSError: the file cannot be written; ValueError in the other processes.
+        """
+        processes.from_first(self.mesh, lambda: self._written(sums))
+
+    def _written(self, sums: chex.ArrayTree) -> bytes:
         arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(jax.tree.leaves(sums))}
         arrays["fingerprint"] = np.array(self.fingerprint)
         unfinished = self.path.with_suffix(".unfinished")
@@ -80,6 +85,7 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, self.path)
+        return b""
 
 
 def _arrays(content: bytes) -> dict[str, np.ndarray]:

@@ -88,9 +88,8 @@ def monte_carlo(
 
     Raises:
         ValueError: no function, key, seeds or batches; a run that returns nothing, or complex
-            numbers; a checkpoint folder that cannot be written, or whose file
-            is damaged, foreign, or ahead of S; processes that call with different arguments. Every
-            process raises what one of them finds.
+            numbers; a checkpoint folder that cannot be written, or whose file is damaged, foreign,
+            or ahead of S, which every process raises; processes whose arguments differ.
 
     Example:
         >>> import jax

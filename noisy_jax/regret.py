@@ -10,7 +10,7 @@ import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.validation import check_axes, check_horizons, check_shape
+from noisy_jax.validation import check_axes, check_shape
 
 __all__ = ["NORMAL_95", "Growth", "against", "cumulative", "growth"]
 
@@ -112,7 +112,9 @@ def growth(
         >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
         0.500 [0.480, 0.520]
     """
-    horizons = check_horizons("horizons", horizons)
+    horizons = np.asarray(horizons, float)
+    if horizons.ndim != 1 or np.any(horizons[:1] <= 0) or not np.all(np.diff(horizons) > 0):
+        raise ValueError(f"horizons must be positive and increasing, got {horizons.tolist()}")
     means, errors = np.asarray(mean_regret, float), np.asarray(std_error, float)
     for name, values in {"mean_regret": means, "std_error": errors}.items():
         check_shape(name, values, (len(horizons),), "one for each horizon")
@@ -121,7 +123,7 @@ def growth(
     start = min(len(horizons) // 2, len(horizons) - 2)
     if start < 0:
         return Growth(math.nan, math.nan, math.nan)
-    log_horizons = np.log(np.asarray(horizons[start:], float))
+    log_horizons = np.log(horizons[start:])
     means, errors = means[start:], errors[start:]
     if not np.all(means > 0):
         return Growth(math.nan, math.nan, math.nan)

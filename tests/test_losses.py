@@ -153,6 +153,12 @@ def test_labels_other_than_signs_are_refused_or_give_nan():
         np.testing.assert_array_equal(found, [0.0, np.nan, np.nan])
 
 
+def test_targets_go_with_the_last_axes_of_predictions():
+    p, y = np.array([[0.5, 2.0], [1.0, -1.0]]), np.array([1.0, -1.0])
+    for loss in (losses.squared(), losses.soft_margin()):
+        np.testing.assert_array_equal(loss.value(p, y), loss.value(p, np.stack([y, y])))
+
+
 def test_names_hold_the_parameters():
     assert repr(losses.huber(width=2)) == "huber(width=2)"
     assert repr(losses.smoothed_hinge()) == "smoothed_hinge(sharpness=1)"
@@ -192,7 +198,7 @@ def test_a_loss_without_a_series_names_one_that_has_it(name):
         ),
         (
             lambda: losses.squared().value(np.ones(3), np.zeros((3, 1))),
-            r"predictions and targets must be of one shape, got \[3\] and \[3, 1\]",
+            r"targets must have the shape of the predictions, .*, got \[3, 1\] and \[3\]",
         ),
     ],
 )

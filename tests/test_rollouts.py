@@ -162,6 +162,31 @@ def test_old_keys_are_keys():
 def test_a_resumed_run_that_outlives_the_learner_is_refused():
     kernel = nj.kernels.gaussian(squared_width=1.0)
     learner = nj.learners.noise_blind_kernel(kernel, horizon=7, radius=1.0, learning_rate=0.1)
-    with pytest.raises(ValueError, match=r"5 rounds after 3 others, .* room for 7: .* horizon=8"):
-        nj.rollout(learner, STREAM, NOISE, KEY, state=learner.init(2), first_round=3)
-    nj.rollout(learner, STREAM, NOISE, KEY, state=learner.init(2), first_round=2)
+    first = nj.Stream(STREAM.x[:3], STREAM.y[:3])
+    state = nj.rollout(learner, first, NOISE, KEY).state
+    for first_round in (0, 3):
+        with pytest.raises(ValueError, match=r"5 rounds after 3 others, .* room for 7: .*=8"):
+            nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=first_round)
+    rest = nj.Stream(STREAM.x[:4], STREAM.y[:4])
+    assert nj.rollout(learner, rest, NOISE, KEY, state=state, first_round=3).diverged_at == -1
+
+    @jax.jit
+    def continued(state):
+        return nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=3).diverged_at
+
+    assert continued(state) == 5  # a traced state is not seen, and ends in NaN
+
+
+def test_first_round_numbers_keys_and_does_not_fill_the_state():
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    learner = nj.learners.noise_blind_kernel(kernel, horizon=5, radius=1.0, learning_rate=0.1)
+    start = {"state": learner.init(2), "first_round": 100}
+    fresh = nj.rollout(learner, STREAM, NOISE, KEY, first_round=100)
+    given = nj.rollout(learner, STREAM, NOISE, KEY, **start)
+    chex.assert_trees_all_equal(given, fresh)
+    # An array, too, has an attribute `round`, which is no count.
+    counter = nj.Learner(
+        lambda dim: jnp.zeros(()), lambda s, *_: s + 1, lambda s, x: s, 1, horizon=5
+    )
+    counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
+    np.testing.assert_array_equal(counted.predictions, np.arange(5))

@@ -102,13 +102,17 @@ def test_two_processes_make_the_table_of_one(tmp_path, start):
         """Of each process, what it reported as done, its rows, and all else that it printed."""
         script = page.replace(
             "num_seeds=1000,",
-            f"num_seeds={num_seeds}, batch_size=8, progress=lambda *done: print('done', *done),",
+            f"num_seeds={num_seeds}, batch_size=8, "
+            "progress=lambda *done: print('done', *done, file=log),",
         )
         assert script != page
-        script += "\nprint('rows', result.rows)\n"
-        for text in processes_of_one_study(start, script, [tmp_path / name for name in folders]):
-            done = re.findall(r"^done (\d+) \d+$", text, re.MULTILINE)
-            (rows,) = re.findall(r"^rows (.*)$", text, re.MULTILINE)
+        script = f"log = open('log', 'w')\n{script}\nprint('rows', result.rows, file=log)\n"
+        paths = [tmp_path / name for name in folders]
+        texts = processes_of_one_study(start, script, paths)
+        for path, text in zip(paths, texts, strict=True):
+            log = (path / "log").read_text()  # the network prints between what is printed
+            done = re.findall(r"^done (\d+) \d+$", log, re.MULTILINE)
+            (rows,) = re.findall(r"^rows (.*)$", log, re.MULTILINE)
             yield [int(number) for number in done], rows, text
 
     interrupted = list(printed(24, "first", "second"))
@@ -123,7 +127,7 @@ def test_two_processes_make_the_table_of_one(tmp_path, start):
     assert [("regret grows like" in text) for _, _, text in resumed] == [True, False]
     assert "regret grows like" in table
     names = [sorted(p.name for p in (tmp_path / f).iterdir()) for f in ("first", "second")]
-    assert names == [["checkpoint", "results", "script.py"], ["script.py"]]
+    assert names == [["checkpoint", "log", "results", "script.py"], ["log", "script.py"]]
 
 
 REFUSALS = """
@@ -136,7 +140,7 @@ import numpy as np
 
 import noisy_jax as nj
 
-index = int(sys.argv[3])
+index, log = int(sys.argv[3]), open("log", "w")
 jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), index)
 devices = np.array(jax.devices())
 every, reverse = (jax.sharding.Mesh(order, "seeds") for order in (devices, devices[::-1]))
@@ -150,9 +154,10 @@ def plus(shift, key):
 def attempt(shift, num_seeds, folder, mesh=every):
     run, key = jax.tree_util.Partial(plus, jnp.float32(shift)), jax.random.key(0)
     try:
-        print(repr(nj.monte_carlo(run, key, num_seeds, mesh=mesh, checkpoint=folder).mean))
+        mean = nj.monte_carlo(run, key, num_seeds, mesh=mesh, checkpoint=folder).mean
+        print(repr(mean), file=log)
     except Exception as error:
-        print(type(error).__name__, error)
+        print(type(error).__name__, error, file=log)
 
 
 if index == 0:
@@ -176,10 +181,8 @@ attempt(1, 12, "folder")
 @pytest.mark.slow
 def test_processes_refuse_together_what_one_of_them_finds(tmp_path, start):
     folders = [tmp_path / "first", tmp_path / "second"]
-    texts = processes_of_one_study(start, REFUSALS, folders)
-    first, second = (
-        [line for line in text.splitlines() if not line.startswith("[Gloo]")] for text in texts
-    )
+    processes_of_one_study(start, REFUSALS, folders)
+    first, second = ((folder / "log").read_text().splitlines() for folder in folders)
     assert first == second
     made, foreign, ahead, damaged, unwritable, shift, seeds, nan, reverse, own, more = first
     assert re.match(r"ValueError .* was made by another configuration", foreign)

@@ -5,12 +5,18 @@ Subquantile minimization has no bound that can be computed: `subquantile.fits` s
 """
 
 from noisy_jax.bounds.drift import Drift, MistakeGuarantee, drift, margin_errors, mistakes
-from noisy_jax.bounds.guarantee import Guarantee, at_rate_factor
+from noisy_jax.bounds.guarantee import Guarantee, TruncationGuarantee, at_rate_factor
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.bounds.linear import Moments, known_covariance, moments, noise_blind, two_copies
-from noisy_jax.bounds.norma import APriori, a_priori, regularized_risk, truncation_error
+from noisy_jax.bounds.norma import (
+    APriori,
+    RiskGuarantee,
+    a_priori,
+    regularized_risk,
+    truncation_error,
+)
 from noisy_jax.bounds.one_copy import OneCopyFloor, one_copy_excess, one_copy_floor
-from noisy_jax.bounds.unknown_noise import TruncationGuarantee, random_truncation
+from noisy_jax.bounds.unknown_noise import random_truncation
 
 __all__ = [
     "APriori",
@@ -19,6 +25,7 @@ __all__ = [
     "MistakeGuarantee",
     "Moments",
     "OneCopyFloor",
+    "RiskGuarantee",
     "TruncationGuarantee",
     "a_priori",
     "at_rate_factor",

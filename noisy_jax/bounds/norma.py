@@ -10,7 +10,6 @@ from typing import NamedTuple
 import chex
 import jax.numpy as jnp
 
-from noisy_jax.bounds.guarantee import Guarantee
 from noisy_jax.validation import check_decay, check_non_negative, check_positive
 
 
@@ -26,6 +25,20 @@ class APriori(NamedTuple):
     coefficients: chex.Array
     norm: chex.Array
     value: chex.Array
+
+
+class RiskGuarantee(NamedTuple):
+    """What Theorems 4 and 6 promise of the regularised risk for m rounds.
+
+    Attributes:
+        learning_rate: `[]`, η of η_t = η/√t.
+        regret: `[]`, bound on the cumulative regularised risk above that of the best g.
+        second_moment: `[]`, 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
+    """
+
+    learning_rate: chex.Array
+    regret: chex.Array
+    second_moment: chex.Array
 
 
 def a_priori(
@@ -67,7 +80,7 @@ def regularized_risk(
     learning_rate: chex.Numeric | None = None,
     growing_memory: bool = False,
     as_printed: bool = False,
-) -> Guarantee:
+) -> RiskGuarantee:
     """Guarantee of rates η_t = η/√t on the regularised risk, against every g.
 
         Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] ≤ m R_reg[g] + a√m + b
@@ -97,8 +110,7 @@ def regularized_risk(
         as_printed: the constant as printed, to compare.
 
     Returns:
-        `Guarantee`, with η, a√m + b for the regret, and 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖² for the
-        second moment.
+        `RiskGuarantee`, with η, a√m + b for the regret, and 4c²X² for the second moment.
 
     Raises:
         ValueError: an argument that is not positive, or η ≥ 1/λ.
@@ -118,7 +130,7 @@ def regularized_risk(
     square = diagonal * slope**2 / regularization  # λU²
     a = 2 * square * (gradients * decay + 1 / decay)
     regret = a * jnp.sqrt(horizon) + square / (2 * decay)
-    return Guarantee(jnp.asarray(learning_rate, float), regret, 4 * diagonal * slope**2)
+    return RiskGuarantee(jnp.asarray(learning_rate, float), regret, 4 * diagonal * slope**2)
 
 
 def truncation_error(

@@ -5,11 +5,10 @@ and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both mome
 the size of the data and in the sharpness of the loss: look whether the bound says anything.
 """
 
-from typing import NamedTuple
-
 import chex
 import numpy as np
 
+from noisy_jax.bounds.guarantee import TruncationGuarantee
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.estimators.gradients import check_estimator, largest_argument
 from noisy_jax.estimators.orders import check_base
@@ -18,31 +17,6 @@ from noisy_jax.validation import array_module, check_positive
 
 _ORDER = 400
 """Terms of f₊(r) that are summed; where they do not do, f₊ is taken as infinite (e^r: r > 433)."""
-
-
-class TruncationGuarantee(NamedTuple):
-    """What a theorem promises of `learners.random_truncation` for T rounds, and what it costs.
-
-    Attributes:
-        learning_rate: `[]`, η, the factor that multiplies the gradient; zero where the moments
-            overflow.
-        regret: `[]`, bound on the expected regret on clean data; infinite where it overflows.
-        second_moment: `[]`, B_g B_Ψ ≥ E‖g̃Ψ̃‖².
-        copies: `[]`, noisy copies that a round uses on average.
-        inner_products: `[]`, how many inner products of instances the run takes,
-            (2 + G) J T²/2 with G values of f in a slope and J factors in a stored estimate.
-        vacuous: `[]`, whether playing zero keeps as much regret away.
-        informative_from: `[]`, the horizon from which on the bound says more than that; infinite
-            where it never does.
-    """
-
-    learning_rate: chex.Numeric
-    regret: chex.Numeric
-    second_moment: chex.Numeric
-    copies: chex.Numeric
-    inner_products: chex.Numeric
-    vacuous: chex.Numeric
-    informative_from: chex.Numeric
 
 
 def random_truncation(
@@ -124,7 +98,8 @@ def _guarantee(estimator, horizon, closed_form, as_printed, p) -> TruncationGuar
         second_moment=second_moment,
         copies=copies,
         inner_products=(2 + values) * factors * horizon**2 / 2,
-        vacuous=regret >= horizon * idle,
+        bias=horizon * bias,
+        idle=horizon * idle,
         informative_from=informative_from,
     )
 

@@ -100,19 +100,20 @@ def _case(options, data) -> Case:
     """Builds the world, and tunes the learners."""
     dim = data.stream.x.shape[1]
     world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.law)
-    learners, radii = _learners(options, data, world)
+    comparator = data_sets.Remembered(_comparator(options, world))
+    learners, radii = _learners(options, data, world, comparator)
     heading = (
         f"{data.words}\nkernel exp(−r²/{options.squared_width:g}); functions of norm at most "
         f"{options.radius:g} compete, for which learners take the radius W: {radii}"
     )
-    return Case(data, heading, _comparator(options, world), learners)
+    return Case(data, heading, comparator, learners)
 
 
 def _comparator(options, world) -> data_sets.Comparator:
     return functools.partial(comparators.world_ball, world=world, radius=options.radius)
 
 
-def _learners(options, data, world) -> tuple[dict[str, MakeLearner], str]:
+def _learners(options, data, world, comparator) -> tuple[dict[str, MakeLearner], str]:
     """The learners, and the radii that they take for the largest horizon, in words."""
     y_second = float(np.max(data.stream.y**2))
     blind = functools.partial(noise_blind_kernel, world.kernel)
@@ -120,10 +121,12 @@ def _learners(options, data, world) -> tuple[dict[str, MakeLearner], str]:
     for name in _names(options):
         match name:
             case "parallel_worlds":
-                factory, lifted = functools.partial(parallel_worlds, world), world
+                factory = functools.partial(parallel_worlds, world)
+                lifted, ball = world, comparator
             case "cloned":
                 lifted = _cloned_world(options, world.dim, data.law)
                 factory = functools.partial(_cloned, lifted, data.law)
+                ball = _comparator(options, lifted)
             case "noise_blind_kernel":
                 factory, lifted = blind, None
             case "clean":
@@ -132,9 +135,7 @@ def _learners(options, data, world) -> tuple[dict[str, MakeLearner], str]:
             diagonal, radii[name] = 1.0, dict.fromkeys(options.horizons, options.radius)
         else:
             diagonal = float(lifted.diagonal)
-            radii[name] = data_sets.lifted_norms(
-                _comparator(options, lifted), data.stream, options.horizons
-            )
+            radii[name] = data_sets.lifted_norms(ball, data.stream, options.horizons)
         bound = functools.partial(bounds.parallel_worlds, diagonal, y_second=y_second)
         makers[name] = functools.partial(_tuned, factory, bound, radii[name], options.rate_factor)
     words = ", ".join(f"{name} {radius[max(radius)]:.3g}" for name, radius in radii.items())

@@ -158,7 +158,9 @@ def _gaussian(options, data) -> Case:
     """The Gaussian kernel: parallel worlds and random truncation by the better law."""
     moments, dim = bounds.moments(data.stream, data.law), data.stream.x.shape[1]
     world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.law)
-    comparator = functools.partial(comparators.world_ball, world=world, radius=options.radius)
+    comparator = data_sets.Remembered(
+        functools.partial(comparators.world_ball, world=world, radius=options.radius)
+    )
     radius = max(data_sets.lifted_norms(comparator, data.stream, options.horizons).values())
     known = tuned_kernel_learner(
         functools.partial(parallel_worlds, world),
@@ -212,7 +214,7 @@ def _figures(options, data, case) -> list[Figures]:
     past, figures = Stream(data.stream.x[:rounds], data.stream.y[:rounds]), []
     for name, estimator in case.truncations.items():
         theory = bounds.random_truncation(estimator, horizon=rounds)
-        rate = float(bounds.at_rate_factor(theory, options.rate_factor).learning_rate)
+        rate = options.rate_factor * float(theory.learning_rate)
         estimate = measured(estimator, rate, past, data.law, data.key, num_seeds=options.seeds)
         theory = bounds.random_truncation(estimator, horizon=max(options.horizons))
         figures.append(figures_of(case.kernel, name, estimate, theory))

@@ -3,6 +3,7 @@
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.contaminations.contaminated import (
     Contaminated,
@@ -223,7 +224,7 @@ def flip(
     x, y = checked_table(key, x, y)
     target = checked_target(target, y)
     known = concrete(target)
-    if known is not None and set(known.tolist()) == {0, 1}:
+    if known is not None and np.array_equal(np.unique(known), [0, 1]):
         raise ValueError(
             "y, or target, must be labels whose signs can be flipped, got 0 and 1; 2y − 1 turns "
             "labels 0 and 1 into −1 and +1"

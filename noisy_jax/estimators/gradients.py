@@ -29,6 +29,7 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.validation import (
     array_module,
+    check_axes,
     check_choice,
     check_key,
     check_non_negative,
@@ -104,7 +105,7 @@ class GradientEstimator(NamedTuple):
         Raises:
             ValueError: fewer copies than `views`.
         """
-        chex.assert_rank(x, 2)
+        check_axes("x", x, "[views, d]")
         check_copies(self.views, x)
         probes = self.slope.copies
         x = x[: self.views].reshape(1 + probes, self.maps.copies, -1)

@@ -30,7 +30,7 @@ from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.estimators.orders import OrderLaw
 from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries, floating
-from noisy_jax.validation import array_module, check_key
+from noisy_jax.validation import array_module, check_axes, check_key
 
 
 class MapOrders(NamedTuple):
@@ -108,7 +108,7 @@ class MapEstimator(NamedTuple):
         Raises:
             ValueError: fewer copies than the largest orders need.
         """
-        chex.assert_rank(x, 2)
+        check_axes("x", x, "[copies, d]")
         check_copies(self.copies, x)
         power, x = self._tensor.copies, floating(x)
         weight = self._tensor.weight(orders.tensor, x.dtype)

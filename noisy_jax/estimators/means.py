@@ -16,7 +16,7 @@ import numpy as np
 
 from noisy_jax.estimators.orders import OrderLaw
 from noisy_jax.series import PowerSeries, absolute_terms, floating
-from noisy_jax.validation import array_module
+from noisy_jax.validation import array_module, check_axes
 
 
 class MeanEstimator(NamedTuple):
@@ -70,7 +70,7 @@ class MeanEstimator(NamedTuple):
         Raises:
             ValueError: fewer copies than the largest order.
         """
-        chex.assert_rank(copies, 1)
+        check_axes("copies", copies, "[n]")
         check_copies(self.copies, copies)
         copies = floating(copies)[: self.copies]
         used = jnp.where(jnp.arange(self.copies) < order, copies - self.series.center, 1)

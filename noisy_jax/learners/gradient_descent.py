@@ -79,7 +79,7 @@ def gradient_descent(
         raise ValueError("give either learning_rate or optimizer, not both and not neither")
     if optimizer is None:
         optimizer = optax.sgd(sound_rate(learning_rate))
-    elif not isinstance(optimizer, optax.GradientTransformation):
+    elif not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
         raise ValueError(f"optimizer must be such as optax.adam(0.1) gives, got {given(optimizer)}")
 
     def init(dim: int) -> GradientDescentState:

@@ -36,23 +36,33 @@ class Loss(NamedTuple):
     analytic: str | None = None
 
     def argument(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """The margin y p or the residual p − y, of two numbers or arrays of one shape."""
-        check_choice("Loss.kind", self.kind, get_args(Kind))
-        if np.ndim(p) and np.ndim(y) and np.ndim(p) != np.ndim(y):
-            raise ValueError(
-                "predictions and targets must be of one shape, got "
-                f"{list(np.shape(p))} and {list(np.shape(y))}"
-            )
-        return sound_labels(y) * p if self.kind == "margin" else p - y
+        """The margin y p or the residual p − y; y has the shape of p, or of its last axes."""
+        return self._of(p, self._sound(p, y))
 
     def value(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """ℓ(p, y), of predictions `[...]` and targets `[...]`, of one shape."""
+        """ℓ(p, y), of predictions `[...]` and targets of that shape, or of its last axes."""
         return self.profile(self.argument(p, y))
 
     def derivative(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """∂ℓ/∂p: y φ'(y p) or φ'(p − y)."""
-        slope = self.slope(self.argument(p, y))
-        return sound_labels(y) * slope if self.kind == "margin" else slope
+        y = self._sound(p, y)
+        slope = self.slope(self._of(p, y))
+        return y * slope if self.kind == "margin" else slope
+
+    def _of(self, p, y):
+        return y * p if self.kind == "margin" else p - y
+
+    def _sound(self, p, y):
+        """The targets, checked against the predictions."""
+        check_choice("Loss.kind", self.kind, get_args(Kind))
+        predicted, targets = np.shape(p), np.shape(y)
+        one_rank = not predicted or len(targets) == len(predicted)
+        if not one_rank and predicted[len(predicted) - len(targets) :] != targets:
+            raise ValueError(
+                "targets must have the shape of the predictions, or of their last axes, got "
+                f"{list(targets)} and {list(predicted)}"
+            )
+        return sound_labels(y) if self.kind == "margin" else y
 
     def __repr__(self) -> str:
         """The name alone: configurations of studies hold it."""

@@ -31,6 +31,7 @@ from noisy_jax.validation import (
     check_key,
     check_non_negative,
     check_positive,
+    check_shape,
     concrete,
     given,
 )
@@ -91,7 +92,7 @@ class Mixtures(NamedTuple):
         Returns:
             `[]`.
         """
-        chex.assert_shape([x, self.means, self.deviations], [(2,), (2, None, 2), (2, None)])
+        check_shape("x", x, (2,), "a point of the plane")
         squares = jnp.sum((x[None, None] - self.means) ** 2, axis=-1) / self.deviations**2
         negative, positive = jax.nn.logsumexp(-squares / 2 - 2 * jnp.log(self.deviations), axis=1)
         return positive - negative

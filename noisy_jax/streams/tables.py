@@ -130,7 +130,7 @@ def csv(path: str | Path, target: str) -> Stream:
         raise ValueError(f"{path} is not a CSV file in UTF-8: {error}") from error
     if not any(header):
         raise ValueError(f"{path} is empty")
-    if all(_is_number(name) for name in header):
+    if target not in header and all(_is_number(name) for name in header):
         raise ValueError(f"{path} has numbers in its first line, which must name the columns")
     if header.count(target) != 1:
         count = "more than one" if target in header else "no"

@@ -151,8 +151,12 @@ def test_any_optimizer_drives_the_same_estimates():
     by_rate = two_copies(radius=1.0, learning_rate=0.1)
     by_sgd = two_copies(radius=1.0, optimizer=optax.sgd(0.1))
     by_adam = two_copies(radius=1.0, optimizer=optax.adam(0.1))
-    rate, sgd, adam = (nj.rollout(a, stream, noise, key) for a in (by_rate, by_sgd, by_adam))
+    by_steps = two_copies(radius=1.0, optimizer=optax.MultiSteps(optax.sgd(0.1), 1))
+    rate, sgd, adam, steps = (
+        nj.rollout(learner, stream, noise, key) for learner in (by_rate, by_sgd, by_adam, by_steps)
+    )
     chex.assert_trees_all_equal(rate.predictions, sgd.predictions)
+    chex.assert_trees_all_close(rate.predictions, steps.predictions, atol=1e-6)
     assert not np.allclose(rate.predictions, adam.predictions)
     assert float(jnp.linalg.norm(adam.state.weights)) <= 1 + 1e-6
 

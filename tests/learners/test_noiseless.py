@@ -75,16 +75,63 @@ def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
     assert nj.learners.noiseless(LEARNERS["noise_blind_kernel"], twice).horizon == T
 
 
-def test_noiseless_refuses_a_learner_built_for_noise():
-    def learner(law):
-        world = nj.worlds.gaussian(dim=DIM, squared_width=2.0, noise=law)
-        return nj.learners.parallel_worlds(world, horizon=T, **TUNING)
+def world(law):
+    return nj.worlds.gaussian(dim=DIM, squared_width=2.0, noise=law)
 
+
+def features(law):
+    return nj.worlds.fourier(world(law), jax.random.key(0), 8)
+
+
+def weighted(law):
+    return nj.worlds.fourier_gaussian(jax.random.key(0), 8, dim=DIM, squared_width=2.0, noise=law)
+
+
+def in_world(law):
+    return nj.learners.parallel_worlds(world(law), horizon=T, **TUNING)
+
+
+def norma(world):
+    return nj.learners.norma(
+        world, nj.losses.squared(), learning_rate=0.1, regularization=0.1,
+        buffer=8 if isinstance(world, nj.worlds.World) else None,
+    )  # fmt: skip
+
+
+def informed(law):
+    return nj.learners.assuming(LEARNERS["known_covariance"], law.cov)
+
+
+BUILT_FOR = {
+    "parallel_worlds": in_world,
+    "fourier_worlds": lambda law: nj.learners.fourier_worlds(features(law), **TUNING),
+    "fourier_worlds_weighted": lambda law: nj.learners.fourier_worlds(weighted(law), **TUNING),
+    "norma": lambda law: norma(world(law)),
+    "norma_on_features": lambda law: norma(features(law)),
+    "perceptron_on_features": lambda law: nj.learners.perceptron(features(law)),
+    "paired": lambda law: nj.learners.paired(LEARNERS["two_copies"], in_world(law)),
+    "paired_with_none": lambda law: nj.learners.paired(in_world(NOTHING), in_world(law)),
+    "assuming": informed,
+    "assuming_beside_a_world": lambda law: nj.learners.assuming(in_world(law), 0.0),
+    "assuming_twice": lambda law: nj.learners.assuming(informed(law), 0.0),
+}
+
+
+@pytest.mark.parametrize("make", BUILT_FOR.values(), ids=BUILT_FOR)
+def test_noiseless_refuses_a_learner_built_for_noise(make):
     with pytest.raises(
         ValueError, match=r"got one built for Gaussian.*build it for noise\.Gaussian"
     ):
-        nj.learners.noiseless(learner(NOISE), STREAM)
-    assert nj.learners.noiseless(learner(NOTHING), STREAM).views == 2
+        nj.learners.noiseless(make(NOISE), STREAM)
+    learner = make(NOTHING)
+    assert nj.learners.noiseless(learner, STREAM).views == learner.views
+
+
+def test_clones_have_the_noise_that_features_and_pairs_were_built_for():
+    for name in ("fourier_worlds", "paired"):
+        assert nj.learners.cloned(BUILT_FOR[name](NOISE.cloned(2)), NOISE).views == 1
+        with pytest.raises(ValueError, match=r"noise of covariance 1\.0, but .* built for Gauss"):
+            nj.learners.cloned(BUILT_FOR[name](NOISE), NOISE)
 
 
 def test_a_learner_does_as_the_covariance_that_it_is_told():
@@ -118,3 +165,12 @@ def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
     np.testing.assert_allclose(half - zero, 0.3 * 2 * 0.5 * np.full(DIM, 0.1), rtol=1e-4)
     with pytest.raises(ValueError, match=r"cov holds variances and must be >= 0, got -0\.1"):
         nj.learners.assuming(learner, -0.1)
+
+
+def test_assuming_takes_a_target_that_is_a_plain_number():
+    learner = nj.learners.assuming(LEARNERS["known_covariance"], 0.3)
+    weights = [
+        learner.step(learner.init(DIM), Sample(STREAM.x[:1], y), None).weights
+        for y in (0.5, jnp.float32(0.5))
+    ]
+    np.testing.assert_array_equal(*weights)

@@ -40,11 +40,12 @@ def test_resampled_draws_rows_with_replacement():
 def test_csv_equals_arrays(tmp_path, rng):
     table = rng.normal(size=(20, 3))
     path = tmp_path / "table.csv"
-    lines = ["a, price ,b", *(",".join(map(repr, row.tolist())) for row in table)]
-    path.write_text("\ufeff" + "\n".join(lines) + "\n\n", encoding="utf-8")
     expected = scaled(table[:, [0, 2]], table[:, 1])
-    for ours, theirs in zip(csv(path, "price"), expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for header, target in (("a, price ,b", "price"), ("0,1,2", "1")):
+        lines = [header, *(",".join(map(repr, row.tolist())) for row in table)]
+        path.write_text("\ufeff" + "\n".join(lines) + "\n\n", encoding="utf-8")
+        for ours, theirs in zip(csv(path, target), expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize(
