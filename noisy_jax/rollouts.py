@@ -59,15 +59,16 @@ def rollout(
         key: a key of `jax.random.key`.
         y_noise: scalar law of the noise in y; none by default.
         state: where to start; `learner.init(d)` by default.
-        first_round: number of the stream's first round, for a run that is continued.
+        first_round: number of the stream's first round, for a run that is continued; by it the
+            keys are numbered, while `state` itself counts the rounds that it holds.
 
     Returns:
         A `Rollout`.
 
     Raises:
         ValueError: what is no learner, stream, noise law or key; shapes of stream, noise and state
-            that do not match, NaN or infinity in a stream, or more rounds, with those of `state`,
-            than the learner's horizon.
+            that do not match, NaN or infinity in a stream, or more rounds, with those that a
+            concrete `state` counts in a field `round`, than the learner's horizon.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -145,7 +146,7 @@ def _through_blocks(
     check_noise(noise, y_noise, len(stream.y))
     check_key(key)
     horizon, dim = stream.x.shape
-    _check_rounds(first_round, horizon, learner.horizon, resumed=state is not None)
+    _check_rounds(first_round, horizon, learner.horizon, state)
     rounds = first_round + jnp.arange(horizon)
     per_round = isinstance(noise, PerRound)
 
@@ -173,15 +174,15 @@ def _through_blocks(
     return state, outputs
 
 
-def _check_rounds(first_round, horizon, room, *, resumed) -> None:
+def _check_rounds(first_round, horizon, room, state) -> None:
     """Refuses a first round that is none, and runs that outlive the learner."""
     check_one_number("first_round", first_round)
     first = concrete(first_round)
-    if first is None:
-        return
-    first = first.item()
-    check_at_least("first_round", first, 0, "the number of rounds before")
-    played = first if resumed else 0
+    if first is not None:
+        check_at_least("first_round", first.item(), 0, "the number of rounds before")
+    # Not every state counts its rounds; arrays have a method of that name.
+    count = concrete(state.round) if "round" in getattr(state, "_fields", ()) else None
+    played = 0 if count is None else count.item()
     if room is not None and played + horizon > room:
         before = f" after {played} others" if played else ""
         raise ValueError(

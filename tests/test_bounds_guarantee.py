@@ -37,6 +37,33 @@ def test_bound_of_random_truncation_at_a_rate_factor():
     assert faster.copies == theory.copies
 
 
+@pytest.mark.parametrize("factor", [0.25, 16.0])
+@pytest.mark.parametrize("max_bias", [0.01, 0.2])
+def test_a_truncation_guarantee_at_a_rate_factor_says_anew_what_it_is_worth(x64, factor, max_bias):
+    """By the definitions: where W²/(2η) + ηGT/2 + 2bT max|f| is below what playing zero pays."""
+    estimator = nj.estimators.gradient(
+        nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5), squared_radius=0.25,
+        x_second=0.5, max_bias=max_bias,
+    )  # fmt: skip
+
+    def at(horizon):
+        theory = nj.bounds.random_truncation(estimator, horizon=horizon)
+        return theory, nj.bounds.at_rate_factor(theory, factor)
+
+    bias, idle = 2 * estimator.slope_bias * estimator.largest_value, estimator.loss.profile(0.0)
+    assert bias > 0
+    stake = (factor + 1 / factor) / 2
+    own, faster = at(1000)
+    root = 0.5 * (float(own.second_moment) * 1000) ** 0.5
+    np.testing.assert_allclose(faster.regret, stake * root + 1000 * bias, rtol=1e-9)
+    turn = float(faster.informative_from)
+    np.testing.assert_allclose(stake * root * (turn / 1000) ** 0.5 + turn * bias, turn * idle)
+    for share, vacuous in ((0.999, True), (1.001, False)):
+        theory, faster = at(share * turn)
+        assert faster.vacuous == vacuous
+        assert not theory.vacuous  # as which it was left before: a larger rate stakes more
+
+
 def test_a_bias_in_the_bound_stays_covered():
     theory = nj.bounds.noise_blind(MOMENTS, horizon=HORIZON, radius=RADIUS)
     unbiased = nj.bounds.noise_blind(MOMENTS, horizon=HORIZON, radius=RADIUS, as_printed=True)
@@ -58,3 +85,12 @@ def test_refuses_what_is_no_multiple_or_bounds_no_regret():
     counted = nj.bounds.mistakes(1.0, still, horizon=10, comparator_margin=1.0, comparator_loss=0.0)
     with pytest.raises(ValueError, match=r"must bound the regret .* got MistakeGuarantee"):
         nj.bounds.at_rate_factor(counted, 2.0)
+
+
+def test_refuses_the_guarantee_of_the_regularized_risk_which_is_of_other_rates():
+    given = {"horizon": HORIZON, "slope": 1.0, "regularization": 0.1}
+    theory = nj.bounds.regularized_risk(1.0, **given)
+    halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)
+    assert 1.25 * theory.regret < halved.regret  # what multiplying would give is no bound
+    with pytest.raises(ValueError, match=r"η = W/√\(GT\), .* got RiskGuarantee"):
+        nj.bounds.at_rate_factor(theory, 0.5)

@@ -390,35 +390,33 @@ def test_a_law_of_ones_own_says_what_it_lacks():
 
 @nj.noise.register_law
 class Mixture(Noise):
-    """Gaussian noise whose scale is drawn anew for each vector: no parameter has an axis d."""
+    """Gaussian noise whose scale is drawn anew in each round; of its parameters one has an axis d.
+
+    Its covariance is a product that does not exist of stacked parameters.
+    """
 
     weights: np.ndarray
     scales: np.ndarray
-    centre: np.ndarray
-
-    @property
-    def mean(self):
-        return self.centre[..., 0, :]
+    mean: np.ndarray
 
     @property
     def cov(self):
-        # As a matrix product, which has no meaning for stacked parameters.
-        return self.weights @ self.scales[:2] ** 2
+        return self.weights @ self.scales**2
 
     def centred(self, key, x):
         which, draw = jax.random.split(key)
-        scale = jax.random.choice(which, self.scales[:2], p=self.weights)
+        scale = jax.random.choice(which, self.scales, p=self.weights)
         return x + scale * jax.random.normal(draw, jnp.shape(x))
 
 
 def test_a_law_of_ones_own_has_parameters_of_any_shape():
-    weights, scales, centre = np.array([0.7, 0.3]), np.array([0.1, 2.0, 5.0]), np.zeros((1, 4))
-    law = Mixture(weights, scales, centre)
+    parameters = np.array([0.7, 0.3]), np.array([0.1, 2.0]), np.zeros(4)
+    law = Mixture(*parameters)
     np.testing.assert_allclose(law.covariance(4), np.eye(4) * (0.7 * 0.01 + 0.3 * 4), rtol=1e-6)
     stream = nj.streams.linear(jax.random.key(0), 3, 4)
     learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
     alone = nj.rollout(learner, stream, law, jax.random.key(0)).predictions
-    stacked = PerRound(jax.vmap(Mixture)(*(np.tile(a, (3, *[1] * a.ndim)) for a in law_parts(law))))
+    stacked = PerRound(jax.vmap(Mixture)(*(np.tile(p, (3, 1)) for p in parameters)))
     per_round = nj.rollout(learner, stream, stacked, jax.random.key(0)).predictions
     np.testing.assert_allclose(per_round, alone, atol=1e-6)
 
@@ -430,8 +428,4 @@ def test_a_law_of_ones_own_has_parameters_of_any_shape():
 
     message = r"Lopsided must have .* one dimension d, got {'cov': \[3\], 'mean': \[4\]}"
     with pytest.raises(ValueError, match=message):
-        Lopsided(weights, scales, centre)
-
-
-def law_parts(law):
-    return law.weights, law.scales, law.centre
+        Lopsided(*parameters)

@@ -213,7 +213,8 @@ def _tuned(diagonal, drift, horizon, gap, loss, margin) -> MistakeGuarantee:
     check_positive("horizon", horizon, "the number of rounds m")
     check_non_negative("comparator_loss", loss, "it bounds a sum of losses")
     gap = jnp.where(gap > 0, gap, jnp.nan)  # what is traced is not refused
-    speed = jnp.sqrt(horizon * jnp.minimum(drift.squared_length, drift.length**2).astype(float))
+    squared_length = jnp.asarray(jnp.minimum(drift.squared_length, drift.length**2), float)
+    speed = jnp.sqrt(horizon * squared_length)
     constant = diagonal / 4 * (drift.norm**2 + drift.norm * (speed + drift.length))
     h = gap / (1 + jnp.sqrt(1 + gap * loss / constant))
     rate = 2 * h / diagonal

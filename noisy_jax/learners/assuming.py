@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.matrices import check_covariance
+from noisy_jax.noise import Gaussian
 
 
 def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
@@ -18,7 +19,8 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
         cov: Σ as `[]`, `[d]` or `[d, d]`, such as the `cov` of `noise.estimate_covariance`.
 
     Returns:
-        A `Learner`, in all else as the given one.
+        A `Learner` built for `noise.Gaussian(cov)`, unless the given one was built for a law
+        already, which stays in it; in all else as that one.
 
     Raises:
         ValueError: what is no learner or covariance.
@@ -34,7 +36,7 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
     cov = jnp.asarray(cov, float)
 
     def told(samples: Sample) -> Sample:
-        return samples._replace(cov=jnp.broadcast_to(cov, samples.y.shape + cov.shape))
+        return samples._replace(cov=jnp.broadcast_to(cov, jnp.shape(samples.y) + cov.shape))
 
     def step(state, sample, key):
         return learner.step(state, told(sample), key)
@@ -42,4 +44,5 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
     def unroll(state, samples, x, keys):
         return unrolled(learner)(state, told(samples), x, keys)
 
-    return learner._replace(step=step, unroll=unroll)
+    noise = Gaussian(cov) if learner.noise is None else learner.noise
+    return learner._replace(step=step, unroll=unroll, noise=noise)

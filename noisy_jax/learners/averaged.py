@@ -73,4 +73,4 @@ def averaged(learner: Learner) -> Learner:
     def predict(state: AveragedState, x):
         return learner.predict(state.inner._replace(weights=state.mean_weights), x)
 
-    return Learner(init, step, predict, learner.views, horizon=learner.horizon)
+    return Learner(init, step, predict, learner.views, horizon=learner.horizon, noise=learner.noise)

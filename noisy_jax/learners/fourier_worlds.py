@@ -61,7 +61,7 @@ def fourier_worlds(
         stored, probe = features.noisy(sample.x[:2])
         return Round(stored, probe[None], sample.y)
 
-    return expansion(
+    learner = expansion(
         read=read,
         rule=squared_loss(learning_rate),
         memory=weight_vector(features.clean),
@@ -70,3 +70,4 @@ def fourier_worlds(
         block=block,
         dim=features.dim,
     )
+    return learner._replace(noise=features.noise)

@@ -15,6 +15,7 @@ from noisy_jax.base import (
     check_learner,
     unrolled,
 )
+from noisy_jax.noise import Noise
 from noisy_jax.validation import concrete
 
 
@@ -58,8 +59,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     """
     check_learner(learner)
     check_is_stream(stream)
-    cov = None if learner.noise is None else concrete(learner.noise.cov)
-    if cov is not None and np.any(cov != 0):
+    if has_noise(learner.noise):
         raise ValueError(
             f"noiseless needs a learner that is right on clean data, got one built for "
             f"{learner.noise}: build it for noise.Gaussian(0.0), or take noise_blind_kernel"
@@ -90,3 +90,9 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     return learner._replace(
         init=init, step=step, predict=predict, unroll=unroll, horizon=min(rooms)
     )
+
+
+def has_noise(law: Noise | None) -> bool:
+    """Whether a learner's law is one of noise: its covariance is known not to be zero."""
+    cov = None if law is None else concrete(law.cov)
+    return cov is not None and bool(np.any(cov != 0))

@@ -146,7 +146,7 @@ def norma(
         block=min(block, memory.longest_block or block),
         dim=None if isinstance(kernel, Kernel) else kernel.dim,
     )
-    if isinstance(kernel, World):
+    if not isinstance(kernel, Kernel):
         learner = learner._replace(noise=kernel.noise)
     return checking_labels(learner) if loss.kind == "margin" and _labelled(loss) else learner
 

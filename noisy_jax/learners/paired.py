@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
+from noisy_jax.learners.noiseless import has_noise
 
 
 def paired(*learners: Learner) -> Learner:
@@ -15,7 +16,8 @@ def paired(*learners: Learner) -> Learner:
 
     Returns:
         A `Learner` whose state is the tuple of states and whose predictions are `[..., L]`. Each
-        column is what its learner alone would give with the same key.
+        column is what its learner alone would give with the same key. Its `noise` is that of the
+        first learner that was built for some, variance zero only where no other was.
 
     Raises:
         ValueError: no learner, or what is none.
@@ -55,4 +57,6 @@ def paired(*learners: Learner) -> Learner:
 
     views = max(learner.views for learner in learners)
     horizons = [learner.horizon for learner in learners if learner.horizon is not None]
-    return Learner(init, step, predict, views, unroll, min(horizons, default=None))
+    laws = (learner.noise for learner in learners)
+    noise = max(laws, key=lambda law: (law is not None) + has_noise(law))
+    return Learner(init, step, predict, views, unroll, min(horizons, default=None), noise)

@@ -98,6 +98,8 @@ class ContaminatedGaussian(Noise):
     probability: chex.Numeric
     mean: chex.Numeric = 0.0
 
+    _spread = "outlier_cov"
+
     def check(self, *, stacked):
         """Refuses bad parameters (see `Noise.check`)."""
         super().check(stacked=stacked)

@@ -53,12 +53,14 @@ class Noise:
 
     A law of one's own is a subclass under `register_law` with fields for its parameters, `mean` and
     `cov` among them or as properties, and a method `centred`. A method `log_characteristic` besides
-    opens the worlds that need it, and `excess_kurtosis` the bounds of learners from one copy.
+    opens the worlds that need it, and `excess_kurtosis` the bounds of learners from one copy:
+    without it the fourth moment is NaN. Parameters may have any shapes; `mean` and `cov` must agree
+    on d.
 
     Attributes:
         mean: `[]` or `[d]`, the known mean.
         cov: covariance Σ as `[]`, `[d]` or `[d, d]`, the most compact form that holds it.
-        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate, `[]`.
+        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate, `[]`; NaN where nobody knows.
         characteristic_vanishes: whether the characteristic function has zeros, frequencies that
             the noise wipes out of the data.
 
@@ -74,7 +76,10 @@ class Noise:
         (3,)
     """
 
+    excess_kurtosis = np.nan
     characteristic_vanishes = False
+    _spread = "cov"
+    """The parameter that must have the mean's dimension; built-in laws compute `cov` out of it."""
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -85,10 +90,14 @@ class Noise:
 
     def check(self, *, stacked: bool) -> None:
         """Refuses bad parameters, where they are concrete; `stacked` ones lead with an axis T."""
-        self._check_vector("mean", self.mean, stacked)
-        check_finite(self._name("mean"), self.mean)
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        shapes = {n: list(jnp.shape(v)) for n, v in values.items() if jnp.ndim(v) > stacked}
+        fields = {field.name for field in dataclasses.fields(self)}
+        # A property is written for one law: of stacked parameters it is nothing, or wrong.
+        names = [name for name in (self._spread, "mean") if name in fields or not stacked]
+        values = {name: getattr(self, name) for name in names}
+        if "mean" in values:
+            self._check_vector("mean", self.mean, stacked)
+            check_finite(self._name("mean"), self.mean)
+        shapes = {n: list(np.shape(v)) for n, v in values.items() if np.ndim(v) > stacked}
         if len({shape[-1] for shape in shapes.values()}) > 1:
             raise ValueError(
                 f"{type(self).__name__} must have parameters of one dimension d, got {shapes}"

@@ -35,6 +35,7 @@ class Laplace(Noise):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
+    _spread = "scale"
     excess_kurtosis = 3.0
 
     def check(self, *, stacked):
@@ -73,6 +74,7 @@ class Uniform(Noise):
     half_width: chex.Numeric
     mean: chex.Numeric = 0.0
 
+    _spread = "half_width"
     excess_kurtosis = -1.2
     characteristic_vanishes = True
 
@@ -113,6 +115,7 @@ class Rademacher(Noise):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
+    _spread = "scale"
     excess_kurtosis = -2.0
     characteristic_vanishes = True
 
@@ -154,6 +157,8 @@ class StudentT(Noise):
     df: chex.Numeric
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
+
+    _spread = "scale"
 
     def check(self, *, stacked):
         """Refuses bad parameters (see `Noise.check`)."""

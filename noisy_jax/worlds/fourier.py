@@ -22,19 +22,22 @@ from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 class FourierWorld(NamedTuple):
     """Random features: P = D/2 cosines and as many sines, of noisy copies and of clean instances.
 
-    A pytree of arrays, so that it can be an argument of `jit` and an output of `vmap`.
+    A pytree of arrays, so that it can be an argument of `jit` and an output of `vmap` (of a law of
+    one's own, where `noise.register_law` made it a pytree).
 
     Attributes:
         frequencies: `[P, d]`, ω_j/2π, in cycles per unit of x.
         shift: `[P]`, arg φ(ω_j)/2π, in cycles.
         amplitude: `[P]`, c_j.
         modulus: `[P]`, |φ(ω_j)|.
+        noise: law of the noise in the copies.
     """
 
     frequencies: chex.Array
     shift: chex.Array
     amplitude: chex.Array
     modulus: chex.Array
+    noise: Noise | None = None
 
     @property
     def dim(self) -> int:
@@ -135,7 +138,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     omega = world.spectrum(key, pairs)
     log_phi = world.noise.log_characteristic(omega)
     amplitude = jnp.sqrt(jnp.asarray(world.diagonal, omega.dtype) / pairs)
-    return _fourier_world(omega, log_phi, jnp.broadcast_to(amplitude, (pairs,)))
+    return _fourier_world(omega, log_phi, jnp.broadcast_to(amplitude, (pairs,)), world.noise)
 
 
 def fourier_gaussian(
@@ -188,7 +191,7 @@ def fourier_gaussian(
     deviation = jnp.sqrt(2 / jnp.asarray(squared_width, float))
     omega = deviation * jax.random.normal(key, (pairs, dim))
     log_phi = noise.log_characteristic(omega)
-    features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs))
+    features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs), noise)
     log_squared_norm = concrete(jax.nn.logsumexp(-log_phi.real) - np.log(pairs))
     if log_squared_norm is not None:
         check_log_diagonal(
@@ -211,9 +214,9 @@ def check_features(features: FourierWorld) -> None:
         )
 
 
-def _fourier_world(omega, log_phi, amplitude):
-    turn = 2 * np.pi
-    return FourierWorld(omega / turn, log_phi.imag / turn, amplitude, jnp.exp(log_phi.real))
+def _fourier_world(omega, log_phi, amplitude, noise):
+    turn, modulus = 2 * np.pi, jnp.exp(log_phi.real)
+    return FourierWorld(omega / turn, log_phi.imag / turn, amplitude, modulus, noise)
 
 
 def _number_of_pairs(num_features):

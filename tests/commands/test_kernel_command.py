@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.commands.kernel import LEARNERS
 
@@ -14,8 +15,17 @@ def rows_of(folder):
         return list(csv.DictReader(file))
 
 
-def test_all_learners_under_gaussian_noise(tmp_path, capsys):
+def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
+    found, world_ball = [], nj.comparators.world_ball
+
+    def counted(past, world, radius):
+        found.append((len(past.y), float(world.noise.cov)))
+        return world_ball(past, world, radius)
+
+    monkeypatch.setattr(nj.comparators, "world_ball", counted)
     assert main(["kernel", *QUICK, "--data", "teacher", "--out", str(tmp_path)]) == 0
+    # Each comparator once: that of the noise, which is the study's, and that of twice as much.
+    assert len(found) == len(set(found)) == 4
     printed = capsys.readouterr().out
     assert "teacher: 500 rows, 2 features; gaussian noise of variance 0.3 on each" in printed
     assert "Regret on clean data grows" in printed
@@ -24,6 +34,7 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys):
     assert {path.name for path in folder.iterdir()} == {"results.csv", "config.json", "regret.png"}
     config = json.loads((folder / "config.json").read_text())
     assert config["command"]["squared_width"] == 2.0
+    assert config["comparator"].startswith("functools.partial(<function ")
     assert list(config["learners"]) == list(LEARNERS)
 
     rows = rows_of(folder)

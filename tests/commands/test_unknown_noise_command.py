@@ -18,10 +18,18 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys):
+def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
+    found, world_ball = [], nj.comparators.world_ball
+
+    def counted(past, world, radius):
+        found.append(world.kernel)
+        return world_ball(past, world, radius)
+
+    monkeypatch.setattr(nj.comparators, "world_ball", counted)
     arguments = ["--data", "teacher", "--horizons", "64", "--seeds", "3", "--out", str(tmp_path)]
     done = tmp_path / "done"
     assert main(["unknown-noise", *arguments, "--checkpoint", str(done)]) == 0
+    assert len(found) == 2  # one a kernel
     printed = capsys.readouterr().out
     assert "teacher: 500 rows, 2 features; gaussian noise of variance 0.2 on each" in printed
     assert "times the variance of those by the optimal one." in printed

@@ -76,7 +76,7 @@ def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
 
 
 def world(law):
-    return nj.worlds.gaussian(dim=DIM, squared_width=2.0, noise=law)
+    return nj.worlds.gaussian(dim=DIM, squared_width=3.0, noise=law)
 
 
 def features(law):
@@ -111,6 +111,8 @@ BUILT_FOR = {
     "perceptron_on_features": lambda law: nj.learners.perceptron(features(law)),
     "paired": lambda law: nj.learners.paired(LEARNERS["two_copies"], in_world(law)),
     "paired_with_none": lambda law: nj.learners.paired(in_world(NOTHING), in_world(law)),
+    "averaged": lambda law: nj.learners.averaged(in_world(law)),
+    "doubling": lambda law: nj.learners.doubling(lambda horizon: in_world(law)),
     "assuming": informed,
     "assuming_beside_a_world": lambda law: nj.learners.assuming(in_world(law), 0.0),
     "assuming_twice": lambda law: nj.learners.assuming(informed(law), 0.0),
