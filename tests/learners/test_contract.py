@@ -147,11 +147,9 @@ def make(request):
     jax.clear_caches()
 
 
-@pytest.fixture
-def make_projected(make):
-    if make not in PROJECTED.values():
-        pytest.skip("has no radius")
-    return make
+@pytest.fixture(params=PROJECTED, ids=str)
+def make_projected(request):
+    return PROJECTED[request.param]
 
 
 @pytest.fixture
