@@ -4,28 +4,32 @@ from noisy_jax import (
     bounds,
     claims,
     comparators,
-    contaminations,
+    engine,
     estimators,
+    evaluate,
     kernels,
     learners,
     losses,
-    memory,
     noise,
     plots,
     privacy,
-    regressors,
-    regret,
+    robust,
     series,
     streams,
-    subquantile,
     worlds,
 )
 from noisy_jax.base import Learner, Sample, Stream
-from noisy_jax.montecarlo import Estimate, monte_carlo
-from noisy_jax.results import Study
-from noisy_jax.rollouts import Rollout, rollout
-from noisy_jax.studies import study
-from noisy_jax.tuning import tuned, tuned_kernel_learner
+from noisy_jax.evaluate import (
+    Estimate,
+    Rollout,
+    Study,
+    monte_carlo,
+    rollout,
+    study,
+    tuned,
+    tuned_kernel_learner,
+)
+from noisy_jax.learners import wrappers
 
 __version__ = "0.1.0"
 
@@ -39,26 +43,25 @@ __all__ = [
     "bounds",
     "claims",
     "comparators",
-    "contaminations",
+    "engine",
     "estimators",
+    "evaluate",
     "kernels",
     "learners",
     "losses",
-    "memory",
     "monte_carlo",
     "noise",
     "plots",
     "privacy",
-    "regressors",
-    "regret",
+    "robust",
     "rollout",
     "series",
     "streams",
     "study",
-    "subquantile",
     "tuned",
     "tuned_kernel_learner",
     "worlds",
+    "wrappers",
 ]
 
 

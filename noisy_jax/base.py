@@ -1,6 +1,6 @@
 """The contract of the library: what a round shows, and what a learner is.
 
-Letters used for shapes everywhere: T rounds, d dimensions, V views (independent noisy copies of one
+Letters used for shapes everywhere: T rounds, d dimensions, V copies (independent noisy copies of one
 example), S seeds. All functions are unbatched; batch them with `jax.vmap`.
 
 The path of the data in round t::
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import chex
 import jax
 
-from noisy_jax.validation import check_axes, check_stream, check_views, given
+from noisy_jax.validation import check_axes, check_copies_given, check_stream, given
 
 State: TypeAlias = Any
 """What a learner carries between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
@@ -61,19 +61,19 @@ class Learner(NamedTuple):
         step: `(state, sample, key) -> state`, one round. The key is for the learner's own
             randomness; a learner without any ignores it.
         predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
-        views: how many independent noisy copies of the instance `step` reads.
+        copies: how many independent noisy copies of the instance `step` reads.
         unroll: optional faster way through many rounds, `(state, samples, x[T, d], keys[T]) ->
             (state, predictions[T])` with every leaf of `samples` stacked along a leading axis T.
             It gives the numbers of predict-then-step round by round, to rounding.
         horizon: how many rounds the state has room for; `None` for any number.
-        noise: law of the noise that the views are taken to have; `None` where it plays no part. It
-            is not compared with a rollout's: under another law the learner is one that errs.
+        noise: distribution of the noise that the copies are taken to have; `None` where it plays no part. It
+            is not compared with a rollout's: under another distribution the learner is one that errs.
     """
 
     init: Callable[[int], State]
     step: Callable[[State, Sample, chex.PRNGKey], State]
     predict: Callable[[State, chex.Array], chex.Array]
-    views: int
+    copies: int
     unroll: Callable[[State, Sample, chex.Array, chex.PRNGKey], tuple[State, chex.Array]] | None = (
         None
     )
@@ -122,8 +122,8 @@ def check_is_stream(stream: Stream) -> None:
     check_stream(*stream)
 
 
-def check_sample(sample: Sample, views: int) -> None:
+def check_sample(sample: Sample, copies: int) -> None:
     """Refuses samples of several rounds, and those of fewer copies than the learner reads."""
     check_axes("sample.x", sample.x, "[V, d]", ": V copies of one instance")
     check_axes("sample.y", sample.y, "[]", "; batch rounds with jax.vmap")
-    check_views(views, sample.x.shape[0])
+    check_copies_given(copies, sample.x.shape[0])

@@ -20,7 +20,7 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ValueError(
             f"{name} must have shape [], [d] or [d, d], got {list(shape)}; for noise that changes "
-            "from round to round stack whole laws, noise.PerRound(jax.vmap(Gaussian)(covs))"
+            "from round to round stack whole distributions, noise.PerRound(jax.vmap(Gaussian)(covs))"
         )
     check_finite(name, cov)
     array = concrete(cov)

@@ -2,11 +2,11 @@
 
 A mechanism M is (ε, δ)-private where P(M(x) ∈ A) ≤ e^ε P(M(x') ∈ A) + δ for all x, x' and every A.
 Locally, x and x' are any two values that one person may have; of norm at most c, they are 2c apart,
-the sensitivity Δ. What is released is x + n, and the noise laws here have mean zero and a known
-law, so that `learners` can undo them on average.
+the sensitivity Δ. What is released is x + n, and the noise distributions here have mean zero and a known
+distribution, so that `learners` can undo them on average.
 
 Releasing V copies costs more than one: Laplace budgets add up, and V Gaussian copies tell what one
-of variance σ²/V tells, their mean. Mechanisms take the number of copies, `Learner.views`, and give
+of variance σ²/V tells, their mean. Mechanisms take the number of copies, `Learner.copies`, and give
 the noise of each, so that all of them together keep to the budget.
 
 The guarantees are those of real numbers: floating-point samples have gaps by which an attacker who
@@ -118,8 +118,8 @@ def gaussian_mechanism(
     Calibration and Optimal Denoising, Theorem 8.
 
     Example:
-        >>> law = gaussian_mechanism(epsilon=1.0, delta=1e-5, l2_sensitivity=1.0)
-        >>> print(f"{law.cov**0.5:.4f}")
+        >>> distribution = gaussian_mechanism(epsilon=1.0, delta=1e-5, l2_sensitivity=1.0)
+        >>> print(f"{distribution.cov**0.5:.4f}")
         3.7306
     """
     numbers = {"epsilon": epsilon, "delta": delta, "l2_sensitivity": l2_sensitivity}

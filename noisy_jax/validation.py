@@ -1,18 +1,23 @@
-"""Refusals of bad input: each check names the argument, what was given, and what would do.
+"""Parsing of arguments, once, where they enter the library.
 
-A check looks at a value only where it is `concrete`. Under `jit`, `vmap` or `grad` a value may be a
-tracer; then only its shape is checked, and the run itself reports what goes wrong
-(`Rollout.diverged_at`).
+A parser such as `radius = positive("radius", radius)` returns the value. A concrete value that is
+wrong raises ValueError, whose message names the argument, what was given, and what would do. A
+traced value (under `jit`, `vmap` or `grad`) cannot be looked at: where it is wrong it becomes NaN,
+so that the run ends in NaN and `Rollout.diverged_at` names the first round.
 """
 
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+
+Shape: TypeAlias = tuple[int, ...] | None
 
 
 def concrete(value) -> np.ndarray | None:
@@ -44,6 +49,68 @@ def _numbers(name: str, value) -> np.ndarray | None:
     if np.issubdtype(kind, np.complexfloating):
         raise ValueError(f"{name} must be real, got {given(value)}")
     return array
+
+
+def number(name: str, value, hint: str = "", *, shape: Shape = ()):
+    """The value, if it is finite; `shape=None` allows arrays."""
+    return _parsed(name, value, "finite", lambda v: v == v, hint, shape)
+
+
+def positive(name: str, value, hint: str = "", *, shape: Shape = ()):
+    """The value, if it is finite and above zero."""
+    return _parsed(name, value, "positive and finite", lambda v: v > 0, hint, shape)
+
+
+def non_negative(name: str, value, hint: str = "", *, shape: Shape = ()):
+    """The value, if it is finite and at least zero."""
+    return _parsed(name, value, "finite and >= 0", lambda v: v >= 0, hint, shape)
+
+
+def between(name: str, value, low: float, high: float, hint: str = "", *, shape: Shape = ()):
+    """The value, if it is above `low` and below `high`."""
+    what = f"above {low:g} and below {high:g}"
+    return _parsed(name, value, what, lambda v: (v > low) & (v < high), hint, shape)
+
+
+def whole(name: str, value, least: int = 1, hint: str = "") -> int:
+    """The value as an `int`, if it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(_message(name, f"a whole number of at least {least}", value, hint))
+    return int(value)
+
+
+def choice(name: str, value, choices: Sequence):
+    """The value, if it is one of the choices."""
+    if value not in choices:
+        *others, last = map(repr, choices)
+        what = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(_message(name, what, value, ""))
+    return value
+
+
+def instance(name: str, value, kind: type, hint: str = ""):
+    """The value, if it is an instance of the class, such as a `Learner`."""
+    if not isinstance(value, kind):
+        raise ValueError(_message(name, f"a {kind.__name__}", value, hint))
+    return value
+
+
+def _parsed(name, value, what, allowed, hint, shape):
+    """A concrete value unchanged, or ValueError; a traced one with NaN where it is not allowed."""
+    if shape is not None and np.shape(value) != shape:
+        sweep = "; use jax.vmap for several values" if shape == () else ""
+        what = f"of shape {list(shape)}" if shape else "one number"
+        raise ValueError(f"{name} must be {what}, got shape {list(np.shape(value))}{sweep}")
+    array = _numbers(name, value)
+    if array is None:
+        return jnp.where(allowed(value) & jnp.isfinite(value), value, jnp.nan)
+    if not np.all(allowed(array) & np.isfinite(array)):
+        raise ValueError(_message(name, what, value, hint))
+    return value
+
+
+def _message(name, what, value, hint) -> str:
+    return f"{name} must be {what}, got {given(value)}{hint and f': {hint}'}"
 
 
 def check_key(key) -> None:
@@ -153,11 +220,11 @@ def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
 
 
 def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
-    """Refuses rates η of a shrink factor 1 − ηλ that is not positive."""
+    """Refuses rates η of a decay factor 1 − ηλ that is not positive."""
     eta, lam = concrete(learning_rate), concrete(regularization)
     if eta is not None and lam is not None and not np.all(eta * lam < limit):
         raise ValueError(
-            f"learning_rate must be below 1/regularization = {1 / lam}, got {eta}: the shrink "
+            f"learning_rate must be below 1/regularization = {1 / lam}, got {eta}: the decay "
             "factor 1 − ηλ must be positive, or f is forgotten at once, or changes its sign"
         )
 
@@ -175,12 +242,12 @@ def check_stream(x, y) -> None:
     check_finite("y", y, hint)
 
 
-def check_views(needed: int, given: int) -> None:
+def check_copies_given(needed: int, given: int) -> None:
     """Refuses samples of fewer noisy copies than the learner reads."""
     if given < needed:
         raise ValueError(
             f"this learner reads {needed} independent noisy copies of x in a round, but the sample "
-            f"has {given}: draw more views, or use a learner that needs fewer"
+            f"has {given}: draw more copies, or use a learner that needs fewer"
         )
 
 

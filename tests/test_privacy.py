@@ -25,8 +25,8 @@ def test_clipping_scales_into_the_ball_and_leaves_its_inside_alone(order, rng):
 @pytest.mark.parametrize("copies", [1, 3])
 def test_laplace_copies_attain_the_budget_and_do_not_exceed_it(copies, rng):
     epsilon, sensitivity = 0.8, 2.0
-    law = laplace_mechanism(epsilon=epsilon, l1_sensitivity=sensitivity, copies=copies)
-    density = stats.laplace(scale=law.scale).logpdf
+    distribution = laplace_mechanism(epsilon=epsilon, l1_sensitivity=sensitivity, copies=copies)
+    density = stats.laplace(scale=distribution.scale).logpdf
     one, other = np.array([1.2, 0.0]), np.array([0.0, -0.8])  # as far apart as they may be
     assert np.abs(one - other).sum() == sensitivity
     released = rng.normal(scale=5, size=(1000, copies, 2))
@@ -57,10 +57,10 @@ def hockey_stick(epsilon, sigma, sensitivity, copies):
 def test_gaussian_copies_attain_delta_and_no_smaller_noise_does(
     epsilon, delta, sensitivity, copies
 ):
-    law = gaussian_mechanism(
+    distribution = gaussian_mechanism(
         epsilon=epsilon, delta=delta, l2_sensitivity=sensitivity, copies=copies
     )
-    sigma = law.cov**0.5
+    sigma = distribution.cov**0.5
     attained = hockey_stick(epsilon, sigma, sensitivity, copies)
     np.testing.assert_allclose(attained, delta, rtol=1e-6)
     assert hockey_stick(epsilon, 0.999 * sigma, sensitivity, copies) > 1.001 * delta

@@ -14,7 +14,7 @@ def test_examples_run(capsys):
         exec(example, names)
     table = capsys.readouterr().out
     assert "two copies" in table
-    assert "noise-blind" in table
+    assert "uncorrected" in table
     assert names["sweep"].shape == (8, 16_384)
 
 

@@ -1,13 +1,13 @@
 """Guarantees: learning rate, second moment and regret bound of each learner.
 
-All formulas are computed with arrays, so that a horizon may be traced (`learners.doubling`).
+All formulas are computed with arrays, so that a horizon may be traced (`wrappers.doubling`).
 Subquantile minimization has no bound that can be computed: `subquantile.fits` says why.
 """
 
 from noisy_jax.bounds.drift import Drift, MistakeGuarantee, drift, margin_errors, mistakes
 from noisy_jax.bounds.guarantee import Guarantee, TruncationGuarantee, at_rate_factor
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
-from noisy_jax.bounds.linear import Moments, known_covariance, moments, noise_blind, two_copies
+from noisy_jax.bounds.linear import Moments, known_covariance, moments, two_copies, uncorrected
 from noisy_jax.bounds.norma import (
     APriori,
     RiskGuarantee,
@@ -15,7 +15,7 @@ from noisy_jax.bounds.norma import (
     regularized_risk,
     truncation_error,
 )
-from noisy_jax.bounds.one_copy import OneCopyFloor, one_copy_excess, one_copy_floor
+from noisy_jax.bounds.one_copy import OneCopyLowerBound, one_copy_excess, one_copy_lower_bound
 from noisy_jax.bounds.unknown_noise import random_truncation
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "Guarantee",
     "MistakeGuarantee",
     "Moments",
-    "OneCopyFloor",
+    "OneCopyLowerBound",
     "RiskGuarantee",
     "TruncationGuarantee",
     "a_priori",
@@ -34,13 +34,13 @@ __all__ = [
     "margin_errors",
     "mistakes",
     "moments",
-    "noise_blind",
     "one_copy_excess",
-    "one_copy_floor",
+    "one_copy_lower_bound",
     "parallel_worlds",
     "random_truncation",
     "regularized_risk",
     "surrogate_radius",
     "truncation_error",
     "two_copies",
+    "uncorrected",
 ]

@@ -69,7 +69,7 @@ def at_rate_factor(guarantee: _Guarantee, rate_factor: chex.Numeric) -> _Guarant
 
     Theorems reckon with the largest gradients that can be; where those met are far smaller, a
     larger rate learns faster, and this is what it stakes. A part of the bound that does not depend
-    on the rate is multiplied as well in a `Guarantee`, as that of `noise_blind`: ½(m + 1/m) ≥ 1
+    on the rate is multiplied as well in a `Guarantee`, as that of `uncorrected`: ½(m + 1/m) ≥ 1
     keeps it a bound. In a `TruncationGuarantee` it is not, and `vacuous` and `informative_from` are
     those of the new bound.
 
@@ -87,7 +87,7 @@ def at_rate_factor(guarantee: _Guarantee, rate_factor: chex.Numeric) -> _Guarant
 
     Example:
         >>> import noisy_jax as nj
-        >>> theory = nj.bounds.parallel_worlds(1.0, horizon=100, radius=1.0, y_second=1.0)
+        >>> theory = nj.bounds.parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0)
         >>> print(theory.regret, at_rate_factor(theory, 2.0).regret)
         40.0 50.0
     """
@@ -119,7 +119,7 @@ def gradient_descent(second_moment, horizon, radius) -> Guarantee:
             f"the second moment of the gradient estimate must be positive and finite, got {moment}:"
             " the data are all zero, a moment is negative, the data or R² overflow float32, or the"
             " noise has no finite moment of the order that this learner needs (two_copies needs the"
-            " second only, known_covariance and noise_blind the fourth)"
+            " second only, known_covariance and uncorrected the fourth)"
         )
     root = jnp.sqrt(second_moment) * jnp.sqrt(horizon)  # apart, as the product may overflow
     return Guarantee(radius / root, radius * root, jnp.asarray(second_moment))

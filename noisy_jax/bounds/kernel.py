@@ -21,7 +21,7 @@ def parallel_worlds(
     *,
     horizon: chex.Numeric,
     radius: chex.Numeric,
-    y_second: chex.Numeric,
+    y_second_moment: chex.Numeric,
     as_printed: bool = False,
 ) -> Guarantee:
     """Guarantee of `learners.parallel_worlds` and `learners.fourier_worlds`, in any world.
@@ -42,7 +42,7 @@ def parallel_worlds(
         diagonal: R² ≥ ‖Ψ̂(x̃)‖² > 0: `World.diagonal`, or the squared norm of Fourier features.
         horizon: T > 0 rounds.
         radius: W > 0, in the norm of the surrogate's space.
-        y_second: B_y² ≥ E ỹ_t², as in `Moments`.
+        y_second_moment: B_y² ≥ E ỹ_t², as in `Moments`.
         as_printed: the paper's constants, to compare.
 
     Raises:
@@ -50,7 +50,7 @@ def parallel_worlds(
             overflows.
 
     Example:
-        >>> print(parallel_worlds(1.0, horizon=100, radius=1.0, y_second=1.0).regret)
+        >>> print(parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0).regret)
         40.0
     """
     if isinstance(diagonal, World | FourierWorld):
@@ -59,8 +59,10 @@ def parallel_worlds(
             f"the {type(diagonal).__name__} itself"
         )
     check_positive("diagonal", diagonal, "R² of the world, the squared norm of its noisy copies")
-    check_non_negative("y_second", y_second, "it bounds the second moment of the noisy targets")
-    moment = second_moment(diagonal, y_second, radius, as_printed=as_printed)
+    check_non_negative(
+        "y_second_moment", y_second_moment, "it bounds the second moment of the noisy targets"
+    )
+    moment = second_moment(diagonal, y_second_moment, radius, as_printed=as_printed)
     return gradient_descent(moment, horizon, radius)
 
 

@@ -13,36 +13,36 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.noise.law import check_noise
+from noisy_jax.noise.distribution import check_noise
 
 
 class Moments(NamedTuple):
     """Bounds on moments of the noisy data, over all rounds, which the guarantees need.
 
     Attributes:
-        x_second: B_x² ≥ E‖x̃_t‖².
-        x_fourth: B_x⁴ ≥ E‖x̃_t‖⁴ (for the learners that use one copy twice).
-        y_second: B_y² ≥ E ỹ_t².
+        x_second_moment: B_x² ≥ E‖x̃_t‖².
+        x_fourth_moment: B_x⁴ ≥ E‖x̃_t‖⁴ (for the learners that use one copy twice).
+        y_second_moment: B_y² ≥ E ỹ_t².
         noise_norm: B_Σ ≥ ‖Σ_t‖, the spectral norm.
     """
 
-    x_second: chex.Numeric
-    x_fourth: chex.Numeric
-    y_second: chex.Numeric
+    x_second_moment: chex.Numeric
+    x_fourth_moment: chex.Numeric
+    y_second_moment: chex.Numeric
     noise_norm: chex.Numeric
 
 
 @jax.default_matmul_precision("highest")
 def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = None) -> Moments:
-    """The moments of a stream under a symmetric noise law, exactly: maxima over its rounds.
+    """The moments of a stream under a symmetric noise distribution, exactly: maxima over its rounds.
 
     E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ = ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴. (The third moment of a
-    symmetric law, as are all in `noise`, is zero.)
+    symmetric distribution, as are all in `noise`, is zero.)
 
     Args:
         stream: T clean rounds.
-        noise: law of the noise in x̃.
-        y_noise: scalar law of the noise in ỹ; none by default.
+        noise: distribution of the noise in x̃.
+        y_noise: scalar distribution of the noise in ỹ; none by default.
 
     Returns:
         `Moments` of `[]` arrays.
@@ -53,21 +53,21 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[3.0, 4.0]], [2.0])
-        >>> print(moments(stream, nj.noise.Gaussian(0.5)).x_second)
+        >>> print(moments(stream, nj.noise.Gaussian(0.5)).x_second_moment)
         26.0
     """
     check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
     dim = stream.x.shape[1]
 
-    def one_round(x, law):
-        cov = law.covariance(dim)
+    def one_round(x, distribution):
+        cov = distribution.covariance(dim)
         square, trace = jnp.sum(x**2), jnp.trace(cov)
-        fourth = square**2 + 2 * square * trace + 4 * x @ cov @ x + law.fourth_moment(dim)
+        fourth = square**2 + 2 * square * trace + 4 * x @ cov @ x + distribution.fourth_moment(dim)
         return square + trace, fourth, jnp.linalg.eigvalsh(cov)[-1]
 
     if isinstance(noise, PerRound):
-        second, fourth, norm = jax.vmap(one_round)(stream.x, noise.law)
+        second, fourth, norm = jax.vmap(one_round)(stream.x, noise.distribution)
     else:
         second, fourth, norm = jax.vmap(one_round, in_axes=(0, None))(stream.x, noise)
     y_variance = 0.0 if y_noise is None else y_noise.cov
@@ -91,7 +91,7 @@ def two_copies(
     cross term −2⟨w, x⟩y.
 
     Args:
-        moments: of the noisy data; `x_second` and `y_second` are used.
+        moments: of the noisy data; `x_second_moment` and `y_second_moment` are used.
         horizon: T > 0 rounds.
         radius: B_w > 0.
         as_printed: the paper's constants, to compare.
@@ -103,7 +103,9 @@ def two_copies(
         >>> print(two_copies(Moments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
         40.0
     """
-    moment = second_moment(moments.x_second, moments.y_second, radius, as_printed=as_printed)
+    moment = second_moment(
+        moments.x_second_moment, moments.y_second_moment, radius, as_printed=as_printed
+    )
     return gradient_descent(moment, horizon, radius)
 
 
@@ -124,7 +126,7 @@ def known_covariance(
     returned with `as_printed=True` for the comparison.
 
     Args:
-        moments: of the noisy data; `x_fourth`, `y_second` and, as printed, `noise_norm` are used.
+        moments: of the noisy data; `x_fourth_moment`, `y_second_moment` and, as printed, `noise_norm` are used.
         horizon: T > 0 rounds.
         radius: B_w > 0.
         as_printed: the paper's constants, to compare.
@@ -133,30 +135,36 @@ def known_covariance(
         ValueError: horizon or radius not positive, or a moment that is not finite.
 
     Example:
-        >>> moments = Moments(x_second=1.0, x_fourth=1.0, y_second=1.0, noise_norm=0.5)
+        >>> moments = Moments(x_second_moment=1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
         >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
         40.0
     """
-    x_second, y_second, norm = jnp.sqrt(moments.x_fourth), moments.y_second, moments.noise_norm
-    moment = second_moment(x_second, y_second, radius)  # with and without the correction −2Σw
+    x_second_moment, y_second_moment, norm = (
+        jnp.sqrt(moments.x_fourth_moment),
+        moments.y_second_moment,
+        moments.noise_norm,
+    )
+    moment = second_moment(
+        x_second_moment, y_second_moment, radius
+    )  # with and without the correction −2Σw
     if as_printed:
         moment = (
-            8 * radius**2 * x_second**2
-            + 8 * y_second * x_second
-            + 4 * radius**2 * x_second * norm
+            8 * radius**2 * x_second_moment**2
+            + 8 * y_second_moment * x_second_moment
+            + 4 * radius**2 * x_second_moment * norm
             + norm**2 * radius**2
         )
     return gradient_descent(moment, horizon, radius)
 
 
-def noise_blind(
+def uncorrected(
     moments: Moments,
     *,
     horizon: chex.Numeric,
     radius: chex.Numeric,
     as_printed: bool = False,
 ) -> Guarantee:
-    """Guarantee of `learners.noise_blind`, linear in T.
+    """Guarantee of `learners.uncorrected`, linear in T.
 
     G = 4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴ and η = B_w/√(GT); the bias 2Σw of its gradients
     costs −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
@@ -165,7 +173,7 @@ def noise_blind(
     for the clean one and is false on clean data.
 
     Args:
-        moments: of the noisy data; `x_fourth`, `y_second` and `noise_norm` are used.
+        moments: of the noisy data; `x_fourth_moment`, `y_second_moment` and `noise_norm` are used.
         horizon: T > 0 rounds.
         radius: B_w > 0.
         as_printed: the textbook's bound, which ignores the bias.
@@ -174,11 +182,11 @@ def noise_blind(
         ValueError: horizon or radius not positive, or a moment that is not finite.
 
     Example:
-        >>> moments = Moments(x_second=1.0, x_fourth=1.0, y_second=1.0, noise_norm=0.5)
-        >>> print(noise_blind(moments, horizon=100, radius=1.0).regret)
+        >>> moments = Moments(x_second_moment=1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
+        >>> print(uncorrected(moments, horizon=100, radius=1.0).regret)
         65.0
     """
-    moment = second_moment(jnp.sqrt(moments.x_fourth), moments.y_second, radius)
+    moment = second_moment(jnp.sqrt(moments.x_fourth_moment), moments.y_second_moment, radius)
     guarantee = gradient_descent(moment, horizon, radius)
     if as_printed:
         return guarantee
@@ -187,12 +195,12 @@ def noise_blind(
 
 
 def second_moment(
-    x_second: chex.Numeric,
-    y_second: chex.Numeric,
+    x_second_moment: chex.Numeric,
+    y_second_moment: chex.Numeric,
     radius: chex.Numeric,
     *,
     as_printed: bool = False,
 ) -> chex.Array:
     """G = 4B_x²(WB_x + B_y)² of the gradients of squared losses; printed without the cross term."""
-    x, y = jnp.sqrt(x_second), jnp.sqrt(y_second)
+    x, y = jnp.sqrt(x_second_moment), jnp.sqrt(y_second_moment)
     return 4 * x**2 * ((radius * x) ** 2 + y**2 if as_printed else (radius * x + y) ** 2)

@@ -87,13 +87,13 @@ def regularized_risk(
         a = 2λU²(2ηλ + 1/(ηλ)),   b = U²/(2η),   U = cX/λ
 
     ηλ = 1/√2 makes a smallest, 4√2 λU². With the slowly growing memory of Theorem 6, which keeps
-    s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`memory.growing`), a = 2λU²(6ηλ + 1/(ηλ)), smallest
+    s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), a = 2λU²(6ηλ + 1/(ηλ)), smallest
     at ηλ = 1/√6.
 
     From independent examples with a risk in [0, L], the average f̄ = (1/m)Σ_{t=1}^m f_t has, with
     probability 1 − δ, E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m.
     (Corollary 5, which prints a sum to m − 1; the m hypotheses that predict are meant. f̄ is what
-    `learners.averaged` predicts with.)
+    `wrappers.averaged` predicts with.)
 
     Source: Online Learning with Kernels, Theorem 4, as printed, and Theorem 6, repaired: printed
     with 10 for 6, the proof allows ‖f_t‖ = 3U and then takes gradients for no longer than 2cX. As

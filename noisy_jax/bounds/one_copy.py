@@ -5,7 +5,7 @@
     risk_A(w) = ½ℓ(3w, 1) + ½ℓ(−w, 1),   risk_B(w) = ℓ(w, 1)
 
 Under the two adversaries of `streams.one_copy_adversaries` the weights of such a learner have the
-same law, hence the same mean w̄ = E Σ_t w_t / T, and ℓ is convex: the expected average regret is at
+same distribution, hence the same mean w̄ = E Σ_t w_t / T, and ℓ is convex: the expected average regret is at
 least excess_A(w̄) in A and excess_B(w̄) in B.
 """
 
@@ -24,7 +24,7 @@ from noisy_jax.validation import check_concrete, check_finite, check_radius
 _HALVINGS = 64
 
 
-class OneCopyFloor(NamedTuple):
+class OneCopyLowerBound(NamedTuple):
     """The least that the worse of the two adversaries takes.
 
     Attributes:
@@ -36,7 +36,7 @@ class OneCopyFloor(NamedTuple):
     floor: float
 
 
-def one_copy_floor(loss: Loss, *, radius: float) -> OneCopyFloor:
+def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
     """The floor of the average regret of all learners that read one copy a round.
 
     Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has
@@ -55,14 +55,14 @@ def one_copy_floor(loss: Loss, *, radius: float) -> OneCopyFloor:
         radius: B > 0. Where both risks have a minimiser in common in the ball, the floor is 0.
 
     Returns:
-        `OneCopyFloor` of floats.
+        `OneCopyLowerBound` of floats.
 
     Raises:
         ValueError: a radius that is not positive, or traced.
 
     Example:
         >>> import noisy_jax as nj
-        >>> weight, floor = one_copy_floor(nj.losses.soft_margin(), radius=1.5)
+        >>> weight, floor = one_copy_lower_bound(nj.losses.soft_margin(), radius=1.5)
         >>> print(f"{floor:.4f} at {weight:.4f}")
         0.2222 at 0.7778
     """
@@ -73,14 +73,14 @@ def one_copy_floor(loss: Loss, *, radius: float) -> OneCopyFloor:
         return of_a - of_b
 
     weight = a + _first_not_negative(crossed, 0.0, 1.0) * (b - a)
-    return OneCopyFloor(weight, float(_excess(loss, weight, best).max()))
+    return OneCopyLowerBound(weight, float(_excess(loss, weight, best).max()))
 
 
 def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
     """What constant weights lose on average under each adversary, beyond the best in the ball.
 
     Args:
-        loss: as in `one_copy_floor`.
+        loss: as in `one_copy_lower_bound`.
         weights: `[...]`, w.
         radius: B > 0 of the ball.
 

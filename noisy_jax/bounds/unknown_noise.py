@@ -29,11 +29,11 @@ def random_truncation(
 ) -> TruncationGuarantee:
     """Guarantee of `learners.random_truncation`.
 
-    B_Ψ and B_g are sums over the laws that the estimator draws from, and 2 b √(B_w max k) a round
+    B_Ψ and B_g are sums over the distributions that the estimator draws from, and 2 b √(B_w max k) a round
     is added for the bias b of a slope that is cut off. Predictions and competitors are those of the
     kernel as it is cut off, which is `estimator.kernel_bias` from the one asked for.
 
-    `closed_form=True` is the theorems' bound for the geometric law of all orders, at base p:
+    `closed_form=True` is the theorems' bound for the geometric distribution of all orders, at base p:
 
         u = B_w (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
         u = B_w (p/(p − 1))³ I₀(2√p B_x²/s²) e^(2pB_x²/s²),
@@ -54,7 +54,7 @@ def random_truncation(
         horizon: T > 0 rounds.
         closed_form: the theorems' bound, corrected.
         as_printed: the theorems' bound as the paper prints it, to compare.
-        p: base of the geometric law, above 1, for the two closed forms.
+        p: base of the geometric distribution, above 1, for the two closed forms.
 
     Raises:
         ValueError: no estimator, horizon not positive, or p not above 1.
@@ -62,7 +62,7 @@ def random_truncation(
     Example:
         >>> import noisy_jax as nj
         >>> kernel, loss = nj.kernels.linear(), nj.losses.squared()
-        >>> estimator = nj.estimators.gradient(kernel, loss, squared_radius=1.0, x_second=1.0)
+        >>> estimator = nj.estimators.gradient(kernel, loss, squared_radius=1.0, x_second_moment=1.0)
         >>> guarantee = random_truncation(estimator, horizon=100)
         >>> round(float(guarantee.regret), 3), float(guarantee.copies), bool(guarantee.vacuous)
         (40.0, 2.0, False)
@@ -105,8 +105,8 @@ def _guarantee(estimator, horizon, closed_form, as_printed, p) -> TruncationGuar
 
 
 def _closed_form(estimator, p, as_printed) -> tuple[chex.Numeric, chex.Numeric]:
-    """B_Ψ and B_g of the theorems, for the geometric law of all orders."""
-    kernel, loss, second = estimator.maps.kernel, estimator.loss, estimator.x_second
+    """B_Ψ and B_g of the theorems, for the geometric distribution of all orders."""
+    kernel, loss, second = estimator.maps.kernel, estimator.loss, estimator.x_second_moment
     once = p / (p - 1)
     map_second = once * kernel.series(_ORDER).absolute(p * second)
     xp = array_module(map_second, estimator.squared_radius, estimator.y_largest, p)

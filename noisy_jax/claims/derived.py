@@ -1,4 +1,4 @@
-"""What the library adds to the papers: sharper constants, other noise laws, cheaper estimates."""
+"""What the library adds to the papers: sharper constants, other noise distributions, cheaper estimates."""
 
 from noisy_jax.claims.claim import DERIVED, Claim
 

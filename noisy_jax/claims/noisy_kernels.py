@@ -7,7 +7,7 @@ PAPER = "Online Learning of Noisy Data with Kernels"
 # fmt: off
 CLAIMS = (
     Claim("NK-Setting", f"{PAPER}, Sec. 2", REPRODUCED,
-        "Copies are independent, of bounded second moment, and their law may change even between "
+        "Copies are independent, of bounded second moment, and their distribution may change even between "
         "calls.",
         ("tests/estimators/test_maps.py::test_inner_products_are_right_on_average_by_enumeration",)),
     Claim("NK-Sec2", f"{PAPER}, Sec. 2", CORRECTED,

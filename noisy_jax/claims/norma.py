@@ -18,7 +18,7 @@ CLAIMS = (
          "tests/learners/test_norma.py::test_schedule_and_decay_on_updates_equal_the_loop"),
         reason="Eq. 9 shrinks by a constant rate where it steps by η_t; both must be η_t."),
     Claim("NORMA-Eq10-12", f"{PAPER}, Eqs. 10-12", REPRODUCED,
-        "f_t is a kernel expansion, whose coefficients shrink as new ones join them.",
+        "f_t is a kernel expansion, whose coefficients decay as new ones join them.",
         ("tests/learners/test_norma.py::test_constant_rate_and_small_ring_equal_the_loop",
          "tests/learners/test_norma.py::test_the_recursion_equals_the_closed_form")),
     Claim("NORMA-Fig1", f"{PAPER}, Figure 1", REPRODUCED,

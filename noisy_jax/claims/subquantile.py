@@ -94,14 +94,14 @@ CLAIMS = (
         "A sum of n squared Gaussians exceeds 8nσ²s with probability of at most 4e^(−s).",
         ("tests/test_claims_subquantile.py::test_sums_of_squared_gaussians",)),
     Claim("SQ-Lemma12", f"{PAPER}, Lemma 12", REPRODUCED,
-        "Weighted sums of independent sub-Gaussian elements have the proxy (Σa_i²)Γ.",
+        "Weighted sums of independent sub-Gaussian atoms have the proxy (Σa_i²)Γ.",
         ("tests/test_claims_subquantile.py::test_weighted_sums_are_as_sub_gaussian_as_their_squared_weights",),
         reason=(
             "Shown for coins. Its proof goes by Hölder, which loses a factor n; independence "
             "gives it."
         )),
     Claim("SQ-Thm13", f"{PAPER}, Theorem 13", NOT_COMPUTABLE,
-        "Norms of sums of sub-Gaussian elements concentrate (Hanson and Wright).",
+        "Norms of sums of sub-Gaussian atoms concentrate (Hanson and Wright).",
         (),
         reason="A cited result, with a universal constant that is not given."),
     Claim("SQ-Fact14", f"{PAPER}, Fact 14", REPRODUCED,

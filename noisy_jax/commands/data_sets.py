@@ -12,10 +12,10 @@ from noisy_jax import streams
 from noisy_jax.base import Stream
 from noisy_jax.commands import experiment
 from noisy_jax.comparators import KernelBall
+from noisy_jax.evaluate.results import Study
+from noisy_jax.evaluate.study import study
+from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.noise import Noise
-from noisy_jax.results import Study
-from noisy_jax.studies import study
-from noisy_jax.tuning import MakeLearner
 from noisy_jax.validation import check_positive, writable_folder
 
 NAMES = ("teacher", *streams.DATASETS)
@@ -26,14 +26,14 @@ Comparator = Callable[[Stream], KernelBall]
 
 
 class DataSet(NamedTuple):
-    """One data set under one noise law.
+    """One data set under one noise distribution.
 
     Attributes:
         name: of its folder.
         words: what it is.
         folder: for its results.
         stream: clean rounds, as many as the largest horizon.
-        law: of the noise.
+        distribution: of the noise.
         key: of the noise.
     """
 
@@ -41,7 +41,7 @@ class DataSet(NamedTuple):
     words: str
     folder: Path
     stream: Stream
-    law: Noise
+    distribution: Noise
     key: jax.Array
 
 
@@ -107,8 +107,8 @@ def load(
             f"variance {chosen} on each feature; {options.seeds} noise draws"
         )
         stream = streams.resampled(stream_key, table, max(options.horizons))
-        law = experiment.law(options.noise, chosen)
-        loaded.append(DataSet(name, words, folder, stream, law, noise_key))
+        distribution = experiment.distribution(options.noise, chosen)
+        loaded.append(DataSet(name, words, folder, stream, distribution, noise_key))
     return loaded
 
 
@@ -169,7 +169,7 @@ def regret(
         return study(
             learners,
             data.stream,
-            data.law,
+            data.distribution,
             data.key,
             num_seeds=options.seeds,
             horizons=options.horizons,

@@ -20,8 +20,8 @@ import numpy as np
 
 from noisy_jax import kernels, learners, losses, noise
 from noisy_jax.base import Learner, Stream
-from noisy_jax.memory import everything
-from noisy_jax.rollouts import Rollout, rollout
+from noisy_jax.engine import everything
+from noisy_jax.evaluate.rollouts import Rollout, rollout
 
 DECAYS = ("always", "on_update")
 """Rounds in which f decays, as in `learners.norma`."""

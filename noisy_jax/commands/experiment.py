@@ -1,4 +1,4 @@
-"""What the commands that run studies have in common: data, noise laws, progress and report."""
+"""What the commands that run studies have in common: data, noise distributions, progress and report."""
 
 import argparse
 import contextlib
@@ -12,8 +12,8 @@ from jax.sharding import Mesh
 
 from noisy_jax import noise, streams
 from noisy_jax.base import Stream
-from noisy_jax.regret import Growth
-from noisy_jax.results import Study
+from noisy_jax.evaluate.regret import Growth
+from noisy_jax.evaluate.results import Study
 from noisy_jax.validation import check_at_least, check_horizons, check_positive
 
 NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
@@ -21,7 +21,7 @@ NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
     "laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
     "uniform": lambda variance: noise.Uniform((3 * variance) ** 0.5),
 }
-"""Noise laws by name, built from the variance on each feature."""
+"""Noise distributions by name, built from the variance on each feature."""
 
 
 def add_options(parser: argparse.ArgumentParser, *, noises: Sequence[str]) -> None:
@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser, *, noises: Sequence[str]) -> No
     add = parser.add_argument
     add("--target", metavar="COLUMN", help="name of the target's column in the CSV file")
     add("--noise", choices=sorted(noises), default="gaussian",
-        help="law of the noise (default: gaussian)")
+        help="distribution of the noise (default: gaussian)")
     # fmt: on
     add_seed(parser)
     add_out(parser)
@@ -105,8 +105,8 @@ def is_csv(data: str) -> bool:
     return data.lower().endswith(".csv")
 
 
-def law(name: str, variance: float) -> noise.Noise:
-    """The noise law behind `--noise` and `--variance`."""
+def distribution(name: str, variance: float) -> noise.Noise:
+    """The noise distribution behind `--noise` and `--variance`."""
     if not variance > 0:
         raise ValueError(
             f"--variance must be positive, got {variance}; what learning from clean data costs, "

@@ -18,11 +18,11 @@ from noisy_jax.base import Stream
 from noisy_jax.bounds.unknown_noise import TruncationGuarantee
 from noisy_jax.commands.records import save_table
 from noisy_jax.estimators import GradientEstimator
+from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.rollouts import rollout
 from noisy_jax.learners import random_truncation
-from noisy_jax.montecarlo import Estimate, monte_carlo
 from noisy_jax.noise import Noise
-from noisy_jax.regret import NORMAL_95
-from noisy_jax.rollouts import rollout
 
 _STANDSTILL = 1e-12
 """A learning rate that shows gradients and moves nothing."""
@@ -74,18 +74,18 @@ class Figures(NamedTuple):
 def both_laws(
     make: Callable[..., GradientEstimator],
 ) -> tuple[GradientEstimator, GradientEstimator, float]:
-    """Estimators by the optimal law and by the geometric one at as many copies a round, and its p.
+    """Estimators by the optimal distribution and by the geometric one at as many copies a round, and its p.
 
     Args:
-        make: `estimators.gradient` but for the arguments `law` and `p`.
+        make: `estimators.gradient` but for the arguments `distribution` and `p`.
     """
-    optimal = make(law="optimal")
+    optimal = make(distribution="optimal")
     p = base_for(lambda p: make(p=p).mean_copies, optimal.mean_copies)
     return optimal, make(p=p), p
 
 
 def base_for(mean_copies: Callable[[float], float], budget: float) -> float:
-    """The base p > 1 at which a geometric law takes `budget` copies: fewer, the larger p is."""
+    """The base p > 1 at which a geometric distribution takes `budget` copies: fewer, the larger p is."""
     low, high = -30.0, 30.0  # of log(p − 1)
     for _ in range(60):
         middle = (low + high) / 2
@@ -100,7 +100,7 @@ def measured(
     estimator: GradientEstimator,
     learning_rate: float,
     stream: Stream,
-    law: Noise,
+    distribution: Noise,
     key: chex.PRNGKey,
     *,
     num_seeds: int,
@@ -111,15 +111,15 @@ def measured(
         estimator: of the clean gradient.
         learning_rate: of the first half, in which the learner learns.
         stream: T clean rounds, gone through twice.
-        law: of the noise.
+        distribution: of the noise.
         key: a key of `jax.random.key`.
         num_seeds: S.
     """
     run = functools.partial(_one_run, estimator, learning_rate)
-    return monte_carlo(jax.tree_util.Partial(run, stream, law), key, num_seeds)
+    return monte_carlo(jax.tree_util.Partial(run, stream, distribution), key, num_seeds)
 
 
-def _one_run(estimator, learning_rate, stream, law, key) -> Gradients:
+def _one_run(estimator, learning_rate, stream, distribution, key) -> Gradients:
     rounds = len(stream.y)
     learner = random_truncation(
         estimator,
@@ -127,14 +127,14 @@ def _one_run(estimator, learning_rate, stream, law, key) -> Gradients:
         learning_rate=lambda t: jnp.where(t < rounds, learning_rate, _STANDSTILL),
     )
     twice = Stream(*(jnp.concatenate([leaf, leaf]) for leaf in stream))
-    run = rollout(learner, twice, law, key)
-    kept = run.state.elements, run.state.weights
-    elements, weights = jax.tree.map(lambda leaf: leaf[rounds : 2 * rounds], kept)
-    squared_norms = jnp.prod(jnp.sum(elements.factors**2, axis=2), axis=1)
+    run = rollout(learner, twice, distribution, key)
+    kept = run.state.atoms, run.state.weights
+    atoms, weights = jax.tree.map(lambda leaf: leaf[rounds : 2 * rounds], kept)
+    squared_norms = jnp.prod(jnp.sum(atoms.factors**2, axis=2), axis=1)
     second_moment = jnp.mean((weights / _STANDSTILL) ** 2 * squared_norms)
     slopes = estimator.loss.derivative(run.predictions[rounds:], stream.y)
     clean = jnp.mean(slopes**2 * estimator.maps.kernel.diagonal(stream.x))
-    copies = jnp.mean(run.state.elements.copies[: 2 * rounds])
+    copies = jnp.mean(run.state.atoms.copies[: 2 * rounds])
     return Gradients(copies, second_moment, second_moment - clean)
 
 

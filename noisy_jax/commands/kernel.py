@@ -11,9 +11,9 @@ from noisy_jax import bounds, comparators, kernels, streams, worlds
 from noisy_jax.base import Learner, Stream
 from noisy_jax.commands import data_sets, experiment
 from noisy_jax.commands.data_sets import DataSet
-from noisy_jax.learners import cloned, noise_blind_kernel, noiseless, parallel_worlds
-from noisy_jax.results import Study
-from noisy_jax.tuning import MakeLearner, tuned_kernel_learner
+from noisy_jax.evaluate.results import Study
+from noisy_jax.evaluate.tuning import MakeLearner, tuned_kernel_learner
+from noisy_jax.learners import cloned, noiseless, parallel_worlds, uncorrected_kernel
 
 SUMMARY = "regret of kernel learners, against learning from clean data"
 
@@ -31,7 +31,7 @@ EXAMPLES = """\
   python -m noisy_jax kernel --data houses.csv --target price --squared-width 2 --radius 3
 """
 
-LEARNERS = ("parallel_worlds", "cloned", "noise_blind_kernel", "clean")
+LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")
 """Learners by name. The last one knows the clean data: what it pays is no price of the noise."""
 
 
@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "2)")
     add("--learners", nargs="+", choices=LEARNERS, metavar="NAME",
         help="parallel_worlds (two copies), cloned (one copy, made into two; Gaussian noise only), "
-        "noise_blind_kernel (one copy, trusted), clean (sees clean data) (default: all that the "
+        "uncorrected_kernel (one copy, trusted), clean (sees clean data) (default: all that the "
         "noise allows)")
     # fmt: on
     data_sets.add_options(
@@ -99,7 +99,7 @@ def _teacher(key) -> Stream:
 def _case(options, data) -> Case:
     """Builds the world, and tunes the learners."""
     dim = data.stream.x.shape[1]
-    world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.law)
+    world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.distribution)
     comparator = data_sets.Remembered(_comparator(options, world))
     learners, radii = _learners(options, data, world, comparator)
     heading = (
@@ -115,8 +115,8 @@ def _comparator(options, world) -> data_sets.Comparator:
 
 def _learners(options, data, world, comparator) -> tuple[dict[str, MakeLearner], str]:
     """The learners, and the radii that they take for the largest horizon, in words."""
-    y_second = float(np.max(data.stream.y**2))
-    blind = functools.partial(noise_blind_kernel, world.kernel)
+    y_second_moment = float(np.max(data.stream.y**2))
+    blind = functools.partial(uncorrected_kernel, world.kernel)
     makers, radii = {}, {}
     for name in _names(options):
         match name:
@@ -124,10 +124,10 @@ def _learners(options, data, world, comparator) -> tuple[dict[str, MakeLearner],
                 factory = functools.partial(parallel_worlds, world)
                 lifted, ball = world, comparator
             case "cloned":
-                lifted = _cloned_world(options, world.dim, data.law)
-                factory = functools.partial(_cloned, lifted, data.law)
+                lifted = _cloned_world(options, world.dim, data.distribution)
+                factory = functools.partial(_cloned, lifted, data.distribution)
                 ball = _comparator(options, lifted)
-            case "noise_blind_kernel":
+            case "uncorrected_kernel":
                 factory, lifted = blind, None
             case "clean":
                 factory, lifted = lambda **tuning: noiseless(blind(**tuning), data.stream), None
@@ -136,7 +136,7 @@ def _learners(options, data, world, comparator) -> tuple[dict[str, MakeLearner],
         else:
             diagonal = float(lifted.diagonal)
             radii[name] = data_sets.lifted_norms(ball, data.stream, options.horizons)
-        bound = functools.partial(bounds.parallel_worlds, diagonal, y_second=y_second)
+        bound = functools.partial(bounds.parallel_worlds, diagonal, y_second_moment=y_second_moment)
         makers[name] = functools.partial(_tuned, factory, bound, radii[name], options.rate_factor)
     words = ", ".join(f"{name} {radius[max(radius)]:.3g}" for name, radius in radii.items())
     return makers, words
@@ -165,14 +165,16 @@ def _without_cloned(names) -> str:
     return f"leave it out: --learners {' '.join(others or ['parallel_worlds'])}"
 
 
-def _cloned_world(options, dim, law) -> worlds.World:
+def _cloned_world(options, dim, distribution) -> worlds.World:
     try:
-        return worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=law.cloned(2))
+        return worlds.gaussian(
+            dim=dim, squared_width=options.squared_width, noise=distribution.cloned(2)
+        )
     except ValueError as error:
         raise ValueError(
             f"cloned learns under twice the noise: {error}. Or {_without_cloned(_names(options))}"
         ) from error
 
 
-def _cloned(world, law, **tuning) -> Learner:
-    return cloned(parallel_worlds(world, **tuning), law)
+def _cloned(world, distribution, **tuning) -> Learner:
+    return cloned(parallel_worlds(world, **tuning), distribution)

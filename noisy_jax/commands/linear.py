@@ -8,9 +8,9 @@ import jax
 
 from noisy_jax import bounds, comparators, learners, streams
 from noisy_jax.commands import experiment
-from noisy_jax.results import Study
-from noisy_jax.studies import study
-from noisy_jax.tuning import MakeLearner, tuned
+from noisy_jax.evaluate.results import Study
+from noisy_jax.evaluate.study import study
+from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.validation import writable_folder
 
 SUMMARY = "regret of linear learners (runs where no command is named)"
@@ -36,7 +36,7 @@ LEARNERS: Mapping[str, Callable[..., MakeLearner]] = {
     "as_printed": functools.partial(
         tuned, learners.known_covariance, bounds.known_covariance, as_printed=True
     ),
-    "noise_blind": functools.partial(tuned, learners.noise_blind, bounds.noise_blind),
+    "uncorrected": functools.partial(tuned, learners.uncorrected, bounds.uncorrected),
 }
 """Learners by name, `(moments, radius=…) -> (horizon -> (learner, guarantee))`."""
 
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=int, default=32, metavar="N", help="independent noise draws (default: 32)")
     add("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS), metavar="NAME",
         help="known_covariance (one copy; 2Σw taken away), two_copies, as_printed (one copy; Σw "
-        "taken away, as the paper prints it), noise_blind (one copy, trusted) (default: all)")
+        "taken away, as the paper prints it), uncorrected (one copy, trusted) (default: all)")
     add("--radius", type=float, default=1.0, metavar="B",
         help="norm of the largest weights that compete (default: 1)")
     # fmt: on
@@ -66,17 +66,17 @@ def run(options: argparse.Namespace) -> Study:
     """Runs the study that the options ask for, prints it, and saves it."""
     experiment.require_plots()
     experiment.check_study(options)
-    law = experiment.law(options.noise, options.variance)
+    distribution = experiment.distribution(options.noise, options.variance)
     folder = writable_folder(options.out)
     table = experiment.load(options.data, options.target)
     stream_key, noise_key = jax.random.split(jax.random.key(options.seed))
     stream = streams.resampled(stream_key, table, max(options.horizons))
-    moments = bounds.moments(stream, law)
+    moments = bounds.moments(stream, distribution)
     with experiment.progress_bar("noisy rounds") as progress:
         result = study(
             {name: LEARNERS[name](moments, radius=options.radius) for name in options.learners},
             stream,
-            law,
+            distribution,
             noise_key,
             num_seeds=options.seeds,
             horizons=options.horizons,

@@ -30,7 +30,7 @@ from noisy_jax.commands.robustness import (
     trimmed,
 )
 from noisy_jax.noise import Gaussian
-from noisy_jax.subquantile.problem import rows_kept, smallest
+from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 
 METHODS = ("blind ridge", "blind", "surrogate ridge", "surrogate", "second copy", "oracle")
 """The oracle is ridge of k̂(x̃, x̃) on the honest rows; names without ridge trim."""
@@ -64,9 +64,9 @@ def on_noisy_inputs(
     """Scores `[E, M]` of one table of `setting`, with Gaussian noise on x, by adversary."""
     table_key, noise_key, corrupt_key = jax.random.split(key, 3)
     table = setting.draw(table_key)
-    law = Gaussian(variance)
-    world = worlds.gaussian(dim=table.x.shape[1], squared_width=squared_width, noise=law)
-    copies = [law.sample(copy_key, table.x) for copy_key in jax.random.split(noise_key)]
+    distribution = Gaussian(variance)
+    world = worlds.gaussian(dim=table.x.shape[1], squared_width=squared_width, noise=distribution)
+    copies = [distribution.sample(copy_key, table.x) for copy_key in jax.random.split(noise_key)]
     score = partial(_scores, setting, world, table, copies)
 
     def under(corrupt, share):

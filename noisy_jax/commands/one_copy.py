@@ -12,9 +12,10 @@ from noisy_jax import bounds, comparators, learners, losses, plots, streams
 from noisy_jax.base import Learner
 from noisy_jax.commands import experiment
 from noisy_jax.commands.records import save_command, save_table
-from noisy_jax.montecarlo import Estimate, monte_carlo
-from noisy_jax.regret import NORMAL_95
-from noisy_jax.rollouts import final_regret
+from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.rollouts import final_regret
+from noisy_jax.learners import wrappers
 from noisy_jax.validation import check_at_least, check_horizons, writable_folder
 
 SUMMARY = "why one noisy copy of unknown noise is not enough"
@@ -22,7 +23,7 @@ SUMMARY = "why one noisy copy of unknown noise is not enough"
 DESCRIPTION = """\
 Can a learner do without knowledge of the noise and without a second copy?
 
-Two adversaries show single copies of the same law, 3 or −1 with probability ½ each, labelled 1. In
+Two adversaries show single copies of the same distribution, 3 or −1 with probability ½ each, labelled 1. In
 A these are the clean data; in B the clean data are 1, and the noise is ±2. The best weights differ,
 1/5 and 1, and a learner from one copy that is not told which is which pays at least (1 − 1/√5)² a
 round under one of the two, for ever. Runs linear learners under both, squared loss, and writes
@@ -37,7 +38,9 @@ EXAMPLES = """\
 RADIUS = 1.5
 """B of the learners and of the weights that compete: both minimisers are inside."""
 
-MOMENTS = bounds.Moments(x_second=9.0, x_fourth=81.0, y_second=1.0, noise_norm=4.0)
+MOMENTS = bounds.Moments(
+    x_second_moment=9.0, x_fourth_moment=81.0, y_second_moment=1.0, noise_norm=4.0
+)
 """They hold under both adversaries, so that learning rates tell nothing about which it is."""
 
 HEDGE = 5 - 5**0.5
@@ -99,7 +102,7 @@ def run(options: argparse.Namespace) -> list[Row]:
     check_at_least("--seeds", options.seeds, 2, "the number of draws, two for an interval")
     check_horizons("--horizons", options.horizons)
     folder = writable_folder(options.out)
-    best = bounds.one_copy_floor(losses.squared(), radius=RADIUS)
+    best = bounds.one_copy_lower_bound(losses.squared(), radius=RADIUS)
     rows, done = [], 0
     with experiment.progress_bar("rounds") as progress:
         total = options.seeds * sum(options.horizons)
@@ -129,7 +132,7 @@ def run(options: argparse.Namespace) -> list[Row]:
 def tuned(horizon: int) -> dict[str, Learner]:
     """The learners by name, tuned for a horizon; all but the last read one copy.
 
-    `noise_blind` and `hedged` are told nothing: they take the noise to have variance 0, and HEDGE.
+    `uncorrected` and `hedged` are told nothing: they take the noise to have variance 0, and HEDGE.
     `known_covariance` is told the truth.
     """
 
@@ -139,8 +142,8 @@ def tuned(horizon: int) -> dict[str, Learner]:
 
     informed = learners.known_covariance(**tuning(bounds.known_covariance))
     return {
-        "noise_blind": learners.noise_blind(**tuning(bounds.noise_blind)),
-        "hedged": learners.assuming(informed, HEDGE),
+        "uncorrected": learners.uncorrected(**tuning(bounds.uncorrected)),
+        "hedged": wrappers.assuming(informed, HEDGE),
         "known_covariance": informed,
         "two_copies": learners.two_copies(**tuning(bounds.two_copies)),
     }
@@ -149,7 +152,7 @@ def tuned(horizon: int) -> dict[str, Learner]:
 def average_regret(horizon: int, key: jax.Array) -> jax.Array:
     """Regret over T rounds divided by T, `[2, L]`: under A and under B, of each learner."""
     stream_key, noise_key = jax.random.split(key)
-    learner = learners.paired(*tuned(horizon).values())
+    learner = wrappers.paired(*tuned(horizon).values())
     regrets = [
         final_regret(
             learner,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from noisy_jax.provenance import versions
-from noisy_jax.results import save_config
+from noisy_jax.evaluate.provenance import versions
+from noisy_jax.evaluate.results import save_config
 
 
 def save_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

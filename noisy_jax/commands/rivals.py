@@ -15,9 +15,9 @@ import numpy as np
 
 from noisy_jax import kernels, learners, losses, streams
 from noisy_jax.base import Learner, Sample, Stream, unrolled
-from noisy_jax.memory import everything
-from noisy_jax.montecarlo import monte_carlo
-from noisy_jax.regret import NORMAL_95
+from noisy_jax.engine import everything
+from noisy_jax.evaluate.montecarlo import monte_carlo
+from noisy_jax.evaluate.regret import NORMAL_95
 
 SCHEDULES: Mapping[str, Callable[..., Stream]] = {
     "drift": streams.drifting,
@@ -67,7 +67,7 @@ def _alma(kernel, threshold, scale, memory) -> Learner:
 
 # fmt: off
 FAMILIES = {
-    # By NORMA's scale law this is all there is to tune: ηλ and ρ/η.
+    # By NORMA's scale distribution this is all there is to tune: ηλ and ρ/η.
     "norma": Family(_norma, {
         "decay": (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.2),
         "margin": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
@@ -215,8 +215,8 @@ def _counted(settings, key, difficulty, rounds) -> dict[str, chex.Array]:
 
     def memory(space):
         # Samples show the clean x, so that steps and predictions read f at the same points.
-        def read(weights, elements, others, points):
-            values = weights @ space.inner(elements, others)
+        def read(weights, atoms, others, points):
+            values = weights @ space.inner(atoms, others)
             return values, values
 
         return everything(space._replace(read=read), horizon)

@@ -15,8 +15,8 @@ from jax.scipy.sparse.linalg import cg
 
 from noisy_jax import contaminations, kernels, subquantile
 from noisy_jax.base import Stream
-from noisy_jax.contaminations import Contaminated
-from noisy_jax.regressors import huber_ridge, kernel_ridge
+from noisy_jax.robust.contaminations import Contaminated
+from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
 
 ADVERSARIES = (
     *("gross", "one-sided", "shift", "small shift", "hugging", "adaptive", "flip", "region"),

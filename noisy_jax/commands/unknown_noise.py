@@ -11,21 +11,21 @@ from noisy_jax.base import Stream
 from noisy_jax.commands import data_sets, experiment
 from noisy_jax.commands.gradients import Figures, both_laws, figures_of, measured, save, table
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.learners import noise_blind_kernel, noiseless, parallel_worlds, random_truncation
+from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.results import Study
+from noisy_jax.evaluate.tuning import MakeLearner, tuned_kernel_learner
+from noisy_jax.learners import noiseless, parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.noise import Gaussian
-from noisy_jax.regret import NORMAL_95
-from noisy_jax.results import Study
-from noisy_jax.tuning import MakeLearner, tuned_kernel_learner
 
-SUMMARY = "what it costs not to know the law of the noise"
+SUMMARY = "what it costs not to know the distribution of the noise"
 
 DESCRIPTION = """\
-What does it cost a kernel learner not to know the law of the noise?
+What does it cost a kernel learner not to know the distribution of the noise?
 
-Random truncation learns from a random number of noisy copies, by the law of orders with the least
+Random truncation learns from a random number of noisy copies, by the distribution of orders with the least
 variance or by the paper's geometric one at as many copies. Polynomial kernel: both, against trust
 in the noisy copy and against clean data. Gaussian kernel: the better one, against parallel worlds,
-which know the law. Writes into a folder for each data set: results.csv, config.json and regret.png
+which know the distribution. Writes into a folder for each data set: results.csv, config.json and regret.png
 for each kernel; estimates.csv; and price.png, regret against the copies paid for it.
 """
 
@@ -37,7 +37,7 @@ EXAMPLES = """\
 DEGREE = 2
 """Of the polynomial kernel, and of the teacher."""
 
-COPIES = {"parallel_worlds": 2.0, "noise_blind_kernel": 1.0}
+COPIES = {"parallel_worlds": 2.0, "uncorrected_kernel": 1.0}
 """Noisy copies a round, where their number is fixed."""
 
 
@@ -122,20 +122,22 @@ def _run(options, data, cases) -> dict[str, Study]:
 
 
 def _polynomial(options, data) -> Case:
-    """The polynomial kernel: random truncation, the noise-blind learner and a clean reference."""
-    stream, moments = data.stream, bounds.moments(data.stream, data.law)
-    if moments.x_second >= options.offset:
+    """The polynomial kernel: random truncation, the uncorrected learner and a clean reference."""
+    stream, moments = data.stream, bounds.moments(data.stream, data.distribution)
+    if moments.x_second_moment >= options.offset:
         raise ValueError(
-            f"--offset must be above the largest E‖x̃‖² = {float(moments.x_second):.4g}, got "
-            f"{options.offset:g}: below, no geometric law uses as many copies as the optimal one. "
+            f"--offset must be above the largest E‖x̃‖² = {float(moments.x_second_moment):.4g}, got "
+            f"{options.offset:g}: below, no geometric distribution uses as many copies as the optimal one. "
             f"It holds {stream.x.shape[1]} times the variance, for as many features: less would do"
         )
     kernel = kernels.polynomial(degree=DEGREE, offset=options.offset)
     diagonal = float(kernel.diagonal(stream.x).max())
     # World without noise: the comparator of any kernel.
     clean = worlds.World(stream.x.shape[1], kernel, kernel.gram, diagonal, noise=Gaussian(0.0))
-    blind = functools.partial(noise_blind_kernel, kernel)
-    bound = functools.partial(bounds.parallel_worlds, diagonal, y_second=moments.y_second)
+    blind = functools.partial(uncorrected_kernel, kernel)
+    bound = functools.partial(
+        bounds.parallel_worlds, diagonal, y_second_moment=moments.y_second_moment
+    )
     tuning = {"radius": options.radius, "rate_factor": options.rate_factor}
     truncations, words = _truncations(options, kernel, moments)
     return Case(
@@ -146,7 +148,7 @@ def _polynomial(options, data) -> Case:
         truncations,
         {
             **_tuned(options, truncations),
-            "noise_blind_kernel": tuned_kernel_learner(blind, bound, **tuning),
+            "uncorrected_kernel": tuned_kernel_learner(blind, bound, **tuning),
             "clean": tuned_kernel_learner(
                 lambda **tuning: noiseless(blind(**tuning), stream), bound, **tuning
             ),
@@ -155,16 +157,18 @@ def _polynomial(options, data) -> Case:
 
 
 def _gaussian(options, data) -> Case:
-    """The Gaussian kernel: parallel worlds and random truncation by the better law."""
-    moments, dim = bounds.moments(data.stream, data.law), data.stream.x.shape[1]
-    world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.law)
+    """The Gaussian kernel: parallel worlds and random truncation by the better distribution."""
+    moments, dim = bounds.moments(data.stream, data.distribution), data.stream.x.shape[1]
+    world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.distribution)
     comparator = data_sets.Remembered(
         functools.partial(comparators.world_ball, world=world, radius=options.radius)
     )
     radius = max(data_sets.lifted_norms(comparator, data.stream, options.horizons).values())
     known = tuned_kernel_learner(
         functools.partial(parallel_worlds, world),
-        functools.partial(bounds.parallel_worlds, world.diagonal, y_second=moments.y_second),
+        functools.partial(
+            bounds.parallel_worlds, world.diagonal, y_second_moment=moments.y_second_moment
+        ),
         radius=radius,
         rate_factor=options.rate_factor,
     )
@@ -182,14 +186,14 @@ def _gaussian(options, data) -> Case:
 
 
 def _truncations(options, kernel, moments) -> tuple[dict[str, GradientEstimator], str]:
-    """Estimators by the optimal law and by the geometric one at as many copies, and words on it."""
+    """Estimators by the optimal distribution and by the geometric one at as many copies, and words on it."""
     make = functools.partial(
         estimators.gradient,
         kernel,
         losses.squared(),
         squared_radius=options.radius**2,
-        x_second=float(moments.x_second),
-        y_largest=float(moments.y_second) ** 0.5,
+        x_second_moment=float(moments.x_second_moment),
+        y_largest=float(moments.y_second_moment) ** 0.5,
     )
     optimal, geometric, p = both_laws(make)
     copies = f"random truncation takes {optimal.mean_copies:.3g} copies a round"
@@ -215,7 +219,9 @@ def _figures(options, data, case) -> list[Figures]:
     for name, estimator in case.truncations.items():
         theory = bounds.random_truncation(estimator, horizon=rounds)
         rate = options.rate_factor * float(theory.learning_rate)
-        estimate = measured(estimator, rate, past, data.law, data.key, num_seeds=options.seeds)
+        estimate = measured(
+            estimator, rate, past, data.distribution, data.key, num_seeds=options.seeds
+        )
         theory = bounds.random_truncation(estimator, horizon=max(options.horizons))
         figures.append(figures_of(case.kernel, name, estimate, theory))
     return figures
@@ -234,7 +240,7 @@ def conclusion(figures: Sequence[Figures], price: Study) -> str:
         errors = (row.variance_std_error / row.variance for row in (optimal, geometric))
         sentences.append(
             f"{optimal.kernel.capitalize()} kernel: at {optimal.copies:.2f} copies a round, "
-            f"gradient estimates by the geometric law have {ratio:.2f} ± "
+            f"gradient estimates by the geometric distribution have {ratio:.2f} ± "
             f"{NORMAL_95 * ratio * math.hypot(*errors):.2f} times the variance of those by the "
             "optimal one."
         )
@@ -242,7 +248,7 @@ def conclusion(figures: Sequence[Figures], price: Study) -> str:
     known, unknown = last["parallel_worlds"], last["optimal_truncation"]
     if known.regret > 0 and math.isfinite(unknown.regret):
         sentences.append(
-            f"Not knowing the law of the noise costs {unknown.regret / known.regret:.1f} times the "
+            f"Not knowing the distribution of the noise costs {unknown.regret / known.regret:.1f} times the "
             f"regret of knowing it: {unknown.regret:.1f} against {known.regret:.1f} after "
             f"{known.horizon:,} rounds."
         )

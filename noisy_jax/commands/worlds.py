@@ -10,8 +10,8 @@ import numpy as np
 
 from noisy_jax import kernels, noise, plots, worlds
 from noisy_jax.commands import experiment
-from noisy_jax.provenance import versions
-from noisy_jax.results import save_config
+from noisy_jax.evaluate.provenance import versions
+from noisy_jax.evaluate.results import save_config
 from noisy_jax.validation import check_at_least, check_non_negative, check_positive, writable_folder
 
 SUMMARY = "picture of the rational kernel, cut off, and its surrogates"
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> Path:
     check_at_least("--dim", options.dim, 1, "the dimension of the data")
     check_positive("--cutoffs", options.cutoffs, "c, where the mixture of Gaussians ends")
     check_non_negative("--variance", options.variance, "zero stands for no noise")
-    dim, law = options.dim, noise.Gaussian(options.variance)
+    dim, distribution = options.dim, noise.Gaussian(options.variance)
     limit = dim / (4 * options.variance) if options.variance else math.inf
     if max(options.cutoffs) >= limit:
         raise ValueError(
@@ -58,7 +58,9 @@ def run(options: argparse.Namespace) -> Path:
         )
     folder = writable_folder(options.out)
     kernel = kernels.rational(m=dim)
-    made = {c: worlds.rational(dim=dim, noise=law, cutoff=c / dim) for c in options.cutoffs}
+    made = {
+        c: worlds.rational(dim=dim, noise=distribution, cutoff=c / dim) for c in options.cutoffs
+    }
     distances = np.linspace(0, 5, 201)
     axes = plots.worlds(
         {f"$c = {c:g}$, $\\sigma^2 = {options.variance:g}$": world for c, world in made.items()},

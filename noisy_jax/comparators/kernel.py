@@ -30,7 +30,7 @@ from noisy_jax.worlds.world import World, check_world
 class KernelBall(NamedTuple):
     """The best function in the ball of a kernel's space, for the squared loss on clean data.
 
-    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its element of the surrogate's space.
+    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its atom of the surrogate's space.
 
     Attributes:
         coefficients: `[n]`, a (of least norm Σ_j a_j²/m_j, where several give f).
@@ -147,7 +147,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
 
     Args:
         stream: T clean rounds, concrete.
-        world: the world whose kernel and surrogate are meant, under noise of one law. (Comparators
+        world: the world whose kernel and surrogate are meant, under noise of one distribution. (Comparators
             of `worlds.heteroscedastic` are those of `worlds.gaussian` under noise of covariance
             Σ_max.)
         radius: B > 0, in the norm of the clean kernel.
@@ -177,7 +177,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     world.check(x.shape)
     if world.noise is None:
         raise ValueError(
-            "world must have noise of one law, got one whose noise changes from round to round; "
+            "world must have noise of one distribution, got one whose noise changes from round to round; "
             "its comparators are those of worlds.gaussian with noise.Gaussian(max_cov)"
         )
     points, rounds, counts = np.unique(

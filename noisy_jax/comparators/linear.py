@@ -70,7 +70,7 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
 
     Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², each with weights of its own, in
     O(d³) time a round. (The losses of one comparator on every prefix are
-    `regret.cumulative(loss, comparator.predictions, y)`.)
+    `regret.cumulative_loss(loss, comparator.predictions, y)`.)
 
     Args:
         stream: T clean rounds.

@@ -3,7 +3,7 @@
 from noisy_jax.estimators.gradients import GradientEstimator, GradientOrders, gradient
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator
-from noisy_jax.estimators.orders import OrderLaw, geometric, optimal
+from noisy_jax.estimators.orders import OrderDistribution, geometric, optimal
 
 __all__ = [
     "GradientEstimator",
@@ -12,7 +12,7 @@ __all__ = [
     "MapEstimator",
     "MapOrders",
     "MeanEstimator",
-    "OrderLaw",
+    "OrderDistribution",
     "geometric",
     "gradient",
     "optimal",

@@ -42,7 +42,7 @@ def order_for(
     raise ValueError(
         f"{name} is too small: cut off at {order}, the series leaves a bias of up to "
         f"{float(bias(order)):.3g}, but max_bias allows {float(allowed):.3g}; {advice}. Or allow "
-        "more, or make squared_radius, x_second or the loss's sharpness smaller"
+        "more, or make squared_radius, x_second_moment or the loss's sharpness smaller"
     )
 
 
@@ -61,15 +61,21 @@ def check_series(kernel: Kernel, loss: Loss) -> None:
         )
 
 
-def check_convergence(kernel: Kernel, x_second: chex.Numeric, p: chex.Numeric | None) -> None:
-    """Refuses data beyond the reach of the kernel's series; p is that of a geometric law."""
-    name, needed = ("x_second", x_second) if p is None else ("p x_second", p * x_second)
+def check_convergence(
+    kernel: Kernel, x_second_moment: chex.Numeric, p: chex.Numeric | None
+) -> None:
+    """Refuses data beyond the reach of the kernel's series; p is that of a geometric distribution."""
+    name, needed = (
+        ("x_second_moment", x_second_moment)
+        if p is None
+        else ("p x_second_moment", p * x_second_moment)
+    )
     reach, needed = concrete(kernel.series(1).convergence), concrete(needed)
     if reach is None or needed is None or needed < reach:
         return
     advice = "scale the data down"
-    if p is not None and x_second < reach:
-        advice += f", or take p below {reach / x_second:.4g} or law='optimal'"
+    if p is not None and x_second_moment < reach:
+        advice += f", or take p below {reach / x_second_moment:.4g} or distribution='optimal'"
     raise ValueError(
         f"{name} must be below {reach}, where the kernel's series stops converging, got "
         f"{needed:.4g}: {advice}"

@@ -39,7 +39,7 @@ from noisy_jax.validation import (
     given,
 )
 
-Law = Literal["geometric", "optimal"]
+Distribution = Literal["geometric", "optimal"]
 
 
 class GradientOrders(NamedTuple):
@@ -62,7 +62,7 @@ class GradientEstimator(NamedTuple):
         maps: estimator of Ψ(x).
         slope: estimator of the loss's slope.
         squared_radius: B_w ≥ ‖f‖².
-        x_second: B_x² ≥ E‖x̃‖².
+        x_second_moment: B_x² ≥ E‖x̃‖².
         y_largest: B_y ≥ |y|.
     """
 
@@ -70,11 +70,11 @@ class GradientEstimator(NamedTuple):
     maps: MapEstimator
     slope: MeanEstimator
     squared_radius: chex.Numeric
-    x_second: chex.Numeric
+    x_second_moment: chex.Numeric
     y_largest: chex.Numeric
 
     @property
-    def views(self) -> int:
+    def copies(self) -> int:
         """The most copies of x that one round uses."""
         return self.maps.copies * (1 + self.slope.copies)
 
@@ -97,28 +97,28 @@ class GradientEstimator(NamedTuple):
 
         Args:
             orders: of the round.
-            x: `[views, d]`, independent noisy copies, of which each is used at most once.
+            x: `[copies, d]`, independent noisy copies, of which each is used at most once.
 
         Returns:
             One `MapEstimate` whose `copies` are those of the whole round, and `[G]` of them.
 
         Raises:
-            ValueError: fewer copies than `views`.
+            ValueError: fewer copies than `copies`.
         """
-        check_axes("x", x, "[views, d]")
-        check_copies(self.views, x)
-        probes = self.slope.copies
-        x = x[: self.views].reshape(1 + probes, self.maps.copies, -1)
+        check_axes("x", x, "[copies, d]")
+        check_copies(self.copies, x)
+        query_points = self.slope.copies
+        x = x[: self.copies].reshape(1 + query_points, self.maps.copies, -1)
         every = jax.vmap(self.maps.estimate)(orders.maps, x)
         stored = jax.tree.map(lambda leaf: leaf[0], every)
         others = jax.tree.map(lambda leaf: leaf[1:], every)
-        used = jnp.where(jnp.arange(probes) < orders.slope, others.copies, 0)
+        used = jnp.where(jnp.arange(query_points) < orders.slope, others.copies, 0)
         return stored._replace(copies=stored.copies + jnp.sum(used)), others
 
     @property
     def kernel_bias(self) -> chex.Numeric:
         """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)|, see `MapEstimator.bias`."""
-        return self.maps.bias(self.x_second)
+        return self.maps.bias(self.x_second_moment)
 
     @property
     def slope_bias(self) -> chex.Numeric:
@@ -129,7 +129,7 @@ class GradientEstimator(NamedTuple):
     @property
     def map_second_moment(self) -> chex.Numeric:
         """B_Ψ ≥ E‖Ψ̃‖²."""
-        return self.maps.second_moment(self.x_second)
+        return self.maps.second_moment(self.x_second_moment)
 
     @property
     def slope_second_moment(self) -> chex.Numeric:
@@ -141,7 +141,7 @@ class GradientEstimator(NamedTuple):
     @property
     def largest_value(self) -> chex.Numeric:
         """√B_w times the largest ‖E Ψ̃‖, which the mean ⟨f, E Ψ̃⟩ of a value does not exceed."""
-        norm = self.maps.largest_norm(self.x_second)
+        norm = self.maps.largest_norm(self.x_second_moment)
         return array_module(self.squared_radius, norm).sqrt(self.squared_radius) * norm
 
 
@@ -150,9 +150,9 @@ def gradient(
     loss: Loss,
     *,
     squared_radius: chex.Numeric,
-    x_second: chex.Numeric,
+    x_second_moment: chex.Numeric,
     y_largest: chex.Numeric = 1.0,
-    law: Law = "geometric",
+    distribution: Distribution = "geometric",
     p: chex.Numeric = 2.0,
     center: chex.Numeric = 0.0,
     value_second: chex.Numeric | None = None,
@@ -172,14 +172,14 @@ def gradient(
         loss: with a power series: squared, logistic, exponential, smoothed_absolute or
             smoothed_hinge.
         squared_radius: B_w > 0, the squared norm of the largest predictor that competes.
-        x_second: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round (`bounds.moments`): the
+        x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round (`bounds.moments`): the
             variance is all that must be known of the noise.
         y_largest: B_y ≥ |y|; used by residual losses.
-        law: of the orders: "geometric", the paper's, or "optimal", of the smallest variance.
-        p: base of the geometric law, above 1; larger means fewer copies.
+        distribution: of the orders: "geometric", the paper's, or "optimal", of the smallest variance.
+        p: base of the geometric distribution, above 1; larger means fewer copies.
         center: c, of the series of the slope; 0 is the good one, unless values are known to be
             near another.
-        value_second: E(X − c)² that the optimal law of the slope's order is made for; by default
+        value_second: E(X − c)² that the optimal distribution of the slope's order is made for; by default
             its bound, which makes E g̃² least in the worst case. A smaller guess saves copies;
             one that is wrong costs variance, never bias.
         max_bias: largest bias of the slope, and of the kernel relative to its largest value, over
@@ -199,35 +199,43 @@ def gradient(
     Example:
         >>> import noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = gradient(kernel, loss, squared_radius=4.0, x_second=1.5)
-        >>> estimator.views, round(float(estimator.mean_copies), 2), float(estimator.kernel_bias)
+        >>> estimator = gradient(kernel, loss, squared_radius=4.0, x_second_moment=1.5)
+        >>> estimator.copies, round(float(estimator.mean_copies), 2), float(estimator.kernel_bias)
         (4, 1.14, 0.0)
     """
-    numbers = {"squared_radius": squared_radius, "x_second": x_second, "y_largest": y_largest}
+    numbers = {
+        "squared_radius": squared_radius,
+        "x_second_moment": x_second_moment,
+        "y_largest": y_largest,
+    }
     numbers |= {"p": p, "center": center, "max_bias": max_bias}
     if value_second is not None:
         numbers |= {"value_second": value_second}
-        check_positive("value_second", value_second, "E(X − c)² for the law of the slope's order")
+        check_positive(
+            "value_second", value_second, "E(X − c)² for the distribution of the slope's order"
+        )
     for name, value in numbers.items():
         check_one_number(name, value)
     check_positive("squared_radius", squared_radius, "B_w, the squared norm of the predictors")
-    check_positive("x_second", x_second, "B_x², which E‖x̃‖² = ‖x‖² + tr Σ must not exceed")
+    check_positive(
+        "x_second_moment", x_second_moment, "B_x², which E‖x̃‖² = ‖x‖² + tr Σ must not exceed"
+    )
     check_positive("max_bias", max_bias, "how much bias is allowed where a series is cut off")
     check_non_negative("y_largest", y_largest, "B_y is at least every |y|")
-    check_choice("law", law, get_args(Law))
+    check_choice("distribution", distribution, get_args(Distribution))
     orders.check_base(p)
     check_series(kernel, loss)
-    check_convergence(kernel, x_second, p if law == "geometric" else None)
+    check_convergence(kernel, x_second_moment, p if distribution == "geometric" else None)
 
     def law_of(coefficients, second_moment):
-        if law == "geometric":
+        if distribution == "geometric":
             return orders.geometric(coefficients, p=p)
         return orders.optimal(coefficients, second_moment=second_moment)
 
-    diagonal = 1.0 if kernel.envelope is not None else kernel.series(1).absolute(x_second)
+    diagonal = 1.0 if kernel.envelope is not None else kernel.series(1).absolute(x_second_moment)
     if concrete(diagonal) is not None and not np.isfinite(diagonal):
         raise ValueError(
-            f"x_second is too large for this kernel, got {x_second}: its series cannot be summed "
+            f"x_second_moment is too large for this kernel, got {x_second_moment}: its series cannot be summed "
             "there; scale the data down"
         )
 
@@ -235,19 +243,19 @@ def gradient(
         series, envelope = kernel.series(order), None
         if kernel.envelope is not None:
             powers = kernel.envelope.series(order)
-            envelope = MeanEstimator(powers, law_of(powers.coefficients, x_second**2))
+            envelope = MeanEstimator(powers, law_of(powers.coefficients, x_second_moment**2))
         roots = array_module(series.coefficients).sqrt(series.coefficients)
-        return MapEstimator(kernel, series, law_of(roots, x_second), envelope)
+        return MapEstimator(kernel, series, law_of(roots, x_second_moment), envelope)
 
     kernel_order = order_for(
         "kernel_order",
         kernel_order,
         kernel.series(1).degree,
         max_bias * diagonal,
-        lambda n: maps_of(n).bias(x_second),
+        lambda n: maps_of(n).bias(x_second_moment),
     )
     maps = maps_of(kernel_order)
-    largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second)
+    largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second_moment)
     reach = largest_argument(loss, largest, y_largest) + abs(center)
     degree = loss.series(1, center).degree
     loss_order = order_for(
@@ -259,10 +267,10 @@ def gradient(
     )
     series = loss.series(loss_order, center)
     if value_second is None:
-        moment = squared_radius * maps.second_moment(x_second)
+        moment = squared_radius * maps.second_moment(x_second_moment)
         value_second = value_moment(loss, moment, y_largest, center)
     slope = MeanEstimator(series, law_of(series.coefficients, value_second))
-    return GradientEstimator(loss, maps, slope, squared_radius, x_second, y_largest)
+    return GradientEstimator(loss, maps, slope, squared_radius, x_second_moment, y_largest)
 
 
 def check_estimator(estimator: GradientEstimator) -> None:

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.estimators.means import MeanEstimator, check_copies
-from noisy_jax.estimators.orders import OrderLaw
+from noisy_jax.estimators.orders import OrderDistribution
 from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries, floating
 from noisy_jax.validation import array_module, check_axes, check_key
@@ -65,13 +65,13 @@ class MapEstimator(NamedTuple):
     Attributes:
         kernel: k.
         series: of Q, up to the largest order J.
-        orders: law of the tensor power.
+        orders: distribution of the tensor power.
         envelope: estimator of h(x) from copies of ‖x‖²; `None` where h = 1.
     """
 
     kernel: Kernel
     series: PowerSeries
-    orders: OrderLaw
+    orders: OrderDistribution
     envelope: MeanEstimator | None
 
     @property
@@ -149,38 +149,42 @@ class MapEstimator(NamedTuple):
             product = product * (estimates.factors[:, j] @ z.T)
         return product
 
-    def second_moment(self, x_second: chex.Numeric) -> chex.Numeric:
-        """B_Ψ ≥ E‖Ψ̃‖², for E‖x̃‖² ≤ x_second; attained without noise.
+    def second_moment(self, x_second_moment: chex.Numeric) -> chex.Numeric:
+        """B_Ψ ≥ E‖Ψ̃‖², for E‖x̃‖² ≤ x_second_moment; attained without noise.
 
         Σ_n (β_n/p_n) B^n, times E θ² ≤ Σ_n (η_n²/q_n) B^(2n) for the envelope's Σ_n η_n b^n and
-        its law q. As E⟨x̃, x̃'⟩² = tr((E x̃x̃ᵀ)²) ≤ B², noise makes the second factor smaller.
+        its distribution q. As E⟨x̃, x̃'⟩² = tr((E x̃x̃ᵀ)²) ≤ B², noise makes the second factor smaller.
         """
-        tensor = self._tensor.second_moment(x_second)
+        tensor = self._tensor.second_moment(x_second_moment)
         return (
-            tensor if self.envelope is None else tensor * self.envelope.second_moment(x_second**2)
+            tensor
+            if self.envelope is None
+            else tensor * self.envelope.second_moment(x_second_moment**2)
         )
 
-    def bias(self, x_second: chex.Numeric) -> chex.Numeric:
-        """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)| for ‖x‖², ‖z‖² ≤ x_second; zero for polynomials.
+    def bias(self, x_second_moment: chex.Numeric) -> chex.Numeric:
+        """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)| for ‖x‖², ‖z‖² ≤ x_second_moment; zero for polynomials.
 
         The remainder of Q; for the Gaussian kernel that times h², which together grow with x, and
         the remainder of h times 1/h ≥ h(z) Q(⟨x, z⟩).
         """
-        rest = self.series.remainder(x_second)
+        rest = self.series.remainder(x_second_moment)
         if self.envelope is None:
             return rest
-        return self._lost(x_second) + rest / self.envelope.series.absolute(x_second) ** 2
+        return (
+            self._lost(x_second_moment) + rest / self.envelope.series.absolute(x_second_moment) ** 2
+        )
 
-    def largest_norm(self, x_second: chex.Numeric) -> chex.Numeric:
-        """A bound on ‖E Ψ̃‖ for ‖x‖² ≤ x_second; of the Gaussian kernel's 1, cut off, a bit more."""
+    def largest_norm(self, x_second_moment: chex.Numeric) -> chex.Numeric:
+        """A bound on ‖E Ψ̃‖ for ‖x‖² ≤ x_second_moment; of the Gaussian kernel's 1, cut off, a bit more."""
         if self.envelope is not None:
-            return 1 + self._lost(x_second)
-        largest = self.series.absolute(x_second)
+            return 1 + self._lost(x_second_moment)
+        largest = self.series.absolute(x_second_moment)
         return array_module(largest).sqrt(largest)
 
-    def _lost(self, x_second):
+    def _lost(self, x_second_moment):
         """A bound on the error of the envelope where it is cut off, relative to h."""
-        return self.envelope.bias(x_second) * self.envelope.series.absolute(x_second)
+        return self.envelope.bias(x_second_moment) * self.envelope.series.absolute(x_second_moment)
 
     @property
     def _tensor(self) -> MeanEstimator:

@@ -4,7 +4,7 @@
 
 has the mean f(E X), though no single X shows it: E f(X) would be another number.
 
-Source: Online Learning of Noisy Data with Kernels, Sec. 3.2 and Lemma 1; other laws and centres
+Source: Online Learning of Noisy Data with Kernels, Sec. 3.2 and Lemma 1; other distributions and centres
 here.
 """
 
@@ -14,7 +14,7 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.estimators.orders import OrderLaw
+from noisy_jax.estimators.orders import OrderDistribution
 from noisy_jax.series import PowerSeries, absolute_terms, floating
 from noisy_jax.validation import array_module, check_axes
 
@@ -24,19 +24,19 @@ class MeanEstimator(NamedTuple):
 
     Attributes:
         series: of f, up to the largest order that is drawn.
-        orders: law of the order.
+        orders: distribution of the order.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> series = nj.losses.exponential().series(6, 0.0)
-        >>> law = nj.estimators.geometric(series.coefficients, p=2.0)
-        >>> estimate, used = MeanEstimator(series, law).draw(jax.random.key(0), jax.numpy.ones(6))
+        >>> distribution = nj.estimators.geometric(series.coefficients, p=2.0)
+        >>> estimate, used = MeanEstimator(series, distribution).draw(jax.random.key(0), jax.numpy.ones(6))
         >>> print(used <= 6)
         True
     """
 
     series: PowerSeries
-    orders: OrderLaw
+    orders: OrderDistribution
 
     @property
     def copies(self) -> int:

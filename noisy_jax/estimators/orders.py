@@ -1,9 +1,9 @@
-"""Laws of the random order at which a power series is cut off.
+"""Distributions of the random order at which a power series is cut off.
 
-The estimate (γ_N/p_N) x̃_1 ⋯ x̃_N of Σ_n γ_n (E X)^n is unbiased for every law p of N that gives
+The estimate (γ_N/p_N) x̃_1 ⋯ x̃_N of Σ_n γ_n (E X)^n is unbiased for every distribution p of N that gives
 each order with γ_n ≠ 0 a chance. Orders with γ_n = 0 get none: copies drawn there are wasted.
 
-Source: Online Learning of Noisy Data with Kernels, Sec. 3.2; the optimal law is derived here.
+Source: Online Learning of Noisy Data with Kernels, Sec. 3.2; the optimal distribution is derived here.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ import numpy as np
 from noisy_jax.validation import array_module, check_finite, check_key, check_positive, concrete
 
 
-class OrderLaw(NamedTuple):
-    """A law of the random order N on {0, …, order}.
+class OrderDistribution(NamedTuple):
+    """A distribution of the random order N on {0, …, order}.
 
     Attributes:
         log_probabilities: `[order + 1]`, log P(N = n), −∞ for orders that are never drawn.
@@ -40,10 +40,10 @@ class OrderLaw(NamedTuple):
         return jax.random.categorical(key, self.log_probabilities)
 
 
-def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderLaw:
-    """P(N = n) ∝ p^(−n) for the orders with γ_n ≠ 0: the paper's law, on a finite series.
+def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderDistribution:
+    """P(N = n) ∝ p^(−n) for the orders with γ_n ≠ 0: the paper's distribution, on a finite series.
 
-    As the paper has it, P(N = n) = (p − 1)/p^(n+1) on all orders; this is the same law, given that
+    As the paper has it, P(N = n) = (p − 1)/p^(n+1) on all orders; this is the same distribution, given that
     N is one of those with γ_n ≠ 0 up to the last.
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 1.
@@ -66,11 +66,11 @@ def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderLaw:
     return _normalised(coefficients, -n * xp.log(xp.asarray(p, float)))
 
 
-def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderLaw:
-    """P(N = n) ∝ |γ_n| B^(n/2): the law whose estimate has the smallest second moment.
+def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderDistribution:
+    """P(N = n) ∝ |γ_n| B^(n/2): the distribution whose estimate has the smallest second moment.
 
     With E(X − c)² = B it is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality no larger than
-    under any other law. A guess of B costs variance, never bias.
+    under any other distribution. A guess of B costs variance, never bias.
 
     Args:
         coefficients: `[order + 1]`, γ_n.
@@ -93,18 +93,18 @@ def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderLa
 
 
 def check_base(p: chex.Numeric) -> None:
-    """Refuses a base p of the geometric law that is not above 1."""
+    """Refuses a base p of the geometric distribution that is not above 1."""
     check_finite("p", p)
     value = concrete(p)
     if value is not None and not np.all(value > 1):
         raise ValueError(f"p must be above 1 (the paper takes 2), got {p!r}: P(N = n) ∝ p^(−n)")
 
 
-def _normalised(coefficients, log_weights) -> OrderLaw:
+def _normalised(coefficients, log_weights) -> OrderDistribution:
     check_finite("coefficients", coefficients)
     xp = array_module(coefficients, log_weights)
     if xp is np and not np.any(coefficients):
         raise ValueError("coefficients must not all be zero: there is nothing to estimate")
     log_weights = xp.where(coefficients != 0, log_weights, -xp.inf)
     log_weights = log_weights - xp.max(log_weights)
-    return OrderLaw(log_weights - xp.log(xp.sum(xp.exp(log_weights))))
+    return OrderDistribution(log_weights - xp.log(xp.sum(xp.exp(log_weights))))

@@ -19,13 +19,13 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.expansion import Round, expansion
+from noisy_jax.engine import Space
+from noisy_jax.engine.expansion import Round, expansion
+from noisy_jax.engine.rules import Rule, Update
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.learners.buffers import Buffer, memory_of
 from noisy_jax.learners.labels import checking_labels
 from noisy_jax.losses.loss import sound_labels
-from noisy_jax.memory import Space
-from noisy_jax.rules import Rule, Update
 from noisy_jax.validation import check_non_negative, check_one_number, check_positive
 
 
@@ -73,7 +73,7 @@ def alma(
         >>> import noisy_jax as nj
         >>> alpha = 0.5
         >>> kernel = nj.kernels.gaussian(squared_width=0.5)
-        >>> alma(kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=500).views
+        >>> alma(kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=500).copies
         1
     """
     check_one_number("threshold", threshold)
@@ -94,9 +94,9 @@ def alma(
         x = sample.x[0]
         return Round(x, None, (sample.y, kernel.diagonal(x[None])[0] > 0))
 
-    def update(state: AlmaState, values, facts, t) -> Update:
+    def update(state: AlmaState, values, target, t) -> Update:
         del t  # rounds do not count
-        y, counts = sound_labels(facts[0]), facts[1]
+        y, counts = sound_labels(target[0]), target[1]
         root = jnp.sqrt(state.updates + 1.0)
         margin = y * values[0]
         # Times |y|, as a comparison alone would hide the NaN of what is no label.
@@ -112,7 +112,7 @@ def alma(
         read=read,
         rule=Rule(lambda: AlmaState(jnp.zeros(()), jnp.int32(0)), update),
         memory=memory,
-        views=1,
+        copies=1,
         block=min(block, memory.longest_block or block),
     )
     return checking_labels(learner)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
+from noisy_jax.engine import Memory, Space, ring, weight_vector
 from noisy_jax.kernels import Kernel
-from noisy_jax.memory import Memory, Space, ring, weight_vector
 from noisy_jax.validation import check_at_least
 from noisy_jax.worlds import FourierWorld, World
 
 Buffer = int | Callable[[Space], Memory]
 """τ, how many of the newest rounds keep their terms; or what makes a memory of a space, such as
-`lambda space: memory.everything(space, horizon)`."""
+`lambda space: engine.everything(space, horizon)`."""
 
 
 def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Memory:
@@ -19,7 +19,7 @@ def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Me
         if not isinstance(memory, Memory):
             raise ValueError(
                 "buffer must make a Memory of a space, such as lambda space: "
-                f"memory.everything(space, horizon), but made a {type(memory).__name__}"
+                f"engine.everything(space, horizon), but made a {type(memory).__name__}"
             )
         if memory.space.inner is not space.inner and not _is_linear(kernel):
             raise ValueError(
@@ -27,18 +27,18 @@ def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Me
                 "functions; for other kernels take random features (worlds.fourier_gaussian)"
             )
         return memory
-    meaning = "τ, how many newest rounds keep their terms (or lambda space: memory.ring(space, τ))"
+    meaning = "τ, how many newest rounds keep their terms (or lambda space: engine.ring(space, τ))"
     check_at_least("buffer", buffer, 1, meaning)
     return ring(space, buffer)
 
 
 def element_and_memory(kernel: Kernel | World | FourierWorld, buffer: Buffer | None):
-    """What makes an element of a copy, `(x[1, d], cov) -> element[1]`, and the memory."""
+    """What makes an atom of a copy, `(x[1, d], cov) -> atom[1]`, and the memory."""
     if isinstance(kernel, Kernel):
         return lambda x, cov: x, memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)
     if isinstance(kernel, World):
         space = Space(kernel.surrogate, kernel.evaluate, read=kernel.read)
-        return kernel.element, memory_of(kernel, space, buffer)
+        return kernel.atom, memory_of(kernel, space, buffer)
     if not isinstance(kernel, FourierWorld):
         raise ValueError(
             "kernel must be a Kernel, a World or a FourierWorld, as kernels and worlds build them, "

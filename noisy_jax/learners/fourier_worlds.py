@@ -14,9 +14,9 @@ import chex
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.expansion import Round, expansion
-from noisy_jax.memory import weight_vector
-from noisy_jax.rules import squared_loss
+from noisy_jax.engine import weight_vector
+from noisy_jax.engine.expansion import Round, expansion
+from noisy_jax.engine.rules import squared_loss
 from noisy_jax.worlds import FourierWorld
 from noisy_jax.worlds.fourier import check_features
 
@@ -38,7 +38,7 @@ def fourier_worlds(
         block: rounds that `unroll` takes at once.
 
     Returns:
-        A `Learner` of 2 views with O(D) time a round, whatever the round, and O(D) memory.
+        A `Learner` of 2 copies with O(D) time a round, whatever the round, and O(D) memory.
 
     Raises:
         ValueError: no `FourierWorld`; radius, rate or block not positive; data of another
@@ -65,7 +65,7 @@ def fourier_worlds(
         read=read,
         rule=squared_loss(learning_rate),
         memory=weight_vector(features.clean),
-        views=2,
+        copies=2,
         radius=radius,
         block=block,
         dim=features.dim,

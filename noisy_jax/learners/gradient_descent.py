@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample, check_sample
-from noisy_jax.rules import sound_rate
+from noisy_jax.engine.rules import sound_rate
 from noisy_jax.validation import check_at_least, check_dimension, check_radius, check_shape, given
 
 Gradient = Callable[[chex.Array, Sample], chex.Array]
@@ -39,7 +39,7 @@ class GradientDescentState(NamedTuple):
 def gradient_descent(
     gradient: Gradient,
     *,
-    views: int,
+    copies: int,
     radius: chex.Numeric,
     learning_rate: optax.ScalarOrSchedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
@@ -51,7 +51,7 @@ def gradient_descent(
 
     Args:
         gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.
-        views: V, the number of noisy copies that `gradient` reads.
+        copies: V, the number of noisy copies that `gradient` reads.
         radius: B_w > 0, the norm of the largest predictor that competes.
         learning_rate: η > 0 that multiplies the gradient, or an optax schedule of the round,
             counted from 0.
@@ -64,14 +64,14 @@ def gradient_descent(
     Raises:
         ValueError: radius or rate not one positive number, a radius whose square overflows, both or
             neither of rate and optimizer, or what is none; and at the first step a sample of
-            another dimension, or with fewer views than the learner reads, or a gradient of another
+            another dimension, or with fewer copies than the learner reads, or a gradient of another
             shape than the weights.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> def gradient(weights, sample):  # of the absolute loss, on one noisy copy
         ...     return jnp.sign(sample.x[0] @ weights - sample.y) * sample.x[0]
-        >>> gradient_descent(gradient, views=1, radius=1.0, learning_rate=0.1).views
+        >>> gradient_descent(gradient, copies=1, radius=1.0, learning_rate=0.1).copies
         1
     """
     check_radius(radius)
@@ -89,7 +89,7 @@ def gradient_descent(
 
     def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
         del key  # the estimate has no randomness of its own
-        check_sample(sample, views)
+        check_sample(sample, copies)
         check_dimension("the learner's weights", state.weights, sample.x.shape)
         estimate = gradient(state.weights, sample)
         check_shape("gradient", estimate, state.weights.shape, "as the weights")
@@ -105,4 +105,4 @@ def gradient_descent(
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
         return x @ state.weights
 
-    return Learner(init, step, predict, views)
+    return Learner(init, step, predict, copies)

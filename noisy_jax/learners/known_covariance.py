@@ -57,7 +57,7 @@ def known_covariance(
         as_printed: take away Σw instead of 2Σw, to show the error of the printed formula.
 
     Returns:
-        A `Learner` of 1 view with O(d) time a round for a scalar or diagonal covariance, O(d²) for
+        A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for
         a full one. Its regret for the squared loss on clean data is at most
         2 B_w B_x (B_w B_x + B_y) √T with B_x⁴ ≥ E‖x̃‖⁴ (`bounds.known_covariance`).
 
@@ -76,5 +76,5 @@ def known_covariance(
         return gradient_estimate(weights, sample, as_printed=as_printed)
 
     return gradient_descent(
-        gradient, views=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
+        gradient, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )

@@ -7,7 +7,7 @@ from f_1 = 0 and b_1 = 0, the offset b left out unless asked for. Old terms deca
 learner follows a target that moves, and all but the newest may be forgotten. An adaptive loss moves
 its scale s along, by η_t times `AdaptiveLoss.descent`, from the same values.
 
-Scale law: without offset and at constant η, a run of the soft margin ρ depends on (η, λ, ρ) only
+Scale distribution: without offset and at constant η, a run of the soft margin ρ depends on (η, λ, ρ) only
 through (ηλ, ρ/η), for f(η, λ, ρ) = η f(1, ηλ, ρ/η). Two parameters are to be tuned, not three; for
 ρ = 0 it is ηλ alone. The same holds of tubes and widths, with ε/η, σ/η and y/η.
 
@@ -23,12 +23,12 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner
-from noisy_jax.expansion import expansion, reading
+from noisy_jax.engine.expansion import expansion, reading
+from noisy_jax.engine.rules import Rule, Update, schedule
 from noisy_jax.kernels import Kernel
 from noisy_jax.learners.buffers import Buffer, element_and_memory
 from noisy_jax.learners.labels import checking_labels
 from noisy_jax.losses import AdaptiveLoss, Loss
-from noisy_jax.rules import Rule, Update, schedule
 from noisy_jax.validation import (
     check_choice,
     check_decay,
@@ -64,7 +64,7 @@ def norma(
     buffer: Buffer | None = None,
     offset: bool = False,
     decay: Literal["always", "on_update"] = "always",
-    views: int | None = None,
+    copies: int | None = None,
     block: int = 64,
 ) -> Learner:
     """Online kernel descent with decay, for classes, values, or novelty, on targets that drift.
@@ -74,7 +74,7 @@ def norma(
     Noisy inputs: with a world, f lives in the surrogate's space and is judged on clean data by the
     clean kernel. It is read at a second copy of x, independent of the copy that the new term holds:
     for the squared loss the step is then right on average, as in `parallel_worlds`; for another
-    loss it is that of ℓ averaged over the noise of f at the second copy. One view for both is right
+    loss it is that of ℓ averaged over the noise of f at the second copy. One copy for both is right
     where x has no noise, and biased elsewhere (a coefficient depends on the copy it multiplies).
 
     Novelty with ν: decay in every round ("always") is the stated gradient, and remembers 1/(ηλ)
@@ -101,12 +101,12 @@ def norma(
             keeps w itself. None with random features, which have no terms.
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update", in rounds with ℓ' ≠ 0 alone.
-        views: noisy copies that a step reads, 1 or 2; by default 1 with a kernel, else 2.
+        copies: noisy copies that a step reads, 1 or 2; by default 1 with a kernel, else 2.
         block: rounds that `unroll` takes at once, cut to what the memory takes.
 
     Returns:
         A `Learner` whose state's field `rule` is a `NormaState`. `averaged` takes one without
-        offset whose memory keeps all (`memory.everything`, or random features). Where a traced ηλ
+        offset whose memory keeps all (`engine.everything`, or random features). Where a traced ηλ
         is above 1, a traced ν is outside (0, 1), or a label of a margin loss is not ±1, the run
         ends in NaN.
 
@@ -131,18 +131,18 @@ def norma(
     _check_loss(loss, offset)
     _check_rate(learning_rate, regularization)
     check_choice("decay", decay, ("always", "on_update"))
-    views = (1 if isinstance(kernel, Kernel) else 2) if views is None else views
-    check_choice("views", views, (1, 2))
-    element, memory = element_and_memory(kernel, buffer)
+    copies = (1 if isinstance(kernel, Kernel) else 2) if copies is None else copies
+    check_choice("copies", copies, (1, 2))
+    atom, memory = element_and_memory(kernel, buffer)
     if decay == "always" and not _labelled(loss):
         room = memory.horizon or memory.longest_block
         _warn_of_few_support_vectors(loss.nu, learning_rate, regularization, room)
 
     learner = expansion(
-        read=reading(element, views),
+        read=reading(atom, copies),
         rule=_rule(loss, learning_rate, regularization, offset=offset, decay=decay),
         memory=memory,
-        views=views,
+        copies=copies,
         block=min(block, memory.longest_block or block),
         dim=None if isinstance(kernel, Kernel) else kernel.dim,
     )
@@ -167,12 +167,12 @@ def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
         sound = (rate >= 0) & (regularization >= 0) & (rate * regularization <= _LARGEST_DECAY)
         if adaptive:
             sound &= (loss.nu > 0) & (loss.nu < 1)
-        shrink = jnp.where(sound, 1 - rate * regularization * decays, jnp.nan)
+        factor = jnp.where(sound, 1 - rate * regularization * decays, jnp.nan)
         b = state.offset - rate * derivative if offset else state.offset
         s = state.scale
         if adaptive:
             s = jnp.maximum(s + rate * loss.descent(now.argument(p, y), s), loss.smallest)
-        return Update(-rate * derivative, shrink, NormaState(b, s))
+        return Update(-rate * derivative, factor, NormaState(b, s))
 
     def output(state: NormaState, values):
         return values + state.offset if _labelled(loss) else values - state.scale

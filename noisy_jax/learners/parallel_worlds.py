@@ -16,9 +16,9 @@ import chex
 import optax
 
 from noisy_jax.base import Learner
-from noisy_jax.expansion import expansion, reading
-from noisy_jax.memory import Space, everything
-from noisy_jax.rules import squared_loss
+from noisy_jax.engine import Space, everything
+from noisy_jax.engine.expansion import expansion, reading
+from noisy_jax.engine.rules import squared_loss
 from noisy_jax.worlds import World
 from noisy_jax.worlds.world import check_world
 
@@ -43,7 +43,7 @@ def parallel_worlds(
         block: rounds that `unroll` takes at once.
 
     Returns:
-        A `Learner` of 2 views with O(t) kernel evaluations in round t and O(T) memory. Its regret
+        A `Learner` of 2 copies with O(t) kernel evaluations in round t and O(T) memory. Its regret
         for the squared loss on clean data is at most 2WR(WR + B_y)√T (`bounds.parallel_worlds`).
 
     Raises:
@@ -61,10 +61,10 @@ def parallel_worlds(
     """
     check_world(world)
     learner = expansion(
-        read=reading(world.element, 2),
+        read=reading(world.atom, 2),
         rule=squared_loss(learning_rate),
         memory=everything(Space(world.surrogate, world.evaluate, read=world.read), horizon),
-        views=2,
+        copies=2,
         radius=radius,
         block=block,
         dim=world.dim,

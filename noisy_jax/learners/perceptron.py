@@ -39,7 +39,7 @@ def perceptron(
 
     Example:
         >>> import noisy_jax as nj
-        >>> perceptron(nj.kernels.linear(), buffer=1000).views
+        >>> perceptron(nj.kernels.linear(), buffer=1000).copies
         1
     """
     return norma(

@@ -17,13 +17,13 @@ import chex
 import optax
 
 from noisy_jax.base import Learner, Sample
+from noisy_jax.engine import Space, everything
+from noisy_jax.engine.expansion import Round, expansion
+from noisy_jax.engine.rules import Rule, Update, schedule
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.estimators.gradients import check_estimator
-from noisy_jax.expansion import Round, expansion
 from noisy_jax.learners.labels import checking_labels
 from noisy_jax.losses.loss import sound_labels
-from noisy_jax.memory import Space, everything
-from noisy_jax.rules import Rule, Update, schedule
 
 _QUERIES = 192
 """Values of f that a block of rounds reads at once, by default."""
@@ -36,7 +36,7 @@ def random_truncation(
     learning_rate: optax.ScalarOrSchedule,
     block: int | None = None,
 ) -> Learner:
-    """Online kernel learning with any analytic loss, under noise of unknown law (Algorithm 1).
+    """Online kernel learning with any analytic loss, under noise of unknown distribution (Algorithm 1).
 
     The squared loss over a linear kernel makes it `two_copies` in dual variables.
 
@@ -48,27 +48,27 @@ def random_truncation(
         block: rounds that `unroll` takes at once; by default as many as read 192 values of f.
 
     Returns:
-        A `Learner` of `estimator.views` views, the most that one round may use. How many it did
-        use stands in `state.elements.copies`, `[slots]`, zero for rounds not yet played. Regret for
+        A `Learner` of `estimator.copies` copies, the most that one round may use. How many it did
+        use stands in `state.atoms.copies`, `[slots]`, zero for rounds not yet played. Regret for
         the loss on clean data, but for the bias where series are cut off, is at most
         √(B_w B_g B_Ψ T) (`bounds.random_truncation`).
 
     Raises:
-        ValueError: horizon, rate or block not positive, no estimator; fewer views than it needs,
+        ValueError: horizon, rate or block not positive, no estimator; fewer copies than it needs,
             or more rounds than the horizon, or concrete labels other than ±1 for a loss of the
             margin (with traced ones the run ends in NaN).
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = nj.estimators.gradient(kernel, loss, squared_radius=4.0, x_second=1.3)
+        >>> estimator = nj.estimators.gradient(kernel, loss, squared_radius=4.0, x_second_moment=1.3)
         >>> learner = random_truncation(estimator, horizon=100, learning_rate=0.01)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
         (100,)
     """
     check_estimator(estimator)
-    maps, probes = estimator.maps, estimator.slope.copies
+    maps, query_points = estimator.maps, estimator.slope.copies
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         orders = estimator.draw_orders(key)
@@ -79,19 +79,19 @@ def random_truncation(
         read=read,
         rule=_rule(estimator.loss, estimator.slope, learning_rate),
         memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
-        views=estimator.views,
+        copies=estimator.copies,
         radius=estimator.squared_radius**0.5,
-        block=max(1, _QUERIES // (2 + probes)) if block is None else block,
+        block=max(1, _QUERIES // (2 + query_points)) if block is None else block,
     )
     return checking_labels(learner) if estimator.loss.kind == "margin" else learner
 
 
 def _rule(loss, slope, learning_rate) -> Rule:
-    """α_t = −η g̃_t, from f_t at the probes."""
+    """α_t = −η g̃_t, from f_t at the query_points."""
     rate = schedule(learning_rate)
 
-    def update(state, values, facts, t) -> Update:
-        y, order = facts
+    def update(state, values, target, t) -> Update:
+        y, order = target
         estimate = slope.estimate(order, loss.argument(values[1:], y))
         length = sound_labels(y) * estimate if loss.kind == "margin" else estimate
         return Update(-rate(t) * length, 1.0, state)

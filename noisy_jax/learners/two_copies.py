@@ -39,7 +39,7 @@ def two_copies(
             `learning_rate`.
 
     Returns:
-        A `Learner` of 2 views with O(d) time and memory a round. Its regret for the squared loss on
+        A `Learner` of 2 copies with O(d) time and memory a round. Its regret for the squared loss on
         clean data is at most 2 B_w B_x (B_w B_x + B_y) √T (`bounds.two_copies`).
 
     Raises:
@@ -53,5 +53,5 @@ def two_copies(
         (100,)
     """
     return gradient_descent(
-        gradient_estimate, views=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
+        gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )

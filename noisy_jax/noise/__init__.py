@@ -1,8 +1,8 @@
-"""Noise laws, what they make of one round, and what replicates tell of them."""
+"""Noise distributions, what they make of one round, and what replicates tell of them."""
 
+from noisy_jax.noise.distribution import Noise, PerRound, covariance_times, register_distribution
+from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
-from noisy_jax.noise.law import Noise, PerRound, covariance_times, register_law
-from noisy_jax.noise.laws import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
 
@@ -19,5 +19,5 @@ __all__ = [
     "covariance_times",
     "estimate_covariance",
     "observe",
-    "register_law",
+    "register_distribution",
 ]

@@ -5,11 +5,16 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.matrices import PSD_SLACK, check_covariance
-from noisy_jax.noise.law import Noise, covariance_times, register_law, sound_covariance
+from noisy_jax.noise.distribution import (
+    Noise,
+    covariance_times,
+    register_distribution,
+    sound_covariance,
+)
 from noisy_jax.validation import check_at_least, concrete
 
 
-@register_law
+@register_distribution
 class Gaussian(Noise):
     """Gaussian noise N(mean, Σ).
 
@@ -55,7 +60,7 @@ class Gaussian(Noise):
         return jax.lax.complex(real, jnp.zeros_like(real))
 
     def cloned(self, copies: int) -> "Gaussian":
-        """The law of each of several independent copies made out of one: N(mean, copies·Σ).
+        """The distribution of each of several independent copies made out of one: N(mean, copies·Σ).
 
         x̃ + ξ_i with ξ_i ~ N(0, (copies − 1)Σ) and Cov(ξ_i, ξ_j) = −Σ have uncorrelated, hence
         independent, noise; two of them are x̃ ± ξ with ξ ~ N(0, Σ).
@@ -74,7 +79,7 @@ class Gaussian(Noise):
         return Gaussian(copies * self.cov, self.mean)
 
 
-@register_law
+@register_distribution
 class ContaminatedGaussian(Noise):
     """Noise N(0, Σ) on the whole vector with probability q, and none otherwise.
 

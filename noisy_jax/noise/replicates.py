@@ -20,7 +20,7 @@ class CovarianceEstimate(NamedTuple):
     std_error: chex.Array
 
 
-def estimate_covariance(views: chex.Array) -> CovarianceEstimate:
+def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
     """The noise's covariance from replicates, whatever the clean instances are.
 
     Σ̂ = (1/n) Σ_i S_i with S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1), the sample covariance of
@@ -28,7 +28,7 @@ def estimate_covariance(views: chex.Array) -> CovarianceEstimate:
     is that of the mean of the n independent S_i.
 
     Args:
-        views: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
+        copies: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
 
     Raises:
         ValueError: the shape does not fit, or something is not finite.
@@ -38,15 +38,15 @@ def estimate_covariance(views: chex.Array) -> CovarianceEstimate:
         >>> estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov
         Array([[1.]], dtype=float32)
     """
-    shape = jnp.shape(views)
+    shape = jnp.shape(copies)
     if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
         raise ValueError(
-            "views must have shape [n, V, d] with n >= 2 instances and V >= 2 copies of each, "
+            "copies must have shape [n, V, d] with n >= 2 instances and V >= 2 copies of each, "
             f"got {list(shape)}"
         )
-    check_finite("views", views)
-    views = jnp.asarray(views)
-    residuals = views - views.mean(axis=1, keepdims=True)
+    check_finite("copies", copies)
+    copies = jnp.asarray(copies)
+    residuals = copies - copies.mean(axis=1, keepdims=True)
     covs = jnp.einsum("nvi,nvj->nij", residuals, residuals, precision="highest") / (shape[1] - 1)
     return CovarianceEstimate(
         covs.mean(axis=0), covs.std(axis=0, ddof=1) / jnp.sqrt(jnp.asarray(shape[0], covs.dtype))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from noisy_jax.bounds import one_copy_excess, one_copy_floor
+from noisy_jax.bounds import one_copy_excess, one_copy_lower_bound
 from noisy_jax.losses import Loss
 from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_at
 
@@ -40,7 +40,7 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
     if axes is None:
         axes = new_axes(2, width=10.5, height=5.2, sharey=True)
     axes = panel_axes(axes, 2)
-    floors = {name: one_copy_floor(loss, radius=radius) for name, loss in losses.items()}
+    floors = {name: one_copy_lower_bound(loss, radius=radius) for name, loss in losses.items()}
     _draw_regrets(axes[0], rows, next(iter(floors.values())).floor)
     _draw_excesses(axes[1], losses, floors, radius)
     top = max(1, *(1.05 * row.high for row in rows))

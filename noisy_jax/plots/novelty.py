@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import chex
 import numpy as np
 
+from noisy_jax.evaluate.regret import NORMAL_95
 from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_at, tick_by_decades
-from noisy_jax.regret import NORMAL_95
 
 PITCH = 1.25
 """Of the rows of a gallery, in columns: a caption goes between them."""

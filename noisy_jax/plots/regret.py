@@ -2,8 +2,8 @@
 
 import math
 
+from noisy_jax.evaluate.results import Study
 from noisy_jax.plots.style import curve, look, new_axes, tick_at, tick_by_decades
-from noisy_jax.results import Study
 
 
 def regret(study: Study, *, axes=None):
@@ -24,8 +24,8 @@ def regret(study: Study, *, axes=None):
         ImportError: matplotlib is not installed.
 
     Example:
-        >>> from noisy_jax.regret import growth
-        >>> from noisy_jax.results import Row
+        >>> from noisy_jax.evaluate.regret import growth
+        >>> from noisy_jax.evaluate.results import Row
         >>> rows = tuple(Row("two copies", t, *[t**0.5] * 10) for t in (16, 64, 256))
         >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1])}
         >>> regret(Study(rows, exponents, {})).get_xscale()

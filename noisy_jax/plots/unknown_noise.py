@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from noisy_jax.evaluate.results import Study
 from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_by_decades
-from noisy_jax.results import Study
 
 
 def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
@@ -25,7 +25,7 @@ def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float
         ValueError: a study without an entry in `copies`, or another number of axes.
 
     Example:
-        >>> from noisy_jax.results import Row
+        >>> from noisy_jax.evaluate.results import Row
         >>> study = Study(tuple(Row("two", t, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
         >>> (axes,) = copies({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
         >>> axes.get_xlabel()

@@ -17,7 +17,7 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
     its surrogate k̂.
 
     Args:
-        worlds: by title, a panel for each; under noise of one law.
+        worlds: by title, a panel for each; under noise of one distribution.
         kernel: g, a function of the distance.
         distances: `[n]`, increasing; from 0 to 5 by default.
         axes: matplotlib axes to draw on, one for each world; new ones side by side by default.

@@ -16,7 +16,7 @@ class Adversary(NamedTuple):
 
     Attributes:
         stream: clean rounds.
-        noise: law of the noise in each copy of an instance.
+        noise: distribution of the noise in each copy of an instance.
     """
 
     stream: Stream
@@ -24,7 +24,7 @@ class Adversary(NamedTuple):
 
 
 class OneCopyAdversaries(NamedTuple):
-    """Two adversaries whose single copies have the same law.
+    """Two adversaries whose single copies have the same distribution.
 
     Attributes:
         noiseless: A, x_t = 3 or −1 with probability ½ each, shown as it is.
@@ -41,10 +41,10 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
     (A) x_t = 3 or −1, independently with probability ½ each, without noise; (B) x_t = 1 with noise
     n = ±2, each sign with probability ½. In both y_t = 1, and a copy x_t + n is 3 or −1 with
     probability ½ each, independently in every round: a learner that reads one copy and is told
-    nothing else has weights of the same law in both. But the best weights differ:
+    nothing else has weights of the same distribution in both. But the best weights differ:
     for the squared loss w = 1/5 in A and w = 1 in B, and by convexity the mean w̄ of the weights
     pays at least T max(excess_A(w̄), excess_B(w̄)) in the worse of the two, linear in T
-    (`bounds.one_copy_floor`). Two copies do tell: they agree in A.
+    (`bounds.one_copy_lower_bound`). Two copies do tell: they agree in A.
 
     Source: Online Learning of Noisy Data with Kernels, Theorems 3 and 5, Appendices E and F, with
     x = e_1. Corrected: Theorem 3 is stated for any compact convex set of competitors and is false

@@ -123,7 +123,7 @@ def drifting_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -
     steps = jax.vmap(lambda key: jax.random.normal(key, start.means.shape))(
         _fold_in_each(step_key, periods - 1)
     )
-    # A walk on the line, folded into the box, has the law of the walk that is reflected each time.
+    # A walk on the line, folded into the box, has the distribution of the walk that is reflected each time.
     walk = jnp.cumsum(jnp.concatenate([start.means[None], difficulty.drift * steps]), axis=0)
     means = HALF_SIDE - jnp.abs(jnp.mod(walk + HALF_SIDE, 4 * HALF_SIDE) - 2 * HALF_SIDE)
     return Mixtures(means, jnp.broadcast_to(start.deviations, means.shape[:-1]))

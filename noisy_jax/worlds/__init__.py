@@ -1,7 +1,7 @@
 """Parallel worlds: surrogate kernels whose noisy inner products are right on average.
 
-A world holds for the noise law that it was made with. A rollout's noise is not compared with
-it: under another law the learner is a biased one.
+A world holds for the noise distribution that it was made with. A rollout's noise is not compared with
+it: under another distribution the learner is a biased one.
 
 Length scales are those of `kernels`, under the same names: `squared_width` s² of e^(−r²/s²) in
 `gaussian`, `heteroscedastic` and `fourier_gaussian`, `scale` s of e^(−r/s) in `laplacian`,

@@ -22,15 +22,15 @@ from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 class FourierWorld(NamedTuple):
     """Random features: P = D/2 cosines and as many sines, of noisy copies and of clean instances.
 
-    A pytree of arrays, so that it can be an argument of `jit` and an output of `vmap` (of a law of
-    one's own, where `noise.register_law` made it a pytree).
+    A pytree of arrays, so that it can be an argument of `jit` and an output of `vmap` (of a distribution of
+    one's own, where `noise.register_distribution` made it a pytree).
 
     Attributes:
         frequencies: `[P, d]`, ω_j/2π, in cycles per unit of x.
         shift: `[P]`, arg φ(ω_j)/2π, in cycles.
         amplitude: `[P]`, c_j.
         modulus: `[P]`, |φ(ω_j)|.
-        noise: law of the noise in the copies.
+        noise: distribution of the noise in the copies.
     """
 
     frequencies: chex.Array
@@ -100,7 +100,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     the rate 1/√D; ⟨clean(x), clean(z)⟩ tends to a kernel narrower in spectrum than k, not to k.
 
     Args:
-        world: has a spectrum, and noise of one law, whose characteristic function has no zeros.
+        world: has a spectrum, and noise of one distribution, whose characteristic function has no zeros.
         key: the randomness of the frequencies.
         num_features: D, even and at least 2.
 
@@ -108,7 +108,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
         A `FourierWorld` with ‖noisy(x̃)‖² = R², the world's `diagonal`, for every x̃.
 
     Raises:
-        ValueError: the world has no spectrum or no one law of noise, its law has a characteristic
+        ValueError: the world has no spectrum or no one distribution of noise, its distribution has a characteristic
             function that has zeros or is not known, D is odd, or there is no key.
 
     Source: none of the papers; random Fourier features (Rahimi & Recht, 2007) of the surrogates of
@@ -126,8 +126,8 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     check_key(key)
     if world.noise is None:
         raise ValueError(
-            "world must have noise of one law, got one whose noise changes from round to round: "
-            "features divide by the characteristic function of that law"
+            "world must have noise of one distribution, got one whose noise changes from round to round: "
+            "features divide by the characteristic function of that distribution"
         )
     if world.spectrum is None:
         raise ValueError(
@@ -151,7 +151,7 @@ def fourier_gaussian(
 ) -> FourierWorld:
     """Random features of k(x, a) = exp(−‖x − a‖²/s²) under any noise of known φ without zeros.
 
-    For laws whose surrogate has no closed form or no sampler. The frequencies are drawn from the
+    For distributions whose surrogate has no closed form or no sampler. The frequencies are drawn from the
     clean kernel's spectral density N(0, 2/s² I) and weighted by importance, c_j² = 1/(P |φ(ω_j)|);
     the maps are those of `fourier`, and so is E noisy(x + n) = clean(x) for every draw.
 
@@ -168,20 +168,20 @@ def fourier_gaussian(
         num_features: D, even and at least 2.
         dim: d, at least 1.
         squared_width: s² > 0, `[]`; scikit-learn's `gamma` is 1/s².
-        noise: law of the noise, also a user's own subclass of `noise.Noise`; its known mean plays
+        noise: distribution of the noise, also a user's own subclass of `noise.Noise`; its known mean plays
             no part, `noise.observe` subtracts it.
 
     Raises:
-        ValueError: the law's characteristic function has zeros or is not known, s² not positive, D
+        ValueError: the distribution's characteristic function has zeros or is not known, s² not positive, D
             odd, R² so large that R⁴ overflows, dimensions that do not match, no key.
 
     Source: none of the papers (see `fourier`).
 
     Example:
         >>> import jax, noisy_jax as nj
-        >>> law = nj.noise.ContaminatedGaussian(4.0, probability=0.7)
+        >>> distribution = nj.noise.ContaminatedGaussian(4.0, probability=0.7)
         >>> features = fourier_gaussian(
-        ...     jax.random.key(0), 64, dim=3, squared_width=4.0, noise=law)
+        ...     jax.random.key(0), 64, dim=3, squared_width=4.0, noise=distribution)
     """
     pairs = _number_of_pairs(num_features)
     check_key(key)
@@ -231,7 +231,7 @@ def _number_of_pairs(num_features):
 def _check_characteristic(noise, dim):
     name = type(noise).__name__
     if not isinstance(noise, Noise):
-        raise ValueError(f"noise must be one law of noisy_jax.noise.Noise, got {name}")
+        raise ValueError(f"noise must be one distribution of noisy_jax.noise.Noise, got {name}")
     check_dimension(f"{name}.cov", noise.cov, (dim,))
     wanted = f"noise must have a known characteristic function without zeros, got {name}"
     if noise.characteristic_vanishes:

@@ -1,8 +1,8 @@
-"""Worlds of the Gaussian kernel under noise of one known law.
+"""Worlds of the Gaussian kernel under noise of one known distribution.
 
 In the frequency domain noise multiplies by its characteristic function φ, so that the surrogate has
 the clean kernel's spectral density p divided by it, p/φ. It is a kernel where R² = ∫p/φ is finite.
-For k(x, a) = exp(−‖x − a‖²/s²), p is N(0, 2/s² I), and p/φ has a closed form under the laws here.
+For k(x, a) = exp(−‖x − a‖²/s²), p is N(0, 2/s² I), and p/φ has a closed form under the distributions here.
 """
 
 import chex
@@ -33,19 +33,19 @@ def gaussian(*, dim: int, squared_width: chex.Numeric, noise: Noise) -> World:
       (`norm_ratio`), so that no angle is needed. The alternating series is summed with Chebyshev
       weights, a dozen terms to float32 rounding and two dozen to float64, whatever q.
 
-    Squared width and the law's parameters may be traced. Then nothing is refused, and a world that
+    Squared width and the distribution's parameters may be traced. Then nothing is refused, and a world that
     does not exist has a surrogate of NaN.
 
     Args:
         dim: d, at least 1.
         squared_width: s² > 0, `[]`; scikit-learn's `gamma` is 1/s².
-        noise: law of the noise; its known mean plays no part, `noise.observe` subtracts it.
+        noise: distribution of the noise; its known mean plays no part, `noise.observe` subtracts it.
 
     Returns:
         A `World` with a spectrum. With zero noise its surrogate is the clean kernel exactly.
 
     Raises:
-        ValueError: a law without closed form here; s² not positive, or not above 2‖Σ‖ for Gaussian
+        ValueError: a distribution without closed form here; s² not positive, or not above 2‖Σ‖ for Gaussian
             noise; q not below ½; R² so large that R⁴ overflows; dimensions that do not match.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 5, for any Σ by a
@@ -62,16 +62,16 @@ def gaussian(*, dim: int, squared_width: chex.Numeric, noise: Noise) -> World:
     if concrete(squared_width) is None:
         squared_width = jnp.where(squared_width > 0, squared_width, jnp.nan)
     kernel = kernels.gaussian(squared_width=squared_width)
-    for law, parts in PARTS.items():
-        if isinstance(noise, law):
-            check_dimension(f"{law.__name__}.cov", noise.cov, (dim,))
+    for distribution, parts in PARTS.items():
+        if isinstance(noise, distribution):
+            check_dimension(f"{distribution.__name__}.cov", noise.cov, (dim,))
             return World(dim, kernel, noise=noise, **parts(dim, squared_width, noise, kernel))
     raise ValueError(_not_covered(noise, dim))
 
 
 def _not_covered(noise, dim) -> str:
     name = type(noise).__name__
-    covered = ", ".join(law.__name__ for law in PARTS)
+    covered = ", ".join(distribution.__name__ for distribution in PARTS)
     message = f"noise must be one of {covered}, got {name}: the surrogate has no closed form here"
     if isinstance(noise, PerRound):
         return f"{message}; Gaussian noise that changes from round to round: worlds.heteroscedastic"
@@ -84,4 +84,4 @@ def _not_covered(noise, dim) -> str:
         )
     if noise.log_characteristic(jnp.zeros(dim)) is None:
         return f"{message}, nor is its characteristic function known"
-    return f"{message}; worlds.fourier_gaussian takes any law of known characteristic function"
+    return f"{message}; worlds.fourier_gaussian takes any distribution of known characteristic function"

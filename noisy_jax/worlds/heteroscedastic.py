@@ -14,7 +14,7 @@ from jax.scipy.linalg import solve_triangular
 from noisy_jax.kernels import squared_distances
 from noisy_jax.matrices import PSD_SLACK, check_covariance
 from noisy_jax.noise import Gaussian
-from noisy_jax.noise.law import sound_covariance
+from noisy_jax.noise.distribution import sound_covariance
 from noisy_jax.validation import check_dimension, check_made_for, concrete
 from noisy_jax.worlds.gaussian import gaussian
 from noisy_jax.worlds.world import World
@@ -23,21 +23,21 @@ from noisy_jax.worlds.world import World
 def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Numeric) -> World:
     """The world of k(x, a) = exp(−‖x − a‖²/s²) under N(0, Σ_t) with Σ_t ⪯ Σ_max, Σ_t known.
 
-    Elements are pairs (x̃_i, Σ_i). With z the difference of two points,
+    Atoms are pairs (x̃_i, Σ_i). With z the difference of two points,
 
     k̂_it  = det(A_it/s²)^(−½) exp(−zᵀA_it⁻¹z),  A_it = s²I + 2(Σ_max − Σ_i − Σ_t)   (`surrogate`)
     k_i   = det(A_i/s²)^(−½) exp(−zᵀA_i⁻¹z),    A_i  = s²I + 2(Σ_max − Σ_i)         (`evaluate`)
 
-    and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for every element i and every Σ_t.
+    and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for every atom i and every Σ_t.
 
     Comparators are as under noise of covariance Σ_max in all rounds: u = Σ_i a_i k(z_i, ·) with the
-    `kernel` k is lifted to the elements (z_i, Σ_max), for which `evaluate` is k(z_i, x) and
+    `kernel` k is lifted to the atoms (z_i, Σ_max), for which `evaluate` is k(z_i, x) and
     `surrogate` that of `gaussian` under N(0, Σ_max); so are R² (`diagonal`) and `ratio`. Clean
     examples have Σ_i = 0.
 
     Squared width and covariances may be traced. Then nothing is refused, and what does not exist is
-    NaN: the surrogate, or an element whose Σ_i is no covariance or not ⪯ Σ_max. Full covariances
-    cost O(d³) for each pair of elements.
+    NaN: the surrogate, or an atom whose Σ_i is no covariance or not ⪯ Σ_max. Full covariances
+    cost O(d³) for each pair of atoms.
 
     Args:
         dim: d, at least 1.
@@ -45,7 +45,7 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
         max_cov: Σ_max as `[]`, `[d]` or `[d, d]`, a form that holds all Σ_t; PSD.
 
     Returns:
-        A `World` whose `element(x[n, d], cov)` takes covariances stacked as `[n]`, `[n, d]` or
+        A `World` whose `atom(x[n, d], cov)` takes covariances stacked as `[n]`, `[n, d]` or
         `[n, d, d]`, keeps them in the form of Σ_max, and refuses `None`, a form that Σ_max does not
         hold, and what is not ⪯ Σ_max.
 
@@ -57,7 +57,7 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
     Example:
         >>> import jax.numpy as jnp
         >>> world = heteroscedastic(dim=2, squared_width=2.0, max_cov=0.5)
-        >>> world.element(jnp.zeros((3, 2)), jnp.array([0.0, 0.1, 0.5]))[1].shape
+        >>> world.atom(jnp.zeros((3, 2)), jnp.array([0.0, 0.1, 0.5]))[1].shape
         (3,)
     """
     check_covariance("max_cov", max_cov)
@@ -65,24 +65,24 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
     fixed = gaussian(dim=dim, squared_width=squared_width, noise=Gaussian(max_cov))
     max_cov = jnp.where(jnp.isnan(fixed.diagonal), jnp.nan, jnp.asarray(max_cov, float))
 
-    def element(x, cov):
+    def atom(x, cov):
         check_made_for(dim, jnp.shape(x))
         if cov is None:
             raise ValueError(
                 "cov must be the covariance of each noisy copy, got None: this world needs to know "
-                "Σ_t in every round; worlds.gaussian takes one law for all rounds"
+                "Σ_t in every round; worlds.gaussian takes one distribution for all rounds"
             )
         return x, _at_most(max_cov, cov, x.shape)
 
     rank = max_cov.ndim
 
-    def surrogate(elements, others):
-        (x, cov), (z, other_cov) = elements, others
+    def surrogate(atoms, others):
+        (x, cov), (z, other_cov) = atoms, others
         return _SURROGATES[rank](x, z, max_cov[None], cov, other_cov, squared_width)
 
-    def evaluate(elements, x):
+    def evaluate(atoms, x):
         check_made_for(dim, jnp.shape(x))
-        return surrogate(elements, (x, _filled(jnp.zeros(1), rank, dim)))
+        return surrogate(atoms, (x, _filled(jnp.zeros(1), rank, dim)))
 
     return World(
         dim,
@@ -90,7 +90,7 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
         surrogate,
         fixed.diagonal,
         fixed.ratio,
-        element=element,
+        atom=atom,
         evaluate=evaluate,
     )
 
@@ -159,8 +159,8 @@ def _diagonal(x, z, max_cov, cov, other_cov, squared_width):
 def _full(x, z, max_cov, cov, other_cov, squared_width):
     identity = jnp.eye(x.shape[1])
 
-    def one_row(element):
-        x, cov = element
+    def one_row(atom):
+        x, cov = atom
         spread = 2 * (max_cov - cov[None] - other_cov)
         factor = jnp.linalg.cholesky(identity[None] + spread / squared_width)
         logs = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)

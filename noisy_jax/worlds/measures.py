@@ -51,7 +51,7 @@ class Measure:
 
 
 def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
-    """The measure of (1 + r²/m)^(−α): the Gamma law of shape α and rate m, of mass 1.
+    """The measure of (1 + r²/m)^(−α): the Gamma distribution of shape α and rate m, of mass 1.
 
     μ(u) = m^α u^(α−1) e^(−mu)/Γ(α); μ((c, ∞)) = Q(α, mc).
 
@@ -95,7 +95,7 @@ def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
 
 
 def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
-    """The measure of the Matérn kernel: the inverse Gamma law of shape ν and scale β = ν/(2ℓ²).
+    """The measure of the Matérn kernel: the inverse Gamma distribution of shape ν and scale β = ν/(2ℓ²).
 
     μ(u) = β^ν u^(−ν−1) e^(−β/u)/Γ(ν), of mass 1; μ((c, ∞)) = P(ν, β/c).
 
@@ -124,7 +124,7 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
     def quadrature(cutoff):
         xp = array_module(nu, length, cutoff)
         # u = z^(−4) is smooth at the cutoff, and leaves out what has no mass to speak of: β/u
-        # follows the Gamma law, of mean ν and variance ν.
+        # follows the Gamma distribution, of mean ν and variance ν.
         bulk, spread = nu / beta, 9 * nu**0.5 / beta
         start = xp.maximum(1 / cutoff, bulk - spread) ** 0.25
         end = (1 / cutoff + bulk + spread + 36 / beta) ** 0.25
@@ -139,7 +139,7 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
 
 
 def laplacian_measure(*, scale: chex.Numeric) -> Measure:
-    """The measure of exp(−r/s), Lévy's law: the Matérn one with ν = 1/2 and ℓ = s.
+    """The measure of exp(−r/s), Lévy's distribution: the Matérn one with ν = 1/2 and ℓ = s.
 
     μ(u) = u^(−3/2) e^(−1/(4s²u))/(2s√π); μ((c, ∞)) = erf(1/(2s√c)), which falls like 1/(s√(πc))
     only: it is the cusp at r = 0 that needs a large cutoff.

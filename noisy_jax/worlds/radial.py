@@ -62,7 +62,7 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         A `World`, of which `approximation_error` is the truncation error.
 
     Raises:
-        ValueError: no `Measure`, another noise law, a dimension that does not fit, a cutoff out of
+        ValueError: no `Measure`, another noise distribution, a dimension that does not fit, a cutoff out of
             range, a measure without mass below it or not of its own mass, or R⁴ beyond the largest
             number.
 
@@ -231,8 +231,8 @@ def _principal_variances(noise, dim, cutoff):
     if not isinstance(noise, Gaussian):
         raise ValueError(
             f"noise must be noise.Gaussian, got {type(noise).__name__}: radial kernels have a "
-            "surrogate in closed form for that law only; for the Gaussian kernel "
-            "worlds.fourier_gaussian takes any law of known characteristic function"
+            "surrogate in closed form for that distribution only; for the Gaussian kernel "
+            "worlds.fourier_gaussian takes any distribution of known characteristic function"
         )
     check_dimension("noise.cov", noise.cov, (dim,))
     xp = array_module(noise.cov, cutoff)

@@ -1,4 +1,4 @@
-"""Surrogates of the Gaussian kernel in closed form, a function for each noise law.
+"""Surrogates of the Gaussian kernel in closed form, a function for each noise distribution.
 
 `gaussian` has their equations. Each function gives what a `World` has beside its clean kernel, and
 refuses noise under which the surrogate does not exist, or has too large a diagonal.
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
-from noisy_jax.noise.law import sound_covariance
+from noisy_jax.noise.distribution import sound_covariance
 from noisy_jax.validation import concrete
 from noisy_jax.worlds.world import check_log_diagonal
 
@@ -122,8 +122,8 @@ def _contaminated_noise(dim, squared_width, noise, kernel):
         x, z = _times(x, axes), _times(z, axes)
 
         def one_term(total, term):
-            weight, shrink = term
-            return total + weight * kernel(_times(x, shrink), _times(z, shrink)), None
+            weight, decay = term
+            return total + weight * kernel(_times(x, decay), _times(z, decay)), None
 
         zeros = jnp.zeros((len(x), len(z)), jnp.result_type(x, z, weights))
         return jax.lax.scan(one_term, zeros, (weights, shrinkage))[0]

@@ -24,18 +24,18 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.noise import Noise
 from noisy_jax.validation import check_made_for
 
-Elements = Any
-"""What noisy copies are stored as: a pytree whose leaves lead with an axis of elements."""
+Atoms = Any
+"""What noisy copies are stored as: a pytree whose leaves lead with an axis of atoms."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World:
-    """A clean kernel k and its surrogate k̂ under a noise law.
+    """A clean kernel k and its surrogate k̂ under a noise distribution.
 
     Attributes:
         dim: d, the dimension of the data.
         kernel: k, for clean data.
-        surrogate: `(elements[n], elements[m]) -> [n, m]`, k̂ between noisy copies.
+        surrogate: `(atoms[n], atoms[m]) -> [n, m]`, k̂ between noisy copies.
         diagonal: `[]`, R² ≥ k̂(x̃, x̃), the squared norm of a noisy copy in the surrogate's space;
             attained.
         ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, so that ‖û‖² ≤ κ(‖u₊‖² + ‖u₋‖²) for
@@ -44,13 +44,13 @@ class World:
         norm_ratio: `[]`, κ' with ‖û‖² ≤ κ' ‖u‖² for every u; infinite where there is none.
         approximation_error: `[]`, sup |k − the kernel that was asked for|; zero but for truncated
             mixtures.
-        noise: law of the noise, `None` where it changes from round to round.
-        element: `(x[n, d], cov) -> elements[n]`, what noisy copies are stored as; `cov` leads with
+        noise: distribution of the noise, `None` where it changes from round to round.
+        atom: `(x[n, d], cov) -> atoms[n]`, what noisy copies are stored as; `cov` leads with
             an axis of n, or is `None`. The copies themselves, unless the noise changes.
-        evaluate: `(elements[n], x[m, d]) -> [n, m]`, the values of stored noisy copies e at clean
-            instances, E_n surrogate(e, element(x + n)) = evaluate(e, x); the clean kernel, unless
+        evaluate: `(atoms[n], x[m, d]) -> [n, m]`, the values of stored noisy copies e at clean
+            instances, E_n surrogate(e, atom(x + n)) = evaluate(e, x); the clean kernel, unless
             the noise changes.
-        read: `(weights[n], elements[n], others[m], x[k]) -> ([m], [k])`, weights @ surrogate and
+        read: `(weights[n], atoms[n], others[m], x[k]) -> ([m], [k])`, weights @ surrogate and
             weights @ evaluate at once, to rounding, where that is faster; `None` elsewhere.
         spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
             to a probability; `None` where there is no sampler.
@@ -58,21 +58,21 @@ class World:
 
     dim: int
     kernel: Kernel
-    surrogate: Callable[[Elements, Elements], chex.Array]
+    surrogate: Callable[[Atoms, Atoms], chex.Array]
     diagonal: chex.Numeric
     ratio: chex.Numeric = math.inf
     norm_ratio: chex.Numeric = math.inf
     approximation_error: chex.Numeric = 0.0
     noise: Noise | None = None
-    element: Callable[[chex.Array, chex.Array | None], Elements] | None = None
-    evaluate: Callable[[Elements, chex.Array], chex.Array] | None = None
+    atom: Callable[[chex.Array, chex.Array | None], Atoms] | None = None
+    evaluate: Callable[[Atoms, chex.Array], chex.Array] | None = None
     read: Callable[..., tuple[chex.Array, chex.Array]] | None = None
     spectrum: Callable[[chex.PRNGKey, int], chex.Array] | None = None
 
     def __post_init__(self):
-        if self.element is None:
+        if self.atom is None:
             surrogate = self.surrogate
-            object.__setattr__(self, "element", lambda x, cov: self._checked(x))
+            object.__setattr__(self, "atom", lambda x, cov: self._checked(x))
             object.__setattr__(
                 self, "surrogate", lambda x, z: surrogate(self._checked(x), self._checked(z))
             )

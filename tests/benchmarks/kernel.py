@@ -60,8 +60,8 @@ def noisy(stream, key):
     """All rounds of a stream as the learner sees them, keyed as in `nj.rollout`."""
 
     def one_round(t, x, y):
-        sample = observe(jax.random.fold_in(key, t), x, y, NOISE, views=2)
-        return sample._replace(cov=None)  # worlds of one law do not read it
+        sample = observe(jax.random.fold_in(key, t), x, y, NOISE, copies=2)
+        return sample._replace(cov=None)  # worlds of one distribution do not read it
 
     return jax.vmap(one_round)(jnp.arange(len(stream.y)), *stream)
 
@@ -313,10 +313,10 @@ def radial():
         "rational": rational(**options),
         "laplacian": laplacian(scale=4.0, **options),
     }
-    chunks, elements, points = 8, 512, 192
-    stored = jax.random.normal(KEY, (SEEDS, chunks, elements, DIM))
+    chunks, atoms, points = 8, 512, 192
+    stored = jax.random.normal(KEY, (SEEDS, chunks, atoms, DIM))
     queries = jax.random.normal(jax.random.key(1), (SEEDS, points, DIM))
-    weights = jax.random.normal(KEY, (SEEDS, elements))
+    weights = jax.random.normal(KEY, (SEEDS, atoms))
 
     def evaluated(world):
         def one_seed(stored, queries, weights):

@@ -45,7 +45,7 @@ def noisy(stream, key):
     """All rounds of a stream as the learner sees them, keyed as in `nj.rollout`."""
 
     def one_round(t, x, y):
-        sample = observe(jax.random.fold_in(key, t), x, y, NOISE, views=LEARNER.views)
+        sample = observe(jax.random.fold_in(key, t), x, y, NOISE, copies=LEARNER.copies)
         return sample._replace(cov=None)  # two_copies does not read it
 
     return jax.vmap(one_round)(jnp.arange(len(stream.y)), *stream)

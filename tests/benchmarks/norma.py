@@ -142,7 +142,7 @@ def novelty():
         KEY, FEATURES, dim=DIM, squared_width=SQUARED_WIDTH, noise=nj.noise.Gaussian(0.0)
     )
     learner = nj.learners.norma(
-        features, losses.novelty(nu=NU), learning_rate=0.01, regularization=0.1, views=1,
+        features, losses.novelty(nu=NU), learning_rate=0.01, regularization=0.1, copies=1,
         decay="on_update", block=8,
     )  # fmt: skip
     stream = classes(KEY, HORIZON)

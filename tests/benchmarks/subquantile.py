@@ -46,7 +46,7 @@ def fits(solver, iterations=20_000):
     """A jitted function of one Gram matrix and labels `[S, n]` to `Fit`s from zero."""
 
     def one(gram, y):
-        return nj.subquantile.ridge(
+        return nj.robust.subquantile.ridge(
             gram, y, contamination=SHARE, regularization=REGULARIZATION,
             start="zero", solver=solver, iterations=iterations,
         )  # fmt: skip
@@ -114,8 +114,8 @@ def without_a_matrix():
 
     @jax.jit
     def fit(x, y):
-        gram = nj.subquantile.chunked_gram(kernel, x, chunk=CHUNK)
-        return nj.subquantile.ridge(
+        gram = nj.robust.subquantile.chunked_gram(kernel, x, chunk=CHUNK)
+        return nj.robust.subquantile.ridge(
             gram, y, contamination=SHARE, regularization=REGULARIZATION,
             start="zero", solver="alternation",
         )  # fmt: skip

@@ -30,7 +30,7 @@ KEY = jax.random.key(0)
 NOISE = nj.noise.Gaussian(VARIANCE)
 KERNEL = nj.kernels.polynomial(degree=DEGREE)
 ESTIMATOR = nj.estimators.gradient(
-    KERNEL, nj.losses.squared(), squared_radius=SQUARED_RADIUS, x_second=1 + DIM * VARIANCE
+    KERNEL, nj.losses.squared(), squared_radius=SQUARED_RADIUS, x_second_moment=1 + DIM * VARIANCE
 )
 
 
@@ -39,7 +39,7 @@ def made(horizon):
     stream = nj.streams.teacher(KEY, horizon, DIM, kernel=KERNEL)
 
     def one_round(key, x, y):
-        sample = observe(key, x, y, NOISE, views=ESTIMATOR.views)
+        sample = observe(key, x, y, NOISE, copies=ESTIMATOR.copies)
         return sample._replace(cov=None)  # it must not be known
 
     keys = jax.random.split(jax.random.key(1), (SEEDS, horizon))
@@ -69,7 +69,7 @@ def plain_numpy(copies, orders, x, y):
     """
     beta = np.asarray(KERNEL.series(DEGREE).coefficients, np.float32)
     chances = np.asarray(ESTIMATOR.maps.orders.probabilities, np.float32)
-    stored, probes = copies[:, :DEGREE], copies[:, DEGREE:]
+    stored, query_points = copies[:, :DEGREE], copies[:, DEGREE:]
 
     def at_estimate(weights, t, order, instances):
         """Σ_i w_i ⟨Ψ̃_i, Ψ̃⟩ over i < t, for Ψ̃ of an order and of instances."""
@@ -95,7 +95,7 @@ def plain_numpy(copies, orders, x, y):
     for t in range(len(y)):
         order, probe_order = orders[t]
         predictions[t] = at_point(weights, t, x[t])
-        value = at_estimate(weights, t, probe_order, probes[t])
+        value = at_estimate(weights, t, probe_order, query_points[t])
         own = at_estimate(weights, t, order, stored[t])
         lengths = np.sum(stored[t, :order] ** 2, axis=1)
         norm = beta[order] / chances[order] ** 2 * np.prod(lengths)
@@ -114,7 +114,7 @@ def main():
     print(
         f"float32; {SEEDS} seeds of random_truncation, squared loss, polynomial kernel of degree "
         f"{DEGREE}, d = {DIM}, noise of variance {VARIANCE}\n"
-        f"{ESTIMATOR.views} noisy copies at hand in a round, {ESTIMATOR.mean_copies:.2f} used on "
+        f"{ESTIMATOR.copies} noisy copies at hand in a round, {ESTIMATOR.mean_copies:.2f} used on "
         "average\n"
     )
     learner, samples, stream = made(HORIZON)

@@ -12,17 +12,17 @@ def cases(*atoms):
     return [jnp.asarray(np.asarray(a)[choices[:, i]]) for i, a in enumerate(atoms)]
 
 
-def copies_and_orders(x, noise, count, laws):
-    """Noisy copies `[cases, count, d]`, orders `[cases]` for each law, and probabilities.
+def copies_and_orders(x, noise, count, distributions):
+    """Noisy copies `[cases, count, d]`, orders `[cases]` for each distribution, and probabilities.
 
     Each copy is x + n or x − n with probability ½, with its own n of `noise[count, d]`.
     """
     signs = [[-1.0, 1.0]] * count
-    orders = [np.arange(len(law.probabilities)) for law in laws]
+    orders = [np.arange(len(distribution.probabilities)) for distribution in distributions]
     every = cases(*signs, *orders)
     copies = x[None, None] + jnp.stack(every[:count], axis=1)[:, :, None] * noise[None]
     drawn = every[count:]
     chances = jnp.full(len(copies), 0.5**count)
-    for law, order in zip(laws, drawn, strict=True):
-        chances = chances * jnp.asarray(law.probabilities)[order]
+    for distribution, order in zip(distributions, drawn, strict=True):
+        chances = chances * jnp.asarray(distribution.probabilities)[order]
     return copies, drawn, chances

@@ -10,12 +10,12 @@ POLYNOMIAL = nj.kernels.polynomial(degree=2)
 
 
 def of(kernel=POLYNOMIAL, loss=None, **options):
-    options = {"squared_radius": 1.0, "x_second": 0.4, **options}
+    options = {"squared_radius": 1.0, "x_second_moment": 0.4, **options}
     return gradient(kernel, nj.losses.squared() if loss is None else loss, **options)
 
 
 def total_copies(estimator, highest=400):
-    """The law of all copies of a round, by convolution of the laws of its parts."""
+    """The distribution of all copies of a round, by convolution of the distributions of its parts."""
     one = np.zeros(highest)
     tensor = estimator.maps.orders.probabilities
     one[: len(tensor)] = tensor
@@ -49,17 +49,19 @@ def test_copies_of_the_gaussian_kernel(x64):
         nj.kernels.gaussian(squared_width=4.0), nj.losses.exponential(),
         p=2.0, kernel_order=60, loss_order=60,
     )  # fmt: skip
-    law = total_copies(estimator)
+    distribution = total_copies(estimator)
     assert estimator.mean_copies == pytest.approx(6.0, rel=1e-9)
-    assert law @ np.arange(len(law)) == pytest.approx(6.0, rel=1e-6)
+    assert distribution @ np.arange(len(distribution)) == pytest.approx(6.0, rel=1e-6)
 
 
 def test_mean_copies_and_views_at_the_cap():
     for kernel in (POLYNOMIAL, nj.kernels.gaussian(squared_width=4.0)):
         estimator = of(kernel, nj.losses.smoothed_hinge(sharpness=0.5))
-        law = total_copies(estimator)
-        np.testing.assert_allclose(law @ np.arange(len(law)), estimator.mean_copies, rtol=1e-9)
-        assert np.flatnonzero(law).max() == estimator.views
+        distribution = total_copies(estimator)
+        np.testing.assert_allclose(
+            distribution @ np.arange(len(distribution)), estimator.mean_copies, rtol=1e-9
+        )
+        assert np.flatnonzero(distribution).max() == estimator.copies
 
 
 def test_orders_are_the_smallest_that_do():
@@ -78,7 +80,7 @@ def test_orders_are_the_smallest_that_do():
 def test_polynomials_lose_nothing():
     estimator = of(kernel_order=7, loss_order=9)
     assert (estimator.kernel_bias, estimator.slope_bias) == (0, 0)
-    assert estimator.views == 4  # two of the stored estimate, two of the single value of f
+    assert estimator.copies == 4  # two of the stored estimate, two of the single value of f
     assert np.all(np.asarray(estimator.slope.orders.probabilities) == [0, 1])
 
 
@@ -96,7 +98,7 @@ def test_bias_bounds_hold_for_the_gaussian_kernel(order):
     """Cut off early, its mean map is longer than 1, and values leave √B_w."""
     second, loss = 1.0, nj.losses.exponential()
     estimator = of(
-        nj.kernels.gaussian(squared_width=1.0), loss, x_second=second,
+        nj.kernels.gaussian(squared_width=1.0), loss, x_second_moment=second,
         kernel_order=order, loss_order=6, max_bias=9.0,
     )  # fmt: skip
     b, maps = np.linspace(0, second, 41), estimator.maps
@@ -118,9 +120,9 @@ def test_bias_bounds_hold_for_the_gaussian_kernel(order):
 def test_parameters_may_be_traced_where_orders_are_given():
     loss = nj.losses.smoothed_hinge(sharpness=0.5)
 
-    def moments(squared_radius, x_second, p):
+    def moments(squared_radius, x_second_moment, p):
         estimator = of(
-            nj.kernels.exponential(), loss, squared_radius=squared_radius, x_second=x_second, p=p,
+            nj.kernels.exponential(), loss, squared_radius=squared_radius, x_second_moment=x_second_moment, p=p,
             kernel_order=3, loss_order=3,
         )  # fmt: skip
         return estimator.map_second_moment, estimator.slope_second_moment, estimator.mean_copies
@@ -139,29 +141,33 @@ def test_parameters_may_be_traced_where_orders_are_given():
         ({"kernel": nj.kernels.laplacian(scale=1.0)}, "kernel must have a power series"),
         ({"kernel": nj.kernels.matern(nu=1.5, length=1.0)}, "kernel must have a power series"),
         ({"p": 1.0}, "p must be above 1"),
-        ({"law": "uniform"}, "law must be 'geometric' or 'optimal'"),
+        ({"distribution": "uniform"}, "distribution must be 'geometric' or 'optimal'"),
         (
-            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second": 0.6},
-            r"p x_second must be below 1",
+            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second_moment": 0.6},
+            r"p x_second_moment must be below 1",
         ),
         (
-            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second": 0.6},
-            r"got 1\.2: scale the data down, or take p below 1\.667 or law='optimal'",
+            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second_moment": 0.6},
+            r"got 1\.2: scale the data down, or take p below 1\.667 or distribution='optimal'",
         ),
         (
-            {"kernel": nj.kernels.binomial(alpha=1.0), "x_second": 1.2, "law": "optimal"},
-            r"^x_second must be below 1.*got 1\.2: scale the data down$",
+            {
+                "kernel": nj.kernels.binomial(alpha=1.0),
+                "x_second_moment": 1.2,
+                "distribution": "optimal",
+            },
+            r"^x_second_moment must be below 1.*got 1\.2: scale the data down$",
         ),
         (
-            {"kernel": nj.kernels.exponential(), "x_second": 40.0},
-            "x_second is too large for this kernel, got 40.0: its series cannot be summed",
+            {"kernel": nj.kernels.exponential(), "x_second_moment": 40.0},
+            "x_second_moment is too large for this kernel, got 40.0: its series cannot be summed",
         ),
         ({"p": "2"}, "p must be numbers, got '2'"),
         ({"p": np.array([2.0, 3.0])}, r"p must be one number, got shape \[2\]; sweep it with"),
-        ({"x_second": np.ones(3)}, r"x_second must be one number, got shape \[3\]"),
+        ({"x_second_moment": np.ones(3)}, r"x_second_moment must be one number, got shape \[3\]"),
         ({"y_largest": -1.0}, "y_largest must be finite and >= 0, got -1.0"),
         ({"squared_radius": 0.0}, "squared_radius must be positive"),
-        ({"x_second": -1.0}, "x_second must be positive"),
+        ({"x_second_moment": -1.0}, "x_second_moment must be positive"),
         ({"loss": nj.losses.logistic(), "squared_radius": 9.0}, "no order up to 40 would do"),
         ({"kernel_order": 1}, r"kernel_order is too small.*kernel_order=2 would do"),
         ({"kernel_order": 2.5}, "kernel_order must be a whole number"),
@@ -180,15 +186,19 @@ def test_fewer_copies_than_views_are_refused():
 
 
 def test_optimal_law_takes_a_binomial_kernel_further():
-    estimator = of(nj.kernels.binomial(alpha=0.5), x_second=0.6, law="optimal", max_bias=0.2)
+    estimator = of(
+        nj.kernels.binomial(alpha=0.5), x_second_moment=0.6, distribution="optimal", max_bias=0.2
+    )
     assert estimator.kernel_bias > 0
 
 
 @pytest.mark.parametrize("loss", ["smoothed_absolute", "smoothed_hinge", "logistic"])
 def test_optimal_law_has_the_smaller_bound(loss):
-    """At its default guess; a guess far too small may do worse than the geometric law."""
+    """At its default guess; a guess far too small may do worse than the geometric distribution."""
     options = {"loss": getattr(nj.losses, loss)(), "max_bias": 100.0, "loss_order": 12}
     geometric = of(**options).slope_second_moment
-    assert of(**options, law="optimal").slope_second_moment < geometric
+    assert of(**options, distribution="optimal").slope_second_moment < geometric
     if loss == "smoothed_absolute":
-        assert of(**options, law="optimal", value_second=0.01).slope_second_moment > geometric
+        assert (
+            of(**options, distribution="optimal", value_second=0.01).slope_second_moment > geometric
+        )

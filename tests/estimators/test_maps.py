@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enumeration import copies_and_orders
 from scipy.special import factorial
 
 import noisy_jax as nj
 from noisy_jax.estimators import MapOrders, gradient
+from tests.estimators.enumeration import copies_and_orders
 
 X, Z = np.array([0.5, -0.4]), np.array([0.3, 0.6])
 KERNELS = {
@@ -22,17 +22,17 @@ KERNELS = {
 }
 
 
-def maps_of(name, order, x_second=0.45, **options):
+def maps_of(name, order, x_second_moment=0.45, **options):
     return gradient(
-        KERNELS[name][0], nj.losses.squared(), squared_radius=1.0, x_second=x_second,
+        KERNELS[name][0], nj.losses.squared(), squared_radius=1.0, x_second_moment=x_second_moment,
         kernel_order=order, max_bias=10.0, **options,
     ).maps  # fmt: skip
 
 
 def every_estimate(maps, x, noise):
     """Estimates of Ψ(x) over all orders and all noise, and their probabilities."""
-    laws = [maps.orders, *([] if maps.envelope is None else [maps.envelope.orders])]
-    copies, orders, chances = copies_and_orders(x, noise, maps.copies, laws)
+    distributions = [maps.orders, *([] if maps.envelope is None else [maps.envelope.orders])]
+    copies, orders, chances = copies_and_orders(x, noise, maps.copies, distributions)
     zero = jnp.zeros(len(chances), int)
     orders = MapOrders(orders[0], orders[1] if len(orders) > 1 else zero)
     return jax.vmap(maps.estimate)(orders, copies), orders, chances
@@ -48,11 +48,11 @@ def truncated_map(maps, x):
     return float(h) * np.concatenate(parts)
 
 
-@pytest.mark.parametrize("law", ["geometric", "optimal"])
+@pytest.mark.parametrize("distribution", ["geometric", "optimal"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, law):
+def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, distribution):
     kernel, order = KERNELS[name]
-    maps = maps_of(name, order, law=law, p=1.7)
+    maps = maps_of(name, order, distribution=distribution, p=1.7)
     noise, more = 0.3 * rng.normal(size=(2, maps.copies, 2))
     estimates, _, chances = every_estimate(maps, X, noise)
     others, _, other_chances = every_estimate(maps, Z, more)
@@ -89,7 +89,7 @@ def test_second_moment_by_enumeration(x64, rng, name):
 
 def test_gaussian_second_moment_is_the_closed_form(x64):
     """(p/(p − 1))² I₀(2√p B/s²) e^(2pB/s²), where the printed bound is exceeded."""
-    maps = maps_of("gaussian", 60, x_second=1.3 * 1.6)
+    maps = maps_of("gaussian", 60, x_second_moment=1.3 * 1.6)
     assert maps.second_moment(1.3 * 1.6) == pytest.approx(6213.314157189244, rel=1e-12)
     moment, unit = maps.second_moment(1.6), 1.0
     printed = 4 * math.exp((math.sqrt(2) * unit + 4 * math.sqrt(unit)) / 1.0)
@@ -107,7 +107,7 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     printed = np.sum(common * 2.0 ** (2 * n2) / (factorial(n2) ** 2 * s2 ** (2 * n2)))
     kernel = nj.kernels.gaussian(squared_width=s2)
     maps = gradient(
-        kernel, nj.losses.squared(), squared_radius=1.0, x_second=0.5, kernel_order=13
+        kernel, nj.losses.squared(), squared_radius=1.0, x_second_moment=0.5, kernel_order=13
     ).maps
     orders = MapOrders(*map(jnp.asarray, (n2.ravel(), n1.ravel())))
     copies = jnp.broadcast_to(x, (maps.copies, 2))
@@ -146,12 +146,15 @@ def test_whole_numbers_are_instances_too():
 
 def test_optimal_law_needs_less(x64):
     for name in ("polynomial", "exponential", "gaussian"):
-        paper, best = (maps_of(name, KERNELS[name][1], law=law) for law in ("geometric", "optimal"))
+        paper, best = (
+            maps_of(name, KERNELS[name][1], distribution=distribution)
+            for distribution in ("geometric", "optimal")
+        )
         assert best.second_moment(0.45) < paper.second_moment(0.45)
 
 
 def test_poisson_law_of_the_envelope(x64):
-    maps = maps_of("gaussian", 30, law="optimal", x_second=1.6)
+    maps = maps_of("gaussian", 30, distribution="optimal", x_second_moment=1.6)
     n = np.arange(31)
     poisson = np.exp(-1.0) / factorial(n)
     np.testing.assert_allclose(maps.envelope.orders.probabilities, poisson, rtol=1e-10)

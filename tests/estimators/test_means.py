@@ -2,10 +2,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enumeration import cases
 
 import noisy_jax as nj
 from noisy_jax.estimators import MeanEstimator, geometric, optimal
+from tests.estimators.enumeration import cases
 
 LOSSES = {
     "squared": nj.losses.squared(),
@@ -14,7 +14,7 @@ LOSSES = {
     "smoothed_absolute": nj.losses.smoothed_absolute(sharpness=0.8),
     "smoothed_hinge": nj.losses.smoothed_hinge(sharpness=1.2),
 }
-LAWS = {
+DISTRIBUTIONS = {
     "geometric": lambda c: geometric(c, p=1.5),
     "steep": lambda c: geometric(c, p=4.0),
     "optimal": lambda c: optimal(c, second_moment=0.7),
@@ -30,14 +30,14 @@ def enumerated(estimator, atoms, chances):
     return weight @ estimates, weight @ estimates**2
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("center", [0.0, 0.4])
-def test_mean_and_second_moment_by_enumeration(x64, name, law, center):
+def test_mean_and_second_moment_by_enumeration(x64, name, distribution, center):
     loss, atoms, chances = LOSSES[name], np.array([-0.9, 0.3, 1.6]), np.array([0.2, 0.5, 0.3])
     order = 5
     series = loss.series(order, center)
-    estimator = MeanEstimator(series, LAWS[law](series.coefficients))
+    estimator = MeanEstimator(series, DISTRIBUTIONS[distribution](series.coefficients))
     mean, second = enumerated(estimator, atoms, chances)
     middle = atoms @ chances
     np.testing.assert_allclose(mean, series(middle), rtol=1e-12)
@@ -86,8 +86,8 @@ def test_the_center_one_is_a_bad_one_for_the_smoothed_hinge(x64):
 
     def moment(center, second):
         series = loss.series(150, center)
-        law = geometric(series.coefficients, p=2.0)
-        return MeanEstimator(series, law).second_moment(second)
+        distribution = geometric(series.coefficients, p=2.0)
+        return MeanEstimator(series, distribution).second_moment(second)
 
     assert moment(0.0, 0.3) == pytest.approx(2.043, rel=1e-3)
     assert moment(1.0, 1.3) > 1e5 * moment(0.0, 0.3)
@@ -116,8 +116,13 @@ def test_whole_numbers_are_copies_too():
 def test_orders_too_rare_to_be_drawn_do_no_harm():
     coefficients = nj.kernels.exponential().series(40).coefficients
     series = nj.kernels.exponential().series(40)
-    for law in (geometric(coefficients, p=1e12), optimal(coefficients, second_moment=1e-4)):
-        estimate, used = MeanEstimator(series, law).draw(jax.random.key(0), jnp.full(40, 1e-2))
+    for distribution in (
+        geometric(coefficients, p=1e12),
+        optimal(coefficients, second_moment=1e-4),
+    ):
+        estimate, used = MeanEstimator(series, distribution).draw(
+            jax.random.key(0), jnp.full(40, 1e-2)
+        )
         assert used <= 1
         assert np.isfinite(estimate)
     steep = MeanEstimator(series, geometric(coefficients, p=1e12))

@@ -10,11 +10,11 @@ from noisy_jax import estimators
 
 
 def test_geometric_law_is_the_papers_given_the_orders_that_count():
-    law = estimators.geometric([1.0, 0.0, 2.0, -3.0], p=4.0)
+    distribution = estimators.geometric([1.0, 0.0, 2.0, -3.0], p=4.0)
     paper = 3 / 4.0 ** np.arange(1, 5)
     paper[1] = 0
-    np.testing.assert_allclose(law.probabilities, paper / paper.sum())
-    np.testing.assert_allclose(law.mean, law.probabilities @ np.arange(4))
+    np.testing.assert_allclose(distribution.probabilities, paper / paper.sum())
+    np.testing.assert_allclose(distribution.mean, distribution.probabilities @ np.arange(4))
 
 
 def test_geometric_law_far_from_its_cap_has_the_papers_mean():
@@ -22,12 +22,12 @@ def test_geometric_law_far_from_its_cap_has_the_papers_mean():
 
 
 def test_draws_follow_the_law_and_never_an_order_of_no_chance():
-    law = estimators.optimal([0.5, 0.0, 1.0, 0.25], second_moment=2.0)
-    draws = jax.vmap(law.draw)(jax.random.split(jax.random.key(0), 20_000))
+    distribution = estimators.optimal([0.5, 0.0, 1.0, 0.25], second_moment=2.0)
+    draws = jax.vmap(distribution.draw)(jax.random.split(jax.random.key(0), 20_000))
     frequencies = np.bincount(draws, minlength=4) / len(draws)
     assert frequencies[1] == 0
-    errors = np.sqrt(law.probabilities * (1 - law.probabilities) / len(draws))
-    assert np.all(np.abs(frequencies - law.probabilities) <= 5 * errors)
+    errors = np.sqrt(distribution.probabilities * (1 - distribution.probabilities) / len(draws))
+    assert np.all(np.abs(frequencies - distribution.probabilities) <= 5 * errors)
     assert np.abs(frequencies - estimators.geometric([1, 0, 1, 1], p=2.0).probabilities).max() > 0.1
 
 
@@ -41,8 +41,8 @@ def test_optimal_law_beats_every_other(coefficients, second_moment, p):
         lambda n: np.array(coefficients), len(coefficients) - 1, degree=0
     )
 
-    def moment(law):
-        return estimators.MeanEstimator(series, law).second_moment(second_moment)
+    def moment(distribution):
+        return estimators.MeanEstimator(series, distribution).second_moment(second_moment)
 
     best = moment(estimators.optimal(coefficients, second_moment=second_moment))
     powers = second_moment ** (np.arange(len(coefficients)) / 2)
@@ -69,7 +69,10 @@ def test_base_must_be_above_one(p):
 
 def test_what_is_no_key_is_refused():
     estimator = estimators.gradient(
-        nj.kernels.polynomial(degree=2), nj.losses.squared(), squared_radius=1.0, x_second=1.0
+        nj.kernels.polynomial(degree=2),
+        nj.losses.squared(),
+        squared_radius=1.0,
+        x_second_moment=1.0,
     )
     for drawn in (estimator, estimator.maps):
         with pytest.raises(ValueError, match=r"key must be a key .* got 0"):

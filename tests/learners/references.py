@@ -8,7 +8,7 @@ def gradient(name, w, copies, y, cov):
     residual = 2 * (w @ x - y)
     if name == "two_copies":
         return residual * copies[1]
-    excess = {"known_covariance": 2, "as_printed": 1, "noise_blind": 0}[name]
+    excess = {"known_covariance": 2, "as_printed": 1, "uncorrected": 0}[name]
     return residual * x - excess * cov @ w
 
 
@@ -60,10 +60,10 @@ def parallel_worlds(surrogate, kernel, x, copies, noisy_y, radius, rate):
     return np.array(predictions), alpha, squared_norm, projected
 
 
-def norma(kernel, step, shrink, x, y, *, oldest, offset=False, scale=0.0):
+def norma(kernel, step, decay, x, y, *, oldest, offset=False, scale=0.0):
     """NORMA by its recursion on terms from `oldest(t)` on: f_t(x_t) + b_t, s_t, and α, b, s after.
 
-    `step(t, p, y, s)` gives α_t and s_{t+1} of a round, `shrink(t, α_t)` the factor 1 − η_t λ.
+    `step(t, p, y, s)` gives α_t and s_{t+1} of a round, `decay(t, α_t)` the factor 1 − η_t λ.
     """
     alpha, predictions, scales, b = np.zeros(0), [], [], 0.0
     for t in range(len(x)):
@@ -71,7 +71,7 @@ def norma(kernel, step, shrink, x, y, *, oldest, offset=False, scale=0.0):
         predictions.append(p)
         scales.append(scale)
         added, scale = step(t, p, y[t], scale)
-        alpha = np.append(shrink(t, added) * alpha, added)
+        alpha = np.append(decay(t, added) * alpha, added)
         alpha[: max(oldest(t + 1), 0)] = 0
         b += added if offset else 0.0
     return np.array(predictions), np.array(scales), alpha, b, scale

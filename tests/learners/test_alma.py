@@ -8,8 +8,8 @@ from learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from noisy_jax.engine import weight_vector
 from noisy_jax.learners import alma
-from noisy_jax.memory import weight_vector
 
 KERNEL = nj.kernels.polynomial(degree=2)  # k(x, x) is not 1
 

@@ -17,12 +17,12 @@ BASE = {
     "two_copies": nj.learners.two_copies,
     "known_covariance": nj.learners.known_covariance,
     "as_printed": lambda **options: nj.learners.known_covariance(as_printed=True, **options),
-    "noise_blind": nj.learners.noise_blind,
+    "uncorrected": nj.learners.uncorrected,
 }
 
 
 def averaged(**options):
-    return nj.learners.averaged(nj.learners.two_copies(**options))
+    return nj.wrappers.averaged(nj.learners.two_copies(**options))
 
 
 def doubling(*, radius, learning_rate):
@@ -30,11 +30,11 @@ def doubling(*, radius, learning_rate):
         rate = learning_rate / jnp.sqrt(jnp.asarray(horizon, float))
         return nj.learners.two_copies(radius=radius, learning_rate=rate)
 
-    return nj.learners.doubling(make)
+    return nj.wrappers.doubling(make)
 
 
 def paired(**options):
-    return nj.learners.paired(*(make(**options) for make in BASE.values()))
+    return nj.wrappers.paired(*(make(**options) for make in BASE.values()))
 
 
 def world(copies=1):
@@ -47,7 +47,7 @@ def parallel_worlds(**options):
 
 def cloned(**options):
     learner = nj.learners.parallel_worlds(world(copies=2), horizon=T, block=16, **options)
-    return nj.learners.cloned(learner, NOISE)
+    return nj.wrappers.cloned(learner, NOISE)
 
 
 def fourier_worlds(**options):
@@ -55,9 +55,9 @@ def fourier_worlds(**options):
     return nj.learners.fourier_worlds(features, block=16, **options)
 
 
-def noise_blind_kernel(**options):
+def uncorrected_kernel(**options):
     kernel = nj.kernels.gaussian(squared_width=2.0)
-    return nj.learners.noise_blind_kernel(kernel, horizon=T, block=16, **options)
+    return nj.learners.uncorrected_kernel(kernel, horizon=T, block=16, **options)
 
 
 def random_truncation(*, radius, learning_rate):
@@ -65,7 +65,7 @@ def random_truncation(*, radius, learning_rate):
         nj.kernels.polynomial(degree=2),
         nj.losses.squared(),
         squared_radius=radius * abs(radius),
-        x_second=1.8,
+        x_second_moment=1.8,
     )
     return nj.learners.random_truncation(
         estimator, horizon=T, learning_rate=learning_rate, block=16
@@ -73,7 +73,7 @@ def random_truncation(*, radius, learning_rate):
 
 
 def averaged_kernel(**options):
-    return nj.learners.averaged(parallel_worlds(**options))
+    return nj.wrappers.averaged(parallel_worlds(**options))
 
 
 def of_signs(learner):
@@ -118,7 +118,7 @@ KERNEL = {
     "parallel_worlds": parallel_worlds,
     "cloned": cloned,
     "fourier_worlds": fourier_worlds,
-    "noise_blind_kernel": noise_blind_kernel,
+    "uncorrected_kernel": uncorrected_kernel,
     "random_truncation": random_truncation,
 }
 DECAYING = {
@@ -171,7 +171,7 @@ def by_hand(learner, stream, key):
     @jax.jit
     def one_round(state, t, x, y):
         noise_key, step_key = jax.random.split(jax.random.fold_in(key, t))
-        sample = observe(noise_key, x, y, NOISE, views=learner.views)
+        sample = observe(noise_key, x, y, NOISE, copies=learner.copies)
         return learner.step(state, sample, step_key), learner.predict(state, x)
 
     for t in range(T):
@@ -192,7 +192,7 @@ def test_rollout_equals_rounds_by_hand(make, stream):
 def test_unroll_equals_scan_over_step(make, stream):
     learner = make(**OPTIONS)
     keys = jax.random.split(jax.random.key(0), T)
-    draw = jax.vmap(lambda k, x, y: observe(k, x, y, NOISE, views=learner.views))
+    draw = jax.vmap(lambda k, x, y: observe(k, x, y, NOISE, copies=learner.copies))
     samples = jax.jit(draw)(keys, stream.x, stream.y)
     ways = [unrolled(learner._replace(unroll=None)), unrolled(learner)]
     scanned, direct = (jax.jit(way)(learner.init(DIM), samples, stream.x, keys) for way in ways)
@@ -285,7 +285,7 @@ def test_a_bad_traced_radius_is_reported(make_projected, stream):
     assert np.all(jax.jit(jax.vmap(diverged_at))(jnp.array([1e20, -1.0, jnp.nan])) >= 1)
 
 
-@pytest.mark.parametrize("name", ["two_copies", "noise_blind_kernel"])  # linear ones, and kernels
+@pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
 def test_a_bad_traced_rate_is_reported(name, stream):
     def diverged_at(rate):
         learner = LEARNERS[name](radius=1.0, learning_rate=rate)
@@ -304,14 +304,38 @@ def test_a_bad_traced_rate_is_reported(name, stream):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: nj.learners.averaged(nj.learners.two_copies), "learner must .* got function"),
-        (lambda: nj.learners.paired([BASE["two_copies"](**OPTIONS)]), "learner must .* got list"),
-        (lambda: nj.learners.assuming(None, 0.1), "learner must be a Learner, .* got None"),
-        (lambda: nj.learners.cloned(None, NOISE), "learner must be a Learner, .* got None"),
-        (lambda: nj.learners.noiseless(None, None), "learner must be a Learner, .* got None"),
-        (lambda: nj.learners.noiseless(averaged(**OPTIONS), ()), "stream must .* got tuple"),
-        (lambda: nj.learners.doubling(averaged(**OPTIONS)), "horizon -> Learner, got Learner"),
-        (lambda: nj.learners.doubling(lambda T: (T, None)), "what make_learner makes .* got tuple"),
+        (
+            lambda: nj.wrappers.averaged(nj.learners.two_copies),
+            "learner must .* got function",
+        ),
+        (
+            lambda: nj.wrappers.paired([BASE["two_copies"](**OPTIONS)]),
+            "learner must .* got list",
+        ),
+        (
+            lambda: nj.wrappers.assuming(None, 0.1),
+            "learner must be a Learner, .* got None",
+        ),
+        (
+            lambda: nj.wrappers.cloned(None, NOISE),
+            "learner must be a Learner, .* got None",
+        ),
+        (
+            lambda: nj.wrappers.noiseless(None, None),
+            "learner must be a Learner, .* got None",
+        ),
+        (
+            lambda: nj.wrappers.noiseless(averaged(**OPTIONS), ()),
+            "stream must .* got tuple",
+        ),
+        (
+            lambda: nj.wrappers.doubling(averaged(**OPTIONS)),
+            "horizon -> Learner, got Learner",
+        ),
+        (
+            lambda: nj.wrappers.doubling(lambda T: (T, None)),
+            "what make_learner makes .* got tuple",
+        ),
     ],
 )
 def test_combinators_refuse_what_is_no_learner(build, message):

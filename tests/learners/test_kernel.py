@@ -23,9 +23,9 @@ def run(learner, x, copies, y, cov=None):
     ]
 
 
-def noisy(rng, cov=COV, rounds=T, views=2):
+def noisy(rng, cov=COV, rounds=T, copies=2):
     x = rng.normal(size=(rounds, len(cov)))
-    noise = rng.multivariate_normal(np.zeros(len(cov)), cov, size=(rounds, views))
+    noise = rng.multivariate_normal(np.zeros(len(cov)), cov, size=(rounds, copies))
     y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=rounds)
     return x, x[:, None] + noise, y
 
@@ -51,13 +51,13 @@ def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, 
 
 @pytest.mark.usefixtures("x64")
 def test_noise_blind_kernel_equals_the_loop(rng):
-    x, copies, y = noisy(rng, views=1)
+    x, copies, y = noisy(rng, copies=1)
     kernel = references.gaussian_kernel(WIDTH)
     repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
     predictions, alpha, squared_norm, _ = references.parallel_worlds(
         kernel, kernel, x, repeated, y, 1.0, 0.3
     )
-    learner = nj.learners.noise_blind_kernel(
+    learner = nj.learners.uncorrected_kernel(
         nj.kernels.gaussian(squared_width=WIDTH), horizon=T, radius=1.0, learning_rate=0.3, block=16
     )
     for state, made in run(learner, x, copies, y):
@@ -72,8 +72,8 @@ def test_without_noise_all_kernel_learners_are_the_same(rng):
     options = {"horizon": T, "radius": 1.0, "learning_rate": 0.3}
     world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=clean)
     two = nj.learners.parallel_worlds(world, **options)
-    one = nj.learners.cloned(two, clean)
-    blind = nj.learners.noise_blind_kernel(world.kernel, **options)
+    one = nj.wrappers.cloned(two, clean)
+    blind = nj.learners.uncorrected_kernel(world.kernel, **options)
     copies = np.repeat(x[:, None], 2, axis=1)
     expected = run(blind, x, copies, y)[0][1]
     np.testing.assert_allclose(run(two, x, copies, y)[0][1], expected, atol=1e-6)
@@ -87,7 +87,7 @@ def test_heteroscedastic_noise_equals_the_loop(rng):
     copies = x[:, None] + np.sqrt(variances)[:, None, None] * rng.normal(size=(T, 2, DIM))
     y = np.sin(2 * x[:, 0])
 
-    def wider(x, z):  # elements carry their variance in the last column
+    def wider(x, z):  # atoms carry their variance in the last column
         a = WIDTH + 2 * 0.4 - 2 * x[..., -1] - 2 * z[..., -1]
         square = np.sum((x - z)[..., :DIM] ** 2, axis=-1)
         return (a / WIDTH) ** (-DIM / 2) * np.exp(-square / a)
@@ -120,15 +120,15 @@ def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("views", [2, 3])
-def test_clones_are_independent_copies_of_the_stated_noise(views):
+@pytest.mark.parametrize("copies", [2, 3])
+def test_clones_are_independent_copies_of_the_stated_noise(copies):
     shown = []
 
     def step(state, sample, key):
         shown.append(sample)
         return state
 
-    inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(step=step, views=views)
+    inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(step=step, copies=copies)
     noise = nj.noise.Gaussian(COV)
     rounds = 20_000
     keys = jax.random.split(jax.random.key(0), rounds)
@@ -136,23 +136,23 @@ def test_clones_are_independent_copies_of_the_stated_noise(views):
     def clones(key):
         noise_key, clone_key = jax.random.split(key)
         sample = Sample(noise.sample(noise_key, jnp.ones((1, DIM))), jnp.zeros(()), noise.cov)
-        nj.learners.cloned(inner, noise).step((), sample, clone_key)
+        nj.wrappers.cloned(inner, noise).step((), sample, clone_key)
         return shown[-1].x - 1, shown[-1].cov
 
     copies, cov = jax.vmap(clones)(keys)
-    np.testing.assert_allclose(cov[0], noise.cloned(views).cov)
+    np.testing.assert_allclose(cov[0], noise.cloned(copies).cov)
     flat = np.asarray(copies).reshape(rounds, -1)
-    expected = np.kron(np.eye(views), views * COV)
+    expected = np.kron(np.eye(copies), copies * COV)
     products = flat[:, :, None] * flat[:, None]
     error = products.std(axis=0) / np.sqrt(rounds)
     assert np.all(np.abs(products.mean(axis=0) - expected) < 5 * error)
-    assert np.all(error < 0.1 * views * COV.max())
+    assert np.all(error < 0.1 * copies * COV.max())
 
 
 def test_cloned_refuses_what_it_cannot_clone():
     learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
-        nj.learners.cloned(learner, nj.noise.Laplace(0.1))
+        nj.wrappers.cloned(learner, nj.noise.Laplace(0.1))
     noise = nj.noise.Gaussian(0.25)
     nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=nj.noise.Gaussian(0.2))
     with pytest.raises(ValueError, match="squared_width must be above"):  # 4σ² = s²
@@ -160,20 +160,20 @@ def test_cloned_refuses_what_it_cannot_clone():
     world = nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=noise)
     forgotten = nj.learners.parallel_worlds(world, horizon=5, radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match=r"build its world with noise\.cloned\(2\)"):
-        nj.learners.cloned(forgotten, noise)
+        nj.wrappers.cloned(forgotten, noise)
 
 
 def test_doubling_needs_room_for_the_whole_run():
     kernel = nj.kernels.gaussian(squared_width=1.0)
 
     def make(horizon, room):
-        return nj.learners.noise_blind_kernel(
+        return nj.learners.uncorrected_kernel(
             kernel, horizon=room or horizon, radius=1.0, learning_rate=0.1 * horizon**-0.5
         )
 
     with pytest.raises(ValueError, match="room for 1 and 2 rounds when made for 1 and 2"):
-        nj.learners.doubling(lambda horizon: make(horizon, None))
-    learner = nj.learners.doubling(lambda horizon: make(horizon, 20))
+        nj.wrappers.doubling(lambda horizon: make(horizon, None))
+    learner = nj.wrappers.doubling(lambda horizon: make(horizon, 20))
     stream = nj.streams.linear(jax.random.key(0), 20, DIM)
     run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
     assert run.diverged_at == -1

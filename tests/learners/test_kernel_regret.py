@@ -33,7 +33,9 @@ def tuned(world, stream, wrap=lambda learner: learner):
 
 
 def scaled(diagonal, horizon, radius):
-    guarantee = nj.bounds.parallel_worlds(diagonal, horizon=horizon, radius=radius, y_second=1.0)
+    guarantee = nj.bounds.parallel_worlds(
+        diagonal, horizon=horizon, radius=radius, y_second_moment=1.0
+    )
     return guarantee._replace(
         learning_rate=RATE_FACTOR * guarantee.learning_rate,
         regret=(RATE_FACTOR + 1 / RATE_FACTOR) / 2 * guarantee.regret,
@@ -43,7 +45,7 @@ def scaled(diagonal, horizon, radius):
 def blind(kernel):
     def make(horizon):
         guarantee = scaled(1.0, horizon, RADIUS)
-        learner = nj.learners.noise_blind_kernel(
+        learner = nj.learners.uncorrected_kernel(
             kernel, horizon=horizon, radius=RADIUS, learning_rate=guarantee.learning_rate
         )
         return learner, guarantee
@@ -63,9 +65,9 @@ def test_regret_keeps_its_bound_where_the_noise_blind_one_is_linear(noise, copie
     stream = nj.streams.resampled(jax.random.key(0), TABLE, HORIZONS[-1])
     own = noise if copies == 2 else noise.cloned(2)
     world = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=own)
-    wrap = functools.partial(nj.learners.cloned, noise=noise) if copies == 1 else lambda made: made
+    wrap = functools.partial(nj.wrappers.cloned, noise=noise) if copies == 1 else lambda made: made
     learner = tuned(world, stream, wrap)
-    assert learner(HORIZONS[0])[0].views == copies
+    assert learner(HORIZONS[0])[0].copies == copies
     if isinstance(noise, nj.noise.Laplace):
         with pytest.raises(ValueError, match="no surrogate exists"):
             nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(noise.cov))

@@ -8,17 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from references import gradient, projected_gradient_descent
 
 import noisy_jax as nj
-from noisy_jax.learners import known_covariance, noise_blind, two_copies
+from noisy_jax.learners import known_covariance, two_copies, uncorrected
 from noisy_jax.noise import observe
+from tests.learners.references import gradient, projected_gradient_descent
 
 MAKE = {
     "two_copies": two_copies,
     "known_covariance": known_covariance,
     "as_printed": lambda **options: known_covariance(as_printed=True, **options),
-    "noise_blind": noise_blind,
+    "uncorrected": uncorrected,
 }
 
 
@@ -35,7 +35,7 @@ def signs(dim):
 
 
 # Bias of each estimate of the clean gradient, in units of Σw.
-BIAS = {"two_copies": 0, "known_covariance": 0, "as_printed": 1, "noise_blind": 2}
+BIAS = {"two_copies": 0, "known_covariance": 0, "as_printed": 1, "uncorrected": 2}
 
 
 @pytest.mark.parametrize("name", MAKE)
@@ -75,16 +75,16 @@ def test_estimates_equal_the_reference(x64, rng):
 
 
 def observations(stream, noise, key, y_noise=None):
-    """The samples that `rollout` shows, view by view."""
+    """The samples that `rollout` shows, copy by copy."""
 
-    def one(t, x, y, law):
+    def one(t, x, y, distribution):
         noise_key = jax.random.split(jax.random.fold_in(key, t))[0]
-        return observe(noise_key, x, y, law, views=2, y_noise=y_noise)
+        return observe(noise_key, x, y, distribution, copies=2, y_noise=y_noise)
 
     per_round = isinstance(noise, nj.noise.PerRound)
-    laws, axis = (noise.law, 0) if per_round else (noise, None)
+    distributions, axis = (noise.distribution, 0) if per_round else (noise, None)
     rounds = jnp.arange(len(stream.y))
-    return jax.vmap(one, in_axes=(0, 0, 0, axis))(rounds, stream.x, stream.y, laws)
+    return jax.vmap(one, in_axes=(0, 0, 0, axis))(rounds, stream.x, stream.y, distributions)
 
 
 SHAPES = {
@@ -109,7 +109,7 @@ def test_equals_numpy_loop(x64, rng, shape, changing):
         noise = nj.noise.Gaussian(jnp.asarray(covs[0]))
     y_noise, key = nj.noise.Uniform(0.2), jax.random.key(1)
     cases = list(itertools.product(MAKE, [0.1, 50.0]))  # projected often, and never
-    learner = nj.learners.paired(
+    learner = nj.wrappers.paired(
         *(
             MAKE[name](radius=radius, learning_rate=lambda count: 0.2 / jnp.sqrt(1.0 + count))
             for name, radius in cases
@@ -131,7 +131,7 @@ def test_equals_numpy_loop(x64, rng, shape, changing):
 
 def test_no_noise_gives_clean_gradient_descent():
     stream = nj.streams.linear(jax.random.key(0), 200, 3)
-    learner = nj.learners.paired(*(make(radius=1.0, learning_rate=0.1) for make in MAKE.values()))
+    learner = nj.wrappers.paired(*(make(radius=1.0, learning_rate=0.1) for make in MAKE.values()))
     noiseless = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
 
     def clean(w, example):
@@ -200,7 +200,7 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
         for name, bound in {
             "two_copies": nj.bounds.two_copies,
             "known_covariance": nj.bounds.known_covariance,
-            "noise_blind": nj.bounds.noise_blind,
+            "uncorrected": nj.bounds.uncorrected,
         }.items()
     }
     makers["as_printed"] = nj.tuned(
@@ -214,9 +214,9 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
         assert result.growth[name].high < 0.6
         assert all(row.high < row.bound for row in result.rows if row.learner == name)
     assert result.growth["as_printed"].low > 0.75
-    assert result.growth["noise_blind"].low > 0.85
+    assert result.growth["uncorrected"].low > 0.85
     last = {row.learner: row.regret for row in result.rows}
-    assert last["noise_blind"] > 3 * last["known_covariance"]
+    assert last["uncorrected"] > 3 * last["known_covariance"]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     ],
 )
 def test_a_gradient_of_another_shape_is_refused(gradient, given):
-    learner = nj.learners.gradient_descent(gradient, views=1, radius=1.0, learning_rate=0.1)
+    learner = nj.learners.gradient_descent(gradient, copies=1, radius=1.0, learning_rate=0.1)
     sample = nj.Sample(jnp.ones((1, 3)), jnp.float32(0))
     with pytest.raises(ValueError, match=r"gradient must be \[3\], .* " + given):
         learner.step(learner.init(3), sample, None)

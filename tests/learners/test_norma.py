@@ -14,8 +14,8 @@ from sklearn.linear_model import SGDRegressor
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample
+from noisy_jax.engine import everything, weight_vector
 from noisy_jax.learners import norma, perceptron
-from noisy_jax.memory import everything, weight_vector
 
 T, DIM, WIDTH = 60, 2, 1.5
 KERNEL, PLAIN = nj.kernels.gaussian(squared_width=WIDTH), references.gaussian_kernel(WIDTH)
@@ -373,7 +373,7 @@ def test_everything_kept_gives_a_norm_below_the_bound(rng):
 
 @pytest.mark.usefixtures("x64")
 def test_norma_in_a_world_without_decay_is_parallel_worlds(rng):
-    """The squared loss at two views; and with one view, another learner."""
+    """The squared loss at two copies; and with one copy, another learner."""
     x, y = valued(rng)
     noise = nj.noise.Gaussian(0.3)
     world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=noise)
@@ -388,7 +388,7 @@ def test_norma_in_a_world_without_decay_is_parallel_worlds(rng):
     peer = nj.learners.parallel_worlds(world, horizon=T, radius=1e6, learning_rate=0.1)
     ours, theirs = predictions(norma(world, losses.squared(), **options)), predictions(peer)
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
-    one_copy = predictions(norma(world, losses.squared(), views=1, **options))
+    one_copy = predictions(norma(world, losses.squared(), copies=1, **options))
     assert np.abs(one_copy - theirs).max() > 0.05
 
 
@@ -420,12 +420,12 @@ def test_a_second_copy_makes_the_step_right_on_average():
     first, second, y = jnp.array([[1.0]]), 1.5, -1.0
 
     @functools.partial(jax.jit, static_argnums=0)
-    def after(views, copies):
+    def after(copies, second_round):
         learner = norma(
-            linear, losses.squared(), learning_rate=0.1, regularization=0.1, buffer=4, views=views
+            linear, losses.squared(), learning_rate=0.1, regularization=0.1, buffer=4, copies=copies
         )
         state = learner.init(1)
-        for x, target in ((jnp.broadcast_to(first, (2, 1)), 1.0), (copies[:, None], y)):
+        for x, target in ((jnp.broadcast_to(first, (2, 1)), 1.0), (second_round[:, None], y)):
             state = learner.step(state, Sample(x, jnp.asarray(target)), jax.random.key(0))
         return learner.predict(state, jnp.ones(1))
 
@@ -444,7 +444,7 @@ def test_features_of_clean_data_need_one_view(rng):
     )
     options = {"learning_rate": 0.3, "regularization": 0.1}
     loss = losses.logistic()
-    _, ours = unrolled(norma(features, loss, views=1, **options), x, y)
+    _, ours = unrolled(norma(features, loss, copies=1, **options), x, y)
     _, exact = unrolled(norma(KERNEL, loss, buffer=200, **options), x, y)
     assert np.std(exact) > 0.2
     np.testing.assert_allclose(ours, exact, atol=0.1)
@@ -487,7 +487,7 @@ def test_labels_are_checked(rng):
         ({"loss": losses.novelty(nu=0.9), "offset": True}, "offset must be left out"),
         ({"kernel": lambda x, z: x @ z.T}, "kernel must be a Kernel, a World or a FourierWorld"),
         ({"decay": "never"}, "decay must be 'always' or 'on_update', got 'never'"),
-        ({"views": 3}, "views must be 1 or 2, got 3"),
+        ({"copies": 3}, "copies must be 1 or 2, got 3"),
     ],
 )
 def test_refuses_bad_arguments(options, message):

@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from test_bounds_norma import drifting_streams, hinge
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.bounds import drift, margin_errors, mistakes, regularized_risk
-from noisy_jax.memory import weight_vector
+from noisy_jax.engine import weight_vector
+from tests.bounds.test_norma import drifting_streams, hinge
 
 
 def played(x, y, eta, lam, margin, power):

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from references import random_truncation as reference
 
 import noisy_jax as nj
 from noisy_jax.estimators import GradientEstimator, GradientOrders, MapOrders, gradient
+from tests.learners.references import random_truncation as reference
 
 LOSSES = {
     "squared": nj.losses.squared(),
@@ -34,19 +34,19 @@ PAIRS = [
 
 
 def estimator_of(kernel, loss, **options):
-    options = {"squared_radius": 4.0, "x_second": 0.45, "max_bias": 9.0, **options}
+    options = {"squared_radius": 4.0, "x_second_moment": 0.45, "max_bias": 9.0, **options}
     return gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
 
 
-@pytest.mark.parametrize("law", ["geometric", "optimal"])
+@pytest.mark.parametrize("distribution", ["geometric", "optimal"])
 @pytest.mark.parametrize(("kernel", "loss"), PAIRS)
-def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, law):
+def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, distribution):
     rounds, dim, rate = 25, 2, 0.3
     kernel, loss = KERNELS[kernel], LOSSES[loss]
-    estimator = estimator_of(kernel, loss, squared_radius=0.3, law=law)
+    estimator = estimator_of(kernel, loss, squared_radius=0.3, distribution=distribution)
     x = rng.uniform(-0.6, 0.6, (rounds, dim))
     y = np.sign(rng.normal(size=rounds))
-    copies = x[:, None] + 0.3 * rng.normal(size=(rounds, estimator.views, dim))
+    copies = x[:, None] + 0.3 * rng.normal(size=(rounds, estimator.copies, dim))
     keys = jax.random.split(jax.random.key(2), rounds)
     orders = jax.vmap(estimator.draw_orders)(keys)
     predictions, squared_norm, projected, used = reference(
@@ -58,7 +58,7 @@ def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, law)
     )
     np.testing.assert_allclose(ours, predictions, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
-    np.testing.assert_array_equal(state.elements.copies[:rounds], used)
+    np.testing.assert_array_equal(state.atoms.copies[:rounds], used)
     assert projected >= 3
     printed, *_ = reference(
         estimator, jax.tree.map(np.asarray, orders), x, y, copies, 0.3, rate, as_printed=True
@@ -68,15 +68,24 @@ def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, law)
 
 def every_round(estimator, x, noise):
     """All orders and all noise of one round, `[cases]` and `[cases, V, d]`, with probabilities."""
-    laws = [estimator.slope.orders, *([estimator.maps.orders] * (1 + estimator.slope.copies))]
-    drawn = [np.flatnonzero(law.probabilities) for law in laws]
-    signs = [[-1.0, 1.0]] * estimator.views
+    distributions = [
+        estimator.slope.orders,
+        *([estimator.maps.orders] * (1 + estimator.slope.copies)),
+    ]
+    drawn = [np.flatnonzero(distribution.probabilities) for distribution in distributions]
+    signs = [[-1.0, 1.0]] * estimator.copies
     every = np.array(list(itertools.product(*drawn, *signs)))
-    orders, signs = every[:, : len(laws)].astype(int), every[:, len(laws) :]
-    chances = np.prod([law.probabilities[n] for law, n in zip(laws, orders.T, strict=True)], axis=0)
+    orders, signs = every[:, : len(distributions)].astype(int), every[:, len(distributions) :]
+    chances = np.prod(
+        [
+            distribution.probabilities[n]
+            for distribution, n in zip(distributions, orders.T, strict=True)
+        ],
+        axis=0,
+    )
     tensor = jnp.asarray(orders[:, 1:])
     told = GradientOrders(jnp.asarray(orders[:, 0]), MapOrders(tensor, 0 * tensor))
-    return told, jnp.asarray(x + signs[:, :, None] * noise), chances / 2**estimator.views
+    return told, jnp.asarray(x + signs[:, :, None] * noise), chances / 2**estimator.copies
 
 
 def step_of(estimator, y):
@@ -131,9 +140,9 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     estimator = estimator._replace(squared_radius=1e8)  # never projected
     z = np.array([[0.2], [0.9]])
     start = nj.learners.random_truncation(estimator, horizon=2, learning_rate=rate)
-    key, copies = jax.random.key(3), jnp.full((estimator.views, 1), 0.8)
+    key, copies = jax.random.key(3), jnp.full((estimator.copies, 1), 0.8)
     before = start.step(start.init(1), nj.Sample(copies, jnp.ones(())), key)
-    orders, copies, chances = every_round(estimator, x, 0.3 * np.ones((estimator.views, 1)))
+    orders, copies, chances = every_round(estimator, x, 0.3 * np.ones((estimator.copies, 1)))
     after = jax.jit(jax.vmap(step_of(estimator, y), (None, 0, 0)))(before, orders, copies)
     f, values = start.predict(before, x[None])[0], jax.vmap(start.predict, (0, None))(after, z)
     assert abs(f) > 0.1
@@ -143,7 +152,7 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     printed = -rate * y * estimator.slope.series(f) * at_z
     assert np.allclose(moved, printed, rtol=1e-3) == (y == 1)
 
-    same = jnp.repeat(copies[:, :1], estimator.views, axis=1)  # one copy, used for all
+    same = jnp.repeat(copies[:, :1], estimator.copies, axis=1)  # one copy, used for all
     biased = jax.jit(jax.vmap(step_of(estimator, y), (None, 0, 0)))(before, orders, same)
     biased = chances @ jax.vmap(start.predict, (0, None))(biased, z) - start.predict(before, z)
     assert np.abs(biased / moved - 1).max() > 0.05
@@ -151,9 +160,9 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
 
 def test_squared_loss_over_a_linear_kernel_is_two_copies():
     estimator = gradient(
-        nj.kernels.linear(), nj.losses.squared(), squared_radius=0.25, x_second=2.0
+        nj.kernels.linear(), nj.losses.squared(), squared_radius=0.25, x_second_moment=2.0
     )
-    assert (estimator.views, estimator.mean_copies) == (2, 2)
+    assert (estimator.copies, estimator.mean_copies) == (2, 2)
     dual = nj.learners.random_truncation(estimator, horizon=40, learning_rate=0.1)
     primal = nj.learners.two_copies(radius=0.5, learning_rate=0.1)
 
@@ -165,7 +174,7 @@ def test_squared_loss_over_a_linear_kernel_is_two_copies():
     ours, theirs = run(dual, jax.random.key(1)), run(primal._replace(step=step), jax.random.key(1))
     chex.assert_trees_all_close(ours.predictions, theirs.predictions, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(ours.state.squared_norm, jnp.sum(theirs.state.weights**2), rtol=1e-4)
-    assert np.all(ours.state.elements.copies[:40] == 2)
+    assert np.all(ours.state.atoms.copies[:40] == 2)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +182,7 @@ def regression():
     """Losses over the rounds of a degree-2 teacher, `[seeds, T]`, and zero's."""
     kernel, noise, horizon = KERNELS["polynomial"], nj.noise.Gaussian(0.09), 2048
     stream = nj.streams.teacher(jax.random.key(5), horizon, 2, kernel=kernel, radius=0.3)
-    estimator = gradient(kernel, nj.losses.squared(), squared_radius=0.09, x_second=1.18)
+    estimator = gradient(kernel, nj.losses.squared(), squared_radius=0.09, x_second_moment=1.18)
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.005)
     run = jax.jit(jax.vmap(lambda key: nj.rollout(learner, stream, noise, key)))
     result = run(jax.random.split(jax.random.key(6), 4))
@@ -190,10 +199,10 @@ def test_learns_a_polynomial_teacher(regression):
 
 def test_copies_really_used_are_counted(regression):
     estimator, result, *_ = regression
-    used = np.asarray(result.state.elements.copies)[:, :2048].ravel()
+    used = np.asarray(result.state.atoms.copies)[:, :2048].ravel()
     error = used.std() / np.sqrt(used.size)
     assert abs(used.mean() - estimator.mean_copies) < 5 * error < 0.1
-    assert used.max() <= estimator.views
+    assert used.max() <= estimator.copies
 
 
 def test_smoothed_hinge_learns_labels():
@@ -201,7 +210,7 @@ def test_smoothed_hinge_learns_labels():
     teacher = nj.streams.teacher(jax.random.key(8), horizon, 2, kernel=kernel, radius=1.0)
     stream = teacher._replace(y=jnp.sign(teacher.y - jnp.median(teacher.y)))
     loss = nj.losses.smoothed_hinge(sharpness=0.5)
-    estimator = gradient(kernel, loss, squared_radius=1.0, x_second=1.1, max_bias=0.1)
+    estimator = gradient(kernel, loss, squared_radius=1.0, x_second_moment=1.1, max_bias=0.1)
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.03)
     run = jax.jit(jax.vmap(lambda key: nj.rollout(learner, stream, nj.noise.Gaussian(0.05), key)))
     predictions = run(jax.random.split(jax.random.key(9), 4)).predictions

@@ -15,7 +15,7 @@ def shown():
     adversaries = one_copy_adversaries(jax.random.key(0), HORIZON)
 
     def copies(adversary):
-        return jax.vmap(lambda key, x, y: observe(key, x, y, adversary.noise, views=2).x[:, 0])(
+        return jax.vmap(lambda key, x, y: observe(key, x, y, adversary.noise, copies=2).x[:, 0])(
             jax.random.split(jax.random.key(1), HORIZON), *adversary.stream
         )
 

@@ -115,7 +115,7 @@ def test_drift_is_of_its_size_every_ten_rounds_and_stays_in_the_box():
 
 
 def test_folding_the_walk_reflects_it():
-    """The walk of large steps keeps the law that reflection keeps: uniform in the box."""
+    """The walk of large steps keeps the distribution that reflection keeps: uniform in the box."""
     setting = Difficulty(50, 0.4, 0.9, margin=0.0, drift=1.5)
     means, _ = jax.jit(lambda key: drifting_mixtures(key, 20, setting))(KEY)
     assert kstest(np.ravel(means[-1]), "uniform", args=(-3, 6)).pvalue > 1e-3

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quadrature import gauss_hermite, tensor
 from scipy import integrate
 
 from noisy_jax import worlds
@@ -20,6 +19,7 @@ from noisy_jax.noise import (
     StudentT,
     Uniform,
 )
+from tests.quadrature import gauss_hermite, tensor
 
 FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
 KEY = jax.random.key(3)
@@ -27,7 +27,7 @@ KEY = jax.random.key(3)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CentredExponential(Noise):
-    """A user's law: n_i = b(e_i − 1) with standard exponential e_i; asymmetric."""
+    """A user's distribution: n_i = b(e_i − 1) with standard exponential e_i; asymmetric."""
 
     scale: float
     mean: float = 0.0
@@ -88,7 +88,7 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
     noisy = np.asarray(features.noisy(x[:, None] + nodes[None]))
     mean = np.einsum("q,xqd->xd", weights, noisy)
     np.testing.assert_allclose(mean, features.clean(x), atol=1e-9)
-    # Neither the noise-blind features nor those without one of the two corrections would do.
+    # Neither the uncorrected features nor those without one of the two corrections would do.
     assert np.abs(mean - features.noisy(x)).max() > 0.02
     unshrunk = features._replace(modulus=jnp.ones_like(features.modulus))
     assert np.abs(mean - unshrunk.clean(x)).max() > 0.02
@@ -98,11 +98,11 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
 
 
 def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
-    law = Gaussian(np.linspace(0.05, 0.3, 10))
-    world = worlds.gaussian(dim=10, squared_width=6.0, noise=law)
+    distribution = Gaussian(np.linspace(0.05, 0.3, 10))
+    world = worlds.gaussian(dim=10, squared_width=6.0, noise=distribution)
     features = worlds.fourier(world, KEY, 16)
     x = jnp.linspace(-0.5, 0.5, 10)
-    copies = law.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    copies = distribution.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
     noisy = np.asarray(features.noisy(copies), np.float64)
     assert_mean_is(noisy, np.asarray(features.clean(x)), 0.005)
     unshrunk = features._replace(modulus=jnp.ones_like(features.modulus)).clean(x)
@@ -224,9 +224,9 @@ def test_keys_and_hyper_parameters_may_be_traced(rng):
 
     def noisy(key, squared_width, variance):
         world = worlds.gaussian(dim=2, squared_width=squared_width, noise=Gaussian(variance))
-        law = ContaminatedGaussian(variance, probability=0.6)
+        distribution = ContaminatedGaussian(variance, probability=0.6)
         return worlds.fourier(world, key, 8), worlds.fourier_gaussian(
-            key, 8, dim=2, squared_width=squared_width, noise=law
+            key, 8, dim=2, squared_width=squared_width, noise=distribution
         )
 
     keys, widths = jax.random.split(KEY, 3), jnp.array([2.0, 3.0, 4.0])
@@ -284,7 +284,7 @@ def test_refuses_numbers_of_features_that_are_no_pairs(num_features):
         (StudentT(df=5.0, scale=0.1), "got StudentT, whose log_characteristic is None"),
         (
             PerRound(jax.vmap(Gaussian)(jnp.ones(4))),
-            "one law of noisy_jax.noise.Noise, got PerRound",
+            "one distribution of noisy_jax.noise.Noise, got PerRound",
         ),
         (Gaussian(np.ones(3)), r"Gaussian.cov of shape \[3\] does not fit data of dimension 2"),
     ],

@@ -4,15 +4,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
-from quadrature import gauss_hermite, tensor
 
 from noisy_jax import kernels, noise, worlds
 from noisy_jax.worlds.surrogates import _alternating_weights
+from tests.quadrature import gauss_hermite, tensor
 
 S2 = 2.0
 PLANE = np.array([[0.3, 0.1], [0.1, 0.2]])
 SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
-LAWS = {
+DISTRIBUTIONS = {
     "gaussian": (1, noise.Gaussian(0.6)),
     "gaussian_plane": (2, noise.Gaussian(0.3)),
     "gaussian_diagonal": (3, noise.Gaussian(np.array([0.1, 0.5, 0.0]))),
@@ -28,33 +28,37 @@ LAWS = {
 POINTS = np.array([[0.3, -0.5, 0.8], [-1.0, 0.4, 0.1], [0.0, 1.6, -0.7], [2.1, 0.2, 0.3]])
 
 
-@pytest.fixture(params=LAWS, ids=str)
+@pytest.fixture(params=DISTRIBUTIONS, ids=str)
 def case(request):
-    dim, law = LAWS[request.param]
-    return law, worlds.gaussian(dim=dim, squared_width=S2, noise=law), POINTS[:, :dim]
+    dim, distribution = DISTRIBUTIONS[request.param]
+    return (
+        distribution,
+        worlds.gaussian(dim=dim, squared_width=S2, noise=distribution),
+        POINTS[:, :dim],
+    )
 
 
-def quadrature(law, dim):
-    """Nodes `[N, d]` and weights `[N]` of the law's expectation."""
-    if isinstance(law, noise.Laplace):
+def quadrature(distribution, dim):
+    """Nodes `[N, d]` and weights `[N]` of the distribution's expectation."""
+    if isinstance(distribution, noise.Laplace):
         # Gauss–Legendre with a break at the kink of exp(−|n|).
         t, w = np.polynomial.legendre.leggauss(18 if dim < 3 else 13)
         edges = np.array([-40, -15, -5, 0, 5, 15, 40.0] if dim < 3 else [-36, -8, 0, 8, 36.0])
         half = np.diff(edges)[:, None] / 2
         nodes, weights = (edges[:-1, None] + half * (t[None] + 1)).ravel(), (half * w[None]).ravel()
         nodes, weights = tensor(nodes, weights * np.exp(-np.abs(nodes)) / 2, dim)
-        return nodes * np.broadcast_to(law.scale, (dim,)), weights
-    if isinstance(law, noise.ContaminatedGaussian):
-        nodes, weights = quadrature(noise.Gaussian(law.outlier_cov), dim)
-        q = law.probability
+        return nodes * np.broadcast_to(distribution.scale, (dim,)), weights
+    if isinstance(distribution, noise.ContaminatedGaussian):
+        nodes, weights = quadrature(noise.Gaussian(distribution.outlier_cov), dim)
+        q = distribution.probability
         return np.vstack([np.zeros(dim), nodes]), np.concatenate([[1 - q], q * weights])
-    return gauss_hermite(44, np.asarray(law.covariance(dim), float))
+    return gauss_hermite(44, np.asarray(distribution.covariance(dim), float))
 
 
 def test_unbiased_where_the_clean_kernel_is_not(x64, case):
-    law, world, points = case
+    distribution, world, points = case
     x, anchors = points[0], jnp.asarray(points)
-    nodes, weights = quadrature(law, world.dim)
+    nodes, weights = quadrature(distribution, world.dim)
     np.testing.assert_allclose(weights.sum(), 1, atol=1e-10)
     truth = world.kernel(x[None], anchors)[0]
     expected = weights @ np.asarray(world.surrogate(jnp.asarray(x + nodes), anchors))
@@ -64,7 +68,7 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         noise.Gaussian(np.linspace(0.05, 0.3, 10)),
         noise.Laplace(0.3),
@@ -72,10 +76,10 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     ],
     ids=["gaussian", "laplace", "contaminated"],
 )
-def test_unbiased_in_ten_dimensions_by_sampling(law):
-    world = worlds.gaussian(dim=10, squared_width=6.0, noise=law)
+def test_unbiased_in_ten_dimensions_by_sampling(distribution):
+    world = worlds.gaussian(dim=10, squared_width=6.0, noise=distribution)
     x, anchor = jnp.full(10, 0.3), jnp.linspace(-0.5, 0.5, 10)[None]
-    copies = law.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    copies = distribution.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
     truth = float(world.kernel(x[None], anchor)[0, 0])
     for gram, right in ((world.surrogate, True), (world.kernel, False)):
         values = np.asarray(gram(copies, anchor), np.float64)
@@ -114,7 +118,7 @@ def test_random_grams_are_symmetric_and_psd(case, rng):
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         noise.Gaussian(0.0),
         noise.Gaussian(np.zeros(3)),
@@ -125,9 +129,9 @@ def test_random_grams_are_symmetric_and_psd(case, rng):
     ids=["scalar", "diagonal", "full", "never", "never_full"],
 )
 @pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
-def test_zero_noise_gives_the_clean_kernel_exactly(law, wide):
+def test_zero_noise_gives_the_clean_kernel_exactly(distribution, wide):
     with jax.enable_x64(wide):
-        world = worlds.gaussian(dim=3, squared_width=1.3, noise=law)
+        world = worlds.gaussian(dim=3, squared_width=1.3, noise=distribution)
         x, z = jnp.asarray(POINTS, float), jnp.asarray(POINTS[:2] / 3, float)
         chex.assert_trees_all_equal(world.surrogate(x, z), world.kernel(x, z))
         assert world.diagonal == 1
@@ -173,8 +177,8 @@ def test_the_laplace_surrogate_vanishes_far_away_where_its_polynomial_overflows(
 
 
 def test_contaminated_surrogate_has_the_norm_ratio_and_negative_values(x64, rng):
-    law = noise.ContaminatedGaussian(1.5, probability=0.4)
-    world = worlds.gaussian(dim=1, squared_width=S2, noise=law)
+    distribution = noise.ContaminatedGaussian(1.5, probability=0.4)
+    world = worlds.gaussian(dim=1, squared_width=S2, noise=distribution)
     x = jnp.linspace(-6, 6, 60)[:, None]
     surrogate, clean = np.asarray(world.surrogate(x, x)), np.asarray(world.kernel(x, x))
     assert surrogate.min() < -1e-2
@@ -186,8 +190,8 @@ def test_contaminated_surrogate_has_the_norm_ratio_and_negative_values(x64, rng)
 
 @pytest.mark.parametrize("q", [0.1, 0.3, 0.499])
 def test_contaminated_surrogate_is_the_integral_of_its_spectral_density(x64, q):
-    law = noise.ContaminatedGaussian(1.5, probability=q)
-    world = worlds.gaussian(dim=1, squared_width=S2, noise=law)
+    distribution = noise.ContaminatedGaussian(1.5, probability=q)
+    world = worlds.gaussian(dim=1, squared_width=S2, noise=distribution)
 
     def integral(z):
         def integrand(omega):
@@ -234,8 +238,10 @@ def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exist
     @chex.assert_max_traces(n=1)
     def sweep(variances, squared_width):
         def one(variance):
-            laws = (noise.Gaussian(variance), noise.Gaussian(variance * jnp.eye(3)))
-            built = [worlds.gaussian(dim=3, squared_width=squared_width, noise=n) for n in laws]
+            distributions = (noise.Gaussian(variance), noise.Gaussian(variance * jnp.eye(3)))
+            built = [
+                worlds.gaussian(dim=3, squared_width=squared_width, noise=n) for n in distributions
+            ]
             return [(world.surrogate(x, x), world.diagonal) for world in built]
 
         return jax.vmap(one)(variances)
@@ -244,15 +250,15 @@ def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exist
     variances = jnp.array([0.0, 0.3, 1.0, 1.7])
     for grams, diagonals in sweep(variances, 2.0):
         for i in range(2):
-            law = noise.Gaussian(float(variances[i]))
-            world = worlds.gaussian(dim=3, squared_width=2.0, noise=law)
+            distribution = noise.Gaussian(float(variances[i]))
+            world = worlds.gaussian(dim=3, squared_width=2.0, noise=distribution)
             chex.assert_trees_all_close(grams[i], world.surrogate(x, x), rtol=1e-5)
         assert np.isnan(grams[2:]).all()
         assert np.isnan(diagonals[2:]).all()
 
 
-def world_parts(law, squared_width, dim=2):
-    world = worlds.gaussian(dim=dim, squared_width=squared_width, noise=law)
+def world_parts(distribution, squared_width, dim=2):
+    world = worlds.gaussian(dim=dim, squared_width=squared_width, noise=distribution)
     x = jnp.asarray(POINTS[:, :dim], jnp.float32)
     return world.surrogate(x, x), world.diagonal
 
@@ -285,8 +291,10 @@ def test_gradient_in_the_probability_of_contamination(x64):
     z, origin = jnp.array([[0.7]]), jnp.zeros((1, 1))
 
     def surrogate(q):
-        law = noise.ContaminatedGaussian(1.5, probability=q)
-        return worlds.gaussian(dim=1, squared_width=S2, noise=law).surrogate(z, origin)[0, 0]
+        distribution = noise.ContaminatedGaussian(1.5, probability=q)
+        return worlds.gaussian(dim=1, squared_width=S2, noise=distribution).surrogate(z, origin)[
+            0, 0
+        ]
 
     expected = np.exp(-0.49 / 2) - 2.5**-0.5 * np.exp(-0.49 / 5)
     np.testing.assert_allclose(jax.grad(surrogate)(0.0), expected, rtol=1e-9)
@@ -299,7 +307,7 @@ def test_data_of_another_dimension_are_refused(case):
         lambda: world.surrogate(other, fits),
         lambda: world.surrogate(other, other),
         lambda: world.evaluate(other, other),
-        lambda: world.element(other, None),
+        lambda: world.atom(other, None),
     ):
         with pytest.raises(ValueError, match=f"data of dimension {world.dim}, got dimension 5"):
             use()
@@ -309,8 +317,8 @@ def test_traced_contamination_and_scales():
     x = jnp.asarray(POINTS[:, :2], jnp.float32)
 
     def contaminated(q):
-        law = noise.ContaminatedGaussian(1.5, q)
-        return worlds.gaussian(dim=2, squared_width=S2, noise=law).surrogate(x, x)
+        distribution = noise.ContaminatedGaussian(1.5, q)
+        return worlds.gaussian(dim=2, squared_width=S2, noise=distribution).surrogate(x, x)
 
     def laplace(scale):
         return worlds.gaussian(dim=2, squared_width=S2, noise=noise.Laplace(scale)).surrogate(x, x)
@@ -322,7 +330,7 @@ def test_traced_contamination_and_scales():
 
 
 class Triangular(noise.Noise):
-    """A user's law with a characteristic function."""
+    """A user's distribution with a characteristic function."""
 
     mean = cov = 0.0
 
@@ -363,7 +371,10 @@ class Triangular(noise.Noise):
         ),
         ({"noise": noise.Rademacher(1.0)}, "zeros"),
         ({"noise": noise.StudentT(3.0, 1.0)}, "nor is its characteristic function known"),
-        ({"noise": Triangular()}, r"got Triangular.*worlds\.fourier_gaussian takes any law"),
+        (
+            {"noise": Triangular()},
+            r"got Triangular.*worlds\.fourier_gaussian takes any distribution",
+        ),
         (
             {"noise": noise.PerRound(jax.vmap(noise.Gaussian)(np.ones(5)))},
             r"worlds\.heteroscedastic",
@@ -397,7 +408,7 @@ def test_clean_kernel_is_the_gaussian_kernel():
     x = jnp.asarray(POINTS, jnp.float32)
     gram = kernels.gaussian(squared_width=S2)(x, x)
     chex.assert_trees_all_equal(world.kernel(x, x), gram)
-    chex.assert_trees_all_equal(world.evaluate(world.element(x, None), x), gram)
+    chex.assert_trees_all_equal(world.evaluate(world.atom(x, None), x), gram)
 
 
 @pytest.mark.usefixtures("x64")

@@ -3,13 +3,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quadrature import gauss_hermite
 
 from noisy_jax import noise, worlds
+from tests.quadrature import gauss_hermite
 
 S2 = 2.0
 FULL = np.array([[0.5, 0.2], [0.2, 0.3]])
-# Σ_max with covariances of three elements, the last of them Σ_max itself and the first clean.
+# Σ_max with covariances of three atoms, the last of them Σ_max itself and the first clean.
 COVS = {
     "isotropic": (0.5, np.array([0.0, 0.2, 0.5])),
     "diagonal": (np.array([0.5, 0.3]), np.array([[0.0, 0.0], [0.1, 0.3], [0.5, 0.3]])),
@@ -20,7 +20,7 @@ COVS = {
 POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
 SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
 IN_SPACE = np.array([[0.3, -0.5, 0.8], [-1.0, 0.4, 0.1], [0.0, 1.6, -0.7]])
-# The same with the points of three elements in d = 1, 2, 3.
+# The same with the points of three atoms in d = 1, 2, 3.
 UNBIASED = {
     "line": (0.5, np.array([0.0, 0.2, 0.5]), IN_SPACE[:, :1]),
     **{name: (*COVS[name], POINTS) for name in ("isotropic", "diagonal", "full")},
@@ -33,7 +33,7 @@ UNBIASED = {
 def case(x64, request):
     max_cov, covs = COVS[request.param]
     world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
-    return world, matrix(max_cov), covs, world.element(jnp.asarray(POINTS), covs)
+    return world, matrix(max_cov), covs, world.atom(jnp.asarray(POINTS), covs)
 
 
 def matrix(cov, dim=2):
@@ -46,10 +46,10 @@ def bump(z, A):
 
 
 def test_evaluate_and_surrogate_are_their_formulas(case):
-    world, max_cov, covs, elements = case
+    world, max_cov, covs, atoms = case
     queries = POINTS[::-1] / 2
-    evaluated = jax.jit(world.evaluate)(elements, queries)
-    gram = jax.jit(world.surrogate)(elements, elements)
+    evaluated = jax.jit(world.evaluate)(atoms, queries)
+    gram = jax.jit(world.surrogate)(atoms, atoms)
     for i in range(3):
         A = S2 * np.eye(2) + 2 * max_cov - 2 * matrix(covs[i])
         for j in range(3):
@@ -64,14 +64,14 @@ def test_unbiased_for_every_element_and_every_covariance(x64, name):
     max_cov, covs, points = UNBIASED[name]
     dim = points.shape[1]
     world = worlds.heteroscedastic(dim=dim, squared_width=S2, max_cov=max_cov)
-    elements, x = world.element(jnp.asarray(points), covs), np.array([0.4, 0.1, -0.2])[:dim]
-    truth = np.asarray(world.evaluate(elements, jnp.asarray(x)[None])[:, 0])
+    atoms, x = world.atom(jnp.asarray(points), covs), np.array([0.4, 0.1, -0.2])[:dim]
+    truth = np.asarray(world.evaluate(atoms, jnp.asarray(x)[None])[:, 0])
     fixed = worlds.gaussian(dim=dim, squared_width=S2, noise=noise.Gaussian(max_cov))
     for cov in covs:
         nodes, weights = gauss_hermite(34, matrix(cov, dim))
         copies = jnp.asarray(x + nodes)
         stacked = np.broadcast_to(cov, (len(nodes), *np.shape(cov)))
-        gram = np.asarray(world.surrogate(elements, world.element(copies, stacked)))
+        gram = np.asarray(world.surrogate(atoms, world.atom(copies, stacked)))
         np.testing.assert_allclose(gram @ weights, truth, atol=1e-9)
         # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
         biased = np.asarray(fixed.surrogate(jnp.asarray(points), copies)) @ weights
@@ -81,14 +81,14 @@ def test_unbiased_for_every_element_and_every_covariance(x64, name):
 def test_unbiased_in_ten_dimensions_by_sampling():
     max_cov = np.linspace(0.1, 0.4, 10)
     world = worlds.heteroscedastic(dim=10, squared_width=6.0, max_cov=max_cov)
-    element = world.element(jnp.linspace(-0.5, 0.5, 10)[None], 0.3 * max_cov[None])
+    atom = world.atom(jnp.linspace(-0.5, 0.5, 10)[None], 0.3 * max_cov[None])
     x, cov = jnp.full((100_000, 10), 0.3), 0.6 * max_cov
     copies = noise.Gaussian(cov).sample(jax.random.key(0), x)
-    truth = float(world.evaluate(element, x[:1])[0, 0])
+    truth = float(world.evaluate(atom, x[:1])[0, 0])
     stacked = jnp.broadcast_to(jnp.asarray(cov), x.shape)
     fixed = worlds.gaussian(dim=10, squared_width=6.0, noise=noise.Gaussian(max_cov))
-    right = world.surrogate(element, world.element(copies, stacked))[0]
-    for values, holds in ((right, True), (fixed.surrogate(element[0], copies)[0], False)):
+    right = world.surrogate(atom, world.atom(copies, stacked))[0]
+    for values, holds in ((right, True), (fixed.surrogate(atom[0], copies)[0], False)):
         values = np.asarray(values, np.float64)
         error = values.std() / np.sqrt(len(values))
         assert error < 0.005
@@ -99,9 +99,9 @@ def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(c
     world, max_cov, _, _ = case
     fixed = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(max_cov))
     z, x = jnp.asarray(POINTS), jnp.asarray(POINTS / 3)
-    form = world.element(z, np.zeros(3))[1].shape[1:]
+    form = world.atom(z, np.zeros(3))[1].shape[1:]
     given = {(): max_cov[0, 0], (2,): np.diag(max_cov), (2, 2): max_cov}[form]
-    lifted = world.element(z, np.broadcast_to(given, (3, *form)))
+    lifted = world.atom(z, np.broadcast_to(given, (3, *form)))
     np.testing.assert_allclose(world.evaluate(lifted, x), world.kernel(z, x), rtol=1e-12)
     np.testing.assert_allclose(world.evaluate(lifted, x), fixed.kernel(z, x), rtol=1e-12)
     np.testing.assert_allclose(world.surrogate(lifted, lifted), fixed.surrogate(z, z), rtol=1e-12)
@@ -112,8 +112,8 @@ def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
     world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=FULL)
     nodes, weights = gauss_hermite(50, matrix(COVS["full"][1][1]))
     stacked = np.broadcast_to(COVS["full"][1][1], (len(nodes), 2, 2))
-    elements = world.element(jnp.asarray(POINTS[0] + nodes), stacked)
-    mean = weights @ np.asarray(world.evaluate(elements, jnp.asarray(POINTS[1:])))
+    atoms = world.atom(jnp.asarray(POINTS[0] + nodes), stacked)
+    mean = weights @ np.asarray(world.evaluate(atoms, jnp.asarray(POINTS[1:])))
     smoothed = [bump(POINTS[0] - x, S2 * np.eye(2) + 2 * FULL) for x in POINTS[1:]]
     np.testing.assert_allclose(mean, smoothed, atol=1e-9)
     clean = world.kernel(jnp.asarray(POINTS[:1]), jnp.asarray(POINTS[1:]))[0]
@@ -122,8 +122,8 @@ def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
 
 def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
     world, _, covs, _ = case
-    elements = world.element(rng.normal(size=(30, 2)), covs[rng.integers(3, size=30)])
-    gram = np.asarray(jax.jit(world.surrogate)(elements, elements))
+    atoms = world.atom(rng.normal(size=(30, 2)), covs[rng.integers(3, size=30)])
+    gram = np.asarray(jax.jit(world.surrogate)(atoms, atoms))
     np.testing.assert_allclose(gram, gram.T, rtol=1e-12)
     assert np.linalg.eigvalsh(gram)[0] > -1e-12
     assert gram.diagonal().max() <= world.diagonal * (1 + 1e-12)
@@ -132,8 +132,8 @@ def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
 def test_zero_noise_gives_the_clean_kernel_exactly():
     world = worlds.heteroscedastic(dim=2, squared_width=1.3, max_cov=0.0)
     x = jnp.asarray(POINTS, jnp.float32)
-    elements = world.element(x, jnp.zeros(3))
-    for gram in (world.surrogate(elements, elements), world.evaluate(elements, x)):
+    atoms = world.atom(x, jnp.zeros(3))
+    for gram in (world.surrogate(atoms, atoms), world.evaluate(atoms, x)):
         chex.assert_trees_all_equal(gram, world.kernel(x, x))
 
 
@@ -143,8 +143,8 @@ def test_what_is_traced_and_too_large_is_nan():
     @jax.jit
     def grams(max_cov, covs):
         world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
-        elements = world.element(x, covs)
-        return world.surrogate(elements, elements), world.evaluate(elements, x)
+        atoms = world.atom(x, covs)
+        return world.surrogate(atoms, atoms), world.evaluate(atoms, x)
 
     for cov in (jnp.ones(()), jnp.eye(2)):
         covs = jnp.stack([0.1 * cov, 0.2 * cov, 0.3 * cov])
@@ -179,16 +179,16 @@ def test_what_is_traced_and_too_large_is_nan():
 def test_element_refuses(cov, message):
     world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=0.3)
     with pytest.raises(ValueError, match=message):
-        world.element(jnp.zeros((3, 2)), cov)
+        world.atom(jnp.zeros((3, 2)), cov)
 
 
 @pytest.mark.parametrize("max_cov", [0.3, np.array([0.3, 0.2]), FULL], ids=np.ndim)
 def test_data_of_another_dimension_are_refused(max_cov):
     world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
-    elements = world.element(jnp.zeros((3, 2)), jnp.zeros(3))
+    atoms = world.atom(jnp.zeros((3, 2)), jnp.zeros(3))
     for use in (
-        lambda: world.element(jnp.ones((3, 5)), jnp.zeros(3)),
-        lambda: world.evaluate(elements, jnp.ones((3, 5))),
+        lambda: world.atom(jnp.ones((3, 5)), jnp.zeros(3)),
+        lambda: world.evaluate(atoms, jnp.ones((3, 5))),
     ):
         with pytest.raises(ValueError, match="data of dimension 2, got dimension 5"):
             use()

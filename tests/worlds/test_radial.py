@@ -145,8 +145,8 @@ def test_equals_the_integral_by_adaptive_quadrature(x64, name, precision):
     def integral(square, variance):
         def integrand(v):  # u = v⁴, which has no singularity at zero
             u = v**4
-            shrink = 1 - 2 * variance * u
-            kernel = shrink ** (-dim / 2) * np.exp(-u * square / shrink)
+            decay = 1 - 2 * variance * u
+            kernel = decay ** (-dim / 2) * np.exp(-u * square / decay)
             return kernel * density(u) * 4 * v**3
 
         end, precise = CUTOFF**0.25, {"epsabs": 1e-15, "epsrel": 1e-12, "limit": 500}
@@ -178,7 +178,7 @@ RATIONAL = [(0.2, 0.5), (0.2, 30.0), (1.0, 40.0), (5.0, 4.0), (20.0, 25.0), (50.
 
 @pytest.mark.parametrize(("nu", "cutoff"), MATERN)
 def test_matern_measures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
-    # With v = β/u, v^j e^(−v) v^(ν−1) is the law of shape ν + j.
+    # With v = β/u, v^j e^(−v) v^(ν−1) is the distribution of shape ν + j.
     beta = nu / (2 * 1.1**2)
     nodes, log_weights = worlds.matern_measure(nu=nu, length=1.1).quadrature(cutoff)
     for j in range(3):

@@ -1,0 +1,27 @@
+"""Runs learners and measures them: rollouts, regret, Monte Carlo over seeds, and studies."""
+
+from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.regret import NORMAL_95, Growth, cumulative_loss, growth, regret
+from noisy_jax.evaluate.results import Row, Study
+from noisy_jax.evaluate.rollouts import Rollout, final_regret, rollout
+from noisy_jax.evaluate.study import study
+from noisy_jax.evaluate.tuning import MakeLearner, tuned, tuned_kernel_learner
+
+__all__ = [
+    "NORMAL_95",
+    "Estimate",
+    "Growth",
+    "MakeLearner",
+    "Rollout",
+    "Row",
+    "Study",
+    "cumulative_loss",
+    "final_regret",
+    "growth",
+    "monte_carlo",
+    "regret",
+    "rollout",
+    "study",
+    "tuned",
+    "tuned_kernel_learner",
+]

@@ -1,0 +1,240 @@
+"""Studies: how the regret of several learners grows with the horizon, as a table."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner, Stream, check_is_stream, check_learner
+from noisy_jax.bounds import Guarantee
+from noisy_jax.evaluate.montecarlo import monte_carlo, seeds_at_once
+from noisy_jax.evaluate.provenance import description, text, versions
+from noisy_jax.evaluate.regret import NORMAL_95, growth
+from noisy_jax.evaluate.results import Row, Study
+from noisy_jax.evaluate.rollouts import final_regret
+from noisy_jax.evaluate.tuning import MakeLearner
+from noisy_jax.learners.wrappers.paired import paired
+from noisy_jax.losses import Loss, squared
+from noisy_jax.losses.loss import check_loss
+from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.distribution import check_noise
+from noisy_jax.validation import check_horizons, check_key, check_labels, given
+
+
+def study(
+    learners: Mapping[str, MakeLearner],
+    stream: Stream,
+    noise: Noise | PerRound,
+    key: chex.PRNGKey,
+    *,
+    num_seeds: int,
+    horizons: Sequence[int],
+    comparator: Callable[[Stream], Any],
+    loss: Loss | None = None,
+    y_noise: Noise | None = None,
+    batch_size: int | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    checkpoint: str | Path | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Study:
+    """The expected regret on clean data of several learners, over a grid of horizons.
+
+    The horizon T uses the first T rounds of the stream, learners tuned for T, and the comparator
+    that is best for these T rounds. Within a horizon all learners see the same noise, so that
+    differences between them are paired; different horizons use independent noise, so that the
+    exponent of growth has a valid interval.
+
+    Args:
+        learners: names with `horizon -> (learner, guarantee)`, such as `tuned` gives. Where there
+            is no guarantee, as for `norma`, it is `None`, and its columns NaN. The first one is the
+            reference for paired differences. Where the same functions come again, nothing is
+            compiled again.
+        stream: T clean rounds, at least the largest horizon.
+        noise: distribution of the noise in each copy of x.
+        key: a key of `jax.random.key`.
+        num_seeds: S, independent noise draws for each horizon.
+        horizons: increasing numbers of rounds.
+        comparator: `stream -> ` anything with `predictions` of shape `[T]`, such as
+            `functools.partial(comparators.linear_ball, radius=1.0)`.
+        loss: squared by default.
+        y_noise: scalar distribution of the noise in y; none by default.
+        batch_size: see `monte_carlo`.
+        mesh: see `monte_carlo`.
+        progress: called on the host with (seed-rounds done, seed-rounds in all).
+        checkpoint: folder for `monte_carlo`'s checkpoints, one inside it for each horizon.
+        parameters: further entries for `config.json`.
+
+    Returns:
+        A `Study`.
+
+    Raises:
+        ValueError: no learners or what makes none; what is no stream, noise distribution, key, loss or
+            comparator; horizons that do not increase or exceed the stream; no seeds; labels other
+            than ±1 for a loss of the margin.
+
+    Example:
+        >>> import functools, jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
+        >>> noise = nj.noise.Gaussian(0.1)
+        >>> moments = nj.bounds.moments(stream, noise)
+        >>> two_copies = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
+        >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
+        ...                num_seeds=4, horizons=[32, 64],
+        ...                comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
+        >>> len(result.rows)
+        2
+    """
+    loss = squared() if loss is None else loss
+    _check_learners(learners)
+    check_is_stream(stream)
+    check_key(key)
+    check_loss(loss)
+    if loss.kind == "margin":
+        check_labels("y", stream.y)
+    if not callable(comparator):
+        raise ValueError(
+            "comparator must be a function of a stream, such as functools.partial("
+            f"comparators.linear_ball, radius=1.0), got {given(comparator)}"
+        )
+    horizons = check_horizons("horizons", horizons)
+    if horizons[-1] > stream.x.shape[0]:
+        raise ValueError(
+            f"the largest horizon, {horizons[-1]}, exceeds the {stream.x.shape[0]} rounds of the "
+            "stream; streams.resampled draws longer ones"
+        )
+    batch_size = seeds_at_once(num_seeds, batch_size, mesh)
+    check_noise(noise, y_noise, len(stream.y))
+    makers = tuple(learners.values())
+    made = {horizon: _made(makers, horizon) for horizon in horizons}  # refuses before the work
+    rows: list[Row] = []
+    done, total = 0, num_seeds * sum(horizons)
+    for horizon in horizons:
+        past = _first(horizon, stream)
+        distributions = _first(horizon, noise) if isinstance(noise, PerRound) else noise
+        run = jax.tree_util.Partial(
+            _run(makers, horizon, loss), past, distributions, y_noise, comparator(past).predictions
+        )
+        estimate = monte_carlo(
+            run,
+            jax.random.fold_in(key, horizon),
+            num_seeds,
+            batch_size=batch_size,
+            mesh=mesh,
+            progress=progress and functools.partial(_report, progress, done, horizon, total),
+            checkpoint=None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}",
+        )
+        done += num_seeds * horizon
+        rows += _rows(
+            list(learners), horizon, estimate, [guarantee for _, guarantee in made[horizon]]
+        )
+
+    rows.sort(key=lambda row: list(learners).index(row.learner))
+    exponents = {}
+    for name in learners:
+        own = [row for row in rows if row.learner == name]
+        exponents[name] = growth(horizons, [r.regret for r in own], [r.std_error for r in own])
+    devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
+    config = {
+        "learners": {name: text(make) for name, make in learners.items()},
+        "horizons": horizons,
+        "num_seeds": int(num_seeds),
+        "batch_size": batch_size,
+        "noise": description(noise),
+        "y_noise": description(y_noise),
+        "stream": description(stream),
+        "loss": text(loss),
+        "comparator": text(comparator),
+        "key": np.asarray(jax.random.key_data(key)).tolist(),
+        "key_implementation": str(jax.random.key_impl(key)),
+        "x64": jax.config.jax_enable_x64,
+        "devices": [device.device_kind for device in devices],
+        "versions": versions(),
+        **(parameters or {}),
+    }
+    return Study(tuple(rows), exponents, config)
+
+
+def _check_learners(learners) -> None:
+    """Refuses what is no mapping of names to functions."""
+    if not isinstance(learners, Mapping):
+        raise ValueError(
+            "learners must map names to functions horizon -> (learner, guarantee), got "
+            f"{given(learners)}"
+        )
+    if not learners:
+        raise ValueError("study needs at least one learner, got none")
+    for name, make in learners.items():
+        if isinstance(make, Learner) or not callable(make):
+            raise ValueError(
+                f"learners[{name!r}] must be a function horizon -> (learner, guarantee), such as "
+                f"tuned gives, got {given(make)}"
+            )
+
+
+def _first(rounds: int, tree):
+    return jax.tree.map(lambda leaf: leaf[:rounds], tree)
+
+
+def _report(progress, done, horizon, total, seeds, _):
+    progress(done + seeds * horizon, total)
+
+
+@functools.lru_cache(maxsize=64)
+def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Guarantee]]:
+    """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
+    made = [make(horizon) for make in makers]
+    for pair in made:
+        if isinstance(pair, Learner) or not isinstance(pair, tuple) or len(pair) != 2:
+            raise ValueError(
+                "learners must be functions horizon -> (learner, guarantee), the guarantee None "
+                f"where there is none, but one made {given(pair)}"
+            )
+        learner, guarantee = pair
+        check_learner(learner, "the first of (learner, guarantee)")
+        if not (guarantee is None or hasattr(guarantee, "regret")):
+            raise ValueError(f"guarantee must be one of bounds, or None, got {given(guarantee)}")
+    return made
+
+
+@functools.lru_cache(maxsize=64)
+def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
+    """The run of one seed; cached, so that JAX recognises it when a study comes again."""
+    learner = paired(*(learner for learner, _ in _made(makers, horizon)))
+
+    def run(stream, noise, y_noise, comparator, key):
+        regret = final_regret(
+            learner, stream, noise, key, loss=loss, comparator=comparator, y_noise=y_noise
+        )
+        return regret, regret - regret[0], ~jnp.isfinite(regret)
+
+    return run
+
+
+def _rows(names, horizon, estimate, guarantees) -> list[Row]:
+    none = Guarantee(math.nan, math.nan, math.nan)
+    guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
+    (regret, difference, diverged), errors = estimate.mean, estimate.std_error
+    return [
+        Row(
+            learner=name,
+            horizon=horizon,
+            regret=float(regret[i]),
+            std_error=float(errors[0][i]),
+            low=float(regret[i] - NORMAL_95 * errors[0][i]),
+            high=float(regret[i] + NORMAL_95 * errors[0][i]),
+            bound=float(guarantee.regret),
+            bound_over_regret=float(guarantee.regret) / float(regret[i]) if regret[i] else math.inf,
+            difference=float(difference[i]),
+            difference_std_error=float(errors[1][i]),
+            learning_rate=float(guarantee.learning_rate),
+            diverged=float(diverged[i]),
+        )
+        for i, (name, guarantee) in enumerate(zip(names, guarantees, strict=True))
+    ]

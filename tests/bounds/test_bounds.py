@@ -1,0 +1,360 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisy_jax as nj
+from noisy_jax.bounds import (
+    Moments,
+    known_covariance,
+    moments,
+    parallel_worlds,
+    surrogate_radius,
+    two_copies,
+    uncorrected,
+)
+from noisy_jax.comparators import kernel_ball, world_ball
+from noisy_jax.worlds import World
+
+BOUNDS = [two_copies, known_covariance, uncorrected]
+
+
+def test_witness_of_the_printed_second_moment():
+    """Lemma 1: x̃ = x = w = 1, ỹ = y = −1 attains the corrected bound and breaks the printed one."""
+    given_moments = Moments(1.0, 1.0, 1.0, 0.0)
+    attained = (2 * (1.0 * 1.0 - (-1.0)) * 1.0) ** 2
+    corrected = two_copies(given_moments, horizon=1, radius=1.0).second_moment
+    printed = two_copies(given_moments, horizon=1, radius=1.0, as_printed=True).second_moment
+    assert attained == 16
+    np.testing.assert_allclose(corrected, 16)
+    np.testing.assert_allclose(printed, 8)
+
+
+def discrete_law(rng, dim):
+    """A random distribution of x̃ on a few atoms, heavy-tailed: atoms `[n, d]` and probabilities `[n]`."""
+    n = rng.integers(1, 6)
+    atoms = rng.normal(size=(n, dim)) * np.exp(2 * rng.normal(size=(n, 1)))
+    return atoms, rng.dirichlet(np.full(n, 0.5))
+
+
+@given(seed=st.integers(0, 10**6), dim=st.integers(1, 4))
+def test_second_moments_hold_for_random_laws_exactly(seed, dim):
+    rng = np.random.default_rng(seed)
+    atoms, p = discrete_law(rng, dim)
+    targets, q = rng.normal(size=3) * np.exp(rng.normal()), rng.dirichlet(np.ones(3))
+    w = rng.normal(size=dim)
+    radius = np.linalg.norm(w) + 1e-9
+    x = p @ atoms
+    cov = np.einsum("n,ni,nj->ij", p, atoms - x[None], atoms - x[None])
+    distribution = Moments(
+        p @ np.sum(atoms**2, axis=1), p @ np.sum(atoms**2, axis=1) ** 2, q @ targets**2,
+        np.linalg.eigvalsh(cov)[-1],
+    )  # fmt: skip
+    residual = 2 * (atoms @ w)[:, None] - 2 * targets[None]
+    pairs = np.einsum("ny,mi->nmyi", residual, atoms)
+    squares = np.sum(pairs**2, axis=-1)
+    two = np.einsum("n,m,y,nmy->", p, p, q, squares)
+    one = residual[:, :, None] * atoms[:, None] - 2 * (cov @ w)[None, None]
+    debiased = np.einsum("n,y,ny->", p, q, np.sum(one**2, axis=-1))
+    blind = np.einsum(
+        "n,y,ny->", p, q, np.sum((residual[..., None] * atoms[:, None]) ** 2, axis=-1)
+    )
+    for value, bound in [(two, two_copies), (debiased, known_covariance), (blind, uncorrected)]:
+        assert value <= float(bound(distribution, horizon=1, radius=radius).second_moment) * (
+            1 + 1e-4
+        )
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_rate_and_regret_follow_from_the_second_moment(bound):
+    distribution = Moments(
+        2.0, 5.0, 1.5, 0.0
+    )  # no noise: nothing linear is left in uncorrected's bound
+    for as_printed in (False, True):
+        g = bound(distribution, horizon=400, radius=1.3, as_printed=as_printed)
+        np.testing.assert_allclose(g.learning_rate, 1.3 / np.sqrt(g.second_moment * 400), rtol=1e-6)
+        np.testing.assert_allclose(g.regret, 1.3 * np.sqrt(g.second_moment * 400), rtol=1e-6)
+
+
+def test_constants_by_hand():
+    distribution, options = Moments(2.0, 9.0, 4.0, 0.5), {"horizon": 100, "radius": 2.0}
+    np.testing.assert_allclose(
+        two_copies(distribution, **options).second_moment, 8 * (2 * 2**0.5 + 2) ** 2, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        two_copies(distribution, **options, as_printed=True).second_moment, 8 * (8 + 4), rtol=1e-6
+    )
+    g2 = 12 * (2 * 3**0.5 + 2) ** 2
+    np.testing.assert_allclose(
+        known_covariance(distribution, **options).second_moment, g2, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        known_covariance(distribution, **options, as_printed=True).second_moment,
+        8 * 4 * 9 + 8 * 4 * 3 + 4 * 4 * 3 * 0.5 + 0.25 * 4,
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(
+        uncorrected(distribution, **options).regret,
+        2 * np.sqrt(g2 * 100) + 100 * 4 * 0.5 / 2,
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        nj.noise.Gaussian(np.array([[0.5, 0.2], [0.2, 0.3]])),
+        nj.noise.Laplace(np.array([0.3, 0.8])),
+        nj.noise.StudentT(df=20.0, scale=0.5),
+        nj.noise.Rademacher(0.7),
+    ],
+    ids=["gaussian", "laplace", "student", "rademacher"],
+)
+def test_moments_against_samples(noise):
+    stream = nj.streams.from_arrays([[0.3, -0.2], [0.9, 0.4]], [0.5, -1.0])
+    ours = moments(stream, noise, y_noise=nj.noise.Gaussian(0.25))
+    noisy = np.asarray(
+        noise.sample(jax.random.key(0), jnp.tile(stream.x[1][None], (400_000, 1))), np.float64
+    )
+    squares = np.sum(noisy**2, axis=1)
+    for value, sample in [(ours.x_second_moment, squares), (ours.x_fourth_moment, squares**2)]:
+        assert abs(float(value) - sample.mean()) < 5 * sample.std() / np.sqrt(len(sample))
+    np.testing.assert_allclose(ours.y_second_moment, 1.25)
+    np.testing.assert_allclose(
+        ours.noise_norm, np.linalg.eigvalsh(noise.covariance(2))[-1], rtol=1e-5
+    )
+
+
+def test_moments_of_noise_that_changes_take_the_worst_round():
+    stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 0.5]], [0.5, -1.0])
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.array([0.1, 2.0])))
+    ours = moments(stream, noise)
+    np.testing.assert_allclose(ours.x_second_moment, 0.25 + 4.0)
+    np.testing.assert_allclose(ours.noise_norm, 2.0)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_horizon_may_be_traced(bound):
+    distribution = Moments(2.0, 5.0, 1.5, 0.1)
+    traced = jax.jit(lambda horizon: bound(distribution, horizon=horizon, radius=1.0))(100)
+    np.testing.assert_allclose(traced, bound(distribution, horizon=100, radius=1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_refuses_bad_input(bound):
+    distribution = Moments(2.0, 5.0, 1.5, 0.1)
+    with pytest.raises(ValueError, match="horizon must be positive and finite, got 0"):
+        bound(distribution, horizon=0, radius=1.0)
+    with pytest.raises(ValueError, match=r"radius must be positive and finite, got -1\.0"):
+        bound(distribution, horizon=10, radius=-1.0)
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [Moments(0.0, 0.0, 0.0, 0.0), Moments(-1.0, -1.0, 1.0, 0.0), Moments(1e38, 1e38, 1e38, 1.0)],
+)
+def test_refuses_moments_without_a_finite_bound(distribution):
+    with pytest.raises(ValueError, match=r"second moment .* must be positive and finite"):
+        two_copies(distribution, horizon=10, radius=10.0)
+
+
+def test_refuses_noise_without_the_moment():
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    heavy = moments(stream, nj.noise.StudentT(df=3.0, scale=1.0))
+    assert np.isfinite(two_copies(heavy, horizon=10, radius=1.0).regret)
+    with pytest.raises(ValueError, match="no finite moment"):
+        known_covariance(heavy, horizon=10, radius=1.0)
+
+
+@pytest.mark.parametrize("variance", [0.0, 0.01, 0.3])
+def test_witness_of_the_printed_second_moment_in_parallel_worlds(x64, variance):
+    """E‖g̃Ψ̂‖² = 4R² E(Wk̂(x, x̃)/R + B_y)² at ŵ = WΨ̂(x)/R, ỹ = −B_y, by Gauss–Hermite."""
+    diagonal, radius = (1 - 2 * variance) ** -0.5, 1.5
+    y = radius * diagonal**0.5
+    nodes, weights = np.polynomial.hermite.hermgauss(80)
+    values = diagonal * np.exp(-2 * variance * nodes**2 / (1 - 2 * variance))
+    residual = radius * values / diagonal**0.5 + y
+    attained = 4 * diagonal * (weights @ residual**2) / np.pi**0.5
+    given = {"horizon": 1, "radius": radius, "y_second_moment": y**2}
+    corrected = parallel_worlds(diagonal, **given).second_moment
+    printed = parallel_worlds(diagonal, **given, as_printed=True).second_moment
+    assert printed < attained <= corrected * (1 + 1e-12)
+    np.testing.assert_allclose(corrected, 2 * printed)
+    if variance == 0:
+        np.testing.assert_allclose(attained, corrected)
+
+
+def test_parallel_worlds_by_hand():
+    """R² = 4, W = 3, B_y² = 25, T = 100: η = W/(2R(WR + B_y)√T), printed with √(W²R² + B_y²)."""
+    given = {"horizon": 100, "radius": 3.0, "y_second_moment": 25.0}
+    np.testing.assert_allclose(
+        parallel_worlds(4.0, **given), (3 / (4 * 11 * 10), 12 * 11 * 10, 16 * 121), rtol=1e-6
+    )
+    root = 61**0.5
+    np.testing.assert_allclose(
+        parallel_worlds(4.0, **given, as_printed=True),
+        (3 / (4 * root * 10), 12 * root * 10, 16 * 61),
+        rtol=1e-6,
+    )
+    swept = jax.vmap(lambda r2: parallel_worlds(r2, **given).regret)(jnp.array([1.0, 4.0]))
+    np.testing.assert_allclose(swept, [6 * 8 * 10, 12 * 11 * 10], rtol=1e-6)
+
+
+def test_large_constants_do_not_overflow_on_the_way():
+    """GT = 4e40 is beyond float32; its root is not."""
+    found = parallel_worlds(1e20, horizon=10**6, radius=1e-3, y_second_moment=1.0)
+    np.testing.assert_allclose(found.regret, 2e-3 * 1e10 * (1e7 + 1) * 1e3, rtol=1e-5)
+    np.testing.assert_allclose(found.learning_rate, 1e-3 / (2e10 * (1e7 + 1) * 1e3), rtol=1e-5)
+
+
+def world(ratio=np.inf, norm_ratio=np.inf):
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    return World(1, kernel, kernel, 1.0, ratio=ratio, norm_ratio=norm_ratio)
+
+
+@jax.vmap
+def radius_at_ratio_one(norm, angle):
+    return tuple(
+        surrogate_radius(world(1.0), norm=norm, angle=angle, as_printed=as_printed)
+        for as_printed in (False, True)
+    )
+
+
+def test_lemma_5_is_tight(x64, rng):
+    """‖u₊‖² + ‖u₋‖² ≤ ‖u‖²/(1 − cos β), ‖u‖² past a right angle; printed 5‖u‖²/sin²β."""
+    positive = rng.normal(size=(5000, 3))
+    negative = rng.normal(size=(5000, 3)) + rng.normal(size=(5000, 1)) * positive
+    lengths = [np.linalg.norm(part, axis=1) for part in (positive, negative)]
+    negative[::2] *= (lengths[0] / lengths[1])[::2, None]
+    squares = [np.sum(part**2, axis=1) for part in (positive, negative)]
+    cosines = np.sum(positive * negative, axis=1) / np.sqrt(squares[0] * squares[1])
+    norms = np.linalg.norm(positive - negative, axis=1)
+    tight, printed = (np.square(w) for w in radius_at_ratio_one(norms, np.arccos(cosines)))
+    attained = (squares[0] + squares[1]) / tight
+    assert 0.99 < attained.max() <= 1 + 1e-9
+    np.testing.assert_allclose(attained[::2][cosines[::2] > 0], 1, rtol=1e-6)
+    assert np.any(cosines < -0.5)
+    assert np.any(cosines > 0.99)
+    assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
+
+
+def test_lemma_6_holds_for_random_expansions(x64, rng):
+    """‖û‖ ≤ W for comparators of random targets, in the Gaussian world that attains it most."""
+    ratio = (1 - 2 * 0.36) ** -0.5
+    x = rng.normal(size=(300, 8)) * np.exp(rng.normal(size=(300, 1)))
+    gap = (x[:, :, None] - x[:, None]) ** 2
+    kernel, surrogate = np.exp(-gap), ratio * np.exp(-gap / (1 - 0.72))
+
+    @jax.jit
+    @jax.vmap
+    def norms(kernel, surrogate, y):
+        found = kernel_ball(kernel, y, 1.0, surrogate=surrogate)
+        radius = surrogate_radius(world(ratio), norm=found.norm, angle=found.angle)
+        return found.norm, found.lifted_norm, radius
+
+    norm, lifted, radius = norms(kernel, surrogate, rng.normal(size=(300, 8)))
+    assert np.all(lifted <= radius * (1 + 1e-9))
+    assert np.max(lifted / radius) > 0.95
+    # Not even R‖u‖ would do: there is no bound over all u.
+    assert np.any(lifted > 1.5 * ratio**0.5 * norm)
+
+
+def test_two_opposite_points_close_together(x64):
+    """The claims' example: a = ±1 at distance ε, σ = .6, s = 1."""
+    gaussian = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(0.36))
+    found = []
+    for epsilon in (1.0, 0.3, 0.1):
+        stream = nj.streams.from_arrays([[0.0], [epsilon]], [1.0, -1.0])
+        u = world_ball(stream, gaussian, 0.5)
+        np.testing.assert_allclose(u.angle, np.arccos(np.exp(-(epsilon**2))))
+        given = {"norm": u.norm, "angle": u.angle}
+        tight = surrogate_radius(gaussian, **given)
+        printed = surrogate_radius(gaussian, **given, as_printed=True)
+        found.append(np.array([u.lifted_norm, tight, printed]) ** 2 / u.norm**2)
+    claimed = [[2.9, 2.99, 10.9], [6.0, 22, 57], [6.7, 190, 477]]
+    np.testing.assert_allclose(found, claimed, rtol=0.01)
+
+
+def test_surrogate_radius_takes_the_better_of_two_ratios():
+    options = {"norm": 2.0, "angle": np.arccos(0.75)}
+    np.testing.assert_allclose(surrogate_radius(world(ratio=9.0), **options), 12.0)
+    np.testing.assert_allclose(surrogate_radius(world(norm_ratio=4.0), **options), 4.0)
+    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), **options), 4.0)
+    np.testing.assert_allclose(surrogate_radius(world(0.25, 4.0), **options), 2.0)
+    # A bound over all u needs no angle.
+    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), norm=2.0, angle=0.0), 4.0)
+    # Past a right angle nothing more is won; what is printed stops there as well.
+    obtuse = {"norm": 2.0, "angle": np.arccos(-0.5)}
+    np.testing.assert_allclose(surrogate_radius(world(9.0), **obtuse), 6.0, rtol=1e-6)
+    np.testing.assert_allclose(
+        surrogate_radius(world(9.0), **obtuse, as_printed=True), 6 * 5**0.5, rtol=1e-6
+    )
+    # 1 − cos β = β²/2 of an angle whose cosine, and one whose square, float32 cannot hold; and π,
+    # which in float32 is above π.
+    for angle, radius in ((1e-5, 2**0.5 * 1e5), (1e-30, 2**0.5 * 1e30), (np.float32(np.pi), 1.0)):
+        found = surrogate_radius(world(1.0), norm=1.0, angle=angle)
+        np.testing.assert_allclose(found, radius, rtol=1e-6)
+    traced = jax.vmap(lambda angle: surrogate_radius(world(1.0), norm=1.0, angle=angle))
+    np.testing.assert_array_equal(traced(jnp.array([-0.5, 0.0])), [np.nan, np.inf])
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "message"),
+    [
+        (world(), {}, "take the lifted_norm of a comparator"),
+        (world(norm_ratio=2.0), {"as_printed": True}, "world must have a finite ratio"),
+        (world(2.0), {"angle": 0.0}, r"angle must be positive, got 0\.0"),
+        (world(2.0, 2.0), {"angle": 0.0, "as_printed": True}, "angle must be positive"),
+        (world(2.0), {"angle": 60.0}, r"angle must be in radians, in \[0, π\], got 60\.0"),
+        (world(2.0), {"angle": -0.1}, "angle must be in radians"),
+        (world(2.0), {"angle": np.nan}, "angle must be in radians"),
+        (2.0, {}, "world must be a World, .* got float"),
+        (world(2.0), {"norm": 0.0}, r"norm must be positive and finite, got 0\.0"),
+    ],
+)
+def test_surrogate_radius_refuses(where, options, message):
+    with pytest.raises(ValueError, match=message):
+        surrogate_radius(where, **{"norm": 1.0, "angle": 0.5, **options})
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "options", "message"),
+    [
+        (0.0, {}, r"diagonal must be positive and finite, got 0\.0"),
+        (1.0, {"y_second_moment": -1.0}, r"y_second_moment must be finite and >= 0, got -1\.0"),
+        (1.0, {"horizon": 0}, "horizon must be positive and finite, got 0"),
+        (1.0, {"radius": -1.0}, r"radius must be positive and finite, got -1\.0"),
+        (1e30, {}, "R² overflow float32"),
+        (world(2.0), {}, r"must be the number R², such as world\.diagonal .* the World itself$"),
+    ],
+)
+def test_parallel_worlds_refuses(diagonal, options, message):
+    with pytest.raises(ValueError, match=message):
+        parallel_worlds(
+            diagonal, **{"horizon": 9, "radius": 1.0, "y_second_moment": 1.0, **options}
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stream": nj.Stream(np.ones((3, 2)), np.ones(2))}, r"got x \[3, 2\] and y \[2\]"),
+        ({"stream": nj.Stream(np.full((3, 2), np.nan), np.ones(3))}, r"x\[0, 0\] is nan"),
+        ({"stream": (np.ones((3, 2)), np.ones(3))}, "stream must be a Stream, got tuple"),
+        ({"noise": 0.1}, r"noise must be a distribution such as .* got 0\.1"),
+        (
+            {"noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(4)))},
+            "along the 3 rounds",
+        ),
+        (
+            {"y_noise": nj.noise.Gaussian(np.ones(2))},
+            r"scalar distribution, .* shapes \[\[2\], \[\]\]",
+        ),
+    ],
+)
+def test_moments_refuse_what_a_rollout_refuses(changes, message):
+    good = {"stream": nj.Stream(np.ones((3, 2)), np.ones(3)), "noise": nj.noise.Gaussian(0.1)}
+    with pytest.raises(ValueError, match=message):
+        moments(**good | changes)

@@ -1,0 +1,101 @@
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+
+HORIZON, RADIUS = 400, 2.0
+MOMENTS = nj.bounds.Moments(
+    x_second_moment=1.5, x_fourth_moment=3.0, y_second_moment=1.0, noise_norm=0.25
+)
+THEORY = nj.bounds.parallel_worlds(1.5, horizon=HORIZON, radius=RADIUS, y_second_moment=1.0)
+
+
+def descent(rate, second_moment, radius):
+    """The bound of gradient descent at any rate: W²/(2η) + ηGT/2."""
+    return radius**2 / (2 * rate) + rate * second_moment * HORIZON / 2
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 8.0])
+def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate(factor):
+    faster = nj.bounds.at_rate_factor(THEORY, factor)
+    rate = factor * float(THEORY.learning_rate)
+    expected = descent(rate, float(THEORY.second_moment), RADIUS)
+    np.testing.assert_allclose(faster.learning_rate, rate, rtol=1e-6)
+    np.testing.assert_allclose(faster.regret, expected, rtol=1e-6)
+    assert faster.second_moment == THEORY.second_moment
+    if factor != 1:  # the regret that grows in proportion with the rate is another one
+        assert abs(factor * float(THEORY.regret) / expected - 1) > 0.4
+
+
+def test_bound_of_random_truncation_at_a_rate_factor():
+    estimator = nj.estimators.gradient(
+        nj.kernels.polynomial(degree=2),
+        nj.losses.squared(),
+        squared_radius=4.0,
+        x_second_moment=1.2,
+    )
+    theory = nj.bounds.random_truncation(estimator, horizon=HORIZON)
+    faster = nj.bounds.at_rate_factor(theory, 8.0)
+    expected = descent(8 * float(theory.learning_rate), float(theory.second_moment), 2.0)
+    np.testing.assert_allclose(faster.regret, expected, rtol=1e-6)
+    assert faster.copies == theory.copies
+
+
+@pytest.mark.parametrize("factor", [0.25, 16.0])
+@pytest.mark.parametrize("max_bias", [0.01, 0.2])
+def test_a_truncation_guarantee_at_a_rate_factor_says_anew_what_it_is_worth(x64, factor, max_bias):
+    """By the definitions: where W²/(2η) + ηGT/2 + 2bT max|f| is below what playing zero pays."""
+    estimator = nj.estimators.gradient(
+        nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5), squared_radius=0.25,
+        x_second_moment=0.5, max_bias=max_bias,
+    )  # fmt: skip
+
+    def at(horizon):
+        theory = nj.bounds.random_truncation(estimator, horizon=horizon)
+        return theory, nj.bounds.at_rate_factor(theory, factor)
+
+    bias, idle = 2 * estimator.slope_bias * estimator.largest_value, estimator.loss.profile(0.0)
+    assert bias > 0
+    stake = (factor + 1 / factor) / 2
+    own, faster = at(1000)
+    root = 0.5 * (float(own.second_moment) * 1000) ** 0.5
+    np.testing.assert_allclose(faster.regret, stake * root + 1000 * bias, rtol=1e-9)
+    turn = float(faster.informative_from)
+    np.testing.assert_allclose(stake * root * (turn / 1000) ** 0.5 + turn * bias, turn * idle)
+    for share, vacuous in ((0.999, True), (1.001, False)):
+        theory, faster = at(share * turn)
+        assert faster.vacuous == vacuous
+        assert not theory.vacuous  # as which it was left before: a larger rate stakes more
+
+
+def test_a_bias_in_the_bound_stays_covered():
+    theory = nj.bounds.uncorrected(MOMENTS, horizon=HORIZON, radius=RADIUS)
+    unbiased = nj.bounds.uncorrected(MOMENTS, horizon=HORIZON, radius=RADIUS, as_printed=True)
+    bias = float(theory.regret) - float(unbiased.regret)
+    exact = descent(4 * float(theory.learning_rate), float(theory.second_moment), RADIUS) + bias
+    assert bias > 0
+    assert nj.bounds.at_rate_factor(theory, 4.0).regret > exact
+
+
+def test_the_factor_can_be_swept():
+    swept = jax.vmap(lambda m: nj.bounds.at_rate_factor(THEORY, m).regret)(np.array([0.5, 2.0]))
+    np.testing.assert_allclose(swept, 1.25 * THEORY.regret, rtol=1e-6)
+
+
+def test_refuses_what_is_no_multiple_or_bounds_no_regret():
+    with pytest.raises(ValueError, match="rate_factor must be positive and finite, got 0"):
+        nj.bounds.at_rate_factor(THEORY, 0)
+    still = nj.bounds.Drift(norm=1.0, length=0.0, squared_length=0.0)
+    counted = nj.bounds.mistakes(1.0, still, horizon=10, comparator_margin=1.0, comparator_loss=0.0)
+    with pytest.raises(ValueError, match=r"must bound the regret .* got MistakeGuarantee"):
+        nj.bounds.at_rate_factor(counted, 2.0)
+
+
+def test_refuses_the_guarantee_of_the_regularized_risk_which_is_of_other_rates():
+    given = {"horizon": HORIZON, "slope": 1.0, "regularization": 0.1}
+    theory = nj.bounds.regularized_risk(1.0, **given)
+    halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)
+    assert 1.25 * theory.regret < halved.regret  # what multiplying would give is no bound
+    with pytest.raises(ValueError, match=r"η = W/√\(GT\), .* got RiskGuarantee"):
+        nj.bounds.at_rate_factor(theory, 0.5)

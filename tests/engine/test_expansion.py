@@ -1,0 +1,270 @@
+"""The engine against plain loops: every memory, every way through the rounds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from learners import references
+
+import noisy_jax as nj
+from noisy_jax.base import Sample, unrolled
+from noisy_jax.engine import Space, everything, ring, weight_vector
+from noisy_jax.engine.expansion import Round, expansion, reading
+from noisy_jax.engine.rules import Rule, Update, squared_loss
+
+KERNEL = nj.kernels.gaussian(squared_width=1.5)
+SPACE = Space(KERNEL.gram, KERNEL.gram)
+T, DIM = 75, 2
+RATE, DECAY, MARGIN = 0.3, 0.05, 0.4
+KEY = jax.random.key(0)
+
+
+def soft_margin_rule():
+    """Decay, an offset of its own, and a test for a margin: what later learners are made of."""
+
+    def update(offset, values, y, t):
+        step = RATE * y * (y * (values[0] + offset) <= MARGIN)
+        return Update(step, 1 - DECAY, offset + step)
+
+    return Rule(lambda: jnp.zeros(()), update, lambda offset, f: f + offset)
+
+
+def soft_margin_loop(x, y, size):
+    """f_t(x_t) + b_t, α and b, of the `size` newest terms."""
+    predictions, _, alpha, offset, _ = references.norma(
+        references.gaussian_kernel(1.5), lambda t, p, y, s: (RATE * y * (y * p <= MARGIN), s),
+        lambda t, added: 1 - DECAY, x, y, oldest=lambda t: t - size, offset=True,
+    )  # fmt: skip
+    return predictions, alpha, offset
+
+
+itself = reading(lambda x, cov: x, 1)
+
+
+def labelled(rng, rounds=T):
+    x = rng.normal(size=(rounds, DIM))
+    return x, np.where(x[:, 0] + 0.5 * rng.normal(size=rounds) > 0, 1.0, -1.0)
+
+
+def both_ways(learner, x, y):
+    """(state, predictions) by `unroll` and by a scan over `step`."""
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    samples = Sample(x[:, None], y, jnp.zeros(len(y)))
+    keys = jax.random.split(KEY, len(y))
+    return [
+        jax.jit(unrolled(way))(way.init(DIM), samples, x, keys)
+        for way in (learner, learner._replace(unroll=None))
+    ]
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("size", "block"), [(T, 16), (20, 16), (20, 20), (7, 5), (300, 80), (1, 1)]
+)
+def test_decay_offset_and_ring_equal_the_loop(rng, size, block):
+    x, y = labelled(rng)
+    memory = ring(SPACE, size)
+    learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=block)
+    predictions, alpha, offset = soft_margin_loop(x, y, size)
+    assert np.ptp(predictions) > 0.1
+    for state, made in both_ways(learner, x, y):
+        np.testing.assert_allclose(made, predictions, atol=1e-12)
+        np.testing.assert_allclose(state.rule, offset, atol=1e-12)
+        kept = np.zeros(size)
+        kept[np.arange(max(0, T - size), T) % size] = alpha[max(0, T - size) :]
+        np.testing.assert_allclose(state.coefficients[:size], kept, atol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
+    x, y = labelled(rng, rounds=300)  # more than one chunk of stored atoms
+    memory = everything(SPACE, 300)
+    learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=64)
+    predictions, alpha, _ = soft_margin_loop(x, y, 300)
+    squared_norm = alpha @ references.gaussian_kernel(1.5)(x[:, None], x[None]) @ alpha
+    for state, made in both_ways(learner, x, y):
+        np.testing.assert_allclose(made, predictions, atol=1e-12)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
+        assert state.round == 300
+
+
+@pytest.mark.usefixtures("x64")
+def test_weight_vector_equals_the_expansion_of_the_linear_kernel(rng):
+    x, y = labelled(rng)
+    linear = nj.kernels.linear()
+    space = Space(linear.gram, linear.gram)
+    options = {"read": itself, "rule": soft_margin_rule(), "copies": 1, "block": 8}
+    free, _ = both_ways(expansion(memory=everything(space, T), **options), x, y)
+    options["radius"] = 0.3
+    kept, _ = both_ways(expansion(memory=everything(space, T), **options), x, y)
+    assert np.abs(kept[1] - free[1]).max() > 0.1  # the projection is at work
+    for state, predictions in both_ways(expansion(memory=weight_vector(), **options), x, y):
+        np.testing.assert_allclose(predictions, kept[1], atol=1e-12)
+        np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
+
+
+@pytest.mark.parametrize("radius", [None, 4.0])
+def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
+    rounds = 4096
+    x = rng.normal(size=(rounds, DIM)).astype(np.float32)
+    y = np.sin(2 * x[:, 0]) + rng.normal(size=rounds).astype(np.float32)
+    learner = expansion(
+        read=itself, rule=squared_loss(0.05), memory=everything(SPACE, rounds), copies=1,
+        radius=radius,
+    )  # fmt: skip
+    state, _ = both_ways(learner, x, y)[0]
+    alpha = np.asarray(state.weights, np.float64)[:rounds]
+    gram = references.gaussian_kernel(1.5)(x[:, None].astype(np.float64), x[None])
+    np.testing.assert_allclose(state.squared_norm, alpha @ gram @ alpha, rtol=1e-5)
+    assert (state.squared_norm > 16) == (radius is None)  # the ball is felt
+
+
+@pytest.mark.usefixtures("x64")
+def test_elements_may_be_pytrees_and_probes_several(rng):
+    """f of the kernel ⟨x, z⟩ w v on pairs (x, w), read at two query_points of other weights."""
+    x, y = labelled(rng, rounds=40)
+
+    def read(sample, key):
+        query_points = (jnp.stack([sample.x[0], -sample.x[0]]), jnp.array([2.0, 0.5]))
+        return Round((sample.x[0], sample.y), query_points, sample.y)
+
+    def update(state, values, y, t):
+        return Update(0.1 * (y - values[1] + values[2]), 0.9, state)
+
+    space = Space(
+        lambda e, q: e[0] @ q[0].T * e[1][:, None] * q[1][None],
+        lambda e, x: e[0] @ x.T * e[1][:, None],
+    )
+    learner = expansion(
+        read=read, rule=Rule(lambda: (), update), memory=everything(space, 40), copies=1, radius=0.7,
+        block=16,
+    )  # fmt: skip
+    w, predictions = np.zeros(DIM), []
+    for t in range(40):
+        predictions.append(w @ x[t])
+        w = 0.9 * w + 0.1 * (y[t] - 2 * w @ x[t] - 0.5 * w @ x[t]) * y[t] * x[t]
+        w *= min(1, 0.7 / np.linalg.norm(w))
+    for state, made in both_ways(learner, x, y):
+        np.testing.assert_allclose(made, predictions, atol=1e-12)
+        np.testing.assert_allclose(state.squared_norm, w @ w, atol=1e-12)
+
+
+def test_what_overflows_in_a_ring_does_not_heal(rng):
+    x, y = labelled(rng)
+
+    def update(state, values, y, t):
+        return Update(jnp.where(t == 5, jnp.inf, 0.1 * y * (values[0] <= MARGIN)), 1.0, state)
+
+    learner = expansion(
+        read=itself, rule=Rule(lambda: (), update), memory=ring(SPACE, 4), copies=1, block=4
+    )
+    for _, predictions in both_ways(learner, x, y):
+        np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 5)
+
+
+def test_averages_of_what_forgets_are_refused():
+    learner = expansion(
+        read=itself, rule=soft_margin_rule(), memory=ring(SPACE, 4), copies=1, block=4
+    )
+    with pytest.raises(ValueError, match="RingState has none"):
+        nj.wrappers.averaged(learner).init(DIM)
+
+
+@pytest.mark.usefixtures("x64")
+def test_float32_data_run_under_float64(rng):
+    x, y = (a.astype(np.float32) for a in labelled(rng))
+    for memory in (everything(SPACE, T), ring(SPACE, 20), weight_vector()):
+        learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=20)
+        for state, _ in both_ways(learner, x, y):
+            assert state.round == T
+
+
+def test_runs_on_from_its_own_state_without_a_new_trace(rng):
+    x, y = labelled(rng)
+    learner = expansion(
+        read=itself, rule=soft_margin_rule(), memory=everything(SPACE, 2 * T), copies=1
+    )
+    samples, keys = Sample(jnp.asarray(x)[:, None], jnp.asarray(y)), jax.random.split(KEY, T)
+    traces = []
+    run = jax.jit(lambda state: traces.append(0) or learner.unroll(state, samples, x, keys)[0])
+    run(run(learner.init(DIM)))
+    assert len(traces) == 1
+
+
+@pytest.mark.usefixtures("x64")
+def test_forward_derivatives_are_right(rng):
+    x, y = labelled(rng, rounds=30)
+
+    def last(rate):
+        learner = expansion(
+            read=itself, rule=squared_loss(rate), memory=everything(SPACE, 30), copies=1, radius=0.5
+        )
+        return both_ways(learner, x, y)[0][1][-1]
+
+    derivative = jax.jvp(last, (0.3,), (1.0,))[1]
+    np.testing.assert_allclose(derivative, (last(0.3 + 1e-6) - last(0.3 - 1e-6)) / 2e-6, rtol=1e-6)
+
+
+def test_rounds_beyond_the_horizon_are_reported():
+    learner = nj.learners.uncorrected_kernel(KERNEL, horizon=10, radius=1.0, learning_rate=0.1)
+    stream = nj.streams.linear(jax.random.key(0), 16, DIM)
+    noise, key = nj.noise.Gaussian(0.1), jax.random.key(1)
+    with pytest.raises(ValueError, match="16 rounds, but the learner has room for 10"):
+        nj.rollout(learner, stream, noise, key)
+    begun = nj.rollout(learner, nj.Stream(stream.x[:8], stream.y[:8]), noise, key).state
+    more = nj.Stream(stream.x[8:], stream.y[8:])
+    with pytest.raises(
+        ValueError, match="8 rounds after 8 others, but the learner has room for 10"
+    ):
+        nj.rollout(learner, more, noise, key, state=begun)
+    traced = jax.jit(lambda state: nj.rollout(learner, more, noise, key, state=state).diverged_at)
+    assert traced(begun) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"block": 0}, "block must be a whole number of at least 1, got 0"),
+        ({"radius": -1.0}, "radius must be positive"),
+        (
+            {"memory": ring(SPACE, 5), "block": 5, "radius": 1.0},
+            "a memory that forgets has no known norm",
+        ),
+    ],
+)
+def test_refuses_bad_arguments(options, message):
+    valid = {
+        "read": itself,
+        "rule": soft_margin_rule(),
+        "memory": everything(SPACE, 9),
+        "copies": 1,
+    }
+    with pytest.raises(ValueError, match=message):
+        expansion(**{**valid, **options})
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        (everything(SPACE, 9), "points of dimension 3 do not fit those of dimension 2"),
+        (ring(SPACE, 9), "points of dimension 3 do not fit those of dimension 2"),
+        (weight_vector(), r"the learner's weights of shape \[2\] does not fit .* dimension 3"),
+    ],
+)
+def test_refuses_data_of_another_dimension_than_the_states(memory, message):
+    learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=9)
+    with pytest.raises(ValueError, match=message):
+        learner.predict(learner.init(2), jnp.ones(3))
+    with pytest.raises(ValueError, match=message):
+        learner.step(learner.init(2), Sample(jnp.ones((1, 3)), jnp.ones(()), jnp.ones(())), KEY)
+
+
+def test_refuses_what_does_not_fit():
+    with pytest.raises(ValueError, match="horizon must be a whole number of at least 1"):
+        everything(SPACE, 0)
+    with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
+        ring(SPACE, 0)
+    with pytest.raises(ValueError, match="learning_rate must be positive"):
+        squared_loss(0.0)
+    with pytest.raises(ValueError, match="block must be at most 5 with this memory, got 6"):
+        expansion(read=itself, rule=soft_margin_rule(), memory=ring(SPACE, 5), copies=1, block=6)

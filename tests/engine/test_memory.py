@@ -1,0 +1,112 @@
+"""The window that grows, against a plain loop, and the round from which the theorem grows it."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from learners import references
+
+import noisy_jax as nj
+from noisy_jax import losses
+from noisy_jax.base import Sample, unrolled
+from noisy_jax.engine import Space, everything, growing, growing_start, ring
+from noisy_jax.learners import norma
+
+T, DIM, START, EXCESS = 60, 2, 9, 0.1
+KERNEL = nj.kernels.gaussian(squared_width=1.5)
+
+
+def windows(start=START):
+    """s_t in rounds t = 1, 2, …, T + 1."""
+    return np.maximum(start, np.ceil(np.arange(1, T + 2) ** (0.5 + EXCESS))).astype(int)
+
+
+@pytest.mark.usefixtures("x64")
+def test_growing_equals_the_loop(rng):
+    x = rng.normal(size=(T, DIM))
+    y = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
+    learner = norma(
+        KERNEL, losses.soft_margin(), learning_rate=0.3, regularization=0.05,
+        buffer=functools.partial(growing, horizon=T, start=START, excess=EXCESS), block=64,
+    )  # fmt: skip
+
+    def reference(window):
+        return references.norma(
+            references.gaussian_kernel(1.5),
+            lambda t, p, y, s: (0.3 * y * (y * p <= 1), s), lambda t, added: 1 - 0.015, x, y,
+            oldest=lambda t: t - window[t],
+        )[0]  # fmt: skip
+
+    predictions = reference(windows())
+    assert windows()[-1] == 12  # it has grown
+    for other in (np.full(T + 1, START), np.full(T + 1, 12), windows(start=1)):
+        assert np.abs(reference(other) - predictions).max() > 0.01
+    samples, keys = (
+        Sample(jnp.asarray(x)[:, None], jnp.asarray(y)),
+        jax.random.split(jax.random.key(0), T),
+    )
+    for way in (learner, learner._replace(unroll=None)):
+        _, made = jax.jit(unrolled(way))(way.init(DIM), samples, jnp.asarray(x), keys)
+        np.testing.assert_allclose(made, predictions, atol=1e-12)
+
+
+def test_a_start_beyond_the_horizon_drops_nothing(rng):
+    x = jnp.asarray(rng.normal(size=(T, DIM)))
+    samples, keys = Sample(x[:, None], jnp.sign(x[:, 0])), jax.random.split(jax.random.key(0), T)
+    made = []
+    for buffer in (functools.partial(growing, horizon=T, start=10**6, excess=0.3), T):
+        learner = norma(
+            KERNEL, losses.soft_margin(), learning_rate=0.3, regularization=0.05, buffer=buffer
+        )
+        made.append(jax.jit(learner.unroll)(learner.init(DIM), samples, x, keys)[1])
+    np.testing.assert_allclose(*made, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("decay", "excess", "start"),
+    [
+        (0.9, 0.2, 893), (0.9, 0.3, 7), (0.9, 0.4, 26), (0.9, 0.45, 334), (0.5, 0.3, 1270),
+        (0.5, 0.4, 80),
+    ],
+)  # fmt: skip
+def test_the_window_grows_from_where_the_three_conditions_hold(decay, excess, start):
+    assert growing_start(decay, excess) == start
+    t = np.arange(start - 1, 10**5, dtype=float)
+    holds = (
+        (decay * t**-0.5 <= 1)
+        & (np.exp(-decay * t**excess) <= decay * t**-0.5)
+        & (np.ceil(t ** (0.5 + excess)) <= 0.75 * t)
+    )
+    assert not holds[0]
+    assert np.all(holds[1:])
+
+
+def test_large_starts_are_found():
+    assert f"{growing_start(0.1, 0.2):.1e}" == "7.1e+10"
+    assert f"{growing_start(0.9, 0.49):.1e}" == "3.1e+12"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda space: growing(space, 9, start=0, excess=0.3), "start must be a whole number"),
+        (lambda space: growing(space, 0, start=9, excess=0.3), "horizon must be a whole number"),
+        (lambda space: growing(space, 9, start=9, excess=0.5), "excess must be above 0 and below"),
+        (lambda space: growing_start(0.0, 0.3), "decay must be positive"),
+        (
+            lambda space: ring(KERNEL, 10),
+            "space must be a engine.Space, got Kernel; .* buffer=lambda",
+        ),
+        (lambda space: everything(KERNEL.gram, 10), "space must be a engine.Space, got function"),
+        (lambda space: growing(None, 9, start=9, excess=0.3), "space must be .* got None"),
+        (lambda space: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
+        (lambda space: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),
+        (lambda space: growing_start(0.5, "0.3"), "excess must be numbers, got '0.3'"),
+        (lambda space: growing_start(0.5, 0.0), "excess must be above 0 and below 0.5, got 0.0"),
+    ],
+)
+def test_refuses_bad_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(Space(KERNEL.gram, KERNEL.gram))

@@ -1,0 +1,89 @@
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.evaluate.regret import cumulative_loss, growth, regret
+
+
+def test_cumulative_and_against(rng):
+    loss = nj.losses.squared()
+    p, q, y = (jnp.asarray(rng.normal(size=50), jnp.float32) for _ in range(3))
+    expected = np.cumsum((np.asarray(p) - np.asarray(y)) ** 2)
+    np.testing.assert_allclose(cumulative_loss(loss, p, y), expected, rtol=1e-5)
+    regret = np.cumsum((np.asarray(p - y)) ** 2 - np.asarray(q - y) ** 2)
+    np.testing.assert_allclose(regret(loss, p, q, y), regret, atol=1e-4)
+    np.testing.assert_allclose(regret(loss, p, p, y), 0)
+
+
+def test_forgotten_vmap_fails_at_once():
+    with pytest.raises(ValueError, match=r"y must be \[T\], got \[2, 5\]; .* jax\.vmap"):
+        cumulative_loss(nj.losses.squared(), jnp.zeros((2, 5)), jnp.zeros((2, 5)))
+    chex.assert_shape(cumulative_loss(nj.losses.squared(), jnp.zeros(5), jnp.zeros(5)), (5,))
+
+
+def test_growth_uses_the_upper_half():
+    horizons = [2**k for k in range(8)]
+    regret = [1e6] * 4 + [3.0 * t**0.7 for t in horizons[4:]]  # a wild transient
+    for rounds in (horizons, np.array(horizons, float)):
+        assert growth(rounds, regret, [0.0] * 8) == pytest.approx((0.7, 0.7, 0.7))
+
+
+def test_growth_interval_covers_as_often_as_it_says(rng):
+    horizons, relative = [100, 400, 1600, 6400], 0.02
+    means = np.array([t**0.5 for t in horizons])
+    hits = 0
+    for _ in range(2000):
+        noisy = means * (1 + relative * rng.normal(size=4))
+        fit = growth(horizons, noisy, relative * means)
+        hits += fit.low <= 0.5 <= fit.high
+    assert 0.93 < hits / 2000 < 0.97
+
+
+@pytest.mark.parametrize(("horizons", "regret"), [([10], [1.0]), ([10, 20], [1.0, -1.0])])
+def test_growth_that_cannot_be_had_is_nan(horizons, regret):
+    assert math.isnan(growth(horizons, regret, [0.1] * len(regret)).exponent)
+
+
+MARGIN, ONES = nj.losses.soft_margin(), jnp.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: cumulative_loss(MARGIN, ONES, jnp.array([0.0, 1.0, 1.0])),
+            "labels −1 and .* 2y − 1",
+        ),
+        (lambda: regret(MARGIN, ONES, ONES, 2 * ONES), "y must be labels −1 and .1, got 2"),
+        (
+            lambda: cumulative_loss(MARGIN, jnp.ones(5), ONES),
+            r"predictions must be \[3\], .* got \[5\]",
+        ),
+        (
+            lambda: regret(MARGIN, ONES, jnp.ones(1), ONES),
+            r"comparator must be \[3\], .* got \[1\]",
+        ),
+        (lambda: cumulative_loss(nj.losses.nu_soft_margin(nu=0.5), ONES, ONES), "got AdaptiveLoss"),
+        (lambda: growth([10, 20], [1.0], [0.1, 0.1]), r"mean_regret must be \[2\], .* got \[1\]"),
+        (lambda: growth([10, 20], [1.0, 2.0], [0.1]), r"std_error must be \[2\], .* got \[1\]"),
+        (lambda: growth([20, 10], [1.0, 2.0], [0.1, 0.1]), r"increasing, got \[20\.0, 10\.0\]"),
+        (
+            lambda: growth([0, 10], [1.0, 2.0], [0.1, 0.1]),
+            "horizons must be positive and increasing, got",
+        ),
+        (lambda: growth([10, 20], [1.0, 2.0], [0.1, -0.1]), r"std_error must be >= 0, got -0\.1"),
+    ],
+)
+def test_refuses_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_traced_labels_other_than_signs_end_in_nan():
+    total = jax.jit(lambda y: cumulative_loss(MARGIN, 0 * y, y))(jnp.array([1.0, 0.0, -1.0]))
+    np.testing.assert_array_equal(total, [1.0, np.nan, np.nan])

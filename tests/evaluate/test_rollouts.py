@@ -1,0 +1,196 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.evaluate.rollouts import BLOCK, final_regret
+
+NOISE = nj.noise.Gaussian(0.2)
+
+
+@pytest.mark.parametrize("horizon", [1, BLOCK - 1, BLOCK, 2 * BLOCK, 2 * BLOCK + 5])
+def test_final_regret_is_the_last_of_the_rollout(horizon):
+    stream = nj.streams.linear(jax.random.key(0), horizon, 3, misfit=0.2)
+    learner = nj.wrappers.paired(
+        nj.learners.uncorrected(radius=1.0, learning_rate=0.1),
+        nj.learners.two_copies(radius=1.0, learning_rate=0.1),
+    )
+    best = nj.comparators.linear_ball(stream, 1.0).predictions
+    key, loss = jax.random.key(1), nj.losses.squared()
+    predictions = nj.rollout(learner, stream, NOISE, key).predictions
+    assert predictions.shape == (horizon, 2)
+    last = jnp.stack(
+        [nj.evaluate.regret(loss, predictions[:, i], best, stream.y)[-1] for i in range(2)]
+    )
+    total = final_regret(learner, stream, NOISE, key, loss=loss, comparator=best)
+    np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
+
+
+def test_a_learner_alone_sees_what_it_sees_in_company():
+    stream = nj.streams.linear(jax.random.key(0), 150, 3)
+    one = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    two = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
+    together = nj.rollout(nj.wrappers.paired(one, two), stream, NOISE, jax.random.key(1))
+    for i, learner in enumerate((one, two)):
+        alone = nj.rollout(learner, stream, NOISE, jax.random.key(1))
+        np.testing.assert_allclose(together.predictions[:, i], alone.predictions, atol=1e-5)
+
+
+def test_seeds_see_different_noise_under_vmap():
+    stream = nj.streams.linear(jax.random.key(0), 20, 3)
+    watcher = nj.Learner(
+        init=lambda dim: jnp.zeros(dim),
+        step=lambda state, sample, key: sample.x[0],
+        predict=lambda state, x: state[0],
+        copies=1,
+    )
+    seen = jax.vmap(lambda key: nj.rollout(watcher, stream, NOISE, key).predictions)(
+        jax.random.split(jax.random.key(1), 4)
+    )
+    assert len(np.unique(np.asarray(seen[:, 1:]))) == 4 * 19
+
+
+def test_step_sees_nothing_clean():
+    """All that a learner can learn of a stream reaches it through noisy samples."""
+    stream = nj.streams.linear(jax.random.key(0), 10, 3)
+    seen = []
+
+    def step(state, sample, key):
+        seen.append((jax.tree.map(jnp.shape, sample), jnp.shape(state)))
+        return state
+
+    learner = nj.Learner(lambda dim: jnp.zeros(()), step, lambda state, x: state, 2)
+    nj.rollout(learner, stream, NOISE, jax.random.key(1))
+    assert seen[0] == (nj.Sample((2, 3), (), ()), ())
+
+
+@pytest.mark.parametrize("round_of_failure", [0, 7, BLOCK + 3])
+def test_diverged_at_names_the_round(round_of_failure):
+    stream = nj.streams.linear(jax.random.key(0), BLOCK + 20, 2)
+    learner = nj.Learner(
+        init=lambda dim: jnp.int32(0),
+        step=lambda state, sample, key: state + 1,
+        predict=lambda state, x: jnp.where(state >= round_of_failure, jnp.nan, 0.0) + 0 * x[..., 0],
+        copies=1,
+    )
+    assert nj.rollout(learner, stream, NOISE, jax.random.key(1)).diverged_at == round_of_failure
+
+
+def test_diverged_in_the_last_step_is_reported():
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    learner = nj.learners.two_copies(
+        radius=1.0, learning_rate=lambda count: jnp.where(count == 4, jnp.inf, 0.1)
+    )
+    result = nj.rollout(learner, stream, NOISE, jax.random.key(1))
+    assert np.isfinite(result.predictions).all()
+    assert result.diverged_at == 5
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        (nj.Stream(jnp.ones((5, 2)), jnp.ones(4)), r"got x \[5, 2\] and y \[4\]"),
+        (nj.Stream(jnp.ones((3, 5, 2)), jnp.ones((3, 5))), r"batch streams with jax\.vmap"),
+        (nj.Stream(jnp.ones((0, 2)), jnp.ones(0)), "T >= 1"),
+        (nj.Stream(jnp.ones((2, 2)), jnp.array([1.0, jnp.nan])), r"y\[1\] is nan"),
+    ],
+)
+def test_refuses_bad_streams(stream, message):
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match=message):
+        nj.rollout(learner, stream, NOISE, jax.random.key(0))
+
+
+def test_refuses_noise_of_another_dimension():
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    with pytest.raises(ValueError, match=r"Gaussian\.cov of shape \[3\] .* dimension 2"):
+        nj.rollout(learner, stream, nj.noise.Gaussian(jnp.ones(3)), jax.random.key(0))
+
+
+def test_batch_of_streams_goes_through_vmap():
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    keys = jax.random.split(jax.random.key(0), 3)
+    run = lambda key: nj.rollout(learner, nj.streams.linear(key, 30, 2), NOISE, key)  # noqa: E731
+    chex.assert_shape(jax.vmap(run)(keys).predictions, (3, 30))
+
+
+STREAM = nj.streams.linear(jax.random.key(0), 5, 2)
+BLIND = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((STREAM, BLIND, NOISE, KEY), {}, "learner must be a Learner, .* got Stream"),
+        ((nj.learners.two_copies, STREAM, NOISE, KEY), {}, "learner must .* got function"),
+        (
+            (BLIND, tuple(STREAM), NOISE, KEY),
+            {},
+            "stream must be a Stream, got tuple: .* makes one",
+        ),
+        (
+            (BLIND, nj.Stream(1j * STREAM.x, STREAM.y), NOISE, KEY),
+            {},
+            "x must be real, got an array",
+        ),
+        ((BLIND, STREAM, 0.1, KEY), {}, r"noise must be a distribution .* got 0\.1"),
+        ((BLIND, STREAM, NOISE, 0), {}, r"key must be a key such as jax\.random\.key\(0\), got 0"),
+        ((BLIND, STREAM, NOISE, jnp.zeros(2)), {}, r"got an array \[2\] of float32"),
+        (
+            (BLIND, STREAM, NOISE, KEY),
+            {"y_noise": nj.noise.Gaussian(jnp.ones(2))},
+            "scalar distribution",
+        ),
+        (
+            (BLIND, STREAM, NOISE, KEY),
+            {"first_round": -1},
+            "first_round must .* at least 0, got -1",
+        ),
+        ((BLIND, STREAM, NOISE, KEY), {"first_round": 1.5}, r"first_round must .* got 1\.5"),
+    ],
+)
+def test_refuses_bad_input(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        nj.rollout(*arguments, **options)
+
+
+def test_old_keys_are_keys():
+    run = nj.rollout(BLIND, STREAM, NOISE, jax.random.PRNGKey(0))
+    assert run.predictions.shape == (5,)
+
+
+def test_a_resumed_run_that_outlives_the_learner_is_refused():
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    learner = nj.learners.uncorrected_kernel(kernel, horizon=7, radius=1.0, learning_rate=0.1)
+    first = nj.Stream(STREAM.x[:3], STREAM.y[:3])
+    state = nj.rollout(learner, first, NOISE, KEY).state
+    for first_round in (0, 3):
+        with pytest.raises(ValueError, match=r"5 rounds after 3 others, .* room for 7: .*=8"):
+            nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=first_round)
+    rest = nj.Stream(STREAM.x[:4], STREAM.y[:4])
+    assert nj.rollout(learner, rest, NOISE, KEY, state=state, first_round=3).diverged_at == -1
+
+    @jax.jit
+    def continued(state):
+        return nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=3).diverged_at
+
+    assert continued(state) == 5  # a traced state is not seen, and ends in NaN
+
+
+def test_first_round_numbers_keys_and_does_not_fill_the_state():
+    kernel = nj.kernels.gaussian(squared_width=1.0)
+    learner = nj.learners.uncorrected_kernel(kernel, horizon=5, radius=1.0, learning_rate=0.1)
+    start = {"state": learner.init(2), "first_round": 100}
+    fresh = nj.rollout(learner, STREAM, NOISE, KEY, first_round=100)
+    given = nj.rollout(learner, STREAM, NOISE, KEY, **start)
+    chex.assert_trees_all_equal(given, fresh)
+    # An array, too, has an attribute `round`, which is no count.
+    counter = nj.Learner(
+        lambda dim: jnp.zeros(()), lambda s, *_: s + 1, lambda s, x: s, 1, horizon=5
+    )
+    counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
+    np.testing.assert_array_equal(counted.predictions, np.arange(5))

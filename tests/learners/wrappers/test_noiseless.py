@@ -1,0 +1,192 @@
+"""Learners that are shown other than what the samples say: clean data, or a covariance."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+
+T, DIM = 40, 3
+STREAM = nj.streams.linear(jax.random.key(0), T, DIM, misfit=0.2)
+NOISE, NOTHING = nj.noise.Gaussian(0.5), nj.noise.Gaussian(0.0)
+TUNING = {"radius": 0.8, "learning_rate": 0.3}
+KERNEL = nj.kernels.gaussian(squared_width=1.0)
+LEARNERS = {
+    "uncorrected_kernel": nj.learners.uncorrected_kernel(KERNEL, horizon=T, **TUNING),
+    "known_covariance": nj.learners.known_covariance(**TUNING),
+    "two_copies": nj.learners.two_copies(**TUNING),
+}
+
+
+def predictions(*learners, distribution, y_noise=None):
+    """`[L, T]`, in one rollout."""
+    every = nj.wrappers.paired(*learners)
+    return nj.rollout(every, STREAM, distribution, jax.random.key(0), y_noise=y_noise).predictions.T
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Predictions without noise."""
+    return dict(zip(LEARNERS, predictions(*LEARNERS.values(), distribution=NOTHING), strict=True))
+
+
+def test_noiseless_is_the_learner_on_clean_data_whatever_the_noise(expected):
+    shown = [nj.wrappers.noiseless(learner, STREAM) for learner in LEARNERS.values()]
+    by_step = [learner._replace(unroll=None) for learner in shown]
+    every = predictions(*shown, *by_step, *LEARNERS.values(), distribution=NOISE, y_noise=NOISE)
+    clean = np.array(list(expected.values()))
+    np.testing.assert_allclose(every[:3], clean, atol=1e-6)
+    np.testing.assert_allclose(every[3:6], clean, atol=1e-6)
+    assert np.all(np.abs(every[6:] - clean).max(axis=1) > 0.01)
+
+
+def test_one_run_of_noiseless_serves_all_draws(expected):
+    learner = nj.wrappers.noiseless(LEARNERS["uncorrected_kernel"], STREAM)
+
+    def run(key):
+        return nj.rollout(learner, STREAM, NOISE, key).predictions
+
+    keys = jax.random.split(jax.random.key(1), 3)
+    at_once = jax.vmap(run, out_axes=None)  # refuses what differs between keys
+    np.testing.assert_allclose(at_once(keys), expected["uncorrected_kernel"], atol=1e-6)
+
+
+def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
+    learner, key = nj.wrappers.noiseless(LEARNERS["two_copies"], STREAM), jax.random.key(0)
+
+    @jax.jit
+    def run(stream, state, first_round):
+        return nj.rollout(learner, stream, NOISE, key, state=state, first_round=first_round)
+
+    halves = nj.Stream(STREAM.x[:20], STREAM.y[:20]), nj.Stream(STREAM.x[20:], STREAM.y[20:])
+    first = run(halves[0], learner.init(DIM), 0)
+    assert first.state.round == 20
+    rest = run(halves[1], first.state, 20)
+    joined = jnp.concatenate([first.predictions, rest.predictions])
+    np.testing.assert_allclose(joined, expected["two_copies"], atol=1e-6)
+    beyond = run(halves[1], rest.state, 40)
+    assert np.isnan(beyond.predictions[1:]).all()
+
+    twice = nj.Stream(jnp.tile(STREAM.x, (2, 1)), jnp.tile(STREAM.y, 2))
+    with pytest.raises(ValueError, match="80 rounds, but the learner has room for 40"):
+        nj.rollout(learner, twice, NOISE, key)
+    assert nj.wrappers.noiseless(LEARNERS["uncorrected_kernel"], twice).horizon == T
+
+
+def world(distribution):
+    return nj.worlds.gaussian(dim=DIM, squared_width=3.0, noise=distribution)
+
+
+def features(distribution):
+    return nj.worlds.fourier(world(distribution), jax.random.key(0), 8)
+
+
+def weighted(distribution):
+    return nj.worlds.fourier_gaussian(
+        jax.random.key(0), 8, dim=DIM, squared_width=2.0, noise=distribution
+    )
+
+
+def in_world(distribution):
+    return nj.learners.parallel_worlds(world(distribution), horizon=T, **TUNING)
+
+
+def norma(world):
+    return nj.learners.norma(
+        world, nj.losses.squared(), learning_rate=0.1, regularization=0.1,
+        buffer=8 if isinstance(world, nj.worlds.World) else None,
+    )  # fmt: skip
+
+
+def informed(distribution):
+    return nj.wrappers.assuming(LEARNERS["known_covariance"], distribution.cov)
+
+
+BUILT_FOR = {
+    "parallel_worlds": in_world,
+    "fourier_worlds": lambda distribution: nj.learners.fourier_worlds(
+        features(distribution), **TUNING
+    ),
+    "fourier_worlds_weighted": lambda distribution: nj.learners.fourier_worlds(
+        weighted(distribution), **TUNING
+    ),
+    "norma": lambda distribution: norma(world(distribution)),
+    "norma_on_features": lambda distribution: norma(features(distribution)),
+    "perceptron_on_features": lambda distribution: nj.learners.perceptron(features(distribution)),
+    "paired": lambda distribution: nj.wrappers.paired(
+        LEARNERS["two_copies"], in_world(distribution)
+    ),
+    "paired_with_none": lambda distribution: nj.wrappers.paired(
+        in_world(NOTHING), in_world(distribution)
+    ),
+    "averaged": lambda distribution: nj.wrappers.averaged(in_world(distribution)),
+    "doubling": lambda distribution: nj.wrappers.doubling(lambda horizon: in_world(distribution)),
+    "assuming": informed,
+    "assuming_beside_a_world": lambda distribution: nj.wrappers.assuming(
+        in_world(distribution), 0.0
+    ),
+    "assuming_twice": lambda distribution: nj.wrappers.assuming(informed(distribution), 0.0),
+}
+
+
+@pytest.mark.parametrize("make", BUILT_FOR.values(), ids=BUILT_FOR)
+def test_noiseless_refuses_a_learner_built_for_noise(make):
+    with pytest.raises(
+        ValueError, match=r"got one built for Gaussian.*build it for noise\.Gaussian"
+    ):
+        nj.wrappers.noiseless(make(NOISE), STREAM)
+    learner = make(NOTHING)
+    assert nj.wrappers.noiseless(learner, STREAM).copies == learner.copies
+
+
+def test_clones_have_the_noise_that_features_and_pairs_were_built_for():
+    for name in ("fourier_worlds", "paired"):
+        assert nj.wrappers.cloned(BUILT_FOR[name](NOISE.cloned(2)), NOISE).copies == 1
+        with pytest.raises(ValueError, match=r"noise of covariance 1\.0, but .* built for Gauss"):
+            nj.wrappers.cloned(BUILT_FOR[name](NOISE), NOISE)
+
+
+def test_a_learner_does_as_the_covariance_that_it_is_told():
+    learner = LEARNERS["known_covariance"]
+    truths = [
+        nj.wrappers.assuming(learner, cov) for cov in (0.5, np.full(DIM, 0.5), 0.5 * np.eye(DIM))
+    ]
+    zero, quarter = (nj.wrappers.assuming(learner, cov) for cov in (0.0, 0.25))
+    blind = nj.learners.uncorrected(**TUNING)
+    printed = nj.learners.known_covariance(as_printed=True, **TUNING)
+    by_step = truths[1]._replace(unroll=None)
+    every = predictions(
+        learner, *truths, by_step, zero, blind, quarter, printed, distribution=NOISE
+    )
+    np.testing.assert_allclose(every[1:5], np.tile(every[0], (4, 1)), atol=1e-6)
+    np.testing.assert_allclose(every[5], every[6], atol=1e-6)
+    np.testing.assert_allclose(every[7], every[8], atol=1e-6)
+    assert np.abs(every[0] - every[6]).max() > 0.01
+    assert np.abs(every[6] - every[8]).max() > 0.01
+
+
+def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
+    learner = LEARNERS["known_covariance"]
+    sample = Sample(STREAM.x[:1], STREAM.y[0], None)
+    with pytest.raises(ValueError, match="covariance of this noise is not known"):
+        learner.step(learner.init(DIM), sample, jax.random.key(0))
+
+    def stepped(variance):
+        told = nj.wrappers.assuming(learner, variance)
+        return told.step(told.init(DIM)._replace(weights=jnp.full(DIM, 0.1)), sample, None).weights
+
+    zero, half = jax.vmap(stepped)(jnp.array([0.0, 0.5]))
+    np.testing.assert_allclose(half - zero, 0.3 * 2 * 0.5 * np.full(DIM, 0.1), rtol=1e-4)
+    with pytest.raises(ValueError, match=r"cov holds variances and must be >= 0, got -0\.1"):
+        nj.wrappers.assuming(learner, -0.1)
+
+
+def test_assuming_takes_a_target_that_is_a_plain_number():
+    learner = nj.wrappers.assuming(LEARNERS["known_covariance"], 0.3)
+    weights = [
+        learner.step(learner.init(DIM), Sample(STREAM.x[:1], y), None).weights
+        for y in (0.5, jnp.float32(0.5))
+    ]
+    np.testing.assert_array_equal(*weights)

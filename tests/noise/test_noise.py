@@ -1,0 +1,444 @@
+import itertools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisy_jax as nj
+from noisy_jax.noise import (
+    ContaminatedGaussian,
+    Gaussian,
+    Laplace,
+    Noise,
+    PerRound,
+    Rademacher,
+    StudentT,
+    Uniform,
+    covariance_times,
+    estimate_covariance,
+    observe,
+)
+from tests.quadrature import gauss_hermite
+
+FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
+DISTRIBUTIONS = {
+    "gaussian": Gaussian(0.3),
+    "gaussian_diagonal": Gaussian(np.array([0.1, 0.4, 0.9])),
+    "gaussian_full": Gaussian(FULL),
+    "gaussian_singular": Gaussian(np.full((3, 3), 0.2)),
+    "contaminated": ContaminatedGaussian(FULL, probability=0.3),
+    "laplace": Laplace(np.array([0.2, 0.5, 1.0])),
+    "uniform": Uniform(0.7),
+    "rademacher": Rademacher(np.array([0.2, 0.5, 1.0])),
+    "student": StudentT(df=9.0, scale=0.4),
+}
+
+
+@pytest.fixture(params=DISTRIBUTIONS, ids=str)
+def distribution(request):
+    return DISTRIBUTIONS[request.param]
+
+
+def draws(distribution, n=200_000):
+    return np.asarray(distribution.sample(jax.random.key(0), jnp.zeros((n, 3))), np.float64)
+
+
+def assert_mean_is(values, truth, floor):
+    """|mean − truth| < 5·SE, where SE is small enough for the test to fail."""
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    assert np.all(error < floor)
+    np.testing.assert_array_less(np.abs(values.mean(axis=0) - truth), 5 * error + 1e-7)
+
+
+def test_moments_of_samples(distribution):
+    n = draws(distribution)
+    assert_mean_is(n, np.zeros(3), 0.005)
+    products = np.einsum("ni,nj->nij", n, n).reshape(len(n), 9)
+    assert_mean_is(products, np.asarray(distribution.covariance(3)).reshape(9), 0.01)
+    fourth = float(distribution.fourth_moment(3))
+    assert_mean_is(np.sum(n**2, axis=1) ** 2, fourth, 0.02 * fourth)
+
+
+def test_log_characteristic_against_samples(distribution):
+    omega = jnp.array([[0.7, -1.2, 0.4], [2.0, 3.0, 1.0], [3.0, 0.1, 2.5]])
+    log_phi = distribution.log_characteristic(omega)
+    if isinstance(distribution, StudentT):
+        assert log_phi is None
+        return
+    assert log_phi.shape == (3,)
+    waves = np.exp(1j * draws(distribution) @ np.asarray(omega).T)
+    for part in (np.real, np.imag):
+        assert_mean_is(part(waves), part(np.exp(np.asarray(log_phi))), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "density"),
+    [
+        (Laplace(0.6), lambda n: np.exp(-np.abs(n) / 0.6) / 1.2),
+        (Uniform(1.5), lambda n: (np.abs(n) <= 1.5) / 3.0),
+        (Gaussian(0.49), lambda n: np.exp(-(n**2) / 0.98) / np.sqrt(2 * np.pi * 0.49)),
+    ],
+    ids=["laplace", "uniform", "gaussian"],
+)
+def test_log_characteristic_exactly_by_quadrature(x64, distribution, density):
+    # Gauss–Legendre on pieces that end where the density has kinks.
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    edges = np.array([-30, -10, -5, -1.5, 0, 1.5, 5, 10, 30.0])
+    half = np.diff(edges)[:, None] / 2
+    n = (edges[:-1, None] + half * (nodes[None] + 1)).ravel()
+    w = (half * weights[None]).ravel()
+    for omega in (0.3, 1.1, 2.5, 4.0):
+        phi = np.sum(w * density(n) * np.exp(1j * omega * n))
+        np.testing.assert_allclose(
+            np.exp(np.asarray(distribution.log_characteristic(jnp.array([omega])))), phi, atol=1e-9
+        )
+
+
+def test_rademacher_characteristic_by_enumeration(x64):
+    distribution, omega = Rademacher(jnp.array([0.5, 2.0])), jnp.array([1.0, 1.3])
+    signs = np.array(list(itertools.product([-1, 1], repeat=2))) * np.array([0.5, 2.0])
+    phi = np.mean(np.exp(1j * signs @ np.asarray(omega)))
+    np.testing.assert_allclose(np.exp(distribution.log_characteristic(omega)), phi, atol=1e-12)
+
+
+def test_uniform_characteristic_has_zeros():
+    at_zero = Uniform(1.0).log_characteristic(jnp.array([jnp.pi]))
+    assert float(at_zero.real) < -15
+
+
+def test_characteristic_functions_with_zeros_say_so(distribution):
+    assert distribution.characteristic_vanishes == isinstance(distribution, (Uniform, Rademacher))
+
+
+def test_contamination_hits_whole_vectors_or_none():
+    distribution = ContaminatedGaussian(np.array([1.0, 4.0]), probability=0.3, mean=2.0)
+    x = jnp.ones((10_000, 2))
+    hit = np.asarray(distribution.sample(jax.random.key(0), x) != 3)
+    np.testing.assert_array_equal(hit[:, 0], hit[:, 1])
+    assert_mean_is(hit[:, 0].astype(float), 0.3, 0.01)
+    target = ContaminatedGaussian(1.0, probability=0.3).sample(jax.random.key(0), 1)
+    assert target.shape == ()
+
+
+def test_contamination_that_always_or_never_hits(x64):
+    omega = jnp.array([[1.0, -2.0, 0.5], [9.0, 9.0, 9.0]])
+    for q, same in ((0.0, Gaussian(0.0)), (1.0, Gaussian(FULL))):
+        distribution = ContaminatedGaussian(FULL, probability=q)
+        np.testing.assert_allclose(
+            distribution.log_characteristic(omega), same.log_characteristic(omega)
+        )
+        np.testing.assert_allclose(distribution.fourth_moment(3), same.fourth_moment(3))
+
+
+def test_kurtosis_of_contamination(x64):
+    """E n⁴/σ⁴ − 3 of one coordinate by Gauss–Hermite; the vector's own fourth moment in d = 1."""
+    distribution = ContaminatedGaussian(1.7, probability=0.3)
+    nodes, weights = gauss_hermite(8, np.array([[1.7]]))
+    second, fourth = (0.3 * weights @ nodes[:, 0] ** power for power in (2, 4))
+    np.testing.assert_allclose(distribution.excess_kurtosis, fourth / second**2 - 3)
+    np.testing.assert_allclose(Noise.fourth_moment(distribution, 1), distribution.fourth_moment(1))
+    assert ContaminatedGaussian(1.7, probability=0.0).excess_kurtosis == np.inf
+
+
+@pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 0.8])
+def test_gradient_of_the_characteristic_function_of_contamination(x64, q):
+    """∂ log φ/∂q = (e − 1)/(1 − q + qe) with e = exp(−½ωᵀΣω)."""
+    omega, e = jnp.array([1.3]), np.exp(-0.85 * 1.3**2)
+    slope = jax.grad(lambda q: ContaminatedGaussian(1.7, q).log_characteristic(omega).real)(q)
+    np.testing.assert_allclose(slope, (e - 1) / (1 - q + q * e), rtol=1e-12)
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_cloned_copies_are_independent_with_the_law_of_cloned(copies):
+    # ξ_i = √copies (ζ_i − ζ̄) has Cov(ξ_i, ξ_j) = (copies δ_ij − 1)Σ.
+    distribution, (noise_key, clone_key) = Gaussian(FULL), jax.random.split(jax.random.key(0))
+    zeta = distribution.sample(clone_key, jnp.zeros((100_000, copies, 3)))
+    xi = np.sqrt(copies) * (zeta - zeta.mean(axis=1, keepdims=True))
+    noisy = distribution.sample(noise_key, jnp.zeros((100_000, 3)))[:, None] + xi
+    clones = np.asarray(noisy, np.float64).reshape(-1, 3 * copies)
+    covariance = np.kron(np.eye(copies), distribution.cloned(copies).covariance(3))
+    products = np.einsum("ni,nj->nij", clones, clones).reshape(len(clones), -1)
+    assert_mean_is(products, covariance.ravel(), 0.02)
+
+
+def test_a_known_mean_is_subtracted():
+    mean = jnp.array([5.0, -3.0, 1.0])
+    with_mean, without = Gaussian(0.2, mean), Gaussian(0.2)
+    x, y = jnp.ones(3), jnp.float32(1)
+    samples = [observe(jax.random.key(0), x, y, n, copies=2) for n in (with_mean, without)]
+    chex.assert_trees_all_close(samples[0].x, samples[1].x, atol=1e-5)
+    shifted = with_mean.sample(jax.random.key(0), x) - without.sample(jax.random.key(0), x)
+    chex.assert_trees_all_close(shifted, mean, atol=1e-5)
+
+
+def test_views_are_independent_and_shared_between_learners():
+    x, y, distribution = jnp.zeros(3), jnp.float32(0), Gaussian(1.0)
+
+    def copies(copies):
+        keys = jax.random.split(jax.random.key(0), 20_000)
+        return jax.vmap(lambda k: observe(k, x, y, distribution, copies=copies).x)(keys)
+
+    one, two = copies(1), copies(2)
+    chex.assert_trees_all_equal(one[:, 0], two[:, 0])
+    products = np.asarray(two[:, 0] * two[:, 1])
+    assert_mean_is(products, np.zeros(3), 0.01)
+
+
+def test_target_noise_leaves_the_instance_alone():
+    x, y, distribution = jnp.zeros(3), jnp.float32(0.5), Gaussian(1.0)
+    clean = observe(jax.random.key(0), x, y, distribution, copies=1)
+    noisy = observe(jax.random.key(0), x, y, distribution, copies=1, y_noise=Laplace(0.3, mean=2.0))
+    chex.assert_trees_all_equal(clean.x, noisy.x)
+    assert clean.y == 0.5
+    assert abs(float(noisy.y) - 0.5) > 1e-4
+
+
+def test_sweep_over_parameters_inside_vmap():
+    variances = jnp.array([0.0, 1.0, 4.0])
+    n = jax.vmap(lambda v: Gaussian(v).sample(jax.random.key(0), jnp.zeros(3)))(variances)
+    chex.assert_trees_all_close(n, n[1][None] * jnp.sqrt(variances)[:, None], rtol=1e-6)
+    swept = jax.vmap(lambda distribution: distribution.covariance(2))(
+        jax.vmap(Laplace)(jnp.array([0.5, 1.0]))
+    )
+    chex.assert_trees_all_close(swept, jnp.stack([0.5 * jnp.eye(2), 2.0 * jnp.eye(2)]))
+
+
+def test_pytree_round_trip(distribution):
+    leaves, treedef = jax.tree.flatten(distribution)
+    again = jax.tree.unflatten(treedef, leaves)
+    chex.assert_trees_all_equal(
+        again.sample(jax.random.key(0), jnp.zeros(3)),
+        distribution.sample(jax.random.key(0), jnp.zeros(3)),
+    )
+
+
+@pytest.mark.parametrize("cov", [0.3, np.array([0.1, 0.4, 0.9]), FULL])
+def test_covariance_times_every_form(cov):
+    v = jnp.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
+    chex.assert_trees_all_close(
+        covariance_times(jnp.asarray(cov), v), v @ Gaussian(cov).covariance(3), atol=1e-6
+    )
+
+
+def test_estimated_covariance_is_unbiased_with_its_standard_error():
+    distribution, x = Gaussian(FULL), jnp.array([1.0, 2.0, 3.0])
+
+    def one(key):
+        shift, noise = jax.random.split(key)
+        instances = x[None, None] + 5 * jax.random.normal(shift, (50, 1, 3))
+        return estimate_covariance(distribution.sample(noise, jnp.tile(instances, (1, 2, 1))))
+
+    keys = jax.random.split(jax.random.key(0), 4000)
+    estimates = jax.vmap(one)(keys)
+    assert_mean_is(np.asarray(estimates.cov).reshape(-1, 9), FULL.reshape(9), 0.005)
+    spread = np.asarray(estimates.cov).std(axis=0)
+    np.testing.assert_allclose(
+        np.sqrt((np.asarray(estimates.std_error) ** 2).mean(axis=0)), spread, rtol=0.05
+    )
+
+
+@given(
+    n=st.integers(2, 6), copies=st.integers(2, 4), dim=st.integers(1, 4), seed=st.integers(0, 999)
+)
+def test_estimated_covariance_is_psd(n, copies, dim, seed):
+    x = np.random.default_rng(seed).normal(size=(n, copies, dim)).astype(np.float32)
+    cov = np.asarray(estimate_covariance(x).cov, np.float64)
+    np.testing.assert_allclose(cov, cov.T, atol=1e-6)
+    assert np.linalg.eigvalsh(cov)[0] > -1e-5
+
+
+def observed(**changes):
+    """One round, with one argument changed."""
+    arguments = {"key": jax.random.key(0), "x": np.ones(2), "y": 1.0, "noise": Gaussian(0.1)}
+    return observe(**arguments | {"copies": 1} | changes)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Gaussian(-0.1), r"Gaussian\.cov holds variances and must be >= 0, got -0\.1"),
+        (lambda: Gaussian(np.diag([1.0, -1.0])), "positive semi-definite.* -1"),
+        (lambda: Gaussian(np.array([[1.0, 0.5], [0.0, 1.0]])), "must be symmetric"),
+        (lambda: Gaussian(np.ones((2, 3))), r"shape \[\], \[d\] or \[d, d\], got \[2, 3\]"),
+        (lambda: Gaussian(np.ones((2, 2, 2))), r"PerRound\(jax\.vmap\(Gaussian\)\(covs\)\)"),
+        (lambda: Gaussian(np.nan), r"Gaussian\.cov must be finite"),
+        (
+            lambda: Gaussian(np.ones(3), mean=np.ones(2)),
+            r"Gaussian must have parameters of one dimension d, got {'cov': \[3\], 'mean': \[2\]}",
+        ),
+        (lambda: Laplace(np.ones(3), mean=np.ones(2)), "Laplace must have parameters of one"),
+        (lambda: Gaussian(1.0, mean=np.inf), r"mean must be finite"),
+        (lambda: Gaussian(1.0).cloned(1.5), "copies must be a whole number of at least 1, got 1.5"),
+        (
+            lambda: ContaminatedGaussian(-1.0, 0.5),
+            r"ContaminatedGaussian\.outlier_cov holds variances and must be >= 0, got -1",
+        ),
+        (
+            lambda: ContaminatedGaussian(1.0, 1.5),
+            r"probability must be one number in \[0, 1\], got",
+        ),
+        (lambda: ContaminatedGaussian(1.0, np.full(2, 0.5)), "probability must be one number"),
+        (
+            lambda: ContaminatedGaussian(np.ones(2), 0.5).sample(jax.random.key(0), jnp.zeros(3)),
+            r"ContaminatedGaussian\.outlier_cov of shape \[2\] does not fit data of dimension 3",
+        ),
+        (lambda: Laplace(0.0), r"Laplace\.scale must be positive and finite, got 0\.0"),
+        (lambda: Uniform(-1.0), r"Uniform\.half_width must be positive"),
+        (lambda: Rademacher(np.ones((2, 2))), r"Rademacher\.scale must have shape \[\] or \[d\]"),
+        (lambda: StudentT(df=2.0, scale=1.0), r"StudentT\.df must be above 2, got 2\.0"),
+        (lambda: Gaussian(np.eye(2)).sample(jax.random.key(0), jnp.zeros(3)), "dimension 3"),
+        (lambda: Gaussian(np.ones(2)).covariance(3), "dimension 3"),
+        (lambda: Laplace(np.ones(2)).sample(jax.random.key(0), 1.0), "does not fit a scalar"),
+        (lambda: estimate_covariance(np.ones((5, 1, 2))), r"\[n, V, d\].*got \[5, 1, 2\]"),
+        (lambda: estimate_covariance(np.full((5, 2, 2), np.nan)), r"copies\[0, 0, 0\] is nan"),
+        (
+            lambda: observe(jax.random.key(0), jnp.ones(2), jnp.ones(()), Gaussian(1.0), copies=0),
+            "copies must be a whole number of at least 1, got 0",
+        ),
+        (lambda: Gaussian(1 + 1j), r"Gaussian\.cov must be real, got \(1\+1j\)"),
+        (lambda: Gaussian(1.0).covariance(-1), "dim must be a whole number of at least 1, got -1"),
+        (lambda: Gaussian(1.0).sample(0, np.ones(2)), "key must be a key .* got 0"),
+        (lambda: observed(key=0), "key must be a key .* got 0"),
+        (lambda: observed(x=np.ones((5, 2))), r"x must be \[d\], got \[5, 2\]; batch rounds with"),
+        (lambda: observed(y=np.ones(5)), r"y must be \[\], got \[5\]"),
+        (lambda: observed(noise=0.1), r"noise must be a distribution such as .* got 0\.1"),
+        (
+            lambda: observed(noise=PerRound(jax.vmap(Gaussian)(np.ones(2)))),
+            "noise must be a distribution such as .* got PerRound",
+        ),
+        (lambda: observed(y_noise=Gaussian(np.ones(2))), "y_noise must be a scalar distribution"),
+    ],
+)
+def test_refuses_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: PerRound(jax.vmap(Gaussian)(jnp.array([np.eye(2), [[1, 2], [2, 1]]]))),
+            "positive semi-definite",
+        ),
+        (lambda: PerRound(jax.vmap(Gaussian)(jnp.array([0.1, -0.1]))), "must be >= 0, got -0"),
+        (
+            lambda: PerRound(jax.vmap(Laplace)(jnp.array([0.1, -0.1]))),
+            r"Laplace\.scale must be pos",
+        ),
+        (lambda: PerRound(jnp.ones(3)), "needs a noise distribution"),
+        (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
+        (lambda: PerRound(Gaussian(np.ones(3))), r"every parameter .* \[\(3,\), \(\)\]; build"),
+        (lambda: StudentT(df=np.inf, scale=1.0), "the limit is Gaussian noise"),
+        (lambda: StudentT(df=np.array([3.0, 4.0]), scale=1.0), "df must be one number"),
+        (lambda: Gaussian("wide"), r"Gaussian\.cov must be numbers, got 'wide'"),
+        (lambda: Laplace(1.0, mean=np.ones((2, 3))), r"Laplace\.mean must have shape"),
+    ],
+)
+def test_refuses_bad_stacked_and_odd_parameters(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_lists_are_arrays():
+    cov = Gaussian([[0.2, 0.1], [0.1, 0.3]]).covariance(2)
+    chex.assert_trees_all_close(cov, jnp.array([[0.2, 0.1], [0.1, 0.3]]))
+    assert Laplace([0.1, 0.2]).sample(jax.random.key(0), jnp.zeros(2)).shape == (2,)
+
+
+def test_a_traced_matrix_that_is_not_psd_is_reported():
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+
+    @jax.jit
+    def run(cov):
+        return nj.rollout(learner, stream, Gaussian(cov), jax.random.key(0)).diverged_at
+
+    assert run(jnp.eye(2)) == -1
+    assert run(jnp.array([[1.0, 2.0], [2.0, 1.0]])) == 1
+
+
+def test_per_round_laws_must_be_stacked():
+    stream = nj.streams.linear(jax.random.key(0), 4, 2)
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match="every parameter stacked along the 4 rounds"):
+        nj.rollout(learner, stream, PerRound(jax.vmap(Gaussian)(np.ones(3))), jax.random.key(0))
+
+
+def test_a_law_of_ones_own_says_what_it_lacks():
+    class Plain(nj.noise.Noise):
+        cov, mean = 1.0, 0.0
+
+    class Whole(Plain):
+        def centred(self, key, x):
+            return x + jax.random.normal(key, x.shape)
+
+    for distribution in (
+        Plain(),
+        nj.noise.register_distribution(type("Distribution", (Plain,), {}))(),
+    ):
+        with pytest.raises(NotImplementedError, match=r"must define centred\(self, key, x\)"):
+            distribution.sample(jax.random.key(0), jnp.ones(2))
+    distribution, stream = (
+        nj.noise.register_distribution(Whole)(),
+        nj.streams.linear(jax.random.key(0), 4, 2),
+    )
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    assert nj.rollout(learner, stream, distribution, jax.random.key(0)).diverged_at == -1
+    found = nj.bounds.moments(stream, distribution)
+    exact = nj.bounds.moments(stream, Gaussian(1.0))
+    np.testing.assert_allclose(found.x_second_moment, exact.x_second_moment)
+    np.testing.assert_allclose(found.noise_norm, exact.noise_norm)
+    assert np.isnan(found.x_fourth_moment)
+    assert nj.bounds.two_copies(found, horizon=9, radius=1.0).regret > 0
+    with pytest.raises(ValueError, match="positive and finite, got nan"):
+        nj.bounds.known_covariance(found, horizon=9, radius=1.0)
+
+
+@nj.noise.register_distribution
+class Mixture(Noise):
+    """Gaussian noise whose scale is drawn anew in each round; of its parameters one has an axis d.
+
+    Its covariance is a product that does not exist of stacked parameters.
+    """
+
+    weights: np.ndarray
+    scales: np.ndarray
+    mean: np.ndarray
+
+    @property
+    def cov(self):
+        return self.weights @ self.scales**2
+
+    def centred(self, key, x):
+        which, draw = jax.random.split(key)
+        scale = jax.random.choice(which, self.scales, p=self.weights)
+        return x + scale * jax.random.normal(draw, jnp.shape(x))
+
+
+def test_a_law_of_ones_own_has_parameters_of_any_shape():
+    parameters = np.array([0.7, 0.3]), np.array([0.1, 2.0]), np.zeros(4)
+    distribution = Mixture(*parameters)
+    np.testing.assert_allclose(
+        distribution.covariance(4), np.eye(4) * (0.7 * 0.01 + 0.3 * 4), rtol=1e-6
+    )
+    stream = nj.streams.linear(jax.random.key(0), 3, 4)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    alone = nj.rollout(learner, stream, distribution, jax.random.key(0)).predictions
+    stacked = PerRound(jax.vmap(Mixture)(*(np.tile(p, (3, 1)) for p in parameters)))
+    per_round = nj.rollout(learner, stream, stacked, jax.random.key(0)).predictions
+    np.testing.assert_allclose(per_round, alone, atol=1e-6)
+
+    @nj.noise.register_distribution
+    class Lopsided(Mixture):
+        @property
+        def cov(self):
+            return np.ones(3)
+
+    message = r"Lopsided must have .* one dimension d, got {'cov': \[3\], 'mean': \[4\]}"
+    with pytest.raises(ValueError, match=message):
+        Lopsided(*parameters)

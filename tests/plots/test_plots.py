@@ -1,0 +1,150 @@
+"""What all pictures have in common, and those of regret and of worlds."""
+
+import inspect
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import noisy_jax as nj
+from noisy_jax.commands import one_copy
+from noisy_jax.evaluate.regret import Growth
+from noisy_jax.evaluate.results import Row, Study
+from noisy_jax.plots import style
+
+matplotlib.use("agg")
+
+
+def row(name, horizon, regret):
+    of_regret = (regret, 0.1, regret - 0.2, regret + 0.2)
+    return Row(name, horizon, *of_regret, 5 * horizon**0.5, 5.0, 0.0, 0.0, 0.1, 0.0)
+
+
+POWERS = {"corrected": 0.5, "blind": 1.0}
+STUDY = Study(
+    tuple(row(name, t, t**a) for name, a in POWERS.items() for t in (16, 64, 256)),
+    {name: Growth(a, a - 0.1, a + 0.1) for name, a in POWERS.items()},
+    {},
+)
+WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
+ROUNDS, RATES = np.array([1, 50, 100]), (np.array([0.1, 0.2, 0.4]), np.full(3, 0.01))
+ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
+AGAINST = one_copy.Row("blind", 16, 0.1, 0.01, 0.6, 0.01, 0.6, 0.58, 0.62, 0.3)
+LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
+PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
+    "alarm_rates": 0,
+    "contamination": 1,
+    "copies": 1,
+    "mistakes": 1,
+    "one_copy": 2,
+    "regret": 0,
+    "rejections": 1,
+    "worlds": 1,
+}
+ARGUMENTS = {
+    "alarm_rates": (RATES[0], {"a": RATES, "b": RATES}),
+    "contamination": (RATES[0], {"gross": ERRORS}),
+    "copies": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
+    "mistakes": (ROUNDS, {"drift": dict.fromkeys(("A0", "B0", "A"), RATES)}),
+    "one_copy": ([AGAINST, AGAINST._replace(learner="two")], LOSSES),
+    "regret": (STUDY,),
+    "rejections": ({"alarms": (np.ones((1, 8, 8)), ["7"])},),
+    "worlds": ({"world": WORLD}, nj.kernels.rational(m=4.0)),
+}
+
+
+def draw(name, **options):
+    options |= {"radius": 1.5} if name == "one_copy" else {}
+    return getattr(nj.plots, name)(*ARGUMENTS[name], **options)
+
+
+def test_all_are_looked_at():
+    assert {*PANELS, "profile"} == {*nj.plots.__all__}  # which draws nothing
+    for name in PANELS:
+        axes = inspect.signature(getattr(nj.plots, name)).parameters["axes"]
+        assert (axes.kind, axes.default) == (axes.KEYWORD_ONLY, None)
+
+
+@pytest.mark.parametrize(("name", "panels"), PANELS.items())
+def test_draws_on_the_axes_it_is_given_and_returns_them(name, panels):
+    given = list(Figure().subplots(1, panels, squeeze=False)[0]) if panels else Figure().subplots()
+    assert draw(name, axes=given) is given
+    for ax in given if panels else [given]:
+        assert ax.has_data()
+        assert name == "rejections" or (ax.get_xlabel() and ax.get_ylabel())
+
+
+@pytest.mark.parametrize(("name", "panels"), PANELS.items())
+def test_curves_differ_in_more_than_colour(name, panels):
+    """As grey print has them, and the colour-blind: by line, or by marker."""
+    axes = draw(name) if panels else [draw(name)]
+    assert len(axes) == max(panels, 1)
+    legends = [*axes[0].figure.legends, *(ax.get_legend() for ax in axes)]
+    for legend in filter(None, legends):
+        looks = [(line.get_linestyle(), line.get_marker()) for line in legend.get_lines()]
+        assert len({*looks}) == len(looks) > 1
+    assert any(legends) or name == "rejections"
+
+
+ONE_PANEL = [name for name, panels in PANELS.items() if panels == 1]
+
+
+@pytest.mark.parametrize("name", ONE_PANEL)
+def test_one_axes_alone_will_do_for_one_panel_and_no_other_number_will(name):
+    alone = Figure().subplots()
+    assert draw(name, axes=alone)[0] is alone
+    with pytest.raises(ValueError, match="axes must be 1, one for each panel, got 2"):
+        draw(name, axes=Figure().subplots(1, 2))
+
+
+def test_grids_of_axes_are_read_row_by_row():
+    grid = Figure().subplots(2, 1, squeeze=False)
+    assert list(draw("one_copy", axes=grid)) == list(grid[:, 0])
+    with pytest.raises(ValueError, match="axes must be 2, one for each panel, got 1"):
+        draw("one_copy", axes=grid[0])
+
+
+def test_looks_repeat_only_after_fifty_six():
+    assert len({tuple(style.look(i).items()) for i in range(56)}) == 56
+
+
+def test_regret_draws_what_the_study_holds():
+    axes = nj.plots.regret(STUDY)
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert "rounds" in axes.get_xlabel()
+    assert "regret on clean data" in axes.get_ylabel()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["corrected ~ $T^{0.50}$", "blind ~ $T^{1.00}$", "guaranteed or claimed bound"]
+    regret, bound, blind, blind_bound, _ = axes.lines
+    assert list(regret.get_ydata()) == [4.0, 8.0, 16.0]
+    assert list(bound.get_ydata()) == [20.0, 40.0, 80.0]
+    assert bound.get_marker() == regret.get_marker() != blind.get_marker()
+    assert bound.get_linestyle() == blind_bound.get_linestyle() == ":"
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["16", "64", "256"]
+
+
+def test_regret_of_one_horizon_has_no_exponent():
+    unknown = Growth(math.nan, math.nan, math.nan)
+    axes = nj.plots.regret(Study((row("a", 2**20, 60.0),), {"a": unknown}, {}))
+    assert axes.get_legend().get_texts()[0].get_text() == "a"
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1,048,576"]
+
+
+def test_worlds_draws_the_three_kernels_of_each():
+    made = {
+        f"c = {c}": nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=c / 4)
+        for c in (1.0, 2.0)
+    }
+    axes = nj.plots.worlds(made, nj.kernels.rational(m=4.0), distances=np.array([0, 1.25**0.5]))
+    assert [ax.get_title() for ax in axes] == ["c = 1.0", "c = 2.0"]
+    assert axes[0].get_ylabel() == "value of the kernel"
+    assert all("distance" in ax.get_xlabel() for ax in axes)
+    labels = [text.get_text() for text in axes[1].get_legend().get_texts()]
+    assert labels == ["asked for, $g$", "clean, $k$", r"surrogate, $\hat{k}$"]
+    assert [line.get_linestyle() for line in axes[0].lines] == ["-", "--", "-."]
+    g, k, surrogate = (line.get_ydata() for line in axes[1].lines)
+    np.testing.assert_allclose(g, [1, 1 / 1.3125], rtol=1e-6)
+    np.testing.assert_allclose(k, [1 - np.exp(-2), 0.7067125660691417], rtol=1e-5)
+    np.testing.assert_allclose(surrogate, [1.1714357833666746, 0.8698979821417705], rtol=1e-5)

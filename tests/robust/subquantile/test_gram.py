@@ -1,0 +1,80 @@
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.robust.subquantile import chunked_gram, dense_gram, ridge
+from noisy_jax.robust.subquantile.gram import solver
+from tests.robust.subquantile import trimmed
+from tests.robust.subquantile.trimmed import closed_form, regression
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "linear", "isolated", "scaled", "zero"])
+def test_norm_is_bounded_from_above_and_closely(x64, rng, kind):
+    x = rng.normal(size=(60, 2))
+    gram = {
+        "gaussian": regression(rng, n=60)[0],
+        "linear": x @ x.T,
+        "isolated": np.eye(60),
+        "scaled": np.outer(*[10.0 ** np.linspace(-9, 3, 60)] * 2),
+        "zero": np.zeros((60, 60)),
+    }[kind]
+    exact = np.linalg.norm(gram, 2)
+    bound = float(dense_gram(gram).norm)
+    assert exact * (1 - 1e-12) <= bound <= 1.3 * exact
+    vector = np.ones(60)  # power iteration is no bound
+    for _ in range(3):
+        vector = gram @ vector / max(np.linalg.norm(gram @ vector), 1e-300)
+    assert kind not in ("gaussian", "linear") or vector @ gram @ vector < exact * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("chunk", [7, 64])
+def test_chunks_equal_the_whole(x64, rng, chunk):
+    x, v = rng.uniform(-3, 3, size=(40, 1)), rng.normal(size=40)
+    kernel = nj.kernels.gaussian(squared_width=0.5)
+    whole, parts = dense_gram(kernel(x, x)), chunked_gram(kernel, x, chunk=chunk)
+    np.testing.assert_allclose(parts.product(v), whole.product(v), rtol=1e-12)
+    np.testing.assert_allclose(parts.norm, whole.norm, rtol=1e-12)
+    roughly, exact = solver(parts, 0.3)(v), np.linalg.solve(whole.matrix + 0.3 * np.eye(40), v)
+    np.testing.assert_allclose(solver(whole, 0.3)(v), exact, rtol=1e-10)
+    np.testing.assert_allclose(roughly, exact, atol=1e-3)
+
+
+def test_fits_need_no_gram_matrix(rng):
+    """Ridge on the rows kept, from chunks, for two targets that share them."""
+    x = rng.uniform(-3, 3, size=(50, 1))
+    y = np.stack([np.sin(2 * x[:, 0]), np.cos(x[:, 0])]) + 0.1 * rng.normal(size=(2, 50))
+    y[:, :8] += 9
+    kernel = nj.kernels.gaussian(squared_width=0.5)
+    gram = np.asarray(kernel(x, x), float)
+    for name, start in (("accelerated", "zero"), ("alternation", "huber")):
+
+        def fit(y, name=name, start=start):
+            chunks, options = chunked_gram(kernel, x, chunk=16), {"solver": name, "start": start}
+            return ridge(chunks, y, contamination=0.2, regularization=0.3, **options)
+
+        fits = jax.tree.map(np.asarray, jax.jit(jax.vmap(fit))(y))
+        assert np.all(fits.converged)
+        assert not np.any(fits.kept[:, :8])
+        for labels, kept, objective in zip(y, fits.kept, fits.objective, strict=True):
+            a = closed_form(gram, labels, kept, 0.3)
+            assert set(trimmed.rows("ridge", gram @ a, labels, 40)) == set(np.flatnonzero(kept))
+            exact = trimmed.objective("ridge", gram, labels, 40, 0.3, a)
+            np.testing.assert_allclose(objective, exact, rtol=1e-5)
+
+
+def test_chunked_gram_refuses():
+    kernel = nj.kernels.linear()
+    for x, options, message in [
+        (np.ones(3), {}, r"x must be \[n, d\] .* got \[3\]"),
+        (np.array([[1.0], [np.nan]]), {}, r"x must be finite, but x\[1, 0\] is nan"),
+        (np.ones((3, 1)), {"chunk": 0}, "chunk must be a whole number of at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            chunked_gram(kernel, x, **options)
+    with pytest.raises(ValueError, match=r"kernel must be a function .* dense_gram"):
+        chunked_gram(np.eye(3), np.ones((3, 1)))
+    with pytest.raises(ValueError, match=r"kernel\(x, x\) must be \[3, 3\], .* got \[3\]"):
+        chunked_gram(lambda x, z: kernel.diagonal(x), np.ones((3, 1)))
+    with pytest.raises(ValueError, match=r"kernel must be a function .* got an array \[3, 1\]"):
+        chunked_gram(np.ones((3, 1)), kernel)

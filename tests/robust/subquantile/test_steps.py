@@ -1,0 +1,171 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax import comparators, subquantile
+from noisy_jax.robust.subquantile.problem import rows_kept, smallest
+from tests.robust.subquantile import trimmed
+from tests.robust.subquantile.trimmed import GRID, data, regression, trajectories
+
+STEPS = 60
+TASKS = ["ridge", "logistic"]
+
+
+def kept_count(n, share):
+    return int(np.ceil(n * (1 - share) - 1e-9))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_descent_equals_the_loop(x64, rng, task):
+    """With the safe step 1/L and the projection, over (ε, C), in a ball and without."""
+    gram, y = data(task, rng)
+    _, states, smoothness = trajectories(gram, y, GRID, task=task, solver="descent", steps=STEPS)
+    curvature = 2 if task == "ridge" else 0.25
+    for point, found, L in zip(GRID, states.coefficients, smoothness, strict=True):
+        m = kept_count(len(y), point[0])
+        # 1/L of ‖K‖ itself is the longest step that is safe: L is above, by little.
+        exact = (curvature * np.linalg.norm(gram, 2) + 2 * point[1]) / m
+        assert exact * (1 - 1e-12) <= L <= 1.2 * exact
+        loop = trimmed.descent(task, gram, y, m, *point[1:], 1 / L, STEPS)
+        np.testing.assert_allclose(found, loop, rtol=1e-9, atol=1e-11)
+    assert np.any(states.bound)
+    assert not np.all(states.bound)
+
+
+@pytest.mark.parametrize(
+    ("task", "solver"),
+    [(t, s) for t in TASKS for s in ("descent", "accelerated")] + [("ridge", "alternation")],
+)
+def test_the_objective_falls_by_the_certified_amount(x64, rng, task, solver):
+    gram, y = data(task, rng)
+    points = GRID if solver != "alternation" else GRID[: len(GRID) // 2]
+    start = 0.3 * rng.normal(size=len(y))  # far off, outside the ball
+    first, states, smoothness = trajectories(
+        gram, y, points, task=task, solver=solver, steps=STEPS, start=start
+    )
+    path = np.concatenate([first.objective[:, None], states.objective], axis=1)
+    falls, scale = path[:, :-1] - path[:, 1:], path[:, :1]
+    assert np.all(falls >= states.certified - 1e-13 * scale)
+    assert np.all(states.certified[:, 0] > 1e-3 * scale[:, 0])
+    if solver == "descent":  # a step twice as long is not covered by this certificate
+        assert not np.all(falls >= 2 * states.certified - 1e-13 * scale)
+    for point, one, L, last in zip(points, first.coefficients, smoothness, states.objective[:, -1],
+                                   strict=True):  # fmt: skip
+        m = kept_count(len(y), point[0])
+        g = trimmed.gradient(task, gram, y, m, point[1], one)
+        index = np.flatnonzero((points == point[None]).all(axis=1))[0]
+        if solver == "descent" and point[2] == np.inf:
+            np.testing.assert_allclose(states.certified[index, 0], g @ gram @ g / (2 * L))
+        a = states.coefficients[index, -1]
+        np.testing.assert_allclose(last, trimmed.objective(task, gram, y, m, point[1], a))
+        assert np.sqrt(a @ gram @ a) <= point[2] * (1 + 1e-9)
+
+
+def test_the_printed_step_diverges_where_nothing_is_trimmed(x64, rng):
+    """η = m/‖K‖ is 2/L at C = 0, beyond it for C > 0; ours descends."""
+    gram, y = regression(rng)
+    n = len(y)
+    printed = n / np.linalg.norm(gram, 2)
+    first, ours, _ = trajectories(gram, y, GRID, task="ridge", solver="descent", steps=STEPS)
+    for C in (1.0, 10.0):
+        path = trimmed.descent("ridge", gram, y, n, C, np.inf, printed, 100)
+        values = [trimmed.objective("ridge", gram, y, n, C, a) for a in (np.zeros(n), path[-1])]
+        assert values[1] > 1e3 * values[0]
+        (index,) = np.flatnonzero(([0.0, C, np.inf] == GRID).all(axis=1))
+        assert ours.objective[index, -1] < first.objective[index]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_gradient_in_the_kernels_space(x64, rng, task):
+    """hᵀKG is the derivative along h, in coefficients and in the features of a linear kernel."""
+    features, (_, y) = rng.normal(size=(40, 3)), data(task, rng)
+    gram, C = features @ features.T, 0.7
+    problem = trimmed.PROBLEMS[task](gram, y, contamination=0.3, regularization=C)
+    a, h = 0.1 * rng.normal(size=(2, 40))
+    state = subquantile.init(problem, a)
+    kept, m = np.asarray(state.kept), int(problem.kept)
+    G = np.asarray(problem.gradient_on(state.kept, state.coefficients, state.values))
+
+    def explicit(w):  # of weights w = Φᵀa
+        p = features @ w
+        each = (p - y) ** 2 if task == "ridge" else jnp.logaddexp(0, -y * p)
+        return (each[kept].sum() + C * w @ w) / m
+
+    in_features = jax.grad(explicit)(features.T @ a)
+    np.testing.assert_allclose(features.T @ G, in_features, rtol=1e-10)
+    slope = jax.jvp(lambda a: problem.objective_on(state.kept, a, gram @ a), (a,), (h,))[1]
+    np.testing.assert_allclose(h @ gram @ G, slope, rtol=1e-10)
+    # As printed, C without its 2 or beside the mean, it is another function's gradient.
+    for wrong in (C / m, 2 * C):
+        other = G - 2 * C * a / m + wrong * a
+        assert np.abs(features.T @ other - in_features).max() > 1e-3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.45])
+def test_threshold_is_the_quantile_and_maximises_the_variational_objective(x64, rng, share):
+    gram, y = regression(rng)
+    C, a = 0.5, 0.2 * rng.normal(size=40)
+    problem = subquantile.ridge_problem(gram, y, contamination=share, regularization=C)
+    state = subquantile.init(problem, a)
+    each, m = (gram @ a - y) ** 2, int(problem.kept)
+    np.testing.assert_allclose(state.threshold, np.sort(each)[m - 1], rtol=1e-12)
+    quantile = np.quantile(each, m / 40 - 1e-9, method="inverted_cdf")
+    np.testing.assert_allclose(state.threshold, quantile, rtol=1e-12)
+
+    def variational(t, weight):
+        return t - weight * np.maximum(t - each, 0).sum()
+
+    trimmed_part = state.objective - C * a @ gram @ a / m
+    np.testing.assert_allclose(variational(state.threshold, 1 / m), trimmed_part, rtol=1e-10)
+    thresholds = np.concatenate([each, np.linspace(-1, 2 * each.max(), 500)])
+    assert max(variational(t, 1 / m) for t in thresholds) <= trimmed_part * (1 + 1e-12)
+    # Without the weight, as printed: the smallest loss alone, one point to fit.
+    best = max(thresholds, key=lambda t: variational(t, 1))
+    assert best == each.min() == variational(best, 1)
+
+
+def test_gap_bounds_what_refitting_would_gain(x64, rng):
+    """Against closed forms on the rows of the step: ridge, and least squares in a ball."""
+    gram, y = regression(rng)
+    points = np.array([[0.3, 1.0, np.inf], [0.3, 0.0, 0.8]])
+    padded = np.concatenate([points, GRID[2:]])  # as many as in other tests, compiled once
+    _, states, _ = trajectories(gram, y, padded, task="ridge", solver="accelerated", steps=STEPS)
+    m = kept_count(len(y), 0.3)
+    for index, (_, C, radius) in enumerate(points):
+        for t in (1, 5, 59):
+            kept, rows = states.kept[index, t - 1], np.flatnonzero(states.kept[index, t - 1])
+            own = gram[np.ix_(rows, rows)]
+            if C:
+                least = C * y[kept] @ np.linalg.solve(own + C * np.eye(m), y[kept]) / m
+            else:
+                least = comparators.kernel_ball(own, y[kept], radius).loss / m
+            excess, gap = states.objective[index, t] - least, states.gap[index, t]
+            assert excess <= gap + 1e-12
+            assert gap < (1e-3 if t == 59 else np.inf) * states.objective[index, t]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_selection_is_by_rank_and_ties_by_index(x64, rng, dtype):
+    values = np.round(rng.exponential(size=(30, 17)), 1).astype(dtype)
+    values[0], values[1, 3], values[2, :2] = 0, np.inf, np.finfo(dtype).smallest_subnormal
+    select = jax.jit(jax.vmap(jax.vmap(smallest, (None, 0)), (0, None)))
+    rows, largest = select(values, np.arange(1, 18))
+    order = np.argsort(values, axis=1, kind="stable")
+    for count in range(1, 18):
+        expected = np.zeros_like(values, bool)
+        np.put_along_axis(expected, order[:, :count], True, axis=1)
+        np.testing.assert_array_equal(rows[:, count - 1], expected)
+        np.testing.assert_array_equal(largest[:, count - 1], np.sort(values)[:, count - 1])
+
+
+def test_rows_kept_are_counted_without_rounding():
+    """⌈n(1 − ε)⌉ of ε = k/100 by whole numbers: concrete, and traced in float32."""
+    counted = jax.jit(rows_kept, static_argnums=0)
+    wrong = 0
+    for n in (1, 2, 10, 55, 500, 2000):
+        for k in range(50):
+            exact = -(-n * (100 - k) // 100)
+            assert rows_kept(n, k / 100) == counted(n, k / 100) == exact
+            wrong += np.ceil(np.float32(n) * (1 - np.float32(k / 100))) != exact
+    assert wrong > 0  # unguarded

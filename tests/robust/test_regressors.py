@@ -1,0 +1,131 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
+
+
+@pytest.fixture
+def outlying(rng):
+    """Gram matrix, labels of which a fifth are outliers, and C."""
+    x = rng.uniform(-3, 3, size=(40, 1))
+    y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=40)
+    y[::5] += 4.0
+    return np.exp(-2 * (x - x.T) ** 2), y, 0.3
+
+
+def reweighted(gram, y, regularization, iterations):
+    """Huber regression by iteratively reweighted least squares."""
+    coefficients = np.linalg.solve(gram + regularization * np.eye(len(y)), y)
+    for _ in range(iterations):
+        residuals = y - gram @ coefficients
+        scale = np.median(np.abs(residuals)) / 0.6744897501960817
+        root = np.sqrt(np.minimum(1, 1.345 * scale / np.abs(residuals)))
+        weighted = root[:, None] * gram * root + regularization * np.eye(len(y))
+        coefficients = root * np.linalg.solve(weighted, root * y)
+    return coefficients
+
+
+def test_ridge_is_scikit_learns(outlying, x64):
+    from sklearn.kernel_ridge import KernelRidge
+
+    gram, y, regularization = outlying
+    ridge = KernelRidge(alpha=regularization, kernel="precomputed").fit(gram, y)
+    ours = kernel_ridge(gram, y, regularization=regularization)
+    np.testing.assert_allclose(ours, ridge.dual_coef_, rtol=1e-9)
+    weights = np.linspace(0.1, 2, len(y))
+    ridge = KernelRidge(alpha=regularization, kernel="precomputed").fit(gram, y, weights)
+    ours = kernel_ridge(gram, y, regularization=regularization, weights=weights)
+    np.testing.assert_allclose(ours, ridge.dual_coef_, rtol=1e-9)
+
+
+def test_rows_of_weight_zero_are_as_if_absent(outlying, x64):
+    gram, y, regularization = outlying
+    kept = np.arange(len(y)) % 5 > 0
+    ours = kernel_ridge(gram, y, regularization=regularization, weights=kept)
+    alone = kernel_ridge(gram[np.ix_(kept, kept)], y[kept], regularization=regularization)
+    np.testing.assert_allclose(ours[kept], alone, rtol=1e-9)
+    np.testing.assert_array_equal(ours[~kept], 0)
+
+
+def test_huber_ends_where_reweighting_ends(outlying, x64):
+    gram, y, regularization = outlying
+    ours = huber_ridge(gram, y, regularization=regularization, iterations=300)
+    expected = reweighted(gram, y, regularization, 300)
+    np.testing.assert_allclose(ours, expected, atol=1e-9)
+    assert np.abs(ours - kernel_ridge(gram, y, regularization=regularization)).max() > 0.1
+
+
+def test_huber_is_ridge_where_nothing_is_clipped(outlying, x64):
+    gram, y, regularization = outlying
+    ours = huber_ridge(gram, y, regularization=regularization, iterations=2, threshold=1e3)
+    np.testing.assert_allclose(
+        ours, kernel_ridge(gram, y, regularization=regularization), rtol=1e-9
+    )
+
+
+def test_huber_survives_rows_that_most_are_fitted_exactly(x64):
+    y = np.array([0.0, 0.0, 0.0, 0.0, 7.0])
+    np.testing.assert_allclose(
+        huber_ridge(np.eye(5), y, regularization=0.5, iterations=60), 0, atol=1e-9
+    )
+
+
+def test_default_iterations_agree_in_float32_and_under_vmap(outlying):
+    gram, y, regularization = outlying
+    expected = reweighted(gram, y, regularization, 100)
+
+    @jax.jit
+    @jax.vmap
+    def fit(y, regularization):
+        return huber_ridge(gram, y, regularization=regularization)
+
+    both = fit(jnp.stack([y, -y]), jnp.full(2, regularization))
+    np.testing.assert_allclose(gram @ both[0], gram @ expected, atol=1e-3)
+    np.testing.assert_allclose(both[1], -both[0], atol=1e-5)
+
+
+def test_predictions_at_new_points_are_kernel_times_coefficients(rng):
+    x, z = rng.normal(size=(6, 2)), rng.normal(size=(3, 2))
+    kernel, w = nj.kernels.linear(), np.array([1.0, -2.0])
+    coefficients = kernel_ridge(kernel(x, x), x @ w, regularization=1e-4)
+    np.testing.assert_allclose(kernel(z, x) @ coefficients, z @ w, atol=1e-3)
+
+
+@pytest.mark.parametrize("fit", [kernel_ridge, huber_ridge])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.eye(3), np.ones(3), 0.0), "regularization must be positive and finite, got 0.0"),
+        ((np.eye(2), np.ones(2), np.ones(2)), "regularization must be one number, got shape"),
+        ((np.ones((3, 3)), np.ones(3), 1e-12), "regularization must be larger, got 1e-12: with"),
+        ((-np.eye(2), np.ones(2), 0.5), "larger, got 0.5: with eigenvalues of gram from -1 to -1"),
+        ((np.eye(3), np.ones(2), 1.0), r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
+        (
+            (nj.robust.subquantile.dense_gram(np.eye(2)), np.ones(2), 1.0),
+            "gram must be .* got Gram; for",
+        ),
+        ((np.eye(2), np.ones((2, 1)), 1.0), r"y must be \[n\] with n >= 1, got \[2, 1\]"),
+        ((np.eye(2), np.array([1, np.nan]), 1.0), r"y must be finite, but y\[1\] is nan"),
+    ],
+)
+def test_bad_input_is_refused(fit, arguments, message):
+    gram, y, regularization = arguments
+    with pytest.raises(ValueError, match=message):
+        fit(gram, y, regularization=regularization)
+
+
+def test_bad_options_are_refused():
+    gram, y = np.eye(2), np.ones(2)
+    with pytest.raises(ValueError, match=r"weights must be \[2\], as y, got \[3\]"):
+        kernel_ridge(gram, y, regularization=1.0, weights=np.ones(3))
+    with pytest.raises(ValueError, match="weights must be finite and >= 0"):
+        kernel_ridge(gram, y, regularization=1.0, weights=-np.ones(2))
+    with pytest.raises(ValueError, match="threshold must be positive and finite, got 0"):
+        huber_ridge(gram, y, regularization=1.0, threshold=0.0)
+    with pytest.raises(ValueError, match=r"threshold must be one number, got shape \[2\]"):
+        huber_ridge(gram, y, regularization=1.0, threshold=np.ones(2))
+    with pytest.raises(ValueError, match="iterations must be a whole number of at least 1, got 0"):
+        huber_ridge(gram, y, regularization=1.0, iterations=0)

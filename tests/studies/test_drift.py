@@ -1,0 +1,192 @@
+import csv
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.__main__ import main
+from noisy_jax.commands import drift, rivals
+
+SEEDS, HORIZON = 3, 150
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """One small run for all tests: its folder, and what was printed."""
+    folder = tmp_path_factory.mktemp("drift")
+    quick = ["--horizon", str(HORIZON), "--seeds", str(SEEDS), "--tuning-seeds", "1"]
+    with pytest.MonkeyPatch.context() as patch:
+        printed = []
+        patch.setattr("builtins.print", lambda *words, **_: printed.extend(map(str, words)))
+        assert main(["drift", *quick, "--out", str(folder)]) == 0
+    return folder, "\n".join(printed)
+
+
+def read(folder, name):
+    with open(folder / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_saves_and_says_what_it_found(small):
+    folder, printed = small
+    assert {path.name for path in folder.iterdir()} == {
+        "mistakes.csv",
+        "differences.csv",
+        "config.json",
+        "mistakes.png",
+    }
+    assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
+    assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in printed
+    for schedule in ("drift", "switch"):
+        assert f"Where classes {schedule}, " in printed
+        assert f"\n{schedule}: differences, paired" in printed
+    assert printed.count(" − ") == 20  # all pairs of five learners, twice
+    config = json.loads((folder / "config.json").read_text())
+    assert config["command"]["horizon"] == 150
+    assert config["difficulty"]["components"] == 3
+    assert config["tuned"]["drift"]["Perceptron"]["margin"] == 0
+
+
+def test_differences_are_those_of_the_means(small):
+    folder, _ = small
+    last = {
+        (row["schedule"], row["learner"]): float(row["mistakes"])
+        for row in read(folder, "mistakes.csv")
+        if int(row["round"]) == HORIZON
+    }
+    rows = read(folder, "differences.csv")
+    assert len(last) == 10
+    assert len(rows) == 20
+    for row in rows:
+        expected = last[row["schedule"], row["fewer"]] - last[row["schedule"], row["more"]]
+        np.testing.assert_allclose(float(row["mean"]), expected, atol=1e-5)
+        assert float(row["mean"]) <= 0
+
+
+def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
+    folder, _ = small
+    rows = read(folder, "mistakes.csv")
+    tuned = json.loads((folder / "config.json").read_text())["tuned"]
+    keys = [
+        jax.random.fold_in(jax.random.split(jax.random.key(0))[1], seed) for seed in range(SEEDS)
+    ]
+
+    @jax.jit
+    def wrong(key, drifts, norma, alma):
+        """Mistakes of both learners with the parameters given, by plain rollouts."""
+        stream = jax.tree.map(
+            lambda a, b: jnp.where(drifts, a, b),
+            nj.streams.drifting(key, HORIZON),
+            nj.streams.switching(key, HORIZON),
+        )
+        kernels = [nj.kernels.gaussian(squared_width=1 / n["gamma"]) for n in (norma, alma)]
+        both = nj.wrappers.paired(
+            nj.learners.norma(
+                kernels[0],
+                nj.losses.soft_margin(margin=norma["margin"]),
+                learning_rate=1.0,
+                regularization=norma["decay"],
+                buffer=HORIZON,
+            ),
+            nj.learners.alma(
+                kernels[1], threshold=alma["threshold"], scale=alma["scale"], buffer=HORIZON
+            ),
+        )
+        played = nj.rollout(both, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        return jnp.cumsum(stream.y[:, None] * played.predictions <= 0, axis=0)
+
+    pair = "NORMA", "ALMA0"
+    for schedule in ("drift", "switch"):
+        numbers = [tuned[schedule][name] for name in pair]
+        runs = np.array([wrong(key, schedule == "drift", *numbers) for key in keys], float)
+        errors = runs.std(axis=0, ddof=1) / SEEDS**0.5
+        assert np.all(errors[-1] > 0)
+        for name, curve, error in zip(pair, runs.mean(axis=0).T, errors.T, strict=True):
+            mine = [row for row in rows if (row["schedule"], row["learner"]) == (schedule, name)]
+            rounds = np.array([int(row["round"]) for row in mine])
+            counts = [float(row["mistakes"]) for row in mine]
+            np.testing.assert_allclose(counts, curve[rounds - 1], atol=1e-5)
+            mine = [float(row["std_error"]) for row in mine]
+            np.testing.assert_allclose(mine, error[rounds - 1], atol=1e-4)
+        between = np.diff(runs[:, -1], axis=1)
+        (row,) = (
+            row
+            for row in read(folder, "differences.csv")
+            if (row["schedule"], {row["fewer"], row["more"]}) == (schedule, set(pair))
+        )
+        assert between.std() > 0
+        half = 1.96 * between.std(ddof=1) / SEEDS**0.5
+        np.testing.assert_allclose(float(row["half_width"]), half, rtol=1e-3, atol=1e-3)
+        significant = bool(abs(between.mean()) > half)
+        assert row["significant"] == str(significant)
+
+
+def test_a_tie_and_what_is_no_number_are_mistakes():
+    """A learner that predicts what the stream says: 1, −1, 0 and NaN, all for the label 1."""
+    learner = nj.Learner(
+        init=lambda dim: (),
+        step=lambda state, sample, key: state,
+        predict=lambda state, x: x[..., 0],
+        copies=1,
+    )
+    stream = nj.Stream(jnp.array([[1.0], [-1.0], [0.0], [jnp.nan]]), jnp.ones(4))
+    np.testing.assert_array_equal(rivals.mistakes(learner, stream), [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("name", rivals.RIVALS)
+def test_tuning_takes_the_fewest_mistakes_that_a_rival_may_make(name):
+    rival = rivals.RIVALS[name]
+    family = rivals.FAMILIES[rival.family]
+    settings = family.settings()
+    wanted = {n: float(v[-1]) for n, v in family.grid.items()} | dict(rival.fixed)
+    columns = np.moveaxis(settings, -1, 0)
+    # Counts fall towards the wanted setting, and lower still where the rival may not go.
+    counts = (columns[0] != 2.0) + sum(
+        columns[i + 1] != wanted[n] for i, n in enumerate(family.grid)
+    )
+    for i, n in enumerate(family.grid):
+        if n in rival.fixed:
+            counts = np.where(columns[i + 1] != rival.fixed[n], -1, counts)
+    assert rivals._best(rival, counts) == {"gamma": 2.0} | wanted
+
+
+def test_conclusion_says_what_is_open():
+    curves = {
+        name: (np.array([0.0, last]), np.zeros(2))
+        for name, last in {"Perceptron": 100.0, "ALMA": 62.0, "NORMA": 60.0}.items()
+    }
+    differences = [
+        rivals.Difference("NORMA", "ALMA", -2.0, 2.5),
+        rivals.Difference("NORMA", "Perceptron", -40.0, 3.0),
+        rivals.Difference("ALMA", "Perceptron", -38.0, 3.0),
+    ]
+    result = rivals.Comparison({name: {"gamma": 2.0} for name in curves}, curves, differences)
+    assert drift.conclusion({"drift": result}) == (
+        "Where classes drift, NORMA makes the fewest mistakes, 60, 40% fewer than Perceptron, and "
+        "significantly fewer than Perceptron; open between NORMA and ALMA."
+    )
+    lines = drift.table({"drift": result}).splitlines()
+    assert lines[3].split() == ["NORMA", "60.0", "0.0", "60%", "gamma", "2"]
+    assert lines[6].split() == ["NORMA", "−", "ALMA", "-2.0", "2.5", "open"]
+    decided = result._replace(differences=differences[1:])
+    assert drift.conclusion({"switch": decided}).endswith("; every order is significant.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--horizon", "0"], "--horizon must be a whole number of at least 1, got 0"),
+        (["--seeds", "1"], "--seeds must be a whole number of at least 2, got 1"),
+        (["--tuning-seeds", "0"], "--tuning-seeds must be a whole number of at least 1, got 0"),
+        (["--out", f"{__file__}/below"], "cannot write to the folder"),
+    ],
+)
+def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["drift", *arguments]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert message in error

@@ -1,0 +1,99 @@
+import csv
+import json
+
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.__main__ import main
+from noisy_jax.commands.kernel import LEARNERS
+
+QUICK = ["--horizons", "32", "64", "--seeds", "2"]
+
+
+def rows_of(folder):
+    with open(folder / "results.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
+    found, world_ball = [], nj.comparators.world_ball
+
+    def counted(past, world, radius):
+        found.append((len(past.y), float(world.noise.cov)))
+        return world_ball(past, world, radius)
+
+    monkeypatch.setattr(nj.comparators, "world_ball", counted)
+    assert main(["kernel", *QUICK, "--data", "teacher", "--out", str(tmp_path)]) == 0
+    # Each comparator once: that of the noise, which is the study's, and that of twice as much.
+    assert len(found) == len(set(found)) == 4
+    printed = capsys.readouterr().out
+    assert "teacher: 500 rows, 2 features; gaussian noise of variance 0.3 on each" in printed
+    assert "Regret on clean data grows" in printed
+    assert "(no interval)" in printed
+    folder = tmp_path / "teacher"
+    assert {path.name for path in folder.iterdir()} == {"results.csv", "config.json", "regret.png"}
+    config = json.loads((folder / "config.json").read_text())
+    assert config["command"]["squared_width"] == 2.0
+    assert config["comparator"].startswith("functools.partial(<function ")
+    assert list(config["learners"]) == list(LEARNERS)
+
+    rows = rows_of(folder)
+    assert [row["learner"] for row in rows[::2]] == list(LEARNERS)
+    for row in rows:
+        clean = row["learner"] == "clean"
+        assert (float(row["std_error"]) == 0) == clean
+        assert 0 < float(row["regret"]) < float(row["bound"])
+        # η · bound = ½(m² + 1)W² shows the radius: B of the kernel's own space, W of a surrogate's.
+        radius = (float(row["bound"]) * float(row["learning_rate"]) / 32.5) ** 0.5
+        if row["learner"] in ("clean", "uncorrected_kernel"):
+            assert radius == pytest.approx(1.2)
+        else:
+            assert 1.3 < radius < 1.5 if row["learner"] == "parallel_worlds" else 1.6 < radius < 2
+
+
+def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, capsys, rng):
+    lines = [f"{a},{b},{a * b}" for a, b in rng.normal(size=(20, 2))]
+    (tmp_path / "product.csv").write_text("\n".join(["left,right,product", *lines]))
+    data = ["teacher", str(tmp_path / "product.csv"), "--target", "product"]
+    arguments = ["--noise", "laplace", "--horizons", "32", "--seeds", "2", "--data", *data]
+    assert main(["kernel", *arguments, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "teacher: 500 rows, 2 features; laplace noise of variance 0.3 on each" in printed
+    assert "product.csv: 20 rows, 2 features; laplace noise of variance 0.1 on each" in printed
+    for name in ("teacher", "product"):
+        names = [row["learner"] for row in rows_of(tmp_path / name)]
+        assert names == ["parallel_worlds", "uncorrected_kernel", "clean"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "boston"], "unknown data 'boston'; known are teacher, diabetes,"),
+        (["--data", "teacher", "teacher"], "--data must differ in name, got teacher teacher"),
+        (["--target", "y"], "--target goes with a CSV file; the target of diabetes is fixed"),
+        (["--variance", "1"], "squared_width must be above 2‖Σ‖ = 2 under Gaussian noise, got 2"),
+        (
+            ["--variance", "0.6"],
+            "Or leave it out: --learners parallel_worlds uncorrected_kernel clean",
+        ),
+        (["--noise", "laplace", "--learners", "cloned"], "cloned needs --noise gaussian"),
+        (["--variance", "0"], "--variance must be positive, got 0.0"),
+        (["--rate-factor", "0"], "--rate-factor must be positive and finite, got 0.0"),
+        (["--radius", "-1"], "--radius must be positive and finite, got -1.0"),
+        (
+            ["--horizons", "64", "32"],
+            "--horizons must be at least one and increasing, got [64, 32]",
+        ),
+        (
+            ["--horizons", "0", "64"],
+            "each of --horizons must be a whole number of at least 1, got 0",
+        ),
+        (["--out", f"{__file__}/below"], "cannot write to the folder"),
+    ],
+)
+def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["kernel", "--horizons", "32", *arguments]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert message in error
