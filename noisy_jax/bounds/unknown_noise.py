@@ -36,7 +36,7 @@ def random_truncation(
     `closed_form=True` is the theorems' bound for the geometric distribution of all orders, at base p:
 
         u = B_w (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
-        u = B_w (p/(p − 1))³ I₀(2√p B_x²/s²) e^(2pB_x²/s²),
+        u = B_w (p/(p − 1))³ I₀(√p B_x²/ℓ²) e^(pB_x²/ℓ²),
         regret ≤ ℓ'₊(r) √(uT),   η = B_w/(ℓ'₊(r) √(uT)),   r = √((p − 1)u)
 
     with √p B_y added to r for residual losses. The squared loss takes exactly one value of f, which
@@ -44,7 +44,7 @@ def random_truncation(
     the squared loss; three times as many for the Gaussian kernel.
 
     Source: Online Learning of Noisy Data with Kernels, Lemmas 2-6, Theorems 1, 2 and 4.
-    As printed it has e^((√p B_x² + 2p B_x)/s²) for the Gaussian kernel, which depends on the unit
+    As printed it has e^((√p B_x² + 2p B_x)/2ℓ²) for the Gaussian kernel, which depends on the unit
     of x and is too small where B_x exceeds it, and r without B_y for residual losses, for which
     "slight modifications" are promised. The printed running time O(T³(1 + dp/(p − 1)²)) has a
     sum over all pairs in every round.
@@ -113,7 +113,7 @@ def _closed_form(estimator, p, as_printed) -> tuple[chex.Numeric, chex.Numeric]:
     if kernel.envelope is not None:
         envelope = kernel.envelope.series(_ORDER).coefficients
         if as_printed:
-            rate = -envelope[1]  # 1/s²
+            rate = -envelope[1]  # 1/(2ℓ²)
             map_second = once**2 * xp.exp(rate * (xp.sqrt(p) * second + 2 * p * xp.sqrt(second)))
         else:
             map_second *= once * absolute_terms(envelope**2, p * second**2).sum()

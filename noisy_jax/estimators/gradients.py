@@ -167,7 +167,7 @@ def gradient(
     from those asked for by no more than `max_bias`.
 
     Args:
-        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(4B_x²/s²) for Gaussian
+        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(2B_x²/ℓ²) for Gaussian
             kernels, shift the data to their centre first.
         loss: with a power series: squared, logistic, exponential, smoothed_absolute or
             smoothed_hinge.

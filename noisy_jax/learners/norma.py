@@ -122,7 +122,7 @@ def norma(
     Example:
         >>> import jax, noisy_jax as nj
         >>> learner = norma(
-        ...     nj.kernels.gaussian(squared_width=0.5), nj.losses.soft_margin(),
+        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.soft_margin(),
         ...     learning_rate=1.0, regularization=0.03, buffer=200)
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=100)
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1)).diverged_at

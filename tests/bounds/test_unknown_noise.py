@@ -12,7 +12,7 @@ SETTINGS = {
     "linear": (nj.kernels.linear(), nj.losses.squared()),
     "polynomial": (nj.kernels.polynomial(degree=2), nj.losses.exponential()),
     "exponential": (nj.kernels.exponential(), nj.losses.smoothed_absolute(sharpness=0.3)),
-    "gaussian": (nj.kernels.gaussian(squared_width=4.0), nj.losses.smoothed_hinge(sharpness=0.5)),
+    "gaussian": (nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)),
 }
 
 
@@ -46,11 +46,11 @@ def test_corrected_closed_form_is_the_theorems(x64):
 
 
 def test_printed_gaussian_moment_is_not_free_of_units(x64):
-    """Rescaling x and s together changes nothing but the printed bound, which is then exceeded."""
+    """Rescaling x and ℓ together changes nothing but the printed bound, which is then exceeded."""
     loss = nj.losses.exponential()
 
     def forms(scale):
-        kernel = nj.kernels.gaussian(squared_width=scale)
+        kernel = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5)
         estimator = gradient(kernel, loss, squared_radius=0.01, x_second_moment=scale, max_bias=0.5)
         return [
             float(random_truncation(estimator, horizon=1.0, **form).regret)
@@ -86,7 +86,7 @@ def test_says_when_it_is_vacuous():
 
 
 def test_overflow_is_infinite_and_vacuous_not_an_error():
-    kernel, loss = nj.kernels.gaussian(squared_width=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
+    kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
     estimator = gradient(
         kernel,
         loss,

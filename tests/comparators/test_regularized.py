@@ -158,7 +158,7 @@ def test_hinge_coefficients_are_sparse_and_bounded(x64, rng):
 def test_float32_gram_matrices_are_solved_in_float64(rng):
     """Of a smooth kernel, whose rounding leaves negative eigenvalues."""
     x = rng.uniform(-1, 1, size=(60, 1))
-    gram = nj.kernels.gaussian(squared_width=4.0)(x, x)
+    gram = nj.kernels.gaussian(length_scale=2**0.5)(x, x)
     assert np.linalg.eigvalsh(np.asarray(gram, np.float64))[0] < -1e-8
     y, loss = np.abs(x[:, 0]), losses.epsilon_insensitive(epsilon=0.01)
     found = regularized(gram, y, loss, 1e-5)

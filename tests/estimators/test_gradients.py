@@ -46,7 +46,7 @@ def test_copies_far_from_the_cap_follow_the_exact_geometric_law(x64):
 
 def test_copies_of_the_gaussian_kernel(x64):
     estimator = of(
-        nj.kernels.gaussian(squared_width=4.0), nj.losses.exponential(),
+        nj.kernels.gaussian(length_scale=2**0.5), nj.losses.exponential(),
         p=2.0, kernel_order=60, loss_order=60,
     )  # fmt: skip
     distribution = total_copies(estimator)
@@ -55,7 +55,7 @@ def test_copies_of_the_gaussian_kernel(x64):
 
 
 def test_mean_copies_and_views_at_the_cap():
-    for kernel in (POLYNOMIAL, nj.kernels.gaussian(squared_width=4.0)):
+    for kernel in (POLYNOMIAL, nj.kernels.gaussian(length_scale=2**0.5)):
         estimator = of(kernel, nj.losses.smoothed_hinge(sharpness=0.5))
         distribution = total_copies(estimator)
         np.testing.assert_allclose(
@@ -98,7 +98,7 @@ def test_bias_bounds_hold_for_the_gaussian_kernel(order):
     """Cut off early, its mean map is longer than 1, and values leave √B_w."""
     second, loss = 1.0, nj.losses.exponential()
     estimator = of(
-        nj.kernels.gaussian(squared_width=1.0), loss, x_second_moment=second,
+        nj.kernels.gaussian(length_scale=0.5**0.5), loss, x_second_moment=second,
         kernel_order=order, loss_order=6, max_bias=9.0,
     )  # fmt: skip
     b, maps = np.linspace(0, second, 41), estimator.maps
@@ -138,8 +138,11 @@ def test_parameters_may_be_traced_where_orders_are_given():
         ({"loss": nj.losses.soft_margin()}, r"soft_margin.*losses\.smoothed_hinge"),
         ({"loss": nj.losses.huber()}, r"huber.*losses\.smoothed_absolute"),
         ({"loss": "squared"}, "loss must be one of losses"),
-        ({"kernel": nj.kernels.laplacian(scale=1.0)}, "kernel must have a power series"),
-        ({"kernel": nj.kernels.matern(nu=1.5, length=1.0)}, "kernel must have a power series"),
+        ({"kernel": nj.kernels.laplacian(length_scale=1.0)}, "kernel must have a power series"),
+        (
+            {"kernel": nj.kernels.matern(nu=1.5, length_scale=1.0)},
+            "kernel must have a power series",
+        ),
         ({"p": 1.0}, "p must be above 1"),
         ({"distribution": "uniform"}, "distribution must be 'geometric' or 'optimal'"),
         (

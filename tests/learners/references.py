@@ -25,18 +25,18 @@ def projected_gradient_descent(name, x, y, copies, noisy_y, covs, radius, rate):
     return np.array(predictions), w, projected
 
 
-def gaussian_kernel(squared_width):
+def gaussian_kernel(length_scale):
     def kernel(x, z):
-        return np.exp(-np.sum((x - z) ** 2, axis=-1) / squared_width)
+        return np.exp(-np.sum((x - z) ** 2, axis=-1) / (2 * length_scale**2))
 
     return kernel
 
 
-def gaussian_surrogate(squared_width, cov):
+def gaussian_surrogate(length_scale, cov):
     """k̂ for Gaussian noise of full covariance, by its inverse and determinant."""
     dim = len(cov)
-    inverse = np.linalg.inv(squared_width * np.eye(dim) - 2 * cov)
-    peak = np.linalg.det(np.eye(dim) - 2 * cov / squared_width) ** -0.5
+    inverse = np.linalg.inv(2 * (length_scale**2 * np.eye(dim) - cov))
+    peak = np.linalg.det(np.eye(dim) - cov / length_scale**2) ** -0.5
 
     def surrogate(x, z):
         return peak * np.exp(-np.einsum("...i,ij,...j", x - z, inverse, x - z))

@@ -22,7 +22,7 @@ LOSSES = {
 }
 KERNELS = {
     "polynomial": nj.kernels.polynomial(degree=2),
-    "gaussian": nj.kernels.gaussian(squared_width=2.0),
+    "gaussian": nj.kernels.gaussian(length_scale=1.0),
     "exponential": nj.kernels.exponential(),
     "binomial": nj.kernels.binomial(alpha=0.7),
 }
