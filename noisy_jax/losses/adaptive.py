@@ -33,8 +33,8 @@ class AdaptiveLoss(NamedTuple):
     Attributes:
         name: what it is called, with its parameters.
         kind: "margin" or "residual", as in `Loss`.
-        profile: `(a[...], s) -> [...]`, φ, with its term in s alone.
-        slope: `(a[...], s) -> [...]`, ∂φ/∂a, a subgradient at kinks.
+        value: `(a[...], s) -> [...]`, φ, with its term in s alone.
+        derivative: `(a[...], s) -> [...]`, ∂φ/∂a, a subgradient at kinks.
         descent: `(a[...], s) -> [...]`, where s moves to: −∂φ/∂s, unless the factory says else.
         nu: ν.
         initial: s_1.
@@ -44,8 +44,8 @@ class AdaptiveLoss(NamedTuple):
 
     name: str
     kind: Literal["margin", "residual"]
-    profile: Callable[[chex.Array, chex.Numeric], chex.Array]
-    slope: Callable[[chex.Array, chex.Numeric], chex.Array]
+    value: Callable[[chex.Array, chex.Numeric], chex.Array]
+    derivative: Callable[[chex.Array, chex.Numeric], chex.Array]
     descent: Callable[[chex.Array, chex.Numeric], chex.Array]
     nu: chex.Numeric
     initial: chex.Numeric = 0.0
@@ -57,8 +57,8 @@ class AdaptiveLoss(NamedTuple):
         return Loss(
             f"{self.name} at {shown(scale)}",
             self.kind,
-            lambda a: self.profile(a, scale),
-            lambda a: self.slope(a, scale),
+            lambda a: self.value(a, scale),
+            lambda a: self.derivative(a, scale),
         )
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ def nu_soft_margin(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> Adaptive
         ValueError: ν outside (0, 1), or initial not finite.
 
     Example:
-        >>> print(nu_soft_margin(nu=0.2).at(1.0).value(0.25, 1.0))
+        >>> print(nu_soft_margin(nu=0.2).at(1.0)(0.25, 1.0))
         0.55
     """
     return _nu_margin("nu_soft_margin", nu, initial, labelled=True)
@@ -127,8 +127,8 @@ def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:
     return AdaptiveLoss(
         f"{name}(nu={shown(nu)})",
         "margin",
-        profile=lambda a, s: jnp.maximum(s - a, 0.0) - nu * s,
-        slope=lambda a, s: -jnp.where(a <= s, 1.0, 0.0),
+        value=lambda a, s: jnp.maximum(s - a, 0.0) - nu * s,
+        derivative=lambda a, s: -jnp.where(a <= s, 1.0, 0.0),
         descent=lambda a, s: nu - jnp.where(a <= s, 1.0, 0.0),
         nu=nu,
         initial=initial,
@@ -152,7 +152,7 @@ def nu_epsilon_insensitive(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> 
         ValueError: ν outside (0, 1), or initial negative.
 
     Example:
-        >>> print(nu_epsilon_insensitive(nu=0.5).at(1.0).value(1.0, 4.0))
+        >>> print(nu_epsilon_insensitive(nu=0.5).at(1.0)(1.0, 4.0))
         2.5
     """
     check_nu(nu)
@@ -160,8 +160,8 @@ def nu_epsilon_insensitive(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> 
     return AdaptiveLoss(
         f"nu_epsilon_insensitive(nu={shown(nu)})",
         "residual",
-        profile=lambda a, s: jnp.maximum(jnp.abs(a) - s, 0.0) + nu * s,
-        slope=lambda a, s: jnp.where(jnp.abs(a) > s, jnp.sign(a), 0.0),
+        value=lambda a, s: jnp.maximum(jnp.abs(a) - s, 0.0) + nu * s,
+        derivative=lambda a, s: jnp.where(jnp.abs(a) > s, jnp.sign(a), 0.0),
         descent=_excess(nu),
         nu=nu,
         initial=initial,
@@ -179,7 +179,7 @@ def nu_huber(
     """Huber's loss (`huber`, plus νσ) that learns its width σ ≥ σ_min from the residuals a.
 
     "quantile" follows the (1 − ν)-quantile of |a|, so that a share ν of the rounds ends as outliers
-    (the tube's step; together with Huber's slope in p it descends on no one function):
+    (the tube's step; together with Huber's derivative in p it descends on no one function):
 
         σ ← max(σ_min, σ + η(1{|a| > σ} − ν))
 
@@ -220,8 +220,8 @@ def nu_huber(
     return AdaptiveLoss(
         f'nu_huber(nu={shown(nu)}, tracker="{tracker}")',
         "residual",
-        profile=lambda a, s: s * unit.profile(a / s) + nu * s,
-        slope=lambda a, s: unit.slope(a / s),
+        value=lambda a, s: s * unit.value(a / s) + nu * s,
+        derivative=lambda a, s: unit.derivative(a / s),
         descent=_excess(nu) if tracker == "quantile" else joint,
         nu=nu,
         initial=initial,

@@ -22,7 +22,7 @@ def squared() -> Loss:
     Source: the squared loss of all three papers on learning from noisy copies.
 
     Example:
-        >>> squared().value(1.0, 3.0), squared().derivative(1.0, 3.0)
+        >>> squared()(1.0, 3.0), squared().gradient(1.0, 3.0)
         (4.0, -4.0)
     """
     return Loss("squared()", "residual", _square, _twice, _squared_series)
@@ -51,17 +51,17 @@ def logistic() -> Loss:
     φ'(a) = −1/(1 + e^a); its series about c converges up to the poles at ±iπ, √(c² + π²) away.
 
     Example:
-        >>> print(logistic().derivative(0.0, 1.0))
+        >>> print(logistic().gradient(0.0, 1.0))
         -0.5
     """
-    return Loss("logistic()", "margin", _log_logistic, _logistic_slope, _logistic_series)
+    return Loss("logistic()", "margin", _log_logistic, _logistic_derivative, _logistic_series)
 
 
 def _log_logistic(a):
     return jax.nn.softplus(-a)
 
 
-def _logistic_slope(a):
+def _logistic_derivative(a):
     return -jax.nn.sigmoid(-floating(a))
 
 
@@ -95,17 +95,19 @@ def exponential() -> Loss:
     must be minus.
 
     Example:
-        >>> print(exponential().derivative(0.0, -1.0))
+        >>> print(exponential().gradient(0.0, -1.0))
         1.0
     """
-    return Loss("exponential()", "margin", _exponential, _exponential_slope, _exponential_series)
+    return Loss(
+        "exponential()", "margin", _exponential, _exponential_derivative, _exponential_series
+    )
 
 
 def _exponential(a):
     return jnp.exp(-a)
 
 
-def _exponential_slope(a):
+def _exponential_derivative(a):
     return -jnp.exp(-a)
 
 
@@ -137,22 +139,22 @@ def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
         ValueError: sharpness not positive.
 
     Example:
-        >>> print(smoothed_absolute().derivative(0.0, 0.0))
+        >>> print(smoothed_absolute().gradient(0.0, 0.0))
         0.0
     """
     check_positive("sharpness", sharpness, "s of erf(sa)")
     check_one_number("sharpness", sharpness)
 
-    def profile(a):
+    def value(a):
         a = floating(a)
         return a * jax.lax.erf(sharpness * a) + _bell(sharpness * a) / sharpness
 
-    def slope(a):
+    def derivative(a):
         return jax.lax.erf(floating(sharpness * a))
 
     name = f"smoothed_absolute(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 1.0, 0.0, sharpness, 0.0)
-    return Loss(name, "residual", profile, slope, series)
+    return Loss(name, "residual", value, derivative, series)
 
 
 def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
@@ -173,22 +175,22 @@ def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
         ValueError: sharpness not positive.
 
     Example:
-        >>> print(smoothed_hinge().derivative(1.0, 1.0))
+        >>> print(smoothed_hinge().gradient(1.0, 1.0))
         -0.5
     """
     check_positive("sharpness", sharpness, "s of erf(s(a − 1))")
     check_one_number("sharpness", sharpness)
 
-    def profile(a):
+    def value(a):
         a = floating(a) - 1
         return (_bell(sharpness * a) / sharpness - a * jax.lax.erfc(sharpness * a)) / 2
 
-    def slope(a):
+    def derivative(a):
         return -jax.lax.erfc(sharpness * (floating(a) - 1)) / 2
 
     name = f"smoothed_hinge(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)
-    return Loss(name, "margin", profile, slope, series)
+    return Loss(name, "margin", value, derivative, series)
 
 
 def _bell(u):
@@ -208,8 +210,8 @@ def _erf_series(factor, offset, sharpness, shift, order, center=0.0) -> PowerSer
         for n in range(1, order):
             h.append(2 * sharpness * (-u * h[n] - (n - 1) * sharpness * h[n - 1] / n) / (n + 1))
         first = offset + factor * _erf(u)
-        rest = [scale * root * value for value in h[1 : order + 1]]
-        return xp.stack([xp.asarray(value, float) for value in [first, *rest]])
+        rest = [scale * root * h_n for h_n in h[1 : order + 1]]
+        return xp.stack([xp.asarray(term, float) for term in [first, *rest]])
 
     def majorant(m):
         # Cramér: |H_n(x)| ≤ 1.0865 √(2^n n!) e^(x²/2).

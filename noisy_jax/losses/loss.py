@@ -22,16 +22,16 @@ class Loss(NamedTuple):
     Attributes:
         name: what it is called, with its parameters.
         kind: "margin" or "residual".
-        profile: `a[...] -> [...]`, φ.
-        slope: `a[...] -> [...]`, φ', a subgradient where φ has a kink.
+        value: `a[...] -> [...]`, φ.
+        derivative: `a[...] -> [...]`, φ', a subgradient where φ has a kink.
         series: `(order, center) -> PowerSeries` of φ'; `None` where φ is not analytic.
         analytic: name of an analytic loss that is close, for one that is not.
     """
 
     name: str
     kind: Kind
-    profile: Callable[[chex.Array], chex.Array]
-    slope: Callable[[chex.Array], chex.Array]
+    value: Callable[[chex.Array], chex.Array]
+    derivative: Callable[[chex.Array], chex.Array]
     series: Callable[[int, chex.Numeric], PowerSeries] | None = None
     analytic: str | None = None
 
@@ -39,15 +39,15 @@ class Loss(NamedTuple):
         """The margin y p or the residual p − y; y has the shape of p, or of its last axes."""
         return self._of(p, self._sound(p, y))
 
-    def value(self, p: chex.Array, y: chex.Array) -> chex.Array:
+    def __call__(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """ℓ(p, y), of predictions `[...]` and targets of that shape, or of its last axes."""
-        return self.profile(self.argument(p, y))
+        return self.value(self.argument(p, y))
 
-    def derivative(self, p: chex.Array, y: chex.Array) -> chex.Array:
+    def gradient(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """∂ℓ/∂p: y φ'(y p) or φ'(p − y)."""
         y = self._sound(p, y)
-        slope = self.slope(self._of(p, y))
-        return y * slope if self.kind == "margin" else slope
+        derivative = self.derivative(self._of(p, y))
+        return y * derivative if self.kind == "margin" else derivative
 
     def _of(self, p, y):
         return y * p if self.kind == "margin" else p - y

@@ -13,7 +13,7 @@ from noisy_jax.validation import check_non_negative, check_one_number, check_pos
 def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
     """Soft-margin (hinge) loss ℓ(p, y) = max(0, ρ − yp), y = ±1.
 
-    The slope at the kink yp = ρ is −1: with ρ = 0 the zero function is corrected, as in the
+    The derivative at the kink yp = ρ is −1: with ρ = 0 the zero function is corrected, as in the
     perceptron.
 
     Args:
@@ -23,7 +23,7 @@ def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
         ValueError: a negative margin.
 
     Example:
-        >>> print(soft_margin().value(0.25, 1.0))
+        >>> print(soft_margin()(0.25, 1.0))
         0.75
     """
     check_non_negative("margin", margin, "a negative one would reward mistakes")
@@ -40,7 +40,7 @@ def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
 def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
     """ε-insensitive loss ℓ(p, y) = max(0, |p − y| − ε); the absolute loss for ε = 0.
 
-    The slope at the kinks |p − y| = ε is 0.
+    The derivative at the kinks |p − y| = ε is 0.
 
     Args:
         epsilon: ε ≥ 0, half the width of the tube in which errors are free.
@@ -49,7 +49,7 @@ def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
         ValueError: ε negative.
 
     Example:
-        >>> print(epsilon_insensitive(epsilon=0.5).value(1.0, 3.0))
+        >>> print(epsilon_insensitive(epsilon=0.5)(1.0, 3.0))
         1.5
     """
     check_non_negative("epsilon", epsilon, "it is half the width of the tube")
@@ -75,7 +75,7 @@ def huber(*, width: chex.Numeric = 1.0) -> Loss:
         ValueError: width not positive.
 
     Example:
-        >>> print(huber(width=2.0).value(1.0, 0.0))
+        >>> print(huber(width=2.0)(1.0, 0.0))
         0.25
     """
     check_positive(
@@ -83,14 +83,14 @@ def huber(*, width: chex.Numeric = 1.0) -> Loss:
     )
     check_one_number("width", width)
 
-    def profile(a):
+    def value(a):
         size = jnp.abs(a)
         return jnp.where(size <= width, size**2 / (2 * width), size - width / 2)
 
     return Loss(
         f"huber(width={shown(width)})",
         "residual",
-        profile,
+        value,
         lambda a: jnp.clip(a / width, -1.0, 1.0),
         analytic="smoothed_absolute",
     )

@@ -1,4 +1,4 @@
-"""Losses that learn their scale: slopes and descent are the derivatives of what they descend on."""
+"""Losses that learn their scale: derivatives and descent are the derivatives of what they descend on."""
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +19,9 @@ MAKERS = (losses.nu_soft_margin, losses.novelty, losses.nu_epsilon_insensitive, 
 def test_steps_are_minus_the_derivatives(loss):
     a, s = A.astype(float), jnp.full(len(A), 0.5)
     in_a, in_s = (
-        jax.vmap(jax.grad(lambda a, s: loss.profile(a, s), argnum))(a, s) for argnum in (0, 1)
+        jax.vmap(jax.grad(lambda a, s: loss.value(a, s), argnum))(a, s) for argnum in (0, 1)
     )
-    np.testing.assert_allclose(loss.slope(a, s), in_a, atol=1e-14)
+    np.testing.assert_allclose(loss.derivative(a, s), in_a, atol=1e-14)
     descent = loss.descent(a, s)
     if "quantile" in str(loss):  # no gradient of Huber's loss, but of the tube's
         tube = losses.nu_epsilon_insensitive(nu=NU)
@@ -37,16 +37,16 @@ def test_at_a_scale_it_is_the_loss_of_that_scale_but_for_a_constant(name):
     fixed = getattr(losses, name)(**{parameter: 0.5})
     adaptive = getattr(losses, f"nu_{name}")(nu=NU).at(0.5)
     y = jnp.where(A > 0.5, 1.0, -1.0)
-    np.testing.assert_array_equal(adaptive.derivative(A, y), fixed.derivative(A, y))
+    np.testing.assert_array_equal(adaptive.gradient(A, y), fixed.gradient(A, y))
     sign = -1 if name == "soft_margin" else 1
-    np.testing.assert_allclose(adaptive.value(A, y) - fixed.value(A, y), sign * NU * 0.5, atol=1e-6)
+    np.testing.assert_allclose(adaptive(A, y) - fixed(A, y), sign * NU * 0.5, atol=1e-6)
 
 
 def test_huber_with_a_width_is_convex_in_both(rng):
     loss = losses.nu_huber(nu=NU, tracker="joint")
     a, s = rng.normal(size=(2, 1000)), rng.uniform(0.1, 3, size=(2, 1000))
-    middle = loss.profile(a.mean(axis=0), s.mean(axis=0))
-    assert np.all(middle <= loss.profile(a, s).mean(axis=0) + 1e-6)
+    middle = loss.value(a.mean(axis=0), s.mean(axis=0))
+    assert np.all(middle <= loss.value(a, s).mean(axis=0) + 1e-6)
 
 
 @pytest.mark.parametrize("make", MAKERS)
