@@ -13,7 +13,7 @@ import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
-from noisy_jax.validation import array_module, check_one_number, check_positive, concrete
+from noisy_jax.validation import array_module, concrete, positive
 
 
 def squared() -> Loss:
@@ -28,6 +28,7 @@ def squared() -> Loss:
     return Loss("squared()", "residual", _square, _twice, _squared_series)
 
 
+# Functions of the module, not lambdas: two losses that are equal share their compiled programs.
 def _square(a):
     return a**2
 
@@ -70,7 +71,7 @@ def _logistic_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
     radius = xp.sqrt(center**2 + xp.pi**2)
 
     def coefficients(order):
-        # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² is not lost beside s.
+        # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² does not vanish beside s.
         s = [xp.exp(-xp.logaddexp(0.0, xp.abs(center)))]
         for n in range(order):
             known = xp.stack(s)
@@ -91,8 +92,8 @@ def exponential() -> Loss:
 
     φ'(a) = −e^(−a), γ_n = (−1)^(n+1) e^(−c)/n!.
 
-    Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp): the sign
-    must be minus.
+    Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp) without the
+    minus sign.
 
     Example:
         >>> print(exponential().gradient(0.0, -1.0))
@@ -127,23 +128,20 @@ def _exponential_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
 def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
     """Smoothed absolute loss: φ'(a) = erf(sa) of the residual a = p − y.
 
-    φ(a) = a erf(sa) + e^(−s²a²)/(s√π) ≥ |a|, farthest from it at zero, by 1/(s√π).
+    φ(a) = a erf(sa) + e^(−s²a²)/(s√π) ≥ |a|; the gap is largest at zero, 1/(s√π).
 
-    Source: Online Learning of Noisy Data with Kernels, Example 3. App. C prints σ for s in the
-    second term.
+    Source: Online Learning of Noisy Data with Kernels, Example 3. App. C prints σ instead of s in
+    the second term.
 
     Args:
-        sharpness: s > 0. Estimating φ' from noisy copies costs exp(s²a²): keep s|a| of order 1.
-
-    Raises:
-        ValueError: sharpness not positive.
+        sharpness: s > 0. The variance of an estimate of φ' from noisy copies grows as exp(s²a²), so
+            keep s|a| of order 1.
 
     Example:
         >>> print(smoothed_absolute().gradient(0.0, 0.0))
         0.0
     """
-    check_positive("sharpness", sharpness, "s of erf(sa)")
-    check_one_number("sharpness", sharpness)
+    sharpness = positive("sharpness", sharpness)
 
     def value(a):
         a = floating(a)
@@ -160,26 +158,25 @@ def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
 def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
     """Smoothed hinge loss: φ'(a) = ½(erf(s(a − 1)) − 1) of the margin a = yp.
 
-    φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π) ≥ max(0, 1 − a), farthest from it
-    at a = 1, by 1/(2s√π).
+    φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π) ≥ max(0, 1 − a); the gap is largest
+    at a = 1, 1/(2s√π).
+
+    Its series about a centre c has γ_0 = φ'(c) and, with Hermite polynomials H,
+    γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). Use c = 0: with much noise, the
+    margins are small beside 1.
 
     Source: Online Learning of Noisy Data with Kernels, Example 4. App. C expands about a = 1 and
-    takes the result for the series about 0; ours are Hermite polynomials about any centre:
-    γ_0 = φ'(c), γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). The centre 0 is the
-    good one, as margins are small beside 1 where there is much noise.
+    uses the result as the series about 0.
 
     Args:
-        sharpness: s > 0. Estimating φ' from noisy copies costs exp(s²a²): keep s|a| of order 1.
-
-    Raises:
-        ValueError: sharpness not positive.
+        sharpness: s > 0. The variance of an estimate of φ' from noisy copies grows as exp(s²a²), so
+            keep s|a| of order 1.
 
     Example:
         >>> print(smoothed_hinge().gradient(1.0, 1.0))
         -0.5
     """
-    check_positive("sharpness", sharpness, "s of erf(s(a − 1))")
-    check_one_number("sharpness", sharpness)
+    sharpness = positive("sharpness", sharpness)
 
     def value(a):
         a = floating(a) - 1
@@ -205,7 +202,7 @@ def _erf_series(factor, offset, sharpness, shift, order, center=0.0) -> PowerSer
 
     def coefficients(order):
         # h_n = s^n H_(n−1)(−u) e^(−u²/2)/n!, with H_(n+1)(x) = 2x H_n(x) − 2n H_(n−1)(x).
-        root = xp.exp(-(u**2) / 2)  # apart, as its square underflows first
+        root = xp.exp(-(u**2) / 2)  # a factor of its own, as its square underflows first
         h = [0.0 * u, sharpness * root]
         for n in range(1, order):
             h.append(2 * sharpness * (-u * h[n] - (n - 1) * sharpness * h[n - 1] / n) / (n + 1))

@@ -1,4 +1,4 @@
-"""Losses that learn their scale: derivatives and descent are the derivatives of what they descend on."""
+"""Losses that learn their scale: derivative and descent are derivatives of the value."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def test_steps_are_minus_the_derivatives(loss):
     )
     np.testing.assert_allclose(loss.derivative(a, s), in_a, atol=1e-14)
     descent = loss.descent(a, s)
-    if "quantile" in str(loss):  # no gradient of Huber's loss, but of the tube's
+    if "quantile" in str(loss):  # its step is the tube's
         tube = losses.nu_epsilon_insensitive(nu=NU)
         np.testing.assert_array_equal(descent, tube.descent(a, s))
         assert np.abs(descent + in_s).max() > 0.1
@@ -32,7 +32,7 @@ def test_steps_are_minus_the_derivatives(loss):
 
 
 @pytest.mark.parametrize("name", ["soft_margin", "epsilon_insensitive", "huber"])
-def test_at_a_scale_it_is_the_loss_of_that_scale_but_for_a_constant(name):
+def test_at_a_scale_it_is_the_fixed_loss_plus_a_constant(name):
     parameter = {"soft_margin": "margin", "epsilon_insensitive": "epsilon", "huber": "width"}[name]
     fixed = getattr(losses, name)(**{parameter: 0.5})
     adaptive = getattr(losses, f"nu_{name}")(nu=NU).at(0.5)
@@ -56,12 +56,12 @@ def test_huber_with_a_width_is_convex_in_both(rng):
         (0.0, "above 0 and below 1, got 0"),
         (1.0, "above 0 and below 1, got 1"),
         (-0.1, "above 0 and below 1, got -0.1"),
-        (np.nan, "finite, but nu is nan"),
+        (np.nan, "above 0 and below 1, got nan"),
         (None, "numbers, got None"),
         (np.full(2, 0.5), r"one number, got shape \[2\]"),
     ],
 )
-def test_refuses_shares_that_are_none(make, nu, message):
+def test_bad_shares_raise(make, nu, message):
     with pytest.raises(ValueError, match=f"nu must be {message}"):
         make(nu=nu)
 
@@ -84,12 +84,12 @@ def test_refuses_shares_that_are_none(make, nu, message):
         (lambda: losses.novelty(nu=0.5, initial=np.nan), "initial must be finite"),
     ],
 )
-def test_refuses_bad_parameters(call, message):
+def test_bad_parameters_raise(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
-def test_novelty_may_keep_its_threshold_from_falling():
+def test_novelty_threshold_has_a_lower_bound():
     loss = losses.novelty(nu=0.1, smallest=0.0)
     assert loss.smallest == 0
     with pytest.raises(ValueError, match="initial must be at least smallest"):

@@ -69,7 +69,7 @@ def test_derivative_is_a_subgradient_everywhere(name, x64):
     ("name", "derivatives"),
     [
         ("soft_margin", [-1.0]),
-        ("perceptron", [-1.0]),  # the zero function, too, is corrected
+        ("perceptron", [-1.0]),  # the zero function is corrected as well
         ("epsilon_insensitive", [0.0, 0.0]),
         ("absolute", [0.0]),
         ("huber", [-1.0, 1.0]),
@@ -80,7 +80,7 @@ def test_derivatives_at_kinks_are_the_documented_ones(name, derivatives, x64):
     np.testing.assert_array_equal(loss.derivative(jnp.array(kinks)), derivatives)
 
 
-def test_exponential_falls_with_the_margin_as_printed_it_would_rise():
+def test_exponential_falls_with_the_margin_and_the_printed_formula_rises():
     loss, printed = losses.exponential(), lambda p, y: np.exp(y * p)
     for y in (-1.0, 1.0):
         assert loss(y, y) < loss(-y, y)
@@ -95,7 +95,9 @@ def test_exponential_falls_with_the_margin_as_printed_it_would_rise():
         (losses.smoothed_hinge, losses.soft_margin(), 1.0, 0.5),
     ],
 )
-def test_smoothed_losses_lie_above_by_the_stated_gap(make, piecewise, kink, share, sharpness, x64):
+def test_smoothed_losses_lie_above_the_piecewise_ones_by_the_stated_gap(
+    make, piecewise, kink, share, sharpness, x64
+):
     a = kink + np.linspace(-4, 4, 81)
     gap = make(sharpness=sharpness).value(a) - piecewise.value(a)
     assert gap.min() >= -1e-15
@@ -122,7 +124,7 @@ def test_smoothed_hinge_keeps_its_digits_at_large_margins():
         lambda s: losses.huber(width=s),
     ],
 )
-def test_parameters_may_be_swept(make):
+def test_parameters_can_be_swept_by_vmap(make):
     parameters, p = jnp.array([0.5, 2.0]), jnp.array([-0.3, 1.4])
 
     def judged(s):
@@ -135,7 +137,7 @@ def test_parameters_may_be_swept(make):
 
 
 @every_loss
-def test_whole_numbers_are_numbers_and_floats_keep_their_precision(name, x64):
+def test_integers_are_accepted_and_floats_keep_their_precision(name, x64):
     loss = LOSSES[name][0]
     assert loss(2, 1) == pytest.approx(float(loss(2.0, 1.0)), rel=1e-6)
     assert loss.gradient(2, 1) == pytest.approx(float(loss.gradient(2.0, 1.0)), rel=1e-6)
@@ -144,7 +146,7 @@ def test_whole_numbers_are_numbers_and_floats_keep_their_precision(name, x64):
     assert loss(p, y).dtype == loss.gradient(p, y).dtype == jnp.float32
 
 
-def test_labels_other_than_signs_are_refused_or_give_nan():
+def test_labels_other_than_plus_and_minus_one_raise_or_give_nan():
     loss, bad = losses.soft_margin(), jnp.array([1.0, 0.0, jnp.nan])
     for judged in (lambda p, y: loss(p, y), loss.gradient):  # jax.jit takes no named tuples
         with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 2"):
@@ -153,13 +155,13 @@ def test_labels_other_than_signs_are_refused_or_give_nan():
         np.testing.assert_array_equal(found, [0.0, np.nan, np.nan])
 
 
-def test_targets_go_with_the_last_axes_of_predictions():
+def test_targets_match_the_last_axes_of_predictions():
     p, y = np.array([[0.5, 2.0], [1.0, -1.0]]), np.array([1.0, -1.0])
     for loss in (losses.squared(), losses.soft_margin()):
         np.testing.assert_array_equal(loss(p, y), loss(p, np.stack([y, y])))
 
 
-def test_names_hold_the_parameters():
+def test_names_contain_the_parameters():
     assert repr(losses.huber(width=2)) == "huber(width=2)"
     assert repr(losses.smoothed_hinge()) == "smoothed_hinge(sharpness=1)"
     names = []
@@ -168,7 +170,7 @@ def test_names_hold_the_parameters():
 
 
 @every_loss
-def test_a_loss_without_a_series_names_one_that_has_it(name):
+def test_a_loss_without_a_series_names_an_analytic_one(name):
     loss, _, kinks = LOSSES[name]
     assert (loss.series is None) == bool(kinks)
     if kinks:
@@ -186,7 +188,7 @@ def test_a_loss_without_a_series_names_one_that_has_it(name):
         (lambda: losses.epsilon_insensitive(epsilon=-0.1), "epsilon must be finite and >= 0"),
         (
             lambda: losses.smoothed_hinge(sharpness=np.ones(2)),
-            r"sharpness must be one number, got shape \[2\]; sweep it with jax.vmap",
+            r"sharpness must be one number, got shape \[2\]; use jax.vmap for several values",
         ),
         (lambda: losses.huber(width=[1.0, 2.0]), "width must be one number"),
         (lambda: losses.soft_margin(margin=np.ones(2)), "margin must be one number"),
@@ -202,6 +204,6 @@ def test_a_loss_without_a_series_names_one_that_has_it(name):
         ),
     ],
 )
-def test_refuses_bad_parameters(build, message):
+def test_bad_parameters_raise(build, message):
     with pytest.raises(ValueError, match=message):
         build()
