@@ -76,8 +76,8 @@ def random_truncation(
 
 def _guarantee(estimator, horizon, closed_form, as_printed, p) -> TruncationGuarantee:
     if not (closed_form or as_printed):
-        map_second, slope_second = estimator.map_second_moment, estimator.slope_second_moment
-        bias = 2 * estimator.slope_bias * estimator.largest_value
+        map_second, slope_second = estimator.map_second_moment, estimator.derivative_second_moment
+        bias = 2 * estimator.derivative_bias * estimator.largest_value
         copies = estimator.mean_copies
     else:
         map_second, slope_second = _closed_form(estimator, p, as_printed)
@@ -85,13 +85,13 @@ def _guarantee(estimator, horizon, closed_form, as_printed, p) -> TruncationGuar
         estimates = 1 + (1 if _one_value(estimator, as_printed) else 1 / (p - 1))
         copies = kinds / (p - 1) * estimates
     second_moment = map_second * slope_second
-    idle = estimator.loss.profile(largest_argument(estimator.loss, 0.0, estimator.y_largest))
+    idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
     xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
     radius, slope = xp.sqrt(estimator.squared_radius), xp.sqrt(second_moment)
     regret = radius * slope * xp.sqrt(horizon) + horizon * bias
     informative_from = (radius * slope / xp.maximum(idle - bias, 0)) ** 2
     learning_rate = radius / (slope * xp.sqrt(horizon))
-    values, factors = estimator.slope.copies, len(estimator.maps.series.coefficients) - 1
+    values, factors = estimator.derivative.copies, len(estimator.maps.series.coefficients) - 1
     return TruncationGuarantee(
         learning_rate=learning_rate,
         regret=regret,
@@ -120,10 +120,10 @@ def _closed_form(estimator, p, as_printed) -> tuple[chex.Numeric, chex.Numeric]:
     size = xp.sqrt(estimator.squared_radius * map_second)
     if not as_printed:
         size = largest_argument(loss, size, estimator.y_largest)
-    size = size + abs(estimator.slope.series.center)
+    size = size + abs(estimator.derivative.series.center)
     if _one_value(estimator, as_printed):
         p = once = 1.0
-    slope = loss.series(_ORDER, estimator.slope.series.center).absolute(xp.sqrt(p) * size)
+    slope = loss.series(_ORDER, estimator.derivative.series.center).absolute(xp.sqrt(p) * size)
     return map_second, once * slope**2
 
 

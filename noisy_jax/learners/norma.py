@@ -162,7 +162,7 @@ def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
         now = loss.at(state.scale) if adaptive else loss
         y = y if _labelled(loss) else jnp.ones_like(values[-1])
         p = values[-1] + state.offset
-        derivative = now.derivative(p, y)
+        derivative = now.gradient(p, y)
         decays = 1.0 if decay == "always" else jnp.where(derivative != 0, 1.0, 0.0)
         sound = (rate >= 0) & (regularization >= 0) & (rate * regularization <= _LARGEST_DECAY)
         if adaptive:

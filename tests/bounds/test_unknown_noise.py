@@ -26,7 +26,7 @@ def test_closed_forms_bound_the_exact_sums_within_a_factor(x64, name):
     exact = random_truncation(of(name), horizon=1000)
     closed = random_truncation(of(name), horizon=1000, closed_form=True)
     assert exact.second_moment <= closed.second_moment <= 60 * exact.second_moment
-    rooted = exact.regret - 1000 * 2 * of(name).slope_bias * of(name).largest_value
+    rooted = exact.regret - 1000 * 2 * of(name).derivative_bias * of(name).largest_value
     for form in (closed, exact._replace(regret=rooted)):
         np.testing.assert_allclose(form.regret, 0.5 * math.sqrt(form.second_moment * 1000))
         np.testing.assert_allclose(form.learning_rate, 0.25 / form.regret, rtol=1e-9)
@@ -119,10 +119,12 @@ def test_closed_forms_are_infinite_where_the_series_is():
 
 def test_a_slope_that_is_cut_off_costs_its_bias():
     coarse, fine = of("gaussian", max_bias=0.05), of("gaussian", max_bias=1e-6)
-    assert coarse.slope_bias > 100 * fine.slope_bias
+    assert coarse.derivative_bias > 100 * fine.derivative_bias
     guarantee = random_truncation(coarse, horizon=10**6)
     paid = guarantee.regret - 0.5 * math.sqrt(guarantee.second_moment * 10**6)
-    assert paid == pytest.approx(10**6 * 2 * coarse.slope_bias * coarse.largest_value, rel=1e-6)
+    assert paid == pytest.approx(
+        10**6 * 2 * coarse.derivative_bias * coarse.largest_value, rel=1e-6
+    )
     assert 0.5 <= coarse.largest_value < 0.55
 
 

@@ -100,7 +100,7 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
 
     Returns predictions, ‖w‖², projected rounds and copies used.
     """
-    maps, slope = estimator.maps, estimator.slope
+    maps, slope = estimator.maps, estimator.derivative
     betas, center = maps.series.coefficients, slope.series.center
 
     def tensor(n, vectors, coefficient):
@@ -128,7 +128,7 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
     w, predictions, projected, used = np.zeros(len(clean(x[0]))), [], 0, []
     for t in range(len(x)):
         predictions.append(w @ clean(x[t]))
-        (stored, count), order = estimate(t, 0), orders.slope[t]
+        (stored, count), order = estimate(t, 0), orders.derivative[t]
         length = slope.series.coefficients[order] / slope.orders.probabilities[order]
         for which in range(1, order + 1):
             probe, more = estimate(t, which)
