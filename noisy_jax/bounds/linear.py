@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.noise.distribution import check_noise
+from noisy_jax.noise.base import check_noise
 
 
 class Moments(NamedTuple):
