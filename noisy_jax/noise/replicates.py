@@ -62,7 +62,7 @@ def _check_axes_not_swapped(copies) -> None:
     if array is None or v <= n or v < 10:  # few copies do not show the difference reliably
         return
     array = array.astype(float)
-    instances, noise = (array.var(axis=a, ddof=1).mean(axis=1 - a) for a in (0, 1))
+    instances, noise = (array.var(axis=axis, ddof=1).mean(axis=0) for axis in (0, 1))
     # If all clean instances are equal, the log ratio is 0 up to about this standard error.
     standard_error = np.sqrt(2 / (v * (n - 1)) + 2 / (n * (v - 1)))
     if np.mean(noise > np.exp(5 * standard_error) * instances) > 0.5:
