@@ -189,7 +189,7 @@ def test_log_odds_hold_far_from_all_means():
         (lambda: drifting(KEY, 0), "horizon must be a whole number of at least 1"),
         (
             lambda: drifting(KEY, 5, difficulty="A"),
-            r"difficulty must be a Difficulty, such as .* of the names A, B, C, got 'A'",
+            r"difficulty must be a Difficulty, got 'A': .* of the names A, B, C",
         ),
         (lambda: switching(KEY, 5, period=0), "period must be a whole number of at least 1"),
         (

@@ -51,7 +51,7 @@ def test_csv_equals_arrays(tmp_path, rng):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n", "no column named 'y'; its columns are a, b"),
+        ("a,b\n1,2\n", "no column named 'y'; it has a, b"),
         ("y,y\n1,2\n", "more than one column named 'y'"),
         ("a,y\n1,2\n3,high\n", r"line 3, column 'y': 'high' is not a finite number"),
         ("a,y\n,2\n", r"line 2, column 'a': '' is not a finite number"),
@@ -80,8 +80,13 @@ def test_refuses_bad_csv(tmp_path, text, message):
         (lambda: from_arrays(np.ones((0, 2)), np.ones(0)), "T >= 1"),
         (lambda: from_arrays([[1.0], [np.nan]], [1.0, 2.0]), r"x\[1, 0\] is nan"),
         (lambda: from_arrays([[1.0], [2.0]], [np.inf, 2.0]), r"y\[0\] is inf"),
-        (lambda: from_arrays([[1e300]], [1.0]), r"x\[0, 0\] is inf"),
-        (lambda: from_arrays([["a"]], [1.0]), "x must be numbers"),
+        (lambda: from_arrays([[1e300]], [1.0]), r"x\[0, 0\] is 1e\+300, which overflows float32"),
+        (lambda: scaled([[1.0], [2.0]], [1e300, 0]), r"y\[0\] is 1e\+300, which overflows"),
+        (
+            lambda: from_arrays([[1.0, 2.0], [3.0]], [1.0, 2.0]),
+            "row 0 has 2 values and row 1 has 1",
+        ),
+        (lambda: from_arrays([["a"]], [1.0]), r"x\[0, 0\] must be a number, got 'a'"),
         (lambda: dataset("boston"), "name must be 'diabetes', .* got 'boston'"),
         (lambda: resampled(jax.random.key(0), dataset("diabetes"), 1.5), "got 1.5"),
         (lambda: resampled(0, from_arrays([[1.0]], [1.0]), 5), "key must be a key .* got 0"),
@@ -91,7 +96,7 @@ def test_refuses_bad_csv(tmp_path, text, message):
         ),
         (
             lambda: resampled(jax.random.key(0), (np.ones((2, 1)), np.ones(2)), 6),
-            "stream must be a Stream, got tuple",
+            "stream must be a Stream, got tuple: ",
         ),
     ],
 )
