@@ -68,7 +68,7 @@ def _representable(name: str, value):
 def laplace_mechanism(
     *, epsilon: chex.Numeric, l1_sensitivity: chex.Numeric, copies: int = 1
 ) -> Laplace:
-    """The Laplace noise that makes each of V copies (ε/V, 0)-private, and all of them (ε, 0)-private.
+    """The Laplace noise that makes V copies together (ε, 0)-private, and each (ε/V, 0)-private.
 
     b = VΔ/ε on every coordinate: the log ratio of the densities of the copies from x and from x' is
     at most V‖x − x'‖₁/b ≤ ε, and this is attained.
@@ -94,7 +94,7 @@ def laplace_mechanism(
 
 
 def gaussian_mechanism(
-    *, epsilon: float, delta: float, l2_sensitivity: float, copies: int = 1
+    *, epsilon: chex.Numeric, delta: chex.Numeric, l2_sensitivity: chex.Numeric, copies: int = 1
 ) -> Gaussian:
     """The smallest Gaussian noise, σ² on every coordinate, that makes V copies (ε, δ)-private.
 
