@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.noise.distribution import check_noise
+from noisy_jax.noise.base import check_noise
+from noisy_jax.validation import positive
 
 
 class Moments(NamedTuple):
@@ -140,7 +141,7 @@ def known_covariance(
         40.0
     """
     x_second_moment, y_second_moment, norm = (
-        jnp.sqrt(moments.x_fourth_moment),
+        jnp.sqrt(_fourth(moments)),
         moments.y_second_moment,
         moments.noise_norm,
     )
@@ -186,12 +187,17 @@ def uncorrected(
         >>> print(uncorrected(moments, horizon=100, radius=1.0).regret)
         65.0
     """
-    moment = second_moment(jnp.sqrt(moments.x_fourth_moment), moments.y_second_moment, radius)
+    moment = second_moment(jnp.sqrt(_fourth(moments)), moments.y_second_moment, radius)
     guarantee = gradient_descent(moment, horizon, radius)
     if as_printed:
         return guarantee
     bias = horizon * radius**2 * moments.noise_norm / 2
     return guarantee._replace(regret=guarantee.regret + bias)
+
+
+def _fourth(moments: Moments) -> chex.Numeric:
+    hint = "the noise needs a finite `excess_kurtosis`, which a custom distribution must define"
+    return positive("moments.x_fourth_moment", moments.x_fourth_moment, hint)
 
 
 def second_moment(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learner, unrolled
 from noisy_jax.losses import Loss
 from noisy_jax.noise import Noise, PerRound, observe
-from noisy_jax.noise.distribution import check_noise
+from noisy_jax.noise.base import check_noise
 from noisy_jax.validation import check_at_least, check_key, check_one_number, concrete
 
 BLOCK = 128
