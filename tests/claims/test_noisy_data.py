@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from learners import references
 from scipy.special import i0
 
 import noisy_jax as nj
+from tests.learners import references
 from tests.quadrature import gauss_hermite
 
 
