@@ -100,22 +100,25 @@ def main(claims: list[str]) -> int:
         for claim in shown:
             tests.setdefault(claim, []).append(f"tests/{file}::{test}")
     chosen = [mutant for mutant in ALL if not claims or mutant.claim in claims]
-    needed = sorted({test for mutant in chosen for test in tests[mutant.claim]})
+    files = {}  # of the tests that must pass without a change
+    for test in sorted({test for mutant in chosen for test in tests[mutant.claim]}):
+        files.setdefault(test.split("::")[0], []).append(test)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     wrong, cache = 0, tempfile.mkdtemp()
     with context.Pool(os.cpu_count(), maxtasksperchild=1) as pool:
-        jobs = [(None, pool.apply_async(run, (None, needed, cache)))]
+        jobs = [(None, pool.apply_async(run, (None, some, cache))) for some in files.values()]
         jobs += [(m, pool.apply_async(run, (m, tests[m.claim], cache))) for m in chosen]
         for mutant, job in jobs:
             status, seconds, output = job.get()
             name = "no change" if mutant is None else f"{mutant.claim}: {mutant.old}"
             good = status == (0 if mutant is None else 1)
             wrong += not good
-            failed = re.findall(r"^FAILED tests/\S+::(\w+)", output, re.M)
-            found = f"fails {failed[0]}" if failed else f"passes, or cannot run:\n{output[-3000:]}"
-            print(f"{seconds:6.1f} s  {'' if good else 'WRONG '}{name}", flush=True)
-            print(f"          {'all tests pass' if status == 0 else found}", flush=True)
+            failed = re.findall(r"^FAILED tests/(\S+)", output, re.M)
+            shown = "passes" if status == 0 else f"fails {failed[0]}" if failed else "cannot run"
+            print(f"{seconds:6.1f} s  {'' if good else 'WRONG '}{name}: {shown}", flush=True)
+            if not good:
+                print(output[-3000:], flush=True)
     shutil.rmtree(cache)
     rows = len({mutant.claim for mutant in chosen})
     print(f"{len(chosen)} mutants of {rows} claims, {wrong} wrong")
