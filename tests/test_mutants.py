@@ -38,8 +38,8 @@ def test_text_that_is_not_there_once_is_reported(tmp_path):
     (tmp_path / "a.py").write_text("z = f(\n    x, y)\n")
     apply(one, tmp_path)
     assert (tmp_path / "a.py").read_text() == "z = f(y, x)\n"
-    with pytest.raises(ValueError, match="A: 0 places in a.py"):
+    with pytest.raises(ValueError, match="A: 0 places"):
         apply(one, tmp_path)
     (tmp_path / "a.py").write_text("f(x, y) + f(x, y)\n")
-    with pytest.raises(ValueError, match="A: 2 places in a.py"):
+    with pytest.raises(ValueError, match="A: 2 places"):
         apply(one, tmp_path)
