@@ -13,7 +13,7 @@ from tests.keys import key
 
 KERNELS = {
     "exponential": nj.kernels.exponential(),
-    "gaussian": nj.kernels.gaussian(squared_width=2.0),
+    "gaussian": nj.kernels.gaussian(length_scale=1.0),
 }
 
 
