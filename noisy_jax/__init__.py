@@ -2,7 +2,6 @@
 
 from noisy_jax import (
     bounds,
-    claims,
     comparators,
     engine,
     estimators,
@@ -41,7 +40,6 @@ __all__ = [
     "Stream",
     "Study",
     "bounds",
-    "claims",
     "comparators",
     "engine",
     "estimators",

@@ -21,6 +21,7 @@ from noisy_jax.worlds import World
 BOUNDS = [two_copies, known_covariance, uncorrected]
 
 
+@pytest.mark.claim("DA-Lemma1", "DA-short")
 def test_witness_of_the_printed_second_moment():
     """Lemma 1: x̃ = x = w = 1, ỹ = y = −1 attains the corrected bound and breaks the printed one."""
     given_moments = Moments(1.0, 1.0, 1.0, 0.0)
@@ -39,6 +40,7 @@ def discrete_law(rng, dim):
     return atoms, rng.dirichlet(np.full(n, 0.5))
 
 
+@pytest.mark.claim("DA-Lemma1", "DA-Lemma2")
 @given(seed=st.integers(0, 10**6), dim=st.integers(1, 4))
 def test_second_moments_hold_for_random_laws_exactly(seed, dim):
     rng = np.random.default_rng(seed)
@@ -67,6 +69,7 @@ def test_second_moments_hold_for_random_laws_exactly(seed, dim):
         )
 
 
+@pytest.mark.claim("DA-Thm1")
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_rate_and_regret_follow_from_the_second_moment(bound):
     distribution = Moments(
@@ -78,6 +81,7 @@ def test_rate_and_regret_follow_from_the_second_moment(bound):
         np.testing.assert_allclose(g.regret, 1.3 * np.sqrt(g.second_moment * 400), rtol=1e-6)
 
 
+@pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_constants_by_hand():
     distribution, options = Moments(2.0, 9.0, 4.0, 0.5), {"horizon": 100, "radius": 2.0}
     np.testing.assert_allclose(
@@ -168,6 +172,7 @@ def test_refuses_noise_without_the_moment():
         known_covariance(heavy, horizon=10, radius=1.0)
 
 
+@pytest.mark.claim("DA-Thm3", "DA-short")
 @pytest.mark.parametrize("variance", [0.0, 0.01, 0.3])
 def test_witness_of_the_printed_second_moment_in_parallel_worlds(x64, variance):
     """E‖g̃Ψ̂‖² = 4R² E(Wk̂(x, x̃)/R + B_y)² at ŵ = WΨ̂(x)/R, ỹ = −B_y, by Gauss–Hermite."""
@@ -186,6 +191,7 @@ def test_witness_of_the_printed_second_moment_in_parallel_worlds(x64, variance):
         np.testing.assert_allclose(attained, corrected)
 
 
+@pytest.mark.claim("DA-Thm3", "DA-Thm5")
 def test_parallel_worlds_by_hand():
     """R² = 4, W = 3, B_y² = 25, T = 100: η = W/(2R(WR + B_y)√T), printed with √(W²R² + B_y²)."""
     given = {"horizon": 100, "radius": 3.0, "y_second_moment": 25.0}
@@ -222,6 +228,7 @@ def radius_at_ratio_one(norm, angle):
     )
 
 
+@pytest.mark.claim("DA-Lemma5")
 def test_lemma_5_is_tight(x64, rng):
     """‖u₊‖² + ‖u₋‖² ≤ ‖u‖²/(1 − cos β), ‖u‖² past a right angle; printed 5‖u‖²/sin²β."""
     positive = rng.normal(size=(5000, 3))
@@ -240,6 +247,7 @@ def test_lemma_5_is_tight(x64, rng):
     assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
 
 
+@pytest.mark.claim("DA-Lemma6", "DA-Lemma9")
 def test_lemma_6_holds_for_random_expansions(x64, rng):
     """‖û‖ ≤ W for comparators of random targets, in the Gaussian world that attains it most."""
     ratio = (1 - 2 * 0.36) ** -0.5
@@ -261,6 +269,7 @@ def test_lemma_6_holds_for_random_expansions(x64, rng):
     assert np.any(lifted > 1.5 * ratio**0.5 * norm)
 
 
+@pytest.mark.claim("DA-Lemma6")
 def test_two_opposite_points_close_together(x64):
     """The claims' example: a = ±1 at distance ε, σ = .6, s = 1."""
     gaussian = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.36))

@@ -58,6 +58,7 @@ def hinge(comparator, x, y, mu):
     return np.maximum(mu - y * np.sum(comparator * x, axis=2), 0).sum(axis=1)
 
 
+@pytest.mark.claim("NORMA-Eq25-27", "NORMA-Thm2", "NORMA-Thm3")
 @pytest.mark.parametrize("dim", [2, 5])
 def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):
     x, y, g = drifting_streams(rng, dim)
@@ -83,6 +84,7 @@ def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):
     assert min(tightest) > 0.1
 
 
+@pytest.mark.claim("NORMA-IV.B", "NORMA-Thm2", "NORMA-Thm3", "NORMA-IV.C")
 def test_mistake_bound_is_attained():
     """Orthonormal instances: f is zero at each of n, and B = μ√n separates them with margin μ."""
     n, mu = 16, 0.5
@@ -109,6 +111,7 @@ def test_mistake_bound_is_attained():
     np.testing.assert_allclose(scaled.mistakes, errors.mistakes, rtol=1e-5)
 
 
+@pytest.mark.claim("NORMA-Eq30")
 @pytest.mark.parametrize("loss", [0.0, 1e-12, 1e-9, 0.3, 40.0, 1e6])
 def test_h_to_all_digits(x64, loss):
     """μ − ρ = h(μ, K, C) at C = 1, against 60 decimals; as printed, digits cancel."""
@@ -124,6 +127,7 @@ def test_h_to_all_digits(x64, loss):
         assert abs(np.sqrt((1 / loss) * (1 + 1 / loss)) - 1 / loss - float(h)) > 1e-11
 
 
+@pytest.mark.claim("NORMA-Lemma7")
 @pytest.mark.parametrize(("gap", "loss"), [(0.8, 2.0), (3.0, 0.5), (0.1, 7.0)])
 def test_lemma_7_minimises(x64, gap, loss):
     """K/(γ − z) + C/(z(γ − z)) has its least value, the bound, at z = h; printed "maximised"."""
@@ -135,6 +139,7 @@ def test_lemma_7_minimises(x64, gap, loss):
     assert found.mistakes < values[[0, -1]].min()
 
 
+@pytest.mark.claim("NORMA-Eq31-32")
 def test_constants_by_hand(x64):
     """X² = 2, B = 3, D₁ = 4, D₂ = .25, m = 100: √(mD₂) = 5, C = ½(9 + 27) = 18; K = 15, γ = 1."""
     options = {"horizon": 100, "comparator_margin": 1.5, "comparator_loss": 15.0}
@@ -150,6 +155,7 @@ def test_constants_by_hand(x64):
     np.testing.assert_allclose(decay, 1 / (1 + 0.05 / 3))
 
 
+@pytest.mark.claim("NORMA-IV.B")
 def test_drift_in_the_space_of_a_kernel(x64, rng):
     features, weights = rng.normal(size=(6, 3)), rng.normal(size=(20, 6))
     found = drift(weights, features @ features.T)
@@ -207,6 +213,7 @@ def flipped_labels(rng, m):
     return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1)), y
 
 
+@pytest.mark.claim("NORMA-Eq17", "NORMA-Eq33-34", "NORMA-Thm4", "NORMA-Thm6")
 @pytest.mark.parametrize(
     ("regularization", "decay", "start", "power"),
     [(1.0, 0.9, 7, 0.8), (0.1, 0.9, 26, 0.9), (0.02, 0.5, 80, 0.9)],
@@ -244,6 +251,7 @@ def test_theorems_4_and_6_hold(x64, rng, regularization, decay, start, power):
     assert printed.regret > bound.regret
 
 
+@pytest.mark.claim("NORMA-Eq17")
 def test_coefficients_stay_small_whatever_is_dropped(rng):
     """Σ|α_i| ≤ c/λ is attained where every round updates, and truncation keeps to it."""
     m, lam = 200, 0.5
@@ -259,11 +267,13 @@ def test_coefficients_stay_small_whatever_is_dropped(rng):
                 assert largest > 0.999 * limit
 
 
+@pytest.mark.claim("NORMA-Eq33-34")
 def test_a_priori_by_hand():
     """X² = 4, c = 3, λ = ½."""
     np.testing.assert_allclose(a_priori(4.0, slope=3.0, regularization=0.5), (6, 12, 24))
 
 
+@pytest.mark.claim("NORMA-Thm4")
 def test_regularized_risk_by_hand(x64):
     """X² = 4, c = 3, λ = ½, η = 1: U = 12, a = 144(2z + 1/z) at z = ½, b = 72; m = 25."""
     given = {"horizon": 25, "slope": 3.0, "regularization": 0.5}
@@ -284,6 +294,7 @@ def test_regularized_risk_by_hand(x64):
     )
 
 
+@pytest.mark.claim("NORMA-Prop1")
 def test_proposition_1_is_attained(x64):
     """All x equal, every round updates; after 399 rounds the claims' figures to 6 decimals."""
     given = {"buffer": 30, "slope": 1.0, "learning_rate": 0.3, "regularization": 0.1}
@@ -308,6 +319,7 @@ def test_proposition_1_in_float32():
     np.testing.assert_allclose(found, 1e3 * (1 - 1e-6) ** 10**6, rtol=1e-6)
 
 
+@pytest.mark.claim("NORMA-Prop1")
 @pytest.mark.parametrize("name", ["soft_margin", "logistic", "huber"])
 def test_proposition_1_holds_on_runs(rng, name):
     m = 150

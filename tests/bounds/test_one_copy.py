@@ -11,6 +11,7 @@ SQUARED_FLOOR = (1 - 5**-0.5) ** 2
 ABSOLUTE = losses.epsilon_insensitive(epsilon=0.0)
 
 
+@pytest.mark.claim("NK-Thm3", "EXT-FloorNumbers")
 @pytest.mark.parametrize(
     ("loss", "weight", "floor"),
     [
@@ -23,6 +24,7 @@ def test_closed_forms(loss, weight, floor):
     np.testing.assert_allclose(one_copy_lower_bound(loss, radius=1.5), (weight, floor), rtol=1e-14)
 
 
+@pytest.mark.claim("EXT-FloorNumbers")
 @pytest.mark.parametrize(
     ("loss", "radius", "floor"),
     [
@@ -38,6 +40,7 @@ def test_floors_of_analytic_losses(loss, radius, floor):
     assert one_copy_lower_bound(loss, radius=radius).floor == pytest.approx(floor, abs=5e-5)
 
 
+@pytest.mark.claim("EXT-FloorNumbers")
 @pytest.mark.parametrize(
     ("loss", "profile"),
     [
@@ -61,12 +64,14 @@ def _huber(a, width):
     return np.where(np.abs(a) <= width, a**2 / (2 * width), np.abs(a) - width / 2)
 
 
+@pytest.mark.claim("NK-Thm3")
 def test_no_floor_where_the_best_weight_is_the_same():
     # As printed, Theorem 3 has every compact convex set; but [−0.1, 0.1] has no floor.
     assert one_copy_lower_bound(losses.squared(), radius=0.1) == (0.1, 0.0)
     assert one_copy_lower_bound(ABSOLUTE, radius=1 / 3).floor == pytest.approx(0, abs=1e-14)
 
 
+@pytest.mark.claim("EXT-FloorNumbers")
 def test_a_fair_coin_between_the_adversaries_takes_less():
     w = np.linspace(-1.5, 1.5, 9_001)
     by_coin = one_copy_excess(losses.squared(), w, radius=1.5).mean(axis=0)
@@ -75,6 +80,7 @@ def test_a_fair_coin_between_the_adversaries_takes_less():
     assert by_coin.min() < SQUARED_FLOOR
 
 
+@pytest.mark.claim("NK-Thm5")
 def test_floor_holds_for_every_table_of_plays_exactly(rng):
     """Expected regret in hindsight, by enumeration of all copies, of learners that are tables."""
     horizon, x = 4, np.array([3.0, -1.0])

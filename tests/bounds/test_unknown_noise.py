@@ -21,6 +21,7 @@ def of(name, **options):
     return gradient(*SETTINGS[name], **options)
 
 
+@pytest.mark.claim("NK-Thm4", "NK-Thm2")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_closed_forms_bound_the_exact_sums_within_a_factor(x64, name):
     exact = random_truncation(of(name), horizon=1000)
@@ -32,6 +33,7 @@ def test_closed_forms_bound_the_exact_sums_within_a_factor(x64, name):
         np.testing.assert_allclose(form.learning_rate, 0.25 / form.regret, rtol=1e-9)
 
 
+@pytest.mark.claim("NK-Thm1")
 def test_corrected_closed_form_is_the_theorems(x64):
     """Theorem 1 with Q(a) = (1 + a)² and ℓ'₊ = exp: η and regret from u."""
     p, radius, second = 3.0, 0.25, 0.5
@@ -45,6 +47,7 @@ def test_corrected_closed_form_is_the_theorems(x64):
     assert guarantee.copies == pytest.approx(p / (p - 1) ** 2)
 
 
+@pytest.mark.claim("NK-Lemma5", "NK-Thm2")
 def test_printed_gaussian_moment_is_not_free_of_units(x64):
     """Rescaling x and ℓ together changes nothing but the printed bound, which is then exceeded."""
     loss = nj.losses.exponential()
@@ -62,6 +65,7 @@ def test_printed_gaussian_moment_is_not_free_of_units(x64):
     assert other < 0.1 * corrected < 0.2 * printed
 
 
+@pytest.mark.claim("NK-Lemma2")
 def test_residual_losses_pay_for_their_targets(x64):
     corrected = random_truncation(of("exponential"), horizon=100, closed_form=True)
     printed = random_truncation(of("exponential"), horizon=100, as_printed=True)

@@ -75,6 +75,7 @@ def test_decay_offset_and_ring_equal_the_loop(rng, size, block):
         np.testing.assert_allclose(state.coefficients[:size], kept, atol=1e-12)
 
 
+@pytest.mark.claim("EXT-IncrementalNorm")
 @pytest.mark.usefixtures("x64")
 def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
     x, y = labelled(rng, rounds=300)  # more than one chunk of stored atoms
@@ -103,6 +104,7 @@ def test_weight_vector_equals_the_expansion_of_the_linear_kernel(rng):
         np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
 
 
+@pytest.mark.claim("EXT-IncrementalNorm")
 @pytest.mark.parametrize("radius", [None, 4.0])
 def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
     rounds = 4096

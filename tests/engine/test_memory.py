@@ -23,6 +23,7 @@ def windows(start=START):
     return np.maximum(start, np.ceil(np.arange(1, T + 2) ** (0.5 + EXCESS))).astype(int)
 
 
+@pytest.mark.claim("NORMA-Thm6")
 @pytest.mark.usefixtures("x64")
 def test_growing_equals_the_loop(rng):
     x = rng.normal(size=(T, DIM))
@@ -64,6 +65,7 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
     np.testing.assert_allclose(*made, atol=1e-6)
 
 
+@pytest.mark.claim("NORMA-Thm6")
 @pytest.mark.parametrize(
     ("decay", "excess", "start"),
     [

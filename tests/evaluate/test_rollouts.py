@@ -52,6 +52,7 @@ def test_seeds_see_different_noise_under_vmap():
     assert len(np.unique(np.asarray(seen[:, 1:]))) == 4 * 19
 
 
+@pytest.mark.claim("DA-Protocol")
 def test_step_sees_nothing_clean():
     """All that a learner can learn of a stream reaches it through noisy samples."""
     stream = nj.streams.linear(jax.random.key(0), 10, 3)

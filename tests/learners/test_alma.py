@@ -29,6 +29,7 @@ def labelled(rng, rounds=80):
     return x, np.where(x[:, 0] * x[:, 1] + 0.2 > 0, 1.0, -1.0)
 
 
+@pytest.mark.claim("NORMA-ALMA_2")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("theta", "c"), [(1.5, 3.0), (0.0, 2**0.5)])
 def test_equals_the_pseudo_code(rng, theta, c):
@@ -49,6 +50,7 @@ def test_equals_the_pseudo_code(rng, theta, c):
     assert (updates == mistakes) == (theta == 0)
 
 
+@pytest.mark.claim("NORMA-ALMA_2")
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_ends_in_the_margin_that_it_approximates(rng, alpha):
     gamma, epochs = 0.1, 150

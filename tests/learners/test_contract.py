@@ -259,6 +259,7 @@ def test_uses_no_key_twice(make, stream):
         run(jax.random.key(0))
 
 
+@pytest.mark.claim("NORMA-Eq6")
 def test_predictions_do_not_depend_on_the_future(make, stream):
     (_, run), key = played(make), jax.random.key(4)
     changed = nj.Stream(stream.x.at[20:].multiply(-1), stream.y.at[20:].add(1))

@@ -38,6 +38,7 @@ def signs(dim):
 BIAS = {"two_copies": 0, "known_covariance": 0, "as_printed": 1, "uncorrected": 2}
 
 
+@pytest.mark.claim("DA-Lemma1", "DA-Lemma2", "DA-short")
 @pytest.mark.parametrize("name", MAKE)
 def test_bias_exactly_by_enumeration(x64, rng, name):
     dim = 3
@@ -52,6 +53,7 @@ def test_bias_exactly_by_enumeration(x64, rng, name):
     np.testing.assert_allclose(mean - clean, BIAS[name] * cov @ w, atol=1e-12)
 
 
+@pytest.mark.claim("DA-Lemma2")
 @pytest.mark.parametrize("name", MAKE)
 def test_bias_exactly_by_quadrature_with_gaussian_noise(x64, rng, name):
     nodes, weights = np.polynomial.hermite_e.hermegauss(6)  # exact up to degree 11
@@ -95,6 +97,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.claim("DA-Eq2/3", "DA-Alg1-left", "DA-Alg1-right")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("changing", [False, True], ids=["fixed", "per_round"])
 def test_equals_numpy_loop(x64, rng, shape, changing):
@@ -129,6 +132,7 @@ def test_equals_numpy_loop(x64, rng, shape, changing):
         assert projected > 20 if radius < 1 else projected == 0
 
 
+@pytest.mark.claim("DA-Eq2/3")
 def test_no_noise_gives_clean_gradient_descent():
     stream = nj.streams.linear(jax.random.key(0), 200, 3)
     learner = nj.wrappers.paired(*(make(radius=1.0, learning_rate=0.1) for make in MAKE.values()))
@@ -190,6 +194,7 @@ def test_forgotten_vmap_fails_at_once():
         learner.step(learner.init(3), nj.Sample(jnp.ones((5, 2, 3)), jnp.zeros(5)), None)
 
 
+@pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     """The bound holds, and without the correction it is seen to fail, in one run."""
     stream = nj.streams.linear(jax.random.key(0), 32768, 5, misfit=0.3)

@@ -120,6 +120,8 @@ def kept(alpha, size):
     return slots
 
 
+@pytest.mark.claim("NORMA-Eq10-12", "NORMA-offset", "NORMA-Eq13-16,18", "NORMA-Eq19", "NORMA-Eq20")
+@pytest.mark.claim("NORMA-Eq24", "NORMA-adaptive-σ")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", [*CLASSES, *VALUES])
 def test_constant_rate_and_small_ring_equal_the_loop(rng, name):
@@ -154,6 +156,7 @@ def test_constant_rate_and_small_ring_equal_the_loop(rng, name):
         assert state.rule.scale is None
 
 
+@pytest.mark.claim("NORMA-Eq7-9")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", [*CLASSES, *VALUES])
 def test_schedule_and_decay_on_updates_equal_the_loop(rng, name):
@@ -177,6 +180,7 @@ def test_schedule_and_decay_on_updates_equal_the_loop(rng, name):
         np.testing.assert_allclose(state.rule.scale, scale, atol=1e-12)
 
 
+@pytest.mark.claim("NORMA-Eq10-12", "NORMA-Fig1")
 @pytest.mark.usefixtures("x64")
 def test_the_recursion_equals_the_closed_form(rng):
     """f_t = Σ α_i β^(t − 1 − i) k(x_i, ·) over the τ newest, each α_i as it was born (Figure 1)."""
@@ -194,6 +198,7 @@ def test_the_recursion_equals_the_closed_form(rng):
     np.testing.assert_allclose(unrolled(learner, x, y)[1], predictions, atol=1e-12)
 
 
+@pytest.mark.claim("NORMA-Eq13-16,18")
 @pytest.mark.usefixtures("x64")
 def test_only_two_numbers_matter(rng):
     """f(η, λ, ρ) = η f(1, ηλ, ρ/η): one compiled sweep, which traces the hyper-parameters."""
@@ -215,6 +220,7 @@ def test_only_two_numbers_matter(rng):
     assert np.abs(other - 0.2 * unit).max() > 0.05
 
 
+@pytest.mark.claim("NORMA-Eq13-16,18", "NORMA-Eq25-27")
 def test_perceptron_is_norma_without_margin_and_decay(rng):
     x, y = labelled(rng)
     learner = norma(
@@ -231,6 +237,7 @@ def test_perceptron_is_norma_without_margin_and_decay(rng):
     )
 
 
+@pytest.mark.claim("NORMA-offset")
 @pytest.mark.usefixtures("x64")
 def test_perceptron_makes_the_mistakes_of_river():
     from river.linear_model import Perceptron
@@ -251,6 +258,7 @@ def test_perceptron_makes_the_mistakes_of_river():
     np.testing.assert_allclose(state.rule.offset, model.intercept, atol=1e-9)
 
 
+@pytest.mark.claim("NORMA-Fig2-repro")
 def test_untuned_norma_beats_the_perceptron_on_what_drifts():
     """Setting A over 2,000 rounds: under 0.8 of the mistakes, on every one of 20 seeds."""
     kernel = nj.kernels.gaussian(length_scale=0.5)
@@ -276,6 +284,7 @@ def test_untuned_norma_beats_the_perceptron_on_what_drifts():
     assert np.all(theirs < 400)
 
 
+@pytest.mark.claim("NORMA-Eq21")
 @pytest.mark.usefixtures("x64")
 def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn():
     x, y = load_diabetes(return_X_y=True)
@@ -311,12 +320,14 @@ def alarms(sign, initial, nu=0.1, rate=0.05, rounds=600):
     return np.mean(predictions < scales)
 
 
+@pytest.mark.claim("NORMA-Eq20")
 def test_the_printed_sign_of_novelty_sounds_no_alarm_or_every_one():
     assert alarms(-1, 0.0) == 0
     assert alarms(-1, 0.1) == 1
     np.testing.assert_allclose([alarms(1, 0.0), alarms(1, 0.1)], 0.1, atol=0.02)
 
 
+@pytest.mark.claim("NORMA-Eq19", "NORMA-Eq22")
 def test_printed_updates_of_other_scales_miss_their_share(rng):
     rate, rounds = 0.1, 1000
 
@@ -346,6 +357,7 @@ def test_printed_updates_of_other_scales_miss_their_share(rng):
     np.testing.assert_allclose([margin(1), tube(1 - NU, NU)], NU, atol=0.02)
 
 
+@pytest.mark.claim("NORMA-adaptive-σ")
 @pytest.mark.usefixtures("x64")
 def test_scales_are_clamped(rng):
     x = rng.normal(size=(T, DIM))
@@ -358,6 +370,7 @@ def test_scales_are_clamped(rng):
         assert np.min(rules.scale) == least
 
 
+@pytest.mark.claim("NORMA-Eq17")
 @pytest.mark.usefixtures("x64")
 def test_everything_kept_gives_a_norm_below_the_bound(rng):
     """‖f‖ ≤ X/λ for the soft margin, and ‖f‖² is αᵀKα."""
@@ -560,6 +573,7 @@ def falling(t):
     return (t + 1.0) ** -0.5
 
 
+@pytest.mark.claim("NORMA-Eq20", "NORMA-Fig3")
 @pytest.mark.parametrize(
     ("rate", "buffer", "decay", "warns"),
     [

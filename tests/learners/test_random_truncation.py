@@ -38,6 +38,7 @@ def estimator_of(kernel, loss, **options):
     return gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
 
 
+@pytest.mark.claim("NK-Alg1", "NK-Sub3", "NK-Lemma4")
 @pytest.mark.parametrize("distribution", ["geometric", "optimal"])
 @pytest.mark.parametrize(("kernel", "loss"), PAIRS)
 def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, distribution):
@@ -103,6 +104,7 @@ def step_of(estimator, y):
     return step
 
 
+@pytest.mark.claim("NK-Thm4")
 def test_two_rounds_enumerated_are_the_gradient_steps_of_the_clean_kernel(x64):
     """Squared loss, whose slope is linear: exact over both rounds at once."""
     kernel, rate = KERNELS["polynomial"], 0.2
@@ -132,6 +134,7 @@ def test_two_rounds_enumerated_are_the_gradient_steps_of_the_clean_kernel(x64):
     )
 
 
+@pytest.mark.claim("NK-Sub1")
 @pytest.mark.parametrize("y", [1.0, -1.0])
 def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     """Given f_2. Without the label inside the product it would be another slope for y = −1."""
@@ -160,6 +163,7 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     assert np.abs(biased / moved - 1).max() > 0.05
 
 
+@pytest.mark.claim("NK-Ex1")
 def test_squared_loss_over_a_linear_kernel_is_two_copies():
     estimator = gradient(
         nj.kernels.linear(), nj.losses.squared(), squared_radius=0.25, x_second_moment=2.0

@@ -129,6 +129,7 @@ def test_rademacher_characteristic_by_enumeration(x64):
     np.testing.assert_allclose(np.exp(distribution.log_characteristic(omega)), phi, atol=1e-12)
 
 
+@pytest.mark.claim("EXT-GeneralNoise")
 def test_uniform_characteristic_has_zeros():
     at_zero = Uniform(1.0).log_characteristic(jnp.array([jnp.pi]))
     assert float(at_zero.real) < -15
@@ -177,6 +178,7 @@ def test_gradient_of_the_characteristic_function_of_contamination(x64, q):
     np.testing.assert_allclose(slope, (e - 1) / (1 - q + q * e), rtol=1e-12)
 
 
+@pytest.mark.claim("EXT-Cloning")
 @pytest.mark.statistical
 @pytest.mark.parametrize("copies", [2, 3])
 def test_cloned_copies_are_independent_with_the_noise_of_cloned(copies):
@@ -191,6 +193,7 @@ def test_cloned_copies_are_independent_with_the_noise_of_cloned(copies):
     assert_mean_is(products, covariance.ravel(), 0.02)
 
 
+@pytest.mark.claim("DA-Protocol")
 def test_a_known_mean_is_subtracted():
     mean = jnp.array([5.0, -3.0, 1.0])
     with_mean, without = Gaussian(0.2, mean), Gaussian(0.2)
@@ -201,6 +204,7 @@ def test_a_known_mean_is_subtracted():
     chex.assert_trees_all_close(shifted, mean, atol=1e-5)
 
 
+@pytest.mark.claim("DA-Protocol")
 @pytest.mark.statistical
 def test_copies_and_target_are_independent_and_copies_shared_between_learners():
     x, y, noise = jnp.zeros(3), jnp.float32(0), Gaussian(1.0)

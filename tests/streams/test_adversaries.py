@@ -23,6 +23,7 @@ def shown():
     return adversaries, np.stack([copies(adversary) for adversary in adversaries])
 
 
+@pytest.mark.claim("NK-Thm5")
 @pytest.mark.statistical
 def test_single_copies_have_the_same_distribution(shown):
     _, copies = shown
@@ -42,6 +43,7 @@ def test_two_copies_tell_them_apart(shown):
     assert abs((noisy[:, 0] == noisy[:, 1]).mean() - 0.5) < 2.5 / np.sqrt(HORIZON)
 
 
+@pytest.mark.claim("NK-Thm5")
 def test_clean_data_have_different_best_weights(shown):
     (noiseless, noisy), copies = shown
     np.testing.assert_array_equal(noiseless.stream.x[:, 0], copies[0, :, 0])

@@ -51,6 +51,7 @@ def log_odds(x, means, deviations):
     return classes[:, 1] - classes[:, 0]
 
 
+@pytest.mark.claim("NORMA-Fig2")
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("difficulty", ["A", "B"])
 def test_examples_agree_with_the_bayes_rule_of_their_period_by_the_margin(name, difficulty):
@@ -105,6 +106,7 @@ def test_classes_are_balanced():
     assert abs(float(streams.y.mean())) < 5 / 2000**0.5
 
 
+@pytest.mark.claim("NORMA-Fig2")
 def test_drift_is_of_its_size_every_ten_rounds_and_stays_in_the_box():
     _, (means, deviations) = made("drifting")
     assert means.shape == (201, 2, 3, 2)
@@ -124,6 +126,7 @@ def test_folding_the_walk_reflects_it():
     assert kstest(np.ravel(means[-1]), "uniform", args=(-3, 6)).pvalue > 1e-3
 
 
+@pytest.mark.claim("NORMA-Fig2")
 def test_a_switch_draws_everything_again():
     _, (means, deviations) = made("switching")
     assert means.shape == (3, 2, 3, 2)

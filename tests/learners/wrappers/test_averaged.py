@@ -6,6 +6,7 @@ import pytest
 import noisy_jax as nj
 
 
+@pytest.mark.claim("NORMA-Cor5")
 def test_predicts_with_the_mean_of_played_iterates():
     stream = nj.streams.linear(jax.random.key(0), 40, 3)
     noise, key = nj.noise.Gaussian(0.2), jax.random.key(1)

@@ -38,6 +38,7 @@ def corrupted(name, table, share=SHARE, seed=0):
     return jax.device_get(compiled(name)(jax.random.key(seed), x, y, share, target))
 
 
+@pytest.mark.claim("SQ-Def1")
 @pytest.mark.parametrize("name", RELABELLING + MOVING)
 def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name, table):
     x, y, _ = table
@@ -98,6 +99,7 @@ def test_hugging_is_at_the_quantile_of_the_noise(table):
     np.testing.assert_allclose(made.y[rows], target[rows] + edge, rtol=1e-5)
 
 
+@pytest.mark.claim("SQ-Def1")
 def test_adaptive_turns_the_rows_that_pull_down_most(table):
     _, y, target = table
     made = corrupted("adaptive", table)

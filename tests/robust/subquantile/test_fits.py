@@ -46,6 +46,7 @@ def logistic(gram, y, contamination, regularization, radius):
     )
 
 
+@pytest.mark.claim("SQ-Alg1", "SQ-related")
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_fits_are_ridge_on_the_rows_kept(x64, rng, solver):
     """With nothing trimmed, with gross outliers, and with one row kept, to 1e-6 and beyond."""
@@ -78,6 +79,7 @@ def test_fits_are_ridge_on_the_rows_kept(x64, rng, solver):
     assert np.all(fits.certified > 0.3 * fits.decrease)
 
 
+@pytest.mark.claim("SQ-T")
 def test_converged_fits_are_within_the_tolerance_in_float32(rng):
     """Of the least objective on the rows kept, by every solver; acceleration takes a third."""
     gram, y = regression(rng, n=60)
@@ -126,6 +128,7 @@ def test_rows_given_twice_with_twice_the_regularization_give_the_same_function(x
     np.testing.assert_allclose(both.predict(gram[:7, twice]), gram[:7] @ one, atol=1e-6)
 
 
+@pytest.mark.claim("SQ-Lemma20")
 def test_a_linear_kernel_is_descent_on_its_weights(x64, rng):
     """w ← P(w − (X_Sᵀ 2(X_S w − y_S) + 2Cw)/(mL)), in a ball that binds on the way."""
     x = rng.normal(size=(30, 3))
@@ -238,6 +241,7 @@ def test_starts_are_untrimmed_fits(x64, rng):
     np.testing.assert_allclose(found[3], smooth @ huber, atol=1e-10)
 
 
+@pytest.mark.claim("SQ-Alg2")
 def test_flipped_labels_are_found(rng):
     """With the ball alone, as in the paper, and with C alone."""
     x = rng.normal(size=(100, 2))

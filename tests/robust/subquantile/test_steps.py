@@ -16,6 +16,7 @@ def kept_count(n, share):
     return int(np.ceil(n * (1 - share) - 1e-9))
 
 
+@pytest.mark.claim("SQ-Alg1", "SQ-Alg1-step", "SQ-Lemma20", "SQ-Alg2", "SQ-Eqs13-14")
 @pytest.mark.parametrize("task", TASKS)
 def test_descent_equals_the_loop(x64, rng, task):
     """With the safe step 1/L and the projection, over (ε, C), in a ball and without."""
@@ -33,6 +34,7 @@ def test_descent_equals_the_loop(x64, rng, task):
     assert not np.all(states.bound)
 
 
+@pytest.mark.claim("SQ-descent", "SQ-Lemma21", "SQ-related")
 @pytest.mark.parametrize(
     ("task", "solver"),
     [(t, s) for t in TASKS for s in ("descent", "accelerated")] + [("ridge", "alternation")],
@@ -62,6 +64,7 @@ def test_the_objective_falls_by_the_certified_amount(x64, rng, task, solver):
         assert np.sqrt(a @ gram @ a) <= point[2] * (1 + 1e-9)
 
 
+@pytest.mark.claim("SQ-Alg1-step")
 def test_the_printed_step_diverges_where_nothing_is_trimmed(x64, rng):
     """η = m/‖K‖ is 2/L at C = 0, beyond it for C > 0; ours descends."""
     gram, y = regression(rng)
@@ -76,6 +79,7 @@ def test_the_printed_step_diverges_where_nothing_is_trimmed(x64, rng):
         assert ours.objective[index, -1] < first.objective[index]
 
 
+@pytest.mark.claim("SQ-Lemma4", "SQ-Alg1", "SQ-Eqs13-14", "SQ-Eqs12,23")
 @pytest.mark.parametrize("task", TASKS)
 def test_gradient_in_the_kernels_space(x64, rng, task):
     """hᵀKG is the derivative along h, in coefficients and in the features of a linear kernel."""
@@ -102,6 +106,7 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
         assert np.abs(features.T @ other - in_features).max() > 1e-3
 
 
+@pytest.mark.claim("SQ-quantile", "SQ-minmax", "SQ-Lemma3")
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.45])
 def test_threshold_is_the_quantile_and_maximises_the_variational_objective(x64, rng, share):
     gram, y = regression(rng)
@@ -145,6 +150,7 @@ def test_gap_bounds_what_refitting_would_gain(x64, rng):
             assert gap < (1e-3 if t == 59 else np.inf) * states.objective[index, t]
 
 
+@pytest.mark.claim("SQ-Lemma4")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_selection_is_by_rank_and_ties_by_index(x64, rng, dtype):
     values = np.round(rng.exponential(size=(30, 17)), 1).astype(dtype)
