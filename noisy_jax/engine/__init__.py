@@ -4,7 +4,7 @@ A new learner is a call of `expansion` with a `read` function that makes a `Roun
 `Rule`, and a memory.
 """
 
-from noisy_jax.engine.buffers import Buffer, atoms_and_memory, memory_of, space_of
+from noisy_jax.engine.buffers import Buffer, atoms_and_memory, memory_of
 from noisy_jax.engine.expansion import ExpansionState, Round, expansion, reading
 from noisy_jax.engine.memory import Atoms, Memory, Space, everything, weight_vector
 from noisy_jax.engine.rules import Rule, Update, schedule, squared_loss
@@ -28,7 +28,6 @@ __all__ = [
     "reading",
     "ring",
     "schedule",
-    "space_of",
     "squared_loss",
     "weight_vector",
 ]

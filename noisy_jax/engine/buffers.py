@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-import chex
-import jax
+import numpy as np
 
 from noisy_jax.engine.memory import Atoms, Memory, Space, weight_vector
 from noisy_jax.engine.windows import ring
@@ -14,13 +13,6 @@ from noisy_jax.worlds import FourierWorld, World
 Buffer = int | Callable[[Space], Memory]
 """τ, the number of newest rounds whose atoms are kept; or a function that makes a memory from a
 space, such as `lambda space: engine.everything(space, horizon)`."""
-
-
-def space_of(kernel: Kernel | World) -> Space:
-    """Inner products between the atoms of a kernel, or of a world's surrogate kernel."""
-    if isinstance(kernel, Kernel):
-        return Space(kernel.gram, kernel.gram)
-    return Space(kernel.surrogate, kernel.evaluate, read=kernel.read)
 
 
 def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Memory:
@@ -46,7 +38,7 @@ def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Me
 
 def atoms_and_memory(
     kernel: Kernel | World | FourierWorld, buffer: Buffer | None
-) -> tuple[Callable[[jax.Array, chex.Numeric | None], Atoms], Memory]:
+) -> tuple[Callable[..., Atoms], Memory]:
     """How a noisy copy becomes an atom, and where atoms are kept.
 
     Args:
@@ -57,9 +49,12 @@ def atoms_and_memory(
         `(x[1, d], cov[1]) -> atom[1]`, as `reading` takes it, and a `Memory`.
     """
     if isinstance(kernel, Kernel):
-        return lambda x, cov: x, memory_of(kernel, space_of(kernel), buffer)
+        return lambda x, cov: x, memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)
     if isinstance(kernel, World):
-        return kernel.atom, memory_of(kernel, space_of(kernel), buffer)
+        assert kernel.atom is not None  # World sets both
+        assert kernel.evaluate is not None
+        space = Space(kernel.surrogate, kernel.evaluate, read=kernel.read)
+        return kernel.atom, memory_of(kernel, space, buffer)
     if not isinstance(kernel, FourierWorld):
         raise ValueError(
             "kernel must be a Kernel, a World or a FourierWorld, as kernels and worlds build them, "
@@ -76,4 +71,5 @@ def _is_linear(kernel) -> bool:
     if not isinstance(kernel, Kernel) or kernel.series is None:
         return False
     series = kernel.series(1)
-    return series.degree == 1 and kernel.envelope is None and series.coefficients[0] == 0
+    linear = series.degree == 1 and np.asarray(series.coefficients)[0] == 0
+    return bool(linear) and kernel.envelope is None

@@ -69,9 +69,7 @@ class ExpansionState(NamedTuple):
     rule: Any
 
 
-def reading(
-    atom: Callable[[jax.Array, chex.Numeric | None], Atoms], copies: int
-) -> Callable[[Sample, chex.PRNGKey], Round]:
+def reading(atom: Callable[..., Atoms], copies: int) -> Callable[[Sample, chex.PRNGKey], Round]:
     """A `read` function: the first copy is the atom, a second copy the query point.
 
     Args:
@@ -82,8 +80,9 @@ def reading(
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing
         cov = None if sample.cov is None else jnp.asarray(sample.cov)[None]
-        stored, *query_points = (atom(copy[None], cov) for copy in sample.x[:copies])
-        return Round(jax.tree.map(lambda e: e[0], stored), *(query_points or [None]), sample.y)
+        stored, *others = (atom(copy[None], cov) for copy in sample.x[:copies])
+        one = jax.tree.map(lambda e: e[0], stored)
+        return Round(one, others[0] if others else None, sample.y)
 
     return read
 
@@ -194,8 +193,8 @@ def expansion(
     @jax.default_matmul_precision("highest")
     def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
         check_sample(sample, copies)
-        one_round = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
-        return unroll(state, *one_round, key[None])[0]
+        samples, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
+        return unroll(state, samples, x, key[None])[0]
 
     @jax.default_matmul_precision("highest")
     def predict(state: ExpansionState, x: jax.Array) -> jax.Array:

@@ -30,10 +30,10 @@ class Space(NamedTuple):
             weights @ evaluate at once; `None` where that is not faster.
     """
 
-    inner: Callable[[Atoms, Atoms], jax.Array]
-    evaluate: Callable[[Atoms, Any], jax.Array]
-    points: Callable[[jax.Array], Any] = lambda x: x
-    read: Callable[..., tuple[jax.Array, jax.Array]] | None = None
+    inner: Callable[..., Any]
+    evaluate: Callable[..., Any]
+    points: Callable[..., Any] = lambda x: x
+    read: Callable[..., Any] | None = None
 
 
 class Memory(NamedTuple):
@@ -90,7 +90,7 @@ def everything(space: Space, horizon: int) -> Memory:
     return Memory(space, init, read, evaluate, absorb, horizon=horizon)
 
 
-def weight_vector(points: Callable[[jax.Array], jax.Array] = lambda x: x) -> Memory:
+def weight_vector(points: Callable[..., Any] = lambda x: x) -> Memory:
     """A memory for atoms that are vectors `[D]`: it keeps only their weighted sum, `[D]`.
 
     Args:

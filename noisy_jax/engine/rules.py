@@ -57,7 +57,7 @@ def parsed_rate(learning_rate: optax.ScalarOrSchedule) -> Any:
         return positive("learning_rate", learning_rate, "η, the factor of the gradient")
 
     def rate(t):
-        eta = learning_rate(t)
+        eta: Any = learning_rate(t)
         check_shape("learning_rate", eta, (), "one number in each round")
         return jnp.where(eta >= 0, eta, jnp.nan)
 
@@ -82,7 +82,7 @@ def parsed_radius(radius: chex.Numeric, *, squared: bool = False) -> Any:
     return between("radius", radius, low, high, reason)
 
 
-def schedule(learning_rate: optax.ScalarOrSchedule) -> optax.Schedule:
+def schedule(learning_rate: optax.ScalarOrSchedule) -> Callable[[chex.Numeric], Any]:
     """η_t as a function of the round t = 0, 1, …, from a number η > 0 or an optax schedule."""
     rate = parsed_rate(learning_rate)
     return rate if callable(rate) else optax.constant_schedule(rate)

@@ -57,7 +57,7 @@ def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
     start = whole("start", start, 1, "t0, the round up to which all atoms are kept")
-    excess = between("excess", excess, 0, 0.5, "ε of t^(1/2 + ε)")
+    between("excess", excess, 0, 0.5, "ε of t^(1/2 + ε)")
     windows = np.maximum(start, _grown(np.arange(1, horizon + 2), excess))
     windows = np.minimum(windows, horizon).astype(np.int32)
     memory = _sliding(space, int(windows[-1]), lambda t: t - jnp.asarray(windows)[t])
@@ -88,8 +88,8 @@ def growing_start(decay: float, excess: float) -> int:
         >>> growing_start(0.5, 0.4)
         80
     """
-    decay = positive("decay", decay, "ηλ, for the learning rate η/√t")
-    excess = between("excess", excess, 0, 0.5, "ε of t^(1/2 + ε)")
+    positive("decay", decay, "ηλ, for the learning rate η/√t")
+    between("excess", excess, 0, 0.5, "ε of t^(1/2 + ε)")
     # log t where the gap of the second condition is least, and where the third begins to hold.
     log_turn = -math.log(2 * excess * decay) / excess
     log_crossing = math.log(4 / 3) / (0.5 - excess)

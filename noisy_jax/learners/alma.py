@@ -84,7 +84,7 @@ def alma(
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing
         x = sample.x[0]
-        return Round(x, None, (sample.y, kernel.diagonal(x[None])[0] > 0))
+        return Round(x, None, (sample.y, jnp.any(kernel.diagonal(x[None]) > 0)))
 
     def update(state: AlmaState, values, target, t) -> Update:
         del t  # updates count, not rounds

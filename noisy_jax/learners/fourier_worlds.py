@@ -12,6 +12,7 @@ not in the papers.
 """
 
 import chex
+import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample
@@ -55,8 +56,8 @@ def fourier_worlds(
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing
-        stored, query_point = features.noisy(sample.x[:2])
-        return Round(stored, query_point[None], sample.y)
+        copies = jnp.asarray(features.noisy(sample.x[:2]))
+        return Round(copies[0], copies[1:], sample.y)
 
     return expansion(
         read=read,

@@ -11,7 +11,7 @@ prints w_t on both sides of the recursion; w_{t+1} is meant).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -75,18 +75,17 @@ def gradient_descent(
     radius = parsed_radius(radius)
     if (learning_rate is None) == (optimizer is None):
         raise ValueError("give either learning_rate or optimizer, not both and not neither")
-    if optimizer is None:
-        optimizer = optax.sgd(parsed_rate(learning_rate))
-    elif not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
+    method: Any = optimizer if learning_rate is None else optax.sgd(parsed_rate(learning_rate))
+    if not all(callable(getattr(method, name, None)) for name in ("init", "update")):
         raise ValueError(
             f"optimizer must be a transformation such as optax.adam(0.1), got {given(optimizer)}"
         )
 
     def init(dim: int) -> GradientDescentState:
         weights = jnp.zeros(whole("dim", dim, 1, "number of features"))
-        state = GradientDescentState(weights, optimizer.init(weights))
+        state = GradientDescentState(weights, method.init(weights))
         try:
-            jax.eval_shape(optimizer.update, weights, state.optimizer, weights)
+            jax.eval_shape(method.update, weights, state.optimizer, weights)
         except TypeError as error:
             raise ValueError(
                 "optimizer must work from gradients alone, such as optax.adam(0.1); a noisy round "
@@ -100,7 +99,7 @@ def gradient_descent(
         check_dimension("the learner's weights", state.weights, sample.x.shape)
         estimate = gradient(state.weights, sample)
         check_shape("gradient", estimate, state.weights.shape, "as the weights")
-        updates, optimizer_state = optimizer.update(estimate, state.optimizer, state.weights)
+        updates, optimizer_state = method.update(estimate, state.optimizer, state.weights)
         weights = jnp.asarray(optax.apply_updates(state.weights, updates))
         return GradientDescentState(_projected(weights, radius), optimizer_state)
 

@@ -94,7 +94,7 @@ def norma(
             linear kernel. `None` with random features, which have no terms.
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
-        copies: 1 or 2, number of noisy copies that a step reads; by default 1 with a kernel, else 2.
+        copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
         block: number of rounds that `unroll` plays at once.
 
     Returns:
@@ -131,7 +131,7 @@ def norma(
     atom, memory = atoms_and_memory(kernel, buffer)
     if decay == "always" and not _labelled(loss):
         room = memory.horizon or memory.longest_block
-        _warn_of_few_support_vectors(loss.nu, learning_rate, regularization, room)
+        _warn_of_few_support_vectors(loss, learning_rate, regularization, room)
     return expansion(
         read=reading(atom, copies),
         rule=_rule(loss, schedule(learning_rate), regularization, offset, decay),
@@ -186,12 +186,12 @@ def _check_first_decay(learning_rate, regularization) -> None:
         check_decay(learning_rate, regularization)
 
 
-def _warn_of_few_support_vectors(nu, learning_rate, regularization, room) -> None:
+def _warn_of_few_support_vectors(loss: Any, learning_rate, regularization, room) -> None:
     if callable(learning_rate):
         if room is None:
             return
         learning_rate = learning_rate(jnp.int32(room))
-    eta, lam, nu = map(concrete, (learning_rate, regularization, nu))
+    eta, lam, nu = map(concrete, (learning_rate, regularization, loss.nu))
     if eta is not None and lam is not None and nu is not None and nu < 25 * eta * lam:
         decay = eta * lam
         larger = f"a nu of at least {25 * decay:.2g}, " if 25 * decay < 1 else ""

@@ -16,7 +16,7 @@ import chex
 import optax
 
 from noisy_jax.base import Learner
-from noisy_jax.engine import everything, expansion, reading, space_of, squared_loss
+from noisy_jax.engine import atoms_and_memory, everything, expansion, reading, squared_loss
 from noisy_jax.worlds import World
 from noisy_jax.worlds.world import check_world
 
@@ -57,10 +57,11 @@ def parallel_worlds(
         mean squared loss 0.05, zero's 0.10
     """
     check_world(world)
+    atom, memory = atoms_and_memory(world, lambda space: everything(space, horizon))
     return expansion(
-        read=reading(world.atom, 2),
+        read=reading(atom, 2),
         rule=squared_loss(learning_rate),
-        memory=everything(space_of(world), horizon),
+        memory=memory,
         copies=2,
         radius=radius,
         block=block,

@@ -35,7 +35,8 @@ def random_truncation(
 ) -> Learner:
     """Online kernel learning under noise of unknown distribution (Algorithm 1).
 
-    It takes any analytic loss. With the squared loss and a linear kernel it is `two_copies` in dual variables.
+    It takes any analytic loss. With the squared loss and a linear kernel it is `two_copies` in dual
+    variables.
 
     Args:
         estimator: of the clean gradient, from `estimators.gradient`.

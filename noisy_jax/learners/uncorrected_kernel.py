@@ -11,7 +11,7 @@ import chex
 import optax
 
 from noisy_jax.base import Learner
-from noisy_jax.engine import everything, expansion, reading, space_of, squared_loss
+from noisy_jax.engine import atoms_and_memory, everything, expansion, reading, squared_loss
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 
 
@@ -47,10 +47,11 @@ def uncorrected_kernel(
         mean squared loss 0.05, zero's 0.10
     """
     check_kernel(kernel)
+    atom, memory = atoms_and_memory(kernel, lambda space: everything(space, horizon))
     return expansion(
-        read=reading(lambda x, cov: x, 1),
+        read=reading(atom, 1),
         rule=squared_loss(learning_rate),
-        memory=everything(space_of(kernel), horizon),
+        memory=memory,
         copies=1,
         radius=radius,
         block=block,

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from learners import references
+from tests.learners import references
 from scipy.special import i0
 
 import noisy_jax as nj

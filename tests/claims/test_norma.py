@@ -1,7 +1,7 @@
 """Claims on NORMA that no other test shows, by NumPy."""
 
 import numpy as np
-from learners import references
+from tests.learners import references
 
 from noisy_jax import losses
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from learners import references
+from tests.learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from learners import references
+from tests.learners import references
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import SGDRegressor
 

@@ -29,7 +29,7 @@ class AveragedState(NamedTuple):
     inner: State
     mean_weights: chex.ArrayTree
     excess: chex.ArrayTree
-    count: jax.Array
+    count: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def averaged(learner: Learner) -> Learner:
