@@ -68,7 +68,7 @@ def alma(
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")
-        share of mistakes 0.10
+        share of mistakes 0.11
     """
     check_kernel(kernel)
     threshold = non_negative("threshold", threshold, "θ = (1 − α)B; zero asks for no margin")

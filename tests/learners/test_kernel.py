@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
+from tests.learners import references
 
 T, DIM, WIDTH = 75, 2, 3.0
 COV = np.array([[0.5, 0.2], [0.2, 0.3]])

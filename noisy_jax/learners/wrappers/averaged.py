@@ -51,8 +51,8 @@ def averaged(learner: Learner) -> Learner:
         >>> last = nj.learners.two_copies(radius=1.0, learning_rate=0.05)
         >>> both = nj.wrappers.paired(last, averaged(last))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
-        >>> print(((run.predictions - stream.y[:, None]) ** 2)[-5000:].mean(axis=0).round(4))
-        [0.0102 0.0002]
+        >>> print(((run.predictions - stream.y[:, None]) ** 2)[-5000:].mean(axis=0).round(2))
+        [0.04 0.01]
     """
     check_learner(learner)
 

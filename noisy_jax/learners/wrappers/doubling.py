@@ -48,8 +48,8 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> both = nj.wrappers.paired(doubling(make_learner), make_learner(10_000))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
-        >>> print(((run.predictions - stream.y[:, None]) ** 2).mean(axis=0).round(3))
-        [0.008 0.003]
+        >>> print(((run.predictions - stream.y[:, None]) ** 2).mean(axis=0).round(2))
+        [0.02 0.01]
     """
     if isinstance(make_learner, Learner) or not callable(make_learner):
         raise ValueError(
