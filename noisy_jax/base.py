@@ -1,7 +1,7 @@
 """The contract of the library: what a round shows, and what a learner is.
 
-Letters used for shapes everywhere: T rounds, d dimensions, V copies (independent noisy copies of one
-example), S seeds. All functions are unbatched; batch them with `jax.vmap`.
+Letters used for shapes everywhere: T rounds, d dimensions, V independent noisy copies of an
+example, S seeds. All functions are unbatched; batch them with `jax.vmap`.
 
 The path of the data in round t::
 
@@ -31,8 +31,8 @@ class Stream(NamedTuple):
         y: `[T]` targets.
     """
 
-    x: chex.Array
-    y: chex.Array
+    x: jax.Array
+    y: jax.Array
 
 
 class Sample(NamedTuple):
@@ -45,9 +45,9 @@ class Sample(NamedTuple):
             (diagonal) or `[d, d]`; `None` where nothing is known.
     """
 
-    x: chex.Array
-    y: chex.Array
-    cov: chex.Array | None = None
+    x: jax.Array
+    y: jax.Array
+    cov: jax.Array | None = None
 
 
 class Learner(NamedTuple):
@@ -66,22 +66,22 @@ class Learner(NamedTuple):
             (state, predictions[T])` with every leaf of `samples` stacked along a leading axis T.
             It gives the numbers of predict-then-step round by round, to rounding.
         horizon: how many rounds the state has room for; `None` for any number.
-        noise: distribution of the noise that the copies are taken to have; `None` where it plays no part. It
-            is not compared with a rollout's: under another distribution the learner is one that errs.
+        noise: distribution of the noise that the learner corrects for; `None` if it corrects for
+            none, or for any.
     """
 
     init: Callable[[int], State]
     step: Callable[[State, Sample, chex.PRNGKey], State]
-    predict: Callable[[State, chex.Array], chex.Array]
+    predict: Callable[[State, jax.Array], jax.Array]
     copies: int
-    unroll: Callable[[State, Sample, chex.Array, chex.PRNGKey], tuple[State, chex.Array]] | None = (
+    unroll: Callable[[State, Sample, jax.Array, chex.PRNGKey], tuple[State, jax.Array]] | None = (
         None
     )
     horizon: int | None = None
     noise: Any = None
 
 
-def unrolled(learner: Learner) -> Callable[..., tuple[State, chex.Array]]:
+def unrolled(learner: Learner) -> Callable[..., tuple[State, jax.Array]]:
     """The learner's way through many rounds: its own `unroll`, or a scan of predict-then-step.
 
     Args:

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-
 Shape: TypeAlias = tuple[int, ...] | None
 
 

@@ -17,6 +17,7 @@ from noisy_jax.bounds import (
     regularized_risk,
     truncation_error,
 )
+from tests.drifting import drifting_streams, hinge
 
 STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
 
@@ -33,29 +34,6 @@ def soft_margin_run(x, y, learning_rate, regularization, margin):
         w *= (1 - learning_rate * regularization)[:, None]
         w += (learning_rate * update * y[:, t])[:, None] * x[:, t]
     return errors, wrong
-
-
-def drifting_streams(rng, dim, rounds=500, repeats=3):
-    """Streams labelled by comparators of four kinds of drift, two rates of flipped labels, 3 B."""
-    speeds = [(0.0, 0.0), (0.001, 0.0), (0.01, 0.0), (0.0, 2.0)]
-    kinds = [(*s, f, b) for s in speeds for f in (0.0, 0.05) for b in (1.0, 3.0, 10.0)] * repeats
-    speed, jump, flips, norm = (np.array(column)[:, None] for column in zip(*kinds, strict=True))
-    g = np.zeros((len(kinds), rounds, dim))
-    g[:, 0] = rng.normal(size=(len(kinds), dim))
-    for t in range(1, rounds):
-        size = jump if t % 125 == 0 else speed
-        g[:, t] = g[:, t - 1] + size * rng.normal(size=(len(kinds), dim))
-        g[:, t] /= np.linalg.norm(g[:, t], axis=1, keepdims=True)
-    x = rng.normal(size=g.shape)
-    x /= np.maximum(np.linalg.norm(x, axis=2, keepdims=True), 1)
-    near = np.abs(np.sum(g * x, axis=2, keepdims=True)) < 0.1
-    x = np.where(near, np.sign(np.sum(g * x, axis=2, keepdims=True)) * g, x)
-    y = np.sign(np.sum(g * x, axis=2)) * np.where(rng.random(x.shape[:2]) < flips, -1, 1)
-    return x, y, norm[:, :, None] * g
-
-
-def hinge(comparator, x, y, mu):
-    return np.maximum(mu - y * np.sum(comparator * x, axis=2), 0).sum(axis=1)
 
 
 @pytest.mark.claim("NORMA-Eq25-27", "NORMA-Thm2", "NORMA-Thm3")

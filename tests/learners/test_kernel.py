@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
+from tests.learners import references
 
 T, DIM, LENGTH_SCALE = 75, 2, 1.5**0.5
 COV = np.array([[0.5, 0.2], [0.2, 0.3]])
