@@ -15,7 +15,7 @@ from noisy_jax.base import Learner, Stream, check_is_stream, check_learner
 from noisy_jax.bounds import Guarantee
 from noisy_jax.evaluate.montecarlo import monte_carlo, seeds_at_once
 from noisy_jax.evaluate.provenance import description, text, versions
-from noisy_jax.evaluate.regret import NORMAL_95, growth
+from noisy_jax.evaluate.regrets import NORMAL_95, growth
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.evaluate.rollouts import final_regret
 from noisy_jax.evaluate.tuning import MakeLearner

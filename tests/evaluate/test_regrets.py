@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.evaluate.regret import cumulative_loss, growth, regret
+from noisy_jax.evaluate.regrets import cumulative_loss, growth, regret
 
 
 def test_cumulative_and_against(rng):
