@@ -30,7 +30,7 @@ from noisy_jax.evaluate import (
     tuned_kernel_learner,
 )
 from noisy_jax.learners import wrappers
-from noisy_jax.version import __version__
+from noisy_jax.version import __version__ as __version__
 
 __all__ = [
     "Estimate",

@@ -1,4 +1,4 @@
-"""Losses and regret as arrays over rounds, and the exponent by which regret grows."""
+"""Cumulative loss and regret over rounds, and the exponent at which regret grows."""
 
 import math
 from collections.abc import Sequence
@@ -12,26 +12,20 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.validation import check_axes, check_shape
 
-__all__ = ["NORMAL_95", "Growth", "cumulative_loss", "growth", "regret"]
-
 NORMAL_95 = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
 
 
 def cumulative_loss(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.Array:
-    """Σ_{s ≤ t} ℓ(p_s, y_s) for every t.
+    """Cumulative loss L_t = Σ_{s ≤ t} ℓ(p_s, y_s) of predictions p, for every round t.
 
     Args:
-        loss: by which predictions are judged.
-        predictions: `[T]`.
-        y: `[T]` clean targets.
+        loss: ℓ, one of `losses`.
+        predictions: p, `[T]`.
+        y: `[T]` clean targets; −1 or +1 for a loss of the margin.
 
     Returns:
-        `[T]`.
-
-    Raises:
-        ValueError: no loss, predictions and targets of other shapes, or labels other than ±1 for a
-            loss of the margin.
+        L, `[T]`.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -45,22 +39,26 @@ def cumulative_loss(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.
 def regret(
     loss: Loss, predictions: chex.Array, comparator: chex.Array, y: chex.Array
 ) -> chex.Array:
-    """Regret Σ_{s ≤ t} ℓ(p_s, y_s) − ℓ(q_s, y_s) for every t, against a comparator's predictions q.
+    """Regret R_t = Σ_{s ≤ t} ℓ(p_s, y_s) − ℓ(q_s, y_s) against a comparator, for every round t.
 
-    Differences are summed, not sums subtracted, so that float32 holds it over long streams.
+    The differences are summed, which in float32 is more precise over long streams than the
+    difference of two sums.
 
     Args:
-        loss: by which predictions are judged.
-        predictions: `[T]`, of the learner.
-        comparator: `[T]`, such as `comparators.linear_ball(stream, radius).predictions`.
-        y: `[T]` clean targets.
+        loss: ℓ, one of `losses`.
+        predictions: p, `[T]`, of the learner.
+        comparator: q, `[T]`, such as `comparators.linear_ball(stream, radius).predictions`.
+        y: `[T]` clean targets; −1 or +1 for a loss of the margin.
 
     Returns:
-        `[T]`. (Against the best comparator of each prefix: `cumulative_loss(...) −
-        comparators.linear_ball_prefix_losses(...)`.)
+        R, `[T]`. For the regret against the best comparator of each prefix, subtract
+        `comparators.linear_ball_prefix_losses(...)` from `cumulative_loss(...)`.
 
-    Raises:
-        ValueError: as `cumulative`.
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> p, q, y = jnp.zeros(3), jnp.array([1.0, 1.0, 1.0]), jnp.array([1.0, 2.0, 0.0])
+        >>> regret(nj.losses.squared(), p, q, y)
+        Array([1., 4., 3.], dtype=float32)
     """
     _check(loss, y, predictions=predictions, comparator=comparator)
     return jnp.cumsum(loss.value(predictions, y) - loss.value(comparator, y))
@@ -74,7 +72,7 @@ def _check(loss, y, **predictions) -> None:
 
 
 class Growth(NamedTuple):
-    """Exponent a in regret ~ T^a, with its 95% interval; NaN where it cannot be had.
+    """Exponent a in regret ~ T^a, with its 95% interval; NaN if it cannot be estimated.
 
     Attributes:
         exponent: a.
@@ -90,22 +88,19 @@ class Growth(NamedTuple):
 def growth(
     horizons: Sequence[int], mean_regret: Sequence[float], std_error: Sequence[float]
 ) -> Growth:
-    """The exponent of growth, by least squares of log regret on log T over the upper half.
+    """The exponent at which regret grows: least squares of log regret on log horizon.
 
-    The upper half of the horizons (at least two), where the transient is over, is used. The
-    interval carries the standard errors of the means, independent across horizons, through the
-    logarithm: Var a = Σ_h c_h² (SE_h/m_h)², c the weights of the least-squares slope.
+    Only the upper half of the horizons is used (at least two), so that the first rounds do not
+    count. The interval follows from the standard errors, which are independent across horizons:
+    Var a = Σ_h c_h² (SE_h/m_h)² with means m_h and the weights c_h of the least-squares slope.
 
     Args:
-        horizons: H ≥ 2 increasing numbers of rounds.
-        mean_regret: H means.
-        std_error: H standard errors of these means.
+        horizons: H increasing numbers of rounds.
+        mean_regret: m, H mean regrets.
+        std_error: SE, H standard errors of these means, at least 0.
 
     Returns:
-        `Growth`; NaN with fewer than two horizons, or a mean regret that is not positive.
-
-    Raises:
-        ValueError: horizons that do not increase, other than H means and errors, negative errors.
+        `Growth`; NaN if there are fewer than two horizons or a mean that is used is not positive.
 
     Example:
         >>> fit = growth([100, 400, 1600], [10.0, 20.0, 40.0], [0.1, 0.2, 0.4])
@@ -120,15 +115,12 @@ def growth(
         check_shape(name, values, (len(horizons),), "one for each horizon")
     if np.any(errors < 0):
         raise ValueError(f"std_error must be >= 0, got {errors.min():g}")
-    start = min(len(horizons) // 2, len(horizons) - 2)
-    if start < 0:
+    upper = slice(max(min(len(horizons) // 2, len(horizons) - 2), 0), None)
+    means, errors = means[upper], errors[upper]
+    if len(horizons) < 2 or not np.all(means > 0):
         return Growth(math.nan, math.nan, math.nan)
-    log_horizons = np.log(horizons[start:])
-    means, errors = means[start:], errors[start:]
-    if not np.all(means > 0):
-        return Growth(math.nan, math.nan, math.nan)
-    centred = log_horizons - log_horizons.mean()
-    slope_weights = centred / np.sum(centred**2)
-    exponent = float(slope_weights @ np.log(means))
-    half = NORMAL_95 * float(np.sqrt(np.sum((slope_weights * errors / means) ** 2)))
+    centred = np.log(horizons[upper]) - np.log(horizons[upper]).mean()
+    slope = centred / np.sum(centred**2)
+    exponent = float(slope @ np.log(means))
+    half = NORMAL_95 * float(np.sqrt(np.sum((slope * errors / means) ** 2)))
     return Growth(exponent, exponent - half, exponent + half)
