@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import chex
 import jax
+import numpy as np
 
 from noisy_jax.validation import check_axes, check_copies_given, check_stream, instance
 
@@ -117,4 +118,4 @@ def check_sample(sample: Sample, copies: int) -> None:
     """Raises ValueError if a sample is not of one round, or has too few copies for the learner."""
     check_axes("sample.x", sample.x, "[V, d]", ": V copies of one instance")
     check_axes("sample.y", sample.y, "[]", "; batch rounds with jax.vmap")
-    check_copies_given(copies, sample.x.shape[0])
+    check_copies_given(copies, np.shape(sample.x)[0])

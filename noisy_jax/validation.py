@@ -16,13 +16,14 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 Shape: TypeAlias = tuple[int, ...] | None
 
 
 def concrete(value) -> np.ndarray | None:
     """The value as a NumPy array, or `None` if it is traced."""
-    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    return None if isinstance(value, Tracer) else np.asarray(value)
 
 
 def array_module(*values) -> ModuleType:
@@ -116,7 +117,7 @@ def _message(name, what, value, hint) -> str:
 def check_key(key) -> None:
     """Raises ValueError if `key` is not a JAX key (`jax.random.key` or `jax.random.PRNGKey`)."""
     dtype = getattr(key, "dtype", None)
-    typed = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     if not typed and (dtype != np.uint32 or np.ndim(key) == 0):
         raise ValueError(f"key must be a key such as jax.random.key(0), got {given(key)}")
 

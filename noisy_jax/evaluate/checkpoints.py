@@ -49,7 +49,7 @@ class Checkpoint:
         self._mesh = mesh
         self._lock: int | None = None
 
-    def load(self, empty: chex.ArrayTree) -> chex.ArrayTree:
+    def load(self, empty: Any) -> Any:
         """The stored moments, in the structure of `empty`, or `empty` if nothing is stored.
 
         Raises:
@@ -65,7 +65,7 @@ class Checkpoint:
             raise ValueError(self._damaged())
         return jax.tree.unflatten(jax.tree.structure(empty), leaves)
 
-    def save(self, sums: chex.ArrayTree) -> None:
+    def save(self, sums: Any) -> None:
         """Replaces the stored moments; warns, once, if they cannot be written."""
         if not is_first(self._mesh):
             return
@@ -167,7 +167,7 @@ def fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
     text = re.sub(r"0x[0-9a-f]+", "", str(closed.jaxpr))  # addresses differ between processes
     digest = hashlib.sha256(f"{jax.__version__}\n{text}".encode())
     for number in (*_constants(closed), *jax.tree.leaves(run), key):
-        if jax.dtypes.issubdtype(jnp.result_type(number), jax.dtypes.prng_key):
+        if jnp.issubdtype(jnp.result_type(number), jax.dtypes.prng_key):
             digest.update(str(jax.random.key_impl(number)).encode())
             number = jax.random.key_data(number)
         array = np.asarray(number)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -30,8 +30,8 @@ class Estimate(NamedTuple):
         num_seeds: S.
     """
 
-    mean: chex.ArrayTree
-    std_error: chex.ArrayTree
+    mean: Any
+    std_error: Any
     num_seeds: int
 
 
@@ -39,18 +39,18 @@ class Sums(NamedTuple):
     """Moments of the seeds seen so far, on the host in float64.
 
     Attributes:
-        count: number of seeds.
+        num_seeds: how many.
         mean: the run's pytree, mean over seeds.
         squares: the run's pytree, Σ (value − mean)² over seeds.
     """
 
-    count: chex.Numeric
-    mean: chex.ArrayTree
-    squares: chex.ArrayTree
+    num_seeds: Any
+    mean: Any
+    squares: Any
 
 
 def monte_carlo(
-    run: Callable[[chex.PRNGKey], chex.ArrayTree],
+    run: Callable[[chex.PRNGKey], Any],
     key: chex.PRNGKey,
     num_seeds: int,
     *,
@@ -62,9 +62,9 @@ def monte_carlo(
     """The mean of `run` over seeds, with standard errors.
 
     Seed s runs under the key `fold_in(key, s)`, so that its result does not depend on the batch or
-    the number of seeds. Seeds run `batch_size` at a time under `vmap`. Of each batch only the count,
-    the mean and Σ(value − mean)² are kept; they are merged on the host in float64 (Chan, Golub and
-    LeVeque).
+    the number of seeds. Seeds run `batch_size` at a time under `vmap`. Of each batch only the
+    count, the mean and Σ(value − mean)² are kept, and merged on the host in float64 (Chan, Golub
+    and LeVeque).
 
     A second call with the same function `run` and the same shapes compiles nothing. To change
     numbers without compiling, pass them as leaves: `jax.tree_util.Partial(function, numbers)`.
@@ -119,7 +119,7 @@ class Simulation:
             mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
         several = mesh is not None and mesh.is_multi_process
         digest = fingerprint(run, key) if several or checkpoint is not None else ""
-        if several:
+        if mesh is not None and several:
             check_same(mesh, f"{digest} {num_seeds} {batch_size} {checkpoint is None}")
         self._arguments = run, key
         self._num_seeds = num_seeds
@@ -129,11 +129,11 @@ class Simulation:
         self.store = None if checkpoint is None else Checkpoint(checkpoint, digest, mesh)
         try:
             self._sums = self.store.load(sums) if self.store else sums
-            if self._sums.count > num_seeds:
+            if self._sums.num_seeds > num_seeds:
                 raise ValueError(
-                    f"the checkpoint in {checkpoint} already holds {int(self._sums.count)} seeds, "
-                    f"more than the {num_seeds} asked for: ask for at least as many, or name "
-                    "another folder"
+                    f"the checkpoint in {checkpoint} already holds {int(self._sums.num_seeds)} "
+                    f"seeds, more than the {num_seeds} asked for: ask for at least as many, or "
+                    "name another folder"
                 )
         except BaseException:
             self.close()
@@ -146,25 +146,25 @@ class Simulation:
 
     def estimate(self, progress: Callable[[int, int], None] | None) -> Estimate:
         """Runs the seeds that are not done yet."""
-        sums = self._sums._replace(count=int(self._sums.count))
+        sums = self._sums._replace(num_seeds=int(self._sums.num_seeds))
         (run, key), mesh = self._arguments, self._options["mesh"]
         if mesh is not None:
             run, key = replicated((run, key), mesh)
-        for start in range(sums.count, self._num_seeds, self._options["batch_size"]):
+        for start in range(sums.num_seeds, self._num_seeds, self._options["batch_size"]):
             moments = _batch_moments(run, key, self._num_seeds, start, **self._options)
             for part in _parts(*jax.device_get(moments)):
                 sums = _merged(sums, part)
             if self.store:
                 self.store.save(sums)
             if progress:
-                progress(sums.count, self._num_seeds)
+                progress(sums.num_seeds, self._num_seeds)
 
         with np.errstate(invalid="ignore", divide="ignore"):  # one seed has no standard error
             error = jax.tree.map(
-                lambda squares: np.sqrt(squares / np.float64(sums.count - 1) / sums.count),
+                lambda squares: np.sqrt(squares / np.float64(sums.num_seeds - 1) / sums.num_seeds),
                 sums.squares,
             )
-        return Estimate(sums.mean, error, sums.count)
+        return Estimate(sums.mean, error, sums.num_seeds)
 
 
 def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> int:
@@ -178,7 +178,7 @@ def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> 
     return shards * math.ceil(whole("batch_size", batch_size) / shards)
 
 
-def _check_results(values: chex.ArrayTree) -> None:
+def _check_results(values: Any) -> None:
     """Raises ValueError if a run returns no arrays, or complex numbers."""
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(values)]
     if not dtypes:
@@ -188,9 +188,7 @@ def _check_results(values: chex.ArrayTree) -> None:
 
 
 @partial(jax.jit, static_argnames=("batch_size", "mesh"))
-def _batch_moments(
-    run, key, num_seeds, start, *, batch_size, mesh
-) -> tuple[Sums, chex.ArrayTree, chex.ArrayTree]:
+def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sums, Any, Any]:
     """Moments of each shard of a batch, along a leading axis of shards, with origins and scales.
 
     The `Sums` are of (value − origin)/scale, where the origin is the shard's first value and the
@@ -233,22 +231,22 @@ def _batch_moments(
     return jax.lax.with_sharding_constraint(divided(run, key, seeds), NamedSharding(mesh, shared))
 
 
-def _parts(sums: Sums, origin: chex.ArrayTree, scale: chex.ArrayTree) -> Iterator[Sums]:
+def _parts(sums: Sums, origin: Any, scale: Any) -> Iterator[Sums]:
     """The moments of each shard, in float64 and in the units of the values."""
     scale = jax.tree.map(lambda s: s.astype(np.float64), scale)
     mean = jax.tree.map(lambda o, s, m: o.astype(np.float64) + s * m, origin, scale, sums.mean)
     squares = jax.tree.map(lambda s, q: s**2 * q, scale, sums.squares)
-    for shard, count in enumerate(sums.count):
+    for shard, count in enumerate(sums.num_seeds):
         yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023
 
 
 def _merged(a: Sums, b: Sums) -> Sums:
     """Moments of two sets of seeds together (Chan, Golub and LeVeque)."""
-    if b.count == 0:
+    if b.num_seeds == 0:
         return a
-    count = a.count + b.count
+    count = a.num_seeds + b.num_seeds
     difference = jax.tree.map(lambda x, y: y - x, a.mean, b.mean)
-    share, weight = b.count / count, a.count * b.count / count
+    share, weight = b.num_seeds / count, a.num_seeds * b.num_seeds / count
     return Sums(
         count,
         jax.tree.map(lambda x, d: x + d * share, a.mean, difference),

@@ -61,7 +61,7 @@ def regret(
         Array([1., 4., 3.], dtype=float32)
     """
     _check(loss, y, predictions=predictions, comparator=comparator)
-    return jnp.cumsum(loss.value(predictions, y) - loss.value(comparator, y))
+    return jnp.cumsum(jnp.subtract(loss.value(predictions, y), loss.value(comparator, y)))
 
 
 def _check(loss, y, **predictions) -> None:
@@ -107,19 +107,19 @@ def growth(
         >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
         0.500 [0.480, 0.520]
     """
-    horizons = np.asarray(horizons, float)
-    if horizons.ndim != 1 or np.any(horizons[:1] <= 0) or not np.all(np.diff(horizons) > 0):
-        raise ValueError(f"horizons must be positive and increasing, got {horizons.tolist()}")
+    rounds = np.asarray(horizons, float)
+    if rounds.ndim != 1 or np.any(rounds[:1] <= 0) or not np.all(np.diff(rounds) > 0):
+        raise ValueError(f"horizons must be positive and increasing, got {rounds.tolist()}")
     means, errors = np.asarray(mean_regret, float), np.asarray(std_error, float)
     for name, values in {"mean_regret": means, "std_error": errors}.items():
-        check_shape(name, values, (len(horizons),), "one for each horizon")
+        check_shape(name, values, (len(rounds),), "one for each horizon")
     if np.any(errors < 0):
         raise ValueError(f"std_error must be >= 0, got {errors.min():g}")
-    upper = slice(max(min(len(horizons) // 2, len(horizons) - 2), 0), None)
+    upper = slice(max(min(len(rounds) // 2, len(rounds) - 2), 0), None)
     means, errors = means[upper], errors[upper]
-    if len(horizons) < 2 or not np.all(means > 0):
+    if len(rounds) < 2 or not np.all(means > 0):
         return Growth(math.nan, math.nan, math.nan)
-    centred = np.log(horizons[upper]) - np.log(horizons[upper]).mean()
+    centred = np.log(rounds[upper]) - np.log(rounds[upper]).mean()
     slope = centred / np.sum(centred**2)
     exponent = float(slope @ np.log(means))
     half = NORMAL_95 * float(np.sqrt(np.sum((slope * errors / means) ** 2)))

@@ -1,7 +1,7 @@
 """Rollouts: one learner through one stream, under one draw of the noise."""
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -86,7 +86,7 @@ def rollout(
         y_noise=y_noise, state=state, first_round=first_round,
     )  # fmt: skip
     predictions = jnp.concatenate([p.reshape(-1, *p.shape[2:]) for p in blocks])
-    after = learner.predict(state, stream.x[-1])
+    after = jnp.asarray(learner.predict(state, jnp.asarray(stream.x)[-1]))
     broken = ~jnp.isfinite(jnp.concatenate([predictions, after[None]]))
     diverged_at = jnp.where(broken.any(axis=0), jnp.argmax(broken, axis=0), -1)
     return Rollout(state, predictions, diverged_at)
@@ -188,7 +188,16 @@ def _check(learner, stream, noise, y_noise, key) -> None:
 
 
 def _through_blocks(
-    learner, stream, noise, key, judge, *, y_noise, state=None, first_round=0, comparator=None
+    learner,
+    stream,
+    noise,
+    key,
+    judge,
+    *,
+    y_noise,
+    state=None,
+    first_round: Any = 0,
+    comparator=None,
 ):
     """Runs the rounds in blocks, whose output is `judge(predictions, (clean, comparator))`.
 

@@ -101,16 +101,17 @@ def study(
             f"comparators.linear_ball, radius=1.0), got {given(comparator)}"
         )
     horizons = check_horizons("horizons", horizons)
-    if horizons[-1] > len(stream.y):
+    rounds, dim = np.shape(stream.x)
+    if horizons[-1] > rounds:
         raise ValueError(
-            f"the largest horizon, {horizons[-1]}, exceeds the {len(stream.y)} rounds of the "
+            f"the largest horizon, {horizons[-1]}, exceeds the {rounds} rounds of the "
             "stream; streams.resampled draws longer ones"
         )
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
-    check_noise(noise, y_noise, len(stream.y))
+    check_noise(noise, y_noise, rounds)
     makers = tuple(learners.values())
     for name, (learner, _) in zip(learners, _made(makers, horizons[-1]), strict=True):
-        warn_of_other_noise(learner, noise, stream.x.shape[1], f"learners[{name!r}]", stacklevel=2)
+        warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
     with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
@@ -159,7 +160,7 @@ def study(
         "comparator": text(comparator),
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "key_implementation": str(jax.random.key_impl(key)),
-        "x64": jax.config.jax_enable_x64,
+        "x64": jnp.result_type(float) == jnp.float64,
         "devices": [device.device_kind for device in devices],
         "versions": versions(),
         **(parameters or {}),
@@ -195,10 +196,11 @@ def _predictions(comparator, past: Stream) -> chex.Array:
             "comparator must return something with predictions, such as comparators.linear_ball "
             f"does, but it returned {given(best)}"
         )
-    if np.shape(best.predictions) != past.y.shape:
+    (rounds,) = np.shape(past.y)
+    if np.shape(best.predictions) != (rounds,):
         raise ValueError(
-            f"comparator must return predictions of shape [{len(past.y)}] for a stream of "
-            f"{len(past.y)} rounds, got {list(np.shape(best.predictions))}: it must use the stream "
+            f"comparator must return predictions of shape [{rounds}] for a stream of "
+            f"{rounds} rounds, got {list(np.shape(best.predictions))}: it must use the stream "
             "that it is called with"
         )
     return best.predictions
@@ -209,7 +211,7 @@ def _report(progress, done, horizon, total, seeds, _):
 
 
 @functools.lru_cache(maxsize=64)
-def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Guarantee]]:
+def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Any]]:
     """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
     made = [make(horizon) for make in makers]
     for pair in made:
@@ -231,7 +233,7 @@ def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
     learner = paired(*(learner for learner, _ in _made(makers, horizon)))
 
     def run(stream, noise, y_noise, comparator, key):
-        regret = final_regret(
+        regret: Any = final_regret(
             learner, stream, noise, key, loss=loss, comparator=comparator, y_noise=y_noise
         )
         return regret, regret - regret[0], ~jnp.isfinite(regret)
@@ -240,7 +242,7 @@ def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
 
 
 def _rows(names, horizon, estimate, guarantees) -> list[Row]:
-    none = Guarantee(math.nan, math.nan, math.nan)
+    none = Guarantee(*np.full(3, np.nan))
     guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
     (regret, difference, diverged), errors = estimate.mean, estimate.std_error
     return [

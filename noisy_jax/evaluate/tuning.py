@@ -99,7 +99,8 @@ def tuned_kernel_learner(
         >>> import functools, noisy_jax as nj
         >>> world = nj.worlds.gaussian(dim=2, squared_width=2.0, noise=nj.noise.Gaussian(0.5))
         >>> learner = functools.partial(nj.learners.parallel_worlds, world)
-        >>> bound = functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=4.0)
+        >>> bound = functools.partial(
+        ...     nj.bounds.parallel_worlds, world.diagonal, y_second_moment=4.0)
         >>> make = tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)
         >>> learner, guarantee = make(100)
         >>> print(learner.horizon, f"{guarantee.regret:.1f}")
