@@ -9,7 +9,7 @@ import jax
 from noisy_jax import bounds, comparators, learners, streams
 from noisy_jax.commands import experiment
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.study import study
+from noisy_jax.evaluate.studies import study
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.validation import writable_folder
 

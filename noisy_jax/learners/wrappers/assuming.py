@@ -7,6 +7,12 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import Gaussian
+from noisy_jax.noise.base import register_distribution
+
+
+@register_distribution
+class Assumed(Gaussian):
+    """Noise that `assuming` tells a learner of; other noise in a rollout is no cause to warn."""
 
 
 def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
@@ -57,7 +63,7 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
     def unroll(state, samples, x, keys):
         return unrolled(learner)(state, told(samples), x, keys)
 
-    noise = Gaussian(cov) if learner.noise is None else learner.noise
+    noise = Assumed(cov) if learner.noise is None else learner.noise
     return learner._replace(init=init, step=step, unroll=unroll, noise=noise)
 
 
