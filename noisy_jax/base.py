@@ -68,6 +68,7 @@ class Learner(NamedTuple):
         horizon: how many rounds the state has room for; `None` for any number.
         noise: distribution of the noise that the copies are taken to have; `None` where it plays no part. It
             is not compared with a rollout's: under another distribution the learner is one that errs.
+        exact_targets: whether noise in the targets would make the learner biased.
     """
 
     init: Callable[[int], State]
@@ -79,6 +80,7 @@ class Learner(NamedTuple):
     )
     horizon: int | None = None
     noise: Any = None
+    exact_targets: bool = False
 
 
 def unrolled(learner: Learner) -> Callable[..., tuple[State, chex.Array]]:

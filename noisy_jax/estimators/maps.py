@@ -4,16 +4,16 @@ For k(x, z) = h(x) h(z) Q(⟨x, z⟩), Q(a) = Σ_n β_n a^n, the map is h(x) tim
 
     Ψ̃ = θ · (√β_N/p_N) x̃_1 ⊗ ⋯ ⊗ x̃_N,   E Ψ̃ = Ψ(x),
 
-where N is a random order, and θ estimates the envelope h, 1 for kernels of the inner product, from
-further copies: for the Gaussian kernel e^(−‖x‖²/s²), with ⟨x̃, x̃'⟩ for each ‖x‖². Only the copies
-are stored. Inner products are
+where N is a random order, and θ estimates the envelope h from further copies: h = 1 for kernels of
+the inner product, and e^(−‖x‖²/s²) for the Gaussian kernel, with ⟨x̃, x̃'⟩ for each ‖x‖². Only the
+copies are stored. Inner products are
 
     ⟨Ψ̃, Ψ̃'⟩ = 1[N = N'] θθ' β_N/(p_N p_N') Π_j ⟨x̃_j, x̃'_j⟩,
     ⟨Ψ̃, Ψ(z)⟩ = θ (β_N/p_N) h(z) Π_j ⟨x̃_j, z⟩.
 
-A stored estimate is a list of J vectors of d + 1 numbers, (x̃_j, 0) for j ≤ N and (0, 1) beyond, the
-first one times θ √β_N/p_N: the product of their inner products is all of the first formula, the
-indicator included.
+A stored estimate is a list of J vectors of d + 1 numbers, (x̃_j, 0) for j ≤ N and (0, 1) for j > N,
+the first one times θ √β_N/p_N. The product of their inner products is the whole first formula,
+including the indicator.
 
 Source: Online Learning of Noisy Data with Kernels, Eq. 2, Lemmas 3-6, subroutines 2-7, App. B.
 Printed for the Gaussian kernel, the features lack the square root over (2/s²)^n/n!, and both inner
@@ -38,7 +38,7 @@ class MapOrders(NamedTuple):
 
     Attributes:
         tensor: `[]`, N, the power of x.
-        envelope: `[]`, how many pairs of copies the envelope takes; zero where there is none.
+        envelope: `[]`, number of pairs of copies for the envelope; zero if there is none.
     """
 
     tensor: chex.Array
@@ -46,12 +46,12 @@ class MapOrders(NamedTuple):
 
 
 class MapEstimate(NamedTuple):
-    """Estimates of Ψ(x), as they are stored; leaves lead with an axis of estimates.
+    """Estimates of Ψ(x), as they are stored; several have one more leading axis.
 
     Attributes:
         factors: `[J, d + 1]`, the vectors whose inner products are multiplied.
         root: `[]`, √β_N.
-        copies: `[]`, how many copies of x were used.
+        copies: `[]`, number of copies of x that were used.
     """
 
     factors: chex.Array
@@ -66,7 +66,7 @@ class MapEstimator(NamedTuple):
         kernel: k.
         series: of Q, up to the largest order J.
         orders: distribution of the tensor power.
-        envelope: estimator of h(x) from copies of ‖x‖²; `None` where h = 1.
+        envelope: estimator of h(x) from copies of ‖x‖²; `None` if h = 1.
     """
 
     kernel: Kernel
@@ -104,9 +104,6 @@ class MapEstimator(NamedTuple):
             orders: N, and the envelope's.
             x: `[copies, d]`, independent noisy copies of x: those of the tensor, then the
                 envelope's pairs.
-
-        Raises:
-            ValueError: fewer copies than the largest orders need.
         """
         check_axes("x", x, "[copies, d]")
         check_copies(self.copies, x)
@@ -132,7 +129,7 @@ class MapEstimator(NamedTuple):
         return product
 
     def points(self, z: chex.Array) -> tuple[chex.Array, chex.Array]:
-        """Known points `z[m, d]` as `evaluate` takes them: (z, 1), and h(z)."""
+        """Known points `z[m, d]` in the form for `evaluate`: (z, 1), and h(z)."""
         ones = jnp.ones((*z.shape[:-1], 1), z.dtype)
         if self.envelope is None:
             envelope = ones[:, 0]
@@ -153,40 +150,37 @@ class MapEstimator(NamedTuple):
         """B_Ψ ≥ E‖Ψ̃‖², for E‖x̃‖² ≤ x_second_moment; attained without noise.
 
         Σ_n (β_n/p_n) B^n, times E θ² ≤ Σ_n (η_n²/q_n) B^(2n) for the envelope's Σ_n η_n b^n and
-        its distribution q. As E⟨x̃, x̃'⟩² = tr((E x̃x̃ᵀ)²) ≤ B², noise makes the second factor smaller.
+        its distribution q. As E⟨x̃, x̃'⟩² = tr((E x̃x̃ᵀ)²) ≤ B², noise makes that factor smaller.
         """
         tensor = self._tensor.second_moment(x_second_moment)
-        return (
-            tensor
-            if self.envelope is None
-            else tensor * self.envelope.second_moment(x_second_moment**2)
-        )
+        if self.envelope is None:
+            return tensor
+        return tensor * self.envelope.second_moment(x_second_moment**2)
 
     def bias(self, x_second_moment: chex.Numeric) -> chex.Numeric:
         """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)| for ‖x‖², ‖z‖² ≤ x_second_moment; zero for polynomials.
 
-        The remainder of Q; for the Gaussian kernel that times h², which together grow with x, and
-        the remainder of h times 1/h ≥ h(z) Q(⟨x, z⟩).
+        The remainder of Q. For the Gaussian kernel it is multiplied by h² (the product grows with
+        x), and the remainder of h times 1/h ≥ h(z) Q(⟨x, z⟩) is added.
         """
         rest = self.series.remainder(x_second_moment)
         if self.envelope is None:
             return rest
-        return (
-            self._lost(x_second_moment) + rest / self.envelope.series.absolute(x_second_moment) ** 2
-        )
+        inverse = self.envelope.series.absolute(x_second_moment)  # 1/h = e^(B/s²)
+        return self._lost(x_second_moment) + rest / inverse**2
 
     def largest_norm(self, x_second_moment: chex.Numeric) -> chex.Numeric:
-        """A bound on ‖E Ψ̃‖ for ‖x‖² ≤ x_second_moment; of the Gaussian kernel's 1, cut off, a bit more."""
+        """A bound on ‖E Ψ̃‖ for ‖x‖² ≤ x_second_moment; for the Gaussian kernel slightly above 1."""
         if self.envelope is not None:
             return 1 + self._lost(x_second_moment)
         largest = self.series.absolute(x_second_moment)
         return array_module(largest).sqrt(largest)
 
     def _lost(self, x_second_moment):
-        """A bound on the error of the envelope where it is cut off, relative to h."""
+        """A bound on the error of the envelope's cut-off series, relative to h."""
         return self.envelope.bias(x_second_moment) * self.envelope.series.absolute(x_second_moment)
 
     @property
     def _tensor(self) -> MeanEstimator:
-        """The tensor's part as an estimate of Σ_n √β_n a^n: the same weights and moments."""
+        """The tensor as an estimator of Σ_n √β_n a^n: it has the same weights and moments."""
         return MeanEstimator(self.series._replace(coefficients=self.roots), self.orders)

@@ -144,6 +144,8 @@ def _through_blocks(
     check_learner(learner)
     check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
+    if learner.exact_targets and y_noise is not None:
+        raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
     check_key(key)
     horizon, dim = stream.x.shape
     _check_rounds(first_round, horizon, learner.horizon, state)

@@ -31,8 +31,8 @@ def tuned(
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
         rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
-        **options: handed to both, so both must take them, as those of `known_covariance` take
-            `as_printed=True`. One for the bound alone goes with it, in a `functools.partial`.
+        **options: passed to both. An option of one of them alone goes with it, in a
+            `functools.partial`.
 
     Returns:
         `horizon -> (learner, guarantee)`.

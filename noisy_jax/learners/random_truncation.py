@@ -21,9 +21,9 @@ from noisy_jax.engine import Space, everything
 from noisy_jax.engine.expansion import Round, expansion
 from noisy_jax.engine.rules import Rule, Update, schedule
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.estimators.gradients import check_estimator
 from noisy_jax.learners.labels import checking_labels
 from noisy_jax.losses.loss import sound_labels
+from noisy_jax.validation import instance
 
 _QUERIES = 192
 """Values of f that a block of rounds reads at once, by default."""
@@ -38,7 +38,9 @@ def random_truncation(
 ) -> Learner:
     """Online kernel learning with any analytic loss, under noise of unknown distribution (Algorithm 1).
 
-    The squared loss over a linear kernel makes it `two_copies` in dual variables.
+    The squared loss over a linear kernel makes it `two_copies` in dual variables. Targets must be
+    free of noise, except for the squared loss: a noisy target in several factors of the estimate
+    would make it biased.
 
     Args:
         estimator: of the clean gradient, by `estimators.gradient`.
@@ -67,7 +69,8 @@ def random_truncation(
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
         (100,)
     """
-    check_estimator(estimator)
+    hint = "estimators.gradient(kernel, loss, …) makes one"
+    estimator = instance("estimator", estimator, GradientEstimator, hint)
     maps, query_points = estimator.maps, estimator.slope.copies
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
@@ -83,7 +86,9 @@ def random_truncation(
         radius=estimator.squared_radius**0.5,
         block=max(1, _QUERIES // (2 + query_points)) if block is None else block,
     )
-    return checking_labels(learner) if estimator.loss.kind == "margin" else learner
+    if estimator.loss.kind == "margin":
+        return checking_labels(learner)
+    return learner._replace(exact_targets=query_points > 1)
 
 
 def _rule(loss, slope, learning_rate) -> Rule:

@@ -61,4 +61,6 @@ def paired(*learners: Learner) -> Learner:
     noise = max(
         distributions, key=lambda distribution: (distribution is not None) + has_noise(distribution)
     )
-    return Learner(init, step, predict, copies, unroll, min(horizons, default=None), noise)
+    exact_targets = any(learner.exact_targets for learner in learners)
+    horizon = min(horizons, default=None)
+    return Learner(init, step, predict, copies, unroll, horizon, noise, exact_targets)
