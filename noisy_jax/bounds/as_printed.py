@@ -143,15 +143,20 @@ def random_truncation(
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
     """
-    kernel, second, once = estimator.maps.kernel, estimator.x_second_moment, p / (p - 1)
     with np.errstate(over="ignore", divide="ignore"):
-        if kernel.envelope is None:
-            map_second = once * kernel.series(ORDER).absolute(p * second)
-        else:
-            rate = -kernel.envelope.series(ORDER).coefficients[1]  # 1/s²
-            map_second = once**2 * np.exp(rate * (np.sqrt(p) * second + 2 * p * np.sqrt(second)))
-        center = estimator.slope.series.center
-        size = np.sqrt(p) * (np.sqrt(estimator.squared_radius * map_second) + abs(center))
-        slope_second = once * estimator.loss.series(ORDER, center).absolute(size) ** 2
-    copies = (1 if kernel.envelope is None else 3) * once / (p - 1)
-    return guarantee(estimator, horizon, map_second, slope_second, 0.0, copies)
+        moments = _moments(estimator, p)
+    copies = (1 if estimator.maps.envelope is None else 3) * p / (p - 1) ** 2
+    return guarantee(estimator, horizon, *moments, 0.0, copies)
+
+
+def _moments(estimator, p):
+    """B_Ψ and B_g as printed."""
+    kernel, second, once = estimator.maps.kernel, estimator.x_second_moment, p / (p - 1)
+    if kernel.envelope is None:
+        map_second = once * kernel.series(ORDER).absolute(p * second)
+    else:
+        rate = -kernel.envelope.series(ORDER).coefficients[1]  # 1/s²
+        map_second = once**2 * np.exp(rate * (np.sqrt(p) * second + 2 * p * np.sqrt(second)))
+    center = estimator.slope.series.center
+    size = np.sqrt(p) * (np.sqrt(estimator.squared_radius * map_second) + abs(center))
+    return map_second, once * estimator.loss.series(ORDER, center).absolute(size) ** 2

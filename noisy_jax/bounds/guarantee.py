@@ -7,6 +7,7 @@ W √(GT).
 from typing import NamedTuple, TypeVar
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -45,17 +46,17 @@ class TruncationGuarantee(NamedTuple):
             `idle`, with the learning rate tuned for each horizon; infinite if it never is.
     """
 
-    learning_rate: chex.Numeric
-    regret: chex.Numeric
-    second_moment: chex.Numeric
-    copies: chex.Numeric
-    inner_products: chex.Numeric
-    bias: chex.Numeric
-    idle: chex.Numeric
-    informative_from: chex.Numeric
+    learning_rate: jax.Array | float
+    regret: jax.Array | float
+    second_moment: jax.Array | float
+    copies: jax.Array | float
+    inner_products: jax.Array | float
+    bias: jax.Array | float
+    idle: jax.Array | float
+    informative_from: jax.Array | float
 
     @property
-    def vacuous(self) -> chex.Numeric:
+    def vacuous(self) -> jax.Array | bool:
         """`[]`, whether the bound is no better than that of predicting zero."""
         return self.regret >= self.idle
 

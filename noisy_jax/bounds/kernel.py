@@ -97,10 +97,10 @@ def covered_angle(ratio: chex.Numeric, norm_ratio: chex.Numeric, angle: chex.Num
     beta = concrete(angle)
     if beta is not None and not np.all((beta >= 0) & (beta <= np.float32(np.pi))):
         raise ValueError(f"angle must be in radians, in [0, π], got {angle}")
-    ratio, norm_ratio = concrete(ratio), concrete(norm_ratio)
-    if ratio is not None and norm_ratio is not None and not np.all(np.isfinite(norm_ratio)):
+    kappa, any_angle = concrete(ratio), concrete(norm_ratio)
+    if kappa is not None and any_angle is not None and not np.all(np.isfinite(any_angle)):
         instead = "take the lifted_norm of a comparator (comparators.world_ball) as the radius"
-        if not np.all(np.isfinite(ratio)):
+        if not np.all(np.isfinite(kappa)):
             raise ValueError(
                 f"world must have a finite ratio κ with 0 < k̂ <= κk, got {ratio}; {instead}"
             )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
@@ -54,8 +55,8 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
         26.0
     """
     check_is_stream(stream)
-    check_noise(noise, y_noise, len(stream.y))
-    dim = stream.x.shape[1]
+    horizon, dim = np.shape(stream.x)
+    check_noise(noise, y_noise, horizon)
 
     def one_round(x, noise):
         cov = noise.covariance(dim)
@@ -67,7 +68,7 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
         second, fourth, norm = jax.vmap(one_round)(stream.x, noise.distribution)
     else:
         second, fourth, norm = jax.vmap(one_round, in_axes=(0, None))(stream.x, noise)
-    y_variance = 0.0 if y_noise is None else y_noise.cov
+    y_variance = 0.0 if y_noise is None else jnp.asarray(y_noise.covariance(1))[0, 0]
     return Moments(second.max(), fourth.max(), jnp.max(stream.y**2) + y_variance, jnp.max(norm))
 
 

@@ -167,9 +167,10 @@ def online_to_batch(
     Example:
         >>> options = {"slope": 1.0, "regularization": 1.0, "largest_risk": 2.5}
         >>> for m in (100, 10_000):
-        ...     print(online_to_batch(1.0, horizon=m, failure_probability=0.05, **options).round(3))
-        1.185
-        0.118
+        ...     bound = online_to_batch(1.0, horizon=m, failure_probability=0.05, **options)
+        ...     print(f"{m:6}: {bound:.3f}")
+           100: 1.185
+         10000: 0.118
     """
     risk = regularized_risk(
         diagonal,
@@ -216,14 +217,15 @@ def truncation_error(
         >>> print(truncation_error(1.0, buffer=2, **options))
         0.25
     """
-    diagonal, buffer = positive("diagonal", diagonal), non_negative("buffer", buffer)
+    diagonal = positive("diagonal", diagonal)
+    buffer = jnp.asarray(non_negative("buffer", buffer))
     slope, regularization = positive("slope", slope), positive("regularization", regularization)
     # β^τ by its logarithm, as 1 − ηλ rounds to one where ηλ is small.
     log_beta = jnp.log1p(-_decay(learning_rate, regularization))
     kept = jnp.exp(buffer * log_beta)
     if rounds is not None:
-        dropped = jnp.maximum(non_negative("rounds", rounds) - buffer, 0)
-        kept *= -jnp.expm1(dropped * log_beta)
+        seen = jnp.asarray(non_negative("rounds", rounds))
+        kept *= -jnp.expm1(jnp.maximum(seen - buffer, 0) * log_beta)
     return kept * slope * jnp.sqrt(diagonal) / regularization
 
 

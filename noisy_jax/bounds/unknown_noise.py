@@ -5,6 +5,8 @@ and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both mome
 the size of the data and in the sharpness of the loss: check `vacuous` before you rely on the bound.
 """
 
+from typing import Any
+
 import chex
 import numpy as np
 
@@ -76,11 +78,11 @@ def random_truncation(
 
 def guarantee(
     estimator: GradientEstimator,
-    horizon: chex.Numeric,
-    map_second_moment: chex.Numeric,
-    slope_second_moment: chex.Numeric,
-    bias: chex.Numeric,
-    copies: chex.Numeric,
+    horizon: Any,
+    map_second_moment: Any,
+    slope_second_moment: Any,
+    bias: Any,
+    copies: Any,
 ) -> TruncationGuarantee:
     """The guarantee that follows from B_Ψ, B_g, the bias of a round and its number of copies."""
     horizon = positive("horizon", horizon)
@@ -89,7 +91,7 @@ def guarantee(
         idle = estimator.loss.profile(largest_argument(estimator.loss, 0.0, estimator.y_largest))
         xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
         root = xp.sqrt(estimator.squared_radius) * xp.sqrt(second_moment)
-        values, factors = estimator.slope.copies, len(estimator.maps.series.coefficients) - 1
+        values, factors = estimator.slope.copies, estimator.maps.series.coefficients.size - 1
         return TruncationGuarantee(
             learning_rate=estimator.squared_radius / (root * xp.sqrt(horizon)),
             regret=root * xp.sqrt(horizon) + horizon * bias,

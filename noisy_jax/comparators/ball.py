@@ -8,6 +8,8 @@ method on 1/‖v(μ)‖ − 1/B, which is concave and increasing, reaches it fro
 overshooting.
 """
 
+from typing import Any
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -17,12 +19,12 @@ RANK_ROUNDINGS = 8
 _NEWTON_STEPS = 64  # five or so suffice; badly scaled features take one more for each scale
 
 
-def precision(array) -> chex.Array:
+def precision(array) -> Any:
     """ε of an array's dtype."""
     return jnp.finfo(array.dtype).eps
 
 
-def secular(s: chex.Array, c: chex.Array, radius: chex.Numeric) -> tuple[chex.Array, chex.Array]:
+def secular(s: jax.Array, c: jax.Array, radius: chex.Numeric) -> tuple[jax.Array, jax.Array]:
     """The least-norm minimizer `[n]` of Σ_i (s_i v_i − c_i)² over ‖v‖ ≤ radius, and its μ `[]`."""
     kept = s > 0
     largest, unit = largest_size(s), largest_size(c)
@@ -43,13 +45,13 @@ def secular(s: chex.Array, c: chex.Array, radius: chex.Numeric) -> tuple[chex.Ar
     return coordinates(mu) * (unit / largest), mu * largest**2
 
 
-def norm(v: chex.Array) -> chex.Array:
+def norm(v: jax.Array) -> jax.Array:
     """‖v‖, `[]`, also where squares of its entries overflow or underflow."""
     size = largest_size(v)
     return size * jnp.sqrt(jnp.sum((v / size) ** 2))
 
 
-def largest_size(v: chex.Array) -> chex.Array:
+def largest_size(v: jax.Array) -> jax.Array:
     """max |v_i|, `[]`, or 1 if all are zero."""
     size = jnp.max(jnp.abs(v))
     return jnp.where(size > 0, size, 1)

@@ -46,14 +46,14 @@ class KernelBall(NamedTuple):
         points: `[n, d]`, the x_j, from `world_ball` only.
     """
 
-    coefficients: chex.Array
-    predictions: chex.Array
-    loss: chex.Array
-    norm: chex.Array
-    multiplier: chex.Array
-    angle: chex.Array
-    lifted_norm: chex.Array
-    points: chex.Array | None = None
+    coefficients: jax.Array
+    predictions: jax.Array
+    loss: jax.Array
+    norm: jax.Array
+    multiplier: jax.Array
+    angle: jax.Array
+    lifted_norm: jax.Array
+    points: jax.Array | None = None
 
 
 @jax.default_matmul_precision("highest")
@@ -187,7 +187,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
         return jax.tree.map(lambda a: a.astype(default), ball)
 
 
-def _gram_norm(gram, coefficients):
+def _gram_norm(gram, coefficients) -> jax.Array:
     """√(aᵀKa), also where squares of coefficients overflow or underflow."""
     size = largest_size(coefficients)
     scaled = coefficients / size

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
@@ -90,7 +91,7 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
 
 
 def _empty_factor(stream: Stream) -> chex.Array:
-    size = stream.x.shape[1] + 1
+    size = np.shape(stream.x)[1] + 1
     return jnp.zeros((size, size), stream.x.dtype)
 
 

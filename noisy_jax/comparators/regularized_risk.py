@@ -54,11 +54,11 @@ class Regularized(NamedTuple):
 
     coefficients: chex.Array
     predictions: chex.Array
-    risk: chex.Array
-    norm: chex.Array
-    gap: chex.Array
-    iterations: chex.Array
-    converged: chex.Array
+    risk: chex.Numeric
+    norm: chex.Numeric
+    gap: chex.Numeric
+    iterations: chex.Numeric
+    converged: chex.Numeric
 
 
 def regularized(
@@ -99,11 +99,10 @@ def regularized(
         [ 0.5 -0.5] True
     """
     gram, y, lam = _parsed(gram, y, loss, regularization)
-    tolerance = positive("tolerance", tolerance)
-    max_iterations = whole("max_iterations", max_iterations)
+    parsed = positive("tolerance", tolerance), whole("max_iterations", max_iterations)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
-        found = _solve(gram, y, loss, lam, tolerance, max_iterations)
+        found = _solve(gram, y, loss, lam, *parsed)
         rounded = [jnp.asarray(field, default) for field in found[:-2]]
         return Regularized(*rounded, *map(jnp.asarray, found[-2:]))
 

@@ -7,6 +7,7 @@ import chex
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
+from noisy_jax.series import PowerSeries
 from noisy_jax.validation import concrete, given, whole
 
 LARGEST_ORDER = 40
@@ -42,8 +43,10 @@ def order_for(
     )
 
 
-def check_series(kernel: Kernel, loss: Loss) -> None:
-    """Raises ValueError for kernels and losses without a power series, and names one that has."""
+def series_of(
+    kernel: Kernel, loss: Loss
+) -> tuple[Callable[[int], PowerSeries], Callable[[int, chex.Numeric], PowerSeries]]:
+    """The functions that give the power series of a kernel and of a loss' derivative."""
     check_loss(loss)
     if loss.series is None:
         raise ValueError(
@@ -55,16 +58,17 @@ def check_series(kernel: Kernel, loss: Loss) -> None:
             "kernel must have a power series: linear, polynomial, exponential, binomial or "
             f"gaussian of kernels, got {given(kernel)}"
         )
+    return kernel.series, loss.series
 
 
 def check_convergence(
-    kernel: Kernel, x_second_moment: chex.Numeric, p: chex.Numeric | None
+    convergence: chex.Numeric, x_second_moment: chex.Numeric, p: chex.Numeric | None
 ) -> None:
     """Raises ValueError where the kernel's series diverges; p of a geometric distribution."""
     name, needed = "x_second_moment", x_second_moment
     if p is not None:
         name, needed = "p x_second_moment", p * x_second_moment
-    reach, needed = concrete(kernel.series(1).convergence), concrete(needed)
+    reach, needed = concrete(convergence), concrete(needed)
     if reach is None or needed is None or needed < reach:
         return
     advice = "scale the data down"

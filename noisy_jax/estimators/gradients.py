@@ -17,7 +17,7 @@ Source: Online Learning of Noisy Data with Kernels, Sec. 4, Algorithm 1, subrout
 printed without the y inside the product: that is unbiased for yℓ'(⟨f, Ψ⟩) instead.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import chex
 import jax
@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.estimators import orders
-from noisy_jax.estimators.cutoffs import check_convergence, check_series, order_for
+from noisy_jax.estimators.cutoffs import check_convergence, order_for, series_of
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.kernels import Kernel
@@ -52,7 +52,7 @@ class GradientOrders(NamedTuple):
         maps: orders of 1 + G estimates of Ψ(x): the stored one, and those where f is evaluated.
     """
 
-    slope: chex.Array
+    slope: jax.Array
     maps: MapOrders
 
 
@@ -94,7 +94,7 @@ class GradientEstimator(NamedTuple):
             self.slope.orders.draw(slope_key), jax.vmap(self.maps.draw_orders)(map_keys)
         )
 
-    def estimates(self, orders: GradientOrders, x: chex.Array) -> tuple[MapEstimate, MapEstimate]:
+    def estimates(self, orders: GradientOrders, x: jax.Array) -> tuple[MapEstimate, MapEstimate]:
         """The estimate of Ψ(x) that is stored, and the G where f is evaluated.
 
         Args:
@@ -155,7 +155,7 @@ def gradient(
     p: chex.Numeric = 2.0,
     center: chex.Numeric = 0.0,
     value_second: chex.Numeric | None = None,
-    max_bias: float = 0.05,
+    max_bias: chex.Numeric = 0.05,
     kernel_order: int | None = None,
     loss_order: int | None = None,
 ) -> GradientEstimator:
@@ -204,15 +204,16 @@ def gradient(
     y_largest = non_negative("y_largest", y_largest)
     distribution, p = choice("distribution", distribution, get_args(Distribution)), orders.base(p)
     center, max_bias = number("center", center), positive("max_bias", max_bias)
-    check_series(kernel, loss)
-    check_convergence(kernel, x_second_moment, p if distribution == "geometric" else None)
+    kernel_series, loss_series = series_of(kernel, loss)
+    geometric_base = p if distribution == "geometric" else None
+    check_convergence(kernel_series(1).convergence, x_second_moment, geometric_base)
 
     def distribution_of(coefficients, second_moment):
         if distribution == "geometric":
             return orders.geometric(coefficients, p=p)
         return orders.optimal(coefficients, second_moment=second_moment)
 
-    diagonal = 1.0 if kernel.envelope is not None else kernel.series(1).absolute(x_second_moment)
+    diagonal = 1.0 if kernel.envelope is not None else kernel_series(1).absolute(x_second_moment)
     if concrete(diagonal) is not None and not np.isfinite(diagonal):
         raise ValueError(
             f"x_second_moment is too large for this kernel, got {x_second_moment}: its series "
@@ -220,7 +221,7 @@ def gradient(
         )
 
     def maps_of(order) -> MapEstimator:
-        series, envelope = kernel.series(order), None
+        series, envelope = kernel_series(order), None
         if kernel.envelope is not None:
             powers = kernel.envelope.series(order)
             envelope_orders = distribution_of(powers.coefficients, x_second_moment**2)
@@ -231,22 +232,21 @@ def gradient(
     kernel_order = order_for(
         "kernel_order",
         kernel_order,
-        kernel.series(1).degree,
+        kernel_series(1).degree,
         max_bias * diagonal,
         lambda n: maps_of(n).bias(x_second_moment),
     )
     maps = maps_of(kernel_order)
     largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second_moment)
     reach = largest_argument(loss, largest, y_largest) + abs(center)
-    degree = loss.series(1, center).degree
     loss_order = order_for(
         "loss_order",
         loss_order,
-        degree,
+        loss_series(1, center).degree,
         max_bias,
-        lambda n: loss.series(n, center).remainder(reach),
+        lambda n: loss_series(n, center).remainder(reach),
     )
-    series = loss.series(loss_order, center)
+    series = loss_series(loss_order, center)
     if value_second is None:
         moment = squared_radius * maps.second_moment(x_second_moment)
         value_second = value_moment(loss, moment, y_largest, center)
@@ -256,7 +256,7 @@ def gradient(
     return GradientEstimator(loss, maps, slope, squared_radius, x_second_moment, y_largest)
 
 
-def largest_argument(loss: Loss, value: chex.Numeric, y_largest: chex.Numeric):
+def largest_argument(loss: Loss, value: Any, y_largest: Any) -> Any:
     """The largest margin |yf| or residual |f − y| for |f| ≤ value."""
     return value if loss.kind == "margin" else value + y_largest
 

@@ -20,7 +20,7 @@ Printed for the Gaussian kernel, the features lack the square root over (2/s²)^
 products follow the wrong features: (n!)² stands for n!, 2^(2n) for 2^n, and s^(4n) for s^(2n).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -41,8 +41,8 @@ class MapOrders(NamedTuple):
         envelope: `[]`, number of pairs of copies for the envelope; zero if there is none.
     """
 
-    tensor: chex.Array
-    envelope: chex.Array
+    tensor: jax.Array
+    envelope: jax.Array
 
 
 class MapEstimate(NamedTuple):
@@ -54,9 +54,9 @@ class MapEstimate(NamedTuple):
         copies: `[]`, number of copies of x that were used.
     """
 
-    factors: chex.Array
-    root: chex.Array
-    copies: chex.Array
+    factors: jax.Array
+    root: jax.Array
+    copies: jax.Array
 
 
 class MapEstimator(NamedTuple):
@@ -75,7 +75,7 @@ class MapEstimator(NamedTuple):
     envelope: MeanEstimator | None
 
     @property
-    def roots(self) -> chex.Array:
+    def roots(self) -> jax.Array:
         """`[J + 1]`, √β_n."""
         return array_module(self.series.coefficients).sqrt(self.series.coefficients)
 
@@ -97,7 +97,7 @@ class MapEstimator(NamedTuple):
             return MapOrders(self.orders.draw(tensor_key), jnp.int32(0))
         return MapOrders(self.orders.draw(tensor_key), self.envelope.orders.draw(envelope_key))
 
-    def estimate(self, orders: MapOrders, x: chex.Array) -> MapEstimate:
+    def estimate(self, orders: MapOrders, x: jax.Array) -> MapEstimate:
         """Ψ̃ at given orders, one estimate.
 
         Args:
@@ -121,24 +121,21 @@ class MapEstimator(NamedTuple):
         return MapEstimate(factors, root, used.astype(jnp.int32))
 
     @jax.default_matmul_precision("highest")
-    def inner(self, estimates: MapEstimate, others: MapEstimate) -> chex.Array:
+    def inner(self, estimates: MapEstimate, others: MapEstimate) -> jax.Array:
         """⟨Ψ̃_i, Ψ̃'_j⟩, `[n, m]`."""
-        product = 1.0
+        product: Any = 1.0
         for j in range(self._tensor.copies):
             product = product * (estimates.factors[:, j] @ others.factors[:, j].T)
         return product
 
-    def points(self, z: chex.Array) -> tuple[chex.Array, chex.Array]:
+    def points(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Known points `z[m, d]` in the form for `evaluate`: (z, 1), and h(z)."""
-        ones = jnp.ones((*z.shape[:-1], 1), z.dtype)
-        if self.envelope is None:
-            envelope = ones[:, 0]
-        else:
-            envelope = self.kernel.envelope.value(jnp.sum(z**2, axis=-1))
-        return jnp.concatenate([z, ones], axis=-1), envelope
+        ones, h = jnp.ones((*z.shape[:-1], 1), z.dtype), self.kernel.envelope
+        values = ones[:, 0] if h is None else jnp.asarray(h.value(jnp.sum(z**2, axis=-1)))
+        return jnp.concatenate([z, ones], axis=-1), values
 
     @jax.default_matmul_precision("highest")
-    def evaluate(self, estimates: MapEstimate, points: tuple[chex.Array, chex.Array]) -> chex.Array:
+    def evaluate(self, estimates: MapEstimate, points: tuple[jax.Array, jax.Array]) -> jax.Array:
         """⟨Ψ̃_i, Ψ(z_j)⟩ at known points, `[n, m]`."""
         z, envelope = points
         product = estimates.root[:, None] * envelope[None]
@@ -167,18 +164,15 @@ class MapEstimator(NamedTuple):
         if self.envelope is None:
             return rest
         inverse = self.envelope.series.absolute(x_second_moment)  # 1/h = e^(B/s²)
-        return self._lost(x_second_moment) + rest / inverse**2
+        return self.envelope.bias(x_second_moment) * inverse + rest / inverse**2
 
     def largest_norm(self, x_second_moment: chex.Numeric) -> chex.Numeric:
         """A bound on ‖E Ψ̃‖ for ‖x‖² ≤ x_second_moment; for the Gaussian kernel slightly above 1."""
         if self.envelope is not None:
-            return 1 + self._lost(x_second_moment)
+            lost = self.envelope.bias(x_second_moment)
+            return 1 + lost * self.envelope.series.absolute(x_second_moment)
         largest = self.series.absolute(x_second_moment)
         return array_module(largest).sqrt(largest)
-
-    def _lost(self, x_second_moment):
-        """A bound on the error of the envelope's cut-off series, relative to h."""
-        return self.envelope.bias(x_second_moment) * self.envelope.series.absolute(x_second_moment)
 
     @property
     def _tensor(self) -> MeanEstimator:

@@ -8,9 +8,10 @@ Source: Online Learning of Noisy Data with Kernels, Sec. 3.2 and Lemma 1; other 
 centers here.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -46,7 +47,7 @@ class MeanEstimator(NamedTuple):
         return len(self.series.coefficients) - 1
 
     @property
-    def weights(self) -> chex.Array:
+    def weights(self) -> jax.Array:
         """`[order + 1]`, γ_n/p_n; zero where p_n = 0, infinite where p_n underflows."""
         xp = array_module(self.series.coefficients, self.orders.log_probabilities)
         drawn = self.orders.log_probabilities > -xp.inf
@@ -54,12 +55,12 @@ class MeanEstimator(NamedTuple):
         with np.errstate(divide="ignore", over="ignore"):
             return xp.where(drawn, self.series.coefficients / chances, 0)
 
-    def weight(self, order: chex.Array, dtype: chex.ArrayDType) -> chex.Array:
+    def weight(self, order: jax.Array, dtype: Any) -> jax.Array:
         """γ_N/p_N for a given order N, `[]`."""
         with np.errstate(over="ignore"):  # at orders too rare to be drawn
             return jnp.asarray(self.weights, dtype)[order]
 
-    def estimate(self, order: chex.Array, copies: chex.Array) -> chex.Array:
+    def estimate(self, order: jax.Array, copies: jax.Array) -> jax.Array:
         """θ for a given order N, from the first N of the copies.
 
         Args:
@@ -75,7 +76,7 @@ class MeanEstimator(NamedTuple):
         used = jnp.where(jnp.arange(self.copies) < order, copies - self.series.center, 1)
         return self.weight(order, copies.dtype) * jnp.prod(used)
 
-    def draw(self, key: chex.PRNGKey, copies: chex.Array) -> tuple[chex.Array, chex.Array]:
+    def draw(self, key: chex.PRNGKey, copies: jax.Array) -> tuple[jax.Array, jax.Array]:
         """An estimate at a random order, and how many copies it used; both `[]`."""
         order = self.orders.draw(key)
         return self.estimate(order, copies), order
@@ -89,7 +90,7 @@ class MeanEstimator(NamedTuple):
         return self.series.remainder(radius)
 
 
-def check_copies(needed: int, copies: chex.Array) -> None:
+def check_copies(needed: int, copies: jax.Array) -> None:
     """Raises ValueError for fewer copies (along the leading axis) than the largest order needs."""
     if np.shape(copies)[0] < needed:
         raise ValueError(

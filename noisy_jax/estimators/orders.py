@@ -22,10 +22,10 @@ class OrderDistribution(NamedTuple):
         log_probabilities: `[order + 1]`, log P(N = n), −∞ for orders that are never drawn.
     """
 
-    log_probabilities: chex.Array
+    log_probabilities: jax.Array
 
     @property
-    def probabilities(self) -> chex.Array:
+    def probabilities(self) -> jax.Array:
         """`[order + 1]`, P(N = n)."""
         return array_module(self.log_probabilities).exp(self.log_probabilities)
 
@@ -34,13 +34,13 @@ class OrderDistribution(NamedTuple):
         """`[]`, E N."""
         return self.probabilities @ np.arange(len(self.probabilities), dtype=float)
 
-    def draw(self, key: chex.PRNGKey) -> chex.Array:
+    def draw(self, key: chex.PRNGKey) -> jax.Array:
         """One order, `[]`, a whole number."""
         check_key(key)
         return jax.random.categorical(key, self.log_probabilities)
 
 
-def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderDistribution:
+def geometric(coefficients: jax.Array, *, p: chex.Numeric) -> OrderDistribution:
     """P(N = n) ∝ p^(−n) for the orders with γ_n ≠ 0: the paper's distribution, on a finite series.
 
     The paper's P(N = n) = (p − 1)/p^(n+1) is on all orders; this is its conditional distribution,
@@ -63,7 +63,7 @@ def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderDistribution
     return _normalized(coefficients, -n * xp.log(xp.asarray(p, float)))
 
 
-def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderDistribution:
+def optimal(coefficients: jax.Array, *, second_moment: chex.Numeric) -> OrderDistribution:
     """P(N = n) ∝ |γ_n| B^(n/2): the distribution whose estimate has the smallest second moment.
 
     With E(X − c)² = B that moment is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality at most
