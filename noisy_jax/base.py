@@ -70,6 +70,7 @@ class Learner(NamedTuple):
         horizon: the number of rounds that the state has room for; `None` if there is no limit.
         noise: distribution of the noise that the learner corrects for; `None` if it is built for
             none in particular. `evaluate.rollout` warns when it runs under another distribution.
+        exact_targets: whether noise in the targets would make the learner biased.
     """
 
     init: Callable[[int], State]
@@ -81,6 +82,7 @@ class Learner(NamedTuple):
     )
     horizon: int | None = None
     noise: Any = None
+    exact_targets: bool = False
 
 
 def unrolled(learner: Learner) -> Callable[..., tuple[State, jax.Array]]:

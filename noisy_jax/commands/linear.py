@@ -34,7 +34,9 @@ LEARNERS: Mapping[str, Callable[..., MakeLearner]] = {
     ),
     "two_copies": functools.partial(tuned, learners.two_copies, bounds.two_copies),
     "as_printed": functools.partial(
-        tuned, learners.known_covariance, bounds.known_covariance, as_printed=True
+        tuned,
+        functools.partial(learners.known_covariance, as_printed=True),
+        bounds.as_printed.known_covariance,
     ),
     "uncorrected": functools.partial(tuned, learners.uncorrected, bounds.uncorrected),
 }

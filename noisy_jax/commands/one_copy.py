@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> list[Row]:
         for horizon in options.horizons:
             key = jax.random.fold_in(jax.random.key(options.seed), horizon)
             regret = monte_carlo(functools.partial(average_regret, horizon), key, options.seeds)
-            rows += _rows(horizon, regret, best.floor)
+            rows += _rows(horizon, regret, best.lower_bound)
             done += options.seeds * horizon
             progress(done, total)
     names = [row.learner for row in rows]

@@ -182,6 +182,8 @@ def _check(learner, stream, noise, y_noise, key) -> None:
     check_learner(learner)
     check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
+    if learner.exact_targets and y_noise is not None:
+        raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
     check_key(key)
     # Through the context manager of `default_matmul_precision`, whose frame is one more.
     warn_of_other_noise(learner, noise, stream.x.shape[1], stacklevel=4)

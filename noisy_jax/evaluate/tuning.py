@@ -39,13 +39,13 @@ def tuned(
     """A linear learner for `study`, at the theorem's learning rate for each horizon.
 
     Args:
-        factory: the learner, such as `learners.two_copies`.
-        bound: the bound that belongs to it, such as `bounds.two_copies`.
-        moments: of the noisy data, from `bounds.moments`.
-        radius: B_w > 0, the norm of the largest predictor that competes.
-        rate_factor: m > 0, multiplies the theorem's learning rate (`bounds.at_rate_factor`).
-        **options: for the factory and the bound alike, such as `as_printed=True` of
-            `known_covariance`. Give an option of the bound alone with `functools.partial`.
+        factory: such as `learners.two_copies`.
+        bound: the guarantee that goes with it, such as `bounds.two_copies`.
+        moments: of the noisy data, by `bounds.moments`.
+        radius: B_w > 0.
+        rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
+        **options: passed to both. An option of one of them alone goes with it, in a
+            `functools.partial`.
 
     Returns:
         `horizon -> (learner, guarantee)`.

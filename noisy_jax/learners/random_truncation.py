@@ -20,7 +20,7 @@ import optax
 from noisy_jax.base import Learner, Sample
 from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, schedule
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.estimators.gradients import check_estimator
+from noisy_jax.validation import instance
 
 _QUERIES = 192
 """Values of f that a block of rounds reads at once, by default."""
@@ -36,7 +36,8 @@ def random_truncation(
     """Online kernel learning under noise of unknown distribution (Algorithm 1).
 
     It takes any analytic loss. With the squared loss and a linear kernel it is `two_copies` in dual
-    variables.
+    variables. Targets must be free of noise, except for the squared loss: a noisy target in several
+    factors of the estimate would make it biased.
 
     Args:
         estimator: of the clean gradient, from `estimators.gradient`.
@@ -64,7 +65,8 @@ def random_truncation(
         >>> print(f"copies used in a round: {run.state.atoms.copies[:1000].mean():.2f} on average")
         copies used in a round: 1.19 on average
     """
-    check_estimator(estimator)
+    hint = "estimators.gradient(kernel, loss, …) makes one"
+    estimator = instance("estimator", estimator, GradientEstimator, hint)
     maps, derivative, loss = estimator.maps, estimator.derivative, estimator.loss
     rate, margin = schedule(learning_rate), estimator.loss.kind == "margin"
 
@@ -80,7 +82,7 @@ def random_truncation(
             estimate = y * estimate
         return Update(-rate(t) * estimate, 1.0, state)
 
-    return expansion(
+    learner = expansion(
         read=read,
         rule=Rule(lambda: (), update),
         memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
@@ -89,3 +91,4 @@ def random_truncation(
         block=max(1, _QUERIES // (2 + derivative.copies)) if block is None else block,
         labels=margin,
     )
+    return learner._replace(exact_targets=not margin and derivative.copies > 1)

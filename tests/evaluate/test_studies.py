@@ -244,11 +244,11 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
 
 def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
     make = nj.tuned(
-        nj.learners.known_covariance, nj.bounds.known_covariance, MOMENTS, radius=1.0,
-        as_printed=True, rate_factor=4.0,
+        functools.partial(nj.learners.known_covariance, as_printed=True),
+        nj.bounds.as_printed.known_covariance, MOMENTS, radius=1.0, rate_factor=4.0,
     )  # fmt: skip
     learner, guarantee = make(100)
-    theory = nj.bounds.known_covariance(MOMENTS, horizon=100, radius=1.0, as_printed=True)
+    theory = nj.bounds.as_printed.known_covariance(MOMENTS, horizon=100, radius=1.0)
     assert guarantee == nj.bounds.at_rate_factor(theory, 4.0)
     by_hand = nj.learners.known_covariance(
         radius=1.0, learning_rate=4 * theory.learning_rate, as_printed=True

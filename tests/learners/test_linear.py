@@ -236,7 +236,7 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
         }.items()
     }
     makers["as_printed"] = nj.tuned(
-        known_covariance, nj.bounds.known_covariance, moments, radius=1.0, as_printed=True
+        MAKE["as_printed"], nj.bounds.as_printed.known_covariance, moments, radius=1.0
     )
     result = nj.study(
         makers, stream, noise, jax.random.key(1), num_seeds=16, horizons=[2048, 8192, 32768],

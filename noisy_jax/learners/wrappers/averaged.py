@@ -85,6 +85,4 @@ def averaged(learner: Learner) -> Learner:
     def predict(state: AveragedState, x):
         return learner.predict(state.inner._replace(weights=state.mean_weights), x)
 
-    return Learner(
-        init, step, predict, learner.copies, horizon=learner.horizon, noise=learner.noise
-    )
+    return learner._replace(init=init, step=step, predict=predict, unroll=None)

@@ -59,6 +59,10 @@ def paired(*learners: Learner) -> Learner:
 
     copies = max(learner.copies for learner in learners)
     horizons = [learner.horizon for learner in learners if learner.horizon is not None]
-    noises = [learner.noise for learner in learners]
-    noise = max(noises, key=lambda noise: (noise is not None) + has_noise(noise))
-    return Learner(init, step, predict, copies, unroll, min(horizons, default=None), noise)
+    distributions = (learner.noise for learner in learners)
+    noise = max(
+        distributions, key=lambda distribution: (distribution is not None) + has_noise(distribution)
+    )
+    exact_targets = any(learner.exact_targets for learner in learners)
+    horizon = min(horizons, default=None)
+    return Learner(init, step, predict, copies, unroll, horizon, noise, exact_targets)
