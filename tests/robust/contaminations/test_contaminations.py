@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax import contaminations
+from noisy_jax.robust import contaminations
 
 N, D, SHARE = 40, 2, 0.25
 RELABELLING = ("gross", "one_sided", "shift", "hugging", "adaptive", "flip", "region")
