@@ -12,6 +12,7 @@ return a. With C = nλ/2:
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import chex
 import jax
@@ -126,14 +127,14 @@ def huber_ridge(
 
 
 def modified_residuals(
-    product: Callable[[chex.Array], chex.Array],
-    solve: Callable[[chex.Array], chex.Array],
-    y: chex.Array,
+    product: Callable[[jax.Array], jax.Array],
+    solve: Callable[[jax.Array], jax.Array],
+    y: jax.Array,
     C: chex.Numeric,
     *,
     iterations: int,
     threshold: chex.Numeric = 1.345,
-) -> chex.Array:
+) -> jax.Array:
     """`huber_ridge` of a matrix K that is given by its product Kv and the solution (K + C)⁻¹b."""
 
     def refit(coefficients, _):
@@ -158,7 +159,7 @@ def _factor(gram, C):
     return factor
 
 
-def _parsed(gram, y, regularization) -> tuple[chex.Array, chex.Array, chex.Numeric]:
+def _parsed(gram, y, regularization) -> tuple[jax.Array, jax.Array, Any]:
     check_matrix("gram", gram)
     gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
     check_targets(y)

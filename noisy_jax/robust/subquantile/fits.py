@@ -53,19 +53,19 @@ class Fit(NamedTuple):
         start: `[]`, index in `STARTS` of the start of this fit; −1 if coefficients were given.
     """
 
-    coefficients: chex.Array
-    kept: chex.Array
-    objective: chex.Array
-    threshold: chex.Array
-    iterations: chex.Array
-    converged: chex.Array
-    gap: chex.Array
-    decrease: chex.Array
-    certified: chex.Array
-    norm: chex.Array
-    bound_fraction: chex.Array
-    contamination: chex.Array
-    start: chex.Array
+    coefficients: jax.Array
+    kept: jax.Array
+    objective: jax.Array
+    threshold: jax.Array
+    iterations: jax.Array
+    converged: jax.Array
+    gap: jax.Array
+    decrease: jax.Array
+    certified: jax.Array
+    norm: jax.Array
+    bound_fraction: jax.Array
+    contamination: jax.Array
+    start: jax.Array
 
     @jax.default_matmul_precision("highest")
     def predict(self, gram: chex.Array) -> chex.Array:
@@ -196,7 +196,7 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
     iterations = whole("iterations", iterations)
     tolerance = non_negative("tolerance", tolerance)
     y = problem.y
-    # Squares of y must not overflow or underflow: they decide which rows are kept, and when to stop.
+    # Squares of y decide which rows are kept and when to stop: they must not over- or underflow.
     unit = _power_of_two(y) if problem.loss.kind == "residual" else jnp.ones_like(y, shape=())
     radius = problem.radius if solver == "alternation" else problem.radius / unit
     problem = problem._replace(y=y / unit, radius=radius)

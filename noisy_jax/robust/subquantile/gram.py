@@ -37,9 +37,9 @@ class Gram:
     """
 
     size: int
-    product: Callable[[chex.Array], chex.Array]
-    norm: chex.Array
-    matrix: chex.Array | None = None
+    product: Callable[[jax.Array], jax.Array]
+    norm: jax.Array
+    matrix: jax.Array | None = None
 
 
 def dense_gram(matrix: chex.Array) -> Gram:
@@ -98,7 +98,7 @@ def chunked_gram(
     return _gram(by_rows, size)
 
 
-def solver(gram: Gram, C: chex.Numeric) -> Callable[[chex.Array], chex.Array]:
+def solver(gram: Gram, C: chex.Numeric) -> Callable[[jax.Array], jax.Array]:
     """The function b -> (K + C)⁻¹ b: by Cholesky, or roughly by products if K is in chunks."""
     if gram.matrix is not None:
         identity = jnp.eye(gram.size, dtype=gram.matrix.dtype)

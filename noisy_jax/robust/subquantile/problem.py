@@ -12,7 +12,7 @@ factor 1/m, g has the smallest loss alone as its maximum, and one point would be
 Algorithm 1 and Section C weigh ‖f‖² by C = mλ/2 beside the sum of the losses.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -42,12 +42,12 @@ class Problem(NamedTuple):
     """
 
     gram: Gram
-    y: chex.Array
+    y: jax.Array
     loss: Loss
     curvature: float
-    kept: chex.Array
-    regularization: chex.Numeric
-    radius: chex.Numeric
+    kept: jax.Array
+    regularization: Any
+    radius: Any
 
     @property
     def smoothness(self) -> chex.Array:
@@ -74,17 +74,17 @@ class Problem(NamedTuple):
         slopes = jnp.where(rows, self.loss.derivative(values, self.y), 0)
         return slopes / self.kept + self.regularization * coefficients
 
-    def selected(self, values) -> tuple[chex.Array, chex.Array]:
+    def selected(self, values) -> tuple[jax.Array, jax.Array]:
         """The rows `[n]` with the m smallest losses, and the threshold `[]`, the largest of them.
 
         If a loss is NaN, the threshold is NaN: a NaN must not pass as a row that was trimmed.
         """
-        losses = self.loss.value(values, self.y)
+        losses = jnp.asarray(self.loss.value(values, self.y))
         rows, threshold = smallest(losses, self.kept)
         return rows, jnp.where(jnp.any(jnp.isnan(losses)), jnp.nan, threshold)
 
 
-def smallest(values: chex.Array, count: chex.Numeric) -> tuple[chex.Array, chex.Array]:
+def smallest(values: jax.Array, count: chex.Numeric) -> tuple[jax.Array, jax.Array]:
     """Mask `[n]` of the `count` smallest of `[n]` values ≥ 0, ties by index; the largest of them.
 
     Floats ≥ 0 have the same order as their bit patterns. Bisection on these is ten times faster
@@ -115,7 +115,7 @@ def smallest(values: chex.Array, count: chex.Numeric) -> tuple[chex.Array, chex.
     return rows, jax.lax.bitcast_convert_type(found, values.dtype)
 
 
-def rows_kept(size: int, contamination: chex.Numeric) -> chex.Array:
+def rows_kept(size: int, contamination: Any) -> jax.Array:
     """m = ⌈n(1 − ε)⌉, robust to the rounding of ε; clipped to 1, …, n if ε is traced."""
     share = concrete(contamination)
     number = share is None or jnp.issubdtype(share.dtype, jnp.number)
@@ -178,7 +178,7 @@ def logistic_problem(
     return _problem(gram, y, logistic_loss(), 0.25, contamination, regularization, radius)
 
 
-def _checked(gram, y) -> tuple[Gram, chex.Array]:
+def _checked(gram, y) -> tuple[Gram, jax.Array]:
     y = jnp.asarray(y, float)
     check_targets(y, ": drop such rows first, they are not trimmed")
     gram = gram if isinstance(gram, Gram) else dense_gram(gram)

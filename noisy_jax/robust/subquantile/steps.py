@@ -26,7 +26,7 @@ m/‖K‖. For squared losses with λ > 0 it exceeds 2/L and diverges if nothing
 losses it is a quarter of 1/L. The solvers "accelerated" and "alternation" are not in the paper.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import chex
 import jax
@@ -59,25 +59,25 @@ class State(NamedTuple):
         converged: `[]`, bool, whether `gap` is within the tolerance and S are the rows now kept.
     """
 
-    coefficients: chex.Array
-    values: chex.Array
-    kept: chex.Array
-    threshold: chex.Array
-    objective: chex.Array
-    previous: chex.Array
-    momentum: chex.Array
-    certified: chex.Array
-    gap: chex.Array
-    bound: chex.Array
-    converged: chex.Array
+    coefficients: jax.Array
+    values: jax.Array
+    kept: jax.Array
+    threshold: jax.Array
+    objective: jax.Array
+    previous: jax.Array
+    momentum: jax.Array
+    certified: jax.Array
+    gap: jax.Array
+    bound: jax.Array
+    converged: jax.Array
 
 
 class _Move(NamedTuple):
-    coefficients: chex.Array
-    values: chex.Array
-    certified: chex.Array
-    gap: chex.Array
-    bound: chex.Array
+    coefficients: jax.Array
+    values: jax.Array
+    certified: jax.Array
+    gap: jax.Array
+    bound: jax.Array
 
 
 @jax.default_matmul_precision("highest")
@@ -133,9 +133,9 @@ def step(
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> y = jnp.array([1.0, 2.0, 1.0, 1.0, 9.0])
         >>> problem = nj.robust.subquantile.ridge_problem(
-        ...     jnp.eye(5), jnp.array([1.0, 2.0, 1.0, 1.0, 9.0]), contamination=0.2, regularization=0.5
-        ... )
+        ...     jnp.eye(5), y, contamination=0.2, regularization=0.5)
         >>> print(step(problem, init(problem, jnp.zeros(5)), solver="descent").coefficients)
         [0.5 1.  0.5 0.5 0. ]
     """
@@ -238,14 +238,9 @@ def _refit(problem, state, tolerance) -> _Move:
     # Half the tolerance, because the residual of conjugate gradients drifts from the true one.
     least = jnp.finfo(problem.y.dtype).eps
     allowed = jnp.maximum(tolerance, least) * problem.kept * state.objective / 2
-    a, _ = cg(
-        regularized,
-        jnp.where(rows, problem.y, 0),
-        x0=jnp.where(rows, state.coefficients, 0),
-        tol=0.0,
-        atol=jnp.sqrt(allowed),
-        maxiter=_REFIT_PRODUCTS,
-    )
+    options: Any = {"tol": 0.0, "atol": jnp.sqrt(allowed), "maxiter": _REFIT_PRODUCTS}
+    start = jnp.where(rows, state.coefficients, 0)
+    a, _ = cg(regularized, jnp.where(rows, problem.y, 0), x0=start, **options)
     values = product(a)
     residuals = jnp.where(rows, problem.y - values - C * a, 0)
     gap = jnp.sum(residuals**2) / problem.kept
