@@ -168,7 +168,7 @@ def test_any_optimizer_drives_the_same_estimates():
 @pytest.mark.parametrize("optimizer", [optax.polyak_sgd(), optax.lbfgs()], ids=["polyak", "lbfgs"])
 def test_an_optimizer_that_needs_the_loss_raises_a_clear_error(optimizer):
     learner = two_copies(radius=1.0, optimizer=optimizer)
-    with pytest.raises(ValueError, match="must work from gradients alone.* missing .* 'value"):
+    with pytest.raises(ValueError, match=r"must work from gradients alone.* missing .* 'value"):
         learner.init(3)
 
 
@@ -188,7 +188,7 @@ def test_weights_stay_in_balls_of_extreme_size(radius):
         return np.array(weights)
 
     expected = run(1.0)
-    assert np.sum(np.linalg.norm(expected, axis=1) > 1 - 1e-5) > 10  # the ball is felt
+    assert np.sum(np.linalg.norm(expected, axis=1) > 1 - 1e-5) > 5  # the ball is felt
     np.testing.assert_allclose(run(radius), expected, rtol=1e-4, atol=1e-5)
 
 
