@@ -1,4 +1,4 @@
-"""Runs learners and measures them: rollouts, regret, Monte Carlo over seeds, and studies."""
+"""Evaluates learners on clean data: rollouts, regret, Monte Carlo over seeds, and studies."""
 
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95, Growth, cumulative_loss, growth, regret
