@@ -224,7 +224,7 @@ def test_smoothed_hinge_learns_labels():
 def test_bad_input_is_refused():
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared())
     make = nj.learners.random_truncation
-    with pytest.raises(ValueError, match="estimator must be one that"):
+    with pytest.raises(ValueError, match="estimator must be a GradientEstimator"):
         make(KERNELS["polynomial"], horizon=5, learning_rate=0.1)
     with pytest.raises(ValueError, match="learning_rate must be positive"):
         make(estimator, horizon=5, learning_rate=-0.1)
@@ -276,7 +276,7 @@ def test_noisy_targets_raise_where_they_would_bias():
     stream, noise = nj.streams.linear(jax.random.key(0), 6, 2), nj.noise.Gaussian(0.1)
 
     def run(loss, wrap=lambda learner: learner, y_noise=noise):
-        estimator = estimator_of(KERNELS["polynomial"], loss)
+        estimator = estimator_of(KERNELS["polynomial"], loss, squared_radius=0.1)
         learner = nj.learners.random_truncation(estimator, horizon=6, learning_rate=0.01)
         return nj.rollout(wrap(learner), stream, noise, jax.random.key(1), y_noise=y_noise)
 
@@ -284,7 +284,7 @@ def test_noisy_targets_raise_where_they_would_bias():
     wraps = (
         lambda learner: learner,
         lambda learner: nj.wrappers.cloned(learner, nj.noise.Gaussian(0.1)),
-        lambda learner: nj.wrappers.paired([learner]),
+        lambda learner: nj.wrappers.paired(learner),
         lambda learner: nj.wrappers.doubling(lambda horizon: learner),
     )
     for wrap in wraps:

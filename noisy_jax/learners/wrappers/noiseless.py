@@ -88,7 +88,12 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
     rooms = [room for room in (learner.horizon, len(stream.y)) if room is not None]
     return learner._replace(
-        init=init, step=step, predict=predict, unroll=unroll, horizon=min(rooms)
+        init=init,
+        step=step,
+        predict=predict,
+        unroll=unroll,
+        horizon=min(rooms),
+        exact_targets=False,
     )
 
 
