@@ -29,8 +29,7 @@ from noisy_jax.evaluate import (
     tuned_kernel_learner,
 )
 from noisy_jax.learners import wrappers
-
-__version__ = "0.1.0"
+from noisy_jax.version import __version__ as __version__
 
 __all__ = [
     "Estimate",

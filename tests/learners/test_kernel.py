@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
+from tests.learners import references
 
 T, DIM, LENGTH_SCALE = 75, 2, 1.5**0.5
 COV = np.array([[0.5, 0.2], [0.2, 0.3]])
@@ -51,7 +51,7 @@ def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, 
 
 
 @pytest.mark.usefixtures("x64")
-def test_noise_blind_kernel_equals_the_loop(rng):
+def test_uncorrected_kernel_equals_the_loop(rng):
     x, copies, y = noisy(rng, copies=1)
     kernel = references.gaussian_kernel(LENGTH_SCALE)
     repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
