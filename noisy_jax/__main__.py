@@ -9,6 +9,7 @@ from noisy_jax.studies import (
     drift,
     kernel,
     linear,
+    novelty,
     one_copy,
     runner,
     worlds,
@@ -19,6 +20,7 @@ STUDIES = {
     "kernel": kernel,
     "worlds": worlds,
     "drift": drift,
+    "novelty": novelty,
     "one-copy": one_copy,
 }
 """Studies by name; the first one runs if none is named."""

@@ -22,7 +22,7 @@ from noisy_jax.evaluate.regret import NORMAL_95
 from noisy_jax.evaluate.rollouts import rollout
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.studies.runner import Report, progress_bar
-from noisy_jax.studies.settings import SeededSettings, at_least, option
+from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 
 SCHEDULES: Mapping[str, Callable[..., Stream]] = {
     "drift": streams.drifting,
@@ -110,7 +110,7 @@ class Settings(SeededSettings):
         "A", "of the streams: A medium, B hard, C easy", choices=sorted(streams.DIFFICULTIES)
     )
     horizon: int = option(10_000, "rounds", metavar="T", check=at_least(1))
-    seeds: int = option(100, "independent streams", metavar="N", check=at_least(2, "for intervals"))
+    seeds: int = option(100, "independent streams", metavar="N", check=INTERVALS)
     tuning_seeds: int = option(
         4, "further streams, by which parameters are chosen", metavar="N", check=at_least(1)
     )

@@ -17,7 +17,7 @@ from noisy_jax.evaluate.tables import Table
 from noisy_jax.learners import wrappers
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, progress_bar
-from noisy_jax.studies.settings import SeededSettings, at_least, option
+from noisy_jax.studies.settings import INTERVALS, SeededSettings, option
 
 RADIUS = 1.5
 """B of the learners and of the weights that compete: both minimisers are inside."""
@@ -85,9 +85,7 @@ class Settings(SeededSettings):
     """
 
     horizons: tuple[int, ...] = regret.horizons((256, 1024, 4096, 16384, 65536))
-    seeds: int = option(
-        32, "independent draws of data and noise", metavar="N", check=at_least(2, "for intervals")
-    )
+    seeds: int = option(32, "independent draws of data and noise", metavar="N", check=INTERVALS)
 
 
 def run(settings: Settings) -> Iterator[Report]:

@@ -113,6 +113,10 @@ def at_least(least: int, hint: str = "") -> Callable[[str, Any], Any]:
     return partial(whole, least=least, hint=hint)
 
 
+INTERVALS = at_least(2, "one seed has no interval")
+"""A check for `option`: a number of seeds that gives intervals."""
+
+
 def _seed(name, value) -> None:
     if not (isinstance(value, int) and 0 <= value < 2**32):  # JAX would take it modulo 2³²
         raise ValueError(f"{name} must be a whole number from 0 to 2**32 − 1, got {value}")
