@@ -12,6 +12,7 @@ from noisy_jax.studies import (
     novelty,
     one_copy,
     runner,
+    unknown_noise,
     worlds,
 )
 
@@ -22,6 +23,7 @@ STUDIES = {
     "drift": drift,
     "novelty": novelty,
     "one-copy": one_copy,
+    "unknown-noise": unknown_noise,
 }
 """Studies by name; the first one runs if none is named."""
 

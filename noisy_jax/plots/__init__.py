@@ -9,16 +9,16 @@ from noisy_jax.plots.adversaries import one_copy
 from noisy_jax.plots.contamination import contamination
 from noisy_jax.plots.mistakes import mistakes
 from noisy_jax.plots.novelty import alarm_rates, rejections
+from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
-from noisy_jax.plots.unknown_noise import copies
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "alarm_rates",
     "contamination",
-    "copies",
     "mistakes",
     "one_copy",
+    "price",
     "profile",
     "regret",
     "rejections",

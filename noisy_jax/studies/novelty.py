@@ -1,45 +1,32 @@
-"""The study `novelty`: which digits NORMA finds odd, how many, and whether they are.
-
-All detectors are NORMA with λ = 1, as in the paper, and exp(−‖x − z‖²/s²), s² = d/2; nothing is
-truncated. A `Rule` says in which rounds f decays, and how low the threshold ρ may fall. As f ≥ 0,
-there is no alarm while ρ < 0, and none from ρ_1 = 0 and η_t = t^(−1/2) before 2ν√t exceeds about 1:
-the alarm of round 1 takes ρ to ν − 1, and each quiet round adds ν/√t. Kept at 0 or above, ρ follows
-projected descent instead (no best ρ is negative), and more than a share ν of the rounds may be
-alarms.
-
-Source: Online Learning with Kernels, Eq. 20 with the signs that descend, and Figure 3.
-"""
+"""The study `novelty`: which digits NORMA finds odd, how many, and whether they are."""
 
 import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import kernels, learners, losses, noise, plots
-from noisy_jax.base import Learner, Stream
-from noisy_jax.engine import everything
-from noisy_jax.evaluate.detection import auc, effective_terms
+from noisy_jax import plots
+from noisy_jax.evaluate.detection import (
+    DECAYS,
+    FALLING,
+    FLOORS,
+    RULES,
+    Rule,
+    auc,
+    detector,
+    effective_terms,
+    watched,
+)
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
-from noisy_jax.evaluate.rollouts import Rollout, rollout
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.studies.runner import Report, progress_bar
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.validation import between
-
-DECAYS = ("always", "on_update")
-"""Rounds in which f decays, as in `learners.norma`."""
-
-FLOORS = (-np.inf, 0.0)
-"""The smallest values that ρ may take."""
-
-FALLING = 0.0
-"""Stands for the learning rate t^(−1/2) among constant ones."""
 
 NUS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """ν on digits."""
@@ -51,29 +38,8 @@ DIM, CLUSTERS, SPREAD, OUTLIER_SPREAD, OUTLIERS = 16, 6, 0.5, 2.0, 0.02
 """Of `clusters`: dimensions, clusters, deviations in a cluster and of outliers, their share."""
 
 
-class Rule(NamedTuple):
-    """What distinguishes one detector from another.
-
-    Attributes:
-        decay: one of `DECAYS`.
-        floor: one of `FLOORS`.
-    """
-
-    decay: Literal["always", "on_update"]
-    floor: chex.Numeric
-
-    @property
-    def name(self) -> str:
-        """In a table or a picture."""
-        decay = {"always": "decay always", "on_update": "decay on alarms"}[self.decay]
-        return decay + (", ρ ≥ 0" if self.floor == 0 else "")
-
-
 Measured = Mapping[str, Mapping[str, chex.Array]]
 """By decay and name, one number for each of `combinations`."""
-
-RULES = tuple(Rule(decay, floor) for decay in DECAYS for floor in FLOORS)
-"""All rules."""
 
 SHOWN = {"always": Rule("always", -np.inf), "on_alarms": Rule("on_update", 0.0)}
 """The detectors whose rejections are shown: that of Eq. 20, and the one that keeps to ν."""
@@ -128,7 +94,8 @@ def run(settings: Settings) -> Iterator[Report]:
     separated = over_seeds("streams", of_clusters, stream_key)
     tables = {
         "digits": _table(
-            f"digits: shares of alarms in {settings.train:,} rounds, mean of {settings.seeds} orders",
+            f"digits: shares of alarms in {settings.train:,} rounds, mean of "
+            f"{settings.seeds} orders",
             alarms,
             ("alarms", "unseen", "support_vectors"),
             NUS,
@@ -183,29 +150,6 @@ def clusters(key: chex.PRNGKey, rounds: int) -> tuple[chex.Array, chex.Array]:
     deviations = jax.random.normal(keys[3], (rounds, DIM))
     x = jnp.where(outlier[:, None], OUTLIER_SPREAD * deviations, own + SPREAD * deviations)
     return x, outlier
-
-
-def detector(
-    rule: Rule, nu: chex.Numeric, learning_rate: chex.Numeric, *, horizon: int, dim: int
-) -> Learner:
-    """NORMA for novelty under a rule; a learning rate of `FALLING` is t^(−1/2)."""
-
-    def rate(t):
-        return jnp.where(learning_rate == FALLING, (t + 1.0) ** -0.5, learning_rate)
-
-    return learners.norma(
-        kernels.gaussian(squared_width=dim / 2),  # length_scale
-        losses.novelty(nu=nu, smallest=rule.floor),
-        learning_rate=rate,
-        regularization=1.0,
-        buffer=lambda space: everything(space, horizon),
-        decay=rule.decay,
-    )
-
-
-def watched(learner: Learner, x: chex.Array) -> Rollout:
-    """One pass through x; predictions are f(x) − ρ before each step."""
-    return rollout(learner, Stream(x, jnp.zeros(len(x))), noise.Gaussian(0.0), jax.random.key(0))
 
 
 def on_digits(images: chex.Array, train: int, nus: Sequence[float], key: chex.PRNGKey) -> Measured:

@@ -8,7 +8,7 @@ from noisy_jax.evaluate.results import Study
 from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_by_decades
 
 
-def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
+def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
     """Mean regret against the noisy copies paid for it, on log-log axes, with 95% intervals.
 
     Args:
@@ -27,7 +27,7 @@ def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float
     Example:
         >>> from noisy_jax.evaluate.results import Row
         >>> study = Study(tuple(Row("two", t, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
-        >>> (axes,) = copies({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
+        >>> (axes,) = price({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
         >>> axes.get_xlabel()
         'noisy copies used, in all'
     """
