@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from noisy_jax.studies import (
+    contamination,
     drift,
     kernel,
     linear,
@@ -24,6 +25,7 @@ STUDIES = {
     "novelty": novelty,
     "one-copy": one_copy,
     "unknown-noise": unknown_noise,
+    "contamination": contamination,
 }
 """Studies by name; the first one runs if none is named."""
 

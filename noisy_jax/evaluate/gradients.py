@@ -2,16 +2,19 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
+from noisy_jax.bounds import TruncationGuarantee
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.rollouts import rollout
+from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.noise import Noise
 
@@ -94,3 +97,37 @@ def _one_run(estimator, learning_rate, stream, distribution, key) -> dict[str, c
     clean = jnp.mean(slopes**2 * estimator.maps.kernel.diagonal(stream.x))
     copies = jnp.mean(run.state.atoms.copies[: 2 * rounds])
     return {"copies": copies, "second_moment": second_moment, "variance": second_moment - clean}
+
+
+def estimate_row(
+    kernel: str, learner: str, estimate: Estimate, theory: TruncationGuarantee
+) -> dict[str, Any]:
+    """A row of `estimates_table`, from what `measured` returns and what the theorem promises."""
+    row: dict[str, Any] = {"kernel": kernel, "learner": learner, "copies": float(theory.copies)}
+    for name in ("copies", "second_moment", "variance"):
+        column = "copies_used" if name == "copies" else name
+        row[column] = float(estimate.mean[name])
+        row[f"{name}_std_error"] = float(estimate.std_error[name])
+    promised = {
+        "bound_second_moment": theory.second_moment,
+        "bound": theory.regret,
+        "informative_from": theory.informative_from,
+    }
+    return row | {name: float(number) for name, number in promised.items()}
+
+
+def estimates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Gradient estimates as measured, beside what the theorem assumes of them."""
+    columns = [
+        ("kernel", "{kernel}"),
+        ("learner", "{learner}"),
+        ("copies", "{copies:.3f}"),
+        ("used", "{copies_used:.3f}"),
+        ("E‖gΨ‖²", "{second_moment:.3g}"),
+        ("± 95%", half_width("second_moment_std_error", ".2g")),
+        ("variance", "{variance:.3g}"),
+        ("± 95%", half_width("variance_std_error", ".2g")),
+        ("B_g B_Ψ", "{bound_second_moment:.4g}"),
+        ("informative from T", "{informative_from:,.0f}"),
+    ]
+    return Table(rows, columns, "gradient estimates, and the theorem's at its own learning rate")

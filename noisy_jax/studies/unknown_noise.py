@@ -19,8 +19,12 @@ from noisy_jax import (
 )
 from noisy_jax.base import Stream
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.evaluate.gradients import both_distributions, measured
-from noisy_jax.evaluate.montecarlo import Estimate
+from noisy_jax.evaluate.gradients import (
+    both_distributions,
+    estimate_row,
+    estimates_table,
+    measured,
+)
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.evaluate.tuning import MakeLearner, tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
@@ -238,40 +242,6 @@ def _tuned(settings, truncations) -> dict[str, MakeLearner]:
         )
         for name, estimator in truncations.items()
     }
-
-
-def estimate_row(
-    kernel: str, learner: str, estimate: Estimate, theory: bounds.TruncationGuarantee
-) -> dict[str, Any]:
-    """A row of `estimates_table`, from what `measured` returns and what the theorem promises."""
-    row: dict[str, Any] = {"kernel": kernel, "learner": learner, "copies": float(theory.copies)}
-    for name in ("copies", "second_moment", "variance"):
-        column = "copies_used" if name == "copies" else name
-        row[column] = float(estimate.mean[name])
-        row[f"{name}_std_error"] = float(estimate.std_error[name])
-    promised = {
-        "bound_second_moment": theory.second_moment,
-        "bound": theory.regret,
-        "informative_from": theory.informative_from,
-    }
-    return row | {name: float(number) for name, number in promised.items()}
-
-
-def estimates_table(rows) -> Table:
-    """Gradient estimates as measured, beside what the theorem assumes of them."""
-    columns = [
-        ("kernel", "{kernel}"),
-        ("learner", "{learner}"),
-        ("copies", "{copies:.3f}"),
-        ("used", "{copies_used:.3f}"),
-        ("E‖gΨ‖²", "{second_moment:.3g}"),
-        ("± 95%", half_width("second_moment_std_error", ".2g")),
-        ("variance", "{variance:.3g}"),
-        ("± 95%", half_width("variance_std_error", ".2g")),
-        ("B_g B_Ψ", "{bound_second_moment:.4g}"),
-        ("informative from T", "{informative_from:,.0f}"),
-    ]
-    return Table(rows, columns, "gradient estimates, and the theorem's at its own learning rate")
 
 
 def _estimates(settings, data, case) -> list[dict]:

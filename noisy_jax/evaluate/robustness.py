@@ -1,0 +1,289 @@
+"""Errors of regressions on corrupted tables: kinds of tables, adversaries, and fits to them.
+
+Letters: E shares, n rows, q test points, M methods. For adversaries of the labels alone all fits
+of a table share its Gram matrix, and their products with it are one.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Literal, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+from jax.scipy.sparse.linalg import cg
+
+from noisy_jax.base import Stream
+from noisy_jax.kernels import Kernel, gaussian, polynomial
+from noisy_jax.robust import contaminations, subquantile
+from noisy_jax.robust.contaminations import Contaminated
+from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
+
+ADVERSARIES = (
+    *("gross", "one-sided", "shift", "small shift", "hugging", "adaptive", "flip", "region"),
+    *("covariate", "far covariate"),
+)
+TOLD = 0.2
+"""True share where the trimmed fit is told others."""
+
+METHODS = ("ridge", "huber", "subquantile", "zero start", "oracle")
+"""Kernel regressors: the trimmed fit from the best of its starts, and from zero alone; the oracle
+is ridge on the rows that are not corrupted."""
+
+SYNTHETIC_LENGTH_SCALE = 0.5
+"""ℓ of the kernel for the synthetic tables."""
+
+_LOOKS = 3  # of the adaptive adversary
+_ITERATIONS, _TOLERANCE = 100, 1e-3  # of the trimmed fits: far below the errors that are compared
+
+
+class Split(NamedTuple):
+    """Rows to fit and rows to test on, all clean.
+
+    Attributes:
+        x: `[n, d]`.
+        y: `[n]`.
+        target: `[n]`, y without noise, or the best guess of it.
+        test_x: `[q, d]`.
+        test_y: `[q]`.
+    """
+
+    x: chex.Array
+    y: chex.Array
+    target: chex.Array
+    test_x: chex.Array
+    test_y: chex.Array
+
+
+class Setting(NamedTuple):
+    """Tables of one kind, and how they are fitted.
+
+    Attributes:
+        draw: `key -> Split`.
+        kernel: of all methods.
+        regularization: weight of ‖f‖² beside Σ_i (f(x_i) − y_i)², of all methods.
+    """
+
+    draw: Callable[[chex.PRNGKey], Split]
+    kernel: Kernel
+    regularization: float
+
+
+class Scores(NamedTuple):
+    """How fits to contaminated tables do.
+
+    Attributes:
+        error: `[..., M]`, root mean squared error on the clean test rows.
+        precision: share of the rows kept that are honest, of the trimmed fit or of each method.
+        recall: share of the honest rows that are kept, likewise.
+    """
+
+    error: chex.Array
+    precision: chex.Array
+    recall: chex.Array
+
+
+def synthetic(rows: int = 500) -> Setting:
+    """y = sin 2x + 0.3x + N(0, 0.1²), x ~ U[−3, 3], by k(x, z) = exp(−2(x − z)²), weight 0.3."""
+
+    def function(x):
+        return jnp.sin(2 * x[:, 0]) + 0.3 * x[:, 0]
+
+    def draw(key):
+        x_key, y_key = jax.random.split(key)
+        x = 3 * jax.random.uniform(x_key, (rows, 1), minval=-1)
+        grid = jnp.linspace(-3, 3, 301)[:, None]
+        y = function(x) + 0.1 * jax.random.normal(y_key, (rows,))
+        return Split(x, y, function(x), grid, function(grid))
+
+    return Setting(draw, gaussian(squared_width=2 * SYNTHETIC_LENGTH_SCALE**2), 0.3)  # length_scale
+
+
+def linear(rows: int = 100, dim: int = 3) -> Setting:
+    """y = ⟨w, x⟩ + N(0, 0.1²), x ~ N(0, I), w = (1, −1, 1, …)/√d, by k(x, z) = ⟨x, z⟩ + 1."""
+    weights = jnp.where(jnp.arange(dim) % 2 == 0, 1, -1) / dim**0.5
+
+    def draw(key):
+        x_key, y_key, test_key = jax.random.split(key, 3)
+        x, test_x = jax.random.normal(x_key, (rows, dim)), jax.random.normal(test_key, (200, dim))
+        y = x @ weights + 0.1 * jax.random.normal(y_key, (rows,))
+        return Split(x, y, x @ weights, test_x, test_x @ weights)
+
+    return Setting(draw, polynomial(degree=1), 0.1)
+
+
+def real(stream: Stream, length_scale: float, regularization: float) -> Setting:
+    """Two thirds of a table, at random, to fit; the others to test on, noise and all.
+
+    Features and target are scaled to unit standard deviation. The target without noise is taken to
+    be what ridge predicts from clean rows.
+    """
+    x, y = stream.x / jnp.maximum(stream.x.std(axis=0), 1e-6)[None], stream.y / stream.y.std()
+    rows = 2 * len(y) // 3
+    kernel = gaussian(squared_width=2 * length_scale**2)  # length_scale
+
+    def draw(key):
+        order = jax.random.permutation(key, len(y))
+        fitted, tested = order[:rows], order[rows:]
+        gram = kernel(x[fitted], x[fitted])
+        target = gram @ kernel_ridge(gram, y[fitted], regularization=regularization)
+        return Split(x[fitted], y[fitted], target, x[tested], y[tested])
+
+    return Setting(draw, kernel, regularization)
+
+
+class Contaminations(NamedTuple):
+    """One table under every adversary.
+
+    Attributes:
+        table: the clean one.
+        relabelled: by name, leaves `[E, …]`; the adversaries who leave instances as they are.
+        moved: by name, leaves `[E, …]`; those who do not.
+    """
+
+    table: Split
+    relabelled: Mapping[str, Contaminated]
+    moved: Mapping[str, Contaminated]
+
+
+def contaminated(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Contaminations:
+    """A table, corrupted by each adversary in each of the shares `[E]`."""
+    table_key, key = jax.random.split(key)
+    table = setting.draw(table_key)
+
+    def each(adversaries):
+        return {
+            name: jax.vmap(partial(corrupt, key, table.x, table.y))(shares)
+            for name, corrupt in adversaries.items()
+        }
+
+    return Contaminations(table, each(relabelling(setting, table)), each(_MOVING))
+
+
+@jax.default_matmul_precision("highest")
+def by_adversary(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Mapping[str, Scores]:
+    """Scores of one table under each adversary; under "told", of gross corruption.
+
+    The trimmed fit knows the share, but for "told", where it is told the shares and TOLD is true.
+
+    Returns:
+        By adversary, `error [E, M]` by `METHODS`, `precision [E]` and `recall [E]`.
+    """
+    table, relabelled, moved = contaminated(setting, shares, key)
+    gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
+    score = partial(_scores, setting, table, gram, test_gram)
+    by_label = jax.vmap(jax.vmap(score), in_axes=(0, None))(_stacked(relabelled), shares)
+
+    def score_moved(made, share):
+        gram, test_gram = setting.kernel(made.x, made.x), setting.kernel(table.test_x, made.x)
+        return _scores(setting, table, gram, test_gram, made, share)
+
+    # One after the other: nothing is shared, and so each stops at its own number of iterations.
+    by_mover = jax.lax.map(
+        lambda made: jax.lax.map(lambda pair: score_moved(*pair), (made, shares)), _stacked(moved)
+    )
+    return _unstacked(by_label, relabelled) | _unstacked(by_mover, moved)
+
+
+def relabelling(setting: Setting, table: Split) -> Mapping[str, Callable[..., Contaminated]]:
+    """`(key, x, y, share) -> Contaminated` by name, of those who leave instances as they are."""
+    target = table.target
+
+    def adaptive(key, x, y, share):
+        gram = setting.kernel(x, x)
+
+        def look(predictions):
+            return contaminations.adaptive(key, x, y, share, predictions=predictions)
+
+        def fitted(_, predictions):
+            return trimmed(setting, gram, look(predictions).y, share).predict(gram)
+
+        return look(jax.lax.fori_loop(1, _LOOKS, fitted, target))
+
+    return {
+        "gross": contaminations.gross,
+        "one-sided": contaminations.one_sided,
+        "shift": partial(contaminations.shift, target=target),
+        "small shift": partial(contaminations.shift, target=target, size=0.5),
+        "hugging": partial(contaminations.hugging, target=target),
+        "adaptive": adaptive,
+        "flip": partial(contaminations.flip, target=target),
+        "region": partial(contaminations.region, target=target),
+        "told": lambda key, x, y, share: contaminations.gross(key, x, y, TOLD),
+    }
+
+
+_MOVING = {"covariate": contaminations.covariate, "far covariate": contaminations.far_covariate}
+
+
+def _stacked(by_name):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *by_name.values())
+
+
+def _unstacked(stacked, names):
+    return {name: jax.tree.map(lambda leaf: leaf[i], stacked) for i, name in enumerate(names)}  # noqa: B023
+
+
+def _scores(setting, table, gram, test_gram, made: Contaminated, share) -> Scores:
+    honest, everything = ~made.corrupted, jnp.ones_like(made.corrupted)
+    weight = setting.regularization
+    fit = trimmed(setting, gram, made.y, share)
+    coefficients = jnp.stack(
+        [
+            ridge_on(everything, gram, made.y, regularization=weight),
+            huber_ridge(gram, made.y, regularization=weight),
+            fit.coefficients,
+            trimmed(setting, gram, made.y, share, start="zero").coefficients,
+            ridge_on(honest, gram, made.y, regularization=weight),
+        ]
+    )
+    return judged(coefficients, test_gram, table, fit.kept, honest)
+
+
+def judged(
+    coefficients: chex.Array,
+    test_gram: chex.Array,
+    table: Split,
+    kept: chex.Array,
+    honest: chex.Array,
+) -> Scores:
+    """Scores of coefficients `[M, n]`, with the Gram matrix `[q, n]` of test rows.
+
+    `kept` is `[n]` or `[M, n]`, `honest` broadcasts against it.
+    """
+    misses = coefficients @ test_gram.T - table.test_y[None]
+    both = jnp.sum(kept & honest, axis=-1)
+    return Scores(
+        jnp.sqrt(jnp.mean(misses**2, axis=1)), both / kept.sum(axis=-1), both / honest.sum(axis=-1)
+    )
+
+
+def trimmed(
+    setting: Setting,
+    gram: chex.Array,
+    y: chex.Array,
+    share: chex.Numeric,
+    start: Literal["best", "zero"] = "best",
+) -> subquantile.Fit:
+    """The trimmed fit that is told a share of corrupted rows."""
+    return subquantile.ridge(
+        gram,
+        y,
+        contamination=share,
+        regularization=setting.regularization,
+        start=start,
+        iterations=_ITERATIONS,
+        tolerance=_TOLERANCE,
+    )
+
+
+@jax.default_matmul_precision("highest")
+def ridge_on(
+    rows: chex.Array, gram: chex.Array, y: chex.Array, *, regularization: chex.Numeric
+) -> chex.Array:
+    """Coefficients of `kernel_ridge` of some rows, by products, which fits can share, to 1e-5."""
+
+    def regularized(a):
+        return jnp.where(rows, gram @ a + regularization * a, 0)
+
+    return cg(regularized, jnp.where(rows, y, 0), tol=1e-5, maxiter=_ITERATIONS)[0]
