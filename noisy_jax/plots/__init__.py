@@ -1,8 +1,11 @@
 """Pictures of results, by matplotlib, which is imported where a picture is made.
 
-Each function draws on the axes it is given, or on new ones, and returns them; `profile` has the
-values that `worlds` draws. Learners differ by colour and by marker or line, so that pictures can be
-read in grey.
+Each function draws on the axes it is given, or on new ones, and returns them: an array of axes if
+it has panels, else one. It raises ImportError if matplotlib is not installed, and ValueError if the
+number of axes is wrong. `profile` has the values that `worlds` draws. Learners differ by colour and
+by marker or line, so that pictures can be read in grey. To save a picture::
+
+    nj.plots.regret(study).figure.savefig("regret.png")
 """
 
 from noisy_jax.plots.adversaries import one_copy
