@@ -36,7 +36,7 @@ def contamination(
     given, count = axes is not None, len(errors)
     rows, columns = -(-count // _COLUMNS), min(count, _COLUMNS)
     size = {"width": 0.8 + 2.4 * columns, "height": 1.0 + 2.4 * rows}
-    axes = panels(axes, count, rows=rows, sharex=True, sharey=True, **size)
+    axes = panels(axes, count, columns=columns, sharex=True, sharey=True, **size)
     for ax, (panel, curves) in zip(axes, errors.items(), strict=True):
         for index, (name, points) in enumerate(curves.items()):
             middle, *ends = zip(*points, strict=True)

@@ -12,7 +12,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def panels(axes, count: int, *, width: float, height: float, rows: int = 1, **shared: bool):
+def panels(
+    axes, count: int, *, width: float, height: float, columns: int | None = None, **shared: bool
+):
     """The axes that a picture draws on: those that were given, or new ones.
 
     Args:
@@ -21,7 +23,7 @@ def panels(axes, count: int, *, width: float, height: float, rows: int = 1, **sh
         count: how many the picture needs.
         width: of a new figure, in inches.
         height: of a new figure, in inches.
-        rows: of axes in a new figure.
+        columns: axes side by side in a new figure; all of them by default.
         **shared: `sharex` or `sharey` of a new figure.
 
     Returns:
@@ -35,7 +37,8 @@ def panels(axes, count: int, *, width: float, height: float, rows: int = 1, **sh
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(rows, -(-count // rows), squeeze=False, **shared).ravel()
+        columns = columns or count
+        axes = figure.subplots(-(-count // columns), columns, squeeze=False, **shared).ravel()
         for empty in axes[count:]:
             empty.remove()
         return axes[:count]
