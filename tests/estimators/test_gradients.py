@@ -280,7 +280,10 @@ def test_second_moment_of_the_slope_by_hand(x64, y_largest):
     loss = nj.losses.smoothed_absolute(sharpness=0.5)
     estimator = of(loss=loss, loss_order=3, y_largest=y_largest, max_bias=9.0, squared_radius=0.64)
     size = np.sqrt(0.64 * estimator.map_second_moment) + y_largest
-    gamma, chances = estimator.derivative.series.coefficients, estimator.derivative.orders.probabilities
+    gamma, chances = (
+        estimator.derivative.series.coefficients,
+        estimator.derivative.orders.probabilities,
+    )
     terms = [
         c**2 / chance * size ** (2 * n)
         for n, (c, chance) in enumerate(zip(gamma, chances, strict=True))
@@ -290,16 +293,22 @@ def test_second_moment_of_the_slope_by_hand(x64, y_largest):
 
 
 def test_draws_use_no_key_twice():
-    estimator = of(nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5))
+    estimator = of(
+        nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)
+    )
     with jax.debug_key_reuse(True):
         jax.jit(estimator.draw_orders)(key(0))
-        jax.jit(lambda k: estimator.derivative.draw(k, jnp.ones(estimator.derivative.copies)))(key(1))
+        jax.jit(lambda k: estimator.derivative.draw(k, jnp.ones(estimator.derivative.copies)))(
+            key(1)
+        )
 
 
 @pytest.mark.statistical
 def test_orders_of_a_round_are_independent():
     """Pairs of all orders drawn in a round, over 20,000 rounds."""
-    estimator = of(nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5))
+    estimator = of(
+        nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)
+    )
     orders = jax.jit(jax.vmap(estimator.draw_orders))(jax.random.split(key(2), 20_000))
     columns = np.column_stack(
         [orders.derivative, orders.maps.tensor[:, :2], orders.maps.envelope[:, :2]]
