@@ -89,9 +89,10 @@ def norma(
             `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`.
         buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept. With
-            |ℓ'| ≤ c this drops at most (1 − ηλ)^τ c √k(x, x)/λ of f(x)/√k(x, x). Or a function that
-            makes a `Memory` from a space, such as `lambda space: engine.weight_vector()` with the
-            linear kernel. `None` with random features, which have no terms.
+            |ℓ'| ≤ c and k(x, x) ≤ X², the dropped terms have norm at most (1 − ηλ)^τ cX/λ. Or a
+            function that makes a `Memory` from a space, such as
+            `lambda space: engine.weight_vector()` with the linear kernel. `None` with random
+            features, which have no terms.
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
