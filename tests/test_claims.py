@@ -31,7 +31,7 @@ def is_claim(node):
 
 
 def marked_tests(folder=ROOT / "tests"):
-    """(file in `folder`, test, claims) of each test with the mark.
+    """(file in `folder`, test, claims) of each test with the mark, slow ones last.
 
     Raises:
         ValueError: a mark that is not on a test, or on one that pytest never runs.
@@ -57,10 +57,11 @@ def marked_tests(folder=ROOT / "tests"):
             ):
                 raise ValueError(f"{name}::{test.name} shows a claim, but pytest does not run it")
             marks += len(own)
-            found.append((name, test.name, [claim.value for mark in own for claim in mark.args]))
+            claims = [claim.value for mark in own for claim in mark.args]
+            found.append((".slow" in other, name, test.name, claims))
         if marks != sum(map(is_claim, ast.walk(tree))):
             raise ValueError(f"{name}: pytest.mark.claim must stand above a test function")
-    return found
+    return [tuple(row[1:]) for row in sorted(found, key=lambda row: row[0])]
 
 
 def last_column():
@@ -70,7 +71,7 @@ def last_column():
         for claim in claims:
             files.setdefault(claim, {})[file] = None
     sections = {name: re.findall(r"\w+\.ipynb \d+", row[-1]) for name, row in rows().items()}
-    return {name: ", ".join([*files.get(name, ()), *sections[name]]) for name in sections}
+    return {name: ", ".join([*sorted(files.get(name, ())), *sections[name]]) for name in sections}
 
 
 def test_each_mark_has_a_row_and_each_row_a_test():
