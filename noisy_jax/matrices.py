@@ -1,26 +1,26 @@
-"""Refusals of covariance and Gram matrices that are none, looked at as in `validation`."""
+"""Checks of covariance and Gram matrices, of concrete values only, as in `validation`."""
 
 import numpy as np
 
 from noisy_jax.validation import check_finite, check_shape, concrete, given
 
-# A few float32 roundings: sample covariances of collinear data are singular.
+# Sample covariances of collinear data are singular up to a few roundings of float32.
 PSD_SLACK = 1e-5
 
-# Far above the rounding of any Gram matrix, far below a wrong one's faults.
+# Well above the rounding of a Gram matrix, and well below what a wrong one is off by.
 _GRAM_SLACK = 1e-3
 
 
 def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
-    """Refuses what is not a covariance as `[]`, `[d]` or `[d, d]`: wrong shape, not PSD.
+    """Raises ValueError unless `cov` is a covariance `[]`, `[d]` or `[d, d]`, symmetric and PSD.
 
-    A `stacked` one has a leading axis of rounds before that.
+    If `stacked`, a leading axis of rounds comes first.
     """
     shape = np.shape(cov)[1:] if stacked else np.shape(cov)
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ValueError(
             f"{name} must have shape [], [d] or [d, d], got {list(shape)}; for noise that changes "
-            "from round to round stack whole distributions, noise.PerRound(jax.vmap(Gaussian)(covs))"
+            "from round to round stack distributions: noise.PerRound(jax.vmap(Gaussian)(covs))"
         )
     check_finite(name, cov)
     array = concrete(cov)
@@ -43,27 +43,25 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
 
 
 def check_matrix(name: str, value) -> None:
-    """Refuses what is no array, such as a kernel in the place of its Gram matrix."""
+    """Raises ValueError if `value` is not an array, but for example a kernel."""
     if not hasattr(value, "__len__"):
-        raise ValueError(
-            f"{name} must be [n, n], got {given(value)}; for a kernel k, k(x, x) would do"
-        )
+        raise ValueError(f"{name} must be [n, n], got {given(value)}; pass k(x, x) for a kernel k")
 
 
 def check_gram(name: str, gram, size: int) -> None:
-    """Refuses what is not a symmetric `[size, size]` of finite numbers."""
+    """Raises ValueError unless `gram` is symmetric, `[size, size]` and finite."""
     check_shape(name, gram, (size, size), f"as y is [{size}]")
     check_finite(name, gram)
     array = concrete(gram)
     if array is not None and np.abs(array - array.T).max() > _GRAM_SLACK * np.abs(array).max():
         raise ValueError(
-            f"{name} must be symmetric, but differs from its transpose; it holds k(x_i, x_j), both "
-            "from the same points"
+            f"{name} must be symmetric, but differs from its transpose; both its "
+            "rows and its columns are the same points"
         )
 
 
 def check_semidefinite(name: str, eigenvalues) -> None:
-    """Refuses increasing eigenvalues that are negative by more than rounding."""
+    """Raises ValueError if the first of increasing eigenvalues is negative beyond rounding."""
     array = concrete(eigenvalues)
     if array is not None and array[0] < -_GRAM_SLACK * np.abs(array).max():
         raise ValueError(

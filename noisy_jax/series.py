@@ -2,22 +2,21 @@
 
     f(a) = Σ_{n ≤ order} γ_n (a − c)^n + remainder
 
-Random truncation samples from them: the coefficients of a loss's derivative, and of a kernel as a
-function of the inner product; a `Loss` or a `Kernel` of one's own has one by `power_series`.
-Coefficients are NumPy float64 arrays, so that they can be looked at
-under a trace too, unless a parameter is traced itself.
+Random truncation samples from the coefficients of a loss's derivative, and of a kernel as a
+function of the inner product. A custom `Loss` or `Kernel` gets its series from `power_series`.
+Coefficients are NumPy float64 arrays, readable while JAX traces, unless a parameter is traced.
 """
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import array_module, check_at_least, check_finite, concrete
+from noisy_jax.validation import array_module, concrete, number, whole
 
 __all__ = ["PowerSeries", "absolute_terms", "floating", "log_factorials", "power_series"]
 
@@ -28,7 +27,7 @@ Majorant = Callable[[int], tuple[chex.Numeric, chex.Numeric]]
 """`m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for every n ≥ m."""
 
 _LOOKED_AT = 32
-"""Coefficients beyond the order that are summed one by one before the majorant takes over."""
+"""How many coefficients beyond the order are summed before the majorant is used."""
 
 
 class PowerSeries(NamedTuple):
@@ -45,28 +44,24 @@ class PowerSeries(NamedTuple):
 
     coefficients: jax.Array
     remainder: Callable[[chex.Numeric], chex.Array]
-    center: chex.Numeric = 0.0
+    center: Any = 0.0
     convergence: chex.Numeric = math.inf
     degree: int | None = None
 
     def __call__(self, a: chex.Array) -> chex.Array:
-        """Σ_n γ_n (a − c)^n at `a[...]`, by Horner's rule; NaN at traced points out of reach.
-
-        Raises:
-            ValueError: a point where the series does not converge.
-        """
+        """Σ_n γ_n (a − c)^n at `a[...]`, by Horner's rule; NaN at traced points out of reach."""
         step = floating(a - self.center)
         inside = jnp.abs(step) < self.convergence
         if concrete(inside) is not None and not np.all(inside):
             raise ValueError(
                 f"the series about {self.center} converges for |a − c| < {self.convergence}, got "
-                f"|a − c| = {np.abs(step).max()}: take another center, or the function itself"
+                f"|a − c| = {np.abs(step).max()}: use another center, or the function itself"
             )
         value = jnp.polyval(jnp.asarray(self.coefficients, step.dtype)[::-1], step)
         return jnp.where(inside, value, jnp.nan)
 
     def absolute(self, radius: chex.Numeric) -> chex.Array:
-        """f₊(r) = Σ_n |γ_n| r^n of the whole series, from above: the terms and the remainder."""
+        """An upper bound on f₊(r) = Σ_n |γ_n| r^n: the terms, and the remainder."""
         terms = absolute_terms(self.coefficients, radius)
         return terms.sum() + self.remainder(radius)
 
@@ -76,24 +71,21 @@ def power_series(
     order: int,
     *,
     majorant: Majorant | None = None,
-    center: chex.Numeric = 0.0,
+    center: Any = 0.0,
     convergence: chex.Numeric = math.inf,
     degree: int | None = None,
 ) -> PowerSeries:
-    """The terms of a series up to an order.
+    """The terms of a power series up to an order, and a bound on the rest.
 
-    The remainder is bounded by the next terms, one by one, and by a geometric series after those.
+    The bound sums the next 32 terms, and a geometric series for those after them.
 
     Args:
         coefficients: `order -> [order + 1]`.
-        order: at least 0.
-        majorant: of the coefficients; not needed for a polynomial.
+        order: the highest power that is kept, at least 0.
+        majorant: `m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for n ≥ m; a polynomial needs none.
         center: c.
         convergence: radius of convergence.
         degree: of a polynomial.
-
-    Raises:
-        ValueError: a negative order, or a center that is not finite.
 
     Example:
         >>> halves = power_series(  # of 1/(1 − a/2)
@@ -102,8 +94,10 @@ def power_series(
         >>> print(halves(1.0), round(float(halves.remainder(1.0)), 6))
         1.875 0.125
     """
-    check_at_least("order", order, 0, "the highest power that is kept")
-    check_finite("center", center)
+    order = whole("order", order, 0)
+    center = number("center", center)
+    if majorant is None and degree is None:
+        raise ValueError("majorant must be given where degree is not: an infinite series needs one")
 
     def remainder(radius):
         if concrete(radius) is not None and not np.all(radius >= 0):
@@ -112,7 +106,7 @@ def power_series(
         left_out = coefficients(last)
         xp = array_module(radius, left_out, convergence)
         logs = _log_sizes(left_out)[order + 1 :]
-        if degree is not None:
+        if degree is not None or majorant is None:
             return _terms(logs, radius, order + 1).sum()
         if concrete(left_out) is None:
             # Float32 flushes to zero what a large radius brings back.

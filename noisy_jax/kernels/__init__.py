@@ -1,8 +1,8 @@
 """Kernels as Gram closures `([n, d], [m, d]) -> [n, m]`, jittable, by matrix products.
 
-Two families: functions of the inner product ⟨x, z⟩ with a power series of non-negative coefficients
-(which random truncation samples from), and functions of the distance r = ‖x − z‖. The Gaussian
-kernel belongs to both.
+There are two families: functions of the inner product ⟨x, z⟩, with a power series of non-negative
+coefficients from which random truncation samples, and functions of the distance r = ‖x − z‖. The
+Gaussian kernel belongs to both.
 
 The `length_scale` ℓ of a kernel of the distance is that of scikit-learn's `RBF`, `Matern` (with
 ν = ½ for `laplacian`) and `RationalQuadratic`.

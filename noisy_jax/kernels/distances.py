@@ -1,4 +1,4 @@
-"""Kernels of the distance ‖x − z‖, k(x, x) = 1; the Gaussian one has a power series as well."""
+"""Kernels of the distance ‖x − z‖, with k(x, x) = 1. The Gaussian kernel has a power series too."""
 
 import math
 

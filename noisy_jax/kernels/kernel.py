@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import between, check_axes, instance, positive
+from noisy_jax.validation import between, check_axes, given, positive
 
 
 class Envelope(NamedTuple):
@@ -46,13 +46,13 @@ class Kernel:
         return self.gram(x, z)
 
 
-def inner_products(x: chex.Array, z: chex.Array) -> chex.Array:
+def inner_products(x: chex.Array, z: chex.Array) -> jax.Array:
     """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`."""
     _check_points(x, z)
     return jnp.matmul(x, z.T, precision="highest")
 
 
-def squared_distances(x: chex.Array, z: chex.Array) -> chex.Array:
+def squared_distances(x: chex.Array, z: chex.Array) -> jax.Array:
     """‖x_i − z_j‖² of `[n, d]` and `[m, d]`, `[n, m]`, by a matrix product, at least zero.
 
     The product loses what is small beside the squared spread of z, whatever the distance of the
@@ -61,7 +61,7 @@ def squared_distances(x: chex.Array, z: chex.Array) -> chex.Array:
     return expanded_distances(*near_origin(x, z))
 
 
-def near_origin(x: chex.Array, z: chex.Array) -> tuple[chex.Array, chex.Array]:
+def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
     """x `[n, d]` and z `[m, d]` less one common point, so that z lies close to the origin.
 
     ‖x‖² + ‖z‖² − 2⟨x, z⟩ rounds at ‖z‖², which far from the origin is more than the distances
@@ -76,10 +76,10 @@ def near_origin(x: chex.Array, z: chex.Array) -> tuple[chex.Array, chex.Array]:
     high = jnp.max(z, axis=0, initial=-jnp.inf, where=known)
     # Distances do not depend on the point, hence neither do their derivatives.
     point = jax.lax.stop_gradient(jnp.maximum(low, 0) + jnp.minimum(high, 0))[None]
-    return x - point, z - point
+    return jnp.asarray(x) - point, z - point
 
 
-def expanded_distances(x: chex.Array, z: chex.Array) -> chex.Array:
+def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
     """‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, of points that are `near_origin` already."""
     products = jnp.matmul(-2 * x, z.T, precision="highest")
     return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
@@ -106,4 +106,5 @@ def length_scale_of(value: chex.Numeric) -> chex.Numeric:
 
 def check_kernel(kernel: Kernel) -> None:
     """Raises ValueError if `kernel` is not a `Kernel`."""
-    instance("kernel", kernel, Kernel, "as noisy_jax.kernels makes it")
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"kernel must be a Kernel, as kernels builds it, got {given(kernel)}")

@@ -8,12 +8,7 @@ import numpy as np
 
 from noisy_jax.kernels.kernel import Kernel, inner_products
 from noisy_jax.series import PowerSeries, log_factorials, power_series
-from noisy_jax.validation import (
-    array_module,
-    check_at_least,
-    check_non_negative,
-    check_positive,
-)
+from noisy_jax.validation import array_module, non_negative, positive, whole
 
 
 def linear() -> Kernel:
@@ -28,24 +23,21 @@ def linear() -> Kernel:
 
 
 def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
-    """k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous where the offset is zero.
+    """k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous if the offset is zero.
 
     β_n = binom(degree, n) offset^(degree − n), zero above the degree.
 
     Args:
         degree: at least 1.
-        offset: at least 0; below, the kernel is not positive definite.
-
-    Raises:
-        ValueError: degree or offset out of range.
+        offset: at least 0; with less, the kernel is not positive definite.
 
     Example:
         >>> import jax.numpy as jnp
         >>> polynomial(degree=2)(jnp.ones((1, 2)), jnp.ones((1, 2)))
         Array([[9.]], dtype=float32)
     """
-    check_at_least("degree", degree, 1, "the power of the inner product")
-    check_non_negative("offset", offset, "with less, the kernel is not positive definite")
+    degree = whole("degree", degree)
+    offset = non_negative("offset", offset, "with less, the kernel is not positive definite")
 
     def series(order):
         return _polynomial_series(degree, offset, order)
@@ -94,8 +86,8 @@ def exponential_series(rate, order) -> PowerSeries:
 def binomial(*, alpha: chex.Numeric) -> Kernel:
     """k(x, z) = (1 − ⟨x, z⟩)^(−α) for ‖x‖, ‖z‖ < 1, β_n = Γ(α + n)/(Γ(α) n!).
 
-    Printed as (1 + ⟨x, z⟩)^(−α), whose coefficients alternate in sign: that is not positive
-    definite. Source: Online Learning of Noisy Data with Kernels, Sec. 2, corrected.
+    Source: Online Learning of Noisy Data with Kernels, Sec. 2, corrected: printed as
+    (1 + ⟨x, z⟩)^(−α), which is not positive definite, since its coefficients alternate in sign.
 
     Args:
         alpha: α > 0.
@@ -103,15 +95,12 @@ def binomial(*, alpha: chex.Numeric) -> Kernel:
     Returns:
         A `Kernel`; NaN or infinite where ⟨x, z⟩ ≥ 1.
 
-    Raises:
-        ValueError: α not positive.
-
     Example:
         >>> import jax.numpy as jnp
         >>> print(binomial(alpha=1.0)(jnp.full((1, 2), 0.5), jnp.full((1, 2), 0.5)))
         [[2.]]
     """
-    check_positive("alpha", alpha, "the power of the binomial kernel")
+    alpha = positive("alpha", alpha)
 
     def series(order):
         xp = array_module(alpha)

@@ -1,7 +1,7 @@
 """Parallel worlds: surrogate kernels whose noisy inner products are right on average.
 
-A world holds for the noise distribution that it was made with. A rollout's noise is not compared with
-it: under another distribution the learner is a biased one.
+A world is right for the noise distribution that it was built with. A rollout does not check that
+its noise is the same: under another distribution the learner is biased.
 
 The `length_scale` ℓ of a world is that of the same kernel in `kernels`. A `cutoff` is in units of
 1/r².

@@ -1,9 +1,9 @@
 """Fourier worlds: random features whose noisy map is right on average, one vector in R^D a copy.
 
 For any frequency ω, E exp(i⟨ω, x + n⟩) = φ(ω) exp(i⟨ω, x⟩), where φ is the noise's characteristic
-function. Features of noisy copies that are turned back by arg φ, beside features of clean instances
-that are shrunk by |φ|, are therefore right for every draw of the frequencies, and learning with
-noisy copies is linear regression in R^D with unbiased features.
+function. If features of noisy copies are turned back by arg φ, and those of clean instances are
+multiplied by |φ|, the first have the second for their mean, whatever the frequencies. Learning
+from noisy copies is then linear regression in R^D on unbiased features.
 """
 
 from typing import NamedTuple
@@ -16,20 +16,20 @@ import numpy as np
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
 from noisy_jax.validation import (
-    check_at_least,
     check_dimension,
     check_key,
     concrete,
     given,
+    whole,
 )
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
 class FourierWorld(NamedTuple):
-    """Random features: P = D/2 cosines and as many sines, of noisy copies and of clean instances.
+    """Random features of noisy copies and of clean instances: P = D/2 cosines and P sines.
 
-    A pytree of arrays, so that it can be an argument of `jit` and an output of `vmap` (of a distribution of
-    one's own, where `noise.register_distribution` made it a pytree).
+    A pytree, so that it can be an argument of `jit` and an output of `vmap`. (A custom distribution
+    must be a pytree as well, by `noise.register_distribution`.)
 
     Attributes:
         frequencies: `[P, d]`, ω_j/2π, in cycles per unit of x.
@@ -39,10 +39,10 @@ class FourierWorld(NamedTuple):
         noise: distribution of the noise in the copies.
     """
 
-    frequencies: chex.Array
-    shift: chex.Array
-    amplitude: chex.Array
-    modulus: chex.Array
+    frequencies: jax.Array
+    shift: jax.Array
+    amplitude: jax.Array
+    modulus: jax.Array
     noise: Noise | None = None
 
     @property
@@ -87,7 +87,7 @@ class FourierWorld(NamedTuple):
         turns = jnp.matmul(x, self.frequencies.T, precision="highest")
         turns -= jnp.broadcast_to(shift, turns.shape)
         amplitude = jnp.broadcast_to(amplitude, turns.shape)
-        # XLA computes what the two share once for a stack, twice for a concatenation.
+        # For a stack, XLA computes what the two share once; for a concatenation, twice.
         waves = jnp.stack([amplitude * wave for wave in _cosine_and_sine(turns)], axis=-2)
         return waves.reshape(*turns.shape[:-1], self.num_features)
 
@@ -95,31 +95,28 @@ class FourierWorld(NamedTuple):
 def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     """Random features of a world, with frequencies drawn from its surrogate's spectral density.
 
-    With ω_j drawn from p/|φ|, normalised, and c_j² = R²/P for P = D/2 pairs,
+    With ω_j drawn from p/|φ|, normalized, and c_j² = R²/P for P = D/2 pairs,
 
         noisy(x̃) = (c cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), c sin(⟨ω_j, x̃⟩ − arg φ(ω_j)))_j
         clean(x) = (c |φ(ω_j)| cos⟨ω_j, x⟩,       c |φ(ω_j)| sin⟨ω_j, x⟩)_j
 
-    E noisy(x + n) = clean(x) holds for every draw of the frequencies, so that a linear learner on
-    two copies has regret at most 2WR(WR + B_y)√T against every ⟨v, clean(·)⟩ with ‖v‖ ≤ W, whatever
-    D. As D grows, ⟨noisy(x̃), noisy(z̃)⟩ tends to k̂(x̃, z̃) and ⟨noisy(x̃), clean(x)⟩ to k(x̃, x), at
-    the rate 1/√D; ⟨clean(x), clean(z)⟩ tends to a kernel narrower in spectrum than k, not to k.
+    E noisy(x + n) = clean(x) holds for every draw of the frequencies and every D. A linear learner
+    on two copies therefore has regret at most 2WR(WR + B_y)√T against every ⟨v, clean(·)⟩ with
+    ‖v‖ ≤ W. As D grows, ⟨noisy(x̃), noisy(z̃)⟩ tends to k̂(x̃, z̃) and ⟨noisy(x̃), clean(x)⟩ to k(x̃, x),
+    at the rate 1/√D; ⟨clean(x), clean(z)⟩ tends to a kernel of narrower spectrum than k.
 
     Args:
-        world: has a spectrum, and noise of one distribution, whose characteristic function has no zeros.
-        key: the randomness of the frequencies.
+        world: one with a `spectrum`, and with noise of one distribution, whose characteristic
+            function is known and has no zeros.
+        key: a random key for the frequencies.
         num_features: D, even and at least 2.
 
     Returns:
         A `FourierWorld` with ‖noisy(x̃)‖² = R², the world's `diagonal`, for every x̃.
 
-    Raises:
-        ValueError: the world has no spectrum or no one distribution of noise, its distribution has a characteristic
-            function that has zeros or is not known, D is odd, or there is no key.
-
     Source: none of the papers; random Fourier features (Rahimi & Recht, 2007) of the surrogates of
-    Learning from Noisy Data under Distributional Assumptions, Sec. 6. Pairs, since a single cosine
-    of random phase has a squared norm of up to 2R².
+    Learning from Noisy Data under Distributional Assumptions, Sec. 6. They come in pairs, as a
+    single cosine of random phase has a squared norm of up to 2R².
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -132,13 +129,13 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     check_key(key)
     if world.noise is None:
         raise ValueError(
-            "world must have noise of one distribution, got one whose noise changes from round to round: "
-            "features divide by the characteristic function of that distribution"
+            "world must have noise of one distribution, but its noise changes from round to round: "
+            "features divide by the characteristic function of one distribution"
         )
     if world.spectrum is None:
         raise ValueError(
             "world must have a sampler of its surrogate's spectral density (World.spectrum), got "
-            "None; worlds.fourier_gaussian needs none"
+            "None; worlds.fourier_gaussian does not need one"
         )
     _check_characteristic(world.noise, world.dim)
     omega = world.spectrum(key, pairs)
@@ -157,29 +154,26 @@ def fourier_gaussian(
 ) -> FourierWorld:
     """Random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under any noise of known φ without zeros.
 
-    For distributions whose surrogate has no closed form or no sampler. The frequencies are drawn from the
-    clean kernel's spectral density N(0, I/ℓ²) and weighted by importance, c_j² = 1/(P |φ(ω_j)|);
-    the maps are those of `fourier`, and so is E noisy(x + n) = clean(x) for every draw.
+    Use it for distributions whose surrogate has no closed form or no sampler. The frequencies are
+    drawn from the clean kernel's spectral density N(0, I/ℓ²), with importance weights
+    c_j² = 1/(P |φ(ω_j)|). The maps are those of `fourier`: E noisy(x + n) = clean(x) for each draw.
 
-    R² = Σ_j c_j² is the exact squared norm in the guarantee, but depends on the draw, with mean
-    ∫p/|φ|. Where that integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²) no surrogate exists and
-    R² grows with D without limit. R² and inner products of noisy copies converge at the rate 1/√D
-    only where ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²); `fourier` has no such condition.
+    R² = Σ_j c_j² is the exact squared norm in the guarantee. It depends on the draw, with mean
+    ∫p/|φ|. If that integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²), no surrogate exists and R²
+    grows with D without limit. R² and inner products of noisy copies converge at the rate 1/√D only
+    if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²); `fourier` has no such condition.
 
-    ⟨noisy(x̃), clean(x)⟩ tends to ∫p(ω) cos(⟨ω, x̃ − x⟩ − arg φ(ω)) dω, which is k(x̃, x) where the
-    noise is symmetric.
+    ⟨noisy(x̃), clean(x)⟩ tends to ∫p(ω) cos(⟨ω, x̃ − x⟩ − arg φ(ω)) dω, which is k(x̃, x) if the noise
+    is symmetric.
 
     Args:
-        key: the randomness of the frequencies.
+        key: a random key for the frequencies.
         num_features: D, even and at least 2.
         dim: d, at least 1.
-        length_scale: ℓ > 0, `[]`.
-        noise: distribution of the noise, also a user's own subclass of `noise.Noise`; its known mean plays
-            no part, `noise.observe` subtracts it.
-
-    Raises:
-        ValueError: the distribution's characteristic function has zeros or is not known, ℓ not positive,
-            D odd, R² so large that R⁴ overflows, dimensions that do not match, no key.
+        length_scale: ℓ > 0.
+        noise: distribution of the noise, which may be a custom subclass of `noise.Noise`, with a
+            known characteristic function without zeros. Its mean is ignored, as `noise.observe`
+            subtracts it.
 
     Source: none of the papers (see `fourier`).
 
@@ -191,19 +185,19 @@ def fourier_gaussian(
     """
     pairs = _number_of_pairs(num_features)
     check_key(key)
-    check_at_least("dim", dim, 1, "the dimension of the data")
+    dim = whole("dim", dim)
     length_scale = length_scale_of(length_scale)
     _check_characteristic(noise, dim)
     omega = jax.random.normal(key, (pairs, dim)) / jnp.asarray(length_scale, float)
-    log_phi = noise.log_characteristic(omega)
+    log_phi = jnp.asarray(noise.log_characteristic(omega))
     features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs), noise)
     log_squared_norm = concrete(jax.nn.logsumexp(-log_phi.real) - np.log(pairs))
     if log_squared_norm is not None:
         check_log_diagonal(
-            log_squared_norm,
+            float(log_squared_norm),
             lambda limit: (
                 f"of Gaussian noise in dimension {dim} from about {limit / log_squared_norm:.2g} "
-                "times this variance on; a wider kernel (length_scale), less noise or a lower "
+                "times this variance on; a larger length_scale, less noise or a lower "
                 "dimension"
             ),
         )
@@ -211,7 +205,7 @@ def fourier_gaussian(
 
 
 def check_features(features: FourierWorld) -> None:
-    """Refuses what is no `FourierWorld`."""
+    """Raises ValueError if `features` is not a `FourierWorld`."""
     if not isinstance(features, FourierWorld):
         raise ValueError(
             "features must be a FourierWorld, as worlds.fourier(world, key, num_features) builds "
@@ -225,10 +219,10 @@ def _fourier_world(omega, log_phi, amplitude, noise):
 
 
 def _number_of_pairs(num_features):
-    check_at_least("num_features", num_features, 2, "D, a cosine and a sine for each frequency")
+    num_features = whole("num_features", num_features, 2, "a cosine and a sine a frequency")
     if num_features % 2:
         raise ValueError(
-            f"num_features must be even, a cosine and a sine for each frequency, got {num_features}"
+            f"num_features must be even, a cosine and a sine a frequency, got {num_features}"
         )
     return num_features // 2
 
@@ -241,8 +235,7 @@ def _check_characteristic(noise, dim):
     wanted = f"noise must have a known characteristic function without zeros, got {name}"
     if noise.characteristic_vanishes:
         raise ValueError(
-            f"{wanted}, which has zeros: no unbiased features exist at frequencies that the noise "
-            "wipes out of the data"
+            f"{wanted}, which has zeros: no unbiased features exist at those frequencies"
         )
     if noise.log_characteristic(jnp.zeros(dim)) is None:
         raise ValueError(f"{wanted}, whose log_characteristic is None")
@@ -261,9 +254,9 @@ _SINE = (
 def _cosine_and_sine(turns):
     """cos(2πu) and sin(2πu) of u cycles, to 4e-7 in float32.
 
-    Of u − round(u) = r, which is exact, cos(2πr) = sin(2π(¼ − |r|)), and sin(2πr) is that of r
-    folded at ±¼. On a CPU over ten times as fast as XLA's own. What float32 loses is in u itself:
-    half a rounding of |u|, which is 6e-8 |u|.
+    With r = u − round(u), which is exact, cos(2πr) = sin(2π(¼ − |r|)), and sin(2πr) is that of r
+    folded at ±¼. On a CPU this is over ten times as fast as XLA's own. The rounding of u itself
+    adds 6e-8 |u|.
     """
     r = turns - jnp.round(turns)
     if turns.dtype == jnp.float64:

@@ -1,8 +1,8 @@
 """The world of the Gaussian kernel under Gaussian noise that changes from round to round.
 
-Each noisy copy carries its covariance Σ_i along. Its feature map is ω ↦ exp(iω·x̃_i) damped by
-exp(−½ωᵀ(Σ_max − Σ_i)ω), in the surrogate space of `gaussian` under noise of covariance Σ_max: what
-adding noise up to Σ_max would do on average.
+Each noisy copy is stored with its covariance Σ_i. Its feature map is ω ↦ exp(iω·x̃_i), damped by
+exp(−½ωᵀ(Σ_max − Σ_i)ω), in the surrogate space of `gaussian` under noise of covariance Σ_max. This
+is what adding noise up to Σ_max does on average.
 """
 
 import math
@@ -32,29 +32,23 @@ def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numer
 
     and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for every atom i and every Σ_t.
 
-    Comparators are as under noise of covariance Σ_max in all rounds: u = Σ_i a_i k(z_i, ·) with the
-    `kernel` k is lifted to the atoms (z_i, Σ_max), for which `evaluate` is k(z_i, x) and
-    `surrogate` that of `gaussian` under N(0, Σ_max); so are R² (`diagonal`) and `ratio`. Clean
-    examples have Σ_i = 0.
+    Comparators, R² (`diagonal`) and `ratio` are those of `gaussian` under N(0, Σ_max) in all
+    rounds: u = Σ_i a_i k(z_i, ·) is lifted to the atoms (z_i, Σ_max). Clean examples have Σ_i = 0.
 
-    The length scale and covariances may be traced. Then nothing is refused, and what does not exist is
-    NaN: the surrogate, or an atom whose Σ_i is no covariance or not ⪯ Σ_max. Full covariances
-    cost O(d³) for each pair of atoms.
+    The length scale and covariances may be traced. If traced values are wrong, the result is NaN:
+    the surrogate, or an atom whose Σ_i is not a covariance or not ⪯ Σ_max. Full covariances cost
+    O(d³) for each pair of atoms.
 
     Args:
         dim: d, at least 1.
         length_scale: ℓ with ℓ² > ‖Σ_max‖, `[]`.
-        max_cov: Σ_max as `[]`, `[d]` or `[d, d]`, a form that holds all Σ_t; PSD.
+        max_cov: Σ_max as `[]`, `[d]` or `[d, d]`, PSD; full if any Σ_t is full, and so on.
 
     Returns:
-        A `World` whose `atom(x[n, d], cov)` takes covariances stacked as `[n]`, `[n, d]` or
-        `[n, d, d]`, keeps them in the form of Σ_max, and refuses `None`, a form that Σ_max does not
-        hold, and what is not ⪯ Σ_max.
+        A `World` whose `atom(x[n, d], cov)` takes covariances ⪯ Σ_max stacked as `[n]`, `[n, d]` or
+        `[n, d, d]`, and stores them in the form of Σ_max.
 
-    Raises:
-        ValueError: as `gaussian` under noise of covariance Σ_max.
-
-    Source: derived here; the papers take Σ_t as constant in the kernel setting.
+    Source: not in the papers, which take Σ_t as constant in the kernel setting.
 
     Example:
         >>> import jax.numpy as jnp
@@ -99,7 +93,7 @@ def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numer
 
 
 def _at_most(max_cov, cov, shape):
-    """Stacked covariances in the form of Σ_max; refused, or NaN where traced, unless ⪯ Σ_max."""
+    """Stacked covariances in the form of Σ_max; ValueError, or NaN if traced, unless ⪯ Σ_max."""
     n, dim = shape
     if np.ndim(cov) not in (1, 2, 3) or np.shape(cov) != (n, *[dim] * (np.ndim(cov) - 1)):
         raise ValueError(
@@ -123,7 +117,7 @@ def _at_most(max_cov, cov, shape):
         i = int(np.argmin(known))
         raise ValueError(
             f"cov[{i}] must be at most max_cov in every direction, but the smallest eigenvalue of "
-            f"max_cov − cov[{i}] is {float(smallest[i]):.3g}; a larger max_cov would do"
+            f"max_cov − cov[{i}] is {float(smallest[i]):.3g}; use a larger max_cov"
         )
     return jnp.where(jnp.expand_dims(below, tuple(range(1, cov.ndim))), cov, jnp.nan)
 
@@ -146,7 +140,7 @@ def _isotropic(x, z, max_cov, cov, other_cov, length_scale):
 
 
 def _diagonal(x, z, max_cov, cov, other_cov, length_scale):
-    # One coordinate at a time: [n, m, d] numbers are never in memory.
+    # One coordinate at a time keeps [n, m, d] numbers out of memory.
     def one_coordinate(exponent, coordinate):
         x, z, max_cov, cov, other_cov = coordinate
         spread = (max_cov[None] - cov[:, None] - other_cov[None]) / length_scale**2

@@ -1,17 +1,18 @@
 """Measures μ on (0, ∞) whose mixtures ∫ exp(−u r²) μ(du) are the radial kernels of all dimensions.
 
-Each knows how to integrate over (0, cutoff] by nodes and positive weights: 64 Gauss–Legendre nodes
-after a substitution that makes the integrand smooth at both ends, for distances at which the kernel
-has fallen 10⁴-fold as well as for zero.
+Each measure integrates over (0, cutoff] by nodes and positive weights: 64 Gauss–Legendre nodes
+after a substitution that makes the integrand smooth at both ends. They are accurate at r = 0 and at
+distances where the kernel has fallen 10⁴-fold.
 
-Source: Learning from Noisy Data under Distributional Assumptions, Theorem 4 (Schoenberg). As
-printed, for a fixed dimension, its "only if" is false: (1 − r)₊ is positive definite for d = 1 and
-no such mixture. It holds for kernels that are positive definite in every dimension.
+Source: Learning from Noisy Data under Distributional Assumptions, Theorem 4 (Schoenberg). It holds
+for kernels that are positive definite in every dimension. For a fixed dimension, as printed, its
+"only if" is false: (1 − r)₊ is positive definite for d = 1, but not such a mixture.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import chex
 import jax.numpy as jnp
@@ -21,14 +22,14 @@ from jax.scipy.special import gammainc, gammaincc, gammaln
 from noisy_jax.validation import (
     array_module,
     check_finite,
-    check_non_negative,
-    check_positive,
     concrete,
+    non_negative,
+    positive,
 )
-from noisy_jax.worlds.mixtures import Decay, number
+from noisy_jax.worlds.mixtures import Decay, positive_float
 
 NUM_NODES = 64
-# Where the nodes are good to 1e-6, of α and ν.
+# The α and ν for which the nodes are accurate to 1e-6.
 ALPHAS, NUS = (0.2, 50.0), (0.1, 100.0)
 
 
@@ -39,12 +40,12 @@ class Measure:
     Attributes:
         quadrature: `cutoff -> (nodes[Q], log_weights[Q])` of μ on (0, cutoff].
         tail: `cutoff -> []`, μ((cutoff, ∞)).
-        mass: `[]`, μ((0, ∞)). A world is refused where weights and tail do not add up to it.
-        decay: of the whole kernel at large distances, which helps to make its mixtures fast in
-            float32; `None` where it is not known.
+        mass: `[]`, μ((0, ∞)), to which weights and tail must add up.
+        decay: of the whole kernel at large distances, if known; it makes more kernels fast in
+            float32.
     """
 
-    quadrature: Callable[[chex.Numeric], tuple[chex.Array, chex.Array]]
+    quadrature: Callable[[chex.Numeric], tuple[Any, Any]]
     tail: Callable[[chex.Numeric], chex.Array]
     mass: chex.Numeric
     decay: Decay | None = None
@@ -57,29 +58,26 @@ def rational_measure(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -
 
     Args:
         length_scale: ℓ > 0.
-        alpha: α from 0.2 to 50. Of a smaller one the tail is too heavy for the nodes, a larger one
-            is all but the Gaussian exp(−r²/2ℓ²); a traced one out of that range gives NaN.
-
-    Raises:
-        ValueError: ℓ not positive, or α out of range.
+        alpha: α from 0.2 to 50. Below, the tail is too heavy for the nodes; above, the kernel is
+            almost the Gaussian exp(−r²/2ℓ²).
 
     Example:
         >>> print(f"{rational_measure(length_scale=1.0).tail(1.0):.4f}")
         0.1353
     """
-    length_scale = number("length_scale", length_scale, "ℓ of the rational kernel")
+    length_scale = positive_float("length_scale", length_scale)
     alpha = _within(
         ALPHAS,
         "alpha",
-        number("alpha", alpha, "the power of the rational kernel"),
-        f"below, {NUM_NODES} nodes do not reach its tail; above, it is all but exp(−r²/2ℓ²)",
+        positive_float("alpha", alpha),
+        f"below, {NUM_NODES} nodes do not reach its tail; above, it is almost exp(−r²/2ℓ²)",
     )
     m = 2 * alpha * length_scale**2
 
     def quadrature(cutoff):
         xp = array_module(m, alpha, cutoff)
-        # u = end s^p with αp a whole number, so that u^(α−1) du is smooth at zero, and s itself
-        # crowding there: the kernel's tail lives on small u. No mass to speak of is beyond the end.
+        # u = end s^p with αp a whole number makes u^(α−1) du smooth at zero; the nodes s crowd
+        # there, as small u make the kernel's tail. The mass beyond the end is negligible.
         end = xp.minimum(cutoff, (alpha + 9 * xp.sqrt(alpha) + 36) / m)
         order, crowding = xp.ceil(2 * alpha), 4.0
         t, weights = _legendre()
@@ -102,12 +100,8 @@ def matern_measure(*, nu: chex.Numeric, length_scale: chex.Numeric) -> Measure:
 
     Args:
         nu: smoothness ν from 0.1 to 100; 3/2 and 5/2 are `kernels.matern`, 1/2 is
-            `kernels.laplacian`. A larger one is all but the Gaussian exp(−r²/(2ℓ²)); a traced one
-            out of that range gives NaN.
+            `kernels.laplacian`. Above, the kernel is almost the Gaussian exp(−r²/2ℓ²).
         length_scale: ℓ > 0.
-
-    Raises:
-        ValueError: ℓ not positive, or ν out of range.
 
     Example:
         >>> print(f"{matern_measure(nu=1.5, length_scale=2.0).tail(1.0):.4f}")
@@ -116,16 +110,16 @@ def matern_measure(*, nu: chex.Numeric, length_scale: chex.Numeric) -> Measure:
     nu = _within(
         NUS,
         "nu",
-        number("nu", nu, "the smoothness ν of the Matérn kernel"),
-        "below, the kernel is all but white noise; above, it is all but exp(−r²/(2ℓ²))",
+        positive_float("nu", nu),
+        "below, the kernel is almost white noise; above, almost exp(−r²/2ℓ²)",
     )
-    length_scale = number("length_scale", length_scale, "ℓ of the Matérn kernel")
+    length_scale = positive_float("length_scale", length_scale)
     beta = nu / (2 * length_scale**2)
 
     def quadrature(cutoff):
         xp = array_module(nu, length_scale, cutoff)
-        # u = z^(−4) is smooth at the cutoff, and leaves out what has no mass to speak of: β/u
-        # follows the Gamma distribution, of mean ν and variance ν.
+        # u = z^(−4) is smooth at the cutoff. The range leaves out negligible mass: β/u follows a
+        # Gamma distribution of mean ν and variance ν.
         bulk, spread = nu / beta, 9 * nu**0.5 / beta
         start = xp.maximum(1 / cutoff, bulk - spread) ** 0.25
         end = (1 / cutoff + bulk + spread + 36 / beta) ** 0.25
@@ -142,14 +136,11 @@ def matern_measure(*, nu: chex.Numeric, length_scale: chex.Numeric) -> Measure:
 def laplacian_measure(*, length_scale: chex.Numeric) -> Measure:
     """The measure of exp(−r/ℓ), Lévy's distribution: the Matérn one with ν = 1/2.
 
-    μ(u) = u^(−3/2) e^(−1/(4ℓ²u))/(2ℓ√π); μ((c, ∞)) = erf(1/(2ℓ√c)), which falls like 1/(ℓ√(πc))
-    only: it is the cusp at r = 0 that needs a large cutoff.
+    μ(u) = u^(−3/2) e^(−1/(4ℓ²u))/(2ℓ√π); μ((c, ∞)) = erf(1/(2ℓ√c)), which falls only
+    like 1/(ℓ√(πc)): the cusp at r = 0 needs a large cutoff.
 
     Args:
         length_scale: ℓ > 0.
-
-    Raises:
-        ValueError: ℓ not positive.
 
     Example:
         >>> print(f"{laplacian_measure(length_scale=1.0).tail(1.0):.4f}")
@@ -159,14 +150,11 @@ def laplacian_measure(*, length_scale: chex.Numeric) -> Measure:
 
 
 def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
-    """Finitely many Gaussians, Σ_q w_q exp(−u_q r²); those beyond the cutoff are left out.
+    """The measure of finitely many Gaussians, Σ_q w_q exp(−u_q r²).
 
     Args:
-        nodes: `[Q]`, u_q > 0.
+        nodes: `[Q]`, u_q > 0; those beyond the cutoff are left out.
         weights: `[Q]`, w_q ≥ 0.
-
-    Raises:
-        ValueError: shapes that do not match, nodes not positive, or weights negative.
 
     Example:
         >>> print(discrete_measure([1.0, 4.0], [0.5, 0.25]).tail(2.0))
@@ -178,15 +166,15 @@ def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
             "nodes and weights must be of one shape [Q] with Q >= 1, "
             f"got {list(shape)} and {list(np.shape(weights))}"
         )
-    check_positive("nodes", nodes, "the u of exp(−u r²)")
-    check_non_negative("weights", weights, "a kernel is a mixture of non-negative weights")
+    nodes = positive("nodes", nodes, shape=None)
+    weights = non_negative("weights", weights, shape=None)
     xp = array_module(nodes, weights)
     nodes, weights = xp.asarray(nodes, float), xp.asarray(weights, float)
 
     def quadrature(cutoff):
         xp = array_module(nodes, weights, cutoff)
         kept = (nodes <= cutoff) & (weights > 0)
-        # A node left out is put at zero, where nothing grows with the noise.
+        # The node of a weight of zero is put at zero, where it does not grow with the noise.
         log_weights = xp.where(kept, xp.log(xp.where(kept, weights, 1)), -np.inf)
         return xp.where(kept, nodes, 0), log_weights
 
@@ -199,27 +187,23 @@ def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
 def density_measure(
     density: Callable[[chex.Array], chex.Array], *, mass: chex.Numeric, decay: Decay | None = None
 ) -> Measure:
-    """A measure with a density of one's own, integrated in √u over (0, cutoff].
+    """The measure of a custom density, integrated in √u over (0, cutoff].
 
     Args:
-        density: `u[Q] -> μ(u)[Q]`, non-negative; smooth on (0, cutoff], at zero at worst a power of
-            √u, 1/√u included.
-        mass: μ((0, ∞)), the value at r = 0 of the kernel that is asked for. What the density lacks
-            of it up to the cutoff is taken for tail: too large a mass is not noticed, and adds to
-            the world's `approximation_error`.
-        decay: of that kernel at large distances, if it is known; without it, fewer kernels are
-            fast in float32.
-
-    Raises:
-        ValueError: mass not positive; where a world is made, a density that is negative or not
-            finite, or of more than that mass.
+        density: `u[Q] -> μ(u)[Q]`, non-negative and finite; smooth on (0, cutoff], where at zero it
+            may grow like 1/√u.
+        mass: μ((0, ∞)) > 0, the value of the kernel at r = 0. What the density lacks of it up to
+            the cutoff counts as tail: too large a mass cannot be noticed, and adds to the world's
+            `approximation_error`.
+        decay: of that kernel at large distances, if known; without it, fewer kernels are fast in
+            float32.
 
     Example:
         >>> measure = density_measure(lambda u: jnp.exp(-u), mass=1.0)  # of 1/(1 + r²)
         >>> print(f"{measure.tail(2.0):.4f}")
         0.1353
     """
-    mass = number("mass", mass, "the value of the kernel at r = 0")
+    mass = positive_float("mass", mass)
 
     def quadrature(cutoff):
         t, weights = _legendre()
@@ -241,7 +225,7 @@ def density_measure(
 
 
 def _within(bounds, name, value, reason):
-    """The value; NaN if it is traced and out of bounds."""
+    """The value, if it is in the bounds; NaN if it is traced and out of them."""
     least, most = bounds
     if concrete(value) is None:
         return jnp.where((value >= least) & (value <= most), value, jnp.nan)
@@ -251,12 +235,12 @@ def _within(bounds, name, value, reason):
 
 
 def _check_density(nodes, values):
-    """Refuses negative values, naming the first place."""
+    """Raises ValueError if a value is negative, and says where."""
     bad = np.flatnonzero(np.asarray(values) < 0)
     if bad.size:
         raise ValueError(
             f"density must be >= 0, got {values[bad[0]]} at u = {nodes[bad[0]]:.6g} ({bad.size} of "
-            f"{nodes.size} nodes): a kernel is a mixture of non-negative weights"
+            f"{nodes.size} nodes)"
         )
 
 

@@ -1,9 +1,9 @@
 """Mixtures of Gaussians F(r²) = Σ_q w_q exp(−b_q r²): as sums over nodes, and fast in float32.
 
-The sum costs one exp a node. In float32 a mixture that stands for a kernel costs one exp in all,
-and one log at most: log F, less the kernel's decay, is smooth in t = (1 + r²/L)^(−1/2), which
-resolves both the core of F (L is a few widths of its Gaussians) and its tail, and is interpolated
-in t by a Chebyshev polynomial when the mixture is built.
+The sum costs one exp a node. In float32 a kernel's mixture costs one exp in all, and at most one
+log: log F, less the kernel's decay, is smooth in t = (1 + r²/L)^(−1/2), which resolves both the
+core of F (L is a few widths of its Gaussians) and its tail. It is interpolated in t by a Chebyshev
+polynomial when the mixture is built.
 """
 
 import functools
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels.kernel import expanded_distances
-from noisy_jax.validation import array_module, check_one_number, check_positive, concrete
+from noisy_jax.validation import array_module, concrete, positive
 
 # Found by trial over the families of `measures`. L is 8/(largest rate) or 2/(mean rate); p is
 # fitted up to r² = REACH/(mean rate), while F is at least DEPTH of its peak, with the fewest TERMS
@@ -38,18 +38,13 @@ class Decay(NamedTuple):
     rate: chex.Numeric
 
 
-def number(name: str, value: chex.Numeric, meaning: str) -> chex.Numeric:
-    """The positive number, as a Python float unless it is traced; `meaning` says what it is.
-
-    Raises:
-        ValueError: not one number, or not positive.
-    """
-    check_one_number(name, value)
-    check_positive(name, value, meaning)
+def positive_float(name: str, value: chex.Numeric) -> chex.Numeric:
+    """The value, if it is positive: as a Python float, hence in float64, unless it is traced."""
+    value = positive(name, value)
     return value if concrete(value) is None else float(value)
 
 
-def log_sum_exp(terms: chex.Array, xp: Any) -> chex.Array:
+def log_sum_exp(terms: chex.Array, xp: Any) -> Any:
     """log Σ exp over the last axis, in the namespace `xp`."""
     largest = xp.max(terms, axis=-1, keepdims=True)
     return xp.log(xp.sum(xp.exp(terms - largest), axis=-1)) + largest[..., 0]
@@ -60,18 +55,18 @@ def of_distance(
 ) -> Callable[[chex.Array], chex.Array]:
     """F(r²) = Σ_q w_q exp(−b_q r²), as a function of r².
 
-    In float32 an interpolant, where nothing is traced and a comparison with the sum on a grid of
-    distances finds it good; otherwise the sum.
+    In float32 it is an interpolant, if nothing is traced and the interpolant agrees with the sum on
+    a grid of distances; otherwise it is the sum.
 
     Args:
         rates: `[Q]`, b_q ≥ 0.
         log_weights: `[Q]`, log w_q.
-        decay: that of the kernel which the mixture stands for; `None` if it is not known.
+        decay: of the kernel that the mixture approximates; `None` if it is not known.
 
     Returns:
         `r2[...] -> [...]`, in the dtype of `r2`.
     """
-    # Of kernels near to Gaussian the decay lies far beyond all that counts: they fit without it.
+    # Kernels close to Gaussian fit without their decay, which sets in far beyond what matters.
     decays = [Decay(0.0, 0.0)] if decay is None else [decay, Decay(0.0, 0.0)]
     concrete_ones = (d for d in decays if array_module(rates, log_weights, *d) is np)
     fits = (_interpolate(rates, log_weights, d) for d in concrete_ones)
@@ -88,7 +83,7 @@ def of_distance(
 def of_difference(
     rates: chex.Array, log_weights: chex.Array
 ) -> Callable[[chex.Array, chex.Array], chex.Array]:
-    """Σ_q w_q exp(−Σ_i b_qi (x_i − z_i)²), a sum over the nodes that keeps one Gram at a time.
+    """Σ_q w_q exp(−Σ_i b_qi (x_i − z_i)²), by a sum over the nodes, one Gram at a time.
 
     Of points that are `near_origin` already.
 
@@ -142,7 +137,7 @@ class _Interpolant(NamedTuple):
     peak: chex.Numeric
     scale: chex.Numeric
     least: chex.Numeric
-    coefficients: chex.Array
+    coefficients: Any
     power: chex.Numeric
     rate: chex.Numeric
 

@@ -1,12 +1,12 @@
 """Worlds of radial kernels under Gaussian noise: mixtures of Gaussians, truncated.
 
-A radial kernel ∫ exp(−u r²) μ(du) has no surrogate, for its wide-band Gaussians are narrower than
-the noise. Cut off at u_max and integrated by nodes u_q and weights w_q ≥ 0 it has an exact one:
+A radial kernel ∫ exp(−u r²) μ(du) has no surrogate, as some of its Gaussians are narrower than the
+noise. Cut off at u_max and integrated by nodes u_q and weights w_q ≥ 0 it has an exact one:
 
     k(x, a) = Σ_q w_q exp(−u_q r²),
     k̂(x, a) = Σ_q w_q det(I − 2u_qΣ)^(−1/2) exp(−u_q zᵀ(I − 2u_qΣ)⁻¹z),   z = x − a,  r = ‖z‖.
 
-Exact for this k: the quadrature's error changes which kernel is learnt, not the surrogate's mean.
+The error of the quadrature changes which kernel is learnt, not the surrogate's mean.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6.1, Eq. 6 (the last
 display there drops μ(u)) and Appendix E, where every σ must be σ²: as printed the surrogate is
@@ -26,49 +26,43 @@ from noisy_jax.matrices import PSD_SLACK
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation import (
     array_module,
-    check_at_least,
     check_dimension,
     check_made_for,
     concrete,
+    instance,
+    whole,
 )
 from noisy_jax.worlds.measures import Measure, laplacian_measure, matern_measure, rational_measure
-from noisy_jax.worlds.mixtures import log_sum_exp, number, of_difference, of_distance
+from noisy_jax.worlds.mixtures import log_sum_exp, of_difference, of_distance, positive_float
 from noisy_jax.worlds.world import World, check_log_diagonal
 
 
 def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) -> World:
     """The world of the kernel ∫ exp(−u r²) μ(du), cut off at u_max.
 
-    R² = k̂(x, x) = Σ_q w_q det(I − 2u_qΣ)^(−1/2), κ = max_q det(I − 2u_qΣ)^(−1/2); the truncation
-    error, μ((u_max, ∞)), is attained at r = 0.
+    R² = k̂(x, x) = Σ_q w_q det(I − 2u_qΣ)^(−1/2), and κ = max_q det(I − 2u_qΣ)^(−1/2). The
+    truncation error is largest at r = 0, where it is μ((u_max, ∞)).
 
-    A Gram matrix is a sum over the nodes: 20 to 30 times a Gaussian kernel's cost where Σ is
-    isotropic, more where it is not. In float32 an interpolant of the sum, at 2 to 3 times that
-    cost, stands for it where Σ is isotropic and nothing is traced; build worlds outside `jit` and
-    `vmap` for speed. The sum stays where a comparison finds no good interpolant: for few nodes far
-    apart, and in some dozens of dimensions where Σ is near its limit.
+    A Gram matrix is a sum over the nodes, at 20 to 30 times a Gaussian kernel's cost if Σ is
+    isotropic, and more if it is not. In float32, if Σ is isotropic and nothing is traced, an
+    interpolant replaces the sum, at 2 to 3 times a Gaussian kernel's cost: for speed, build worlds
+    outside `jit` and `vmap`. The sum remains if no interpolant is accurate: for few nodes far
+    apart, and in dozens of dimensions if Σ is close to its limit.
 
-    With q = entry/R² (of the clean kernel, entry/k(x, x)), an interpolant's entries are good to
-    1e-6(1 + ¼ log(1/q)) relatively down to q = 1e-4 (float32 rounds log q), smaller ones to 3e-10
-    R². Beyond 10⁵ times the mean squared width of the Gaussians the error is at most 1e-7 R², or
-    that if more.
+    With q = entry/R² (for the clean kernel, entry/k(x, x)), the relative error of an interpolant is
+    at most 1e-6(1 + ¼ log(1/q)) down to q = 1e-4, and smaller entries are within 3e-10 R². Beyond
+    10⁵ times the mean squared width of the Gaussians the error is at most 1e-7 R², or that if more.
 
     Args:
-        measure: μ, from `measures`.
-        dim: d.
-        noise: `noise.Gaussian`, its covariance `[]`, `[d]` or `[d, d]`.
-        cutoff: u_max, positive and below 1/(2‖Σ‖), from where on there is no surrogate. R² is exact
-            for each; Theorem 5 bounds it for those below 1/(4‖Σ‖), and it may be very large above.
-            A traced cutoff out of range gives NaN, and so does a traced Σ that is not positive
-            semi-definite.
+        measure: μ, with mass below the cutoff, such as `rational_measure(length_scale=1.0)`.
+        dim: d, at least 1.
+        noise: `noise.Gaussian`.
+        cutoff: u_max, positive and below 1/(2‖Σ‖), from where on there is no surrogate. Theorem 5
+            bounds R² if it is below 1/(4‖Σ‖); above, R² is exact too, but may be large, and raises
+            ValueError if R⁴ overflows.
 
     Returns:
         A `World`, of which `approximation_error` is the truncation error.
-
-    Raises:
-        ValueError: no `Measure`, another noise distribution, a dimension that does not fit, a cutoff out of
-            range, a measure without mass below it or not of its own mass, or R⁴ beyond the largest
-            number.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -77,15 +71,11 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         >>> world.surrogate(jnp.zeros((3, 2)), jnp.ones((4, 2))).shape
         (3, 4)
     """
-    if not isinstance(measure, Measure):
-        raise ValueError(
-            "measure must be a Measure, as worlds.rational_measure builds it, got "
-            f"{type(measure).__name__}"
-        )
-    check_at_least("dim", dim, 1, "the dimension of the data")
-    cutoff = number("cutoff", cutoff, "the upper end u_max of the mixture")
+    measure = instance("measure", measure, Measure, "worlds.rational_measure makes one")
+    dim = whole("dim", dim)
+    cutoff = positive_float("cutoff", cutoff)
     variances, axes = _principal_variances(noise, dim, cutoff)
-    # What underflows here is refused below.
+    # What underflows here raises below.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         nodes, log_weights = measure.quadrature(cutoff)
     tail = measure.tail(cutoff)
@@ -150,29 +140,26 @@ def rational(
     """The world of the truncated rational kernel; by default the paper's case study.
 
     With m = 2αℓ², k = g P(α, u_max(m + r²)), g = (1 + r²/m)^(−α) and P the incomplete Gamma
-    function. With α = 1 and m = d that is g(1 − exp(−c/g)), c = u_max·d, as in Appendix E, Eq. 16, and
+    function. With α = 1 and m = d that is g(1 − exp(−c/g)), c = u_max·d (Appendix E, Eq. 16), and
 
         k̂ = d ∫_0^u_max (1 − 2σ²u)^(−d/2) exp(−u r²/(1 − 2σ²u) − ud) du   (Eq. 17, corrected).
 
     Args:
         dim: d.
         noise: `noise.Gaussian`.
-        cutoff: u_max, as for `radial`; Appendix E's c over d.
-        length_scale: ℓ > 0; √(d/2) if not given, the case study's.
+        cutoff: u_max, as for `radial`; c/d in Appendix E.
+        length_scale: ℓ > 0; by default √(d/2), that of the case study.
         alpha: α from 0.2 to 50.
 
     Returns:
         A `World` with truncation error Q(α, m u_max), e^(−c) in the case study.
-
-    Raises:
-        ValueError: see `radial`; ℓ not positive or α out of range.
 
     Example:
         >>> import noisy_jax as nj
         >>> print(rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5).diagonal)
         1.1714358
     """
-    check_at_least("dim", dim, 1, "the dimension of the data")
+    dim = whole("dim", dim)
     length_scale = math.sqrt(dim / 2) if length_scale is None else length_scale
     measure = rational_measure(length_scale=length_scale, alpha=alpha)
     return radial(measure, dim=dim, noise=noise, cutoff=cutoff)
@@ -190,10 +177,7 @@ def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: che
         length_scale: ℓ > 0.
 
     Returns:
-        A `World` with truncation error erf(1/(2ℓ√u_max)), which is large near the cusp r = 0 alone.
-
-    Raises:
-        ValueError: see `radial`; ℓ not positive.
+        A `World` with truncation error erf(1/(2ℓ√u_max)), which is large near r = 0 only.
 
     Example:
         >>> import noisy_jax as nj
@@ -219,9 +203,6 @@ def matern(
     Returns:
         A `World` with truncation error P(ν, ν/(2ℓ²u_max)).
 
-    Raises:
-        ValueError: see `radial`; ℓ not positive or ν out of range.
-
     Example:
         >>> import noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.01)
@@ -235,12 +216,11 @@ def matern(
 
 
 def _principal_variances(noise, dim, cutoff):
-    """Σ's eigenvalues, `[1]` if it is isotropic else `[d]`, and the axes, `None` if the data's."""
+    """Eigenvalues of Σ, `[1]` if isotropic else `[d]`; its axes, `None` if they are the data's."""
     if not isinstance(noise, Gaussian):
         raise ValueError(
             f"noise must be noise.Gaussian, got {type(noise).__name__}: radial kernels have a "
-            "surrogate in closed form for that distribution only; for the Gaussian kernel "
-            "worlds.fourier_gaussian takes any distribution of known characteristic function"
+            "surrogate in closed form for that noise only; for other noise use the Gaussian kernel"
         )
     check_dimension("noise.cov", noise.cov, (dim,))
     xp = array_module(noise.cov, cutoff)
@@ -265,7 +245,7 @@ def _principal_variances(noise, dim, cutoff):
 
 
 def _check_mass(measure, cutoff, log_weights, tail):
-    """Refuses a measure without mass below the cutoff, or whose nodes and tail miss its mass."""
+    """Raises ValueError if there is no mass below the cutoff, or nodes and tail miss the mass."""
     tiny = np.log(float(jnp.finfo(jax.dtypes.canonicalize_dtype(float)).tiny))
     if not np.max(log_weights) > tiny:
         raise ValueError(f"cutoff must be larger than {cutoff}: the measure has no mass below it")
@@ -279,7 +259,7 @@ def _check_mass(measure, cutoff, log_weights, tail):
 
 
 def _check_diagonal(log_diagonal, dim, nodes, log_weights, variances):
-    """Refuses R² whose square overflows."""
+    """Raises ValueError if the square of R² overflows."""
 
     def hint(limit):
         scales, dims = np.linspace(0, 1, 1001), np.arange(1, dim + 1)
@@ -300,7 +280,7 @@ def _check_diagonal(log_diagonal, dim, nodes, log_weights, variances):
 
 
 def _pair(x, z, dim):
-    """Both as floating-point numbers of one type, after a look at their dimension."""
+    """Both as floating-point numbers of one type, if they have the world's dimension."""
     for points in (x, z):
         check_made_for(dim, jnp.shape(points))
     dtype = jnp.result_type(x, z, float)

@@ -1,7 +1,7 @@
 """Surrogates of the Gaussian kernel in closed form, a function for each noise distribution.
 
-`gaussian` has their equations. Each function gives what a `World` has beside its clean kernel, and
-refuses noise under which the surrogate does not exist, or has too large a diagonal.
+`gaussian` has their equations. Each function returns the fields of a `World` besides its clean
+kernel. It raises ValueError if the surrogate does not exist or its diagonal is too large.
 """
 
 import math
@@ -31,8 +31,8 @@ def _gaussian_noise(dim, length_scale, noise):
         return _times(_clean_spectrum(key, n, dim, length_scale), whitening)
 
     def read(weights, x, z, points):
-        # One product for both kernels, which are functions of the same distances; queries, fewer
-        # than pairs, carry all scales.
+        # Both kernels need the same distances: one product serves them. Queries, fewer than pairs,
+        # carry the scales.
         noisy = jnp.arange(len(z) + len(points)) < len(z)
         rates = jnp.where(noisy, whitening**2, 1) / (2 * length_scale**2)
         peaks = jnp.where(noisy, log_diagonal, 0)
@@ -53,7 +53,7 @@ def _gaussian_noise(dim, length_scale, noise):
 
 
 def _whitening(dim, length_scale, cov):
-    """L⁻¹ for LLᵀ = I − Σ/ℓ², in the form of Σ, and log det(LLᵀ)^(−½); NaN where there is no L."""
+    """L⁻¹ for LLᵀ = I − Σ/ℓ², in the form of Σ, and log det(LLᵀ)^(−½); NaN if L does not exist."""
     share = sound_covariance(cov) / length_scale**2
     if share.ndim < 2:
         share = jnp.where(share < 1, share, jnp.nan)
@@ -64,7 +64,7 @@ def _whitening(dim, length_scale, cov):
 
 
 def _sum_over(dim, values):
-    """Σ_i over d coordinates of values `[..., d]`, or `[..., 1]` or `[]` where all are alike."""
+    """Σ_i over d coordinates of values `[..., d]`, or `[..., 1]` or `[]` if all are equal."""
     return jnp.sum(jnp.broadcast_to(values, (*values.shape[:-1], dim)), axis=-1)
 
 
@@ -87,8 +87,8 @@ def _laplace_noise(dim, length_scale, noise):
     diagonal = jnp.exp(jnp.sum(jnp.log1p(excess)))
 
     def surrogate(x, z):
-        # One exp in each factor: far apart, the product of the polynomials alone overflows. One
-        # coordinate at a time: [n, m, d] numbers are never in memory.
+        # Each factor has its exp, as the product of the polynomials alone overflows far apart. One
+        # coordinate at a time keeps [n, m, d] numbers out of memory.
         def one_coordinate(product, coordinate):
             x, z, excess = coordinate
             square = ((x[:, None] - z[None]) / length_scale) ** 2
@@ -112,7 +112,7 @@ def _contaminated_noise(dim, length_scale, noise):
     _check_probability(noise.probability)
     q = jnp.asarray(noise.probability, float)
     odds = jnp.where((q >= 0) & (q < 0.5), q / (1 - q), jnp.nan)
-    weights = jnp.asarray(_alternating_weights(jnp.finfo(q.dtype).eps), q.dtype)
+    weights = jnp.asarray(alternating_weights(jnp.finfo(q.dtype).eps), q.dtype)
     j = jnp.arange(len(weights), dtype=q.dtype)
     variances, axes = sound_covariance(noise.outlier_cov), jnp.ones(())
     if variances.ndim == 2:
@@ -134,8 +134,8 @@ def _contaminated_noise(dim, length_scale, noise):
         return jax.lax.scan(one_term, zeros, (weights, shrinkage))[0]
 
     def spectrum(key, n):
-        # Draws from the clean density stand with probability (1 − q)/φ(ω) ≥ 1 − q > ½, so that a
-        # frequency is still not settled after 64 rounds with probability below 2⁻⁶⁴.
+        # Rejection sampling: a draw from the clean density is kept with probability (1 − q)/φ(ω),
+        # above ½. After 64 rounds a frequency is missing with probability below 2⁻⁶⁴.
         def unsettled(state):
             rounds, _, settled = state
             return (rounds < 64) & ~jnp.all(settled)
@@ -160,24 +160,24 @@ def _contaminated_noise(dim, length_scale, noise):
     }
 
 
-def _alternating_weights(error):
+def alternating_weights(error):
     """Coefficients w_j of a polynomial with |1/(1 + y) − Σ_j w_j y^j| < error for all y in [0, 1].
 
     It is (1 − P(y)/P(−1))/(1 + y) with P(y) = T_n(2y − 1). With y = ρ exp(−½ωᵀΣω), ρ = q/(1 − q),
-    it stands for 1/φ up to the factor 1 − q, whatever ρ ≤ 1 is, to 0.77 n digits; the geometric
-    series would give n log₁₀(1/ρ) digits.
+    it gives 1/φ up to the factor 1 − q, to 0.77 n digits for any ρ ≤ 1; the geometric series would
+    give n log₁₀(1/ρ) digits.
 
     Source: Cohen, Rodriguez Villegas and Zagier, Convergence Acceleration of Alternating Series.
     """
     n = int(np.ceil(np.log(16 / error) / np.log(3 + np.sqrt(8))))
     chebyshev = np.polynomial.Chebyshev.basis(n, domain=[0, 1])
     numerator = 1 - chebyshev.convert(kind=np.polynomial.Polynomial) / chebyshev(-1)
-    signs = (-1.0) ** np.arange(n + 1)
-    return (signs * np.cumsum(signs * numerator.coef))[:n]  # division by 1 + y
+    signs, coefficients = (-1.0) ** np.arange(n + 1), np.asarray(numerator.coef, float)
+    return (signs * np.cumsum(signs * coefficients))[:n]  # division by 1 + y
 
 
 def _check_length_scale(dim, length_scale, cov):
-    """Refuses Gaussian noise that has no surrogate, or one of too large a diagonal."""
+    """Raises ValueError if there is no surrogate, or its diagonal is too large."""
     variances, length_scale = concrete(cov), concrete(length_scale)
     if variances is None or length_scale is None:
         return
@@ -199,7 +199,7 @@ def _check_length_scale(dim, length_scale, cov):
 
 
 def _check_excess(dim, length_scale, scale):
-    """Refuses Laplace noise whose surrogate has too large a diagonal."""
+    """Raises ValueError if the diagonal is too large."""
     scale, length_scale = concrete(scale), concrete(length_scale)
     if scale is None or length_scale is None:
         return
@@ -211,14 +211,14 @@ def _check_excess(dim, length_scale, scale):
 
 
 def _check_diagonal(logs, spread, spread_at):
-    """Refuses R² = exp(Σ_i logs_i) whose square overflows."""
+    """Raises ValueError if the square of R² = exp(Σ_i logs_i) overflows."""
     dim = len(logs)
     check_log_diagonal(
         logs.sum(),
         lambda limit: (
             f"with noise like this from dimension {int(limit / logs.mean()) + 1} on, in dimension "
-            f"{dim} from a {spread} of {spread_at(limit / dim):.4g} on each coordinate on; a wider "
-            "kernel (length_scale) or less noise"
+            f"{dim} from a {spread} of {spread_at(limit / dim):.4g} on each coordinate on; a "
+            "larger length_scale or less noise"
         ),
     )
 

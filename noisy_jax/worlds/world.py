@@ -1,11 +1,11 @@
-"""What a parallel world is: a clean kernel and the surrogate that noisy copies must be given to.
+"""What a parallel world is: a clean kernel, and the surrogate kernel for noisy copies.
 
 A learner that only sees noisy copies x̃ = x + n works in the Hilbert space of a *surrogate* kernel
-k̂ chosen such that noisy inner products are right on average,
+k̂. It is chosen such that noisy inner products are right on average,
 
-    E k̂(x + n, a) = k(x, a)   for all x and a,   where one argument alone is noisy,
+    E k̂(x + n, a) = k(x, a)   for all x and a,   with noise in one argument only.
 
-and predicts on clean data by the clean kernel k.
+On clean data the learner predicts with the clean kernel k.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 4.
 """
@@ -36,14 +36,14 @@ class World:
         dim: d, the dimension of the data.
         kernel: k, for clean data.
         surrogate: `(atoms[n], atoms[m]) -> [n, m]`, k̂ between noisy copies.
-        diagonal: `[]`, R² ≥ k̂(x̃, x̃), the squared norm of a noisy copy in the surrogate's space;
-            attained.
+        diagonal: `[]`, R² ≥ k̂(x̃, x̃), the largest squared norm of a noisy copy in the
+            surrogate's space.
         ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, so that ‖û‖² ≤ κ(‖u₊‖² + ‖u₋‖²) for
             u = Σ_i a_i Ψ(z_i) and its parts of positive and of negative a_i; infinite where k̂
             takes negative values or no such κ exists.
         norm_ratio: `[]`, κ' with ‖û‖² ≤ κ' ‖u‖² for every u; infinite where there is none.
-        approximation_error: `[]`, sup |k − the kernel that was asked for|; zero but for truncated
-            mixtures.
+        approximation_error: `[]`, sup |k − the kernel that was asked for|, zero unless a mixture
+            was cut off.
         noise: distribution of the noise, `None` where it changes from round to round.
         atom: `(x[n, d], cov) -> atoms[n]`, what noisy copies are stored as; `cov` leads with
             an axis of n, or is `None`. The copies themselves, unless the noise changes.
@@ -51,7 +51,7 @@ class World:
             instances, E_n surrogate(e, atom(x + n)) = evaluate(e, x); the clean kernel, unless
             the noise changes.
         read: `(weights[n], atoms[n], others[m], x[k]) -> ([m], [k])`, weights @ surrogate and
-            weights @ evaluate at once, to rounding, where that is faster; `None` elsewhere.
+            weights @ evaluate in one pass, if that is faster; else `None`.
         spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
             to a probability; `None` where there is no sampler.
     """
@@ -82,7 +82,7 @@ class World:
             )
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Refuses data `[..., d]` of another dimension than the world's."""
+        """Raises ValueError if data `[..., d]` do not have the world's dimension."""
         check_made_for(self.dim, shape)
 
     def _checked(self, x):
@@ -91,9 +91,9 @@ class World:
 
 
 def check_log_diagonal(log_diagonal: float, hint: Callable[[float], str]) -> None:
-    """Refuses R² whose square overflows, as learners and bounds need R⁴.
+    """Raises ValueError if R⁴, which learners and bounds need, overflows.
 
-    `hint` says, from the largest log R², from where on that is and what would do.
+    `hint` says, given the largest log R², from where on that is and what would help.
     """
     dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
     limit = np.log(float(dtype.max)) / 2
@@ -105,7 +105,7 @@ def check_log_diagonal(log_diagonal: float, hint: Callable[[float], str]) -> Non
 
 
 def check_world(world: World) -> None:
-    """Refuses what is no `World`."""
+    """Raises ValueError if `world` is not a `World`."""
     if not isinstance(world, World):
         raise ValueError(
             f"world must be a World, as worlds.gaussian builds it, got {type(world).__name__}"

@@ -19,6 +19,7 @@ from noisy_jax.noise import (
     StudentT,
     Uniform,
 )
+from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
 FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
@@ -98,12 +99,13 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
         assert np.abs(np.einsum("q,xqd->xd", weights, unturned) - features.clean(x)).max() > 0.01
 
 
+@pytest.mark.statistical
 def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
     distribution = Gaussian(np.linspace(0.05, 0.3, 10))
     world = worlds.gaussian(dim=10, length_scale=3**0.5, noise=distribution)
-    features = worlds.fourier(world, KEY, 16)
+    features = worlds.fourier(world, key(3), 16)
     x = jnp.linspace(-0.5, 0.5, 10)
-    copies = distribution.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    copies = distribution.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
     noisy = np.asarray(features.noisy(copies), np.float64)
     assert_mean_is(noisy, np.asarray(features.clean(x)), 0.005)
     unshrunk = features._replace(modulus=jnp.ones_like(features.modulus)).clean(x)
@@ -161,7 +163,7 @@ def test_inner_products_tend_to_the_surrogate_and_to_the_kernel(x64):
         return jnp.stack([noisy @ features.noisy(b[0]), noisy @ features.clean(b[0])])
 
     for num_features in (4, 256):
-        values = np.asarray(products(jax.random.split(KEY, keys), num_features))
+        values = np.asarray(products(jax.random.split(key(3), keys), num_features))
         errors = values - [surrogate, kernel]
         assert_mean_is(errors, np.zeros(2), 0.02)
         assert_mean_is(num_features / 2 * errors**2, variances, 0.02)
@@ -174,6 +176,7 @@ def assert_mean_is(values, truth, floor):
     np.testing.assert_array_less(np.abs(values.mean(axis=0) - truth), 5 * error)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "noise", [ContaminatedGaussian(0.7, probability=0.8), CentredExponential(0.6)], ids=str
 )
@@ -200,7 +203,7 @@ def test_weighted_features_tend_to_the_integrals_over_the_spectrum(x64, noise):
         integral(lambda w, phi: np.cos(0.9 * w) / abs(phi)),
         integral(lambda w, phi: np.cos(0.9 * w - np.angle(phi))),
     ]
-    assert_mean_is(np.asarray(products(jax.random.split(KEY, 2000))), truth, 0.01)
+    assert_mean_is(np.asarray(products(jax.random.split(key(3), 2000))), truth, 0.01)
     if noise.cov != CentredExponential(0.6).cov:
         np.testing.assert_allclose(truth[2], np.exp(-(0.9**2) / 3), rtol=1e-9)
 

@@ -6,7 +6,8 @@ import pytest
 import scipy.integrate
 
 from noisy_jax import kernels, noise, worlds
-from noisy_jax.worlds.surrogates import _alternating_weights
+from noisy_jax.worlds.surrogates import alternating_weights
+from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
 LENGTH_SCALE = 1.0
@@ -68,6 +69,7 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     assert np.abs(blind - truth).max() > 1e-2
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "distribution",
     [
@@ -80,7 +82,7 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
 def test_unbiased_in_ten_dimensions_by_sampling(distribution):
     world = worlds.gaussian(dim=10, length_scale=3**0.5, noise=distribution)
     x, anchor = jnp.full(10, 0.3), jnp.linspace(-0.5, 0.5, 10)[None]
-    copies = distribution.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    copies = distribution.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
     truth = float(world.kernel(x[None], anchor)[0, 0])
     for gram, right in ((world.surrogate, True), (world.kernel, False)):
         values = np.asarray(gram(copies, anchor), np.float64)
@@ -219,16 +221,17 @@ def test_contaminated_surrogate_is_the_integral_of_its_spectral_density(x64, q):
 @pytest.mark.parametrize("error", [np.finfo(np.float32).eps, 1e-12])
 def test_alternating_weights_keep_to_their_error_with_few_terms(error):
     y = np.linspace(0, 1, 1001)
-    weights = _alternating_weights(error)
+    weights = alternating_weights(error)
     achieved = np.abs(np.polynomial.Polynomial(weights)(y) - 1 / (1 + y)).max()
     assert achieved < error
     plain = np.abs(np.polynomial.Polynomial((-1.0) ** np.arange(len(weights)))(y) - 1 / (1 + y))
     assert plain.max() > 0.4
 
 
+@pytest.mark.statistical
 def test_spectrum_is_the_surrogates(case):
     _, world, points = case
-    omega = np.asarray(jax.jit(world.spectrum, static_argnums=1)(jax.random.key(0), 100_000))
+    omega = np.asarray(jax.jit(world.spectrum, static_argnums=1)(key(0), 100_000))
     assert omega.shape == (100_000, world.dim)
     z = points - points[:1]
     values = float(world.diagonal) * np.cos(omega @ z.T)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from noisy_jax import noise, worlds
+from tests.keys import key
 from tests.quadrature import gauss_hermite
 
 LENGTH_SCALE = 1.0
@@ -78,12 +79,13 @@ def test_unbiased_for_every_element_and_every_covariance(x64, name):
         assert np.abs(biased[0] - truth[0]) > 1e-2
 
 
+@pytest.mark.statistical
 def test_unbiased_in_ten_dimensions_by_sampling():
     max_cov = np.linspace(0.1, 0.4, 10)
     world = worlds.heteroscedastic(dim=10, length_scale=3**0.5, max_cov=max_cov)
     atom = world.atom(jnp.linspace(-0.5, 0.5, 10)[None], 0.3 * max_cov[None])
     x, cov = jnp.full((100_000, 10), 0.3), 0.6 * max_cov
-    copies = noise.Gaussian(cov).sample(jax.random.key(0), x)
+    copies = noise.Gaussian(cov).sample(key(0), x)
     truth = float(world.evaluate(atom, x[:1])[0, 0])
     stacked = jnp.broadcast_to(jnp.asarray(cov), x.shape)
     fixed = worlds.gaussian(dim=10, length_scale=3**0.5, noise=noise.Gaussian(max_cov))

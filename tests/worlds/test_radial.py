@@ -8,6 +8,7 @@ from scipy import integrate, special
 
 from noisy_jax import kernels, worlds
 from noisy_jax.noise import Gaussian, Laplace, PerRound
+from tests.keys import key
 from tests.quadrature import gauss_hermite
 
 # Each family: its world but for noise and cutoff, its density μ(u), its truncated kernel in closed
@@ -343,12 +344,13 @@ def test_grams_are_psd_and_within_the_ratio(x64, rng, name):
     np.testing.assert_allclose(np.diag(noisy), world.diagonal, rtol=1e-12)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["case study", "laplacian"])
 def test_unbiased_in_ten_dimensions_by_sampling(name):
     noise = Gaussian(0.02)
     world = FAMILIES[name][0](10, noise=noise, cutoff=10.0)
     x, a = jnp.zeros(10), jnp.full((1, 10), 0.1)
-    copies = noise.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
+    copies = noise.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
     clean = world.kernel(x[None], a)[0, 0]
     for gram, off in ((world.surrogate, False), (world.kernel, True)):
         values = np.asarray(gram(copies, a)[:, 0], float)
@@ -357,9 +359,10 @@ def test_unbiased_in_ten_dimensions_by_sampling(name):
         assert (abs(values.mean() - clean) > 5 * error) == off
 
 
+@pytest.mark.statistical
 def test_spectrum_has_the_surrogate_for_its_transform():
     world = worlds.rational(dim=2, noise=Gaussian(COVS[2]), cutoff=CUTOFF, alpha=1.7)
-    omega = world.spectrum(jax.random.key(0), 100_000)
+    omega = world.spectrum(key(0), 100_000)
     z = jnp.array([[0.6, -0.3], [0.2, 0.7], [1.5, 0.9]])
     waves = jnp.cos(jnp.matmul(omega, z.T, precision="highest"))
     truth = (world.surrogate(jnp.zeros((1, 2)), z) / world.diagonal)[0]
