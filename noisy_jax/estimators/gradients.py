@@ -164,8 +164,8 @@ def gradient(
     """An estimator of the clean gradient, from bounds on data and predictor.
 
     Series are cut off at finite orders, as shapes must be fixed. For polynomial kernels and the
-    squared loss nothing is lost; otherwise the estimate is unbiased for a kernel and a derivative that
-    differ from the given ones by at most `max_bias`.
+    squared loss nothing is lost; otherwise the estimate is unbiased for a kernel and a derivative
+    that differ from the given ones by at most `max_bias`.
 
     Args:
         kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(2B_x²/ℓ²) for Gaussian
@@ -179,17 +179,17 @@ def gradient(
         distribution: of the orders: "geometric", as in the paper, or "optimal", with the smallest
             variance.
         p: base of the geometric distribution, above 1; larger means fewer copies.
-        center: c, of the series of the derivative; best left at 0, unless values are known to be near
-            another number.
-        value_second: E(X − c)² > 0 for the optimal distribution of the derivative's order; by default
-            its bound, which makes E g̃² least in the worst case. A smaller guess saves copies; a
+        center: c, of the series of the derivative; best left at 0, unless values are known to be
+            near another number.
+        value_second: E(X − c)² > 0 for the optimal distribution of the derivative's order; by
+            default its bound, which makes E g̃² least in the worst case. A smaller guess saves copies; a
             wrong one costs variance, never bias.
-        max_bias: largest bias > 0 of the derivative, and of the kernel relative to its largest value,
-            over ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
+        max_bias: largest bias > 0 of the derivative, and of the kernel relative to its largest
+            value, over ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
         kernel_order: where the kernel's series is cut off; by default the smallest order that
             `max_bias` allows. (A Gaussian kernel's envelope is cut off at the same order.)
-        loss_order: where the derivative's series is cut off, likewise. If parameters are traced, both
-            orders must be given.
+        loss_order: where the derivative's series is cut off, likewise. If parameters are traced,
+            both orders must be given.
 
     Returns:
         A `GradientEstimator`, for `learners.random_truncation` and `bounds.random_truncation`.

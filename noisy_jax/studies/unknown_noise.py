@@ -206,8 +206,8 @@ def _gaussian(settings, data) -> Case:
     optimal = "optimal_truncation"
     return Case(
         "gaussian",
-        f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most {settings.radius:g} compete, "
-        f"{radius:.3g} in the world of parallel_worlds, which takes 2 copies\n{words}",
+        f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most "
+        f"{settings.radius:g} compete, {radius:.3g} in the world of parallel_worlds, which takes 2 copies\n{words}",
         comparator,
         truncations,
         p,
