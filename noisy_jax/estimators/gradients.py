@@ -182,8 +182,8 @@ def gradient(
         center: c, of the series of the derivative; best left at 0, unless values are known to be
             near another number.
         value_second: E(X − c)² > 0 for the optimal distribution of the derivative's order; by
-            default its bound, which makes E g̃² least in the worst case. A smaller guess saves copies; a
-            wrong one costs variance, never bias.
+            default its bound, which makes E g̃² least in the worst case. A smaller guess saves
+            copies; a wrong one costs variance, never bias.
         max_bias: largest bias > 0 of the derivative, and of the kernel relative to its largest
             value, over ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
         kernel_order: where the kernel's series is cut off; by default the smallest order that

@@ -207,7 +207,8 @@ def _gaussian(settings, data) -> Case:
     return Case(
         "gaussian",
         f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most "
-        f"{settings.radius:g} compete, {radius:.3g} in the world of parallel_worlds, which takes 2 copies\n{words}",
+        f"{settings.radius:g} compete, {radius:.3g} in the world of parallel_worlds, which takes 2 "
+        f"copies\n{words}",
         comparator,
         truncations,
         p,
