@@ -64,7 +64,7 @@ def _log_logistic(a):
 
 
 def _logistic_derivative(a):
-    return jnp.negative(jax.nn.sigmoid(-floating(a)))
+    return jnp.negative(jax.nn.sigmoid(jnp.negative(floating(a))))
 
 
 def _logistic_series(order, center: Any = 0.0) -> PowerSeries:
