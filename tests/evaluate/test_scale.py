@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 
 import noisy_jax as nj
 
-PAGE = Path(__file__).parent.parent / "colabs" / "several_hosts.md"
+PAGE = Path(__file__).parents[2] / "colabs" / "several_hosts.md"
 
 
 def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():

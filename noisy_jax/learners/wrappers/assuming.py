@@ -12,7 +12,11 @@ from noisy_jax.noise.base import register_distribution
 
 @register_distribution
 class Assumed(Gaussian):
-    """Noise that `assuming` tells a learner of; other noise in a rollout is no cause to warn."""
+    """The noise that `assuming` tells a learner; a rollout does not warn if its own differs."""
+
+    def __repr__(self) -> str:
+        """That of the distribution, for messages."""
+        return f"Gaussian(cov={self.cov!r}, mean={self.mean!r})"
 
 
 def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
