@@ -9,6 +9,7 @@ X² ≥ k(x_t, x_t) throughout.
 from typing import NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 
 from noisy_jax.validation import between, non_negative, positive
@@ -229,7 +230,7 @@ def truncation_error(
     return kept * slope * jnp.sqrt(diagonal) / regularization
 
 
-def _decay(learning_rate, regularization) -> chex.Array:
+def _decay(learning_rate, regularization) -> jax.Array:
     """ηλ, in (0, 1)."""
     decay = between(
         "learning_rate * regularization",
