@@ -72,7 +72,7 @@ def test_table_is_readable(result):
     assert len({len(line) for line in lines[:7]}) == 1
 
 
-def test_save_writes_table_configuration_and_picture(result, tmp_path):
+def test_save_writes_table_and_configuration(result, tmp_path):
     folder = result.save(tmp_path / "deep" / "folder")
     with open(folder / "results.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -90,7 +90,7 @@ def test_save_writes_table_configuration_and_picture(result, tmp_path):
     assert "squared" in config["loss"]
     assert config["note"] == 1
     assert config["versions"]["jax"] == jax.__version__
-    assert (folder / "regret.png").read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in folder.iterdir()} == {"results.csv", "config.json"}
 
 
 def test_same_call_compiles_nothing_anew():
@@ -356,7 +356,7 @@ def test_a_learner_without_a_guarantee_enters_and_leaves_columns_empty(tmp_path)
     assert math.isfinite(blind.bound)
     assert str(result).count("none") == 4  # bound and bound/regret at two horizons
     assert len({len(line) for line in str(result).splitlines()[:5]}) == 1
-    assert (result.save(tmp_path) / "regret.png").read_bytes().startswith(b"\x89PNG")
+    nj.plots.regret(result).figure.savefig(result.save(tmp_path) / "regret.png")
 
 
 def test_an_error_of_a_guarantee_comes_before_the_work():

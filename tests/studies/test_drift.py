@@ -131,16 +131,15 @@ def test_a_tie_and_nan_are_mistakes():
 
 @pytest.mark.parametrize("name", drift.RIVALS)
 def test_tuning_takes_the_fewest_mistakes_that_a_rival_may_make(name):
-    rival = drift.RIVALS[name]
-    family = drift.FAMILIES[rival.family]
+    family, fixed = drift.FAMILIES[drift.RIVALS[name][0]], drift.RIVALS[name][1]
     settings = family.settings()
-    wanted = {n: float(v[-1]) for n, v in family.grid.items()} | dict(rival.fixed)
+    wanted = {n: float(v[-1]) for n, v in family.grid.items()} | dict(fixed)
     columns = np.moveaxis(settings, -1, 0)
     # Counts fall towards the wanted setting, and lower still where the rival may not go.
     counts = (columns[0] != 2.0) + sum(
         columns[i + 1] != wanted[n] for i, n in enumerate(family.grid)
     )
     for i, n in enumerate(family.grid):
-        if n in rival.fixed:
-            counts = np.where(columns[i + 1] != rival.fixed[n], -1, counts)
-    assert drift._best(rival, counts) == {"gamma": 2.0} | wanted
+        if n in fixed:
+            counts = np.where(columns[i + 1] != fixed[n], -1, counts)
+    assert drift.best(name, counts) == {"gamma": 2.0} | wanted
