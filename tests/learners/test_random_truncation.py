@@ -279,7 +279,7 @@ def test_one_noisy_target_in_several_factors_biases_the_slope():
     estimator = gradient(
         nj.kernels.linear(), loss, squared_radius=1.0, x_second_moment=1.0, loss_order=9,
         max_bias=9.0,
-    ).slope  # fmt: skip
+    ).derivative  # fmt: skip
     orders = jnp.arange(estimator.copies + 1)
 
     def mean_slope(residuals):
@@ -288,7 +288,7 @@ def test_one_noisy_target_in_several_factors_biases_the_slope():
 
     clean = mean_slope(jnp.full(estimator.copies, 0.3 + 0.4))
     noisy = np.mean([mean_slope(jnp.full(estimator.copies, 0.7 - n)) for n in (-0.7, 0.7)])
-    assert clean == pytest.approx(float(loss.slope(0.7)), abs=1e-3)
+    assert clean == pytest.approx(float(loss.derivative(0.7)), abs=1e-3)
     assert abs(noisy - clean) > 0.1
 
 
