@@ -32,7 +32,7 @@ STUDIES = {
 
 def parser() -> argparse.ArgumentParser:
     """The studies and their options."""
-    layout = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    layout = argparse.RawDescriptionHelpFormatter
     width = max(map(len, STUDIES))
     examples = (f"  {line}" for s in STUDIES.values() for line in s.Settings.examples())
     every = argparse.ArgumentParser(
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         description="Learning from noisy data, judged on clean data.",
         epilog="Options of a study: python -m noisy_jax STUDY --help\n\nexamples:\n"
         + "\n".join(examples),
-        **layout,
+        formatter_class=layout,
     )
     lines = (f"{name:<{width}}  {study.Settings.summary()}" for name, study in STUDIES.items())
     studies = every.add_subparsers(
@@ -51,7 +51,9 @@ def parser() -> argparse.ArgumentParser:
         description="\n".join(lines),  # argparse's own list breaks the line after long names
     )
     for name, study in STUDIES.items():
-        options = studies.add_parser(name, description=inspect.getdoc(study.Settings), **layout)
+        options = studies.add_parser(
+            name, description=inspect.getdoc(study.Settings), formatter_class=layout
+        )
         study.Settings.add_options(options)
         options.add_argument(
             "--out",

@@ -10,7 +10,7 @@ alarms.
 Source: Online Learning with Kernels, Eq. 20 with the signs that descend, and Figure 3.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import chex
 import jax
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     """
 
     decay: Literal["always", "on_update"]
-    floor: chex.Numeric
+    floor: Any
 
     @property
     def name(self) -> str:

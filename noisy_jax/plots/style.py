@@ -13,7 +13,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def panels(
-    axes, count: int, *, width: float, height: float, columns: int | None = None, **shared: bool
+    axes, count: int, *, width: float, height: float, columns: int | None = None, **shared: Any
 ):
     """The axes that a picture draws on: those that were given, or new ones.
 
@@ -72,7 +72,7 @@ def curve(
     axes,
     x: chex.Array,
     middle: chex.Array,
-    ends: tuple[chex.Array, chex.Array],
+    ends: Sequence,
     line: str = "-",
     **options: Any,
 ) -> None:

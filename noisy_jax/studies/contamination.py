@@ -5,6 +5,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import numpy as np
 
 from noisy_jax import plots, streams
 from noisy_jax.evaluate import noisy_inputs, robustness
-from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.montecarlo import monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.tables import Table
 from noisy_jax.studies.runner import Report, progress_bar
@@ -148,7 +149,7 @@ def _on_noisy_inputs(settings) -> list[dict]:
     return rows
 
 
-def _over_seeds(settings, description, run_one) -> Estimate:
+def _over_seeds(settings, description, run_one) -> Any:
     key = jax.random.key(settings.seed)
     with progress_bar(description, "table") as progress:
         return monte_carlo(run_one, key, settings.seeds, batch_size=1, progress=progress)
@@ -228,5 +229,5 @@ def _of_rivals(setting, shares, key) -> dict[str, jax.Array]:
         name: jax.pure_callback(
             called, shape, table.test_x, table.test_y, made.x, made.y, vmap_method="sequential"
         )
-        for name, made in (relabelled | moved).items()
+        for name, made in {**relabelled, **moved}.items()
     }

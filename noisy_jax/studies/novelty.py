@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import chex
 import jax
@@ -22,7 +23,7 @@ from noisy_jax.evaluate.detection import (
     effective_terms,
     watched,
 )
-from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.montecarlo import monte_carlo
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.studies.runner import Report, progress_bar
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
@@ -83,7 +84,7 @@ def run(settings: Settings) -> Iterator[Report]:
         )
     order_key, stream_key = jax.random.split(jax.random.key(settings.seed))
 
-    def over_seeds(name, run, key) -> Estimate:
+    def over_seeds(name, run, key) -> Any:
         size = min(settings.seeds, 10)
         with progress_bar(name, name) as progress:
             return monte_carlo(run, key, settings.seeds, batch_size=size, progress=progress)
@@ -265,7 +266,7 @@ def by_rule(part: Measured, name: str, nus: Sequence[float], rate: float) -> dic
     }
 
 
-def _table(title, estimate: Estimate, names: Sequence[str], nus, rates) -> Table:
+def _table(title, estimate: Any, names: Sequence[str], nus, rates) -> Table:
     """A row for each detector in each setting, with the measurements of these names."""
     rows, every = [], combinations(nus, rates)
     for rate, nu, rule in itertools.product(rates, nus, RULES):
@@ -274,7 +275,7 @@ def _table(title, estimate: Estimate, names: Sequence[str], nus, rates) -> Table
         row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
         row |= rule._asdict() | {name: float(mean[name][place]) for name in names}
         rows.append(row | {f"{name}_std_error": float(error[name][place]) for name in names})
-    columns = [("η", "{learning_rate}"), ("ν", "{nu:g}")]
+    columns: list[tuple[str, Any]] = [("η", "{learning_rate}"), ("ν", "{nu:g}")]
     columns.append(("detector", lambda row: Rule(row["decay"], row["floor"]).name))
     for name in names[:-1]:
         columns += [(name, f"{{{name}:.4f}}"), ("± 95%", half_width(f"{name}_std_error", ".4f"))]

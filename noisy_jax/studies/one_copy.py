@@ -3,14 +3,14 @@
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from noisy_jax import bounds, comparators, learners, losses, plots, streams
 from noisy_jax.base import Learner
-from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.montecarlo import monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import final_regret
 from noisy_jax.evaluate.tables import Table
@@ -164,11 +164,22 @@ def average_regret(horizon: int, key: jax.Array) -> jax.Array:
     return jnp.stack(regrets) / horizon
 
 
-def _row(name: str, i: int, horizon: int, estimate: Estimate, lower_bound: float) -> Row:
+def _row(name: str, i: int, horizon: int, estimate: Any, lower_bound: float) -> Row:
     means, errors = estimate.mean[:, i], estimate.std_error[:, i]
-    pairs = (float(number) for pair in zip(means, errors, strict=True) for number in pair)
+    (noiseless, noisy), (noiseless_error, noisy_error) = means.tolist(), errors.tolist()
     low, high = (max(means + side * NORMAL_95 * errors) for side in (-1, 1))
-    return Row(name, horizon, *pairs, float(max(means)), float(low), float(high), lower_bound)
+    return Row(
+        learner=name,
+        horizon=horizon,
+        noiseless=noiseless,
+        noiseless_std_error=noiseless_error,
+        noisy=noisy,
+        noisy_std_error=noisy_error,
+        maximum=float(max(means)),
+        low=float(low),
+        high=float(high),
+        lower_bound=lower_bound,
+    )
 
 
 def _with_interval(name):

@@ -20,7 +20,7 @@ from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
 from noisy_jax.validation import check_horizons, positive
 
-NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
+NOISES: Mapping[str, Callable[[float], Any]] = {
     "gaussian": noise.Gaussian,
     "laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
     "uniform": lambda variance: noise.Uniform((3 * variance) ** 0.5),
@@ -95,7 +95,7 @@ def noise_of(name: str, variance: float) -> noise.Noise:
     return NOISES[name](positive("--noise-variance", variance, hint))
 
 
-def words_on(data: str, table: Stream, settings: Any, variance: float) -> str:
+def words_on(data: str, table: Any, settings: Any, variance: float) -> str:
     """What a study of regret is about."""
     return (
         f"{data}: {len(table.y):,} rows, {table.x.shape[1]} features; {settings.noise} noise of "

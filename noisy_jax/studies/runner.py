@@ -80,11 +80,11 @@ def run(name: str, study: ModuleType, settings: BaseSettings, out: str) -> int:
     """
     import matplotlib.figure  # noqa: F401  (better missed now than after the work)
 
-    out, status = writable_folder(out), 0
-    command = {"name": name, **dataclasses.asdict(settings), "out": str(out)}
+    whole, status = writable_folder(out), 0
+    command = {"name": name, **dataclasses.asdict(settings), "out": str(whole)}
     for report in study.run(settings):
         config = {"command": command, **report.config, "versions": versions()}
-        folder = out / report.folder
+        folder = whole / report.folder
         print(f"\n{report}\n", flush=True)
         try:
             report._replace(config=config).save(folder)

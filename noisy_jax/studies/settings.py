@@ -51,12 +51,12 @@ class BaseSettings:
     @classmethod
     def summary(cls) -> str:
         """The first line of the docstring, for the list of studies."""
-        return inspect.getdoc(cls).splitlines()[0].rstrip(".")
+        return (inspect.getdoc(cls) or cls.__name__).splitlines()[0].rstrip(".")
 
     @classmethod
     def examples(cls) -> list[str]:
         """The commands in the docstring."""
-        lines = map(str.strip, inspect.getdoc(cls).splitlines())
+        lines = map(str.strip, (inspect.getdoc(cls) or "").splitlines())
         return [line for line in lines if line.startswith("python -m noisy_jax")]
 
     @classmethod
@@ -68,8 +68,8 @@ class BaseSettings:
             kind, several = _element(kinds[field.name])
             words = field.metadata["help"]
             if field.default is not None:
-                default = field.default if several else [field.default]
-                words += f" (default: {' '.join(map(_text, default))})"
+                values: Any = field.default if several else [field.default]
+                words += f" (default: {' '.join(map(_text, values))})"
             parser.add_argument(
                 flag(field.name),
                 type=kind,
