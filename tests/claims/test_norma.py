@@ -1,11 +1,13 @@
 """Claims on NORMA that no other test shows, by NumPy."""
 
+import jax
 import numpy as np
 import pytest
 
-from noisy_jax import losses
+from noisy_jax import kernels, learners, losses, noise, rollout, streams
 from tests.learners import references
 
+NOISE, KEY = noise.Gaussian(0.1), jax.random.key(1)
 KERNEL, T = references.gaussian_kernel(1.5), 80
 
 
@@ -122,3 +124,20 @@ def test_the_average_is_over_the_hypotheses_that_predicted(rng):
     values = KERNEL(points[:, None], x[None]) @ played.T
     hinge = np.maximum(1 - target[:, None] * values, 0).mean()
     assert np.maximum(1 - target * values.mean(axis=1), 0).mean() <= hinge
+
+
+@pytest.mark.claim("NORMA-Eq6")
+@pytest.mark.parametrize("name", ["two_copies", "norma"])  # round by round, and by blocks
+def test_a_prediction_does_not_depend_on_the_target_of_its_round(name):
+    """Another target in round 20 changes the predictions from round 21 on, and none before."""
+    learner = {
+        "two_copies": learners.two_copies(radius=1.0, learning_rate=0.1),
+        "norma": learners.norma(
+            kernels.linear(), losses.squared(), learning_rate=0.1, regularization=0.1, buffer=16
+        ),
+    }[name]
+    stream = streams.linear(jax.random.key(0), 30, 3)
+    run = jax.jit(lambda y: rollout(learner, stream._replace(y=y), NOISE, KEY).predictions)
+    before, after = run(stream.y), run(stream.y.at[20].add(1.0))
+    np.testing.assert_array_equal(before[:21], after[:21])
+    assert not np.allclose(before[21:], after[21:])

@@ -194,6 +194,7 @@ def test_batched_unrolled_rollout_equals_steps_by_hand(make, stream):
     assert not np.allclose(runs.predictions[0], runs.predictions[1])
 
 
+@pytest.mark.claim("NORMA-Eq6")
 def test_predictions_do_not_depend_on_the_future(make):
     before, _, after = played(make)[1].predictions
     chex.assert_trees_all_equal(before[:20], after[:20])
@@ -253,7 +254,6 @@ def test_uses_no_key_twice(make, stream):
         run(jax.random.key(0))
 
 
-@pytest.mark.claim("NORMA-Eq6")
 @pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
 def test_a_bad_traced_rate_is_reported(name, stream):
     def diverged_at(rate):
