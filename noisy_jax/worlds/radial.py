@@ -236,7 +236,7 @@ def _principal_variances(noise, dim, cutoff):
     variances = np.maximum(variances, 0)
     if np.ptp(variances) <= 1e-12 * norm:
         variances, axes = variances[:1], None
-    if 2 * cutoff * norm >= 1:
+    if norm > 0 and cutoff >= 1 / (2 * norm):
         raise ValueError(
             f"cutoff must be below 1/(2‖Σ‖) = {1 / (2 * norm):.6g}, got {cutoff}: no surrogate "
             "exists from there on; a smaller cutoff or less noise would do"

@@ -393,7 +393,7 @@ class Triangular(noise.Noise):
         ({"noise": noise.StudentT(3.0, 1.0)}, "nor is its characteristic function known"),
         (
             {"noise": Triangular()},
-            r"got Triangular.*worlds\.fourier_gaussian takes any distribution",
+            r"got Triangular.*worlds\.fourier_gaussian takes any noise",
         ),
         (
             {"noise": noise.PerRound(jax.vmap(noise.Gaussian)(np.ones(5)))},

@@ -483,7 +483,7 @@ def short_of_mass():
         (lambda: worlds.matern_measure(nu=1000.0, length_scale=1.0), "nu must be from 0.1 to 100"),
         (lambda: of_laplacian(1e-8), "cutoff must be larger than 1e-08: .* no mass"),
         (lambda: of_laplacian(1e-30), "cutoff must be larger than 1e-30: .* no mass"),
-        (lambda: of_measure(jnp.exp), r"measure must be a Measure, .* got PjitF"),
+        (lambda: of_measure(jnp.exp), "measure must be a Measure, got PjitF"),
         (lambda: of_measure(short_of_mass()), r"measure\.mass must be .* 0\.7, .* 0, got 1"),
         (lambda: build().surrogate(np.ones((2, 3)), np.ones((2, 3))), "made for data of dim.* 4"),
         (lambda: build().kernel(np.ones((2, 4)), np.ones((2, 3))), "made for data of dim.* 4"),
