@@ -210,7 +210,7 @@ def test_learns_a_polynomial_teacher(regression):
     assert below(losses.sum(axis=1) - 0.5 * zero.sum())
     # Against zero's loss on the same rounds, as a stream's rounds differ in difficulty.
     late, early = losses[:, -512:].mean(axis=1), losses[:, :128].mean(axis=1)
-    assert below(late / zero[-512:].mean() - 0.5 * early / zero[:128].mean())
+    assert below(late / zero[-512:].mean() - 0.8 * early / zero[:128].mean())
 
 
 @pytest.mark.statistical

@@ -33,7 +33,7 @@ def test_predicts_with_the_mean_of_played_iterates():
 
 @pytest.mark.statistical
 def test_average_is_better_than_the_last_iterate_on_independent_examples():
-    """Online-to-batch: the excess risk of the average is less than half of the last iterate's."""
+    """Online-to-batch: the risk of the average is below 3/4 of that of the last iterate."""
     noise, rate, seeds = nj.noise.Gaussian(0.5), 0.05, 256
     stream = nj.streams.linear(keys.key(0), 4000, 4)
     inner = nj.learners.known_covariance(radius=1.0, learning_rate=rate)
@@ -46,7 +46,7 @@ def test_average_is_better_than_the_last_iterate_on_independent_examples():
         return jnp.mean((learner.predict(state, stream.x) - stream.y[:, None]) ** 2, axis=0)
 
     last, average = np.asarray(risk(stream, jax.random.split(keys.key(1), seeds))).T
-    excess = average - last / 2
+    excess = average - 0.75 * last
     assert excess.mean() < -5 * excess.std() / np.sqrt(seeds)
 
 
