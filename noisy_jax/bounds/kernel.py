@@ -102,7 +102,7 @@ def surrogate_radius(
 
     Example:
         >>> import noisy_jax as nj
-        >>> world = nj.worlds.gaussian(dim=2, squared_width=2.0, noise=nj.noise.Gaussian(0.5))
+        >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
         >>> print(surrogate_radius(world, norm=1.0, angle=1.0471976))
         2.0
     """

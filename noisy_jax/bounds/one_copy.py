@@ -106,10 +106,10 @@ def _minimisers(loss, radius) -> tuple[float, float]:
     check_concrete("radius", radius, "floors are found on the host")
 
     def slope_of_a(w):
-        return 3 * loss.derivative(3 * w, 1.0) - loss.derivative(-w, 1.0)
+        return 3 * loss.gradient(3 * w, 1.0) - loss.gradient(-w, 1.0)
 
     def slope_of_b(w):
-        return loss.derivative(w, 1.0)
+        return loss.gradient(w, 1.0)
 
     reach = float(radius)
     return tuple(_first_not_negative(slope, -reach, reach) for slope in (slope_of_a, slope_of_b))
@@ -125,7 +125,7 @@ def _excess(loss, weights, best) -> np.ndarray:
 def _risks(loss, weights) -> tuple[np.ndarray, np.ndarray]:
     w = np.asarray(weights, np.float64)
     with jax.enable_x64(True):
-        at_three, at_minus_one, at_one = np.asarray(loss.value(np.stack([3 * w, -w, w]), 1.0))
+        at_three, at_minus_one, at_one = np.asarray(loss(np.stack([3 * w, -w, w]), 1.0))
     return (at_three + at_minus_one) / 2, at_one
 
 

@@ -36,7 +36,7 @@ def random_truncation(
     `closed_form=True` is the theorems' bound for the geometric distribution of all orders, at base p:
 
         u = B_w (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
-        u = B_w (p/(p − 1))³ I₀(2√p B_x²/s²) e^(2pB_x²/s²),
+        u = B_w (p/(p − 1))³ I₀(√p B_x²/ℓ²) e^(pB_x²/ℓ²),
         regret ≤ ℓ'₊(r) √(uT),   η = B_w/(ℓ'₊(r) √(uT)),   r = √((p − 1)u)
 
     with √p B_y added to r for residual losses. The squared loss takes exactly one value of f, which
@@ -44,7 +44,7 @@ def random_truncation(
     the squared loss; three times as many for the Gaussian kernel.
 
     Source: Online Learning of Noisy Data with Kernels, Lemmas 2-6, Theorems 1, 2 and 4.
-    As printed it has e^((√p B_x² + 2p B_x)/s²) for the Gaussian kernel, which depends on the unit
+    As printed it has e^((√p B_x² + 2p B_x)/2ℓ²) for the Gaussian kernel, which depends on the unit
     of x and is too small where B_x exceeds it, and r without B_y for residual losses, for which
     "slight modifications" are promised. The printed running time O(T³(1 + dp/(p − 1)²)) has a
     sum over all pairs in every round.
@@ -76,8 +76,8 @@ def random_truncation(
 
 def _guarantee(estimator, horizon, closed_form, as_printed, p) -> TruncationGuarantee:
     if not (closed_form or as_printed):
-        map_second, slope_second = estimator.map_second_moment, estimator.slope_second_moment
-        bias = 2 * estimator.slope_bias * estimator.largest_value
+        map_second, slope_second = estimator.map_second_moment, estimator.derivative_second_moment
+        bias = 2 * estimator.derivative_bias * estimator.largest_value
         copies = estimator.mean_copies
     else:
         map_second, slope_second = _closed_form(estimator, p, as_printed)
@@ -85,13 +85,13 @@ def _guarantee(estimator, horizon, closed_form, as_printed, p) -> TruncationGuar
         estimates = 1 + (1 if _one_value(estimator, as_printed) else 1 / (p - 1))
         copies = kinds / (p - 1) * estimates
     second_moment = map_second * slope_second
-    idle = estimator.loss.profile(largest_argument(estimator.loss, 0.0, estimator.y_largest))
+    idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
     xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
     radius, slope = xp.sqrt(estimator.squared_radius), xp.sqrt(second_moment)
     regret = radius * slope * xp.sqrt(horizon) + horizon * bias
     informative_from = (radius * slope / xp.maximum(idle - bias, 0)) ** 2
     learning_rate = radius / (slope * xp.sqrt(horizon))
-    values, factors = estimator.slope.copies, len(estimator.maps.series.coefficients) - 1
+    values, factors = estimator.derivative.copies, len(estimator.maps.series.coefficients) - 1
     return TruncationGuarantee(
         learning_rate=learning_rate,
         regret=regret,
@@ -113,17 +113,17 @@ def _closed_form(estimator, p, as_printed) -> tuple[chex.Numeric, chex.Numeric]:
     if kernel.envelope is not None:
         envelope = kernel.envelope.series(_ORDER).coefficients
         if as_printed:
-            rate = -envelope[1]  # 1/s²
+            rate = -envelope[1]  # 1/(2ℓ²)
             map_second = once**2 * xp.exp(rate * (xp.sqrt(p) * second + 2 * p * xp.sqrt(second)))
         else:
             map_second *= once * absolute_terms(envelope**2, p * second**2).sum()
     size = xp.sqrt(estimator.squared_radius * map_second)
     if not as_printed:
         size = largest_argument(loss, size, estimator.y_largest)
-    size = size + abs(estimator.slope.series.center)
+    size = size + abs(estimator.derivative.series.center)
     if _one_value(estimator, as_printed):
         p = once = 1.0
-    slope = loss.series(_ORDER, estimator.slope.series.center).absolute(xp.sqrt(p) * size)
+    slope = loss.series(_ORDER, estimator.derivative.series.center).absolute(xp.sqrt(p) * size)
     return map_second, once * slope**2
 
 

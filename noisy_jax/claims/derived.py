@@ -27,7 +27,7 @@ CLAIMS = (
          "tests/learners/test_kernel.py::test_clones_are_independent_copies_of_the_stated_noise",
          "tests/test_claims_noise.py::test_clones_average_to_the_gradient_of_one_copy")),
     Claim("EXT-GeneralSigma", f"{HERE}, beside Eq. 5 of Noisy Data", DERIVED,
-        "The surrogate of a Gaussian kernel for any covariance, R² = det(I − 2Σ/s²)^(−½).",
+        "The surrogate of a Gaussian kernel for any covariance, R² = det(I − Σ/ℓ²)^(−½).",
         ("tests/worlds/test_gaussian.py::test_golden_values",
          "tests/worlds/test_gaussian.py::test_full_covariance_is_a_rotated_diagonal_one",
          "tests/worlds/test_gaussian.py::test_unbiased_where_the_clean_kernel_is_not")),
@@ -43,7 +43,7 @@ CLAIMS = (
          "tests/worlds/test_heteroscedastic.py::test_random_grams_are_psd_with_diagonals_below_the_worlds",
          "tests/learners/test_kernel.py::test_heteroscedastic_noise_equals_the_loop")),
     Claim("EXT-SingleCopyKernel", f"{HERE}, beside Sec. 6 of Noisy Data", DERIVED,
-        "One Gaussian copy will do for kernels wherever 4‖Σ‖ < s²: k(z, x)k(x, a) has an unbiased "
+        "One Gaussian copy will do for kernels wherever 2‖Σ‖ < ℓ²: k(z, x)k(x, a) has an unbiased "
         "estimate, and two clones average to it.",
         ("tests/test_claims_noise.py::test_one_copy_has_a_product_of_kernels",
          "tests/learners/test_kernel_regret.py::test_regret_keeps_its_bound_where_the_noise_blind_one_is_linear",

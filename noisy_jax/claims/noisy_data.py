@@ -127,7 +127,7 @@ CLAIMS = (
          "colabs/errata.ipynb::3"),
         reason=(
             "The second moment drops a cross term: it is 4R²(WR + B_y)². The noise must be "
-            "strictly below the width, 2‖Σ‖ < s²."
+            "strictly below the squared length scale, ‖Σ‖ < ℓ²."
         )),
     Claim("DA-Thm4", f"{PAPER}, Theorem 4", CORRECTED,
         "A radial kernel is a mixture of Gaussian kernels, and every such mixture is a kernel.",

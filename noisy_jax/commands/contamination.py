@@ -36,14 +36,14 @@ instances. Writes contamination.csv, config.json and a picture for each data set
 EXAMPLES = """\
   python -m noisy_jax contamination
   python -m noisy_jax contamination --data linear --shares 0 0.1 0.2 0.3 0.4
-  python -m noisy_jax contamination --data diabetes --squared-width 40 --regularization 0.5
+  python -m noisy_jax contamination --data diabetes --length-scale 4.5 --regularization 0.5
 """
 
 DATASETS = ("synthetic", "linear", "diabetes")
 """Names that `--data` knows."""
 
-NOISE_WIDTH = 0.5
-"""s² of the synthetic setting's kernel."""
+NOISE_SCALE = 0.5
+"""Length scale of the synthetic setting's kernel."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -57,8 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="ε, shares of corrupted rows in [0, 0.5), increasing (default: 0 to 0.45 by 0.05)")
     add("--rows", type=int, default=500, metavar="N",
         help="rows of the synthetic table (default: 500)")
-    add("--squared-width", type=float, default=20.0, metavar="S",
-        help="s² of the kernel exp(−r²/s²) for diabetes, features of unit variance (default: 20)")
+    add("--length-scale", type=float, default=10**0.5, metavar="L",
+        help="ℓ of the kernel exp(−r²/2ℓ²) for diabetes, features of unit variance (default: √10)")
     add("--regularization", type=float, default=1.0, metavar="C",
         help="weight of ‖f‖² beside squared errors for diabetes (default: 1)")
     add("--variance", type=float, default=0.02, metavar="V",
@@ -75,14 +75,14 @@ def run(options: argparse.Namespace) -> list[Row]:
     experiment.require_plots()
     check_at_least("--seeds", options.seeds, 2, "the number of tables, for intervals")
     check_at_least("--rows", options.rows, 10, "the rows of the synthetic table")
-    check_positive("--squared-width", options.squared_width, "s² of the kernel")
+    check_positive("--length-scale", options.length_scale, "ℓ of the kernel")
     check_positive("--regularization", options.regularization, "the weight of ‖f‖²")
     shares = np.array(options.shares)
     if not np.all((shares >= 0) & (shares < 0.5)) or np.any(np.diff(shares) <= 0):
         raise ValueError(f"--shares must increase within [0, 0.5), got {options.shares}")
-    if not 0 <= options.variance < NOISE_WIDTH / 2:
+    if not 0 <= options.variance < NOISE_SCALE**2:
         raise ValueError(
-            f"--variance must be in [0, {NOISE_WIDTH / 2}), got {options.variance}: noise as wide "
+            f"--variance must be in [0, {NOISE_SCALE**2}), got {options.variance}: noise as wide "
             "as the kernel leaves no surrogate"
         )
     folder = writable_folder(options.out)
@@ -112,7 +112,7 @@ def _setting(options, data) -> robustness.Setting:
             return robustness.linear()
         case _:
             return robustness.real(
-                streams.dataset(data), options.squared_width, options.regularization
+                streams.dataset(data), options.length_scale, options.regularization
             )
 
 
@@ -145,7 +145,7 @@ def _rows_of(options, data) -> list[Row]:
 def _noisy_rows(options) -> list[Row]:
     setting, shares = robustness.synthetic(options.rows), np.array(options.shares)
     compute = functools.partial(
-        noisy_inputs.on_noisy_inputs, setting, NOISE_WIDTH, options.variance, jnp.asarray(shares)
+        noisy_inputs.on_noisy_inputs, setting, NOISE_SCALE, options.variance, jnp.asarray(shares)
     )
     scores = _over_seeds(options, "noisy inputs", jax.jit(compute))
     rows = []

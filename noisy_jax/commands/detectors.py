@@ -1,6 +1,6 @@
 """The novelty detectors that the command `novelty` compares, and what they find.
 
-All are NORMA with λ = 1, as in the paper, and exp(−‖x − z‖²/s²), s² = d/2; nothing is truncated. A
+All are NORMA with λ = 1, as in the paper, and exp(−‖x − z‖²/2ℓ²), ℓ² = d/4; nothing is truncated. A
 `Rule` says in which rounds f decays, and how low the threshold ρ may fall. As f ≥ 0, no alarm
 sounds while ρ < 0, and none from ρ_1 = 0 and η_t = t^(−1/2) before 2ν√t exceeds about 1: the alarm
 of round 1 takes ρ to ν − 1, and each quiet round adds ν/√t. Kept at 0 or above, ρ follows projected
@@ -137,7 +137,7 @@ def detector(
         return jnp.where(learning_rate == FALLING, (t + 1.0) ** -0.5, learning_rate)
 
     return learners.norma(
-        kernels.gaussian(squared_width=dim / 2),
+        kernels.gaussian(length_scale=dim**0.5 / 2),
         losses.novelty(nu=nu, smallest=rule.floor),
         learning_rate=rate,
         regularization=1.0,

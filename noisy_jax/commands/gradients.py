@@ -132,7 +132,7 @@ def _one_run(estimator, learning_rate, stream, distribution, key) -> Gradients:
     atoms, weights = jax.tree.map(lambda leaf: leaf[rounds : 2 * rounds], kept)
     squared_norms = jnp.prod(jnp.sum(atoms.factors**2, axis=2), axis=1)
     second_moment = jnp.mean((weights / _STANDSTILL) ** 2 * squared_norms)
-    slopes = estimator.loss.derivative(run.predictions[rounds:], stream.y)
+    slopes = estimator.loss.gradient(run.predictions[rounds:], stream.y)
     clean = jnp.mean(slopes**2 * estimator.maps.kernel.diagonal(stream.x))
     copies = jnp.mean(run.state.atoms.copies[: 2 * rounds])
     return Gradients(copies, second_moment, second_moment - clean)

@@ -28,7 +28,7 @@ writes results.csv, config.json and regret.png into a folder for each data set.
 EXAMPLES = """\
   python -m noisy_jax kernel
   python -m noisy_jax kernel --data diabetes --noise laplace --variance 0.1
-  python -m noisy_jax kernel --data houses.csv --target price --squared-width 2 --radius 3
+  python -m noisy_jax kernel --data houses.csv --target price --length-scale 1 --radius 3
 """
 
 LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")
@@ -58,9 +58,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--variance", type=float, metavar="V",
         help="noise variance on each feature; rows have norm at most 1, the teacher's 2 (default: "
         "0.1, the teacher's 0.3)")
-    add("--squared-width", type=float, default=2.0, metavar="S",
-        help="s² of the kernel exp(−r²/s²), above 2V for Gaussian noise, 4V for cloned (default: "
-        "2)")
+    add("--length-scale", type=float, default=1.0, metavar="L",
+        help="ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V for Gaussian noise, above 2V for cloned "
+        "(default: 1)")
     add("--learners", nargs="+", choices=LEARNERS, metavar="NAME",
         help="parallel_worlds (two copies), cloned (one copy, made into two; Gaussian noise only), "
         "uncorrected_kernel (one copy, trusted), clean (sees clean data) (default: all that the "
@@ -92,19 +92,19 @@ def _run(options, case) -> Study:
 
 def _teacher(key) -> Stream:
     """500 rows of a teacher outside the ball that competes: inside, lifted norms explode."""
-    kernel = kernels.gaussian(squared_width=2.0)
+    kernel = kernels.gaussian(length_scale=1.0)
     return streams.teacher(key, 500, 2, kernel=kernel, centers=8, radius=1.6, spread=2.0)
 
 
 def _case(options, data) -> Case:
     """Builds the world, and tunes the learners."""
     dim = data.stream.x.shape[1]
-    world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.distribution)
+    world = worlds.gaussian(dim=dim, length_scale=options.length_scale, noise=data.distribution)
     comparator = data_sets.Remembered(_comparator(options, world))
     learners, radii = _learners(options, data, world, comparator)
     heading = (
-        f"{data.words}\nkernel exp(−r²/{options.squared_width:g}); functions of norm at most "
-        f"{options.radius:g} compete, for which learners take the radius W: {radii}"
+        f"{data.words}\nkernel exp(−r²/2ℓ²) with ℓ = {options.length_scale:g}; functions of norm at "
+        f"most {options.radius:g} compete, for which learners take the radius W: {radii}"
     )
     return Case(data, heading, comparator, learners)
 
@@ -168,7 +168,7 @@ def _without_cloned(names) -> str:
 def _cloned_world(options, dim, distribution) -> worlds.World:
     try:
         return worlds.gaussian(
-            dim=dim, squared_width=options.squared_width, noise=distribution.cloned(2)
+            dim=dim, length_scale=options.length_scale, noise=distribution.cloned(2)
         )
     except ValueError as error:
         raise ValueError(

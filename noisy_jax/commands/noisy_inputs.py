@@ -56,7 +56,7 @@ class NoisyScores(NamedTuple):
 @jax.default_matmul_precision("highest")
 def on_noisy_inputs(
     setting: Setting,
-    squared_width: float,
+    length_scale: float,
     variance: float,
     shares: chex.Array,
     key: chex.PRNGKey,
@@ -65,7 +65,7 @@ def on_noisy_inputs(
     table_key, noise_key, corrupt_key = jax.random.split(key, 3)
     table = setting.draw(table_key)
     distribution = Gaussian(variance)
-    world = worlds.gaussian(dim=table.x.shape[1], squared_width=squared_width, noise=distribution)
+    world = worlds.gaussian(dim=table.x.shape[1], length_scale=length_scale, noise=distribution)
     copies = [distribution.sample(copy_key, table.x) for copy_key in jax.random.split(noise_key)]
     score = partial(_scores, setting, world, table, copies)
 

@@ -225,7 +225,7 @@ def _counted(settings, key, difficulty, rounds) -> dict[str, chex.Array]:
         return mistakes(make(kernel, *numbers, memory), stream)[rounds - 1]
 
     def of_width(make, stream, group):
-        kernel = kernels.gaussian(squared_width=1 / group[0, 0])
+        kernel = kernels.gaussian(length_scale=(2 * group[0, 0]) ** -0.5)
         return jax.vmap(functools.partial(of_one, make, stream, kernel))(group[:, 1:])
 
     def of_schedule(make, stream, settings):

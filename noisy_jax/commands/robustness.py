@@ -91,7 +91,7 @@ def synthetic(rows: int = 500) -> Setting:
         y = function(x) + 0.1 * jax.random.normal(y_key, (rows,))
         return Table(x, y, function(x), grid, function(grid))
 
-    return Setting(draw, kernels.gaussian(squared_width=0.5), 0.3)
+    return Setting(draw, kernels.gaussian(length_scale=0.5), 0.3)
 
 
 def linear(rows: int = 100, dim: int = 3) -> Setting:
@@ -107,7 +107,7 @@ def linear(rows: int = 100, dim: int = 3) -> Setting:
     return Setting(draw, kernels.polynomial(degree=1), 0.1)
 
 
-def real(stream: Stream, squared_width: float, regularization: float) -> Setting:
+def real(stream: Stream, length_scale: float, regularization: float) -> Setting:
     """Two thirds of a table, at random, to fit; the others to test on, noise and all.
 
     Features and target are scaled to unit standard deviation. The target without noise is taken to
@@ -115,7 +115,7 @@ def real(stream: Stream, squared_width: float, regularization: float) -> Setting
     """
     x, y = stream.x / jnp.maximum(stream.x.std(axis=0), 1e-6)[None], stream.y / stream.y.std()
     rows = 2 * len(y) // 3
-    kernel = kernels.gaussian(squared_width=squared_width)
+    kernel = kernels.gaussian(length_scale=length_scale)
 
     def draw(key):
         order = jax.random.permutation(key, len(y))

@@ -75,8 +75,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "teacher's 0.2)")
     add("--offset", type=float, default=1.5, metavar="C",
         help="of the kernel (⟨x, z⟩ + C)², above 1 + dV (default: 1.5)")
-    add("--squared-width", type=float, default=8.0, metavar="S",
-        help="s² of the kernel exp(−r²/s²), above 2V for Gaussian noise (default: 8)")
+    add("--length-scale", type=float, default=2.0, metavar="L",
+        help="ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V for Gaussian noise (default: 2)")
     # fmt: on
     data_sets.add_options(
         parser,
@@ -159,7 +159,7 @@ def _polynomial(options, data) -> Case:
 def _gaussian(options, data) -> Case:
     """The Gaussian kernel: parallel worlds and random truncation by the better distribution."""
     moments, dim = bounds.moments(data.stream, data.distribution), data.stream.x.shape[1]
-    world = worlds.gaussian(dim=dim, squared_width=options.squared_width, noise=data.distribution)
+    world = worlds.gaussian(dim=dim, length_scale=options.length_scale, noise=data.distribution)
     comparator = data_sets.Remembered(
         functools.partial(comparators.world_ball, world=world, radius=options.radius)
     )
@@ -176,7 +176,7 @@ def _gaussian(options, data) -> Case:
     optimal = _tuned(options, {"optimal_truncation": truncations["optimal_truncation"]})
     return Case(
         "gaussian",
-        f"kernel exp(−r²/{options.squared_width:g}); functions of norm at most "
+        f"kernel exp(−r²/2ℓ²) with ℓ = {options.length_scale:g}; functions of norm at most "
         f"{options.radius:g} compete, {radius:.3g} in the world of parallel_worlds, which takes 2 "
         f"copies\n{words}",
         comparator,

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> Path:
             "hides narrower Gaussians"
         )
     folder = writable_folder(options.out)
-    kernel = kernels.rational(m=dim)
+    kernel = kernels.rational(length_scale=(dim / 2) ** 0.5)
     made = {
         c: worlds.rational(dim=dim, noise=distribution, cutoff=c / dim) for c in options.cutoffs
     }

@@ -140,7 +140,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     is, as Gram matrices of smooth kernels need it, and the result is rounded to the default. It
     takes O(n³) time for n distinct points. For huge radii float64 is not enough either: once
     ‖f‖ needs directions of a smooth kernel below the cut of `kernel_ball` at 8√n ε, f is the best
-    function of a slightly smaller space (n = 40, d = 1, s² = 4: at radius 10³ the lifted norm is
+    function of a slightly smaller space (n = 40, d = 1, ℓ² = 2: at radius 10³ the lifted norm is
     0.1% too small, at 10⁴ 4%, with losses right to 5e-7 and to 2e-4).
 
     `functools.partial(world_ball, world=world, radius=B)` is a comparator for `study`.
@@ -163,7 +163,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[0.0], [0.0]], [1.0, 1.0])
-        >>> world = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(0.1))
+        >>> world = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
         >>> print(world_ball(stream, world, radius=0.5).predictions)
         [0.5 0.5]
     """

@@ -130,7 +130,7 @@ def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
         """g of some slopes, and the gap that they certify."""
         a = -s / (lam * m)
         g = gram @ a
-        own, square = np.asarray(loss.value(g, y)), max(a @ g, 0)
+        own, square = np.asarray(loss(g, y)), max(a @ g, 0)
         gap = max(np.mean(own - losses - s * (g - p)), 0)
         risk = np.mean(own) + lam * square / 2
         return Regularized(a, g, risk, np.sqrt(square), gap, iterations, gap <= small)
@@ -143,7 +143,7 @@ def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
 
     center, c, v = np.zeros((3, m))
     mu = largest = np.trace(gram) / (lam * m**2) or 1.0
-    small = tolerance * np.mean(loss.value(v, y))
+    small = tolerance * np.mean(loss(v, y))
     iterations = 0
     value, found = penalized(c, v)
     best = certified(*found)
@@ -186,7 +186,7 @@ def _proximal(loss, y, w, mu):
     """p with p + μs = w, its slope s of the loss, the loss at p, and ds/dw, each `[m]`."""
 
     def slope(p):
-        return loss.derivative(p, y)
+        return loss.gradient(p, y)
 
     steepest = slope(w)  # s lies between zero and this, as slopes increase with p
 
@@ -200,7 +200,7 @@ def _proximal(loss, y, w, mu):
     p = w - mu * s
     kink = jnp.abs(slope(p) - s) > 1e-8 * jnp.abs(steepest)
     curvature = jax.jvp(slope, (p,), (jnp.ones_like(p),))[1]
-    return p, s, loss.value(p, y), jnp.where(kink, 1 / mu, curvature / (1 + mu * curvature))
+    return p, s, loss(p, y), jnp.where(kink, 1 / mu, curvature / (1 + mu * curvature))
 
 
 def _checked(gram, y, loss, regularization):

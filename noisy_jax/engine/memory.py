@@ -76,7 +76,7 @@ def everything(space: Space, horizon: int) -> Memory:
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> gram = nj.kernels.gaussian(squared_width=1.0).gram
+        >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
         >>> memory = everything(Space(gram, gram), horizon=100)
         >>> atoms, weights = memory.init(jnp.zeros(2))
         >>> print(memory.evaluate(atoms.at[0].set(1), weights.at[0].set(3), 1, jnp.ones((1, 2))))

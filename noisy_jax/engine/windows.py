@@ -27,7 +27,7 @@ def ring(space: Space, size: int) -> Memory:
     Example:
         >>> import noisy_jax as nj
         >>> learner = nj.learners.norma(
-        ...     nj.kernels.gaussian(squared_width=1.0), nj.losses.soft_margin(), learning_rate=0.5,
+        ...     nj.kernels.gaussian(length_scale=1.0), nj.losses.soft_margin(), learning_rate=0.5,
         ...     regularization=0.1, buffer=lambda space: ring(space, 50))  # as buffer=50
         >>> learner.copies
         1
@@ -58,7 +58,7 @@ def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
 
     Example:
         >>> import noisy_jax as nj
-        >>> gram = nj.kernels.gaussian(squared_width=1.0).gram
+        >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
         >>> memory = growing(Space(gram, gram), 1000, start=80, excess=0.4)
         >>> memory.init(jax.numpy.zeros(2))[1].shape  # 1000^0.9, in whole chunks
         (512,)

@@ -52,7 +52,7 @@ def check_series(kernel: Kernel, loss: Loss) -> None:
     if loss.series is None:
         raise ValueError(
             f"loss must have a power series, and {loss} has none: no number of noisy copies makes "
-            f"an unbiased estimate of its slope. losses.{loss.analytic}(sharpness=…) is close to it"
+            f"an unbiased estimate of its derivative. losses.{loss.analytic}(sharpness=…) is close to it"
         )
     if not isinstance(kernel, Kernel) or kernel.series is None:
         raise ValueError(

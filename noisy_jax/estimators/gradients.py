@@ -2,7 +2,7 @@
 
     ∇ = ℓ'(f(x), y) Ψ(x)   is estimated by   g̃ Ψ̃,
 
-Ψ̃ an estimate of the feature map (`maps`), and g̃ one of the loss's slope at f(x) = ⟨f, Ψ(x)⟩
+Ψ̃ an estimate of the feature map (`maps`), and g̃ one of the loss's derivative at f(x) = ⟨f, Ψ(x)⟩
 (`means`), each X in it being f read at a further, independent estimate Ψ̃_j of the same Ψ(x):
 
     margin losses     g̃ = y (γ_N/p_N) Π_j (y⟨f, Ψ̃_j⟩ − c),
@@ -46,11 +46,11 @@ class GradientOrders(NamedTuple):
     """The random orders of one round.
 
     Attributes:
-        slope: `[]`, N, how many values of f the slope takes.
+        derivative: `[]`, N, how many values of f the loss's derivative takes.
         maps: orders of 1 + G estimates of Ψ(x): the stored one, and those at which f is read.
     """
 
-    slope: chex.Array
+    derivative: chex.Array
     maps: MapOrders
 
 
@@ -60,7 +60,7 @@ class GradientEstimator(NamedTuple):
     Attributes:
         loss: ℓ.
         maps: estimator of Ψ(x).
-        slope: estimator of the loss's slope.
+        derivative: estimator of the loss's derivative.
         squared_radius: B_w ≥ ‖f‖².
         x_second_moment: B_x² ≥ E‖x̃‖².
         y_largest: B_y ≥ |y|.
@@ -68,7 +68,7 @@ class GradientEstimator(NamedTuple):
 
     loss: Loss
     maps: MapEstimator
-    slope: MeanEstimator
+    derivative: MeanEstimator
     squared_radius: chex.Numeric
     x_second_moment: chex.Numeric
     y_largest: chex.Numeric
@@ -76,20 +76,20 @@ class GradientEstimator(NamedTuple):
     @property
     def copies(self) -> int:
         """The most copies of x that one round uses."""
-        return self.maps.copies * (1 + self.slope.copies)
+        return self.maps.copies * (1 + self.derivative.copies)
 
     @property
     def mean_copies(self) -> chex.Numeric:
         """How many copies of x one round uses on average."""
-        return self.maps.mean_copies * (1 + self.slope.orders.mean)
+        return self.maps.mean_copies * (1 + self.derivative.orders.mean)
 
     def draw_orders(self, key: chex.PRNGKey) -> GradientOrders:
         """The random orders of one round."""
         check_key(key)
-        slope_key, maps_key = jax.random.split(key)
-        map_keys = jax.random.split(maps_key, 1 + self.slope.copies)
+        derivative_key, maps_key = jax.random.split(key)
+        map_keys = jax.random.split(maps_key, 1 + self.derivative.copies)
         return GradientOrders(
-            self.slope.orders.draw(slope_key), jax.vmap(self.maps.draw_orders)(map_keys)
+            self.derivative.orders.draw(derivative_key), jax.vmap(self.maps.draw_orders)(map_keys)
         )
 
     def estimates(self, orders: GradientOrders, x: chex.Array) -> tuple[MapEstimate, MapEstimate]:
@@ -107,12 +107,12 @@ class GradientEstimator(NamedTuple):
         """
         check_axes("x", x, "[copies, d]")
         check_copies(self.copies, x)
-        query_points = self.slope.copies
+        query_points = self.derivative.copies
         x = x[: self.copies].reshape(1 + query_points, self.maps.copies, -1)
         every = jax.vmap(self.maps.estimate)(orders.maps, x)
         stored = jax.tree.map(lambda leaf: leaf[0], every)
         others = jax.tree.map(lambda leaf: leaf[1:], every)
-        used = jnp.where(jnp.arange(query_points) < orders.slope, others.copies, 0)
+        used = jnp.where(jnp.arange(query_points) < orders.derivative, others.copies, 0)
         return stored._replace(copies=stored.copies + jnp.sum(used)), others
 
     @property
@@ -121,10 +121,10 @@ class GradientEstimator(NamedTuple):
         return self.maps.bias(self.x_second_moment)
 
     @property
-    def slope_bias(self) -> chex.Numeric:
+    def derivative_bias(self) -> chex.Numeric:
         """A bound on the bias of g̃, wherever ‖f‖² ≤ B_w."""
         largest = largest_argument(self.loss, self.largest_value, self.y_largest)
-        return self.slope.bias(largest + abs(self.slope.series.center))
+        return self.derivative.bias(largest + abs(self.derivative.series.center))
 
     @property
     def map_second_moment(self) -> chex.Numeric:
@@ -132,11 +132,13 @@ class GradientEstimator(NamedTuple):
         return self.maps.second_moment(self.x_second_moment)
 
     @property
-    def slope_second_moment(self) -> chex.Numeric:
+    def derivative_second_moment(self) -> chex.Numeric:
         """B_g ≥ E g̃²: E X² is at most B_w B_Ψ for margins, (√(B_w B_Ψ) + B_y)² for residuals."""
         moment = self.squared_radius * self.map_second_moment
-        center = self.slope.series.center
-        return self.slope.second_moment(value_moment(self.loss, moment, self.y_largest, center))
+        center = self.derivative.series.center
+        return self.derivative.second_moment(
+            value_moment(self.loss, moment, self.y_largest, center)
+        )
 
     @property
     def largest_value(self) -> chex.Numeric:
@@ -163,11 +165,11 @@ def gradient(
     """An estimator of the clean gradient, from what is known of data and predictor.
 
     Series are cut off at finite orders, so that shapes are fixed; polynomials (kernels and the
-    squared loss) lose nothing. The estimate is then unbiased for a kernel and a slope that differ
+    squared loss) lose nothing. The estimate is then unbiased for a kernel and a derivative that differ
     from those asked for by no more than `max_bias`.
 
     Args:
-        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(4B_x²/s²) for Gaussian
+        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(2B_x²/ℓ²) for Gaussian
             kernels, shift the data to their centre first.
         loss: with a power series: squared, logistic, exponential, smoothed_absolute or
             smoothed_hinge.
@@ -177,16 +179,16 @@ def gradient(
         y_largest: B_y ≥ |y|; used by residual losses.
         distribution: of the orders: "geometric", the paper's, or "optimal", of the smallest variance.
         p: base of the geometric distribution, above 1; larger means fewer copies.
-        center: c, of the series of the slope; 0 is the good one, unless values are known to be
+        center: c, of the series of the derivative; 0 is the good one, unless values are known to be
             near another.
-        value_second: E(X − c)² that the optimal distribution of the slope's order is made for; by default
+        value_second: E(X − c)² that the optimal distribution of the derivative's order is made for; by default
             its bound, which makes E g̃² least in the worst case. A smaller guess saves copies;
             one that is wrong costs variance, never bias.
-        max_bias: largest bias of the slope, and of the kernel relative to its largest value, over
+        max_bias: largest bias of the derivative, and of the kernel relative to its largest value, over
             ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
         kernel_order: where the kernel's series is cut off; the smallest that does by default. (A
             Gaussian kernel's envelope is cut off at the same order.)
-        loss_order: where the slope's series is cut off; the smallest that does by default.
+        loss_order: where the derivative's series is cut off; the smallest that does by default.
 
     Returns:
         A `GradientEstimator`, for `learners.random_truncation` and `bounds.random_truncation`.
@@ -212,7 +214,7 @@ def gradient(
     if value_second is not None:
         numbers |= {"value_second": value_second}
         check_positive(
-            "value_second", value_second, "E(X − c)² for the distribution of the slope's order"
+            "value_second", value_second, "E(X − c)² for the distribution of the derivative's order"
         )
     for name, value in numbers.items():
         check_one_number(name, value)
@@ -269,8 +271,8 @@ def gradient(
     if value_second is None:
         moment = squared_radius * maps.second_moment(x_second_moment)
         value_second = value_moment(loss, moment, y_largest, center)
-    slope = MeanEstimator(series, law_of(series.coefficients, value_second))
-    return GradientEstimator(loss, maps, slope, squared_radius, x_second_moment, y_largest)
+    derivative = MeanEstimator(series, law_of(series.coefficients, value_second))
+    return GradientEstimator(loss, maps, derivative, squared_radius, x_second_moment, y_largest)
 
 
 def check_estimator(estimator: GradientEstimator) -> None:

@@ -5,7 +5,7 @@ For k(x, z) = h(x) h(z) Q(⟨x, z⟩), Q(a) = Σ_n β_n a^n, the map is h(x) tim
     Ψ̃ = θ · (√β_N/p_N) x̃_1 ⊗ ⋯ ⊗ x̃_N,   E Ψ̃ = Ψ(x),
 
 where N is a random order, and θ estimates the envelope h, 1 for kernels of the inner product, from
-further copies: for the Gaussian kernel e^(−‖x‖²/s²), with ⟨x̃, x̃'⟩ for each ‖x‖². Only the copies
+further copies: for the Gaussian kernel e^(−‖x‖²/2ℓ²), with ⟨x̃, x̃'⟩ for each ‖x‖². Only the copies
 are stored. Inner products are
 
     ⟨Ψ̃, Ψ̃'⟩ = 1[N = N'] θθ' β_N/(p_N p_N') Π_j ⟨x̃_j, x̃'_j⟩,
@@ -16,8 +16,8 @@ first one times θ √β_N/p_N: the product of their inner products is all of th
 indicator included.
 
 Source: Online Learning of Noisy Data with Kernels, Eq. 2, Lemmas 3-6, subroutines 2-7, App. B.
-Printed for the Gaussian kernel, the features lack the square root over (2/s²)^n/n!, and both inner
-products follow the wrong features: (n!)² stands for n!, 2^(2n) for 2^n, and s^(4n) for s^(2n).
+Printed for the Gaussian kernel, the features lack the square root over (1/ℓ²)^n/n!, and both inner
+products follow the wrong features: (n!)² stands for n!, and ℓ^(4n) for ℓ^(2n).
 """
 
 from typing import NamedTuple

@@ -39,7 +39,7 @@ def cumulative_loss(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.
         Array([1., 5., 5.], dtype=float32)
     """
     _check(loss, y, predictions=predictions)
-    return jnp.cumsum(loss.value(predictions, y))
+    return jnp.cumsum(loss(predictions, y))
 
 
 def regret(
@@ -63,7 +63,7 @@ def regret(
         ValueError: as `cumulative`.
     """
     _check(loss, y, predictions=predictions, comparator=comparator)
-    return jnp.cumsum(loss.value(predictions, y) - loss.value(comparator, y))
+    return jnp.cumsum(loss(predictions, y) - loss(comparator, y))
 
 
 def _check(loss, y, **predictions) -> None:

@@ -124,8 +124,8 @@ def final_regret(
     def excess(predictions, block):
         clean, best = block
         columns = (-1,) + (1,) * (predictions.ndim - 1)
-        own = loss.value(predictions, jnp.reshape(clean.y, columns))
-        return jnp.sum(own - jnp.reshape(loss.value(best, clean.y), columns), axis=0)
+        own = loss(predictions, jnp.reshape(clean.y, columns))
+        return jnp.sum(own - jnp.reshape(loss(best, clean.y), columns), axis=0)
 
     _, blocks = _through_blocks(
         learner, stream, noise, key, excess, y_noise=y_noise, comparator=comparator

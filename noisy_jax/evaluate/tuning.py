@@ -76,7 +76,7 @@ def tuned_kernel_learner(
 
     Example:
         >>> import functools, noisy_jax as nj
-        >>> world = nj.worlds.gaussian(dim=2, squared_width=2.0, noise=nj.noise.Gaussian(0.5))
+        >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
         >>> learner = functools.partial(nj.learners.parallel_worlds, world)
         >>> bound = functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=4.0)
         >>> tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)(100)[0].horizon

@@ -4,13 +4,8 @@ Two families: functions of the inner product ⟨x, z⟩ with a power series of n
 (which random truncation samples from), and functions of the distance r = ‖x − z‖. The Gaussian
 kernel belongs to both.
 
-Each family of the distance has a length scale of its own. In terms of scikit-learn's `length_scale`
-ℓ, they are
-
-- `gaussian(squared_width=s²)`: s² = 2ℓ² of `RBF`,
-- `laplacian(scale=s)`: s = ℓ of `Matern` with ν = ½,
-- `matern(length=ℓ)`: that of `Matern`,
-- `rational(m=m)`: m = 2αℓ² of `RationalQuadratic`.
+The `length_scale` ℓ of a kernel of the distance is that of scikit-learn's `RBF`, `Matern` (with
+ν = ½ for `laplacian`) and `RationalQuadratic`.
 """
 
 from noisy_jax.kernels.distances import gaussian, laplacian, matern, rational

@@ -72,7 +72,7 @@ def alma(
     Example:
         >>> import noisy_jax as nj
         >>> alpha = 0.5
-        >>> kernel = nj.kernels.gaussian(squared_width=0.5)
+        >>> kernel = nj.kernels.gaussian(length_scale=0.5)
         >>> alma(kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=500).copies
         1
     """

@@ -47,7 +47,7 @@ def fourier_worlds(
     Example:
         >>> import jax, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)
-        >>> world = nj.worlds.gaussian(dim=3, squared_width=1.0, noise=noise)
+        >>> world = nj.worlds.gaussian(dim=3, length_scale=0.5**0.5, noise=noise)
         >>> features = nj.worlds.fourier(world, jax.random.key(2), num_features=64)
         >>> learner = fourier_worlds(features, radius=2.0, learning_rate=0.1)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)

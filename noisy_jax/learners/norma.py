@@ -122,7 +122,7 @@ def norma(
     Example:
         >>> import jax, noisy_jax as nj
         >>> learner = norma(
-        ...     nj.kernels.gaussian(squared_width=0.5), nj.losses.soft_margin(),
+        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.soft_margin(),
         ...     learning_rate=1.0, regularization=0.03, buffer=200)
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=100)
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1)).diverged_at
@@ -162,7 +162,7 @@ def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
         now = loss.at(state.scale) if adaptive else loss
         y = y if _labelled(loss) else jnp.ones_like(values[-1])
         p = values[-1] + state.offset
-        derivative = now.derivative(p, y)
+        derivative = now.gradient(p, y)
         decays = 1.0 if decay == "always" else jnp.where(derivative != 0, 1.0, 0.0)
         sound = (rate >= 0) & (regularization >= 0) & (rate * regularization <= _LARGEST_DECAY)
         if adaptive:

@@ -53,7 +53,7 @@ def parallel_worlds(
     Example:
         >>> import jax, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)
-        >>> world = nj.worlds.gaussian(dim=3, squared_width=1.0, noise=noise)
+        >>> world = nj.worlds.gaussian(dim=3, length_scale=0.5**0.5, noise=noise)
         >>> learner = parallel_worlds(world, horizon=100, radius=2.0, learning_rate=0.1)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
         >>> nj.rollout(learner, stream, noise, jax.random.key(1)).predictions.shape

@@ -68,16 +68,16 @@ def random_truncation(
         (100,)
     """
     check_estimator(estimator)
-    maps, query_points = estimator.maps, estimator.slope.copies
+    maps, query_points = estimator.maps, estimator.derivative.copies
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         orders = estimator.draw_orders(key)
         stored, others = estimator.estimates(orders, sample.x)
-        return Round(stored, others, (sample.y, orders.slope))
+        return Round(stored, others, (sample.y, orders.derivative))
 
     learner = expansion(
         read=read,
-        rule=_rule(estimator.loss, estimator.slope, learning_rate),
+        rule=_rule(estimator.loss, estimator.derivative, learning_rate),
         memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
         copies=estimator.copies,
         radius=estimator.squared_radius**0.5,

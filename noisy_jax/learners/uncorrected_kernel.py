@@ -44,7 +44,7 @@ def uncorrected_kernel(
 
     Example:
         >>> import jax, noisy_jax as nj
-        >>> kernel = nj.kernels.gaussian(squared_width=1.0)
+        >>> kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
         >>> learner = uncorrected_kernel(kernel, horizon=100, radius=2.0, learning_rate=0.1)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
         >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape

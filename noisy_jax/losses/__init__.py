@@ -1,4 +1,4 @@
-"""Losses: analytic ones, which random truncation can estimate, piecewise and adaptive ones."""
+"""Losses: analytic ones (which random truncation can estimate), piecewise and adaptive ones."""
 
 from noisy_jax.losses.adaptive import (
     AdaptiveLoss,

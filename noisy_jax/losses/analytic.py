@@ -13,7 +13,7 @@ import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
-from noisy_jax.validation import array_module, check_one_number, check_positive, concrete
+from noisy_jax.validation import array_module, concrete, positive
 
 
 def squared() -> Loss:
@@ -22,12 +22,13 @@ def squared() -> Loss:
     Source: the squared loss of all three papers on learning from noisy copies.
 
     Example:
-        >>> squared().value(1.0, 3.0), squared().derivative(1.0, 3.0)
+        >>> squared()(1.0, 3.0), squared().gradient(1.0, 3.0)
         (4.0, -4.0)
     """
     return Loss("squared()", "residual", _square, _twice, _squared_series)
 
 
+# Functions of the module, not lambdas: two losses that are equal share their compiled programs.
 def _square(a):
     return a**2
 
@@ -51,17 +52,17 @@ def logistic() -> Loss:
     φ'(a) = −1/(1 + e^a); its series about c converges up to the poles at ±iπ, √(c² + π²) away.
 
     Example:
-        >>> print(logistic().derivative(0.0, 1.0))
+        >>> print(logistic().gradient(0.0, 1.0))
         -0.5
     """
-    return Loss("logistic()", "margin", _log_logistic, _logistic_slope, _logistic_series)
+    return Loss("logistic()", "margin", _log_logistic, _logistic_derivative, _logistic_series)
 
 
 def _log_logistic(a):
     return jax.nn.softplus(-a)
 
 
-def _logistic_slope(a):
+def _logistic_derivative(a):
     return -jax.nn.sigmoid(-floating(a))
 
 
@@ -70,7 +71,7 @@ def _logistic_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
     radius = xp.sqrt(center**2 + xp.pi**2)
 
     def coefficients(order):
-        # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² is not lost beside s.
+        # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² does not vanish beside s.
         s = [xp.exp(-xp.logaddexp(0.0, xp.abs(center)))]
         for n in range(order):
             known = xp.stack(s)
@@ -91,21 +92,23 @@ def exponential() -> Loss:
 
     φ'(a) = −e^(−a), γ_n = (−1)^(n+1) e^(−c)/n!.
 
-    Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp): the sign
-    must be minus.
+    Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp) without the
+    minus sign.
 
     Example:
-        >>> print(exponential().derivative(0.0, -1.0))
+        >>> print(exponential().gradient(0.0, -1.0))
         1.0
     """
-    return Loss("exponential()", "margin", _exponential, _exponential_slope, _exponential_series)
+    return Loss(
+        "exponential()", "margin", _exponential, _exponential_derivative, _exponential_series
+    )
 
 
 def _exponential(a):
     return jnp.exp(-a)
 
 
-def _exponential_slope(a):
+def _exponential_derivative(a):
     return -jnp.exp(-a)
 
 
@@ -125,70 +128,66 @@ def _exponential_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
 def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
     """Smoothed absolute loss: φ'(a) = erf(sa) of the residual a = p − y.
 
-    φ(a) = a erf(sa) + e^(−s²a²)/(s√π) ≥ |a|, farthest from it at zero, by 1/(s√π).
+    φ(a) = a erf(sa) + e^(−s²a²)/(s√π) ≥ |a|; the gap is largest at zero, 1/(s√π).
 
-    Source: Online Learning of Noisy Data with Kernels, Example 3. App. C prints σ for s in the
-    second term.
+    Source: Online Learning of Noisy Data with Kernels, Example 3. App. C prints σ instead of s in
+    the second term.
 
     Args:
-        sharpness: s > 0. Estimating φ' from noisy copies costs exp(s²a²): keep s|a| of order 1.
-
-    Raises:
-        ValueError: sharpness not positive.
+        sharpness: s > 0. The variance of an estimate of φ' from noisy copies grows as exp(s²a²), so
+            keep s|a| of order 1.
 
     Example:
-        >>> print(smoothed_absolute().derivative(0.0, 0.0))
+        >>> print(smoothed_absolute().gradient(0.0, 0.0))
         0.0
     """
-    check_positive("sharpness", sharpness, "s of erf(sa)")
-    check_one_number("sharpness", sharpness)
+    sharpness = positive("sharpness", sharpness)
 
-    def profile(a):
+    def value(a):
         a = floating(a)
         return a * jax.lax.erf(sharpness * a) + _bell(sharpness * a) / sharpness
 
-    def slope(a):
+    def derivative(a):
         return jax.lax.erf(floating(sharpness * a))
 
     name = f"smoothed_absolute(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 1.0, 0.0, sharpness, 0.0)
-    return Loss(name, "residual", profile, slope, series)
+    return Loss(name, "residual", value, derivative, series)
 
 
 def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
     """Smoothed hinge loss: φ'(a) = ½(erf(s(a − 1)) − 1) of the margin a = yp.
 
-    φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π) ≥ max(0, 1 − a), farthest from it
-    at a = 1, by 1/(2s√π).
+    φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π) ≥ max(0, 1 − a); the gap is largest
+    at a = 1, 1/(2s√π).
+
+    Its series about a centre c has γ_0 = φ'(c) and, with Hermite polynomials H,
+    γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). Use c = 0: with much noise, the
+    margins are small beside 1.
 
     Source: Online Learning of Noisy Data with Kernels, Example 4. App. C expands about a = 1 and
-    takes the result for the series about 0; ours are Hermite polynomials about any centre:
-    γ_0 = φ'(c), γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). The centre 0 is the
-    good one, as margins are small beside 1 where there is much noise.
+    uses the result as the series about 0.
 
     Args:
-        sharpness: s > 0. Estimating φ' from noisy copies costs exp(s²a²): keep s|a| of order 1.
-
-    Raises:
-        ValueError: sharpness not positive.
+        sharpness: s > 0. The variance of an estimate of φ' from noisy copies grows as exp(s²a²), so
+            keep s|a| of order 1.
 
     Example:
-        >>> print(smoothed_hinge().derivative(1.0, 1.0))
+        >>> print(smoothed_hinge().gradient(1.0, 1.0))
         -0.5
     """
-    check_positive("sharpness", sharpness, "s of erf(s(a − 1))")
-    check_one_number("sharpness", sharpness)
+    sharpness = positive("sharpness", sharpness)
 
-    def profile(a):
+    def value(a):
         a = floating(a) - 1
         return (_bell(sharpness * a) / sharpness - a * jax.lax.erfc(sharpness * a)) / 2
 
-    def slope(a):
+    def derivative(a):
         return -jax.lax.erfc(sharpness * (floating(a) - 1)) / 2
 
     name = f"smoothed_hinge(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)
-    return Loss(name, "margin", profile, slope, series)
+    return Loss(name, "margin", value, derivative, series)
 
 
 def _bell(u):
@@ -203,13 +202,13 @@ def _erf_series(factor, offset, sharpness, shift, order, center=0.0) -> PowerSer
 
     def coefficients(order):
         # h_n = s^n H_(n−1)(−u) e^(−u²/2)/n!, with H_(n+1)(x) = 2x H_n(x) − 2n H_(n−1)(x).
-        root = xp.exp(-(u**2) / 2)  # apart, as its square underflows first
+        root = xp.exp(-(u**2) / 2)  # a factor of its own, as its square underflows first
         h = [0.0 * u, sharpness * root]
         for n in range(1, order):
             h.append(2 * sharpness * (-u * h[n] - (n - 1) * sharpness * h[n - 1] / n) / (n + 1))
         first = offset + factor * _erf(u)
-        rest = [scale * root * value for value in h[1 : order + 1]]
-        return xp.stack([xp.asarray(value, float) for value in [first, *rest]])
+        rest = [scale * root * h_n for h_n in h[1 : order + 1]]
+        return xp.stack([xp.asarray(term, float) for term in [first, *rest]])
 
     def majorant(m):
         # Cramér: |H_n(x)| ≤ 1.0865 √(2^n n!) e^(x²/2).

@@ -7,27 +7,23 @@ import chex
 import jax.numpy as jnp
 
 from noisy_jax.losses.loss import Loss, shown
-from noisy_jax.validation import check_non_negative, check_one_number, check_positive
+from noisy_jax.validation import non_negative, positive
 
 
 def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
     """Soft-margin (hinge) loss ℓ(p, y) = max(0, ρ − yp), y = ±1.
 
-    The slope at the kink yp = ρ is −1: with ρ = 0 the zero function is corrected, as in the
+    The derivative at the kink yp = ρ is −1: with ρ = 0 the zero function is corrected, as in the
     perceptron.
 
     Args:
         margin: ρ ≥ 0.
 
-    Raises:
-        ValueError: a negative margin.
-
     Example:
-        >>> print(soft_margin().value(0.25, 1.0))
+        >>> print(soft_margin()(0.25, 1.0))
         0.75
     """
-    check_non_negative("margin", margin, "a negative one would reward mistakes")
-    check_one_number("margin", margin)
+    margin = non_negative("margin", margin)
     return Loss(
         f"soft_margin(margin={shown(margin)})",
         "margin",
@@ -40,20 +36,16 @@ def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
 def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
     """ε-insensitive loss ℓ(p, y) = max(0, |p − y| − ε); the absolute loss for ε = 0.
 
-    The slope at the kinks |p − y| = ε is 0.
+    The derivative at the kinks |p − y| = ε is 0.
 
     Args:
-        epsilon: ε ≥ 0, half the width of the tube in which errors are free.
-
-    Raises:
-        ValueError: ε negative.
+        epsilon: ε ≥ 0, half the width of the tube in which errors cost nothing.
 
     Example:
-        >>> print(epsilon_insensitive(epsilon=0.5).value(1.0, 3.0))
+        >>> print(epsilon_insensitive(epsilon=0.5)(1.0, 3.0))
         1.5
     """
-    check_non_negative("epsilon", epsilon, "it is half the width of the tube")
-    check_one_number("epsilon", epsilon)
+    epsilon = non_negative("epsilon", epsilon)
     return Loss(
         f"epsilon_insensitive(epsilon={shown(epsilon)})",
         "residual",
@@ -69,28 +61,22 @@ def huber(*, width: chex.Numeric = 1.0) -> Loss:
     It is σ times the unit Huber function of a/σ, so that |φ'| ≤ 1, and jointly convex in (p, σ).
 
     Args:
-        width: σ > 0, where squares end.
-
-    Raises:
-        ValueError: width not positive.
+        width: σ > 0, the residual at which the loss turns from quadratic to linear.
 
     Example:
-        >>> print(huber(width=2.0).value(1.0, 0.0))
+        >>> print(huber(width=2.0)(1.0, 0.0))
         0.25
     """
-    check_positive(
-        "width", width, "σ, the residual at which Huber's loss turns from square to line"
-    )
-    check_one_number("width", width)
+    width = positive("width", width)
 
-    def profile(a):
+    def value(a):
         size = jnp.abs(a)
         return jnp.where(size <= width, size**2 / (2 * width), size - width / 2)
 
     return Loss(
         f"huber(width={shown(width)})",
         "residual",
-        profile,
+        value,
         lambda a: jnp.clip(a / width, -1.0, 1.0),
         analytic="smoothed_absolute",
     )

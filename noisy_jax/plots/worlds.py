@@ -34,8 +34,8 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
 
     Example:
         >>> import noisy_jax as nj
-        >>> kernel = nj.kernels.gaussian(squared_width=2.0)
-        >>> world = nj.worlds.gaussian(dim=3, squared_width=2.0, noise=nj.noise.Gaussian(0.1))
+        >>> kernel = nj.kernels.gaussian(length_scale=1.0)
+        >>> world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
         >>> (axes,) = worlds({"Gaussian": world}, kernel)
         >>> axes.get_xlabel()
         'distance $r$'
@@ -74,7 +74,7 @@ def profile(gram, distances, dim: int) -> np.ndarray:
 
     Example:
         >>> import noisy_jax as nj
-        >>> print(profile(nj.kernels.rational(m=1.0), [0.0, 1.0, 2.0], dim=3))
+        >>> print(profile(nj.kernels.rational(length_scale=0.5**0.5), [0.0, 1.0, 2.0], dim=3))
         [1.  0.5 0.2]
     """
     x = np.zeros((len(distances), dim), jax.dtypes.canonicalize_dtype(float))

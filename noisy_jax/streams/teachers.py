@@ -93,7 +93,7 @@ def teacher(
 
     Example:
         >>> import jax, noisy_jax as nj
-        >>> kernel = nj.kernels.gaussian(squared_width=1.0)
+        >>> kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
         >>> teacher(jax.random.key(0), horizon=5, dim=3, kernel=kernel).y.shape
         (5,)
     """

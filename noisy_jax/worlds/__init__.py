@@ -3,10 +3,8 @@
 A world holds for the noise distribution that it was made with. A rollout's noise is not compared with
 it: under another distribution the learner is a biased one.
 
-Length scales are those of `kernels`, under the same names: `squared_width` s² of e^(−r²/s²) in
-`gaussian`, `heteroscedastic` and `fourier_gaussian`, `scale` s of e^(−r/s) in `laplacian`,
-`length` ℓ in `matern`, and `m` (by default d) of (1 + r²/m)^(−α) in `rational`. A `cutoff` is in
-units of 1/r².
+The `length_scale` ℓ of a world is that of the same kernel in `kernels`. A `cutoff` is in units of
+1/r².
 """
 
 from noisy_jax.worlds.fourier import FourierWorld, fourier, fourier_gaussian

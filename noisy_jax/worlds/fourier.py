@@ -13,9 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.kernels.distances import check_squared_width
 from noisy_jax.noise import Noise
-from noisy_jax.validation import check_at_least, check_dimension, check_key, concrete, given
+from noisy_jax.validation import (
+    check_at_least,
+    check_dimension,
+    check_key,
+    concrete,
+    given,
+    positive,
+)
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
@@ -117,7 +123,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
 
     Example:
         >>> import jax, noisy_jax as nj
-        >>> world = nj.worlds.gaussian(dim=3, squared_width=4.0, noise=nj.noise.Gaussian(0.5))
+        >>> world = nj.worlds.gaussian(dim=3, length_scale=2**0.5, noise=nj.noise.Gaussian(0.5))
         >>> fourier(world, jax.random.key(0), 256).noisy(jax.numpy.ones((5, 3))).shape
         (5, 256)
     """
@@ -146,19 +152,19 @@ def fourier_gaussian(
     num_features: int,
     *,
     dim: int,
-    squared_width: chex.Numeric,
+    length_scale: chex.Numeric,
     noise: Noise,
 ) -> FourierWorld:
-    """Random features of k(x, a) = exp(−‖x − a‖²/s²) under any noise of known φ without zeros.
+    """Random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under any noise of known φ without zeros.
 
     For distributions whose surrogate has no closed form or no sampler. The frequencies are drawn from the
-    clean kernel's spectral density N(0, 2/s² I) and weighted by importance, c_j² = 1/(P |φ(ω_j)|);
+    clean kernel's spectral density N(0, I/ℓ²) and weighted by importance, c_j² = 1/(P |φ(ω_j)|);
     the maps are those of `fourier`, and so is E noisy(x + n) = clean(x) for every draw.
 
     R² = Σ_j c_j² is the exact squared norm in the guarantee, but depends on the draw, with mean
-    ∫p/|φ|. Where that integral is infinite (Gaussian noise with 2‖Σ‖ ≥ s²) no surrogate exists and
+    ∫p/|φ|. Where that integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²) no surrogate exists and
     R² grows with D without limit. R² and inner products of noisy copies converge at the rate 1/√D
-    only where ∫p/|φ|² is finite (Gaussian noise with 4‖Σ‖ < s²); `fourier` has no such condition.
+    only where ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²); `fourier` has no such condition.
 
     ⟨noisy(x̃), clean(x)⟩ tends to ∫p(ω) cos(⟨ω, x̃ − x⟩ − arg φ(ω)) dω, which is k(x̃, x) where the
     noise is symmetric.
@@ -167,13 +173,13 @@ def fourier_gaussian(
         key: the randomness of the frequencies.
         num_features: D, even and at least 2.
         dim: d, at least 1.
-        squared_width: s² > 0, `[]`; scikit-learn's `gamma` is 1/s².
+        length_scale: ℓ > 0, `[]`.
         noise: distribution of the noise, also a user's own subclass of `noise.Noise`; its known mean plays
             no part, `noise.observe` subtracts it.
 
     Raises:
-        ValueError: the distribution's characteristic function has zeros or is not known, s² not positive, D
-            odd, R² so large that R⁴ overflows, dimensions that do not match, no key.
+        ValueError: the distribution's characteristic function has zeros or is not known, ℓ not positive,
+            D odd, R² so large that R⁴ overflows, dimensions that do not match, no key.
 
     Source: none of the papers (see `fourier`).
 
@@ -181,15 +187,14 @@ def fourier_gaussian(
         >>> import jax, noisy_jax as nj
         >>> distribution = nj.noise.ContaminatedGaussian(4.0, probability=0.7)
         >>> features = fourier_gaussian(
-        ...     jax.random.key(0), 64, dim=3, squared_width=4.0, noise=distribution)
+        ...     jax.random.key(0), 64, dim=3, length_scale=2**0.5, noise=distribution)
     """
     pairs = _number_of_pairs(num_features)
     check_key(key)
     check_at_least("dim", dim, 1, "the dimension of the data")
-    check_squared_width(squared_width)
+    length_scale = positive("length_scale", length_scale)
     _check_characteristic(noise, dim)
-    deviation = jnp.sqrt(2 / jnp.asarray(squared_width, float))
-    omega = deviation * jax.random.normal(key, (pairs, dim))
+    omega = jax.random.normal(key, (pairs, dim)) / jnp.asarray(length_scale, float)
     log_phi = noise.log_characteristic(omega)
     features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs), noise)
     log_squared_norm = concrete(jax.nn.logsumexp(-log_phi.real) - np.log(pairs))
@@ -198,7 +203,7 @@ def fourier_gaussian(
             log_squared_norm,
             lambda limit: (
                 f"of Gaussian noise in dimension {dim} from about {limit / log_squared_norm:.2g} "
-                "times this variance on; a wider kernel (squared_width), less noise or a lower "
+                "times this variance on; a wider kernel (length_scale), less noise or a lower "
                 "dimension"
             ),
         )

@@ -2,7 +2,8 @@
 
 In the frequency domain noise multiplies by its characteristic function φ, so that the surrogate has
 the clean kernel's spectral density p divided by it, p/φ. It is a kernel where R² = ∫p/φ is finite.
-For k(x, a) = exp(−‖x − a‖²/s²), p is N(0, 2/s² I), and p/φ has a closed form under the distributions here.
+For k(x, a) = exp(−‖x − a‖²/2ℓ²), p is N(0, I/ℓ²), and p/φ has a closed form under the distributions
+here.
 """
 
 import chex
@@ -10,62 +11,61 @@ import jax.numpy as jnp
 
 from noisy_jax import kernels
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.validation import check_at_least, check_dimension, concrete
+from noisy_jax.validation import check_at_least, check_dimension, positive
 from noisy_jax.worlds.surrogates import PARTS
 from noisy_jax.worlds.world import World
 
 
-def gaussian(*, dim: int, squared_width: chex.Numeric, noise: Noise) -> World:
-    """The world of k(x, a) = exp(−‖x − a‖²/s²) under Gaussian, Laplace or contaminated noise.
+def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
+    """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under Gaussian, Laplace or contaminated noise.
 
     With z = x − a:
 
-    - `noise.Gaussian`, only where 2‖Σ‖ < s²:
-      k̂ = det(I − 2Σ/s²)^(−½) exp(−zᵀ(s²I − 2Σ)⁻¹z). It is positive, with k̂ ≤ R²k.
+    - `noise.Gaussian`, only where ‖Σ‖ < ℓ²:
+      k̂ = det(I − Σ/ℓ²)^(−½) exp(−½zᵀ(ℓ²I − Σ)⁻¹z). It is positive, with k̂ ≤ R²k.
     - `noise.Laplace`, at any scales b_i:
-      k̂ = Π_i (1 + 2b_i²/s² − 4b_i²z_i²/s⁴) exp(−z_i²/s²). It takes negative values and |k̂|/k is
+      k̂ = Π_i (1 + b_i²/ℓ² − b_i²z_i²/ℓ⁴) exp(−z_i²/2ℓ²). It takes negative values and |k̂|/k is
       unbounded, so that no norm ‖û‖ follows from ‖u‖ and the angle between the parts of u
       (`ratio` is infinite). What remains: regret at most 2WR(WR + B_y)√T against every
       u = Σ_i a_i Ψ(z_i) with ‖û‖² = aᵀK̂a ≤ W².
     - `noise.ContaminatedGaussian`, at any Σ, for q < ½:
-      k̂ = (1 − q)⁻¹ Σ_j (−q/(1 − q))^j det(I + 2jΣ/s²)^(−½) exp(−zᵀ(s²I + 2jΣ)⁻¹z). It takes
+      k̂ = (1 − q)⁻¹ Σ_j (−q/(1 − q))^j det(I + jΣ/ℓ²)^(−½) exp(−½zᵀ(ℓ²I + jΣ)⁻¹z). It takes
       negative values far from zero, yet φ ≥ 1 − q gives ‖û‖² ≤ ‖u‖²/(1 − q) for every u
       (`norm_ratio`), so that no angle is needed. The alternating series is summed with Chebyshev
       weights, a dozen terms to float32 rounding and two dozen to float64, whatever q.
 
-    Squared width and the distribution's parameters may be traced. Then nothing is refused, and a world that
+    The length scale and the distribution's parameters may be traced. Then nothing is refused, and a world that
     does not exist has a surrogate of NaN.
 
     Args:
         dim: d, at least 1.
-        squared_width: s² > 0, `[]`; scikit-learn's `gamma` is 1/s².
+        length_scale: ℓ > 0, `[]`.
         noise: distribution of the noise; its known mean plays no part, `noise.observe` subtracts it.
 
     Returns:
         A `World` with a spectrum. With zero noise its surrogate is the clean kernel exactly.
 
     Raises:
-        ValueError: a distribution without closed form here; s² not positive, or not above 2‖Σ‖ for Gaussian
-            noise; q not below ½; R² so large that R⁴ overflows; dimensions that do not match.
+        ValueError: a distribution without closed form here; ℓ not positive, or ℓ² not above ‖Σ‖ for
+            Gaussian noise; q not below ½; R² so large that R⁴ overflows; dimensions that do not match.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 5, for any Σ by a
-    Cholesky factor instead of a rotation, and with 2‖Σ‖ < s² strictly, where Theorem 3 prints ≤.
+    Cholesky factor instead of a rotation, and with ‖Σ‖ < ℓ² strictly, where Theorem 3 prints ≤.
     Laplace and contaminated noise are in none of the papers.
 
     Example:
         >>> import noisy_jax as nj
-        >>> world = gaussian(dim=2, squared_width=2.0, noise=nj.noise.Gaussian(0.5))
+        >>> world = gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
         >>> print(world.diagonal)
         2.0
     """
     check_at_least("dim", dim, 1, "the dimension of the data")
-    if concrete(squared_width) is None:
-        squared_width = jnp.where(squared_width > 0, squared_width, jnp.nan)
-    kernel = kernels.gaussian(squared_width=squared_width)
+    length_scale = positive("length_scale", length_scale)
+    kernel = kernels.gaussian(length_scale=length_scale)
     for distribution, parts in PARTS.items():
         if isinstance(noise, distribution):
             check_dimension(f"{distribution.__name__}.cov", noise.cov, (dim,))
-            return World(dim, kernel, noise=noise, **parts(dim, squared_width, noise, kernel))
+            return World(dim, kernel, noise=noise, **parts(dim, length_scale, noise, kernel))
     raise ValueError(_not_covered(noise, dim))
 
 

@@ -5,6 +5,8 @@ exp(−½ωᵀ(Σ_max − Σ_i)ω), in the surrogate space of `gaussian` under n
 adding noise up to Σ_max would do on average.
 """
 
+import math
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -20,13 +22,13 @@ from noisy_jax.worlds.gaussian import gaussian
 from noisy_jax.worlds.world import World
 
 
-def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Numeric) -> World:
-    """The world of k(x, a) = exp(−‖x − a‖²/s²) under N(0, Σ_t) with Σ_t ⪯ Σ_max, Σ_t known.
+def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numeric) -> World:
+    """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under N(0, Σ_t) with Σ_t ⪯ Σ_max, Σ_t known.
 
     Atoms are pairs (x̃_i, Σ_i). With z the difference of two points,
 
-    k̂_it  = det(A_it/s²)^(−½) exp(−zᵀA_it⁻¹z),  A_it = s²I + 2(Σ_max − Σ_i − Σ_t)   (`surrogate`)
-    k_i   = det(A_i/s²)^(−½) exp(−zᵀA_i⁻¹z),    A_i  = s²I + 2(Σ_max − Σ_i)         (`evaluate`)
+    k̂_it  = det(A_it/ℓ²)^(−½) exp(−½zᵀA_it⁻¹z),  A_it = ℓ²I + Σ_max − Σ_i − Σ_t   (`surrogate`)
+    k_i   = det(A_i/ℓ²)^(−½) exp(−½zᵀA_i⁻¹z),    A_i  = ℓ²I + Σ_max − Σ_i         (`evaluate`)
 
     and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for every atom i and every Σ_t.
 
@@ -35,13 +37,13 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
     `surrogate` that of `gaussian` under N(0, Σ_max); so are R² (`diagonal`) and `ratio`. Clean
     examples have Σ_i = 0.
 
-    Squared width and covariances may be traced. Then nothing is refused, and what does not exist is
+    The length scale and covariances may be traced. Then nothing is refused, and what does not exist is
     NaN: the surrogate, or an atom whose Σ_i is no covariance or not ⪯ Σ_max. Full covariances
     cost O(d³) for each pair of atoms.
 
     Args:
         dim: d, at least 1.
-        squared_width: s² > 2‖Σ_max‖, `[]`; scikit-learn's `gamma` is 1/s².
+        length_scale: ℓ with ℓ² > ‖Σ_max‖, `[]`.
         max_cov: Σ_max as `[]`, `[d]` or `[d, d]`, a form that holds all Σ_t; PSD.
 
     Returns:
@@ -56,13 +58,13 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
 
     Example:
         >>> import jax.numpy as jnp
-        >>> world = heteroscedastic(dim=2, squared_width=2.0, max_cov=0.5)
+        >>> world = heteroscedastic(dim=2, length_scale=1.0, max_cov=0.5)
         >>> world.atom(jnp.zeros((3, 2)), jnp.array([0.0, 0.1, 0.5]))[1].shape
         (3,)
     """
     check_covariance("max_cov", max_cov)
     check_dimension("max_cov", max_cov, (dim,))
-    fixed = gaussian(dim=dim, squared_width=squared_width, noise=Gaussian(max_cov))
+    fixed = gaussian(dim=dim, length_scale=length_scale, noise=Gaussian(max_cov))
     max_cov = jnp.where(jnp.isnan(fixed.diagonal), jnp.nan, jnp.asarray(max_cov, float))
 
     def atom(x, cov):
@@ -78,7 +80,7 @@ def heteroscedastic(*, dim: int, squared_width: chex.Numeric, max_cov: chex.Nume
 
     def surrogate(atoms, others):
         (x, cov), (z, other_cov) = atoms, others
-        return _SURROGATES[rank](x, z, max_cov[None], cov, other_cov, squared_width)
+        return _SURROGATES[rank](x, z, max_cov[None], cov, other_cov, length_scale)
 
     def evaluate(atoms, x):
         check_made_for(dim, jnp.shape(x))
@@ -134,21 +136,20 @@ def _filled(cov, rank, dim):
     return cov
 
 
-def _isotropic(x, z, max_cov, cov, other_cov, squared_width):
-    spread = 2 * (max_cov[None] - cov[:, None] - other_cov[None]) / squared_width
-    scale = jax.lax.rsqrt(jnp.asarray(squared_width, float))  # as in kernels.gaussian, to the bit
+def _isotropic(x, z, max_cov, cov, other_cov, length_scale):
+    spread = (max_cov[None] - cov[:, None] - other_cov[None]) / length_scale**2
+    scale = math.sqrt(0.5) / jnp.asarray(length_scale, float)
     exponent = squared_distances(x * scale, z * scale) / (1 + spread)
     return jnp.exp(-x.shape[1] / 2 * jnp.log1p(spread) - exponent)
 
 
-def _diagonal(x, z, max_cov, cov, other_cov, squared_width):
+def _diagonal(x, z, max_cov, cov, other_cov, length_scale):
     # One coordinate at a time: [n, m, d] numbers are never in memory.
     def one_coordinate(exponent, coordinate):
         x, z, max_cov, cov, other_cov = coordinate
-        spread = 2 * (max_cov[None] - cov[:, None] - other_cov[None])
-        square = (x[:, None] - z[None]) ** 2
-        logs = jnp.log1p(spread / squared_width) / 2
-        return exponent - logs - square / (squared_width + spread), None
+        spread = (max_cov[None] - cov[:, None] - other_cov[None]) / length_scale**2
+        square = ((x[:, None] - z[None]) / length_scale) ** 2
+        return exponent - (jnp.log1p(spread) + square / (1 + spread)) / 2, None
 
     zeros = jnp.zeros((len(x), len(z)), jnp.result_type(x, z, max_cov))
     coordinates = (x.T, z.T, max_cov.T, cov.T, other_cov.T)
@@ -156,17 +157,17 @@ def _diagonal(x, z, max_cov, cov, other_cov, squared_width):
 
 
 @jax.default_matmul_precision("highest")
-def _full(x, z, max_cov, cov, other_cov, squared_width):
+def _full(x, z, max_cov, cov, other_cov, length_scale):
     identity = jnp.eye(x.shape[1])
 
     def one_row(atom):
         x, cov = atom
-        spread = 2 * (max_cov - cov[None] - other_cov)
-        factor = jnp.linalg.cholesky(identity[None] + spread / squared_width)
+        spread = max_cov - cov[None] - other_cov
+        factor = jnp.linalg.cholesky(identity[None] + spread / length_scale**2)
         logs = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
         inverse = jax.vmap(lambda f: solve_triangular(f, identity, lower=True))(factor)
         whitened = jnp.matmul(inverse, (x[None] - z)[:, :, None])[:, :, 0]
-        return jnp.exp(-logs - jnp.sum(whitened**2, axis=1) / squared_width)
+        return jnp.exp(-logs - jnp.sum(whitened**2, axis=1) / (2 * length_scale**2))
 
     return jax.lax.map(one_row, (x, cov), batch_size=_ROWS_AT_ONCE)
 

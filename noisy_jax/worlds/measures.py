@@ -50,30 +50,31 @@ class Measure:
     decay: Decay | None = None
 
 
-def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
-    """The measure of (1 + r²/m)^(−α): the Gamma distribution of shape α and rate m, of mass 1.
+def rational_measure(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
+    """The measure of (1 + r²/m)^(−α), m = 2αℓ²: a Gamma distribution of mass 1.
 
-    μ(u) = m^α u^(α−1) e^(−mu)/Γ(α); μ((c, ∞)) = Q(α, mc).
+    μ(u) = m^α u^(α−1) e^(−mu)/Γ(α), of shape α and rate m; μ((c, ∞)) = Q(α, mc).
 
     Args:
-        m: squared length scale, positive.
+        length_scale: ℓ > 0.
         alpha: α from 0.2 to 50. Of a smaller one the tail is too heavy for the nodes, a larger one
-            is all but the Gaussian exp(−αr²/m); a traced one out of that range gives NaN.
+            is all but the Gaussian exp(−r²/2ℓ²); a traced one out of that range gives NaN.
 
     Raises:
-        ValueError: m not positive, or α out of range.
+        ValueError: ℓ not positive, or α out of range.
 
     Example:
-        >>> print(f"{rational_measure(m=2.0).tail(1.0):.4f}")
+        >>> print(f"{rational_measure(length_scale=1.0).tail(1.0):.4f}")
         0.1353
     """
-    m = number("m", m, "the squared length scale of the rational kernel")
+    length_scale = number("length_scale", length_scale, "ℓ of the rational kernel")
     alpha = _within(
         ALPHAS,
         "alpha",
         number("alpha", alpha, "the power of the rational kernel"),
-        f"below, {NUM_NODES} nodes do not reach its tail; above, it is all but exp(−αr²/m)",
+        f"below, {NUM_NODES} nodes do not reach its tail; above, it is all but exp(−r²/2ℓ²)",
     )
+    m = 2 * alpha * length_scale**2
 
     def quadrature(cutoff):
         xp = array_module(m, alpha, cutoff)
@@ -94,8 +95,8 @@ def rational_measure(*, m: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
     )
 
 
-def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
-    """The measure of the Matérn kernel: the inverse Gamma distribution of shape ν and scale β = ν/(2ℓ²).
+def matern_measure(*, nu: chex.Numeric, length_scale: chex.Numeric) -> Measure:
+    """The Matérn kernel's measure: the inverse Gamma distribution of shape ν, scale β = ν/(2ℓ²).
 
     μ(u) = β^ν u^(−ν−1) e^(−β/u)/Γ(ν), of mass 1; μ((c, ∞)) = P(ν, β/c).
 
@@ -103,13 +104,13 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
         nu: smoothness ν from 0.1 to 100; 3/2 and 5/2 are `kernels.matern`, 1/2 is
             `kernels.laplacian`. A larger one is all but the Gaussian exp(−r²/(2ℓ²)); a traced one
             out of that range gives NaN.
-        length: ℓ > 0.
+        length_scale: ℓ > 0.
 
     Raises:
         ValueError: ℓ not positive, or ν out of range.
 
     Example:
-        >>> print(f"{matern_measure(nu=1.5, length=2.0).tail(1.0):.4f}")
+        >>> print(f"{matern_measure(nu=1.5, length_scale=2.0).tail(1.0):.4f}")
         0.0546
     """
     nu = _within(
@@ -118,11 +119,11 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
         number("nu", nu, "the smoothness ν of the Matérn kernel"),
         "below, the kernel is all but white noise; above, it is all but exp(−r²/(2ℓ²))",
     )
-    length = number("length", length, "ℓ of the Matérn kernel")
-    beta = nu / (2 * length**2)
+    length_scale = number("length_scale", length_scale, "ℓ of the Matérn kernel")
+    beta = nu / (2 * length_scale**2)
 
     def quadrature(cutoff):
-        xp = array_module(nu, length, cutoff)
+        xp = array_module(nu, length_scale, cutoff)
         # u = z^(−4) is smooth at the cutoff, and leaves out what has no mass to speak of: β/u
         # follows the Gamma distribution, of mean ν and variance ν.
         bulk, spread = nu / beta, 9 * nu**0.5 / beta
@@ -134,27 +135,27 @@ def matern_measure(*, nu: chex.Numeric, length: chex.Numeric) -> Measure:
         log_density = (4 * nu - 1) * xp.log(z) - beta * z**4
         return z**-4, log_constant + np.log(weights) + log_density
 
-    decay = Decay(0.5 - nu, (2 * nu) ** 0.5 / length)
+    decay = Decay(0.5 - nu, (2 * nu) ** 0.5 / length_scale)
     return Measure(quadrature, lambda cutoff: gammainc(nu, beta / cutoff), 1.0, decay)
 
 
-def laplacian_measure(*, scale: chex.Numeric) -> Measure:
-    """The measure of exp(−r/s), Lévy's distribution: the Matérn one with ν = 1/2 and ℓ = s.
+def laplacian_measure(*, length_scale: chex.Numeric) -> Measure:
+    """The measure of exp(−r/ℓ), Lévy's distribution: the Matérn one with ν = 1/2.
 
-    μ(u) = u^(−3/2) e^(−1/(4s²u))/(2s√π); μ((c, ∞)) = erf(1/(2s√c)), which falls like 1/(s√(πc))
+    μ(u) = u^(−3/2) e^(−1/(4ℓ²u))/(2ℓ√π); μ((c, ∞)) = erf(1/(2ℓ√c)), which falls like 1/(ℓ√(πc))
     only: it is the cusp at r = 0 that needs a large cutoff.
 
     Args:
-        scale: s > 0.
+        length_scale: ℓ > 0.
 
     Raises:
-        ValueError: s not positive.
+        ValueError: ℓ not positive.
 
     Example:
-        >>> print(f"{laplacian_measure(scale=1.0).tail(1.0):.4f}")
+        >>> print(f"{laplacian_measure(length_scale=1.0).tail(1.0):.4f}")
         0.5205
     """
-    return matern_measure(nu=0.5, length=number("scale", scale, "s of exp(−r/s)"))
+    return matern_measure(nu=0.5, length_scale=length_scale)
 
 
 def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:

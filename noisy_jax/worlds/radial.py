@@ -13,6 +13,8 @@ display there drops μ(u)) and Appendix E, where every σ must be σ²: as print
 biased. The paper's c is u_max in Eq. 6 and u_max·d in Appendix E; `cutoff` here is u_max always.
 """
 
+import math
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -68,7 +70,7 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> measure = laplacian_measure(scale=1.0)
+        >>> measure = laplacian_measure(length_scale=1.0)
         >>> world = radial(measure, dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0)
         >>> world.surrogate(jnp.zeros((3, 2)), jnp.ones((4, 2))).shape
         (3, 4)
@@ -140,13 +142,13 @@ def rational(
     dim: int,
     noise: Noise,
     cutoff: chex.Numeric,
-    m: chex.Numeric | None = None,
+    length_scale: chex.Numeric | None = None,
     alpha: chex.Numeric = 1.0,
 ) -> World:
     """The world of the truncated rational kernel; by default the paper's case study.
 
-    k = g P(α, u_max(m + r²)) with g = (1 + r²/m)^(−α) and P the incomplete Gamma function. With
-    α = 1 and m = d that is g(1 − exp(−c/g)), c = u_max·d, as in Appendix E, Eq. 16, and
+    With m = 2αℓ², k = g P(α, u_max(m + r²)), g = (1 + r²/m)^(−α) and P the incomplete Gamma
+    function. With α = 1 and m = d that is g(1 − exp(−c/g)), c = u_max·d, as in Appendix E, Eq. 16, and
 
         k̂ = d ∫_0^u_max (1 − 2σ²u)^(−d/2) exp(−u r²/(1 − 2σ²u) − ud) du   (Eq. 17, corrected).
 
@@ -154,14 +156,14 @@ def rational(
         dim: d.
         noise: `noise.Gaussian`.
         cutoff: u_max, as for `radial`; Appendix E's c over d.
-        m: squared length scale; d if not given.
+        length_scale: ℓ > 0; √(d/2) if not given, the case study's.
         alpha: α from 0.2 to 50.
 
     Returns:
         A `World` with truncation error Q(α, m u_max), e^(−c) in the case study.
 
     Raises:
-        ValueError: see `radial`; m not positive or α out of range.
+        ValueError: see `radial`; ℓ not positive or α out of range.
 
     Example:
         >>> import noisy_jax as nj
@@ -169,38 +171,39 @@ def rational(
         1.1714358
     """
     check_at_least("dim", dim, 1, "the dimension of the data")
-    measure = rational_measure(m=float(dim) if m is None else m, alpha=alpha)
+    length_scale = math.sqrt(dim / 2) if length_scale is None else length_scale
+    measure = rational_measure(length_scale=length_scale, alpha=alpha)
     return radial(measure, dim=dim, noise=noise, cutoff=cutoff)
 
 
-def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, scale: chex.Numeric) -> World:
-    """The world of the truncated Laplacian kernel exp(−r/s).
+def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: chex.Numeric) -> World:
+    """The world of the truncated Laplacian kernel exp(−r/ℓ).
 
-    k = ½[e^(−r/s) erfc(1/(2s√c) − r√c) + e^(r/s) erfc(1/(2s√c) + r√c)], c = u_max.
+    k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)], c = u_max.
 
     Args:
         dim: d.
         noise: `noise.Gaussian`.
         cutoff: u_max, as for `radial`.
-        scale: s > 0.
+        length_scale: ℓ > 0.
 
     Returns:
-        A `World` with truncation error erf(1/(2s√u_max)), which is large near the cusp r = 0 alone.
+        A `World` with truncation error erf(1/(2ℓ√u_max)), which is large near the cusp r = 0 alone.
 
     Raises:
-        ValueError: see `radial`; s not positive.
+        ValueError: see `radial`; ℓ not positive.
 
     Example:
         >>> import noisy_jax as nj
-        >>> world = laplacian(dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0, scale=1.0)
+        >>> world = laplacian(dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0, length_scale=1.0)
         >>> print(f"{world.approximation_error:.4f}")
         0.1256
     """
-    return radial(laplacian_measure(scale=scale), dim=dim, noise=noise, cutoff=cutoff)
+    return radial(laplacian_measure(length_scale=length_scale), dim=dim, noise=noise, cutoff=cutoff)
 
 
 def matern(
-    *, dim: int, noise: Noise, cutoff: chex.Numeric, nu: chex.Numeric, length: chex.Numeric
+    *, dim: int, noise: Noise, cutoff: chex.Numeric, nu: chex.Numeric, length_scale: chex.Numeric
 ) -> World:
     """The world of the truncated Matérn kernel.
 
@@ -209,7 +212,7 @@ def matern(
         noise: `noise.Gaussian`.
         cutoff: u_max, as for `radial`.
         nu: smoothness ν from 0.1 to 100.
-        length: ℓ > 0.
+        length_scale: ℓ > 0.
 
     Returns:
         A `World` with truncation error P(ν, ν/(2ℓ²u_max)).
@@ -219,11 +222,14 @@ def matern(
 
     Example:
         >>> import noisy_jax as nj
-        >>> world = matern(dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0, nu=1.5, length=1.0)
+        >>> noise = nj.noise.Gaussian(0.01)
+        >>> world = matern(dim=2, noise=noise, cutoff=20.0, nu=1.5, length_scale=1.0)
         >>> print(f"{world.approximation_error:.4f}")
         0.0053
     """
-    return radial(matern_measure(nu=nu, length=length), dim=dim, noise=noise, cutoff=cutoff)
+    return radial(
+        matern_measure(nu=nu, length_scale=length_scale), dim=dim, noise=noise, cutoff=cutoff
+    )
 
 
 def _principal_variances(noise, dim, cutoff):

@@ -14,22 +14,22 @@ from noisy_jax.validation import concrete
 from noisy_jax.worlds.world import check_log_diagonal
 
 
-def _gaussian_noise(dim, squared_width, noise, kernel):
-    _check_width(dim, squared_width, noise.cov)
-    whitening, log_diagonal = _whitening(dim, squared_width, noise.cov)
+def _gaussian_noise(dim, length_scale, noise, kernel):
+    _check_length_scale(dim, length_scale, noise.cov)
+    whitening, log_diagonal = _whitening(dim, length_scale, noise.cov)
     diagonal = jnp.exp(log_diagonal)
 
     def surrogate(x, z):
         return diagonal * kernel(_times(x, whitening.T), _times(z, whitening.T))
 
     def spectrum(key, n):
-        return _times(_clean_spectrum(key, n, dim, squared_width), whitening)
+        return _times(_clean_spectrum(key, n, dim, length_scale), whitening)
 
     def read(weights, x, z, points):
         # One product for both kernels, which are functions of the same distances; queries, fewer
         # than pairs, carry all scales.
         noisy = jnp.arange(len(z) + len(points)) < len(z)
-        rates = jnp.where(noisy, whitening**2, 1) / squared_width
+        rates = jnp.where(noisy, whitening**2, 1) / (2 * length_scale**2)
         peaks = jnp.where(noisy, log_diagonal, 0)
         others = jnp.concatenate([z, points])
         exponent = jnp.matmul(x, (2 * rates[:, None] * others).T, precision="highest")
@@ -47,13 +47,13 @@ def _gaussian_noise(dim, squared_width, noise, kernel):
     }
 
 
-def _whitening(dim, squared_width, cov):
-    """L⁻¹ for LLᵀ = I − 2Σ/s², in the form of Σ, and log det(LLᵀ)^(−½); NaN where there is no L."""
-    twice = 2 * sound_covariance(cov) / squared_width
-    if twice.ndim < 2:
-        twice = jnp.where(twice < 1, twice, jnp.nan)
-        return 1 / jnp.sqrt(1 - twice), -_sum_over(dim, jnp.log1p(-twice)) / 2
-    factor = jnp.linalg.cholesky(jnp.eye(dim) - twice)
+def _whitening(dim, length_scale, cov):
+    """L⁻¹ for LLᵀ = I − Σ/ℓ², in the form of Σ, and log det(LLᵀ)^(−½); NaN where there is no L."""
+    share = sound_covariance(cov) / length_scale**2
+    if share.ndim < 2:
+        share = jnp.where(share < 1, share, jnp.nan)
+        return 1 / jnp.sqrt(1 - share), -_sum_over(dim, jnp.log1p(-share)) / 2
+    factor = jnp.linalg.cholesky(jnp.eye(dim) - share)
     inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(dim), lower=True)
     return inverse, -jnp.sum(jnp.log(jnp.diag(factor)))
 
@@ -70,15 +70,15 @@ def _times(x, factor):
     return x * jnp.broadcast_to(factor, x.shape)
 
 
-def _clean_spectrum(key, n, dim, squared_width):
-    return jax.random.normal(key, (n, dim)) * jnp.sqrt(2 / jnp.asarray(squared_width, float))
+def _clean_spectrum(key, n, dim, length_scale):
+    return jax.random.normal(key, (n, dim)) / jnp.asarray(length_scale, float)
 
 
-def _laplace_noise(dim, squared_width, noise, kernel):
-    _check_excess(dim, squared_width, noise.scale)
+def _laplace_noise(dim, length_scale, noise, kernel):
+    _check_excess(dim, length_scale, noise.scale)
     scale = jnp.asarray(noise.scale, float)
     scale = jnp.broadcast_to(jnp.where(scale > 0, scale, jnp.nan), (dim,))
-    excess = 2 * scale**2 / squared_width
+    excess = (scale / length_scale) ** 2
     diagonal = jnp.exp(jnp.sum(jnp.log1p(excess)))
 
     def surrogate(x, z):
@@ -86,25 +86,24 @@ def _laplace_noise(dim, squared_width, noise, kernel):
         # coordinate at a time: [n, m, d] numbers are never in memory.
         def one_coordinate(product, coordinate):
             x, z, excess = coordinate
-            square = (x[:, None] - z[None]) ** 2 / squared_width
-            return product * (1 + excess - 2 * excess * square) * jnp.exp(-square), None
+            square = ((x[:, None] - z[None]) / length_scale) ** 2
+            return product * (1 + excess - excess * square) * jnp.exp(-square / 2), None
 
         ones = jnp.ones((len(x), len(z)), jnp.result_type(x, z, excess))
         return jax.lax.scan(one_coordinate, ones, (x.T, z.T, excess))[0]
 
     def spectrum(key, n):
-        # Each coordinate's density ∝ (1 + b²ω²) exp(−s²ω²/4) mixes a normal with ±χ of 3 degrees.
+        # Each coordinate's density ∝ (1 + b²ω²) exp(−ℓ²ω²/2) mixes a normal with ±χ of 3 degrees.
         choice_key, key = jax.random.split(key)
         normals = jax.random.normal(key, (3, n, dim))
         weighted = jnp.copysign(jnp.sqrt(jnp.sum(normals**2, axis=0)), normals[0])
         plain = jax.random.bernoulli(choice_key, 1 / (1 + excess)[None], (n, dim))
-        deviation = jnp.sqrt(2 / jnp.asarray(squared_width, float))
-        return deviation * jnp.where(plain, normals[0], weighted)
+        return jnp.where(plain, normals[0], weighted) / jnp.asarray(length_scale, float)
 
     return {"surrogate": surrogate, "diagonal": diagonal, "spectrum": spectrum}
 
 
-def _contaminated_noise(dim, squared_width, noise, kernel):
+def _contaminated_noise(dim, length_scale, noise, kernel):
     _check_probability(noise.probability)
     q = jnp.asarray(noise.probability, float)
     odds = jnp.where((q >= 0) & (q < 0.5), q / (1 - q), jnp.nan)
@@ -113,7 +112,7 @@ def _contaminated_noise(dim, squared_width, noise, kernel):
     variances, axes = sound_covariance(noise.outlier_cov), jnp.ones(())
     if variances.ndim == 2:
         variances, axes = jnp.linalg.eigh(variances)
-    growth = 2 * j[:, None] * jnp.atleast_1d(variances)[None] / squared_width
+    growth = j[:, None] * jnp.atleast_1d(variances)[None] / length_scale**2
     powers = jnp.cumprod(jnp.where(j > 0, odds, 1))  # a power's own gradient is NaN at q = 0
     weights = weights * powers / (1 - q) * jnp.exp(-_sum_over(dim, jnp.log1p(growth)) / 2)
     shrinkage = 1 / jnp.sqrt(1 + growth)
@@ -138,7 +137,7 @@ def _contaminated_noise(dim, squared_width, noise, kernel):
         def propose(state):
             rounds, omega, settled = state
             omega_key, uniform_key = jax.random.split(jax.random.fold_in(key, rounds))
-            proposal = _clean_spectrum(omega_key, n, dim, squared_width)
+            proposal = _clean_spectrum(omega_key, n, dim, length_scale)
             threshold = (1 - q) * jnp.exp(-noise.log_characteristic(proposal).real)
             stands = jax.random.uniform(uniform_key, (n,)) < threshold
             omega = jnp.where(settled[:, None], omega, proposal)
@@ -171,36 +170,37 @@ def _alternating_weights(error):
     return (signs * np.cumsum(signs * numerator.coef))[:n]  # division by 1 + y
 
 
-def _check_width(dim, squared_width, cov):
+def _check_length_scale(dim, length_scale, cov):
     """Refuses Gaussian noise that has no surrogate, or one of too large a diagonal."""
-    variances, squared_width = concrete(cov), concrete(squared_width)
-    if variances is None or squared_width is None:
+    variances, length_scale = concrete(cov), concrete(length_scale)
+    if variances is None or length_scale is None:
         return
     if variances.ndim == 2:
         variances = np.linalg.eigvalsh(variances)
-    twice = (2 * variances / squared_width).astype(jax.dtypes.canonicalize_dtype(float))
-    if twice.max() >= 1:
+    square = length_scale**2
+    share = (variances / square).astype(jax.dtypes.canonicalize_dtype(float))
+    if share.max() >= 1:
         raise ValueError(
-            f"squared_width must be above 2‖Σ‖ = {2 * variances.max():.6g} under Gaussian noise, "
-            f"got {squared_width:.6g}: no surrogate exists; a wider kernel would do, or noise of "
-            f"variance below squared_width/2 = {squared_width / 2:.6g} in every direction"
+            f"length_scale must be above √‖Σ‖ = {variances.max() ** 0.5:.6g}, the largest standard "
+            f"deviation of the Gaussian noise, got {length_scale:.6g}: no surrogate exists; a "
+            f"wider kernel would do, or noise of variance below length_scale² = {square:.6g}"
         )
     _check_diagonal(
-        -0.5 * np.log1p(-np.broadcast_to(twice, (dim,))),
+        -0.5 * np.log1p(-np.broadcast_to(share, (dim,))),
         "variance",
-        lambda log: -np.expm1(-2 * log) * squared_width / 2,
+        lambda log: -np.expm1(-2 * log) * square,
     )
 
 
-def _check_excess(dim, squared_width, scale):
+def _check_excess(dim, length_scale, scale):
     """Refuses Laplace noise whose surrogate has too large a diagonal."""
-    scale, squared_width = concrete(scale), concrete(squared_width)
-    if scale is None or squared_width is None:
+    scale, length_scale = concrete(scale), concrete(length_scale)
+    if scale is None or length_scale is None:
         return
     _check_diagonal(
-        np.log1p(np.broadcast_to(2 * scale**2 / squared_width, (dim,))),
+        np.log1p(np.broadcast_to((scale / length_scale) ** 2, (dim,))),
         "scale",
-        lambda log: np.sqrt(np.expm1(log) * squared_width / 2),
+        lambda log: np.sqrt(np.expm1(log)) * length_scale,
     )
 
 
@@ -212,7 +212,7 @@ def _check_diagonal(logs, spread, spread_at):
         lambda limit: (
             f"with noise like this from dimension {int(limit / logs.mean()) + 1} on, in dimension "
             f"{dim} from a {spread} of {spread_at(limit / dim):.4g} on each coordinate on; a wider "
-            "kernel (squared_width) or less noise"
+            "kernel (length_scale) or less noise"
         ),
     )
 

@@ -36,7 +36,7 @@ from noisy_jax.worlds.radial import laplacian, rational
 HORIZON, SEEDS = 2_048, 64
 ONE_STREAM_HORIZON = 16_384
 NUMPY_SEEDS = 4
-DIM, SQUARED_WIDTH, VARIANCE = 16, 8.0, 0.5
+DIM, LENGTH_SCALE, VARIANCE = 16, 2.0, 0.5
 RADIUS, LEARNING_RATE = 3.0, 0.02
 BLOCK, CHUNK = 64, 256  # of the floor, as in the engine
 
@@ -46,7 +46,7 @@ LONG, DRAWN_AT_ONCE = 10, 800
 
 KEY = jax.random.key(0)
 NOISE = nj.noise.Gaussian(VARIANCE)
-WORLD = nj.worlds.gaussian(dim=DIM, squared_width=SQUARED_WIDTH, noise=NOISE)
+WORLD = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=NOISE)
 
 
 def smooth(key, horizon, dim):
@@ -118,13 +118,13 @@ def by_products(stored, z):
 
 def plain_numpy(samples, x, y, squared_distances=by_differences):
     """Predictions of Algorithm 2 with the recursion for ‖w‖², as NumPy users write it."""
-    scale = np.float32((1 - 2 * VARIANCE / SQUARED_WIDTH) ** (-DIM / 2))
+    scale = np.float32((1 - VARIANCE / LENGTH_SCALE**2) ** (-DIM / 2))
 
     def surrogate(stored, z):
-        return scale * np.exp(-squared_distances(stored, z) / (SQUARED_WIDTH - 2 * VARIANCE))
+        return scale * np.exp(-squared_distances(stored, z) / (2 * (LENGTH_SCALE**2 - VARIANCE)))
 
     def kernel(stored, z):
-        return np.exp(-squared_distances(stored, z) / SQUARED_WIDTH)
+        return np.exp(-squared_distances(stored, z) / (2 * LENGTH_SCALE**2))
 
     weights, squared_norm = np.zeros(len(y), np.float32), 0.0
     predictions = np.zeros(len(y), np.float32)
@@ -142,15 +142,15 @@ def plain_numpy(samples, x, y, squared_distances=by_differences):
 
 def tuned_numpy(samples, x, y):
     """The same by one product, one exp and one weighted sum a round, as far as NumPy goes."""
-    widths = np.array([SQUARED_WIDTH - 2 * VARIANCE] * 2 + [SQUARED_WIDTH], np.float32)
-    scale = np.array([(1 - 2 * VARIANCE / SQUARED_WIDTH) ** (-DIM / 2)] * 2 + [1], np.float32)
-    # −‖z − x̃‖²/s² as an inner product of (2z, −1, −‖z‖²)/s² and (x̃, ‖x̃‖², 1).
+    squares = LENGTH_SCALE**2 - VARIANCE * np.array([1, 1, 0], np.float32)
+    scale = np.array([(1 - VARIANCE / LENGTH_SCALE**2) ** (-DIM / 2)] * 2 + [1], np.float32)
+    # −‖z − x̃‖²/2ℓ² as an inner product of (2z, −1, −‖z‖²)/2ℓ² and (x̃, ‖x̃‖², 1).
     stored = np.concatenate([samples[:, 0].T, np.sum(samples[:, 0] ** 2, axis=1)[None]])
     stored = np.concatenate([stored, np.ones((1, len(y)), np.float32)])
     z = np.concatenate([samples, x[:, None]], axis=1)
     ones = np.ones((len(y), 3, 1), np.float32)
     queries = np.concatenate([2 * z, -ones, -np.sum(z**2, axis=2, keepdims=True)], axis=2)
-    queries /= widths[:, None]
+    queries /= 2 * squares[:, None]
 
     weights, squared_norm = np.zeros(len(y), np.float32), 0.0
     predictions = np.zeros(len(y), np.float32)
@@ -237,7 +237,7 @@ def one_stream():
 
 def fourier():
     """Rows on random features against scikit-learn, and over many rounds."""
-    world = nj.worlds.gaussian(dim=FEATURES_DIM, squared_width=SQUARED_WIDTH, noise=NOISE)
+    world = nj.worlds.gaussian(dim=FEATURES_DIM, length_scale=LENGTH_SCALE, noise=NOISE)
     features = nj.worlds.fourier(world, KEY, FEATURES)
     learner = nj.learners.fourier_worlds(features, radius=RADIUS, learning_rate=LEARNING_RATE)
     learn = judged(learner)
@@ -248,7 +248,9 @@ def fourier():
     many = noisy_by_seed(head, keys)
 
     x, y = np.array(single.x[0, :, 0]), np.array(stream.y)
-    sampler = RBFSampler(n_components=FEATURES, gamma=1 / SQUARED_WIDTH, random_state=0).fit(x)
+    sampler = RBFSampler(
+        n_components=FEATURES, gamma=1 / (2 * LENGTH_SCALE**2), random_state=0
+    ).fit(x)
     peer = SGDRegressor(max_iter=1, tol=None, shuffle=False)
 
     def peer_pass():
@@ -311,7 +313,7 @@ def radial():
     worlds = {
         "gaussian": WORLD,
         "rational": rational(**options),
-        "laplacian": laplacian(scale=4.0, **options),
+        "laplacian": laplacian(length_scale=4.0, **options),
     }
     chunks, atoms, points = 8, 512, 192
     stored = jax.random.normal(KEY, (SEEDS, chunks, atoms, DIM))
@@ -347,7 +349,7 @@ def main():
     print(machine())
     print(
         f"float32; x ~ N(0, I/d), y = sin(3x_0), noise of variance {VARIANCE}, Gaussian kernel of "
-        f"squared width {SQUARED_WIDTH}\nradius {RADIUS}, learning rate {LEARNING_RATE}; "
+        f"length scale {LENGTH_SCALE}\nradius {RADIUS}, learning rate {LEARNING_RATE}; "
         f"parallel_worlds: d = {DIM}; fourier_worlds: d = {FEATURES_DIM}, one stream of "
         f"{FOURIER_HORIZON:,} rounds, {STREAMS} of {STREAMS_HORIZON:,}\n"
     )

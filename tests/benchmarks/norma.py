@@ -28,11 +28,11 @@ from noisy_jax import losses
 from noisy_jax.base import Sample, Stream, unrolled
 
 HORIZON, STREAMS, LONG = 32_768, 16, 1_000_000
-DIM, SIZE, SQUARED_WIDTH = 10, 512, 8.0
+DIM, SIZE, LENGTH_SCALE = 10, 512, 2.0
 RATE, DECAY = 1.0, 0.01
 FEATURES, NU = 256, 0.05
 KEY = jax.random.key(0)
-KERNEL = nj.kernels.gaussian(squared_width=SQUARED_WIDTH)
+KERNEL = nj.kernels.gaussian(length_scale=LENGTH_SCALE)
 
 
 def classes(key, horizon):
@@ -64,7 +64,7 @@ def numpy_loop(x, y):
     stored = np.zeros((SIZE, DIM), np.float32)
     alpha, predictions = np.zeros(SIZE, np.float32), np.zeros(len(y), np.float32)
     for t in range(len(y)):
-        kernel = np.exp(-np.sum((stored - x[t]) ** 2, axis=1) / SQUARED_WIDTH)
+        kernel = np.exp(-np.sum((stored - x[t]) ** 2, axis=1) / (2 * LENGTH_SCALE**2))
         predictions[t] = alpha @ kernel
         alpha *= 1 - DECAY
         alpha[t % SIZE] = RATE * y[t] * (y[t] * predictions[t] <= 1)
@@ -139,7 +139,7 @@ def growth():
 def novelty():
     """Rows on novelty detection by random features against scikit-learn, one pass."""
     features = nj.worlds.fourier_gaussian(
-        KEY, FEATURES, dim=DIM, squared_width=SQUARED_WIDTH, noise=nj.noise.Gaussian(0.0)
+        KEY, FEATURES, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
     )
     learner = nj.learners.norma(
         features, losses.novelty(nu=NU), learning_rate=0.01, regularization=0.1, copies=1,
@@ -150,7 +150,7 @@ def novelty():
 
     def theirs():
         mapped = RBFSampler(
-            gamma=1 / SQUARED_WIDTH, n_components=FEATURES, random_state=0
+            gamma=1 / (2 * LENGTH_SCALE**2), n_components=FEATURES, random_state=0
         ).fit_transform(x)
         peer = SGDOneClassSVM(nu=NU, max_iter=1, tol=None, shuffle=False, random_state=0)
         return peer.fit(mapped).decision_function(mapped)
@@ -167,7 +167,7 @@ def main():
     """Prints the configuration and the table."""
     print(machine())
     print(
-        f"float32; x ~ N(0, I), d = {DIM}, Gaussian kernel of squared width {SQUARED_WIDTH}, soft "
+        f"float32; x ~ N(0, I), d = {DIM}, Gaussian kernel of length scale {LENGTH_SCALE}, soft "
         f"margin 1, ηλ = {DECAY}, η = {RATE}; novelty: ν = {NU}\n"
     )
     print_table([*ring(), *growth(), *novelty()])

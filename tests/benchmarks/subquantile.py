@@ -20,7 +20,7 @@ from timing import Row, machine, median_time, print_table
 import noisy_jax as nj
 
 ROWS, DATA_SETS, PEER_DATA_SETS, DIM = 2_000, 64, 4, 2
-SHARE, REGULARIZATION, SQUARED_WIDTH = 0.3, 0.3, 0.5
+SHARE, REGULARIZATION, LENGTH_SCALE = 0.3, 0.3, 0.5
 LARGE, CHUNK = 10_000, 512
 KEY = jax.random.key(0)
 
@@ -73,7 +73,7 @@ def peer(gram, y):
 def many_data_sets():
     """Rows on 64 data sets at once, against scikit-learn and by solver."""
     x = covariates(ROWS)
-    gram = nj.kernels.gaussian(squared_width=SQUARED_WIDTH)(x, x)
+    gram = nj.kernels.gaussian(length_scale=LENGTH_SCALE)(x, x)
     y = jax.vmap(corrupted, in_axes=(0, None))(jax.random.split(KEY, DATA_SETS), x)
     some = np.asarray(gram), np.asarray(y[:PEER_DATA_SETS])  # float32, as ours
     theirs = median_time(lambda: [peer(some[0], labels) for labels in some[1]], repeats=3)
@@ -110,7 +110,7 @@ def many_data_sets():
 def without_a_matrix():
     """Rows on one large data set whose Gram matrix is never held."""
     x = covariates(LARGE)
-    y, kernel = corrupted(KEY, x), nj.kernels.gaussian(squared_width=SQUARED_WIDTH)
+    y, kernel = corrupted(KEY, x), nj.kernels.gaussian(length_scale=LENGTH_SCALE)
 
     @jax.jit
     def fit(x, y):
@@ -136,7 +136,7 @@ def main():
     """Prints the configuration and the table."""
     print(machine())
     print(
-        f"float32, n = {ROWS:,}, d = {DIM}, Gaussian kernel of squared width {SQUARED_WIDTH}, "
+        f"float32, n = {ROWS:,}, d = {DIM}, Gaussian kernel of length scale {LENGTH_SCALE}, "
         f"C = {REGULARIZATION}, {SHARE:.0%} gross labels, start at zero, tolerance 1e-6\n"
     )
     print_table([*many_data_sets(), *without_a_matrix()])

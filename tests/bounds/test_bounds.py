@@ -210,7 +210,7 @@ def test_large_constants_do_not_overflow_on_the_way():
 
 
 def world(ratio=np.inf, norm_ratio=np.inf):
-    kernel = nj.kernels.gaussian(squared_width=1.0)
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     return World(1, kernel, kernel, 1.0, ratio=ratio, norm_ratio=norm_ratio)
 
 
@@ -263,7 +263,7 @@ def test_lemma_6_holds_for_random_expansions(x64, rng):
 
 def test_two_opposite_points_close_together(x64):
     """The claims' example: a = ±1 at distance ε, σ = .6, s = 1."""
-    gaussian = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(0.36))
+    gaussian = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.36))
     found = []
     for epsilon in (1.0, 0.3, 0.1):
         stream = nj.streams.from_arrays([[0.0], [epsilon]], [1.0, -1.0])

@@ -55,7 +55,7 @@ def test_a_truncation_guarantee_at_a_rate_factor_says_anew_what_it_is_worth(x64,
         theory = nj.bounds.random_truncation(estimator, horizon=horizon)
         return theory, nj.bounds.at_rate_factor(theory, factor)
 
-    bias, idle = 2 * estimator.slope_bias * estimator.largest_value, estimator.loss.profile(0.0)
+    bias, idle = 2 * estimator.derivative_bias * estimator.largest_value, estimator.loss.value(0.0)
     assert bias > 0
     stake = (factor + 1 / factor) / 2
     own, faster = at(1000)

@@ -12,7 +12,7 @@ SETTINGS = {
     "linear": (nj.kernels.linear(), nj.losses.squared()),
     "polynomial": (nj.kernels.polynomial(degree=2), nj.losses.exponential()),
     "exponential": (nj.kernels.exponential(), nj.losses.smoothed_absolute(sharpness=0.3)),
-    "gaussian": (nj.kernels.gaussian(squared_width=4.0), nj.losses.smoothed_hinge(sharpness=0.5)),
+    "gaussian": (nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)),
 }
 
 
@@ -26,7 +26,7 @@ def test_closed_forms_bound_the_exact_sums_within_a_factor(x64, name):
     exact = random_truncation(of(name), horizon=1000)
     closed = random_truncation(of(name), horizon=1000, closed_form=True)
     assert exact.second_moment <= closed.second_moment <= 60 * exact.second_moment
-    rooted = exact.regret - 1000 * 2 * of(name).slope_bias * of(name).largest_value
+    rooted = exact.regret - 1000 * 2 * of(name).derivative_bias * of(name).largest_value
     for form in (closed, exact._replace(regret=rooted)):
         np.testing.assert_allclose(form.regret, 0.5 * math.sqrt(form.second_moment * 1000))
         np.testing.assert_allclose(form.learning_rate, 0.25 / form.regret, rtol=1e-9)
@@ -46,11 +46,11 @@ def test_corrected_closed_form_is_the_theorems(x64):
 
 
 def test_printed_gaussian_moment_is_not_free_of_units(x64):
-    """Rescaling x and s together changes nothing but the printed bound, which is then exceeded."""
+    """Rescaling x and ℓ together changes nothing but the printed bound, which is then exceeded."""
     loss = nj.losses.exponential()
 
     def forms(scale):
-        kernel = nj.kernels.gaussian(squared_width=scale)
+        kernel = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5)
         estimator = gradient(kernel, loss, squared_radius=0.01, x_second_moment=scale, max_bias=0.5)
         return [
             float(random_truncation(estimator, horizon=1.0, **form).regret)
@@ -86,7 +86,7 @@ def test_says_when_it_is_vacuous():
 
 
 def test_overflow_is_infinite_and_vacuous_not_an_error():
-    kernel, loss = nj.kernels.gaussian(squared_width=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
+    kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
     estimator = gradient(
         kernel,
         loss,
@@ -119,10 +119,12 @@ def test_closed_forms_are_infinite_where_the_series_is():
 
 def test_a_slope_that_is_cut_off_costs_its_bias():
     coarse, fine = of("gaussian", max_bias=0.05), of("gaussian", max_bias=1e-6)
-    assert coarse.slope_bias > 100 * fine.slope_bias
+    assert coarse.derivative_bias > 100 * fine.derivative_bias
     guarantee = random_truncation(coarse, horizon=10**6)
     paid = guarantee.regret - 0.5 * math.sqrt(guarantee.second_moment * 10**6)
-    assert paid == pytest.approx(10**6 * 2 * coarse.slope_bias * coarse.largest_value, rel=1e-6)
+    assert paid == pytest.approx(
+        10**6 * 2 * coarse.derivative_bias * coarse.largest_value, rel=1e-6
+    )
     assert 0.5 <= coarse.largest_value < 0.55
 
 

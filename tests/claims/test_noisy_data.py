@@ -137,20 +137,22 @@ def test_angle_is_zero_where_parts_are_proportional_only():
 
 def test_one_copy_has_a_product_of_kernels(rng):
     """E h(z, x̃; a) = k(z, x)k(x, a); h is what two clones of the copy give on average."""
-    s2, cov = 2.0, np.array([[0.3, 0.1], [0.1, 0.2]])
+    length_scale, cov = 1.0, np.array([[0.3, 0.1], [0.1, 0.2]])
     x, z, a = rng.normal(size=(3, 2))
-    kernel = references.gaussian_kernel(s2)
-    bump = references.gaussian_surrogate(s2 / 2, cov)
+    kernel = references.gaussian_kernel(length_scale)
+    bump = references.gaussian_surrogate(length_scale / 2**0.5, cov)
 
     def h(copies):
-        return np.exp(-np.sum((z - a) ** 2) / (2 * s2)) * bump(copies, (z + a)[None] / 2)
+        return np.exp(-np.sum((z - a) ** 2) / (4 * length_scale**2)) * bump(
+            copies, (z + a)[None] / 2
+        )
 
     nodes, weights = gauss_hermite(60, cov)
     truth = kernel(z, x) * kernel(x, a)
     np.testing.assert_allclose(weights @ h(x + nodes), truth, rtol=1e-10)
     naive = weights @ (kernel(z, x + nodes) * kernel(x + nodes, a))
     assert abs(naive - truth) > 0.05 * truth
-    cloned = references.gaussian_surrogate(s2, 2 * cov)
+    cloned = references.gaussian_surrogate(length_scale, 2 * cov)
     by_clones = weights @ (cloned(z, x + nodes) * cloned(x - nodes, a))
     np.testing.assert_allclose(by_clones, h(x[None])[0], rtol=1e-10)
 
@@ -205,7 +207,7 @@ def test_fewer_copies_do_not_always_mean_a_larger_second_moment(x64):
 
     def moment(unit, p):
         maps = nj.estimators.gradient(
-            nj.kernels.gaussian(squared_width=1.0), nj.losses.squared(), squared_radius=1.0,
+            nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.squared(), squared_radius=1.0,
             x_second_moment=unit, kernel_order=60, p=p,
         ).maps  # fmt: skip
         exact = (p / (p - 1)) ** 2 * i0(2 * p**0.5 * unit) * np.exp(2 * p * unit)

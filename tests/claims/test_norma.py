@@ -75,7 +75,7 @@ def test_the_printed_huber_update_is_no_gradient_step(rng):
     """α_t = ηδ/σ within σ and decay 1 − λη; printed δ/σ and 1 − η."""
     rate, lam, width = 0.1, 0.1, 0.3
     near = np.array([0.1, width * (1 - 1e-9)])
-    step = -rate * losses.huber(width=width).slope(-near)
+    step = -rate * losses.huber(width=width).derivative(-near)
     np.testing.assert_allclose(step, rate * near / width, rtol=1e-6)
     assert near[1] / width > 9 * step[1]  # what is printed jumps by 1/η where ℓ' does not
     x = rng.uniform(-3, 3, size=(800, 1))

@@ -127,15 +127,15 @@ def test_refuses_a_ball_without_a_radius(solve):
         solve(nj.streams.from_arrays([[1.0]], [1.0]), 0.0)
 
 
-def gaussian_gram(x, squared_width):
-    return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1) / squared_width)
+def gaussian_gram(x, length_scale):
+    return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1) / (2 * length_scale**2))
 
 
-def gaussian_world(dim, squared_width, variance):
+def gaussian_world(dim, length_scale, variance):
     """The Gaussian kernel under N(0, σ²I), independent of `worlds.gaussian`."""
-    diagonal = (1 - 2 * variance / squared_width) ** (-dim / 2)
-    narrow = nj.kernels.gaussian(squared_width=squared_width - 2 * variance)
-    kernel = nj.kernels.gaussian(squared_width=squared_width)
+    diagonal = (1 - variance / length_scale**2) ** (-dim / 2)
+    narrow = nj.kernels.gaussian(length_scale=(length_scale**2 - variance) ** 0.5)
+    kernel = nj.kernels.gaussian(length_scale=length_scale)
     noise = nj.noise.Gaussian(variance)
     return World(dim, kernel, lambda x, z: diagonal * narrow(x, z), diagonal, diagonal, noise=noise)
 
@@ -345,7 +345,7 @@ def test_world_ball_refuses():
     with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 1"):
         world_ball(nj.Stream(np.ones((3, 1)), np.ones(3)), world, 1.0)
     features = nj.worlds.fourier(
-        nj.worlds.gaussian(dim=2, squared_width=1.0, noise=nj.noise.Gaussian(0.2)),
+        nj.worlds.gaussian(dim=2, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2)),
         jax.random.key(0),
         4,
     )
@@ -354,7 +354,7 @@ def test_world_ball_refuses():
             world_ball(stream, other, 1.0)
     with pytest.raises(ValueError, match=r"got a traced one: .* under jit or vmap use kernel_ball"):
         jax.jit(lambda s: world_ball(s, world, 1.0))(stream)
-    changing = nj.worlds.heteroscedastic(dim=2, squared_width=1.0, max_cov=0.2)
+    changing = nj.worlds.heteroscedastic(dim=2, length_scale=0.5**0.5, max_cov=0.2)
     with pytest.raises(ValueError, match=r"those of worlds\.gaussian with noise\.Gaussian"):
         world_ball(stream, changing, 1.0)
     with pytest.raises(ValueError, match=r"x must be finite, but x\[0, 0\] is nan"):

@@ -12,7 +12,7 @@ from noisy_jax.engine import Space, everything, ring, weight_vector
 from noisy_jax.engine.expansion import Round, expansion, reading
 from noisy_jax.engine.rules import Rule, Update, squared_loss
 
-KERNEL = nj.kernels.gaussian(squared_width=1.5)
+KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)
 SPACE = Space(KERNEL.gram, KERNEL.gram)
 T, DIM = 75, 2
 RATE, DECAY, MARGIN = 0.3, 0.05, 0.4

@@ -15,7 +15,7 @@ from noisy_jax.engine import Space, everything, growing, growing_start, ring
 from noisy_jax.learners import norma
 
 T, DIM, START, EXCESS = 60, 2, 9, 0.1
-KERNEL = nj.kernels.gaussian(squared_width=1.5)
+KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)
 
 
 def windows(start=START):

@@ -25,7 +25,7 @@ def total_copies(estimator, highest=400):
         pairs[: 2 * len(chances) : 2] = chances
         one = np.convolve(one, pairs)[:highest]
     total, power = np.zeros(highest), one
-    for chance in estimator.slope.orders.probabilities:
+    for chance in estimator.derivative.orders.probabilities:
         total += chance * power
         power = np.convolve(power, one)[:highest]
     return total
@@ -46,7 +46,7 @@ def test_copies_far_from_the_cap_follow_the_exact_geometric_law(x64):
 
 def test_copies_of_the_gaussian_kernel(x64):
     estimator = of(
-        nj.kernels.gaussian(squared_width=4.0), nj.losses.exponential(),
+        nj.kernels.gaussian(length_scale=2**0.5), nj.losses.exponential(),
         p=2.0, kernel_order=60, loss_order=60,
     )  # fmt: skip
     distribution = total_copies(estimator)
@@ -55,7 +55,7 @@ def test_copies_of_the_gaussian_kernel(x64):
 
 
 def test_mean_copies_and_views_at_the_cap():
-    for kernel in (POLYNOMIAL, nj.kernels.gaussian(squared_width=4.0)):
+    for kernel in (POLYNOMIAL, nj.kernels.gaussian(length_scale=2**0.5)):
         estimator = of(kernel, nj.losses.smoothed_hinge(sharpness=0.5))
         distribution = total_copies(estimator)
         np.testing.assert_allclose(
@@ -68,9 +68,9 @@ def test_orders_are_the_smallest_that_do():
     kernel, loss = nj.kernels.exponential(), nj.losses.smoothed_hinge(sharpness=0.7)
     chosen = of(kernel, loss, max_bias=0.02)
     assert chosen.kernel_bias <= 0.02 * float(jnp.exp(0.4)) < chosen.maps.series.coefficients[0]
-    assert chosen.slope_bias <= 0.02
+    assert chosen.derivative_bias <= 0.02
     kernel_order, loss_order = (
-        len(s.coefficients) - 1 for s in (chosen.maps.series, chosen.slope.series)
+        len(s.coefficients) - 1 for s in (chosen.maps.series, chosen.derivative.series)
     )
     for name, order in (("kernel_order", kernel_order), ("loss_order", loss_order)):
         with pytest.raises(ValueError, match=rf"{name} is too small.*{name}={order} would do"):
@@ -79,18 +79,18 @@ def test_orders_are_the_smallest_that_do():
 
 def test_polynomials_lose_nothing():
     estimator = of(kernel_order=7, loss_order=9)
-    assert (estimator.kernel_bias, estimator.slope_bias) == (0, 0)
+    assert (estimator.kernel_bias, estimator.derivative_bias) == (0, 0)
     assert estimator.copies == 4  # two of the stored estimate, two of the single value of f
-    assert np.all(np.asarray(estimator.slope.orders.probabilities) == [0, 1])
+    assert np.all(np.asarray(estimator.derivative.orders.probabilities) == [0, 1])
 
 
 def test_bias_bounds_hold():
-    """The slope's bias is that of its cut series anywhere in the ball."""
+    """The derivative's bias is that of its cut series anywhere in the ball."""
     loss = nj.losses.smoothed_hinge(sharpness=0.7)
     estimator = of(loss=loss, max_bias=0.1)
     a = np.linspace(-1, 1, 101) * estimator.largest_value
-    error = np.abs(estimator.slope.series(a) - loss.slope(a)).max()
-    assert 0.1 * estimator.slope_bias < error <= estimator.slope_bias
+    error = np.abs(estimator.derivative.series(a) - loss.derivative(a)).max()
+    assert 0.1 * estimator.derivative_bias < error <= estimator.derivative_bias
 
 
 @pytest.mark.parametrize("order", [2, 4])
@@ -98,7 +98,7 @@ def test_bias_bounds_hold_for_the_gaussian_kernel(order):
     """Cut off early, its mean map is longer than 1, and values leave √B_w."""
     second, loss = 1.0, nj.losses.exponential()
     estimator = of(
-        nj.kernels.gaussian(squared_width=1.0), loss, x_second_moment=second,
+        nj.kernels.gaussian(length_scale=0.5**0.5), loss, x_second_moment=second,
         kernel_order=order, loss_order=6, max_bias=9.0,
     )  # fmt: skip
     b, maps = np.linspace(0, second, 41), estimator.maps
@@ -108,8 +108,10 @@ def test_bias_bounds_hold_for_the_gaussian_kernel(order):
     assert (norm > 1) == (order == 2)
     assert norm <= maps.largest_norm(second) < 1.6 * norm
     a = norm * np.linspace(-1, 1, 41)
-    error = np.abs(np.polyval(estimator.slope.series.coefficients[::-1], a) - loss.slope(a)).max()
-    assert error <= estimator.slope_bias * (1 + 1e-6)
+    error = np.abs(
+        np.polyval(estimator.derivative.series.coefficients[::-1], a) - loss.derivative(a)
+    ).max()
+    assert error <= estimator.derivative_bias * (1 + 1e-6)
 
     inner = np.sqrt(b[:, None, None] * b[:, None]) * np.linspace(-1, 1, 21)
     seen = cut[:, None, None] * np.exp(-b)[:, None] * np.polyval(powers, inner)
@@ -125,7 +127,11 @@ def test_parameters_may_be_traced_where_orders_are_given():
             nj.kernels.exponential(), loss, squared_radius=squared_radius, x_second_moment=x_second_moment, p=p,
             kernel_order=3, loss_order=3,
         )  # fmt: skip
-        return estimator.map_second_moment, estimator.slope_second_moment, estimator.mean_copies
+        return (
+            estimator.map_second_moment,
+            estimator.derivative_second_moment,
+            estimator.mean_copies,
+        )
 
     np.testing.assert_allclose(jax.jit(moments)(0.5, 0.3, 1.8), moments(0.5, 0.3, 1.8), rtol=2e-5)
     with pytest.raises(ValueError, match="loss_order must be given where parameters are traced"):
@@ -138,8 +144,11 @@ def test_parameters_may_be_traced_where_orders_are_given():
         ({"loss": nj.losses.soft_margin()}, r"soft_margin.*losses\.smoothed_hinge"),
         ({"loss": nj.losses.huber()}, r"huber.*losses\.smoothed_absolute"),
         ({"loss": "squared"}, "loss must be one of losses"),
-        ({"kernel": nj.kernels.laplacian(scale=1.0)}, "kernel must have a power series"),
-        ({"kernel": nj.kernels.matern(nu=1.5, length=1.0)}, "kernel must have a power series"),
+        ({"kernel": nj.kernels.laplacian(length_scale=1.0)}, "kernel must have a power series"),
+        (
+            {"kernel": nj.kernels.matern(nu=1.5, length_scale=1.0)},
+            "kernel must have a power series",
+        ),
         ({"p": 1.0}, "p must be above 1"),
         ({"distribution": "uniform"}, "distribution must be 'geometric' or 'optimal'"),
         (
@@ -196,9 +205,10 @@ def test_optimal_law_takes_a_binomial_kernel_further():
 def test_optimal_law_has_the_smaller_bound(loss):
     """At its default guess; a guess far too small may do worse than the geometric distribution."""
     options = {"loss": getattr(nj.losses, loss)(), "max_bias": 100.0, "loss_order": 12}
-    geometric = of(**options).slope_second_moment
-    assert of(**options, distribution="optimal").slope_second_moment < geometric
+    geometric = of(**options).derivative_second_moment
+    assert of(**options, distribution="optimal").derivative_second_moment < geometric
     if loss == "smoothed_absolute":
         assert (
-            of(**options, distribution="optimal", value_second=0.01).slope_second_moment > geometric
+            of(**options, distribution="optimal", value_second=0.01).derivative_second_moment
+            > geometric
         )

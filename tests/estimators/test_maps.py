@@ -18,7 +18,7 @@ KERNELS = {
     "homogeneous": (nj.kernels.polynomial(degree=3, offset=0.0), 3),
     "exponential": (nj.kernels.exponential(), 3),
     "binomial": (nj.kernels.binomial(alpha=0.7), 3),
-    "gaussian": (nj.kernels.gaussian(squared_width=1.6), 2),
+    "gaussian": (nj.kernels.gaussian(length_scale=0.8**0.5), 2),
 }
 
 
@@ -88,7 +88,7 @@ def test_second_moment_by_enumeration(x64, rng, name):
 
 
 def test_gaussian_second_moment_is_the_closed_form(x64):
-    """(p/(p − 1))² I₀(2√p B/s²) e^(2pB/s²), where the printed bound is exceeded."""
+    """(p/(p − 1))² I₀(√p B/ℓ²) e^(pB/ℓ²), where the printed bound is exceeded."""
     maps = maps_of("gaussian", 60, x_second_moment=1.3 * 1.6)
     assert maps.second_moment(1.3 * 1.6) == pytest.approx(6213.314157189244, rel=1e-12)
     moment, unit = maps.second_moment(1.6), 1.0
@@ -105,7 +105,7 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     common = common * math.exp(-(z @ z) / s2)
     corrected = np.sum(common * 2.0**n2 / (factorial(n2) * s2**n2))
     printed = np.sum(common * 2.0 ** (2 * n2) / (factorial(n2) ** 2 * s2 ** (2 * n2)))
-    kernel = nj.kernels.gaussian(squared_width=s2)
+    kernel = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5)
     maps = gradient(
         kernel, nj.losses.squared(), squared_radius=1.0, x_second_moment=0.5, kernel_order=13
     ).maps

@@ -44,11 +44,11 @@ def test_mean_and_second_moment_by_enumeration(x64, name, distribution, center):
     np.testing.assert_allclose(
         second, estimator.second_moment((atoms - center) ** 2 @ chances), rtol=1e-12
     )
-    bias = abs(mean - loss.slope(middle))
+    bias = abs(mean - loss.derivative(middle))
     assert bias <= estimator.bias(abs(middle - center)) + 1e-15
     assert (bias < 1e-15) == (name == "squared")
-    naive = chances @ loss.slope(atoms)  # what one copy in place of the mean gives
-    assert name == "squared" or abs(naive - loss.slope(middle)) > 3 * bias
+    naive = chances @ loss.derivative(atoms)  # what one copy in place of the mean gives
+    assert name == "squared" or abs(naive - loss.derivative(middle)) > 3 * bias
 
 
 def test_copies_that_are_not_independent_are_biased(x64):

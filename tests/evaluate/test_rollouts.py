@@ -164,7 +164,7 @@ def test_old_keys_are_keys():
 
 
 def test_a_resumed_run_that_outlives_the_learner_is_refused():
-    kernel = nj.kernels.gaussian(squared_width=1.0)
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     learner = nj.learners.uncorrected_kernel(kernel, horizon=7, radius=1.0, learning_rate=0.1)
     first = nj.Stream(STREAM.x[:3], STREAM.y[:3])
     state = nj.rollout(learner, first, NOISE, KEY).state
@@ -182,7 +182,7 @@ def test_a_resumed_run_that_outlives_the_learner_is_refused():
 
 
 def test_first_round_numbers_keys_and_does_not_fill_the_state():
-    kernel = nj.kernels.gaussian(squared_width=1.0)
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     learner = nj.learners.uncorrected_kernel(kernel, horizon=5, radius=1.0, learning_rate=0.1)
     start = {"state": learner.init(2), "first_round": 100}
     fresh = nj.rollout(learner, STREAM, NOISE, KEY, first_round=100)

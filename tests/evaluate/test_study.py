@@ -174,7 +174,7 @@ def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
 
 
 def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
-    kernel = nj.kernels.gaussian(squared_width=1.0)
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     make = nj.tuned_kernel_learner(
         functools.partial(nj.learners.uncorrected_kernel, kernel),
         functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=MOMENTS.y_second_moment),
@@ -249,7 +249,7 @@ def test_refuses_bad_input(options, message):
 
 def test_a_learner_without_a_guarantee_enters_and_leaves_columns_empty(tmp_path):
     def decaying(horizon):
-        kernel, loss = nj.kernels.gaussian(squared_width=1.0), nj.losses.soft_margin()
+        kernel, loss = nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.soft_margin()
         options = {"learning_rate": 0.5, "regularization": 0.05, "buffer": 20}
         return nj.learners.norma(kernel, loss, **options), None
 

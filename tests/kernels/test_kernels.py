@@ -19,16 +19,16 @@ KERNELS = {
     "exponential": (kernels.exponential(), lambda x, z: math.exp(x @ z)),
     "binomial": (kernels.binomial(alpha=1.5), lambda x, z: (1 - x @ z) ** -1.5),
     "gaussian": (
-        kernels.gaussian(squared_width=0.7),
-        lambda x, z: math.exp(-(dist(x, z) ** 2) / 0.7),
+        kernels.gaussian(length_scale=0.6),
+        lambda x, z: math.exp(-(dist(x, z) ** 2) / 0.72),
     ),
     "rational": (
-        kernels.rational(m=0.8, alpha=1.7),
-        lambda x, z: (1 + dist(x, z) ** 2 / 0.8) ** -1.7,
+        kernels.rational(length_scale=0.8, alpha=1.7),
+        lambda x, z: (1 + dist(x, z) ** 2 / (2 * 1.7 * 0.64)) ** -1.7,
     ),
-    "laplacian": (kernels.laplacian(scale=0.6), lambda x, z: math.exp(-dist(x, z) / 0.6)),
-    "matern32": (kernels.matern(nu=1.5, length=0.9), lambda x, z: matern(x, z, 1.5)),
-    "matern52": (kernels.matern(nu=2.5, length=0.9), lambda x, z: matern(x, z, 2.5)),
+    "laplacian": (kernels.laplacian(length_scale=0.6), lambda x, z: math.exp(-dist(x, z) / 0.6)),
+    "matern32": (kernels.matern(nu=1.5, length_scale=0.9), lambda x, z: matern(x, z, 1.5)),
+    "matern52": (kernels.matern(nu=2.5, length_scale=0.9), lambda x, z: matern(x, z, 2.5)),
 }
 
 
@@ -122,8 +122,10 @@ def test_binomial_outside_its_radius_is_nan():
 
 def test_hyper_parameters_sweep_inside_vmap(rng):
     x = jnp.asarray(points(rng, 4), jnp.float32)
-    grams = jax.vmap(lambda s2: kernels.gaussian(squared_width=s2)(x, x))(jnp.array([0.5, 2.0]))
-    chex.assert_trees_all_close(grams[1], kernels.gaussian(squared_width=2.0)(x, x), rtol=1e-6)
+    grams = jax.vmap(lambda scale: kernels.gaussian(length_scale=scale)(x, x))(
+        jnp.array([0.5, 1.0])
+    )
+    chex.assert_trees_all_close(grams[1], kernels.gaussian(length_scale=1.0)(x, x), rtol=1e-6)
 
 
 def test_gradients_are_finite_where_points_coincide():
@@ -136,11 +138,11 @@ def test_gradients_are_finite_where_points_coincide():
 @pytest.mark.parametrize(
     ("kernel", "reference"),
     [
-        (kernels.gaussian(squared_width=2 * 0.7**2), RBF(0.7)),
-        (kernels.laplacian(scale=0.7), Matern(0.7, nu=0.5)),
-        (kernels.matern(nu=1.5, length=0.7), Matern(0.7, nu=1.5)),
-        (kernels.matern(nu=2.5, length=0.7), Matern(0.7, nu=2.5)),
-        (kernels.rational(m=2 * 3.0 * 0.7**2, alpha=3.0), RationalQuadratic(0.7, alpha=3.0)),
+        (kernels.gaussian(length_scale=0.7), RBF(0.7)),
+        (kernels.laplacian(length_scale=0.7), Matern(0.7, nu=0.5)),
+        (kernels.matern(nu=1.5, length_scale=0.7), Matern(0.7, nu=1.5)),
+        (kernels.matern(nu=2.5, length_scale=0.7), Matern(0.7, nu=2.5)),
+        (kernels.rational(length_scale=0.7, alpha=3.0), RationalQuadratic(0.7, alpha=3.0)),
     ],
 )
 def test_length_scales_are_scikit_learns_as_the_module_says(kernel, reference, rng):
@@ -154,17 +156,17 @@ def test_length_scales_are_scikit_learns_as_the_module_says(kernel, reference, r
         (lambda: kernels.polynomial(degree=0), "degree must be a whole number of at least 1"),
         (lambda: kernels.polynomial(degree=2, offset=-1.0), "offset must be finite and >= 0"),
         (lambda: kernels.binomial(alpha=0.0), "alpha must be positive and finite, got 0"),
-        (lambda: kernels.gaussian(squared_width=-1.0), "squared_width must be positive"),
-        (lambda: kernels.gaussian(squared_width=np.ones(2)), "squared_width must be one number"),
-        (lambda: kernels.rational(m=0.0), "m must be positive"),
-        (lambda: kernels.laplacian(scale=np.inf), "scale must be positive"),
-        (lambda: kernels.matern(nu=0.5, length=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
+        (lambda: kernels.gaussian(length_scale=-1.0), "length_scale must be positive"),
+        (lambda: kernels.gaussian(length_scale=np.ones(2)), "length_scale must be one number"),
+        (lambda: kernels.rational(length_scale=0.0), "length_scale must be positive"),
+        (lambda: kernels.laplacian(length_scale=np.inf), "length_scale must be positive"),
+        (lambda: kernels.matern(nu=0.5, length_scale=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
         (
             lambda: kernels.linear()(jnp.ones((4, 2)), jnp.ones((1, 3))),
             "points of dimension 3 do not fit those of dimension 2",
         ),
         (
-            lambda: kernels.gaussian(squared_width=1.0)(jnp.ones(3), jnp.ones((1, 3))),
+            lambda: kernels.gaussian(length_scale=0.5**0.5)(jnp.ones(3), jnp.ones((1, 3))),
             r"x must be \[n, d\], got \[3\]; one point is x\[None\]",
         ),
         (

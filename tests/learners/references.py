@@ -25,18 +25,18 @@ def projected_gradient_descent(name, x, y, copies, noisy_y, covs, radius, rate):
     return np.array(predictions), w, projected
 
 
-def gaussian_kernel(squared_width):
+def gaussian_kernel(length_scale):
     def kernel(x, z):
-        return np.exp(-np.sum((x - z) ** 2, axis=-1) / squared_width)
+        return np.exp(-np.sum((x - z) ** 2, axis=-1) / (2 * length_scale**2))
 
     return kernel
 
 
-def gaussian_surrogate(squared_width, cov):
+def gaussian_surrogate(length_scale, cov):
     """k̂ for Gaussian noise of full covariance, by its inverse and determinant."""
     dim = len(cov)
-    inverse = np.linalg.inv(squared_width * np.eye(dim) - 2 * cov)
-    peak = np.linalg.det(np.eye(dim) - 2 * cov / squared_width) ** -0.5
+    inverse = np.linalg.inv(2 * (length_scale**2 * np.eye(dim) - cov))
+    peak = np.linalg.det(np.eye(dim) - cov / length_scale**2) ** -0.5
 
     def surrogate(x, z):
         return peak * np.exp(-np.einsum("...i,ij,...j", x - z, inverse, x - z))
@@ -100,7 +100,7 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
 
     Returns predictions, ‖w‖², projected rounds and copies used.
     """
-    maps, slope = estimator.maps, estimator.slope
+    maps, slope = estimator.maps, estimator.derivative
     betas, center = maps.series.coefficients, slope.series.center
 
     def tensor(n, vectors, coefficient):
@@ -128,7 +128,7 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
     w, predictions, projected, used = np.zeros(len(clean(x[0]))), [], 0, []
     for t in range(len(x)):
         predictions.append(w @ clean(x[t]))
-        (stored, count), order = estimate(t, 0), orders.slope[t]
+        (stored, count), order = estimate(t, 0), orders.derivative[t]
         length = slope.series.coefficients[order] / slope.orders.probabilities[order]
         for which in range(1, order + 1):
             probe, more = estimate(t, which)

@@ -38,7 +38,7 @@ def paired(**options):
 
 
 def world(copies=1):
-    return nj.worlds.gaussian(dim=DIM, squared_width=2.0, noise=NOISE.cloned(copies))
+    return nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=NOISE.cloned(copies))
 
 
 def parallel_worlds(**options):
@@ -56,7 +56,7 @@ def fourier_worlds(**options):
 
 
 def uncorrected_kernel(**options):
-    kernel = nj.kernels.gaussian(squared_width=2.0)
+    kernel = nj.kernels.gaussian(length_scale=1.0)
     return nj.learners.uncorrected_kernel(kernel, horizon=T, block=16, **options)
 
 
@@ -91,7 +91,7 @@ def of_signs(learner):
 def norma(*, radius, learning_rate):
     del radius  # regularization takes its place
     return nj.learners.norma(
-        nj.kernels.gaussian(squared_width=2.0), nj.losses.nu_huber(nu=0.3, tracker="joint"),
+        nj.kernels.gaussian(length_scale=1.0), nj.losses.nu_huber(nu=0.3, tracker="joint"),
         learning_rate=learning_rate, regularization=0.5, buffer=20, offset=True,
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def norma_in_a_world(*, radius, learning_rate):
 
 def perceptron(*, radius, learning_rate):
     del radius, learning_rate  # it has no parameters
-    return of_signs(nj.learners.perceptron(nj.kernels.gaussian(squared_width=2.0), buffer=20))
+    return of_signs(nj.learners.perceptron(nj.kernels.gaussian(length_scale=1.0), buffer=20))
 
 
 def alma(*, radius, learning_rate):

@@ -9,7 +9,7 @@ from learners import references
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
 
-T, DIM, WIDTH = 75, 2, 3.0
+T, DIM, LENGTH_SCALE = 75, 2, 1.5**0.5
 COV = np.array([[0.5, 0.2], [0.2, 0.3]])
 
 
@@ -35,11 +35,11 @@ def noisy(rng, cov=COV, rounds=T, copies=2):
 def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, many):
     x, copies, y = noisy(rng)
     predictions, alpha, squared_norm, projected = references.parallel_worlds(
-        references.gaussian_surrogate(WIDTH, COV), references.gaussian_kernel(WIDTH),
+        references.gaussian_surrogate(LENGTH_SCALE, COV), references.gaussian_kernel(LENGTH_SCALE),
         x, copies, y, radius, rate,
     )  # fmt: skip
     assert projected > T // 2 if many else projected == 0
-    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=nj.noise.Gaussian(COV))
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(COV))
     learner = nj.learners.parallel_worlds(
         world, horizon=T, radius=radius, learning_rate=rate, block=16
     )
@@ -52,13 +52,17 @@ def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, 
 @pytest.mark.usefixtures("x64")
 def test_noise_blind_kernel_equals_the_loop(rng):
     x, copies, y = noisy(rng, copies=1)
-    kernel = references.gaussian_kernel(WIDTH)
+    kernel = references.gaussian_kernel(LENGTH_SCALE)
     repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
     predictions, alpha, squared_norm, _ = references.parallel_worlds(
         kernel, kernel, x, repeated, y, 1.0, 0.3
     )
     learner = nj.learners.uncorrected_kernel(
-        nj.kernels.gaussian(squared_width=WIDTH), horizon=T, radius=1.0, learning_rate=0.3, block=16
+        nj.kernels.gaussian(length_scale=LENGTH_SCALE),
+        horizon=T,
+        radius=1.0,
+        learning_rate=0.3,
+        block=16,
     )
     for state, made in run(learner, x, copies, y):
         np.testing.assert_allclose(made, predictions, atol=1e-11)
@@ -70,7 +74,7 @@ def test_without_noise_all_kernel_learners_are_the_same(rng):
     x, _, y = noisy(rng)
     clean = nj.noise.Gaussian(0.0)
     options = {"horizon": T, "radius": 1.0, "learning_rate": 0.3}
-    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=clean)
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=clean)
     two = nj.learners.parallel_worlds(world, **options)
     one = nj.wrappers.cloned(two, clean)
     blind = nj.learners.uncorrected_kernel(world.kernel, **options)
@@ -88,9 +92,9 @@ def test_heteroscedastic_noise_equals_the_loop(rng):
     y = np.sin(2 * x[:, 0])
 
     def wider(x, z):  # atoms carry their variance in the last column
-        a = WIDTH + 2 * 0.4 - 2 * x[..., -1] - 2 * z[..., -1]
+        a = LENGTH_SCALE**2 + 0.4 - x[..., -1] - z[..., -1]
         square = np.sum((x - z)[..., :DIM] ** 2, axis=-1)
-        return (a / WIDTH) ** (-DIM / 2) * np.exp(-square / a)
+        return (a / LENGTH_SCALE**2) ** (-DIM / 2) * np.exp(-square / (2 * a))
 
     def with_variance(points):
         each = np.broadcast_to(np.reshape(variances, (T,) + (1,) * (points.ndim - 1)),
@@ -102,7 +106,7 @@ def test_heteroscedastic_noise_equals_the_loop(rng):
         wider, wider, clean, with_variance(copies), y, 1.0, 0.3
     )
     assert 0 < projected < T
-    world = nj.worlds.heteroscedastic(dim=DIM, squared_width=WIDTH, max_cov=0.4)
+    world = nj.worlds.heteroscedastic(dim=DIM, length_scale=LENGTH_SCALE, max_cov=0.4)
     learner = nj.learners.parallel_worlds(world, horizon=T, radius=1.0, learning_rate=0.3, block=16)
     for state, made in run(learner, x, copies, y, jnp.asarray(variances)):
         np.testing.assert_allclose(made, predictions, atol=1e-11)
@@ -111,7 +115,7 @@ def test_heteroscedastic_noise_equals_the_loop(rng):
 
 
 def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
-    world = nj.worlds.heteroscedastic(dim=2, squared_width=WIDTH, max_cov=COV)
+    world = nj.worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=COV)
     learner = nj.learners.parallel_worlds(world, horizon=6, radius=1.0, learning_rate=0.1)
     stream = nj.streams.linear(jax.random.key(0), 6, 2)
     for covs in (jnp.linspace(0.0, 0.1, 6), jnp.full((6, 2), 0.1), jnp.stack([0.5 * COV] * 6)):
@@ -154,17 +158,17 @@ def test_cloned_refuses_what_it_cannot_clone():
     with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
         nj.wrappers.cloned(learner, nj.noise.Laplace(0.1))
     noise = nj.noise.Gaussian(0.25)
-    nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=nj.noise.Gaussian(0.2))
-    with pytest.raises(ValueError, match="squared_width must be above"):  # 4σ² = s²
-        nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=noise.cloned(2))
-    world = nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=noise)
+    nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2))
+    with pytest.raises(ValueError, match="length_scale must be above"):  # 2σ² = ℓ²
+        nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise.cloned(2))
+    world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise)
     forgotten = nj.learners.parallel_worlds(world, horizon=5, radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match=r"build its world with noise\.cloned\(2\)"):
         nj.wrappers.cloned(forgotten, noise)
 
 
 def test_doubling_needs_room_for_the_whole_run():
-    kernel = nj.kernels.gaussian(squared_width=1.0)
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
 
     def make(horizon, room):
         return nj.learners.uncorrected_kernel(
@@ -182,7 +186,7 @@ def test_doubling_needs_room_for_the_whole_run():
 def test_fourier_worlds_converge_to_parallel_worlds(rng):
     x, copies, y = (a.astype(np.float32) for a in noisy(rng))
     noise = nj.noise.Gaussian(COV.astype(np.float32))
-    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=noise)
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=noise)
     options = {"radius": 1.0, "learning_rate": 0.3}
     exact = run(nj.learners.parallel_worlds(world, horizon=T, **options), x, copies, y)[0][1]
     errors = []
@@ -203,8 +207,8 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
 
 
 def test_refuses_what_is_no_world():
-    kernel = nj.kernels.gaussian(squared_width=1.0)
-    world = nj.worlds.gaussian(dim=DIM, squared_width=1.0, noise=nj.noise.Gaussian(0.1))
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
     options = {"radius": 1.0, "learning_rate": 0.1}
     with pytest.raises(ValueError, match=r"world must be a World, .* got Kernel"):
         nj.learners.parallel_worlds(kernel, horizon=5, **options)
@@ -214,7 +218,7 @@ def test_refuses_what_is_no_world():
 
 def test_refuses_data_of_another_dimension():
     noise = nj.noise.Gaussian(0.1)
-    world = nj.worlds.gaussian(dim=3, squared_width=WIDTH, noise=noise)
+    world = nj.worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise)
     features = nj.worlds.fourier(world, jax.random.key(0), 8)
     stream = nj.streams.linear(jax.random.key(0), 5, DIM)
     options = {"radius": 1.0, "learning_rate": 0.1}

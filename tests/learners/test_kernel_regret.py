@@ -64,13 +64,13 @@ def blind(kernel):
 def test_regret_keeps_its_bound_where_the_noise_blind_one_is_linear(noise, copies):
     stream = nj.streams.resampled(jax.random.key(0), TABLE, HORIZONS[-1])
     own = noise if copies == 2 else noise.cloned(2)
-    world = nj.worlds.gaussian(dim=1, squared_width=1.0, noise=own)
+    world = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=own)
     wrap = functools.partial(nj.wrappers.cloned, noise=noise) if copies == 1 else lambda made: made
     learner = tuned(world, stream, wrap)
     assert learner(HORIZONS[0])[0].copies == copies
     if isinstance(noise, nj.noise.Laplace):
         with pytest.raises(ValueError, match="no surrogate exists"):
-            nj.worlds.gaussian(dim=1, squared_width=1.0, noise=nj.noise.Gaussian(noise.cov))
+            nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(noise.cov))
     result = nj.study(
         {"learner": learner, "blind": blind(world.kernel)}, stream, noise, jax.random.key(1),
         num_seeds=16, horizons=HORIZONS,

@@ -17,8 +17,11 @@ from noisy_jax.base import Sample
 from noisy_jax.engine import everything, weight_vector
 from noisy_jax.learners import norma, perceptron
 
-T, DIM, WIDTH = 60, 2, 1.5
-KERNEL, PLAIN = nj.kernels.gaussian(squared_width=WIDTH), references.gaussian_kernel(WIDTH)
+T, DIM, LENGTH_SCALE = 60, 2, 0.75**0.5
+KERNEL, PLAIN = (
+    nj.kernels.gaussian(length_scale=LENGTH_SCALE),
+    references.gaussian_kernel(LENGTH_SCALE),
+)
 NU, SIGMA = 0.3, 0.6
 
 
@@ -250,7 +253,7 @@ def test_perceptron_makes_the_mistakes_of_river():
 
 def test_untuned_norma_beats_the_perceptron_on_what_drifts():
     """Setting A over 2,000 rounds: under 0.8 of the mistakes, on every one of 20 seeds."""
-    kernel = nj.kernels.gaussian(squared_width=0.5)
+    kernel = nj.kernels.gaussian(length_scale=0.5)
     learners = (
         perceptron(kernel, buffer=2000),
         norma(
@@ -376,7 +379,7 @@ def test_norma_in_a_world_without_decay_is_parallel_worlds(rng):
     """The squared loss at two copies; and with one copy, another learner."""
     x, y = valued(rng)
     noise = nj.noise.Gaussian(0.3)
-    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=noise)
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=noise)
     samples, x, keys = inputs(x, y)
     copies = noise.sample(jax.random.key(1), jnp.stack([x, x], axis=1))
     samples = samples._replace(x=copies)
@@ -396,8 +399,10 @@ def test_norma_in_a_world_without_decay_is_parallel_worlds(rng):
 def test_in_a_world_a_small_ring_with_decay_equals_the_loop(rng):
     """Noisy inputs and drift together: f is read at the second copy, and terms hold the first."""
     (x, y), variance, size = labelled(rng), 0.2, 15
-    world = nj.worlds.gaussian(dim=DIM, squared_width=WIDTH, noise=nj.noise.Gaussian(variance))
-    surrogate = references.gaussian_surrogate(WIDTH, variance * np.eye(DIM))
+    world = nj.worlds.gaussian(
+        dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(variance)
+    )
+    surrogate = references.gaussian_surrogate(LENGTH_SCALE, variance * np.eye(DIM))
     copies = x[:, None] + variance**0.5 * rng.normal(size=(T, 2, DIM))
     alpha, predictions = np.zeros(T), np.zeros(T)
     for t in range(T):
@@ -440,7 +445,7 @@ def test_features_of_clean_data_need_one_view(rng):
     x, y = labelled(rng, rounds=200)
     x = x.astype(np.float32)
     features = nj.worlds.fourier_gaussian(
-        jax.random.key(0), 512, dim=DIM, squared_width=WIDTH, noise=nj.noise.Gaussian(0.0)
+        jax.random.key(0), 512, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
     )
     options = {"learning_rate": 0.3, "regularization": 0.1}
     loss = losses.logistic()
@@ -502,7 +507,7 @@ def test_refuses_bad_arguments(options, message):
 
 def test_features_refuse_a_buffer():
     features = nj.worlds.fourier_gaussian(
-        jax.random.key(0), 8, dim=DIM, squared_width=WIDTH, noise=nj.noise.Gaussian(0.0)
+        jax.random.key(0), 8, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
     )
     with pytest.raises(ValueError, match="buffer must be left out with random features"):
         perceptron(features, buffer=10)
@@ -593,7 +598,11 @@ def test_the_warning_names_a_share_only_where_there_is_one(rate, advice):
 @pytest.mark.parametrize(
     ("kernel", "buffer", "message"),
     [
-        (nj.kernels.gaussian(squared_width=1.0), lambda space: weight_vector(), "its own space"),
+        (
+            nj.kernels.gaussian(length_scale=0.5**0.5),
+            lambda space: weight_vector(),
+            "its own space",
+        ),
         (nj.kernels.polynomial(degree=1), lambda space: weight_vector(), "its own space"),
         (nj.kernels.linear(), lambda space: 5, "must make a Memory of a space"),
     ],

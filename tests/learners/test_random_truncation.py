@@ -22,7 +22,7 @@ LOSSES = {
 }
 KERNELS = {
     "polynomial": nj.kernels.polynomial(degree=2),
-    "gaussian": nj.kernels.gaussian(squared_width=2.0),
+    "gaussian": nj.kernels.gaussian(length_scale=1.0),
     "exponential": nj.kernels.exponential(),
     "binomial": nj.kernels.binomial(alpha=0.7),
 }
@@ -69,8 +69,8 @@ def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, dist
 def every_round(estimator, x, noise):
     """All orders and all noise of one round, `[cases]` and `[cases, V, d]`, with probabilities."""
     distributions = [
-        estimator.slope.orders,
-        *([estimator.maps.orders] * (1 + estimator.slope.copies)),
+        estimator.derivative.orders,
+        *([estimator.maps.orders] * (1 + estimator.derivative.copies)),
     ]
     drawn = [np.flatnonzero(distribution.probabilities) for distribution in distributions]
     signs = [[-1.0, 1.0]] * estimator.copies
@@ -148,8 +148,10 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     assert abs(f) > 0.1
     moved = chances @ values - start.predict(before, z)
     at_z = kernel(z, x[None])[:, 0]
-    np.testing.assert_allclose(moved, -rate * y * estimator.slope.series(y * f) * at_z, rtol=1e-10)
-    printed = -rate * y * estimator.slope.series(f) * at_z
+    np.testing.assert_allclose(
+        moved, -rate * y * estimator.derivative.series(y * f) * at_z, rtol=1e-10
+    )
+    printed = -rate * y * estimator.derivative.series(f) * at_z
     assert np.allclose(moved, printed, rtol=1e-3) == (y == 1)
 
     same = jnp.repeat(copies[:, :1], estimator.copies, axis=1)  # one copy, used for all
@@ -214,9 +216,9 @@ def test_smoothed_hinge_learns_labels():
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.03)
     run = jax.jit(jax.vmap(lambda key: nj.rollout(learner, stream, nj.noise.Gaussian(0.05), key)))
     predictions = run(jax.random.split(jax.random.key(9), 4)).predictions
-    losses = loss.value(predictions, stream.y[None])
+    losses = loss(predictions, stream.y[None])
     mistakes = predictions * stream.y[None] <= 0
-    assert np.all(losses[:, -512:].mean(axis=1) < loss.value(0.0, 1.0))
+    assert np.all(losses[:, -512:].mean(axis=1) < loss(0.0, 1.0))
     assert losses[:, -512:].mean() < losses[:, :512].mean()
     assert mistakes[:, -512:].mean() < 0.35
 

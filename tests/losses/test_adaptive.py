@@ -1,4 +1,4 @@
-"""Losses that learn their scale: slopes and descent are the derivatives of what they descend on."""
+"""Losses that learn their scale: derivative and descent are derivatives of the value."""
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +19,11 @@ MAKERS = (losses.nu_soft_margin, losses.novelty, losses.nu_epsilon_insensitive, 
 def test_steps_are_minus_the_derivatives(loss):
     a, s = A.astype(float), jnp.full(len(A), 0.5)
     in_a, in_s = (
-        jax.vmap(jax.grad(lambda a, s: loss.profile(a, s), argnum))(a, s) for argnum in (0, 1)
+        jax.vmap(jax.grad(lambda a, s: loss.value(a, s), argnum))(a, s) for argnum in (0, 1)
     )
-    np.testing.assert_allclose(loss.slope(a, s), in_a, atol=1e-14)
+    np.testing.assert_allclose(loss.derivative(a, s), in_a, atol=1e-14)
     descent = loss.descent(a, s)
-    if "quantile" in str(loss):  # no gradient of Huber's loss, but of the tube's
+    if "quantile" in str(loss):  # its step is the tube's
         tube = losses.nu_epsilon_insensitive(nu=NU)
         np.testing.assert_array_equal(descent, tube.descent(a, s))
         assert np.abs(descent + in_s).max() > 0.1
@@ -32,21 +32,21 @@ def test_steps_are_minus_the_derivatives(loss):
 
 
 @pytest.mark.parametrize("name", ["soft_margin", "epsilon_insensitive", "huber"])
-def test_at_a_scale_it_is_the_loss_of_that_scale_but_for_a_constant(name):
+def test_at_a_scale_it_is_the_fixed_loss_plus_a_constant(name):
     parameter = {"soft_margin": "margin", "epsilon_insensitive": "epsilon", "huber": "width"}[name]
     fixed = getattr(losses, name)(**{parameter: 0.5})
     adaptive = getattr(losses, f"nu_{name}")(nu=NU).at(0.5)
     y = jnp.where(A > 0.5, 1.0, -1.0)
-    np.testing.assert_array_equal(adaptive.derivative(A, y), fixed.derivative(A, y))
+    np.testing.assert_array_equal(adaptive.gradient(A, y), fixed.gradient(A, y))
     sign = -1 if name == "soft_margin" else 1
-    np.testing.assert_allclose(adaptive.value(A, y) - fixed.value(A, y), sign * NU * 0.5, atol=1e-6)
+    np.testing.assert_allclose(adaptive(A, y) - fixed(A, y), sign * NU * 0.5, atol=1e-6)
 
 
 def test_huber_with_a_width_is_convex_in_both(rng):
     loss = losses.nu_huber(nu=NU, tracker="joint")
     a, s = rng.normal(size=(2, 1000)), rng.uniform(0.1, 3, size=(2, 1000))
-    middle = loss.profile(a.mean(axis=0), s.mean(axis=0))
-    assert np.all(middle <= loss.profile(a, s).mean(axis=0) + 1e-6)
+    middle = loss.value(a.mean(axis=0), s.mean(axis=0))
+    assert np.all(middle <= loss.value(a, s).mean(axis=0) + 1e-6)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -56,12 +56,12 @@ def test_huber_with_a_width_is_convex_in_both(rng):
         (0.0, "above 0 and below 1, got 0"),
         (1.0, "above 0 and below 1, got 1"),
         (-0.1, "above 0 and below 1, got -0.1"),
-        (np.nan, "finite, but nu is nan"),
+        (np.nan, "above 0 and below 1, got nan"),
         (None, "numbers, got None"),
         (np.full(2, 0.5), r"one number, got shape \[2\]"),
     ],
 )
-def test_refuses_shares_that_are_none(make, nu, message):
+def test_bad_shares_raise(make, nu, message):
     with pytest.raises(ValueError, match=f"nu must be {message}"):
         make(nu=nu)
 
@@ -84,12 +84,12 @@ def test_refuses_shares_that_are_none(make, nu, message):
         (lambda: losses.novelty(nu=0.5, initial=np.nan), "initial must be finite"),
     ],
 )
-def test_refuses_bad_parameters(call, message):
+def test_bad_parameters_raise(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
-def test_novelty_may_keep_its_threshold_from_falling():
+def test_novelty_threshold_has_a_lower_bound():
     loss = losses.novelty(nu=0.1, smallest=0.0)
     assert loss.smallest == 0
     with pytest.raises(ValueError, match="initial must be at least smallest"):

@@ -46,44 +46,44 @@ every_loss = pytest.mark.parametrize("name", LOSSES)
 
 @every_loss
 def test_value_is_the_formula_and_derivative_its_gradient(name, x64):
-    loss, profile, kinks = LOSSES[name]
+    loss, value, kinks = LOSSES[name]
     targets = np.array([-1.0, 1.0] if loss.kind == "margin" else [-1.0, 0.3, 1.0])
     p, y = (grid.ravel() for grid in np.meshgrid(ARGUMENTS, targets))
     a = y * p if loss.kind == "margin" else p - y
     np.testing.assert_allclose(loss.argument(p, y), a)
-    np.testing.assert_allclose(loss.value(p, y), profile(a), atol=1e-14)
+    np.testing.assert_allclose(loss(p, y), value(a), atol=1e-14)
     smooth = np.all([np.abs(a - kink) > 1e-6 for kink in kinks], axis=0) | np.zeros(len(a), bool)
-    gradient = jax.vmap(jax.grad(loss.value))(p, y)
-    np.testing.assert_allclose(loss.derivative(p, y)[smooth], gradient[smooth], atol=1e-13)
+    gradient = jax.vmap(jax.grad(loss))(p, y)
+    np.testing.assert_allclose(loss.gradient(p, y)[smooth], gradient[smooth], atol=1e-13)
 
 
 @every_loss
-def test_slope_is_a_subgradient_everywhere(name, x64):
-    loss, profile, _ = LOSSES[name]
+def test_derivative_is_a_subgradient_everywhere(name, x64):
+    loss, value, _ = LOSSES[name]
     a, b = ARGUMENTS[:, None], ARGUMENTS[None]
-    tangents = profile(a) + np.asarray(loss.slope(ARGUMENTS))[:, None] * (b - a)
-    assert np.all(tangents <= profile(b) + 1e-13)
+    tangents = value(a) + np.asarray(loss.derivative(ARGUMENTS))[:, None] * (b - a)
+    assert np.all(tangents <= value(b) + 1e-13)
 
 
 @pytest.mark.parametrize(
-    ("name", "slopes"),
+    ("name", "derivatives"),
     [
         ("soft_margin", [-1.0]),
-        ("perceptron", [-1.0]),  # the zero function, too, is corrected
+        ("perceptron", [-1.0]),  # the zero function is corrected as well
         ("epsilon_insensitive", [0.0, 0.0]),
         ("absolute", [0.0]),
         ("huber", [-1.0, 1.0]),
     ],
 )
-def test_slopes_at_kinks_are_the_documented_ones(name, slopes, x64):
+def test_derivatives_at_kinks_are_the_documented_ones(name, derivatives, x64):
     loss, _, kinks = LOSSES[name]
-    np.testing.assert_array_equal(loss.slope(jnp.array(kinks)), slopes)
+    np.testing.assert_array_equal(loss.derivative(jnp.array(kinks)), derivatives)
 
 
-def test_exponential_falls_with_the_margin_as_printed_it_would_rise():
+def test_exponential_falls_with_the_margin_and_the_printed_formula_rises():
     loss, printed = losses.exponential(), lambda p, y: np.exp(y * p)
     for y in (-1.0, 1.0):
-        assert loss.value(y, y) < loss.value(-y, y)
+        assert loss(y, y) < loss(-y, y)
         assert printed(y, y) > printed(-y, y)
 
 
@@ -95,9 +95,11 @@ def test_exponential_falls_with_the_margin_as_printed_it_would_rise():
         (losses.smoothed_hinge, losses.soft_margin(), 1.0, 0.5),
     ],
 )
-def test_smoothed_losses_lie_above_by_the_stated_gap(make, piecewise, kink, share, sharpness, x64):
+def test_smoothed_losses_lie_above_the_piecewise_ones_by_the_stated_gap(
+    make, piecewise, kink, share, sharpness, x64
+):
     a = kink + np.linspace(-4, 4, 81)
-    gap = make(sharpness=sharpness).profile(a) - piecewise.profile(a)
+    gap = make(sharpness=sharpness).value(a) - piecewise.value(a)
     assert gap.min() >= -1e-15
     assert np.argmax(gap) == 40
     assert gap[40] == pytest.approx(share / (sharpness * np.sqrt(np.pi)), rel=1e-12)
@@ -106,10 +108,10 @@ def test_smoothed_losses_lie_above_by_the_stated_gap(make, piecewise, kink, shar
 def test_smoothed_hinge_keeps_its_digits_at_large_margins():
     margins = np.array([3.0, 5.0, 6.0], np.float32)
     expected = -erfc(margins.astype(float) - 1) / 2
-    np.testing.assert_allclose(losses.smoothed_hinge().slope(margins), expected, rtol=1e-4)
+    np.testing.assert_allclose(losses.smoothed_hinge().derivative(margins), expected, rtol=1e-4)
     subtracted = (jax.lax.erf(margins - 1) - 1) / 2
     assert np.abs(subtracted / expected - 1).max() > 0.1
-    assert losses.smoothed_hinge().profile(jnp.array(100.0)) >= 0
+    assert losses.smoothed_hinge().value(jnp.array(100.0)) >= 0
 
 
 @pytest.mark.parametrize(
@@ -122,11 +124,11 @@ def test_smoothed_hinge_keeps_its_digits_at_large_margins():
         lambda s: losses.huber(width=s),
     ],
 )
-def test_parameters_may_be_swept(make):
+def test_parameters_can_be_swept_by_vmap(make):
     parameters, p = jnp.array([0.5, 2.0]), jnp.array([-0.3, 1.4])
 
     def judged(s):
-        return make(s).value(p, jnp.ones(2)), make(s).derivative(p, jnp.ones(2))
+        return make(s)(p, jnp.ones(2)), make(s).gradient(p, jnp.ones(2))
 
     swept = jax.vmap(judged)(parameters)
     singles = [judged(s) for s in parameters]
@@ -135,31 +137,31 @@ def test_parameters_may_be_swept(make):
 
 
 @every_loss
-def test_whole_numbers_are_numbers_and_floats_keep_their_precision(name, x64):
+def test_integers_are_accepted_and_floats_keep_their_precision(name, x64):
     loss = LOSSES[name][0]
-    assert loss.value(2, 1) == pytest.approx(float(loss.value(2.0, 1.0)), rel=1e-6)
-    assert loss.derivative(2, 1) == pytest.approx(float(loss.derivative(2.0, 1.0)), rel=1e-6)
+    assert loss(2, 1) == pytest.approx(float(loss(2.0, 1.0)), rel=1e-6)
+    assert loss.gradient(2, 1) == pytest.approx(float(loss.gradient(2.0, 1.0)), rel=1e-6)
     p = jnp.array([0.3, -2.0], jnp.float32)
     y = jnp.sign(p)
-    assert loss.value(p, y).dtype == loss.derivative(p, y).dtype == jnp.float32
+    assert loss(p, y).dtype == loss.gradient(p, y).dtype == jnp.float32
 
 
-def test_labels_other_than_signs_are_refused_or_give_nan():
+def test_labels_other_than_plus_and_minus_one_raise_or_give_nan():
     loss, bad = losses.soft_margin(), jnp.array([1.0, 0.0, jnp.nan])
-    for judged in (loss.value, loss.derivative):
+    for judged in (lambda p, y: loss(p, y), loss.gradient):  # jax.jit takes no named tuples
         with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 2"):
             judged(1.0, 2.0)
         found = jax.jit(judged)(jnp.full(3, 5.0), bad)  # where the loss is flat
         np.testing.assert_array_equal(found, [0.0, np.nan, np.nan])
 
 
-def test_targets_go_with_the_last_axes_of_predictions():
+def test_targets_match_the_last_axes_of_predictions():
     p, y = np.array([[0.5, 2.0], [1.0, -1.0]]), np.array([1.0, -1.0])
     for loss in (losses.squared(), losses.soft_margin()):
-        np.testing.assert_array_equal(loss.value(p, y), loss.value(p, np.stack([y, y])))
+        np.testing.assert_array_equal(loss(p, y), loss(p, np.stack([y, y])))
 
 
-def test_names_hold_the_parameters():
+def test_names_contain_the_parameters():
     assert repr(losses.huber(width=2)) == "huber(width=2)"
     assert repr(losses.smoothed_hinge()) == "smoothed_hinge(sharpness=1)"
     names = []
@@ -168,7 +170,7 @@ def test_names_hold_the_parameters():
 
 
 @every_loss
-def test_a_loss_without_a_series_names_one_that_has_it(name):
+def test_a_loss_without_a_series_names_an_analytic_one(name):
     loss, _, kinks = LOSSES[name]
     assert (loss.series is None) == bool(kinks)
     if kinks:
@@ -186,22 +188,22 @@ def test_a_loss_without_a_series_names_one_that_has_it(name):
         (lambda: losses.epsilon_insensitive(epsilon=-0.1), "epsilon must be finite and >= 0"),
         (
             lambda: losses.smoothed_hinge(sharpness=np.ones(2)),
-            r"sharpness must be one number, got shape \[2\]; sweep it with jax.vmap",
+            r"sharpness must be one number, got shape \[2\]; use jax.vmap for several values",
         ),
         (lambda: losses.huber(width=[1.0, 2.0]), "width must be one number"),
         (lambda: losses.soft_margin(margin=np.ones(2)), "margin must be one number"),
         (lambda: losses.epsilon_insensitive(epsilon=np.ones(2)), "epsilon must be one number"),
         (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
         (
-            lambda: losses.Loss("mine", "margins", np.abs, np.sign).value(1.0, 1.0),
+            lambda: losses.Loss("mine", "margins", np.abs, np.sign)(1.0, 1.0),
             r"Loss\.kind must be 'margin' or 'residual', got 'margins'",
         ),
         (
-            lambda: losses.squared().value(np.ones(3), np.zeros((3, 1))),
+            lambda: losses.squared()(np.ones(3), np.zeros((3, 1))),
             r"targets must have the shape of the predictions, .*, got \[3, 1\] and \[3\]",
         ),
     ],
 )
-def test_refuses_bad_parameters(build, message):
+def test_bad_parameters_raise(build, message):
     with pytest.raises(ValueError, match=message):
         build()

@@ -51,7 +51,7 @@ ARGUMENTS = {
     "one_copy": ([AGAINST, AGAINST._replace(learner="two")], LOSSES),
     "regret": (STUDY,),
     "rejections": ({"alarms": (np.ones((1, 8, 8)), ["7"])},),
-    "worlds": ({"world": WORLD}, nj.kernels.rational(m=4.0)),
+    "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
 }
 
 
@@ -137,7 +137,9 @@ def test_worlds_draws_the_three_kernels_of_each():
         f"c = {c}": nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=c / 4)
         for c in (1.0, 2.0)
     }
-    axes = nj.plots.worlds(made, nj.kernels.rational(m=4.0), distances=np.array([0, 1.25**0.5]))
+    axes = nj.plots.worlds(
+        made, nj.kernels.rational(length_scale=2**0.5), distances=np.array([0, 1.25**0.5])
+    )
     assert [ax.get_title() for ax in axes] == ["c = 1.0", "c = 2.0"]
     assert axes[0].get_ylabel() == "value of the kernel"
     assert all("distance" in ax.get_xlabel() for ax in axes)

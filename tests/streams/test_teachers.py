@@ -5,7 +5,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.streams import linear, teacher
 
-GAUSSIAN = nj.kernels.gaussian(squared_width=1.0)
+GAUSSIAN = nj.kernels.gaussian(length_scale=0.5**0.5)
 
 
 def test_linear_teacher_is_recovered_exactly():

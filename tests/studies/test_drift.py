@@ -82,7 +82,9 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
             nj.streams.drifting(key, HORIZON),
             nj.streams.switching(key, HORIZON),
         )
-        kernels = [nj.kernels.gaussian(squared_width=1 / n["gamma"]) for n in (norma, alma)]
+        kernels = [
+            nj.kernels.gaussian(length_scale=(2 * n["gamma"]) ** -0.5) for n in (norma, alma)
+        ]
         both = nj.wrappers.paired(
             nj.learners.norma(
                 kernels[0],

@@ -33,7 +33,7 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
     folder = tmp_path / "teacher"
     assert {path.name for path in folder.iterdir()} == {"results.csv", "config.json", "regret.png"}
     config = json.loads((folder / "config.json").read_text())
-    assert config["command"]["squared_width"] == 2.0
+    assert config["command"]["length_scale"] == 1.0
     assert config["comparator"].startswith("functools.partial(<function ")
     assert list(config["learners"]) == list(LEARNERS)
 
@@ -71,7 +71,7 @@ def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, cap
         (["--data", "boston"], "unknown data 'boston'; known are teacher, diabetes,"),
         (["--data", "teacher", "teacher"], "--data must differ in name, got teacher teacher"),
         (["--target", "y"], "--target goes with a CSV file; the target of diabetes is fixed"),
-        (["--variance", "1"], "squared_width must be above 2‖Σ‖ = 2 under Gaussian noise, got 2"),
+        (["--variance", "1"], "length_scale must be above √‖Σ‖ = 1, .* got 1"),
         (
             ["--variance", "0.6"],
             "Or leave it out: --learners parallel_worlds uncorrected_kernel clean",

@@ -134,7 +134,7 @@ def test_conclusion_says_what_the_tables_show():
         (["--data", "boston"], "unknown data 'boston'; known are teacher, diabetes,"),
         (["--data", "teacher", "teacher"], "--data must differ in name, got teacher teacher"),
         (["--variance", "0"], "--variance must be positive, got 0.0"),
-        (["--squared-width", "0.3"], "squared_width must be above 2‖Σ‖ = 0.4 under Gaussian noise"),
+        (["--length-scale", "0.3"], "length_scale must be above √‖Σ‖ = 0.447214"),
         (["--rate-factor", "0"], "--rate-factor must be positive and finite, got 0.0"),
         (["--radius", "-1"], "--radius must be positive and finite, got -1.0"),
         (

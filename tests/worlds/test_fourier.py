@@ -53,12 +53,12 @@ def exponential(n, scale, dim, *, two_sided=False):
 
 
 def gaussian_features(noise, dim, num_features=16, key=KEY):
-    world = worlds.gaussian(dim=dim, squared_width=3.0, noise=noise)
+    world = worlds.gaussian(dim=dim, length_scale=1.5**0.5, noise=noise)
     return worlds.fourier(world, key, num_features)
 
 
 def weighted_features(noise, dim, num_features=16, key=KEY):
-    return worlds.fourier_gaussian(key, num_features, dim=dim, squared_width=3.0, noise=noise)
+    return worlds.fourier_gaussian(key, num_features, dim=dim, length_scale=1.5**0.5, noise=noise)
 
 
 CASES = {
@@ -99,7 +99,7 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
 
 def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
     distribution = Gaussian(np.linspace(0.05, 0.3, 10))
-    world = worlds.gaussian(dim=10, squared_width=6.0, noise=distribution)
+    world = worlds.gaussian(dim=10, length_scale=3**0.5, noise=distribution)
     features = worlds.fourier(world, KEY, 16)
     x = jnp.linspace(-0.5, 0.5, 10)
     copies = distribution.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
@@ -130,24 +130,24 @@ def test_every_noisy_copy_has_the_squared_norm(rng, build):
     norms = np.sum(np.asarray(features.noisy(x), np.float64) ** 2, axis=1)
     np.testing.assert_allclose(norms, float(features.squared_norm), rtol=1e-6)
     if build is gaussian_features:
-        diagonal = worlds.gaussian(dim=3, squared_width=3.0, noise=Gaussian(FULL)).diagonal
+        diagonal = worlds.gaussian(dim=3, length_scale=1.5**0.5, noise=Gaussian(FULL)).diagonal
         np.testing.assert_allclose(features.squared_norm, diagonal, rtol=1e-6)
 
 
 def test_inner_products_tend_to_the_surrogate_and_to_the_kernel(x64):
     # Mean and variance of one pair's share are known: var = E(share²) − k², where of Gaussian noise
     # E of both noisy is R⁴(1 + cos 2ωz)/2, and of one clean R²|φ|(1 + cos 2ωz)/2 under p.
-    s2, variance, keys = 3.0, 0.5, 2000
+    square, variance, keys = 1.5, 0.5, 2000  # ℓ², σ²
     noise, dim = Gaussian(variance), 2
-    world = worlds.gaussian(dim=dim, squared_width=s2, noise=noise)
+    world = worlds.gaussian(dim=dim, length_scale=square**0.5, noise=noise)
     a, b = jnp.array([[0.2, -0.3]]), jnp.array([[-0.5, 0.4]])
     r2 = float(jnp.sum((a - b) ** 2))
-    squared_norm = s2 / (s2 - 2 * variance)
+    squared_norm = square / (square - variance)
     surrogate, kernel = world.surrogate(a, b).item(), world.kernel(a, b).item()
-    narrow = s2 / (s2 + 2 * variance)
+    narrow = square / (square + variance)
     variances = (
-        squared_norm**2 * (1 + np.exp(-4 * r2 / (s2 - 2 * variance))) / 2 - surrogate**2,
-        squared_norm * narrow * (1 + np.exp(-4 * r2 / (s2 + 2 * variance))) / 2 - kernel**2,
+        squared_norm**2 * (1 + np.exp(-2 * r2 / (square - variance))) / 2 - surrogate**2,
+        squared_norm * narrow * (1 + np.exp(-2 * r2 / (square + variance))) / 2 - kernel**2,
     )
 
     @functools.partial(jax.jit, static_argnums=1)
@@ -179,7 +179,7 @@ def test_weighted_features_tend_to_the_integrals_over_the_spectrum(x64, noise):
 
     @jax.vmap
     def products(key):
-        features = worlds.fourier_gaussian(key, 64, dim=1, squared_width=3.0, noise=noise)
+        features = worlds.fourier_gaussian(key, 64, dim=1, length_scale=1.5**0.5, noise=noise)
         noisy = features.noisy(a)
         return jnp.stack(
             [features.squared_norm, noisy @ features.noisy(b), noisy @ features.clean(b)]
@@ -222,17 +222,17 @@ def test_no_noise_gives_equal_maps(rng):
 def test_keys_and_hyper_parameters_may_be_traced(rng):
     x = jnp.asarray(rng.normal(size=(5, 2)), jnp.float32)
 
-    def noisy(key, squared_width, variance):
-        world = worlds.gaussian(dim=2, squared_width=squared_width, noise=Gaussian(variance))
+    def noisy(key, length_scale, variance):
+        world = worlds.gaussian(dim=2, length_scale=length_scale, noise=Gaussian(variance))
         distribution = ContaminatedGaussian(variance, probability=0.6)
         return worlds.fourier(world, key, 8), worlds.fourier_gaussian(
-            key, 8, dim=2, squared_width=squared_width, noise=distribution
+            key, 8, dim=2, length_scale=length_scale, noise=distribution
         )
 
-    keys, widths = jax.random.split(KEY, 3), jnp.array([2.0, 3.0, 4.0])
-    many = jax.jit(jax.vmap(noisy, (0, 0, None)))(keys, widths, 0.3)
+    keys, scales = jax.random.split(KEY, 3), jnp.array([1.0, 1.2, 1.4])
+    many = jax.jit(jax.vmap(noisy, (0, 0, None)))(keys, scales, 0.3)
     maps = jax.jit(jax.vmap(lambda features: features.noisy(x)))
-    for features, single in zip(many, noisy(keys[1], widths[1], 0.3), strict=True):
+    for features, single in zip(many, noisy(keys[1], scales[1], 0.3), strict=True):
         assert features.squared_norm.shape == (3,)
         np.testing.assert_allclose(maps(features)[1], single.noisy(x), atol=1e-5)
         assert not np.allclose(maps(features)[0], maps(features)[1], atol=0.01)
@@ -265,7 +265,7 @@ def test_another_key_gives_other_features():
     assert not np.any(np.isclose(first.frequencies, other.frequencies))
 
 
-WORLD = worlds.gaussian(dim=2, squared_width=2.0, noise=Gaussian(0.1))
+WORLD = worlds.gaussian(dim=2, length_scale=1.0, noise=Gaussian(0.1))
 
 
 @pytest.mark.parametrize("num_features", [0, -2, 7, 8.0, True])
@@ -305,18 +305,18 @@ def test_refuses_worlds_without_one_law_or_a_spectrum():
 
 
 def test_refuses_other_bad_input():
-    with pytest.raises(ValueError, match="squared_width must be positive"):
-        worlds.fourier_gaussian(KEY, 8, dim=2, squared_width=0.0, noise=Gaussian(0.1))
+    with pytest.raises(ValueError, match="length_scale must be positive"):
+        worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=0.0, noise=Gaussian(0.1))
     with pytest.raises(ValueError, match="dim must be a whole number"):
         weighted_features(Gaussian(0.1), 0)
     with pytest.raises(ValueError, match=r"one number, got shape \[2\]"):
-        worlds.fourier_gaussian(KEY, 8, dim=2, squared_width=[2.0, 300.0], noise=Gaussian(0.1))
+        worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=[1.0, 12.0], noise=Gaussian(0.1))
     with pytest.raises(ValueError, match=r"world must be a World, as .* got Kernel"):
         worlds.fourier(WORLD.kernel, KEY, 8)
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
         worlds.fourier(WORLD, 0, 8)
     with pytest.raises(ValueError, match=r"key must be a key .* got None"):
-        worlds.fourier_gaussian(None, 8, dim=2, squared_width=2.0, noise=Gaussian(0.1))
+        worlds.fourier_gaussian(None, 8, dim=2, length_scale=1.0, noise=Gaussian(0.1))
     with pytest.raises(ValueError, match=r"does not fit data of dimension 3"):
         gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))
 

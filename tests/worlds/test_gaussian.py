@@ -9,7 +9,7 @@ from noisy_jax import kernels, noise, worlds
 from noisy_jax.worlds.surrogates import _alternating_weights
 from tests.quadrature import gauss_hermite, tensor
 
-S2 = 2.0
+LENGTH_SCALE = 1.0
 PLANE = np.array([[0.3, 0.1], [0.1, 0.2]])
 SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
 DISTRIBUTIONS = {
@@ -33,7 +33,7 @@ def case(request):
     dim, distribution = DISTRIBUTIONS[request.param]
     return (
         distribution,
-        worlds.gaussian(dim=dim, squared_width=S2, noise=distribution),
+        worlds.gaussian(dim=dim, length_scale=LENGTH_SCALE, noise=distribution),
         POINTS[:, :dim],
     )
 
@@ -77,7 +77,7 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     ids=["gaussian", "laplace", "contaminated"],
 )
 def test_unbiased_in_ten_dimensions_by_sampling(distribution):
-    world = worlds.gaussian(dim=10, squared_width=6.0, noise=distribution)
+    world = worlds.gaussian(dim=10, length_scale=3**0.5, noise=distribution)
     x, anchor = jnp.full(10, 0.3), jnp.linspace(-0.5, 0.5, 10)[None]
     copies = distribution.sample(jax.random.key(0), jnp.broadcast_to(x, (100_000, 10)))
     truth = float(world.kernel(x[None], anchor)[0, 0])
@@ -90,8 +90,10 @@ def test_unbiased_in_ten_dimensions_by_sampling(distribution):
 
 def test_golden_values(x64):
     z, origin = jnp.array([[0.5, -1.0]]), jnp.zeros((1, 2))
-    full = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(PLANE))
-    laplace = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Laplace(np.array([0.4, 0.9])))
+    full = worlds.gaussian(dim=2, length_scale=LENGTH_SCALE, noise=noise.Gaussian(PLANE))
+    laplace = worlds.gaussian(
+        dim=2, length_scale=LENGTH_SCALE, noise=noise.Laplace(np.array([0.4, 0.9]))
+    )
     for value, golden in (
         (full.surrogate(z, origin), 0.6515805665539386),
         (full.diagonal, 1.348399724926484),
@@ -131,7 +133,7 @@ def test_random_grams_are_symmetric_and_psd(case, rng):
 @pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
 def test_zero_noise_gives_the_clean_kernel_exactly(distribution, wide):
     with jax.enable_x64(wide):
-        world = worlds.gaussian(dim=3, squared_width=1.3, noise=distribution)
+        world = worlds.gaussian(dim=3, length_scale=0.65**0.5, noise=distribution)
         x, z = jnp.asarray(POINTS, float), jnp.asarray(POINTS[:2] / 3, float)
         chex.assert_trees_all_equal(world.surrogate(x, z), world.kernel(x, z))
         assert world.diagonal == 1
@@ -145,7 +147,8 @@ def test_zero_noise_gives_the_clean_kernel_exactly(distribution, wide):
 def test_full_covariance_is_a_rotated_diagonal_one(x64, make):
     variances, axes = np.linalg.eigh(SPACE)
     full, diagonal = (
-        worlds.gaussian(dim=3, squared_width=S2, noise=make(cov)) for cov in (SPACE, variances)
+        worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=make(cov))
+        for cov in (SPACE, variances)
     )
     x, rotated = jnp.asarray(POINTS), jnp.asarray(POINTS @ axes)
     np.testing.assert_allclose(full.surrogate(x, x), diagonal.surrogate(rotated, rotated))
@@ -154,7 +157,7 @@ def test_full_covariance_is_a_rotated_diagonal_one(x64, make):
 
 
 def test_ratio_bounds_the_gaussian_surrogate_pointwise(x64, rng):
-    world = worlds.gaussian(dim=3, squared_width=S2, noise=noise.Gaussian(SPACE))
+    world = worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise.Gaussian(SPACE))
     x = jnp.asarray(rng.normal(size=(40, 3)))
     surrogate, clean = world.surrogate(x, x), world.kernel(x, x)
     assert (surrogate > 0).all()
@@ -162,7 +165,7 @@ def test_ratio_bounds_the_gaussian_surrogate_pointwise(x64, rng):
 
 
 def test_the_laplace_surrogate_takes_negative_values(x64):
-    world = worlds.gaussian(dim=1, squared_width=2.0, noise=noise.Laplace(0.9))
+    world = worlds.gaussian(dim=1, length_scale=1.0, noise=noise.Laplace(0.9))
     z = jnp.linspace(-4, 4, 801)[:, None]
     values = world.surrogate(z, jnp.zeros((1, 1)))
     np.testing.assert_allclose(values.min(), -0.195, atol=5e-4)
@@ -170,7 +173,7 @@ def test_the_laplace_surrogate_takes_negative_values(x64):
 
 
 def test_the_laplace_surrogate_vanishes_far_away_where_its_polynomial_overflows():
-    world = worlds.gaussian(dim=64, squared_width=2.0, noise=noise.Laplace(0.9))
+    world = worlds.gaussian(dim=64, length_scale=1.0, noise=noise.Laplace(0.9))
     far = jnp.full((1, 64), 7.0)
     assert np.isinf((1 + 0.81 - 0.81 * far**2).prod())
     assert world.surrogate(far, 0 * far) == 0
@@ -178,7 +181,7 @@ def test_the_laplace_surrogate_vanishes_far_away_where_its_polynomial_overflows(
 
 def test_contaminated_surrogate_has_the_norm_ratio_and_negative_values(x64, rng):
     distribution = noise.ContaminatedGaussian(1.5, probability=0.4)
-    world = worlds.gaussian(dim=1, squared_width=S2, noise=distribution)
+    world = worlds.gaussian(dim=1, length_scale=LENGTH_SCALE, noise=distribution)
     x = jnp.linspace(-6, 6, 60)[:, None]
     surrogate, clean = np.asarray(world.surrogate(x, x)), np.asarray(world.kernel(x, x))
     assert surrogate.min() < -1e-2
@@ -191,11 +194,11 @@ def test_contaminated_surrogate_has_the_norm_ratio_and_negative_values(x64, rng)
 @pytest.mark.parametrize("q", [0.1, 0.3, 0.499])
 def test_contaminated_surrogate_is_the_integral_of_its_spectral_density(x64, q):
     distribution = noise.ContaminatedGaussian(1.5, probability=q)
-    world = worlds.gaussian(dim=1, squared_width=S2, noise=distribution)
+    world = worlds.gaussian(dim=1, length_scale=LENGTH_SCALE, noise=distribution)
 
     def integral(z):
         def integrand(omega):
-            density = np.exp(-(omega**2) * S2 / 4) * np.sqrt(S2 / (4 * np.pi))
+            density = np.exp(-((omega * LENGTH_SCALE) ** 2) / 2) * LENGTH_SCALE / np.sqrt(2 * np.pi)
             return 2 * density * np.cos(omega * z) / (1 - q + q * np.exp(-0.75 * omega**2))
 
         return scipy.integrate.quad(integrand, 0, 12, epsabs=1e-13, epsrel=1e-13)[0]
@@ -236,29 +239,29 @@ def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exist
 
     @jax.jit
     @chex.assert_max_traces(n=1)
-    def sweep(variances, squared_width):
+    def sweep(variances, length_scale):
         def one(variance):
             distributions = (noise.Gaussian(variance), noise.Gaussian(variance * jnp.eye(3)))
             built = [
-                worlds.gaussian(dim=3, squared_width=squared_width, noise=n) for n in distributions
+                worlds.gaussian(dim=3, length_scale=length_scale, noise=n) for n in distributions
             ]
             return [(world.surrogate(x, x), world.diagonal) for world in built]
 
         return jax.vmap(one)(variances)
 
-    sweep(jnp.array([0.1, 0.2, 0.3, 0.4]), 1.0)
+    sweep(jnp.array([0.1, 0.2, 0.3, 0.4]), 0.7)
     variances = jnp.array([0.0, 0.3, 1.0, 1.7])
-    for grams, diagonals in sweep(variances, 2.0):
+    for grams, diagonals in sweep(variances, 1.0):
         for i in range(2):
             distribution = noise.Gaussian(float(variances[i]))
-            world = worlds.gaussian(dim=3, squared_width=2.0, noise=distribution)
+            world = worlds.gaussian(dim=3, length_scale=1.0, noise=distribution)
             chex.assert_trees_all_close(grams[i], world.surrogate(x, x), rtol=1e-5)
         assert np.isnan(grams[2:]).all()
         assert np.isnan(diagonals[2:]).all()
 
 
-def world_parts(distribution, squared_width, dim=2):
-    world = worlds.gaussian(dim=dim, squared_width=squared_width, noise=distribution)
+def world_parts(distribution, length_scale, dim=2):
+    world = worlds.gaussian(dim=dim, length_scale=length_scale, noise=distribution)
     x = jnp.asarray(POINTS[:, :dim], jnp.float32)
     return world.surrogate(x, x), world.diagonal
 
@@ -266,13 +269,16 @@ def world_parts(distribution, squared_width, dim=2):
 @pytest.mark.parametrize(
     ("make", "bad"),
     [
-        (lambda v: (noise.Gaussian(v), S2), -0.1),
-        (lambda v: (noise.Gaussian(v), S2), np.array([0.1, -0.1])),
-        (lambda v: (noise.Gaussian(v), S2), np.array([[0.1, 0.3], [0.3, 0.1]])),
-        (lambda v: (noise.Laplace(v), S2), -0.5),
-        (lambda v: (noise.ContaminatedGaussian(1.0, v), S2), -0.5),
-        (lambda v: (noise.ContaminatedGaussian(v, 0.3), S2), -0.1),
-        (lambda v: (noise.ContaminatedGaussian(v, 0.3), S2), np.array([[0.1, 0.3], [0.3, 0.1]])),
+        (lambda v: (noise.Gaussian(v), LENGTH_SCALE), -0.1),
+        (lambda v: (noise.Gaussian(v), LENGTH_SCALE), np.array([0.1, -0.1])),
+        (lambda v: (noise.Gaussian(v), LENGTH_SCALE), np.array([[0.1, 0.3], [0.3, 0.1]])),
+        (lambda v: (noise.Laplace(v), LENGTH_SCALE), -0.5),
+        (lambda v: (noise.ContaminatedGaussian(1.0, v), LENGTH_SCALE), -0.5),
+        (lambda v: (noise.ContaminatedGaussian(v, 0.3), LENGTH_SCALE), -0.1),
+        (
+            lambda v: (noise.ContaminatedGaussian(v, 0.3), LENGTH_SCALE),
+            np.array([[0.1, 0.3], [0.3, 0.1]]),
+        ),
         (lambda v: (noise.Gaussian(0.0), v), -1.0),
         (lambda v: (noise.Laplace(0.5), v), -1.0),
         (lambda v: (noise.ContaminatedGaussian(1.0, 0.3), v), -1.0),
@@ -287,14 +293,14 @@ def test_what_is_traced_and_wrong_is_nan(make, bad):
 
 
 def test_gradient_in_the_probability_of_contamination(x64):
-    """It is finite where the noise never hits: k̂ = (1 + q)k − q det(I + 2Σ/s²)^(−½) k' + O(q²)."""
+    """It is finite where the noise never hits: k̂ = (1 + q)k − q det(I + Σ/ℓ²)^(−½) k' + O(q²)."""
     z, origin = jnp.array([[0.7]]), jnp.zeros((1, 1))
 
     def surrogate(q):
         distribution = noise.ContaminatedGaussian(1.5, probability=q)
-        return worlds.gaussian(dim=1, squared_width=S2, noise=distribution).surrogate(z, origin)[
-            0, 0
-        ]
+        return worlds.gaussian(dim=1, length_scale=LENGTH_SCALE, noise=distribution).surrogate(
+            z, origin
+        )[0, 0]
 
     expected = np.exp(-0.49 / 2) - 2.5**-0.5 * np.exp(-0.49 / 5)
     np.testing.assert_allclose(jax.grad(surrogate)(0.0), expected, rtol=1e-9)
@@ -318,10 +324,12 @@ def test_traced_contamination_and_scales():
 
     def contaminated(q):
         distribution = noise.ContaminatedGaussian(1.5, q)
-        return worlds.gaussian(dim=2, squared_width=S2, noise=distribution).surrogate(x, x)
+        return worlds.gaussian(dim=2, length_scale=LENGTH_SCALE, noise=distribution).surrogate(x, x)
 
     def laplace(scale):
-        return worlds.gaussian(dim=2, squared_width=S2, noise=noise.Laplace(scale)).surrogate(x, x)
+        return worlds.gaussian(
+            dim=2, length_scale=LENGTH_SCALE, noise=noise.Laplace(scale)
+        ).surrogate(x, x)
 
     swept = jax.vmap(contaminated)(jnp.array([0.2, 0.5]))
     chex.assert_trees_all_close(swept[0], contaminated(0.2), rtol=1e-5, atol=1e-6)
@@ -345,18 +353,18 @@ class Triangular(noise.Noise):
     ("settings", "message"),
     [
         (
-            {"squared_width": 1.5, "noise": noise.Gaussian(1.0)},
-            r"above 2‖Σ‖ = 2 under Gaussian noise, got 1\.5.*below squared_width/2 = 0\.75",
+            {"length_scale": 0.75**0.5, "noise": noise.Gaussian(1.0)},
+            r"above √‖Σ‖ = 1, .* got 0\.866.*below length_scale² = 0\.75",
         ),
-        ({"squared_width": 2.0, "noise": noise.Gaussian(1.0)}, "no surrogate exists"),
-        ({"squared_width": 1.2, "noise": noise.Gaussian(SPACE)}, r"above 2‖Σ‖ = 1\.2"),
+        ({"length_scale": 1.0, "noise": noise.Gaussian(1.0)}, "no surrogate exists"),
+        ({"length_scale": 0.6**0.5, "noise": noise.Gaussian(SPACE)}, r"above √‖Σ‖ = 0\.7975"),
         (
-            {"dim": 200, "squared_width": 2.5, "noise": noise.Gaussian(1.0)},
+            {"dim": 200, "length_scale": 1.25**0.5, "noise": noise.Gaussian(1.0)},
             r"R² = exp\(160\.9\).*float32 above R² = exp\(44\.36\).*dimension 56 on.*"
             r"dimension 200 from a variance of 0\.4479",
         ),
         (
-            {"dim": 200, "squared_width": 2.5, "noise": noise.Laplace(1.0)},
+            {"dim": 200, "length_scale": 1.25**0.5, "noise": noise.Laplace(1.0)},
             r"R² = exp\(117\.6\).*dimension 76 on.*from a scale of 0\.5571",
         ),
         (
@@ -381,20 +389,20 @@ class Triangular(noise.Noise):
         ),
         ({"noise": 0.3}, "got float"),
         ({"noise": noise.Gaussian(np.ones(2))}, r"Gaussian\.cov of shape \[2\].*dimension 3"),
-        ({"squared_width": np.ones(3)}, r"one number, got shape \[3\]"),
-        ({"squared_width": -1.0}, "squared_width must be positive"),
+        ({"length_scale": np.ones(3)}, r"one number, got shape \[3\]"),
+        ({"length_scale": -1.0}, "length_scale must be positive"),
         ({"dim": 0}, "dim must be a whole number of at least 1"),
     ],
 )
 def test_refuses_bad_input(settings, message):
-    defaults = {"dim": 3, "squared_width": 4.0, "noise": noise.Gaussian(0.1)}
+    defaults = {"dim": 3, "length_scale": 2**0.5, "noise": noise.Gaussian(0.1)}
     with pytest.raises(ValueError, match=message):
         worlds.gaussian(**(defaults | settings))
 
 
 def test_the_refused_dimension_and_variance_are_where_it_breaks(x64):
     def build(dim):
-        return worlds.gaussian(dim=dim, squared_width=2.5, noise=noise.Gaussian(1.0))
+        return worlds.gaussian(dim=dim, length_scale=1.25**0.5, noise=noise.Gaussian(1.0))
 
     largest = build(441)
     assert np.isfinite(largest.diagonal**2)
@@ -404,16 +412,16 @@ def test_the_refused_dimension_and_variance_are_where_it_breaks(x64):
 
 
 def test_clean_kernel_is_the_gaussian_kernel():
-    world = worlds.gaussian(dim=3, squared_width=S2, noise=noise.Gaussian(0.1))
+    world = worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise.Gaussian(0.1))
     x = jnp.asarray(POINTS, jnp.float32)
-    gram = kernels.gaussian(squared_width=S2)(x, x)
+    gram = kernels.gaussian(length_scale=LENGTH_SCALE)(x, x)
     chex.assert_trees_all_equal(world.kernel(x, x), gram)
     chex.assert_trees_all_equal(world.evaluate(world.atom(x, None), x), gram)
 
 
 @pytest.mark.usefixtures("x64")
 def test_reading_at_once_is_reading_twice(rng):
-    world = worlds.gaussian(dim=3, squared_width=2.0, noise=noise.Gaussian(0.4))
+    world = worlds.gaussian(dim=3, length_scale=1.0, noise=noise.Gaussian(0.4))
     weights, x = rng.normal(size=9), rng.normal(size=(9, 3))
     z, points = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
     values, clean = world.read(weights, x, z, points)

@@ -7,7 +7,7 @@ import pytest
 from noisy_jax import noise, worlds
 from tests.quadrature import gauss_hermite
 
-S2 = 2.0
+LENGTH_SCALE = 1.0
 FULL = np.array([[0.5, 0.2], [0.2, 0.3]])
 # Σ_max with covariances of three atoms, the last of them Σ_max itself and the first clean.
 COVS = {
@@ -32,7 +32,7 @@ UNBIASED = {
 @pytest.fixture(params=COVS, ids=str)
 def case(x64, request):
     max_cov, covs = COVS[request.param]
-    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
+    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=max_cov)
     return world, matrix(max_cov), covs, world.atom(jnp.asarray(POINTS), covs)
 
 
@@ -41,8 +41,8 @@ def matrix(cov, dim=2):
 
 
 def bump(z, A):
-    """det(A/s²)^(−½) exp(−zᵀA⁻¹z) in NumPy."""
-    return np.exp(-z @ np.linalg.solve(A, z)) / np.sqrt(np.linalg.det(A / S2))
+    """det(A/ℓ²)^(−½) exp(−½zᵀA⁻¹z) in NumPy."""
+    return np.exp(-z @ np.linalg.solve(A, z) / 2) / np.sqrt(np.linalg.det(A / LENGTH_SCALE**2))
 
 
 def test_evaluate_and_surrogate_are_their_formulas(case):
@@ -51,11 +51,11 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
     evaluated = jax.jit(world.evaluate)(atoms, queries)
     gram = jax.jit(world.surrogate)(atoms, atoms)
     for i in range(3):
-        A = S2 * np.eye(2) + 2 * max_cov - 2 * matrix(covs[i])
+        A = LENGTH_SCALE**2 * np.eye(2) + max_cov - matrix(covs[i])
         for j in range(3):
             expected = bump(POINTS[i] - queries[j], A)
             np.testing.assert_allclose(evaluated[i, j], expected, rtol=1e-12)
-            expected = bump(POINTS[i] - POINTS[j], A - 2 * matrix(covs[j]))
+            expected = bump(POINTS[i] - POINTS[j], A - matrix(covs[j]))
             np.testing.assert_allclose(gram[i, j], expected, rtol=1e-12)
 
 
@@ -63,10 +63,10 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
 def test_unbiased_for_every_element_and_every_covariance(x64, name):
     max_cov, covs, points = UNBIASED[name]
     dim = points.shape[1]
-    world = worlds.heteroscedastic(dim=dim, squared_width=S2, max_cov=max_cov)
+    world = worlds.heteroscedastic(dim=dim, length_scale=LENGTH_SCALE, max_cov=max_cov)
     atoms, x = world.atom(jnp.asarray(points), covs), np.array([0.4, 0.1, -0.2])[:dim]
     truth = np.asarray(world.evaluate(atoms, jnp.asarray(x)[None])[:, 0])
-    fixed = worlds.gaussian(dim=dim, squared_width=S2, noise=noise.Gaussian(max_cov))
+    fixed = worlds.gaussian(dim=dim, length_scale=LENGTH_SCALE, noise=noise.Gaussian(max_cov))
     for cov in covs:
         nodes, weights = gauss_hermite(34, matrix(cov, dim))
         copies = jnp.asarray(x + nodes)
@@ -80,13 +80,13 @@ def test_unbiased_for_every_element_and_every_covariance(x64, name):
 
 def test_unbiased_in_ten_dimensions_by_sampling():
     max_cov = np.linspace(0.1, 0.4, 10)
-    world = worlds.heteroscedastic(dim=10, squared_width=6.0, max_cov=max_cov)
+    world = worlds.heteroscedastic(dim=10, length_scale=3**0.5, max_cov=max_cov)
     atom = world.atom(jnp.linspace(-0.5, 0.5, 10)[None], 0.3 * max_cov[None])
     x, cov = jnp.full((100_000, 10), 0.3), 0.6 * max_cov
     copies = noise.Gaussian(cov).sample(jax.random.key(0), x)
     truth = float(world.evaluate(atom, x[:1])[0, 0])
     stacked = jnp.broadcast_to(jnp.asarray(cov), x.shape)
-    fixed = worlds.gaussian(dim=10, squared_width=6.0, noise=noise.Gaussian(max_cov))
+    fixed = worlds.gaussian(dim=10, length_scale=3**0.5, noise=noise.Gaussian(max_cov))
     right = world.surrogate(atom, world.atom(copies, stacked))[0]
     for values, holds in ((right, True), (fixed.surrogate(atom[0], copies)[0], False)):
         values = np.asarray(values, np.float64)
@@ -97,7 +97,7 @@ def test_unbiased_in_ten_dimensions_by_sampling():
 
 def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(case):
     world, max_cov, _, _ = case
-    fixed = worlds.gaussian(dim=2, squared_width=S2, noise=noise.Gaussian(max_cov))
+    fixed = worlds.gaussian(dim=2, length_scale=LENGTH_SCALE, noise=noise.Gaussian(max_cov))
     z, x = jnp.asarray(POINTS), jnp.asarray(POINTS / 3)
     form = world.atom(z, np.zeros(3))[1].shape[1:]
     given = {(): max_cov[0, 0], (2,): np.diag(max_cov), (2, 2): max_cov}[form]
@@ -109,12 +109,12 @@ def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(c
 
 
 def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
-    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=FULL)
+    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=FULL)
     nodes, weights = gauss_hermite(50, matrix(COVS["full"][1][1]))
     stacked = np.broadcast_to(COVS["full"][1][1], (len(nodes), 2, 2))
     atoms = world.atom(jnp.asarray(POINTS[0] + nodes), stacked)
     mean = weights @ np.asarray(world.evaluate(atoms, jnp.asarray(POINTS[1:])))
-    smoothed = [bump(POINTS[0] - x, S2 * np.eye(2) + 2 * FULL) for x in POINTS[1:]]
+    smoothed = [bump(POINTS[0] - x, LENGTH_SCALE**2 * np.eye(2) + FULL) for x in POINTS[1:]]
     np.testing.assert_allclose(mean, smoothed, atol=1e-9)
     clean = world.kernel(jnp.asarray(POINTS[:1]), jnp.asarray(POINTS[1:]))[0]
     assert np.abs(mean - clean).max() > 1e-2
@@ -130,7 +130,7 @@ def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
 
 
 def test_zero_noise_gives_the_clean_kernel_exactly():
-    world = worlds.heteroscedastic(dim=2, squared_width=1.3, max_cov=0.0)
+    world = worlds.heteroscedastic(dim=2, length_scale=0.65**0.5, max_cov=0.0)
     x = jnp.asarray(POINTS, jnp.float32)
     atoms = world.atom(x, jnp.zeros(3))
     for gram in (world.surrogate(atoms, atoms), world.evaluate(atoms, x)):
@@ -142,7 +142,7 @@ def test_what_is_traced_and_too_large_is_nan():
 
     @jax.jit
     def grams(max_cov, covs):
-        world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
+        world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=max_cov)
         atoms = world.atom(x, covs)
         return world.surrogate(atoms, atoms), world.evaluate(atoms, x)
 
@@ -177,14 +177,14 @@ def test_what_is_traced_and_too_large_is_nan():
     ],
 )
 def test_element_refuses(cov, message):
-    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=0.3)
+    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=0.3)
     with pytest.raises(ValueError, match=message):
         world.atom(jnp.zeros((3, 2)), cov)
 
 
 @pytest.mark.parametrize("max_cov", [0.3, np.array([0.3, 0.2]), FULL], ids=np.ndim)
 def test_data_of_another_dimension_are_refused(max_cov):
-    world = worlds.heteroscedastic(dim=2, squared_width=S2, max_cov=max_cov)
+    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=max_cov)
     atoms = world.atom(jnp.zeros((3, 2)), jnp.zeros(3))
     for use in (
         lambda: world.atom(jnp.ones((3, 5)), jnp.zeros(3)),
@@ -197,13 +197,15 @@ def test_data_of_another_dimension_are_refused(max_cov):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_cov": 1.5}, "squared_width must be above 2‖Σ‖ = 3"),
+        ({"max_cov": 1.5}, "length_scale must be above √‖Σ‖ = 1\\.22"),
         ({"max_cov": -1.0}, r"^max_cov holds variances and must be >= 0"),
         ({"max_cov": np.nan}, "^max_cov must be finite"),
         ({"max_cov": np.ones(3)}, r"^max_cov of shape \[3\] does not fit data of dimension 2"),
-        ({"squared_width": 0.0}, "squared_width must be positive"),
+        ({"length_scale": 0.0}, "length_scale must be positive"),
     ],
 )
 def test_refuses_bad_input(settings, message):
     with pytest.raises(ValueError, match=message):
-        worlds.heteroscedastic(**({"dim": 2, "squared_width": S2, "max_cov": 0.3} | settings))
+        worlds.heteroscedastic(
+            **({"dim": 2, "length_scale": LENGTH_SCALE, "max_cov": 0.3} | settings)
+        )

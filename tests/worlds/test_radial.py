@@ -13,34 +13,36 @@ from noisy_jax.noise import Gaussian, Laplace, PerRound
 # form (of r², cutoff) if there is one, and its kernel not truncated.
 FAMILIES = {
     "case study": (
-        lambda dim, **more: worlds.rational(dim=dim, m=2.0, **more),
+        lambda dim, **more: worlds.rational(dim=dim, length_scale=1.0, **more),
         lambda u: 2 * np.exp(-2 * u),
         lambda r2, c: (1 - np.exp(-c * (2 + r2))) / (1 + r2 / 2),
-        kernels.rational(m=2.0),
+        kernels.rational(length_scale=1.0),
     ),
     "rational": (
-        lambda dim, **more: worlds.rational(dim=dim, m=1.3, alpha=0.7, **more),
+        lambda dim, **more: worlds.rational(
+            dim=dim, length_scale=(1.3 / 1.4) ** 0.5, alpha=0.7, **more
+        ),
         lambda u: 1.3**0.7 * u**-0.3 * np.exp(-1.3 * u) / special.gamma(0.7),
         lambda r2, c: (1 + r2 / 1.3) ** -0.7 * special.gammainc(0.7, c * (1.3 + r2)),
-        kernels.rational(m=1.3, alpha=0.7),
+        kernels.rational(length_scale=(1.3 / 1.4) ** 0.5, alpha=0.7),
     ),
     "laplacian": (
-        lambda dim, **more: worlds.laplacian(dim=dim, scale=1.3, **more),
+        lambda dim, **more: worlds.laplacian(dim=dim, length_scale=1.3, **more),
         lambda u: u**-1.5 * np.exp(-1 / (4 * 1.69 * u)) / (2.6 * np.sqrt(np.pi)),
         lambda r2, c: laplacian_truncated(np.sqrt(r2), c, 1.3),
-        kernels.laplacian(scale=1.3),
+        kernels.laplacian(length_scale=1.3),
     ),
     "matern32": (
-        lambda dim, **more: worlds.matern(dim=dim, nu=1.5, length=1.1, **more),
+        lambda dim, **more: worlds.matern(dim=dim, nu=1.5, length_scale=1.1, **more),
         lambda u: inverse_gamma(u, 1.5, 1.5 / (2 * 1.21)),
         None,
-        kernels.matern(nu=1.5, length=1.1),
+        kernels.matern(nu=1.5, length_scale=1.1),
     ),
     "matern52": (
-        lambda dim, **more: worlds.matern(dim=dim, nu=2.5, length=1.1, **more),
+        lambda dim, **more: worlds.matern(dim=dim, nu=2.5, length_scale=1.1, **more),
         lambda u: inverse_gamma(u, 2.5, 2.5 / (2 * 1.21)),
         None,
-        kernels.matern(nu=2.5, length=1.1),
+        kernels.matern(nu=2.5, length_scale=1.1),
     ),
     "own density": (
         lambda dim, **more: worlds.radial(
@@ -180,7 +182,7 @@ RATIONAL = [(0.2, 0.5), (0.2, 30.0), (1.0, 40.0), (5.0, 4.0), (20.0, 25.0), (50.
 def test_matern_measures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
     # With v = β/u, v^j e^(−v) v^(ν−1) is the distribution of shape ν + j.
     beta = nu / (2 * 1.1**2)
-    nodes, log_weights = worlds.matern_measure(nu=nu, length=1.1).quadrature(cutoff)
+    nodes, log_weights = worlds.matern_measure(nu=nu, length_scale=1.1).quadrature(cutoff)
     for j in range(3):
         exact = special.poch(nu, j) * special.gammaincc(nu + j, beta / cutoff)
         np.testing.assert_allclose(np.exp(log_weights) @ (beta / nodes) ** j, exact, rtol=1e-10)
@@ -188,7 +190,9 @@ def test_matern_measures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
 
 @pytest.mark.parametrize(("alpha", "cutoff"), RATIONAL)
 def test_rational_mixtures_are_right_far_out(alpha, cutoff):
-    nodes, log_weights = worlds.rational_measure(m=1.0, alpha=alpha).quadrature(cutoff)
+    nodes, log_weights = worlds.rational_measure(
+        length_scale=(2 * alpha) ** -0.5, alpha=alpha
+    ).quadrature(cutoff)
     r2 = np.append(0, np.geomspace(1e-2, 1e5, 8))
     exact = (1 + r2) ** -alpha * special.gammainc(alpha, cutoff * (1 + r2))
     values = np.exp(log_weights - r2[:, None] * nodes).sum(axis=1)
@@ -200,17 +204,17 @@ def test_rational_mixtures_are_right_far_out(alpha, cutoff):
 # World, its dimension, noise as a share of the largest that the cutoff allows, cutoff, and whether
 # the interpolant is good.
 SWEEP = [
-    ("laplacian", {"scale": 0.2}, 3, 0.9, 20.0, True),
-    ("laplacian", {"scale": 3.0}, 16, 0.3, 1.0, True),
-    ("laplacian", {"scale": 1.0}, 40, 0.9, 3.5, True),
-    ("laplacian", {"scale": 1.0}, 40, 0.99, 20.0, False),
-    ("matern", {"nu": 1.5, "length": 1.0}, 40, 0.99, 3.5, True),
-    ("matern", {"nu": 5.0, "length": 0.5}, 16, 0.9, 20.0, True),
-    ("matern", {"nu": 100.0, "length": 1.0}, 2, 0.5, 2.0, True),
-    ("rational", {"m": 2.0}, 40, 0.9, 3.5, True),
-    ("rational", {"m": 2.0, "alpha": 0.2}, 2, 0.5, 20.0, True),
-    ("rational", {"m": 2.0, "alpha": 5.0}, 40, 0.99, 20.0, True),
-    ("rational", {"m": 50.0, "alpha": 50.0}, 16, 0.3, 3.5, True),
+    ("laplacian", {"length_scale": 0.2}, 3, 0.9, 20.0, True),
+    ("laplacian", {"length_scale": 3.0}, 16, 0.3, 1.0, True),
+    ("laplacian", {"length_scale": 1.0}, 40, 0.9, 3.5, True),
+    ("laplacian", {"length_scale": 1.0}, 40, 0.99, 20.0, False),
+    ("matern", {"nu": 1.5, "length_scale": 1.0}, 40, 0.99, 3.5, True),
+    ("matern", {"nu": 5.0, "length_scale": 0.5}, 16, 0.9, 20.0, True),
+    ("matern", {"nu": 100.0, "length_scale": 1.0}, 2, 0.5, 2.0, True),
+    ("rational", {"length_scale": 1.0}, 40, 0.9, 3.5, True),
+    ("rational", {"length_scale": 5**0.5, "alpha": 0.2}, 2, 0.5, 20.0, True),
+    ("rational", {"length_scale": 0.2**0.5, "alpha": 5.0}, 40, 0.99, 20.0, True),
+    ("rational", {"length_scale": 0.5**0.5, "alpha": 50.0}, 16, 0.3, 3.5, True),
     (
         "radial",
         {"measure": worlds.discrete_measure([0.1, 0.5, 1.0], [0.3, 0.3, 0.4])},
@@ -270,7 +274,7 @@ def test_approximation_error_of_own_measures(x64):
 )
 def test_zero_noise_gives_the_clean_kernel(rng, precision, cov):
     with jax.enable_x64(precision == "float64"):
-        world = worlds.laplacian(dim=3, noise=Gaussian(cov), cutoff=5.0, scale=1.0)
+        world = worlds.laplacian(dim=3, noise=Gaussian(cov), cutoff=5.0, length_scale=1.0)
         x = points(rng, 6, 3).astype(precision)
         gap = float(jnp.max(jnp.abs(world.surrogate(x, x) - world.kernel(x, x))))
         ratio = float(world.ratio)
@@ -283,7 +287,7 @@ def test_full_covariance_is_a_rotated_diagonal_one(x64, rng):
     diagonal = np.array([0.06, 0.0, 0.02])
     full = rotation @ np.diag(diagonal) @ rotation.T
     rotated, plain = (
-        worlds.matern(dim=3, noise=Gaussian(cov), cutoff=CUTOFF, nu=1.5, length=1.0)
+        worlds.matern(dim=3, noise=Gaussian(cov), cutoff=CUTOFF, nu=1.5, length_scale=1.0)
         for cov in ((full + full.T) / 2, diagonal)
     )
     x, z = points(rng, 4, 3), points(rng, 5, 3)
@@ -346,8 +350,8 @@ def test_everything_may_be_traced(rng):
     def grams(variance, cutoff, shape):
         noise = Gaussian(variance)
         worlds_ = (
-            worlds.rational(dim=2, noise=noise, cutoff=cutoff, m=shape, alpha=shape),
-            worlds.matern(dim=2, noise=noise, cutoff=cutoff, nu=shape, length=shape),
+            worlds.rational(dim=2, noise=noise, cutoff=cutoff, length_scale=shape, alpha=shape),
+            worlds.matern(dim=2, noise=noise, cutoff=cutoff, nu=shape, length_scale=shape),
             discrete(2, noise=Gaussian(variance * np.eye(2)), cutoff=cutoff),
         )
         return [(w.surrogate(x, x), w.kernel(x, x), w.diagonal, w.ratio) for w in worlds_]
@@ -369,7 +373,9 @@ def test_a_world_of_numbers_may_be_made_under_jit(rng):
     x = points(rng, 2, 2).astype("float32")
 
     def gram(x):
-        return worlds.laplacian(dim=2, noise=Gaussian(0.02), cutoff=5.0, scale=1.0).surrogate(x, x)
+        return worlds.laplacian(
+            dim=2, noise=Gaussian(0.02), cutoff=5.0, length_scale=1.0
+        ).surrogate(x, x)
 
     program = jax.make_jaxpr(gram)(x)
     assert "scan" not in str(program)
@@ -389,7 +395,7 @@ def test_a_traced_covariance_that_is_none_gives_nan(rng):
 
 
 def test_integers_and_parameters_in_float32_lose_nothing(rng):
-    single = {"cutoff": jnp.float32(3.5), "nu": jnp.float32(1.5), "length": jnp.float32(1.25)}
+    single = {"cutoff": jnp.float32(3.5), "nu": jnp.float32(1.5), "length_scale": jnp.float32(1.25)}
     double = {name: float(value) for name, value in single.items()}
     x = rng.integers(-2, 3, (4, 3))
     grams = []
@@ -402,7 +408,7 @@ def test_integers_and_parameters_in_float32_lose_nothing(rng):
 
 
 def test_gradients_are_finite_where_points_coincide():
-    world = worlds.laplacian(dim=2, noise=Gaussian(0.01), cutoff=5.0, scale=1.0)
+    world = worlds.laplacian(dim=2, noise=Gaussian(0.01), cutoff=5.0, length_scale=1.0)
     for gram in (world.surrogate, world.kernel):
         slope = jax.grad(lambda z, gram=gram: gram(z, jnp.ones((1, 2)))[0, 0])(jnp.ones((1, 2)))
         np.testing.assert_allclose(slope, 0, atol=1e-5)
@@ -421,7 +427,7 @@ def of_density(density, mass=1.0):
 
 
 def of_laplacian(cutoff):
-    return worlds.laplacian(dim=1, noise=Gaussian(0.0), cutoff=cutoff, scale=1.0)
+    return worlds.laplacian(dim=1, noise=Gaussian(0.0), cutoff=cutoff, length_scale=1.0)
 
 
 def short_of_mass():
@@ -436,14 +442,17 @@ def short_of_mass():
         (lambda: build(cutoff=1 / (4 * 0.36)), r"cutoff must be below"),
         (lambda: build(cutoff=0.0), "cutoff must be positive and finite, got 0"),
         (lambda: build(dim=0), "dim must be a whole number of at least 1"),
-        (lambda: build(m=0.0), "m must be positive"),
+        (lambda: build(length_scale=0.0), "length_scale must be positive"),
         (lambda: build(alpha=-1.0), "alpha must be positive"),
         (lambda: build(alpha=0.1), r"alpha must be from 0\.2 to 50\.0, got 0\.1"),
         (lambda: build(alpha=1000.0), r"alpha must be from 0\.2 to 50\.0, got 1000"),
         (lambda: build(alpha=np.ones(2)), r"alpha must be one number, got shape \[2\]"),
-        (lambda: build(alpha=50.0, m=1.0, cutoff=0.1), "cutoff must be larger than 0.1"),
-        (lambda: worlds.laplacian_measure(scale=np.ones(3)), "scale must be one number"),
-        (lambda: worlds.matern_measure(nu=1000.0, length=1.0), "nu must be from 0.1 to 100"),
+        (lambda: build(alpha=50.0, length_scale=0.1, cutoff=0.1), "cutoff must be larger than 0.1"),
+        (
+            lambda: worlds.laplacian_measure(length_scale=np.ones(3)),
+            "length_scale must be one number",
+        ),
+        (lambda: worlds.matern_measure(nu=1000.0, length_scale=1.0), "nu must be from 0.1 to 100"),
         (lambda: of_laplacian(1e-8), "cutoff must be larger than 1e-08: .* no mass"),
         (lambda: of_laplacian(1e-30), "cutoff must be larger than 1e-30: .* no mass"),
         (lambda: of_measure(jnp.exp), r"measure must be a Measure, .* got PjitF"),
@@ -454,13 +463,13 @@ def short_of_mass():
         (lambda: build(noise=PerRound(jax.vmap(Gaussian)(jnp.ones(3)))), "got PerRound"),
         (lambda: build(noise=Gaussian(np.ones(3))), "shape.*does not fit data of dimension 4"),
         (
-            lambda: build(dim=400, noise=Gaussian(0.49), m=1.0),
+            lambda: build(dim=400, noise=Gaussian(0.49), length_scale=0.5**0.5),
             r"overflows float32 above R² = exp\(44\.36\), with noise like this from dimension "
             r"148 on, in dimension 400 from a variance of 0\.22 on",
         ),
-        (lambda: worlds.matern_measure(nu=0.0, length=1.0), "nu must be positive"),
-        (lambda: worlds.matern_measure(nu=1.5, length=-1.0), "length must be positive"),
-        (lambda: worlds.laplacian_measure(scale=0.0), "scale must be positive"),
+        (lambda: worlds.matern_measure(nu=0.0, length_scale=1.0), "nu must be positive"),
+        (lambda: worlds.matern_measure(nu=1.5, length_scale=-1.0), "length_scale must be positive"),
+        (lambda: worlds.laplacian_measure(length_scale=0.0), "length_scale must be positive"),
         (lambda: worlds.discrete_measure([1.0], [1.0, 2.0]), "one shape"),
         (lambda: worlds.discrete_measure([0.0], [1.0]), "nodes must be positive"),
         (lambda: worlds.discrete_measure([1.0], [-1.0]), "weights must be finite and >= 0"),

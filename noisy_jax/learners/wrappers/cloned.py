@@ -26,8 +26,8 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
 
     Args:
         learner: any learner of V copies, built for the noise that the clones have:
-            `noise.cloned(V)`, of covariance VΣ. A Gaussian kernel of squared width s² therefore
-            needs 2·2‖Σ‖ < s² for V = 2, or its world is refused.
+            `noise.cloned(V)`, of covariance VΣ. A Gaussian kernel of length scale ℓ
+            therefore needs 2‖Σ‖ < ℓ² for V = 2.
         noise: the Gaussian noise of the single copy, the same in every round. Its mean does not
             matter, as samples come with known means subtracted.
 
@@ -41,7 +41,7 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
     Example:
         >>> import noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)
-        >>> world = nj.worlds.gaussian(dim=3, squared_width=1.0, noise=noise.cloned(2))
+        >>> world = nj.worlds.gaussian(dim=3, length_scale=0.5**0.5, noise=noise.cloned(2))
         >>> learner = nj.learners.parallel_worlds(world, horizon=9, radius=1.0, learning_rate=0.1)
         >>> cloned(learner, noise).copies
         1

@@ -66,7 +66,7 @@ class Problem(NamedTuple):
 
     def objective_on(self, rows, coefficients, values) -> chex.Array:
         """(Σ_{i∈S} ℓ_i + C‖f‖²)/m for given rows S, from coefficients a and values Ka, `[n]`."""
-        losses = jnp.where(rows, self.loss.value(values, self.y), 0)
+        losses = jnp.where(rows, self.loss(values, self.y), 0)
         squared_norm = jnp.maximum(coefficients @ values, 0)
         return (jnp.sum(losses) + self.regularization * squared_norm) / self.kept
 
@@ -76,7 +76,7 @@ class Problem(NamedTuple):
         G = (mask∘ℓ' + 2Ca)/m: the derivative along Σ_i h_i k(x_i, ·) is hᵀKG. (KG is the gradient
         in the coefficients; descent along it is worse conditioned.)
         """
-        slopes = jnp.where(rows, self.loss.derivative(values, self.y), 0)
+        slopes = jnp.where(rows, self.loss.gradient(values, self.y), 0)
         return (slopes + 2 * self.regularization * coefficients) / self.kept
 
     def selected(self, values) -> tuple[chex.Array, chex.Array]:
@@ -84,7 +84,7 @@ class Problem(NamedTuple):
 
         A loss that is NaN makes the threshold NaN: no row is trimmed for being NaN.
         """
-        losses = self.loss.value(values, self.y)
+        losses = self.loss(values, self.y)
         rows, threshold = smallest(losses, self.kept)
         return rows, jnp.where(jnp.any(jnp.isnan(losses)), jnp.nan, threshold)
 

@@ -39,7 +39,7 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
     stream = nj.streams.linear(jax.random.key(0), 12, 3)
 
     def learner(buffer):
-        kernel, loss = nj.kernels.gaussian(squared_width=1.0), nj.losses.epsilon_insensitive()
+        kernel, loss = nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.epsilon_insensitive()
         return nj.learners.norma(kernel, loss, learning_rate=0.5, regularization=0.1, buffer=buffer)
 
     inner = learner(lambda space: nj.engine.everything(space, 12))

@@ -12,7 +12,7 @@ T, DIM = 40, 3
 STREAM = nj.streams.linear(jax.random.key(0), T, DIM, misfit=0.2)
 NOISE, NOTHING = nj.noise.Gaussian(0.5), nj.noise.Gaussian(0.0)
 TUNING = {"radius": 0.8, "learning_rate": 0.3}
-KERNEL = nj.kernels.gaussian(squared_width=1.0)
+KERNEL = nj.kernels.gaussian(length_scale=0.5**0.5)
 LEARNERS = {
     "uncorrected_kernel": nj.learners.uncorrected_kernel(KERNEL, horizon=T, **TUNING),
     "known_covariance": nj.learners.known_covariance(**TUNING),
@@ -76,7 +76,7 @@ def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
 
 
 def world(distribution):
-    return nj.worlds.gaussian(dim=DIM, squared_width=3.0, noise=distribution)
+    return nj.worlds.gaussian(dim=DIM, length_scale=1.5**0.5, noise=distribution)
 
 
 def features(distribution):
@@ -85,7 +85,7 @@ def features(distribution):
 
 def weighted(distribution):
     return nj.worlds.fourier_gaussian(
-        jax.random.key(0), 8, dim=DIM, squared_width=2.0, noise=distribution
+        jax.random.key(0), 8, dim=DIM, length_scale=1.0, noise=distribution
     )
 
 

@@ -173,7 +173,7 @@ def test_what_did_not_converge_or_is_bound_says_so(rng):
 def test_gross_outliers_do_no_harm(rng, kind):
     """30% of 500 labels: within 10% of the oracle. Ridge is 10 times worse, Huber on one side."""
     n, share, C = 500, 0.3, 0.3
-    kernel = nj.kernels.gaussian(squared_width=0.5)
+    kernel = nj.kernels.gaussian(length_scale=0.5)
     grid = np.linspace(-3, 3, 200)[:, None]
 
     def target(x):

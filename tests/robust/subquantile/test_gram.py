@@ -31,7 +31,7 @@ def test_norm_is_bounded_from_above_and_closely(x64, rng, kind):
 @pytest.mark.parametrize("chunk", [7, 64])
 def test_chunks_equal_the_whole(x64, rng, chunk):
     x, v = rng.uniform(-3, 3, size=(40, 1)), rng.normal(size=40)
-    kernel = nj.kernels.gaussian(squared_width=0.5)
+    kernel = nj.kernels.gaussian(length_scale=0.5)
     whole, parts = dense_gram(kernel(x, x)), chunked_gram(kernel, x, chunk=chunk)
     np.testing.assert_allclose(parts.product(v), whole.product(v), rtol=1e-12)
     np.testing.assert_allclose(parts.norm, whole.norm, rtol=1e-12)
@@ -45,7 +45,7 @@ def test_fits_need_no_gram_matrix(rng):
     x = rng.uniform(-3, 3, size=(50, 1))
     y = np.stack([np.sin(2 * x[:, 0]), np.cos(x[:, 0])]) + 0.1 * rng.normal(size=(2, 50))
     y[:, :8] += 9
-    kernel = nj.kernels.gaussian(squared_width=0.5)
+    kernel = nj.kernels.gaussian(length_scale=0.5)
     gram = np.asarray(kernel(x, x), float)
     for name, start in (("accelerated", "zero"), ("alternation", "huber")):
 
