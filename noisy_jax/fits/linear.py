@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit  # SciPy comes with JAX
 
-from noisy_jax.moments.linear import LinearMoments, linear_moments
+from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
 from noisy_jax.validation import instance
 
