@@ -7,10 +7,13 @@ from noisy_jax import (
     engine,
     estimators,
     evaluate,
+    fits,
     kernels,
     learners,
     losses,
+    moments,
     noise,
+    observations,
     plots,
     privacy,
     robust,
@@ -29,6 +32,7 @@ from noisy_jax.evaluate import (
     tuned,
     tuned_kernel_learner,
 )
+from noisy_jax.fits import fit, fourier, load_fit
 from noisy_jax.learners import wrappers
 
 __version__ = "0.1.0"
@@ -46,11 +50,17 @@ __all__ = [
     "engine",
     "estimators",
     "evaluate",
+    "fit",
+    "fits",
+    "fourier",
     "kernels",
     "learners",
+    "load_fit",
     "losses",
+    "moments",
     "monte_carlo",
     "noise",
+    "observations",
     "plots",
     "privacy",
     "robust",

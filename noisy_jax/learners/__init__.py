@@ -1,6 +1,7 @@
 """Online learners, one algorithm a file; `wrappers` turn a learner into another learner."""
 
 from noisy_jax.learners.alma import alma
+from noisy_jax.learners.corrected_ftrl import corrected_ftrl
 from noisy_jax.learners.fourier_worlds import fourier_worlds
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.learners.known_covariance import known_covariance
@@ -14,6 +15,7 @@ from noisy_jax.learners.uncorrected_kernel import uncorrected_kernel
 
 __all__ = [
     "alma",
+    "corrected_ftrl",
     "fourier_worlds",
     "gradient_descent",
     "known_covariance",
