@@ -19,7 +19,7 @@ Source: follow the regularized leader with the proof of McMahan (2017) on correc
 Azoury and Warmuth, 2001).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -60,7 +60,7 @@ def corrected_ftrl(
     *,
     radius: chex.Numeric | None = None,
     regularization: chex.Numeric = 0.1,
-    solve_every: int = 64,
+    solve_every: int = 16,
     groups: int = 16,
 ) -> Learner:
     """The corrected leader, for linear or Fourier features.
@@ -100,7 +100,8 @@ def corrected_ftrl(
         own_gram, own_cross = moments.corrected(state.pending._replace(count=whole_sums.count))
         gradient = 2 * (own_gram @ state.weights - own_cross)
         if moments.linear:
-            wanted = least + 2 * _shift(gram, least) + state.pending.slack
+            caution = 2 if radius is None else 1
+            wanted = least + caution * _shift(gram, least) + state.pending.slack
             lam = jnp.maximum(state.regularization, wanted)
             weights = _in_ball(gram, lam, cross, radius)
         else:
@@ -110,7 +111,9 @@ def corrected_ftrl(
             values = jnp.maximum(values, 0)
             weights = _diagonal_in_ball(values, lam, vectors.T @ cross, radius)
             weights = vectors @ weights
-        step = _solve(gram, state.regularization, gradient)
+        # The first weights are 0 whatever λ is, so that its λ may be chosen after its block.
+        before = jnp.where(state.round <= every, lam, state.regularization)
+        step = _solve(gram, before, gradient)
         penalty = state.penalty + gradient @ step / 4
         empty = jax.tree.map(jnp.zeros_like, state.pending)
         return CorrectedState(sums, empty, weights, lam, penalty, state.round)
