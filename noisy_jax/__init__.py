@@ -2,7 +2,6 @@
 
 from noisy_jax import (
     bounds,
-    claims,
     comparators,
     engine,
     estimators,
@@ -34,8 +33,7 @@ from noisy_jax.evaluate import (
 )
 from noisy_jax.fits import fit, fourier, load_fit
 from noisy_jax.learners import wrappers
-
-__version__ = "0.1.0"
+from noisy_jax.version import __version__ as __version__
 
 __all__ = [
     "Estimate",
@@ -45,7 +43,6 @@ __all__ = [
     "Stream",
     "Study",
     "bounds",
-    "claims",
     "comparators",
     "engine",
     "estimators",

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 
 from noisy_jax.commands import (
-    claims,
     contamination,
     drift,
     kernel,
@@ -25,7 +24,6 @@ COMMANDS = {
     "one-copy": one_copy,
     "unknown-noise": unknown_noise,
     "contamination": contamination,
-    "claims": claims,
 }
 """Commands by name; the first runs where none is named."""
 

@@ -1,14 +1,14 @@
-"""The contract of the library: what a round shows, and what a learner is.
+"""The contract of the library: what one round shows, and what a learner is.
 
-Letters used for shapes everywhere: T rounds, d dimensions, V copies (independent noisy copies of one
-example), S seeds. All functions are unbatched; batch them with `jax.vmap`.
+Letters for shapes, used everywhere: T rounds, d features (dimensions), V independent noisy copies
+of one example, S seeds. All functions are unbatched; batch them with `jax.vmap`.
 
-The path of the data in round t::
+The data of round t::
 
     clean (x_t, y_t) ──► noise ──► Sample ──► Learner.step ──► state
            └──────────► Learner.predict(state, x_t) ──► loss on clean data
 
-Clean data reach `predict` only, to be judged; `step` has no argument that could carry them.
+Clean data go to `predict` only, for evaluation; no argument of `step` can carry them.
 """
 
 from collections.abc import Callable
@@ -16,76 +16,77 @@ from typing import Any, NamedTuple, TypeAlias
 
 import chex
 import jax
+import numpy as np
 
-from noisy_jax.validation import check_axes, check_copies_given, check_stream, given
+from noisy_jax.validation import check_axes, check_copies_given, check_stream, instance
 
 State: TypeAlias = Any
-"""What a learner carries between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
+"""What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
 
 
 class Stream(NamedTuple):
-    """Clean examples, chosen in advance by the adversary.
+    """Clean examples, one for each round, fixed before the first round.
 
     Attributes:
         x: `[T, d]` instances.
         y: `[T]` targets.
     """
 
-    x: chex.Array
-    y: chex.Array
+    x: jax.Array
+    y: jax.Array
 
 
 class Sample(NamedTuple):
-    """All that one round shows a learner.
+    """What a learner sees in one round.
 
     Attributes:
-        x: `[V, d]` independent noisy copies of the instance; known noise means are subtracted.
+        x: `[V, d]` independent noisy copies of the instance; a known mean of the noise is
+            already subtracted.
         y: `[]` noisy target.
         cov: covariance Σ_t of the noise in each copy, as `[]` (σ² on every coordinate), `[d]`
-            (diagonal) or `[d, d]`; `None` where nothing is known.
+            (diagonal) or `[d, d]`; `None` if unknown.
     """
 
-    x: chex.Array
-    y: chex.Array
-    cov: chex.Array | None = None
+    x: jax.Array
+    y: jax.Array
+    cov: jax.Array | None = None
 
 
 class Learner(NamedTuple):
-    """One online learning algorithm as pure functions of one round.
+    """An online learning algorithm, as pure functions of one round.
 
-    Rounds go `predict`, then `step`. Every callable can be traced by `jit`, `scan` and `vmap`, and
-    the hyper-parameters inside a learner may themselves be tracers.
+    Each round calls `predict`, then `step`. All functions work under `jit`, `scan` and `vmap`, and
+    the hyper-parameters inside a learner may be traced.
 
     Attributes:
         init: `(dim) -> state`, the state before round 0.
         step: `(state, sample, key) -> state`, one round. The key is for the learner's own
-            randomness; a learner without any ignores it.
+            randomness; a deterministic learner ignores it.
         predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
-        copies: how many independent noisy copies of the instance `step` reads.
-        unroll: optional faster way through many rounds, `(state, samples, x[T, d], keys[T]) ->
-            (state, predictions[T])` with every leaf of `samples` stacked along a leading axis T.
-            It gives the numbers of predict-then-step round by round, to rounding.
-        horizon: how many rounds the state has room for; `None` for any number.
-        noise: distribution of the noise that the copies are taken to have; `None` where it plays no part. It
-            is not compared with a rollout's: under another distribution the learner is one that errs.
+        copies: V, the number of independent noisy copies of the instance that `step` reads.
+        unroll: optional, a faster way through many rounds with the same numbers up to rounding:
+            `(state, samples, x[T, d], keys[T]) -> (state, predictions[T])`, where every leaf of
+            `samples` has a leading axis T.
+        horizon: the number of rounds that the state has room for; `None` if there is no limit.
+        noise: distribution of the noise that the learner corrects for; `None` if it is built for
+            none in particular. `evaluate.rollout` warns when it runs under another distribution.
+        exact_targets: whether noise in the targets would make the learner biased.
     """
 
     init: Callable[[int], State]
     step: Callable[[State, Sample, chex.PRNGKey], State]
-    predict: Callable[[State, chex.Array], chex.Array]
+    predict: Callable[[State, jax.Array], jax.Array]
     copies: int
-    unroll: Callable[[State, Sample, chex.Array, chex.PRNGKey], tuple[State, chex.Array]] | None = (
+    unroll: Callable[[State, Sample, jax.Array, chex.PRNGKey], tuple[State, jax.Array]] | None = (
         None
     )
     horizon: int | None = None
     noise: Any = None
+    exact_targets: bool = False
 
 
-def unrolled(learner: Learner) -> Callable[..., tuple[State, chex.Array]]:
-    """The learner's way through many rounds: its own `unroll`, or a scan of predict-then-step.
-
-    Args:
-        learner: any learner.
+def unrolled(learner: Learner) -> Callable[..., tuple[State, jax.Array]]:
+    """The learner's own `unroll`, or a scan of predict-then-step.
 
     Returns:
         `(state, samples, x[T, d], keys[T]) -> (state, predictions[T])`, as `Learner.unroll`.
@@ -105,25 +106,18 @@ def unrolled(learner: Learner) -> Callable[..., tuple[State, chex.Array]]:
 
 
 def check_learner(learner: Learner, name: str = "learner") -> None:
-    """Refuses what is no `Learner`, such as the function that makes one."""
-    if not isinstance(learner, Learner):
-        raise ValueError(
-            f"{name} must be a Learner, as learners.two_copies(radius=…, learning_rate=…) builds "
-            f"it, got {given(learner)}"
-        )
+    """Raises ValueError if `learner` is not a `Learner`, for example if it is a factory."""
+    instance(name, learner, Learner, "learners.two_copies(radius=…, learning_rate=…) builds one")
 
 
 def check_is_stream(stream: Stream) -> None:
-    """Refuses what is no `Stream`, and one of wrong shapes or numbers (`check_stream`)."""
-    if not isinstance(stream, Stream):
-        raise ValueError(
-            f"stream must be a Stream, got {given(stream)}: streams.from_arrays(x, y) makes one"
-        )
+    """Raises ValueError if `stream` is not a `Stream` of matching shapes and finite numbers."""
+    instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     check_stream(*stream)
 
 
 def check_sample(sample: Sample, copies: int) -> None:
-    """Refuses samples of several rounds, and those of fewer copies than the learner reads."""
+    """Raises ValueError if a sample is not of one round, or has too few copies for the learner."""
     check_axes("sample.x", sample.x, "[V, d]", ": V copies of one instance")
     check_axes("sample.y", sample.y, "[]", "; batch rounds with jax.vmap")
-    check_copies_given(copies, sample.x.shape[0])
+    check_copies_given(copies, np.shape(sample.x)[0])

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -42,7 +43,7 @@ class PowerSeries(NamedTuple):
         degree: of a polynomial; `None` for an infinite series.
     """
 
-    coefficients: chex.Array
+    coefficients: jax.Array
     remainder: Callable[[chex.Numeric], chex.Array]
     center: chex.Numeric = 0.0
     convergence: chex.Numeric = math.inf
@@ -153,7 +154,7 @@ def _terms(log_sizes, radius, first):
         return xp.where(log_sizes > -xp.inf, xp.exp(log_sizes + powers), 0.0)
 
 
-def floating(a: chex.Numeric) -> chex.Array:
+def floating(a: chex.Numeric) -> jax.Array:
     """Numbers as an array of floats, those that are floats in their own precision."""
     return jnp.asarray(a, jnp.result_type(a, float))
 

@@ -1,12 +1,13 @@
 """Parsing of arguments, once, where they enter the library.
 
 A parser such as `radius = positive("radius", radius)` returns the value. A concrete value that is
-wrong raises ValueError, whose message names the argument, what was given, and what would do. A
-traced value (under `jit`, `vmap` or `grad`) cannot be looked at: where it is wrong it becomes NaN,
-so that the run ends in NaN and `Rollout.diverged_at` names the first round.
+wrong raises ValueError, whose message names the argument, what was given, and what is allowed. A
+traced value (under `jit`, `vmap` or `grad`) cannot raise: where it is wrong it becomes NaN, so that
+the run ends in NaN and `Rollout.diverged_at` gives the first such round.
 """
 
 import itertools
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,23 +16,23 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-
+from jax.core import Tracer
 
 Shape: TypeAlias = tuple[int, ...] | None
 
 
 def concrete(value) -> np.ndarray | None:
-    """The value as a NumPy array, or `None` where it is traced."""
-    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    """The value as a NumPy array, or `None` if it is traced."""
+    return None if isinstance(value, Tracer) else np.asarray(value)
 
 
 def array_module(*values) -> ModuleType:
-    """NumPy, hence float64 whatever the default, where every value is concrete; else jax.numpy."""
+    """NumPy (which computes in float64) if every value is concrete, else jax.numpy."""
     return jnp if any(concrete(value) is None for value in values) else np
 
 
 def given(value) -> str:
-    """What was given, for a message: numbers and words as they are, of anything else the type."""
+    """What was given, for a message: a number or string as it is, of anything else the type."""
     if value is None or isinstance(value, (int, float, complex, str, np.generic)):
         return repr(value)
     if isinstance(value, (np.ndarray, jax.Array)):
@@ -114,15 +115,15 @@ def _message(name, what, value, hint) -> str:
 
 
 def check_key(key) -> None:
-    """Refuses what is no key of JAX, of the new kind or the old."""
+    """Raises ValueError if `key` is not a JAX key (`jax.random.key` or `jax.random.PRNGKey`)."""
     dtype = getattr(key, "dtype", None)
-    typed = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     if not typed and (dtype != np.uint32 or np.ndim(key) == 0):
         raise ValueError(f"key must be a key such as jax.random.key(0), got {given(key)}")
 
 
 def check_finite(name: str, value, hint: str = "") -> None:
-    """Refuses NaN and infinity, naming the first place where one stands."""
+    """Raises ValueError if there is NaN or infinity, and names the first place."""
     array = _numbers(name, value)
     if array is None:
         return
@@ -136,21 +137,21 @@ def check_finite(name: str, value, hint: str = "") -> None:
 
 
 def check_positive(name: str, value, meaning: str) -> None:
-    """Refuses values that are not positive and finite; `meaning` says what the argument is."""
+    """Raises ValueError unless all values are positive; `meaning` says what the argument is."""
     array = _numbers(name, value)
     if array is not None and not np.all((array > 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be positive and finite, got {value}: it is {meaning}")
 
 
 def check_non_negative(name: str, value, reason: str) -> None:
-    """Refuses values that are negative or not finite; `reason` says why."""
+    """Raises ValueError if a value is negative or not finite; `reason` says why."""
     array = _numbers(name, value)
     if array is not None and not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be finite and >= 0, got {value}: {reason}")
 
 
 def check_one_number(name: str, value) -> None:
-    """Refuses arrays, which are swept by `jax.vmap`, NaN and infinity."""
+    """Raises ValueError unless the value is one finite number; `jax.vmap` sweeps over several."""
     if np.ndim(value) > 0:
         raise ValueError(
             f"{name} must be one number, got shape {list(np.shape(value))}; sweep it with jax.vmap"
@@ -159,20 +160,20 @@ def check_one_number(name: str, value) -> None:
 
 
 def check_concrete(name: str, value, reason: str) -> None:
-    """Refuses what is traced; `reason` says why."""
+    """Raises ValueError if the value is traced; `reason` says why."""
     if concrete(value) is None:
         raise ValueError(f"{name} must be concrete, got a traced one: {reason}")
 
 
 def check_not_below(name: str, value, least_name: str, least) -> None:
-    """Refuses values below another argument's."""
+    """Raises ValueError if a value is below that of another argument."""
     array, bound = _numbers(name, value), _numbers(least_name, least)
     if array is not None and bound is not None and not np.all(array >= bound):
         raise ValueError(f"{name} must be at least {least_name} = {least}, got {value}")
 
 
 def check_between(name: str, value, low: float, high: float, meaning: str) -> None:
-    """Refuses what is not one number above `low` and below `high`; `meaning` says what it is."""
+    """Raises ValueError unless low < value < high; `meaning` says what the argument is."""
     check_one_number(name, value)
     number = concrete(value)
     if number is not None and not low < number < high:
@@ -180,14 +181,12 @@ def check_between(name: str, value, low: float, high: float, meaning: str) -> No
 
 
 def check_choice(name: str, value, choices: Sequence) -> None:
-    """Refuses what is none of the choices."""
-    if value not in choices:
-        *others, last = map(repr, choices)
-        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}")
+    """Raises ValueError if the value is not one of the choices."""
+    choice(name, value, choices)
 
 
 def check_radius(radius) -> None:
-    """Refuses a radius that is no positive number, or so large that its square overflows."""
+    """Raises ValueError unless the radius is a positive number whose square does not overflow."""
     check_positive("radius", radius, "the norm of the largest predictor that competes")
     check_one_number("radius", radius)
     largest = np.sqrt(np.finfo(jax.dtypes.canonicalize_dtype(float)).max)
@@ -199,16 +198,12 @@ def check_radius(radius) -> None:
 
 
 def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
-    """Refuses whole numbers below `least`, and anything that is not a whole number."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(
-            f"{name} must be a whole number of at least {least}, got {given(value)}: "
-            f"it is {meaning}"
-        )
+    """Raises ValueError unless the value is a whole number of at least `least`."""
+    whole(name, value, least, f"it is {meaning}")
 
 
 def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
-    """The numbers of rounds, refused where there is none, or where they do not increase."""
+    """The numbers of rounds as a list, if there is at least one and they increase."""
     if np.ndim(horizons) != 1:
         raise ValueError(f"{name} must be a list of numbers of rounds, got {given(horizons)}")
     for horizon in horizons:
@@ -220,7 +215,7 @@ def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
 
 
 def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
-    """Refuses rates η of a decay factor 1 − ηλ that is not positive."""
+    """Raises ValueError if the decay factor 1 − ηλ is not positive, for a learning rate η."""
     eta, lam = concrete(learning_rate), concrete(regularization)
     if eta is not None and lam is not None and not np.all(eta * lam < limit):
         raise ValueError(
@@ -230,7 +225,7 @@ def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
 
 
 def check_stream(x, y) -> None:
-    """Refuses what is not a stream: x `[T, d]` and y `[T]`, T ≥ 1 and d ≥ 1, all finite."""
+    """Raises ValueError unless x is `[T, d]`, y is `[T]`, T ≥ 1, d ≥ 1, and all is finite."""
     x_shape, y_shape = np.shape(x), np.shape(y)
     if len(x_shape) != 2 or len(y_shape) != 1 or x_shape[0] != y_shape[0] or 0 in x_shape:
         raise ValueError(
@@ -243,7 +238,7 @@ def check_stream(x, y) -> None:
 
 
 def check_copies_given(needed: int, given: int) -> None:
-    """Refuses samples of fewer noisy copies than the learner reads."""
+    """Raises ValueError if a sample has fewer noisy copies than the learner reads."""
     if given < needed:
         raise ValueError(
             f"this learner reads {needed} independent noisy copies of x in a round, but the sample "
@@ -252,20 +247,20 @@ def check_copies_given(needed: int, given: int) -> None:
 
 
 def check_axes(name: str, value, axes: str, hint: str = "") -> None:
-    """Refuses arrays of other axes than those named, such as "[n, d]"; "[]" for one number."""
+    """Raises ValueError unless the array has the axes named, such as "[n, d]", or "[]"."""
     if np.ndim(value) != len(axes[1:-1].split(",")) - (axes == "[]"):
         raise ValueError(f"{name} must be {axes}, got {list(np.shape(value))}{hint}")
 
 
 def check_shape(name: str, value, shape: tuple[int, ...], reason: str) -> None:
-    """Refuses arrays of another shape; `reason` says where it comes from."""
+    """Raises ValueError unless the array has this shape; `reason` says where it comes from."""
     if np.shape(value) != shape:
         given = list(np.shape(value))
         raise ValueError(f"{name} must be {list(shape)}, {reason}, got {given}")
 
 
 def check_targets(y, hint: str = "") -> None:
-    """Refuses what is not `[n]`, n ≥ 1, of finite numbers."""
+    """Raises ValueError unless y is `[n]`, n ≥ 1, of finite numbers."""
     if np.ndim(y) != 1 or not np.size(y):
         raise ValueError(
             f"y must be [n] with n >= 1, got {list(np.shape(y))}: one target a row, of one table"
@@ -274,7 +269,7 @@ def check_targets(y, hint: str = "") -> None:
 
 
 def check_labels(name: str, y) -> None:
-    """Refuses labels other than −1 and +1."""
+    """Raises ValueError if a label is neither −1 nor +1."""
     array = _numbers(name, y)
     if array is None:
         return
@@ -286,7 +281,7 @@ def check_labels(name: str, y) -> None:
 
 
 def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
-    """Refuses a parameter `[d]` or `[d, d]` that does not fit data `[..., d]` or a scalar."""
+    """Raises ValueError if a parameter `[d]` or `[d, d]` does not fit data `[..., d]` or `[]`."""
     shape = np.shape(parameter)
     if shape and (not data_shape or shape[-1] != data_shape[-1]):
         given = f"data of dimension {data_shape[-1]}" if data_shape else "a scalar"
@@ -294,7 +289,7 @@ def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
 
 
 def check_made_for(dim: int, shape: tuple[int, ...]) -> None:
-    """Refuses data `[..., d]` of another dimension than the one that something was made for."""
+    """Raises ValueError if data `[..., d]` do not have the dimension `dim`."""
     if not shape or shape[-1] != dim:
         given = f"dimension {shape[-1]}" if shape else "a scalar"
         raise ValueError(
@@ -304,17 +299,14 @@ def check_made_for(dim: int, shape: tuple[int, ...]) -> None:
 
 
 def writable_folder(folder: str | Path) -> Path:
-    """The folder's path, made if need be, after a trial of writing in it.
-
-    Raises:
-        ValueError: it cannot be made or written.
-    """
+    """The folder's path, created if needed; ValueError if no file can be written in it."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        trial = folder / ".writable"
-        trial.touch()
-        trial.unlink()
+        with tempfile.TemporaryFile(dir=folder) as trial:
+            trial.write(b"trial")
+            trial.flush()
     except OSError as error:
-        raise ValueError(f"cannot write to the folder {folder}: {error}") from error
+        reason = error.strerror or error
+        raise ValueError(f"cannot write to the folder {folder}: {reason}") from error
     return folder

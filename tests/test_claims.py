@@ -1,157 +1,146 @@
-"""The table of claims is complete, and what it names is there and runs."""
+"""CLAIMS.md and the tests agree: each row has tests that carry its mark, each mark has its row.
+
+A test shows a claim by `@pytest.mark.claim("DA-Lemma1", …)`. `python -m tests.test_claims` writes
+the last column of CLAIMS.md (the files of these tests) again. tests/conftest.py makes a claim's
+test fail where it is skipped; that no such test is deselected for good is tested here.
+"""
 
 import ast
-from collections import Counter
+import re
 from pathlib import Path
 
 import pytest
 
-from noisy_jax.__main__ import main
-from noisy_jax.claims import CLAIMS, STATUSES, Claim, counts, page
-
 ROOT = Path(__file__).parent.parent
-IDS = """
-    DA-Protocol DA-Eq2/3 DA-Lemma3 DA-Identity DA-Lemma1 DA-Alg1-left DA-Thm1 DA-Lemma2
-    DA-Alg1-right DA-Thm2 DA-Eq4 DA-Eq5 DA-Lemma4 DA-Alg2 DA-Def-β DA-Lemma5 DA-Lemma6 DA-Thm3
-    DA-Thm4 DA-Eq6 DA-AppE-Eq16 DA-AppE-Eq17 DA-Thm5 DA-Lemma7 DA-Lemma8 DA-Lemma9 DA-Fig1 DA-short
-    NK-Setting NK-Sec2 NK-Sec3.1 NK-Sec3.2 NK-Sec3.3 NK-Lemma1 NK-Sub1 NK-Lemma2 NK-Alg1 NK-Thm4
-    NK-Eq2 NK-Sub2 NK-Lemma3 NK-Sub3 NK-Sub4 NK-Lemma4 NK-Thm1 NK-Eq6 NK-Sub5 NK-Sub6 NK-Sub7
-    NK-Lemma6 NK-Lemma5 NK-Thm2 NK-tradeoff NK-Ex1 NK-Ex2 NK-Ex3 NK-Ex4 NK-Fig1 NK-Thm5 NK-Thm3
-    NK-AppA
-    NORMA-Eq2-5 NORMA-Eq6 NORMA-Eq7-9 NORMA-Eq10-12 NORMA-Fig1 NORMA-II.D-speedup NORMA-Prop1
-    NORMA-offset NORMA-Eq13-16,18 NORMA-Eq17 NORMA-Eq19 NORMA-λ=1 NORMA-Eq20 NORMA-Eq21 NORMA-Eq22
-    NORMA-Eq23 NORMA-Eq24 NORMA-adaptive-σ NORMA-Eq25-27 NORMA-IV.B NORMA-Eq30 NORMA-Eq31-32
-    NORMA-Thm2 NORMA-Thm3 NORMA-IV.C NORMA-Lemma7 NORMA-Eq33-34 NORMA-Thm4 NORMA-Cor5 NORMA-Thm6
-    NORMA-Fig2 NORMA-Fig2-repro NORMA-ALMA_2 NORMA-Fig3
-    SQ-Def1 SQ-quantile SQ-subquantile SQ-minmax SQ-Lemma3 SQ-Lemma4 SQ-Alg1 SQ-Alg1-step SQ-descent
-    SQ-Lemma20 SQ-Alg2 SQ-T SQ-Prop10 SQ-Prop11 SQ-Lemma12 SQ-Thm13 SQ-Fact14 SQ-Jensen SQ-Prop16
-    SQ-Prop17 SQ-Thm18 SQ-Prop19 SQ-Lemma21 SQ-Prop22 SQ-Lemma23 SQ-Lemma24 SQ-Eq19 SQ-ζ SQ-Eqs13-14
-    SQ-Eqs12,23 SQ-Thm5 SQ-Thm6 SQ-related
-    EXT-Rescue1 EXT-Rescue3 EXT-CorrelatedNoise EXT-Symmetrised EXT-Cloning EXT-GeneralSigma
-    EXT-IncrementalNorm EXT-HeteroscedasticAlg2 EXT-SingleCopyKernel EXT-FiniteMixture EXT-Measures
-    EXT-LaplaceSurrogate EXT-GeneralNoise EXT-FourierParallelWorlds EXT-OptimalN EXT-Centre
-    EXT-OptimalGauss EXT-FloorNumbers
-"""
-PASSED_OVER = ("skip", "skipif", "importorskip", "xfail", "slow")
+PAGE = ROOT / "CLAIMS.md"
+NOT_COMPUTABLE = {"SQ-Thm13", "SQ-Thm6"}
+"""Claims without a test."""
 
 
-def named(node, kind=ast.Attribute):
-    """Attributes, or names, anywhere below: `slow` of `pytest.mark.slow`."""
-    field = "attr" if kind is ast.Attribute else "id"
-    return {getattr(part, field) for part in ast.walk(node) if isinstance(part, kind)}
+def rows():
+    """The cells of each claim's row, by identifier."""
+    lines = re.findall(r"^\| `.*$", PAGE.read_text("utf-8"), re.MULTILINE)
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return {row[0].strip("`"): row for row in cells}
 
 
-def runs(root, shown):
-    """Whether CI runs it: a notebook's section, or a test that no mark, of its file too, skips."""
-    path, _, name = shown.partition("::")
-    if path.endswith(".ipynb"):
-        there = (root / path).is_file() and Path(path).parent == Path("colabs")
-        return there and f'"## {name}. ' in (root / path).read_text("utf-8")
-    if not path.startswith("tests/") or path.startswith("tests/benchmarks/"):
-        return False
-    if not Path(path).name.startswith("test_") or not (root / path).is_file():
-        return False
-    body = ast.parse((root / path).read_text(encoding="utf-8")).body
-    defined = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
-    of_file = [
-        node.value
-        for node in body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
-    ]
-    decorators = [decorator for node in defined for decorator in node.decorator_list]
-    marked = set().union(
-        *map(named, defined + of_file), *(named(mark, ast.Name) for mark in decorators)
-    )
-    return len(defined) == 1 and name.startswith("test_") and marked.isdisjoint(PASSED_OVER)
+def is_claim(node):
+    """Whether a node of a syntax tree is `pytest.mark.claim(…)`."""
+    call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return call and node.func.attr == "claim"
 
 
-def test_every_claim_is_there_once():
-    assert Counter(claim.id for claim in CLAIMS) == Counter(IDS.split())
+def marked_tests(folder=ROOT / "tests"):
+    """(file in `folder`, test, claims) of each test with the mark.
+
+    Raises:
+        ValueError: a mark that is not on a test, or on one that pytest never runs.
+    """
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        name, tree, marks = (
+            path.relative_to(folder).as_posix(),
+            ast.parse(path.read_text("utf-8")),
+            0,
+        )
+        file_marks = [node for node in tree.body if ast.unparse(node).startswith("pytestmark")]
+        for test in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+            own = [mark for mark in test.decorator_list if is_claim(mark)]
+            if not own:
+                continue
+            other = " ".join(map(ast.unparse, [*test.decorator_list, *file_marks]))
+            collected = path.name.startswith("test_") and test.name.startswith("test_")
+            if (
+                not collected
+                or "benchmarks" in name
+                or re.search(r"\.(skip|skipif|xfail)\b", other)
+            ):
+                raise ValueError(f"{name}::{test.name} shows a claim, but pytest does not run it")
+            marks += len(own)
+            found.append((name, test.name, [claim.value for mark in own for claim in mark.args]))
+        if marks != sum(map(is_claim, ast.walk(tree))):
+            raise ValueError(f"{name}: pytest.mark.claim must stand above a test function")
+    return found
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
-def test_what_is_claimed_is_shown(claim):
-    assert claim.status in STATUSES
-    assert (claim.status == "derived here") == claim.id.startswith("EXT-")
-    assert ", " in claim.source
-    assert claim.statement.endswith(".")
-    assert claim.reason.endswith(".") or claim.status in ("reproduced", "derived here")
-    assert claim.shown_by or claim.status == "not computable"
-    assert len(set(claim.shown_by)) == len(claim.shown_by)
-    missing = [shown for shown in claim.shown_by if not runs(ROOT, shown)]
-    assert not missing, f"{claim.id} names what is not there or is passed over: {missing}"
+def last_column():
+    """What the last cell of each row should be: files of its tests, then sections of notebooks."""
+    files = {}
+    for file, _, claims in marked_tests():
+        for claim in claims:
+            files.setdefault(claim, {})[file] = None
+    sections = {name: re.findall(r"\w+\.ipynb \d+", row[-1]) for name, row in rows().items()}
+    return {name: ", ".join([*files.get(name, ()), *sections[name]]) for name in sections}
 
 
-def test_what_does_not_run_is_found(tmp_path):
-    (tmp_path / "tests" / "benchmarks").mkdir(parents=True)
-    (tmp_path / "colabs").mkdir()
-    text = "import pytest\n\n\ndef test_a(): ...\n\n\n{}\ndef test_b(): ...\n\n\ndef other(): ...\n"
-    (tmp_path / "tests" / "test_x.py").write_text(text.format("@pytest.mark.parametrize('a', [1])"))
-    (tmp_path / "tests" / "test_y.py").write_text(text.format("@pytest.mark.skipif(True)"))
-    (tmp_path / "tests" / "test_z.py").write_text("pytestmark = pytest.mark.slow\n" + text[14:])
-    (tmp_path / "tests" / "test_s.py").write_text(text.format("@slow"))
-    (tmp_path / "tests" / "test_i.py").write_text("def test_a():\n    pytest.skip('no')\n")
-    (tmp_path / "tests" / "benchmarks" / "test_x.py").write_text(text.format(""))
-    (tmp_path / "colabs" / "a.ipynb").write_text('{"source": ["## 2. Title"]}')
-    for shown in ("test_x.py::test_a", "test_x.py::test_b", "test_y.py::test_a"):
-        assert runs(tmp_path, f"tests/{shown}")
-    assert runs(tmp_path, "colabs/a.ipynb::2")
-    for shown in (
-        "tests/test_y.py::test_b",
-        "tests/test_z.py::test_a",
-        "tests/test_s.py::test_b",
-        "tests/test_i.py::test_a",
-        "tests/test_x.py::other",
-        "tests/test_x.py::test_c",
-        "tests/test_w.py::test_a",
-        "tests/benchmarks/test_x.py::test_a",
-        "tests/test_x.py",
-        "colabs/a.ipynb",
-        "colabs/a.ipynb::1",
-        "colabs/b.ipynb::2",
-        "elsewhere/a.ipynb::2",
-    ):
-        assert not runs(tmp_path, shown), shown
+def test_each_mark_has_a_row_and_each_row_a_test():
+    marked = {claim for _, _, claims in marked_tests() for claim in claims}
+    assert marked - set(rows()) == set(), "these marks have no row in CLAIMS.md"
+    assert set(rows()) - marked == NOT_COMPUTABLE, "these rows of CLAIMS.md have no test"
 
 
-def test_notebooks_are_run():
-    assert runs(ROOT, "tests/test_colabs.py::test_runs")  # all that lie in colabs/
-    assert "pytest -m notebook tests/test_colabs.py" in (ROOT / ".ci/run").read_text("utf-8")
+def test_last_column_names_the_files_of_the_tests():
+    written = {name: row[-1] for name, row in rows().items()}
+    assert written == last_column(), "`python -m tests.test_claims` repairs the column"
 
 
-def test_page_lists_every_claim():
-    rows = [line.split(" | ") for line in page(CLAIMS).splitlines() if line.startswith("| ")]
-    listed = [row[0].removeprefix("| ") for row in rows if len(row) == 5]
-    assert [name for name in listed if name != "id"] == [claim.id for claim in CLAIMS]
-    assert listed.count("id") == len({claim.source.split(", ")[0] for claim in CLAIMS}) == 5
-    for status, count in counts(CLAIMS):
-        assert f"| {status} | {count} | {STATUSES[status]} |" in page(CLAIMS)
-    made = Claim("A", "B, C", "corrected", "|x|.", ("tests/a.py::b", "colabs/c.ipynb::1"), "No.")
-    expected = r"| A | C | corrected | \|x\|. No. | `tests/a.py::b`<br>`colabs/c.ipynb::1` |"
-    assert page([made]).endswith(expected + "\n")
+def test_rows_are_complete():
+    text = PAGE.read_text("utf-8")
+    assert len(rows()) == len(re.findall(r"^\| `", text, re.MULTILINE)) == 146  # each claim once
+    statuses = re.findall(r"^\| ([a-z ]+) \|", text, re.MULTILINE)
+    for name, (_, where, status, claim, note, _) in rows().items():
+        assert where, name
+        assert status in statuses, name
+        assert claim.endswith("."), name
+        assert note.endswith(".") or (not note and status == "reproduced"), name
+        assert (status == "not in the five papers") == name.startswith("EXT-"), name
+    assert {rows()[name][2] for name in NOT_COMPUTABLE} == {"not computable"}
 
 
-def test_command_prints_and_saves_the_statuses_asked_for(tmp_path, capsys):
-    assert main(["claims", "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert f"\n{len(CLAIMS)} claims: " in printed
-    assert (tmp_path / "claims.md").read_text(encoding="utf-8") == page(CLAIMS)
-    wanted = ["contradicted", "not computable"]
-    assert main(["claims", "--status", *wanted, "--out", str(tmp_path)]) == 0
-    chosen = [claim for claim in CLAIMS if claim.status in wanted]
-    lines = capsys.readouterr().out.splitlines()[: len(chosen)]
-    assert [line.split()[0] for line in lines] == [claim.id for claim in chosen]
-    assert (tmp_path / "claims.md").read_text(encoding="utf-8") == page(chosen)
+def test_notebooks_have_the_sections_that_rows_name():
+    for name, row in rows().items():
+        for book, section in re.findall(r"(\w+\.ipynb) (\d+)", row[-1]):
+            text = (ROOT / "colabs" / book).read_text("utf-8")
+            assert f'"## {section}. ' in text, f"{name}: {book} has no section {section}"
+
+
+def test_earlier_work_is_listed():
+    text, listed = PAGE.read_text("utf-8").split("## Earlier work")
+    for name, year in re.findall(r"([\w-]+)(?: et al\.)? \((\d{4})\)", text):
+        assert re.search(rf"^- .*{name}.*\({year}\)", listed, re.MULTILINE), (name, year)
+
+
+def test_ci_runs_what_the_default_options_deselect():
+    options = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert "--ignore=tests/benchmarks -m 'not slow and not notebook'\"" in options
+    assert options.count("--ignore") == 1
+    assert "--deselect" not in options
+    commands = (ROOT / ".ci" / "run").read_text("utf-8")
+    for command in ("pytest", "pytest -m slow", "pytest -m notebook"):
+        assert re.search(
+            rf"^(stage .*|time )?{command}( --durations=\d+)?$", commands, re.MULTILINE
+        )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("text", "message"),
     [
-        (["--status", "wrong"], "--status must be any of reproduced, corrected, contradicted, not"),
-        (["--out", f"{__file__}/below"], "cannot write to the folder"),
+        ("@pytest.mark.claim('A')\n@pytest.mark.skipif(x)\ndef test_a(): ...", "does not run"),
+        ("@pytest.mark.claim('A')\ndef a_test(): ...", "does not run"),
+        ("pytestmark = pytest.mark.skip\n@pytest.mark.claim('A')\ndef test_a(): ...", "not run"),
+        ("pytestmark = pytest.mark.claim('A')\ndef test_a(): ...", "must stand above a test"),
     ],
 )
-def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert main(["claims", *arguments]) == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
+def test_marks_that_show_nothing_are_found(tmp_path, text, message):
+    (tmp_path / "test_x.py").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        marked_tests(tmp_path)
+
+
+if __name__ == "__main__":
+    text, cells = PAGE.read_text("utf-8"), last_column()
+    for line in re.findall(r"^\| `.*$", text, re.MULTILINE):
+        cell = cells[line.split("`")[1]]
+        row = line.removesuffix("|").rstrip().rsplit(" |", 1)[0]
+        text = text.replace(line, f"{row} | {cell} |" if cell else f"{row} | |")
+    PAGE.write_text(text, "utf-8")

@@ -1,10 +1,15 @@
 """The package's public names: what tab completion and `import *` show."""
 
+import errno
 import inspect
+import pkgutil
+import tempfile
 
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.evaluate.provenance import versions
+from noisy_jax.validation import writable_folder
 
 MODULES = [value for value in map(nj.__dict__.get, nj.__all__) if inspect.ismodule(value)]
 
@@ -22,3 +27,32 @@ def test_modules_say_what_is_public(module):
         value = getattr(module, name)
         if inspect.isfunction(value):
             assert value.__module__.startswith(module.__name__), name
+
+
+def test_no_function_of_evaluate_hides_a_module():
+    modules = {module.name for module in pkgutil.iter_modules(nj.evaluate.__path__)}
+    assert {"rollouts", "regrets", "studies"} <= modules
+    assert not modules & {*nj.evaluate.__all__}
+
+
+def test_the_version_is_that_of_the_configuration_files():
+    assert versions()["noisy_jax"] == nj.__version__
+
+
+@pytest.mark.parametrize("taken", [".writable", "moments.unfinished"])
+def test_a_trial_of_writing_leaves_the_files_of_a_folder_alone(tmp_path, taken):
+    (tmp_path / taken).write_text("precious")
+    assert writable_folder(tmp_path) == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == [taken]
+    assert (tmp_path / taken).read_text() == "precious"
+
+
+def test_a_folder_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
+    def full(dir):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(
+        ValueError, match=r"^cannot write to the folder .*: No space left on device$"
+    ):
+        writable_folder(tmp_path)

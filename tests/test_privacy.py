@@ -73,7 +73,7 @@ def test_gaussian_copies_attain_delta_and_no_smaller_noise_does(
         assert hockey_stick(epsilon, classical, sensitivity, copies) > delta
 
 
-def test_gaussian_copies_tell_what_their_mean_tells():
+def test_gaussian_copies_reveal_as_much_as_their_mean():
     numbers = {"epsilon": 1.0, "delta": 1e-5}
     one = gaussian_mechanism(l2_sensitivity=1.0, **numbers).cov
     np.testing.assert_allclose(
@@ -90,6 +90,21 @@ def test_gaussian_calibration_holds_at_the_ends_of_its_range(epsilon, delta):
     np.testing.assert_allclose(attained, delta, rtol=1e-6)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("unit", [1e-37, 1e-20, 1e30])
+def test_clipping_holds_in_extreme_units(order, unit):
+    """Squares of these instances underflow or overflow float32."""
+    x = np.array([[3.0, 4.0], [-30.0, 40.0], [0.1, 0.2], [0.0, 0.0]])
+    made = np.asarray(clipped(x * unit, unit, order=order), np.float64) / unit
+    np.testing.assert_allclose(made, np.asarray(clipped(x, 1.0, order=order)), rtol=1e-5)
+    assert np.linalg.norm(made, ord=order, axis=1).max() < 1 + 1e-5
+
+
+def test_a_traced_norm_that_is_wrong_gives_nan_and_no_unclipped_instance():
+    x = jnp.array([[3.0, 4.0], [0.1, 0.2]])
+    assert np.isnan(jax.vmap(clipped, (None, 0))(x, jnp.array([-1.0, np.nan]))).all()
+
+
 def test_clipped_takes_any_batch_and_traced_norms():
     x = jnp.ones((2, 4, 3))
     made = jax.vmap(clipped, (None, 0))(x, jnp.array([1.0, 10.0]))
@@ -97,7 +112,7 @@ def test_clipped_takes_any_batch_and_traced_norms():
     np.testing.assert_array_equal(made[1], x)
 
 
-def test_mechanisms_are_laws_of_noise():
+def test_mechanisms_are_noise_distributions():
     assert isinstance(laplace_mechanism(epsilon=1.0, l1_sensitivity=1.0), noise.Laplace)
     scales = jax.vmap(lambda e: laplace_mechanism(epsilon=e, l1_sensitivity=2.0).scale)
     np.testing.assert_allclose(scales(jnp.array([1.0, 4.0])), [2.0, 0.5])
@@ -110,6 +125,18 @@ GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0}
     ("call", "message"),
     [
         (lambda: clipped([1.0], 0.0), "norm must be positive and finite, got 0.0"),
+        (
+            lambda: clipped([1.0], 1e-45),
+            "norm must be between 1.2e-38 and 3.4e\\+38, which float32",
+        ),
+        (
+            lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=1e-40),
+            "the scale of the noise must be between",
+        ),
+        (
+            lambda: gaussian_mechanism(**GAUSSIAN | {"l2_sensitivity": 1e-25}),
+            "the variance of the noise must be between",
+        ),
         (lambda: clipped([1.0], 1.0, order=3), "order must be 1 or 2"),
         (lambda: clipped(1.0, 1.0), r"x must be \[..., d\]"),
         (lambda: laplace_mechanism(epsilon=0.0, l1_sensitivity=1.0), "epsilon must be positive"),
@@ -126,10 +153,16 @@ GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0}
             lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=1.0, copies=0),
             "copies must be a whole number of at least 1",
         ),
-        (lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": np.inf}), "epsilon must be finite"),
+        (
+            lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": np.inf}),
+            "epsilon must be positive and finite",
+        ),
         (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": 0.0}), "use laplace_mechanism"),
         (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": 1.0}), "delta must be above 0 and"),
-        (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": np.nan}), "delta must be finite"),
+        (
+            lambda: gaussian_mechanism(**GAUSSIAN | {"delta": np.nan}),
+            "delta must be above 0 and below 1, got nan",
+        ),
         (lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": "a"}), "epsilon must be numbers"),
         (lambda: gaussian_mechanism(**GAUSSIAN | {"l2_sensitivity": 0}), "l2_sensitivity must be"),
         (lambda: gaussian_mechanism(**GAUSSIAN, copies=1.5), "copies must be a whole number"),
@@ -145,6 +178,6 @@ GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0}
         ),
     ],
 )
-def test_refuses_bad_input(call, message):
+def test_bad_input_raises(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -56,6 +56,7 @@ def test_evaluates_the_derivative_on_the_line(name, x64):
     assert np.abs(loss.series(40, 0.0)(a - 0.3) - slope(a)).max() > 1e-3  # of another center
 
 
+@pytest.mark.claim("NK-Ex1")
 def test_squared_is_linear():
     series = losses.squared().series(3, 0.5)
     np.testing.assert_array_equal(series.coefficients, [1, 2, 0, 0])
@@ -65,6 +66,7 @@ def test_squared_is_linear():
     assert series.absolute(7.0) == pytest.approx(15)
 
 
+@pytest.mark.claim("NK-Ex4")
 def test_smoothed_hinge_about_zero():
     series = losses.smoothed_hinge().series(4, 0.0)
     np.testing.assert_allclose(series.coefficients, HINGE_ABOUT_ZERO, rtol=1e-14)
@@ -76,6 +78,7 @@ def test_smoothed_hinge_about_zero():
     assert np.abs(printed - HINGE_ABOUT_ZERO).max() > 0.3
 
 
+@pytest.mark.claim("NK-Ex4")
 @pytest.mark.parametrize(
     ("sharpness", "radius", "true", "printed"),
     [(0.5, 0.5, 0.885, 0.646), (1, 0.5, 1.089, 0.821), (1, 1, 1.489, 1.469), (1, 3, 638, 1524)],
@@ -96,6 +99,7 @@ def test_absolute_series_of_the_smoothed_hinge(sharpness, radius, true, printed)
     assert (expansion < more) == (closed < more) == (radius < 3)
 
 
+@pytest.mark.claim("NK-Ex3")
 @pytest.mark.parametrize("steepness", [0.1, 0.5, 1.0, 2.0])
 def test_absolute_series_of_the_smoothed_absolute_is_erfi(steepness):
     sharpness, radius = 2.0, steepness / 2
@@ -107,6 +111,7 @@ def test_absolute_series_of_the_smoothed_absolute_is_erfi(steepness):
         assert exact > 0.5 + closed
 
 
+@pytest.mark.claim("NK-Ex2")
 def test_absolute_series_of_the_exponential_loss_has_no_signs():
     series = losses.exponential().series(3, -0.4)
     assert series.absolute(1.5) == pytest.approx(np.exp(0.4 + 1.5), rel=1e-14)

@@ -1,17 +1,27 @@
 """Guarantees: learning rate, second moment and regret bound of each learner.
 
 All formulas are computed with arrays, so that a horizon may be traced (`wrappers.doubling`).
-Subquantile minimization has no bound that can be computed: `subquantile.fits` says why.
+`as_printed` holds those formulas that the papers print differently. Subquantile minimization has no
+bound that can be computed.
 """
 
-from noisy_jax.bounds.drift import Drift, MistakeGuarantee, drift, margin_errors, mistakes
+from noisy_jax.bounds import as_printed
 from noisy_jax.bounds.guarantee import Guarantee, TruncationGuarantee, at_rate_factor
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.bounds.linear import Moments, known_covariance, moments, two_copies, uncorrected
+from noisy_jax.bounds.mistake_counts import (
+    Drift,
+    MistakeGuarantee,
+    alma,
+    drift,
+    margin_errors,
+    mistakes,
+)
 from noisy_jax.bounds.norma import (
     APriori,
     RiskGuarantee,
     a_priori,
+    online_to_batch,
     regularized_risk,
     truncation_error,
 )
@@ -28,6 +38,8 @@ __all__ = [
     "RiskGuarantee",
     "TruncationGuarantee",
     "a_priori",
+    "alma",
+    "as_printed",
     "at_rate_factor",
     "drift",
     "known_covariance",
@@ -36,6 +48,7 @@ __all__ = [
     "moments",
     "one_copy_excess",
     "one_copy_lower_bound",
+    "online_to_batch",
     "parallel_worlds",
     "random_truncation",
     "regularized_risk",

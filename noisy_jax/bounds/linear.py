@@ -1,7 +1,7 @@
 """Guarantees of the learners of linear predictors.
 
-The papers print second moments G that drop the cross term −2⟨w, x⟩y; here they are corrected, and
-the printed ones given on request.
+The papers print second moments G without the cross term −2⟨w, x⟩y; here they are corrected. The
+printed ones are in `bounds.as_printed`.
 """
 
 from typing import NamedTuple
@@ -9,11 +9,13 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.noise.distribution import check_noise
+from noisy_jax.noise.base import check_noise
+from noisy_jax.validation import positive
 
 
 class Moments(NamedTuple):
@@ -23,7 +25,7 @@ class Moments(NamedTuple):
         x_second_moment: B_x² ≥ E‖x̃_t‖².
         x_fourth_moment: B_x⁴ ≥ E‖x̃_t‖⁴ (for the learners that use one copy twice).
         y_second_moment: B_y² ≥ E ỹ_t².
-        noise_norm: B_Σ ≥ ‖Σ_t‖, the spectral norm.
+        noise_norm: B_Σ ≥ ‖Σ_t‖, the spectral norm of the noise covariance.
     """
 
     x_second_moment: chex.Numeric
@@ -34,10 +36,10 @@ class Moments(NamedTuple):
 
 @jax.default_matmul_precision("highest")
 def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = None) -> Moments:
-    """The moments of a stream under a symmetric noise distribution, exactly: maxima over its rounds.
+    """The exact moments of a stream under symmetric noise: the largest over its rounds.
 
-    E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ = ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴. (The third moment of a
-    symmetric distribution, as are all in `noise`, is zero.)
+    E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ = ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴. (All distributions in `noise`
+    are symmetric, so that their third moments are zero.)
 
     Args:
         stream: T clean rounds.
@@ -47,9 +49,6 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
     Returns:
         `Moments` of `[]` arrays.
 
-    Raises:
-        ValueError: as `rollout`, of stream and noise.
-
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[3.0, 4.0]], [2.0])
@@ -57,150 +56,99 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
         26.0
     """
     check_is_stream(stream)
-    check_noise(noise, y_noise, len(stream.y))
-    dim = stream.x.shape[1]
+    horizon, dim = np.shape(stream.x)
+    check_noise(noise, y_noise, horizon)
 
-    def one_round(x, distribution):
-        cov = distribution.covariance(dim)
+    def one_round(x, noise):
+        cov = noise.covariance(dim)
         square, trace = jnp.sum(x**2), jnp.trace(cov)
-        fourth = square**2 + 2 * square * trace + 4 * x @ cov @ x + distribution.fourth_moment(dim)
+        fourth = square**2 + 2 * square * trace + 4 * x @ cov @ x + noise.fourth_moment(dim)
         return square + trace, fourth, jnp.linalg.eigvalsh(cov)[-1]
 
     if isinstance(noise, PerRound):
         second, fourth, norm = jax.vmap(one_round)(stream.x, noise.distribution)
     else:
         second, fourth, norm = jax.vmap(one_round, in_axes=(0, None))(stream.x, noise)
-    y_variance = 0.0 if y_noise is None else y_noise.cov
+    y_variance = 0.0 if y_noise is None else jnp.asarray(y_noise.covariance(1))[0, 0]
     return Moments(second.max(), fourth.max(), jnp.max(stream.y**2) + y_variance, jnp.max(norm))
 
 
-def two_copies(
-    moments: Moments,
-    *,
-    horizon: chex.Numeric,
-    radius: chex.Numeric,
-    as_printed: bool = False,
-) -> Guarantee:
+def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """Guarantee of `learners.two_copies`.
 
     G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT). G is attained, at
     x̃ = x = w = −y = 1.
 
-    Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1.
-    As printed G = 4B_x²(B_w²B_x² + B_y²), which is up to 2 times too small: the proof drops the
-    cross term −2⟨w, x⟩y.
+    Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1, with G
+    corrected.
 
     Args:
         moments: of the noisy data; `x_second_moment` and `y_second_moment` are used.
         horizon: T > 0 rounds.
         radius: B_w > 0.
-        as_printed: the paper's constants, to compare.
-
-    Raises:
-        ValueError: horizon or radius not positive, or a moment that is not finite.
 
     Example:
         >>> print(two_copies(Moments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
         40.0
     """
-    moment = second_moment(
-        moments.x_second_moment, moments.y_second_moment, radius, as_printed=as_printed
-    )
+    moment = second_moment(moments.x_second_moment, moments.y_second_moment, radius)
     return gradient_descent(moment, horizon, radius)
 
 
-def known_covariance(
-    moments: Moments,
-    *,
-    horizon: chex.Numeric,
-    radius: chex.Numeric,
-    as_printed: bool = False,
-) -> Guarantee:
+def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """Guarantee of `learners.known_covariance`.
 
     G = 4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴, η = B_w/√(GT), regret ≤ B_w √(GT).
 
-    Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2,
-    with the estimator corrected. As printed G = 8B_w²B_x⁴ + 8B_y²B_x² + 4B_w²B_x²B_Σ + B_Σ²B_w².
-    The printed bound is false for the printed estimator, whose regret grows linearly; it is
-    returned with `as_printed=True` for the comparison.
+    Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2, with
+    the estimator and G corrected.
 
     Args:
-        moments: of the noisy data; `x_fourth_moment`, `y_second_moment` and, as printed, `noise_norm` are used.
+        moments: of the noisy data; `x_fourth_moment` and `y_second_moment` are used.
         horizon: T > 0 rounds.
         radius: B_w > 0.
-        as_printed: the paper's constants, to compare.
-
-    Raises:
-        ValueError: horizon or radius not positive, or a moment that is not finite.
 
     Example:
-        >>> moments = Moments(x_second_moment=1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
+        >>> moments = Moments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
         >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
         40.0
     """
-    x_second_moment, y_second_moment, norm = (
-        jnp.sqrt(moments.x_fourth_moment),
-        moments.y_second_moment,
-        moments.noise_norm,
-    )
-    moment = second_moment(
-        x_second_moment, y_second_moment, radius
-    )  # with and without the correction −2Σw
-    if as_printed:
-        moment = (
-            8 * radius**2 * x_second_moment**2
-            + 8 * y_second_moment * x_second_moment
-            + 4 * radius**2 * x_second_moment * norm
-            + norm**2 * radius**2
-        )
+    x_second_moment = jnp.sqrt(_fourth(moments))
+    moment = second_moment(x_second_moment, moments.y_second_moment, radius)
     return gradient_descent(moment, horizon, radius)
 
 
-def uncorrected(
-    moments: Moments,
-    *,
-    horizon: chex.Numeric,
-    radius: chex.Numeric,
-    as_printed: bool = False,
-) -> Guarantee:
+def uncorrected(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """Guarantee of `learners.uncorrected`, linear in T.
 
-    G = 4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴ and η = B_w/√(GT); the bias 2Σw of its gradients
-    costs −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
+    G and η are those of `known_covariance`. The bias 2Σw of the gradients costs
+    −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
 
-    Source: derived here. `as_printed=True` is the textbook's B_w √(GT), which takes the noisy view
-    for the clean one and is false on clean data.
+    Source: not in the papers.
 
     Args:
         moments: of the noisy data; `x_fourth_moment`, `y_second_moment` and `noise_norm` are used.
         horizon: T > 0 rounds.
         radius: B_w > 0.
-        as_printed: the textbook's bound, which ignores the bias.
-
-    Raises:
-        ValueError: horizon or radius not positive, or a moment that is not finite.
 
     Example:
-        >>> moments = Moments(x_second_moment=1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
+        >>> moments = Moments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
         >>> print(uncorrected(moments, horizon=100, radius=1.0).regret)
         65.0
     """
-    moment = second_moment(jnp.sqrt(moments.x_fourth_moment), moments.y_second_moment, radius)
-    guarantee = gradient_descent(moment, horizon, radius)
-    if as_printed:
-        return guarantee
+    unbiased = known_covariance(moments, horizon=horizon, radius=radius)
     bias = horizon * radius**2 * moments.noise_norm / 2
-    return guarantee._replace(regret=guarantee.regret + bias)
+    return unbiased._replace(regret=unbiased.regret + bias)
+
+
+def _fourth(moments: Moments) -> chex.Numeric:
+    hint = "the noise needs a finite `excess_kurtosis`, which a custom distribution must define"
+    return positive("moments.x_fourth_moment", moments.x_fourth_moment, hint)
 
 
 def second_moment(
-    x_second_moment: chex.Numeric,
-    y_second_moment: chex.Numeric,
-    radius: chex.Numeric,
-    *,
-    as_printed: bool = False,
+    x_second_moment: chex.Numeric, y_second_moment: chex.Numeric, radius: chex.Numeric
 ) -> chex.Array:
-    """G = 4B_x²(WB_x + B_y)² of the gradients of squared losses; printed without the cross term."""
+    """G = 4B_x²(WB_x + B_y)² of the gradients of the squared loss."""
     x, y = jnp.sqrt(x_second_moment), jnp.sqrt(y_second_moment)
-    return 4 * x**2 * ((radius * x) ** 2 + y**2 if as_printed else (radius * x + y) ** 2)
+    return 4 * x**2 * (radius * x + y) ** 2

@@ -1,12 +1,12 @@
-"""What the impossibility theorem takes from every learner that reads one noisy copy a round.
+"""A lower bound on the regret of every learner that reads one noisy copy a round.
 
-    floor = min_{|w| ≤ B} max(excess_A(w), excess_B(w)),   excess = risk − its minimum in the ball,
+    lower_bound = min_{|w| ≤ B} max(excess_A(w), excess_B(w)),   excess = risk − its minimum,
 
     risk_A(w) = ½ℓ(3w, 1) + ½ℓ(−w, 1),   risk_B(w) = ℓ(w, 1)
 
 Under the two adversaries of `streams.one_copy_adversaries` the weights of such a learner have the
-same distribution, hence the same mean w̄ = E Σ_t w_t / T, and ℓ is convex: the expected average regret is at
-least excess_A(w̄) in A and excess_B(w̄) in B.
+same distribution, and so the same mean w̄ = E Σ_t w_t / T. As ℓ is convex, the expected average
+regret is at least excess_A(w̄) in A and excess_B(w̄) in B.
 """
 
 from collections.abc import Callable
@@ -18,55 +18,53 @@ import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.validation import check_concrete, check_finite, check_radius
+from noisy_jax.validation import check_concrete, number, positive
 
 # Halvings of an interval of float64 numbers, until its ends are neighbours.
 _HALVINGS = 64
 
 
 class OneCopyLowerBound(NamedTuple):
-    """The least that the worse of the two adversaries takes.
+    """The least average regret that one of the two adversaries causes.
 
     Attributes:
-        weight: the constant play that attains it; between the minimisers of the two risks.
-        floor: bound from below on the larger of the two expected average regrets, for every T.
+        weight: the constant weight that attains it; between the minimizers of the two risks.
+        lower_bound: lower bound on the larger of the two expected average regrets, for every T.
     """
 
     weight: float
-    floor: float
+    lower_bound: float
 
 
 def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
-    """The floor of the average regret of all learners that read one copy a round.
+    """The lower bound on the average regret of all learners that read one copy a round.
 
-    Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has
-    expected average regret on clean data of at least the floor under one of the two adversaries
-    `streams.one_copy_adversaries`, against the best weight in [−B, B], for every T. (1 − 1/√5)² at
-    w = 1/√5 for the squared loss, 2/9 at 7/9 for the hinge, 4/9 at 5/9 for the absolute loss.
+    Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has at
+    least this expected average regret on clean data under one of the two adversaries
+    `streams.one_copy_adversaries`, against the best weight in [−B, B], for every T. It is
+    (1 − 1/√5)² at w = 1/√5 for the squared loss, 2/9 at 7/9 for the hinge, 4/9 at 5/9 for the
+    absolute loss.
 
-    The excess of A grows and that of B falls from one minimiser to the other, so that the floor is
-    where they cross: minimisers and crossing are found by bisection, in float64 on the host.
+    From one minimizer to the other the excess of A increases and that of B decreases, so that the
+    lower bound is where they cross. Both are found by bisection, in float64 on the host.
 
     Source: Online Learning of Noisy Data with Kernels, Theorem 5 and Appendices E and F, which
-    show that it is positive; its values here.
+    show that it is positive; the values are computed here.
 
     Args:
-        loss: any convex loss of `losses`; only its label 1 plays a part.
-        radius: B > 0. Where both risks have a minimiser in common in the ball, the floor is 0.
+        loss: any convex loss of `losses`; only its label 1 is used.
+        radius: B > 0. If both risks have a common minimizer in the ball, the lower bound is 0.
 
     Returns:
         `OneCopyLowerBound` of floats.
 
-    Raises:
-        ValueError: a radius that is not positive, or traced.
-
     Example:
         >>> import noisy_jax as nj
-        >>> weight, floor = one_copy_lower_bound(nj.losses.soft_margin(), radius=1.5)
-        >>> print(f"{floor:.4f} at {weight:.4f}")
+        >>> weight, lower_bound = one_copy_lower_bound(nj.losses.soft_margin(), radius=1.5)
+        >>> print(f"{lower_bound:.4f} at {weight:.4f}")
         0.2222 at 0.7778
     """
-    best = a, b = _minimisers(loss, radius)
+    best = a, b = _minimizers(loss, radius)
 
     def crossed(share):
         of_a, of_b = _excess(loss, a + share * (b - a), best)
@@ -77,7 +75,7 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 
 
 def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
-    """What constant weights lose on average under each adversary, beyond the best in the ball.
+    """The average regret of constant weights under each adversary.
 
     Args:
         loss: as in `one_copy_lower_bound`.
@@ -87,23 +85,20 @@ def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.nda
     Returns:
         `[2, ...]` in float64, excess_A(w) and excess_B(w).
 
-    Raises:
-        ValueError: a radius that is not positive, or traced; weights that are not finite.
-
     Example:
         >>> import noisy_jax as nj
         >>> print(one_copy_excess(nj.losses.squared(), 0.0, radius=1.5))
         [0.2 1. ]
     """
-    check_finite("weights", weights)
-    return _excess(loss, weights, _minimisers(loss, radius))
+    weights = number("weights", weights, shape=None)
+    return _excess(loss, weights, _minimizers(loss, radius))
 
 
-def _minimisers(loss, radius) -> tuple[float, float]:
-    """The smallest minimiser of each risk in the ball."""
+def _minimizers(loss, radius) -> tuple[float, float]:
+    """The smallest minimizer of each risk in the ball."""
     check_loss(loss)
-    check_radius(radius)
-    check_concrete("radius", radius, "floors are found on the host")
+    check_concrete("radius", radius, "it is used on the host")
+    reach = float(positive("radius", radius))
 
     def slope_of_a(w):
         return 3 * loss.gradient(3 * w, 1.0) - loss.gradient(-w, 1.0)
@@ -111,12 +106,14 @@ def _minimisers(loss, radius) -> tuple[float, float]:
     def slope_of_b(w):
         return loss.gradient(w, 1.0)
 
-    reach = float(radius)
-    return tuple(_first_not_negative(slope, -reach, reach) for slope in (slope_of_a, slope_of_b))
+    return (
+        _first_not_negative(slope_of_a, -reach, reach),
+        _first_not_negative(slope_of_b, -reach, reach),
+    )
 
 
 def _excess(loss, weights, best) -> np.ndarray:
-    """What weights lose on average beyond the best in A and in B, `[2, ...]`."""
+    """The average loss of weights beyond that of the best in A and in B, `[2, ...]`."""
     of_a, of_b = best
     a, b = _risks(loss, weights)
     return np.stack([a - _risks(loss, of_a)[0], b - _risks(loss, of_b)[1]])
@@ -130,7 +127,7 @@ def _risks(loss, weights) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _first_not_negative(increasing: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function stops being negative; `high` where it never does."""
+    """Where an increasing function stops being negative; `high` if it never does."""
     with jax.enable_x64(True):
         for _ in range(_HALVINGS):
             middle = (low + high) / 2

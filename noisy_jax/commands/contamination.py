@@ -19,7 +19,7 @@ from noisy_jax.commands.contamination_report import (
     table,
 )
 from noisy_jax.commands.records import save_command, save_table
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.validation import check_at_least, check_positive, writable_folder
 
 SUMMARY = "error of trimmed kernel regression where rows are corrupted"

@@ -13,7 +13,7 @@ from noisy_jax.base import Stream
 from noisy_jax.commands import experiment
 from noisy_jax.comparators import KernelBall
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.study import study
+from noisy_jax.evaluate.studies import study
 from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.noise import Noise
 from noisy_jax.validation import check_positive, writable_folder

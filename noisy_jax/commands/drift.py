@@ -10,7 +10,7 @@ import numpy as np
 from noisy_jax import plots, streams
 from noisy_jax.commands import experiment, rivals
 from noisy_jax.commands.records import save_command, save_table
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.validation import check_at_least, writable_folder
 
 SUMMARY = "mistakes of NORMA and its rivals on classes that drift"

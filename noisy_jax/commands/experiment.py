@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 
 from noisy_jax import noise, streams
 from noisy_jax.base import Stream
-from noisy_jax.evaluate.regret import Growth
+from noisy_jax.evaluate.regrets import Growth
 from noisy_jax.evaluate.results import Study
 from noisy_jax.validation import check_at_least, check_horizons, check_positive
 

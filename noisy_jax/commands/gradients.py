@@ -19,7 +19,7 @@ from noisy_jax.bounds.unknown_noise import TruncationGuarantee
 from noisy_jax.commands.records import save_table
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import rollout
 from noisy_jax.learners import random_truncation
 from noisy_jax.noise import Noise

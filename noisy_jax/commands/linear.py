@@ -9,7 +9,7 @@ import jax
 from noisy_jax import bounds, comparators, learners, streams
 from noisy_jax.commands import experiment
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.study import study
+from noisy_jax.evaluate.studies import study
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.validation import writable_folder
 
@@ -34,7 +34,9 @@ LEARNERS: Mapping[str, Callable[..., MakeLearner]] = {
     ),
     "two_copies": functools.partial(tuned, learners.two_copies, bounds.two_copies),
     "as_printed": functools.partial(
-        tuned, learners.known_covariance, bounds.known_covariance, as_printed=True
+        tuned,
+        functools.partial(learners.known_covariance, as_printed=True),
+        bounds.as_printed.known_covariance,
     ),
     "uncorrected": functools.partial(tuned, learners.uncorrected, bounds.uncorrected),
 }

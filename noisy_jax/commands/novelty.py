@@ -15,7 +15,7 @@ from noisy_jax.commands import detectors, experiment
 from noisy_jax.commands.detectors import OnClusters, OnDigits, Rule
 from noisy_jax.commands.records import save_command, save_table
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.losses.adaptive import check_nu
 from noisy_jax.validation import check_at_least, writable_folder
 

@@ -13,7 +13,7 @@ from noisy_jax.base import Learner
 from noisy_jax.commands import experiment
 from noisy_jax.commands.records import save_command, save_table
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import final_regret
 from noisy_jax.learners import wrappers
 from noisy_jax.validation import check_at_least, check_horizons, writable_folder
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> list[Row]:
         for horizon in options.horizons:
             key = jax.random.fold_in(jax.random.key(options.seed), horizon)
             regret = monte_carlo(functools.partial(average_regret, horizon), key, options.seeds)
-            rows += _rows(horizon, regret, best.floor)
+            rows += _rows(horizon, regret, best.lower_bound)
             done += options.seeds * horizon
             progress(done, total)
     names = [row.learner for row in rows]

@@ -17,7 +17,7 @@ from noisy_jax import kernels, learners, losses, streams
 from noisy_jax.base import Learner, Sample, Stream, unrolled
 from noisy_jax.engine import everything
 from noisy_jax.evaluate.montecarlo import monte_carlo
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 
 SCHEDULES: Mapping[str, Callable[..., Stream]] = {
     "drift": streams.drifting,

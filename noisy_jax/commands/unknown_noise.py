@@ -11,7 +11,7 @@ from noisy_jax.base import Stream
 from noisy_jax.commands import data_sets, experiment
 from noisy_jax.commands.gradients import Figures, both_laws, figures_of, measured, save, table
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.results import Study
 from noisy_jax.evaluate.tuning import MakeLearner, tuned_kernel_learner
 from noisy_jax.learners import noiseless, parallel_worlds, random_truncation, uncorrected_kernel

@@ -2,7 +2,7 @@
 
 from noisy_jax.comparators.kernel import KernelBall, kernel_ball, world_ball
 from noisy_jax.comparators.linear import LinearBall, linear_ball, linear_ball_prefix_losses
-from noisy_jax.comparators.regularized import Regularized, regularized
+from noisy_jax.comparators.regularized_risk import Regularized, regularized
 
 __all__ = [
     "KernelBall",

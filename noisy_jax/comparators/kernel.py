@@ -2,8 +2,8 @@
 
     min_{‖f‖ ≤ B} Σ_j m_j (f(x_j) − y_j)²,   f = Σ_j a_j k(x_j, ·)
 
-With the Gram matrix K, M = diag(m) and M^½KM^½ = U diag(s²) Uᵀ, c = UᵀM^½y and a = M^½U(v/s) turn
-it into least squares in a ball, `ball.secular`.
+With the Gram matrix K, M = diag(m) and M^½KM^½ = U diag(s²) Uᵀ, c = UᵀM^½y and a = M^½U(v/s) give
+least squares in a ball, `ball.secular`.
 """
 
 from typing import NamedTuple
@@ -14,15 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
+from noisy_jax.comparators.ball import RANK_ROUNDINGS, largest_size, norm, precision, secular
 from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
 from noisy_jax.validation import (
     check_concrete,
-    check_positive,
-    check_radius,
     check_shape,
     check_stream,
     check_targets,
+    positive,
 )
 from noisy_jax.worlds.world import World, check_world
 
@@ -30,31 +29,31 @@ from noisy_jax.worlds.world import World, check_world
 class KernelBall(NamedTuple):
     """The best function in the ball of a kernel's space, for the squared loss on clean data.
 
-    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its atom of the surrogate's space.
+    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its element of the surrogate's space.
 
     Attributes:
-        coefficients: `[n]`, a (of least norm Σ_j a_j²/m_j, where several give f).
-        predictions: `[n]`, f(x_j); by `world_ball`, `[T]`, f(x_t).
-        loss: `[]`, Σ_j m_j (f(x_j) − y_j)²; by `world_ball`, Σ_t (f(x_t) − y_t)².
+        coefficients: `[n]`, a (with the least Σ_j a_j²/m_j, if several give f).
+        predictions: `[n]`, f(x_j); from `world_ball`, `[T]`, f(x_t).
+        loss: `[]`, Σ_j m_j (f(x_j) − y_j)²; from `world_ball`, Σ_t (f(x_t) − y_t)².
         norm: `[]`, ‖f‖ = √(aᵀKa).
         multiplier: `[]`, μ ≥ 0 of the constraint: (K + μM⁻¹)a = y up to the null space of K. Zero
             inside the ball.
         angle: `[]`, β ∈ [0, π] in radians between u₊ = Σ_{a_j > 0} a_j Ψ(x_j) and
-            u₋ = −Σ_{a_j < 0} a_j Ψ(x_j), as `bounds.surrogate_radius` takes it; π/2 where one of
+            u₋ = −Σ_{a_j < 0} a_j Ψ(x_j), as `bounds.surrogate_radius` takes it; π/2 if one of
             them is empty.
-        lifted_norm: `[]`, ‖û‖ = √(aᵀK̂a), which the radius of a learner in the surrogate's space
-            must reach to compete with f; NaN where no surrogate is given.
-        points: `[n, d]`, the x_j, by `world_ball` only.
+        lifted_norm: `[]`, ‖û‖ = √(aᵀK̂a), the least radius with which a learner in the surrogate's
+            space competes with f; NaN if no surrogate is given.
+        points: `[n, d]`, the x_j, from `world_ball` only.
     """
 
-    coefficients: chex.Array
-    predictions: chex.Array
-    loss: chex.Array
-    norm: chex.Array
-    multiplier: chex.Array
-    angle: chex.Array
-    lifted_norm: chex.Array
-    points: chex.Array | None = None
+    coefficients: jax.Array
+    predictions: jax.Array
+    loss: jax.Array
+    norm: jax.Array
+    multiplier: jax.Array
+    angle: jax.Array
+    lifted_norm: jax.Array
+    points: jax.Array | None = None
 
 
 @jax.default_matmul_precision("highest")
@@ -68,16 +67,17 @@ def kernel_ball(
 ) -> KernelBall:
     """The best function in the ball {‖f‖ ≤ radius} of a kernel's space, exactly.
 
-    Singular Gram matrices and minimisers inside the ball are included. Eigenvalues of M^½KM^½ below
-    8√n ε of the largest, ε the precision of the dtype, count as zero. Gram matrices of smooth
+    Gram matrices may be singular, and the minimizer may lie inside the ball. Eigenvalues of M^½KM^½
+    below 8√n ε of the largest, ε the precision of the dtype, count as zero. Gram matrices of smooth
     kernels have many of those: in float32 the loss is then that of a slightly smaller space, and
-    the coefficients of a minimiser inside the ball mean little. `world_ball` works in float64.
+    the coefficients of a minimizer inside the ball are inaccurate. `world_ball` works in float64.
 
-    Points that are given twice count twice. Merge them into one of weight two (as `world_ball`
-    does) where `angle` matters: it is a property of the expansion, not of the function.
+    Points that are given twice count twice. If you need `angle`, merge them into one point of
+    weight two, as `world_ball` does: the angle is a property of the expansion, not of the function.
 
     Args:
-        gram: `[n, n]`, K_ij = k(x_i, x_j) of the clean kernel at clean points.
+        gram: `[n, n]`, K_ij = k(x_i, x_j) of the clean kernel at clean points; symmetric and
+            positive semi-definite.
         y: `[n]` targets.
         radius: B > 0.
         surrogate: `[n, n]`, K̂_ij of the surrogate kernel at the same points; none by default.
@@ -86,26 +86,22 @@ def kernel_ball(
     Returns:
         A `KernelBall`, without `points`.
 
-    Raises:
-        ValueError: radius or a weight not positive, shapes that do not match, a Gram matrix that is
-            not symmetric and positive semi-definite, NaN or infinity.
-
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u; there the
-        coefficients are printed as non-negative, with which β_u would always be π/2).
+        coefficients are printed as non-negative, which would make β_u always π/2).
 
     Example:
         >>> import jax.numpy as jnp
         >>> print(kernel_ball(jnp.eye(2), jnp.array([3.0, 4.0]), radius=2.5).predictions)
         [1.5 2. ]
     """
-    check_radius(radius)
+    radius = positive("radius", radius)
     check_matrix("gram", gram)
     gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
     check_targets(y)
     check_gram("gram", gram, y.size)
     multiplicity = jnp.ones_like(y) if weights is None else jnp.asarray(weights, float)
     check_shape("weights", multiplicity, y.shape, "as y")
-    check_positive("weights", multiplicity, "how often each point counts")
+    multiplicity = positive("weights", multiplicity, shape=None)
 
     root = jnp.sqrt(multiplicity)
     eigenvalues, u = jnp.linalg.eigh(root[:, None] * gram * root[None])
@@ -121,12 +117,12 @@ def kernel_ball(
         check_matrix("surrogate", surrogate)
         surrogate = jnp.asarray(surrogate, float)
         check_gram("surrogate", surrogate, y.size)
-        lifted_norm = _norm(surrogate, coefficients)
+        lifted_norm = _gram_norm(surrogate, coefficients)
     return KernelBall(
         coefficients,
         predictions,
         jnp.sum(multiplicity * (predictions - y) ** 2),
-        jnp.linalg.norm(v),
+        norm(v),
         multiplier,
         _angle(gram, coefficients),
         lifted_norm,
@@ -136,29 +132,24 @@ def kernel_ball(
 def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall:
     """The best function in the ball {‖f‖ ≤ radius} of a world's clean kernel, for a whole stream.
 
-    Rounds with the same x are merged, as β asks. The work is done in float64 whatever the default
-    is, as Gram matrices of smooth kernels need it, and the result is rounded to the default. It
-    takes O(n³) time for n distinct points. For huge radii float64 is not enough either: once
-    ‖f‖ needs directions of a smooth kernel below the cut of `kernel_ball` at 8√n ε, f is the best
-    function of a slightly smaller space (n = 40, d = 1, ℓ² = 2: at radius 10³ the lifted norm is
-    0.1% too small, at 10⁴ 4%, with losses right to 5e-7 and to 2e-4).
+    Rounds with the same x are merged, as the angle β requires. The computation is in float64
+    whatever the default is, as Gram matrices of smooth kernels need it, and the result is rounded
+    to the default. It takes O(n³) time for n distinct points. For very large radii float64 is not
+    enough either: if ‖f‖ needs directions of a smooth kernel below the limit of `kernel_ball`,
+    8√n ε, f is the best function of a slightly smaller space (n = 40, d = 1, ℓ² = 2: at radius 10³
+    the lifted norm is 0.1% too small, at 10⁴ 4%, with errors of the loss of 5e-7 and 2e-4).
 
     `functools.partial(world_ball, world=world, radius=B)` is a comparator for `study`.
 
     Args:
         stream: T clean rounds, concrete.
-        world: the world whose kernel and surrogate are meant, under noise of one distribution. (Comparators
-            of `worlds.heteroscedastic` are those of `worlds.gaussian` under noise of covariance
-            Σ_max.)
+        world: the world whose kernel and surrogate are used, with noise of one distribution. (For
+            `worlds.heteroscedastic` take `worlds.gaussian` with noise of covariance Σ_max.)
         radius: B > 0, in the norm of the clean kernel.
 
     Returns:
         A `KernelBall` with `predictions` for the T rounds and the n distinct `points`. Its
         `lifted_norm` is the radius to give to a learner in this world.
-
-    Raises:
-        ValueError: radius not positive, a traced stream, a stream that does not fit the world, no
-            `World`, or one whose noise changes from round to round.
 
     Example:
         >>> import noisy_jax as nj
@@ -177,8 +168,8 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     world.check(x.shape)
     if world.noise is None:
         raise ValueError(
-            "world must have noise of one distribution, got one whose noise changes from round to round; "
-            "its comparators are those of worlds.gaussian with noise.Gaussian(max_cov)"
+            "world must have noise of one distribution, got one whose noise changes by round; its "
+            "comparators are those of worlds.gaussian with noise.Gaussian(max_cov)"
         )
     points, rounds, counts = np.unique(
         x.astype(float), axis=0, return_inverse=True, return_counts=True
@@ -196,17 +187,20 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
         return jax.tree.map(lambda a: a.astype(default), ball)
 
 
-def _norm(gram, coefficients):
-    return jnp.sqrt(jnp.maximum(coefficients @ gram @ coefficients, 0))
+def _gram_norm(gram, coefficients) -> jax.Array:
+    """√(aᵀKa), also where squares of coefficients overflow or underflow."""
+    size = largest_size(coefficients)
+    scaled = coefficients / size
+    return size * jnp.sqrt(jnp.maximum(scaled @ gram @ scaled, 0))
 
 
 def _angle(gram, coefficients):
     """β of the parts p, q of positive and of negative coefficients: tan ½β = ‖p̂ − q̂‖/‖p̂ + q̂‖.
 
-    A cosine would lose the angles of smooth kernels, whose parts all but cancel.
+    A cosine would lose the angles of smooth kernels, whose parts nearly cancel.
     """
     parts = jnp.maximum(coefficients, 0), jnp.maximum(-coefficients, 0)
-    norms = [_norm(gram, part) for part in parts]
-    p, q = (part / jnp.where(norm > 0, norm, 1) for part, norm in zip(parts, norms, strict=True))
-    angle = 2 * jnp.arctan2(_norm(gram, p - q), _norm(gram, p + q))
+    norms = [_gram_norm(gram, part) for part in parts]
+    p, q = (part / jnp.where(size > 0, size, 1) for part, size in zip(parts, norms, strict=True))
+    angle = 2 * jnp.arctan2(_gram_norm(gram, p - q), _gram_norm(gram, p + q))
     return jnp.where((norms[0] > 0) & (norms[1] > 0), angle, jnp.pi / 2)

@@ -2,9 +2,9 @@
 
     min_{‖w‖ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
 
-The triangular factor R of [X y] holds all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and
-can be extended row by row. With U diag(s) Vᵀ its columns under X and r its column under y, c = Uᵀr
-and w = Vv turn it into least squares in a ball, `ball.secular`.
+The triangular factor R of [X y] contains all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and
+can be extended row by row. With U diag(s) Vᵀ its columns of X and r its column of y, c = Uᵀr and
+w = Vv give least squares in a ball, `ball.secular`.
 """
 
 from typing import NamedTuple
@@ -12,18 +12,19 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.streams import from_arrays
-from noisy_jax.validation import check_radius
+from noisy_jax.validation import positive
 
 
 class LinearBall(NamedTuple):
     """The best linear predictor in a ball, for the squared loss on clean data.
 
     Attributes:
-        weights: `[d]`, the minimiser (of least norm, where there are several).
+        weights: `[d]`, the minimizer (of least norm, if there are several).
         predictions: `[T]`, ⟨w, x_t⟩.
         loss: `[]`, Σ_t (⟨w, x_t⟩ − y_t)².
         multiplier: `[]`, μ ≥ 0 of the constraint: (XᵀX + μI)w = Xᵀy. Zero inside the ball.
@@ -39,24 +40,21 @@ class LinearBall(NamedTuple):
 def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     """The best weights in the ball {‖w‖ ≤ radius} for a whole stream, exactly.
 
-    Rank-deficient streams and minimisers inside the ball are included. Singular values below
-    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: where features differ in
-    scale by more than 10⁵, work in float64 (`jax.enable_x64`).
+    Streams may be rank-deficient, and the minimizer may lie inside the ball. Singular values below
+    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: if the scales of features
+    differ by more than 10⁵, work in float64 (`jax.enable_x64`).
 
     Args:
         stream: T clean rounds.
         radius: B > 0.
 
-    Raises:
-        ValueError: radius not positive.
-
     Example:
-        >>> import jax, noisy_jax as nj
-        >>> stream = nj.streams.linear(jax.random.key(0), horizon=50, dim=3)
-        >>> bool(linear_ball(stream, radius=2.0).loss < 1e-6)
-        True
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0])
+        >>> print(linear_ball(stream, radius=2.5).weights)
+        [1.5 2. ]
     """
-    check_radius(radius)
+    radius = positive("radius", radius)
     stream = from_arrays(*stream)
     factor = _extended(_empty_factor(stream), stream.x, stream.y)
     weights, multiplier, _ = _best_in_ball(factor, radius)
@@ -68,16 +66,12 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
 def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Array:
     """The loss of the best weights in the ball for every prefix of the stream, `[T]`.
 
-    Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², each with weights of its own, in
-    O(d³) time a round. (The losses of one comparator on every prefix are
-    `regret.cumulative_loss(loss, comparator.predictions, y)`.)
+    Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², with other weights for each t, in
+    O(d³) time a round.
 
     Args:
         stream: T clean rounds.
         radius: B > 0.
-
-    Raises:
-        ValueError: radius not positive, or as `streams.from_arrays`.
 
     Example:
         >>> import noisy_jax as nj
@@ -85,7 +79,7 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
         >>> print(linear_ball_prefix_losses(stream, radius=5.0).round(4))
         [0.  0.5]
     """
-    check_radius(radius)
+    radius = positive("radius", radius)
     stream = from_arrays(*stream)
 
     def one_round(factor, row):
@@ -97,7 +91,7 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
 
 
 def _empty_factor(stream: Stream) -> chex.Array:
-    size = stream.x.shape[1] + 1
+    size = np.shape(stream.x)[1] + 1
     return jnp.zeros((size, size), stream.x.dtype)
 
 

@@ -1,27 +1,33 @@
-"""The engine of functional learners: expansions of f, rules that change f, memories that keep it."""
+"""Parts from which functional learners are built: the engine, rules, memories, and state classes.
 
-from noisy_jax.engine.expansion import ExpansionState, RingState, Round, expansion, reading
+A new learner is a call of `expansion` with a `read` function that makes a `Round` from a sample, a
+`Rule`, and a memory.
+"""
+
+from noisy_jax.engine.buffers import Buffer, atoms_and_memory, memory_of
+from noisy_jax.engine.expansion import ExpansionState, Round, expansion, reading
 from noisy_jax.engine.memory import Atoms, Memory, Space, everything, weight_vector
-from noisy_jax.engine.rules import Rule, Update, schedule, sound_rate, squared_loss
+from noisy_jax.engine.rules import Rule, Update, schedule, squared_loss
 from noisy_jax.engine.windows import growing, growing_start, ring
 
 __all__ = [
     "Atoms",
+    "Buffer",
     "ExpansionState",
     "Memory",
-    "RingState",
     "Round",
     "Rule",
     "Space",
     "Update",
+    "atoms_and_memory",
     "everything",
     "expansion",
     "growing",
     "growing_start",
+    "memory_of",
     "reading",
     "ring",
     "schedule",
-    "sound_rate",
     "squared_loss",
     "weight_vector",
 ]

@@ -1,26 +1,25 @@
-"""The engine under every learner that descends on a function: expansions, by blocks of rounds.
+"""The engine of functional learners: it changes a function f round by round, many rounds at once.
 
     f_{t+1} = P( c_t f_t + α_t φ_t )
 
-φ_t is the *atom* that round t adds, α_t its coefficient, c_t a decay factor and P the
-projection on the ball {‖f‖ ≤ W}. What differs between learners are the arguments of `expansion`:
+φ_t is the *atom* that round t adds, α_t its coefficient, c_t a decay factor, and P the projection
+on the ball {‖f‖ ≤ W}. Learners differ in the arguments of `expansion`:
 
-- `read` makes the atom out of what the round shows, and the *query_points*: where else f_t is read;
-- `rule` turns the values of f_t at the atom and at the query_points into α_t and c_t (`rules`);
-- `memory` says which atoms are kept (`engine.everything`, a `engine.ring` of the newest, a
-  slowly `engine.growing` number of them, or their sum, a `engine.weight_vector`) and brings the
-  inner products.
+- `read` makes the atom from the sample, and *query points*: further atoms at which f_t is read;
+- `rule` computes α_t and c_t from the values of f_t at the atom and at the query points;
+- `memory` stores f: all atoms (`everything`), the newest ones (`ring`), a slowly growing number of
+  them (`growing`), or their sum (`weight_vector`).
 
-Two target make it fast. The squared norm r = ‖f‖² follows from values that are known anyway,
+Two facts make it fast. First, the squared norm follows from values that are known anyway,
 
-    ‖c f + α φ‖² = c² r + 2 c α f(φ) + α² ‖φ‖²
+    ‖c f + α φ‖² = c² ‖f‖² + 2 c α f(φ) + α² ‖φ‖²
 
-where the papers sum over all pairs again in every round. And from round to round only scalars
-depend on one another: values of f at all queries of a *block* of rounds are one matrix product
-with what came before the block, times one running scale, plus a triangle inside the block. `unroll`
-works by blocks of many rounds; `step` is the same with a block of one.
+where the papers sum over all pairs of atoms in every round. Second, rounds depend on one another
+only through scalars. So the values of f at all queries of a *block* of rounds come from one matrix
+product with the atoms stored before the block, and a small scan over the block updates them.
+`unroll` plays blocks of many rounds, `step` a block of one.
 
-Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2, whose double sum for
+Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2. Its double sum for
 r_t is replaced by the recursion above.
 """
 
@@ -33,17 +32,18 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_sample
 from noisy_jax.engine.memory import Atoms, Memory
-from noisy_jax.engine.rules import Rule
-from noisy_jax.validation import check_at_least, check_copies_given, check_made_for, check_radius
+from noisy_jax.engine.rules import Rule, parsed_radius
+from noisy_jax.losses.loss import sound_labels
+from noisy_jax.validation import check_copies_given, check_made_for, whole
 
 
 class Round(NamedTuple):
     """One round as the engine reads it.
 
     Attributes:
-        atom: φ_t, one atom (its leaves without the leading axis).
-        query_points: P further atoms at which f_t is read, `None` where there are none.
-        target: what else the rule needs, such as the target.
+        atom: φ_t, one atom (its leaves have no leading axis of atoms).
+        query_points: `[P]`, further atoms at which f_t is read; `None` if there are none.
+        target: what else the rule needs, such as the target y_t.
     """
 
     atom: Any
@@ -51,57 +51,40 @@ class Round(NamedTuple):
     target: Any
 
 
-def reading(
-    atom: Callable[[chex.Array, chex.Array | None], Atoms], copies: int
-) -> Callable[[Sample, chex.PRNGKey], Round]:
-    """What reads the copies of a round: the first as the atom, a second one as the probe.
+class ExpansionState(NamedTuple):
+    """State of a learner that `expansion` builds.
+
+    Attributes:
+        atoms: φ_i, a pytree whose leaves start with an axis of M slots; `()` with a weight vector.
+        weights: `[M]`, coefficients α_i, zero in unused slots; or `[D]`, the weight vector.
+        squared_norm: `[]`, ‖f‖²; `None` if the memory forgets atoms.
+        round: `[]`, number of rounds played.
+        rule: the rule's own state.
+    """
+
+    atoms: Atoms
+    weights: jax.Array
+    squared_norm: jax.Array | None
+    round: jax.Array
+    rule: Any
+
+
+def reading(atom: Callable[..., Atoms], copies: int) -> Callable[[Sample, chex.PRNGKey], Round]:
+    """A `read` function: the first copy is the atom, a second copy the query point.
 
     Args:
-        atom: `(x[1, d], cov[1]) -> atom[1]`, what a copy is stored as, as `World.atom`.
-        copies: 1, for no probe, or 2.
+        atom: `(x[1, d], cov[1]) -> atom[1]`, the form in which a copy is stored, as `World.atom`.
+        copies: 1 (no query point) or 2.
     """
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
-        del key  # no randomness of its own
+        del key  # it draws nothing
         cov = None if sample.cov is None else jnp.asarray(sample.cov)[None]
-        stored, *query_points = (atom(copy[None], cov) for copy in sample.x[:copies])
-        return Round(jax.tree.map(lambda e: e[0], stored), *(query_points or [None]), sample.y)
+        stored, *others = (atom(copy[None], cov) for copy in sample.x[:copies])
+        one = jax.tree.map(lambda e: e[0], stored)
+        return Round(one, others[0] if others else None, sample.y)
 
     return read
-
-
-class ExpansionState(NamedTuple):
-    """State of a learner on the engine, with a memory that keeps all of f.
-
-    Attributes:
-        atoms: φ_i, a pytree with a leading axis of M slots; `()` with a weight vector.
-        weights: `[M]`, coefficients α_i, zero in slots not yet used; or `[D]`, a weight vector.
-        squared_norm: `[]`, ‖f‖².
-        round: `[]`, how many rounds were played.
-        rule: the rule's own state.
-    """
-
-    atoms: Atoms
-    weights: chex.Array
-    squared_norm: chex.Array
-    round: chex.Array
-    rule: Any
-
-
-class RingState(NamedTuple):
-    """State of a learner on the engine, with a memory that forgets; the norm is not known.
-
-    Attributes:
-        atoms: φ_i, a pytree with a leading axis of M slots.
-        coefficients: `[M]`, α_i, zero in slots not yet used.
-        round: `[]`, how many rounds were played.
-        rule: the rule's own state.
-    """
-
-    atoms: Atoms
-    coefficients: chex.Array
-    round: chex.Array
-    rule: Any
 
 
 def expansion(
@@ -113,134 +96,76 @@ def expansion(
     radius: chex.Numeric | None = None,
     block: int = 64,
     dim: int | None = None,
+    labels: bool = False,
+    noise: Any = None,
 ) -> Learner:
-    """A learner that descends on a function.
+    """A learner that moves a function in each round, from its parts.
 
-    A run whose function overflows, or that outlives its memory's horizon, ends in NaN, so that
-    `Rollout.diverged_at` can name the round.
+    A run whose function overflows, or that is longer than the memory's horizon, ends in NaN, so
+    that `Rollout.diverged_at` can name the round.
 
     Args:
-        read: what a round shows to what the engine reads.
-        rule: values to coefficient and decay.
-        memory: where f is kept.
-        copies: V, noisy copies that `read` uses.
-        radius: W > 0, of the ball on which f is projected; `None` for no projection.
-        block: B ≥ 1, rounds that `unroll` takes at once. It changes numbers by rounding only.
-            (`rollout` hands over 128 rounds at a time: larger blocks come to nothing there.)
+        read: `(sample, key) -> Round`, what the engine takes from a sample.
+        rule: computes the coefficient and the decay factor from values of f_t.
+        memory: stores f.
+        copies: V, number of noisy copies that `read` uses.
+        radius: W > 0, radius of the ball on which f is projected; `None` for no projection. A
+            memory that forgets atoms does not know ‖f‖ and takes no radius.
+        block: B ≥ 1, number of rounds that `unroll` plays at once, at most as many as the memory
+            allows. It changes results only by rounding. (`rollout` passes 128 rounds at a time, so
+            larger blocks have no effect.)
         dim: d, the dimension that data must have; `None` for any.
+        labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
+            and become NaN where they are traced.
+        noise: distribution of the noise that the learner corrects for; `None` for none.
 
     Returns:
-        A `Learner` with `ExpansionState`, or `RingState` where the memory forgets. With everything
-        kept, a round costs O(t) kernel evaluations. Stored atoms are read in a loop of unknown
-        length: differentiate in forward mode (`jax.jvp`, `jax.jacfwd`).
-
-    Raises:
-        ValueError: block or radius not positive, a block longer than the memory takes, a radius
-            with a memory that forgets; and when it runs, fewer copies than the learner reads,
-            another dimension, or more rounds at once than the memory has room for.
+        A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel
+        evaluations. Stored atoms are read in a loop of unknown length: differentiate in forward
+        mode (`jax.jvp`, `jax.jacfwd`).
     """
-    check_at_least("block", block, 1, "the number of rounds that unroll takes at once")
-    if memory.longest_block is not None and block > memory.longest_block:
-        raise ValueError(
-            f"block must be at most {memory.longest_block} with this memory, got {block}: one that "
-            "forgets takes blocks of at most as many rounds as it keeps atoms"
-        )
+    block = whole("block", block, 1, "number of rounds that unroll plays at once")
+    block = min(block, memory.longest_block or block)
     if radius is not None:
-        check_radius(radius)
         if memory.forgets:
             raise ValueError(
-                "a memory that forgets has no known norm to project by: leave radius out, or keep "
-                "everything"
+                "radius must be None with a memory that forgets atoms, as ‖f‖ is not known: leave "
+                "it out, or use engine.everything"
             )
-    space = memory.space
+        radius = parsed_radius(radius, squared=True)
 
     def check(x) -> None:
         if dim is not None:
             check_made_for(dim, jnp.shape(x))
 
-    def init(size: int) -> ExpansionState | RingState:
-        check_at_least("dim", size, 1, "the number of features")
-        x = jnp.zeros((copies, size))
+    def init(size: int) -> ExpansionState:
+        x = jnp.zeros((copies, whole("dim", size, 1, "number of features")))
         check(x)
-        shown = Sample(x, jnp.zeros(()), jnp.zeros(()))
-        example = jax.eval_shape(read, shown, jax.random.key(0)).atom
-        atoms, weights = memory.init(example)
-        return packed(atoms, weights, jnp.zeros_like(weights[0]), jnp.int32(0), rule.init())
+        sample = Sample(x, jnp.zeros(()), jnp.zeros(()))
+        atoms, weights = memory.init(jax.eval_shape(read, sample, jax.random.key(0)).atom)
+        squared_norm = None if memory.forgets else jnp.zeros_like(weights[0])
+        return ExpansionState(atoms, weights, squared_norm, jnp.int32(0), rule.init())
 
-    def packed(atoms, weights, squared_norm, t, rule_state):
-        if memory.forgets:
-            return RingState(atoms, weights, t, rule_state)
-        return ExpansionState(atoms, weights, squared_norm, t, rule_state)
-
-    def unpacked(state):
-        if memory.forgets:
-            atoms, weights, t, rule_state = state
-            return atoms, weights, jnp.zeros_like(weights[0]), t, rule_state
-        return state
-
-    def projected(squared_norm):
-        """The factor that takes f back into the ball, and the squared norm after it."""
-        if memory.forgets:
-            return jnp.ones_like(squared_norm), squared_norm
-        sound = jnp.isfinite(squared_norm)
-        if radius is None:
-            return jnp.where(sound, 1.0, jnp.nan), squared_norm
-        squared_radius = jnp.square(jnp.asarray(radius, squared_norm.dtype))
-        sound = sound & jnp.isfinite(squared_radius) & (radius > 0)
-        outside = squared_norm > squared_radius
-        factor = radius / jnp.sqrt(jnp.where(outside, squared_norm, 1))
-        factor = jnp.where(sound, jnp.where(outside, factor, 1), jnp.nan)
-        return factor, jnp.where(outside, squared_radius, squared_norm)
-
-    def advance(state, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
-        """All rounds of one block; predictions before each, `[B]`."""
-        atoms, weights, squared_norm, t, rule_state = unpacked(state)
-        size, dtype = samples.y.shape[0], weights.dtype
-        # XLA would compute a costly feature map again for each of its uses.
+    def advance(state: ExpansionState, block_inputs):
+        """One block of rounds: the state after it, and predictions before each round, `[B]`."""
+        samples, x, keys = block_inputs
+        # Without the barrier, XLA computes a costly feature map again for each of its uses.
         rounds = jax.lax.optimization_barrier(jax.vmap(read)(samples, keys))
-        new, points = rounds.atom, space.points(x)
-        queries = jax.tree.map(lambda e: e[:, None], new)
-        if rounds.query_points is not None:
-            queries = jax.tree.map(
-                lambda e, p: jnp.concatenate([e, p], axis=1), queries, rounds.query_points
-            )
-        queries = jax.tree.map(lambda q: q.reshape(-1, *q.shape[2:]), queries)
-
-        def columns(at_queries, at_points):
-            """What each round reads, `[..., B, Q + 1]`: at its queries, then its clean point."""
-            at_queries = at_queries.reshape(*at_points.shape, -1)
-            return jnp.concatenate([at_queries, at_points[..., None]], axis=-1).astype(dtype)
-
-        ahead = columns(*memory.values(atoms, weights, t, queries, points))
-        inside = columns(space.inner(new, queries), space.evaluate(new, points))
-
-        def one_round(carry, inputs):
-            ahead, squared_norm, rule_state = carry  # ahead: f_t at all that this block reads
-            b, inside, target = inputs
-            values, norm = ahead[b, :-1], inside[b, 0]
-            prediction = rule.output(rule_state, ahead[b, -1])
-            alpha, decay, rule_state = rule.update(rule_state, values, target, t + b)
-            room = True if memory.horizon is None else t + b < memory.horizon
-            alpha = jnp.where(jnp.all(jnp.isfinite(values)) & room, alpha, jnp.nan).astype(dtype)
-            squared_norm = decay**2 * squared_norm + 2 * decay * alpha * values[0] + alpha**2 * norm
-            factor, squared_norm = projected(jnp.maximum(squared_norm, 0).astype(dtype))
-            added, keep = alpha * factor, jnp.asarray(decay * factor, dtype)
-            ahead = keep * ahead + added * inside
-            return (ahead, squared_norm, rule_state), (prediction, added, keep)
-
-        (_, squared_norm, rule_state), (predictions, added, keep) = jax.lax.scan(
-            one_round,
-            (ahead, squared_norm, rule_state),
-            (jnp.arange(size), inside, rounds.target),
+        ahead, inside = _values(memory, state, rounds, memory.space.points(x))
+        state, predictions, added, keep = _play(
+            rule, memory.horizon, radius, state, ahead, inside, rounds.target
         )
-        # What is left, at the end of the block, of what was there before each round.
+        # Factors by which what was there before each round has shrunk by the end of the block.
         kept = jax.lax.cumprod(keep, reverse=True)
         coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))
-        atoms, weights = memory.absorb(atoms, weights, t, kept[0], new, coefficients)
-        return packed(atoms, weights, squared_norm, t + size, rule_state), predictions
+        atoms, weights = memory.absorb(
+            state.atoms, state.weights, state.round, kept[0], rounds.atom, coefficients
+        )
+        state = state._replace(atoms=atoms, weights=weights, round=state.round + len(added))
+        return state, predictions
 
     @jax.default_matmul_precision("highest")
-    def unroll(state, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
+    def unroll(state: ExpansionState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
         check(samples.x)
         check(x)
         check_copies_given(copies, samples.x.shape[1])
@@ -250,29 +175,101 @@ def expansion(
                 f"got {rounds} rounds, but the learner has room for {memory.horizon}: build it "
                 f"with horizon={rounds}"
             )
-        whole = rounds - rounds % block
+        if labels:
+            samples = samples._replace(y=sound_labels(samples.y))
+        whole_blocks = rounds - rounds % block
         inputs, predictions = (samples, x, keys), []
-        if whole:
-            blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, block, *a.shape[1:]), inputs)
-            state, output = jax.lax.scan(lambda s, b: advance(s, *b), state, blocks)
+        if whole_blocks:
+            blocks = jax.tree.map(
+                lambda a: a[:whole_blocks].reshape(-1, block, *a.shape[1:]), inputs
+            )
+            state, output = jax.lax.scan(advance, state, blocks)
             predictions.append(output.reshape(-1))
-        if whole < rounds:
-            state, output = advance(state, *jax.tree.map(lambda a: a[whole:], inputs))
+        if whole_blocks < rounds:
+            state, output = advance(state, jax.tree.map(lambda a: a[whole_blocks:], inputs))
             predictions.append(output)
         return state, jnp.concatenate(predictions)
 
     @jax.default_matmul_precision("highest")
-    def step(state, sample: Sample, key: chex.PRNGKey):
+    def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
         check_sample(sample, copies)
-        one_round = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
-        return unroll(state, *one_round, key[None])[0]
+        samples, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
+        return unroll(state, samples, x, key[None])[0]
 
     @jax.default_matmul_precision("highest")
-    def predict(state, x: chex.Array) -> chex.Array:
+    def predict(state: ExpansionState, x: jax.Array) -> jax.Array:
         check(x)
-        atoms, weights, _, t, rule_state = unpacked(state)
-        points = space.points(jnp.reshape(x, (-1, x.shape[-1])))
-        values = memory.evaluate(atoms, weights, t, points)
-        return rule.output(rule_state, values.reshape(x.shape[:-1]))
+        points = memory.space.points(jnp.reshape(x, (-1, x.shape[-1])))
+        values = memory.evaluate(state.atoms, state.weights, state.round, points)
+        return rule.output(state.rule, values.reshape(x.shape[:-1]))
 
-    return Learner(init, step, predict, copies, unroll, memory.horizon)
+    return Learner(init, step, predict, copies, unroll, memory.horizon, noise)
+
+
+def _values(memory: Memory, state: ExpansionState, rounds: Round, points):
+    """What a block reads: columns are the Q queries of a round, then its clean point.
+
+    Returns:
+        ahead `[B, Q + 1]`, values of f before the block, and inside `[B, B, Q + 1]`, values of the
+        block's own atoms at what each of its rounds reads.
+    """
+
+    def flat(atom, *query_points):
+        queries = jnp.concatenate([atom[:, None], *query_points], axis=1)
+        return queries.reshape(-1, *queries.shape[2:])
+
+    def columns(at_queries, at_points):
+        at_queries = at_queries.reshape(*at_points.shape, -1)
+        values = jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
+        return values.astype(state.weights.dtype)
+
+    others = () if rounds.query_points is None else (rounds.query_points,)
+    queries, space = jax.tree.map(flat, rounds.atom, *others), memory.space
+    ahead = memory.values(state.atoms, state.weights, state.round, queries, points)
+    inside = space.inner(rounds.atom, queries), space.evaluate(rounds.atom, points)
+    return columns(*ahead), columns(*inside)
+
+
+def _play(rule, horizon, radius, state: ExpansionState, ahead, inside, target):
+    """The rounds of a block, one after another, on the scalars that `_values` read.
+
+    Returns:
+        The state with its norm and rule after the block; `[B]` predictions, `[B]` coefficients of
+        the new atoms, and `[B]` factors on all that was there before each round.
+    """
+    dtype = ahead.dtype
+
+    def one_round(carry, inputs):
+        ahead, squared_norm, rule_state = carry
+        b, inside, target = inputs
+        t, values = state.round + b, ahead[b, :-1]
+        prediction = rule.output(rule_state, ahead[b, -1])
+        alpha, decay, rule_state = rule.update(rule_state, values, target, t)
+        room = True if horizon is None else t < horizon
+        alpha = jnp.where(jnp.all(jnp.isfinite(values)) & room, alpha, jnp.nan).astype(dtype)
+        factor = jnp.ones((), dtype)
+        if squared_norm is not None:
+            square = alpha**2 * inside[b, 0]
+            squared_norm = decay**2 * squared_norm + 2 * decay * alpha * values[0] + square
+            factor, squared_norm = _project(jnp.maximum(squared_norm, 0).astype(dtype), radius)
+        added, keep = alpha * factor, jnp.asarray(decay * factor, dtype)
+        ahead = keep * ahead + added * inside
+        return (ahead, squared_norm, rule_state), (prediction, added, keep)
+
+    (_, squared_norm, rule_state), outputs = jax.lax.scan(
+        one_round,
+        (ahead, state.squared_norm, state.rule),
+        (jnp.arange(len(ahead)), inside, target),
+    )
+    return state._replace(squared_norm=squared_norm, rule=rule_state), *outputs
+
+
+def _project(squared_norm, radius):
+    """The factor that brings f back into the ball, NaN if ‖f‖² overflowed; and ‖f‖² after it."""
+    if radius is None:
+        return jnp.where(jnp.isfinite(squared_norm), 1.0, jnp.nan), squared_norm
+    squared_radius = jnp.square(jnp.asarray(radius, squared_norm.dtype))
+    inside = squared_norm <= squared_radius  # False for a radius of NaN
+    factor = jnp.where(inside, 1.0, radius / jnp.sqrt(jnp.where(inside, 1.0, squared_norm)))
+    factor = jnp.where(jnp.isfinite(squared_norm), factor, jnp.nan)
+    return factor, jnp.where(inside, squared_norm, squared_radius)

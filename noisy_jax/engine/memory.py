@@ -1,78 +1,74 @@
-"""What a memory of the engine is, and those that keep all of f.
+"""Spaces and memories of the engine, and the two memories that keep all of f.
 
-f = Σ_i α_i φ_i over `everything` that a run of known horizon adds; or, in a space of finite
-dimension, f is a `weight_vector`.
+`everything` keeps each atom of f = Σ_i α_i φ_i, up to a known horizon. `weight_vector` keeps f
+itself, as a vector of finite dimension.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.validation import check_at_least, check_dimension, given
+from noisy_jax.validation import check_dimension, instance, whole
 
 Atoms: TypeAlias = Any
-"""A pytree of arrays that lead with an axis of atoms."""
+"""A pytree of arrays whose first axis runs over atoms."""
 
 _CHUNK = 256
-"""Stored atoms that meet a block's queries at once: their Gram matrix stays in the cache."""
+"""Number of stored atoms that are read at once, so that their Gram matrix stays in the cache."""
 
 
 class Space(NamedTuple):
-    """Inner products between atoms, and the values of atoms at clean instances.
+    """Inner products between atoms, and values of atoms at clean instances.
 
     Attributes:
         inner: `(atoms[n], atoms[m]) -> [n, m]`.
         evaluate: `(atoms[n], points[m]) -> [n, m]`.
-        points: `x[m, d] -> points[m]`, clean instances as `evaluate` takes them.
+        points: `x[m, d] -> points[m]`, the form in which `evaluate` takes clean instances.
         read: `(weights[n], atoms[n], others[m], points[k]) -> ([m], [k])`, weights @ inner and
-            weights @ evaluate at once, where that is faster.
+            weights @ evaluate at once; `None` where that is not faster.
     """
 
-    inner: Callable[[Atoms, Atoms], chex.Array]
-    evaluate: Callable[[Atoms, Any], chex.Array]
-    points: Callable[[chex.Array], Any] = lambda x: x
-    read: Callable[..., tuple[chex.Array, chex.Array]] | None = None
+    inner: Callable[..., Any]
+    evaluate: Callable[..., Any]
+    points: Callable[..., Any] = lambda x: x
+    read: Callable[..., Any] | None = None
 
 
 class Memory(NamedTuple):
-    """Where f is kept: atoms and weights, f = Σ_i w_i φ_i, or f = w itself.
+    """Where f is stored: as atoms and weights, f = Σ_i w_i φ_i, or as one vector, f = w.
 
     Attributes:
-        space: its inner products.
-        init: `atom -> (atoms, weights)`, empty, for atoms of the shape of this one.
-        values: `(atoms, weights, t, queries[B·Q], points[B]) -> ([B·Q], [B])`, f at the Q
-            queries and the point of each of the rounds t to t + B − 1, from what was kept before
-            round t alone.
-        evaluate: `(atoms, weights, t, points[m]) -> [m]`, f as kept before round t.
-        absorb: `(atoms, weights, t, scale, new_elements[B], coefficients[B]) -> (atoms,
-            weights)`, after rounds t to t + B − 1: what was there times the scale, and the new.
-        horizon: rounds that it has room for; `None` for any number.
-        longest_block: rounds that it takes at once; `None` for any number.
-        forgets: whether atoms are dropped, so that the norm is not known.
+        space: the inner products of its atoms.
+        init: `atom -> (atoms, weights)`, empty, for atoms of this shape.
+        values: `(atoms, weights, t, queries[B·Q], points[B]) -> ([B·Q], [B])`, values at the Q
+            queries and the point of each of rounds t to t + B − 1, of what is stored before round
+            t. An atom that is dropped within the block counts up to the round that drops it.
+        evaluate: `(atoms, weights, t, points[m]) -> [m]`, values of f as stored before round t.
+        absorb: `(atoms, weights, t, scale, new_atoms[B], coefficients[B]) -> (atoms, weights)`,
+            after rounds t to t + B − 1: the old weights times `scale`, and the new atoms.
+        horizon: number of rounds that it has room for; `None` for any number.
+        longest_block: number of rounds that a block may have; `None` for any number.
+        forgets: whether it drops atoms, so that ‖f‖ is not known.
     """
 
     space: Space
-    init: Callable[[Any], tuple[Atoms, chex.Array]]
-    values: Callable[..., tuple[chex.Array, chex.Array]]
-    evaluate: Callable[..., chex.Array]
-    absorb: Callable[..., tuple[Atoms, chex.Array]]
+    init: Callable[[Any], tuple[Atoms, jax.Array]]
+    values: Callable[..., tuple[jax.Array, jax.Array]]
+    evaluate: Callable[..., jax.Array]
+    absorb: Callable[..., tuple[Atoms, jax.Array]]
     horizon: int | None = None
     longest_block: int | None = None
     forgets: bool = False
 
 
 def everything(space: Space, horizon: int) -> Memory:
-    """A memory that keeps all atoms of up to `horizon` rounds.
+    """A memory that keeps the atoms of all rounds, up to `horizon` of them.
 
     Args:
         space: inner products of the atoms.
         horizon: T ≥ 1.
-
-    Raises:
-        ValueError: no `Space`, or horizon not a whole number of at least 1.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -82,23 +78,23 @@ def everything(space: Space, horizon: int) -> Memory:
         >>> print(memory.evaluate(atoms.at[0].set(1), weights.at[0].set(3), 1, jnp.ones((1, 2))))
         [3.]
     """
-    check_at_least("horizon", horizon, 1, "the number of rounds there is room for")
+    horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
     init, read, evaluate = room(space, horizon)
 
-    def absorb(atoms, weights, t, scale, new_elements, coefficients):
+    def absorb(atoms, weights, t, scale, new_atoms, coefficients):
         def written(slots, new):
             return jax.lax.dynamic_update_slice_in_dim(slots, new.astype(slots.dtype), t, axis=0)
 
-        return jax.tree.map(written, atoms, new_elements), written(scale * weights, coefficients)
+        return jax.tree.map(written, atoms, new_atoms), written(scale * weights, coefficients)
 
     return Memory(space, init, read, evaluate, absorb, horizon=horizon)
 
 
-def weight_vector(points: Callable[[chex.Array], chex.Array] = lambda x: x) -> Memory:
-    """A memory for atoms that are vectors `[D]`: f is their weighted sum, a vector itself.
+def weight_vector(points: Callable[..., Any] = lambda x: x) -> Memory:
+    """A memory for atoms that are vectors `[D]`: it keeps only their weighted sum, `[D]`.
 
     Args:
-        points: `x[m, d] -> [m, D]`, the feature map by which f is evaluated on clean instances.
+        points: `x[m, d] -> [m, D]`, the feature map of clean instances; by default the identity.
 
     Example:
         >>> import jax.numpy as jnp
@@ -122,19 +118,16 @@ def weight_vector(points: Callable[[chex.Array], chex.Array] = lambda x: x) -> M
         check_dimension("the learner's weights", weights, points.shape)
         return points @ weights
 
-    def absorb(atoms, weights, t, scale, new_elements, coefficients):
-        return (), scale * weights + coefficients @ new_elements
+    def absorb(atoms, weights, t, scale, new_atoms, coefficients):
+        return (), scale * weights + coefficients @ new_atoms
 
     return Memory(space, init, values, evaluate, absorb)
 
 
 def room(space: Space, size: int):
-    """Room for `size` atoms, and the reading of those that are filled, a chunk at a time."""
-    if not isinstance(space, Space):
-        raise ValueError(
-            f"space must be a engine.Space, got {given(space)}; a learner gives its own: "
-            "buffer=lambda space: engine.ring(space, size)"
-        )
+    """Slots for `size` atoms, and functions that read the filled slots chunk by chunk."""
+    hint = "learners pass their own, as in buffer=lambda space: engine.ring(space, size)"
+    instance("space", space, Space, hint)
     chunk = min(size, _CHUNK)
     slots = -(-size // chunk) * chunk
 
@@ -143,7 +136,7 @@ def room(space: Space, size: int):
         return atoms, jnp.zeros(slots)
 
     def read(atoms, weights, t, queries, points):
-        """f at queries and points before round t, `([m] or None, [n])`."""
+        """Values of f at queries and at points before round t, `([m] or None, [n])`."""
 
         def one_chunk(c, sums):
             def part(a):
@@ -171,5 +164,5 @@ def room(space: Space, size: int):
 
 
 def count(atoms: Atoms) -> int:
-    """How many atoms there are."""
+    """The number of atoms."""
     return jax.tree.leaves(atoms)[0].shape[0]

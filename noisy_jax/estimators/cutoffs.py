@@ -1,4 +1,4 @@
-"""Where power series are cut off: orders whose bias is allowed, and series that have none."""
+"""Where power series are cut off: the smallest orders whose bias is allowed."""
 
 from collections.abc import Callable
 
@@ -7,70 +7,68 @@ import chex
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.validation import check_at_least, concrete, given
+from noisy_jax.series import PowerSeries
+from noisy_jax.validation import concrete, given, whole
 
 LARGEST_ORDER = 40
-"""Where the search for an order that is large enough ends."""
+"""The largest order that is tried."""
 
 
 def order_for(
     name: str,
-    given: int | None,
+    order: int | None,
     degree: int | None,
     allowed: chex.Numeric,
     bias: Callable[[int], chex.Numeric],
 ) -> int:
-    """The order given, or the smallest whose bias is allowed."""
-    if given is not None:
-        check_at_least(name, given, 1, "where the power series is cut off")
-    if degree is not None and (given is None or given >= degree):
+    """The order given, if its bias is allowed; by default the smallest such order."""
+    if order is not None:
+        order = whole(name, order)
+    if degree is not None and (order is None or order >= degree):
         return degree
     known = concrete(allowed) is not None and concrete(bias(1)) is not None
-    if given is not None and (not known or bias(given) <= allowed):
-        return given
+    if order is not None and (not known or bias(order) <= allowed):
+        return order
     if not known:
-        raise ValueError(
-            f"{name} must be given where parameters are traced: it is a shape, and cannot follow "
-            "from them"
-        )
-    enough = (n for n in range(1, LARGEST_ORDER + 1) if bias(n) <= allowed)
-    enough = next(enough, None)
-    advice = f"{name}={enough} would do" if enough else f"no order up to {LARGEST_ORDER} would do"
-    if given is None and enough:
+        raise ValueError(f"{name} must be given if parameters are traced: it is a shape")
+    enough = next((n for n in range(1, LARGEST_ORDER + 1) if bias(n) <= allowed), None)
+    if order is None and enough:
         return enough
-    order = LARGEST_ORDER if given is None else given
+    advice = f"{name}={enough} would do" if enough else f"no order up to {LARGEST_ORDER} would do"
+    order = LARGEST_ORDER if order is None else order
     raise ValueError(
-        f"{name} is too small: cut off at {order}, the series leaves a bias of up to "
-        f"{float(bias(order)):.3g}, but max_bias allows {float(allowed):.3g}; {advice}. Or allow "
-        "more, or make squared_radius, x_second_moment or the loss's sharpness smaller"
+        f"{name} is too small: cut off at {order}, the series has a bias of up to "
+        f"{float(bias(order)):.3g}, but max_bias allows {float(allowed):.3g}; {advice}, or a "
+        "larger max_bias, or a smaller squared_radius, x_second_moment or sharpness"
     )
 
 
-def check_series(kernel: Kernel, loss: Loss) -> None:
-    """Refuses kernels and losses without a power series, and names one that has."""
+def series_of(
+    kernel: Kernel, loss: Loss
+) -> tuple[Callable[[int], PowerSeries], Callable[[int, chex.Numeric], PowerSeries]]:
+    """The functions that give the power series of a kernel and of a loss' derivative."""
     check_loss(loss)
     if loss.series is None:
         raise ValueError(
-            f"loss must have a power series, and {loss} has none: no number of noisy copies makes "
-            f"an unbiased estimate of its derivative. losses.{loss.analytic}(sharpness=…) is close to it"
+            f"loss must have a power series, and {loss} has none: no number of noisy copies gives "
+            f"an unbiased gradient; losses.{loss.analytic}(sharpness=…) is close to it"
         )
     if not isinstance(kernel, Kernel) or kernel.series is None:
         raise ValueError(
             "kernel must have a power series: linear, polynomial, exponential, binomial or "
             f"gaussian of kernels, got {given(kernel)}"
         )
+    return kernel.series, loss.series
 
 
 def check_convergence(
-    kernel: Kernel, x_second_moment: chex.Numeric, p: chex.Numeric | None
+    convergence: chex.Numeric, x_second_moment: chex.Numeric, p: chex.Numeric | None
 ) -> None:
-    """Refuses data beyond the reach of the kernel's series; p is that of a geometric distribution."""
-    name, needed = (
-        ("x_second_moment", x_second_moment)
-        if p is None
-        else ("p x_second_moment", p * x_second_moment)
-    )
-    reach, needed = concrete(kernel.series(1).convergence), concrete(needed)
+    """Raises ValueError where the kernel's series diverges; p of a geometric distribution."""
+    name, needed = "x_second_moment", x_second_moment
+    if p is not None:
+        name, needed = "p x_second_moment", p * x_second_moment
+    reach, needed = concrete(convergence), concrete(needed)
     if reach is None or needed is None or needed < reach:
         return
     advice = "scale the data down"

@@ -2,19 +2,22 @@
 
     ∇ = ℓ'(f(x), y) Ψ(x)   is estimated by   g̃ Ψ̃,
 
-Ψ̃ an estimate of the feature map (`maps`), and g̃ one of the loss's derivative at f(x) = ⟨f, Ψ(x)⟩
-(`means`), each X in it being f read at a further, independent estimate Ψ̃_j of the same Ψ(x):
+where Ψ̃ is an estimate of the feature map (`maps`), and g̃ one of the loss's derivative at
+f(x) = ⟨f, Ψ(x)⟩ (`means`). Each X in g̃ is a value of f at a further, independent estimate Ψ̃_j of
+the same Ψ(x):
 
     margin losses     g̃ = y (γ_N/p_N) Π_j (y⟨f, Ψ̃_j⟩ − c),
     residual losses   g̃ = (γ_N/p_N) Π_j (⟨f, Ψ̃_j⟩ − y − c).
 
-Nothing is known of the noise but that copies are independent, with the mean x, and E‖x̃‖² ≤ B_x².
+All that is known of the noise is that copies are independent, with the mean x, and E‖x̃‖² ≤ B_x².
+Targets y are known without noise: one noisy ỹ in several factors would make them dependent. Only
+the squared loss, which has one factor, is unbiased with noisy targets as well.
 
 Source: Online Learning of Noisy Data with Kernels, Sec. 4, Algorithm 1, subroutine 1, which is
 printed without the y inside the product: that is unbiased for yℓ'(⟨f, Ψ⟩) instead.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import chex
 import jax
@@ -22,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.estimators import orders
-from noisy_jax.estimators.cutoffs import check_convergence, check_series, order_for
+from noisy_jax.estimators.cutoffs import check_convergence, order_for, series_of
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator, check_copies
 from noisy_jax.kernels import Kernel
@@ -30,13 +33,12 @@ from noisy_jax.losses import Loss
 from noisy_jax.validation import (
     array_module,
     check_axes,
-    check_choice,
     check_key,
-    check_non_negative,
-    check_one_number,
-    check_positive,
+    choice,
     concrete,
-    given,
+    non_negative,
+    number,
+    positive,
 )
 
 Distribution = Literal["geometric", "optimal"]
@@ -46,11 +48,11 @@ class GradientOrders(NamedTuple):
     """The random orders of one round.
 
     Attributes:
-        derivative: `[]`, N, how many values of f the loss's derivative takes.
-        maps: orders of 1 + G estimates of Ψ(x): the stored one, and those at which f is read.
+        derivative: `[]`, N, number of values of f in the derivative.
+        maps: orders of 1 + G estimates of Ψ(x): the stored one, and those where f is evaluated.
     """
 
-    derivative: chex.Array
+    derivative: jax.Array
     maps: MapOrders
 
 
@@ -92,18 +94,15 @@ class GradientEstimator(NamedTuple):
             self.derivative.orders.draw(derivative_key), jax.vmap(self.maps.draw_orders)(map_keys)
         )
 
-    def estimates(self, orders: GradientOrders, x: chex.Array) -> tuple[MapEstimate, MapEstimate]:
-        """The estimate of Ψ(x) that is stored, and the G at which f is read.
+    def estimates(self, orders: GradientOrders, x: jax.Array) -> tuple[MapEstimate, MapEstimate]:
+        """The estimate of Ψ(x) that is stored, and the G where f is evaluated.
 
         Args:
             orders: of the round.
             x: `[copies, d]`, independent noisy copies, of which each is used at most once.
 
         Returns:
-            One `MapEstimate` whose `copies` are those of the whole round, and `[G]` of them.
-
-        Raises:
-            ValueError: fewer copies than `copies`.
+            One `MapEstimate` whose `copies` are those of the whole round, and `[G]` others.
         """
         check_axes("x", x, "[copies, d]")
         check_copies(self.copies, x)
@@ -142,7 +141,7 @@ class GradientEstimator(NamedTuple):
 
     @property
     def largest_value(self) -> chex.Numeric:
-        """√B_w times the largest ‖E Ψ̃‖, which the mean ⟨f, E Ψ̃⟩ of a value does not exceed."""
+        """√B_w times the largest ‖E Ψ̃‖: a bound on the mean ⟨f, E Ψ̃⟩ of a value of f."""
         norm = self.maps.largest_norm(self.x_second_moment)
         return array_module(self.squared_radius, norm).sqrt(self.squared_radius) * norm
 
@@ -158,133 +157,108 @@ def gradient(
     p: chex.Numeric = 2.0,
     center: chex.Numeric = 0.0,
     value_second: chex.Numeric | None = None,
-    max_bias: float = 0.05,
+    max_bias: chex.Numeric = 0.05,
     kernel_order: int | None = None,
     loss_order: int | None = None,
 ) -> GradientEstimator:
-    """An estimator of the clean gradient, from what is known of data and predictor.
+    """An estimator of the clean gradient, from bounds on data and predictor.
 
-    Series are cut off at finite orders, so that shapes are fixed; polynomials (kernels and the
-    squared loss) lose nothing. The estimate is then unbiased for a kernel and a derivative that differ
-    from those asked for by no more than `max_bias`.
+    Series are cut off at finite orders, as shapes must be fixed. For polynomial kernels and the
+    squared loss nothing is lost; otherwise the estimate is unbiased for a kernel and a derivative that
+    differ from the given ones by at most `max_bias`.
 
     Args:
         kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(2B_x²/ℓ²) for Gaussian
-            kernels, shift the data to their centre first.
+            kernels, center the data first.
         loss: with a power series: squared, logistic, exponential, smoothed_absolute or
             smoothed_hinge.
         squared_radius: B_w > 0, the squared norm of the largest predictor that competes.
-        x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round (`bounds.moments`): the
-            variance is all that must be known of the noise.
-        y_largest: B_y ≥ |y|; used by residual losses.
-        distribution: of the orders: "geometric", the paper's, or "optimal", of the smallest variance.
+        x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round
+            (`bounds.moments`): the variance is all that must be known of the noise.
+        y_largest: B_y ≥ |y| ≥ 0; used by residual losses.
+        distribution: of the orders: "geometric", as in the paper, or "optimal", with the smallest
+            variance.
         p: base of the geometric distribution, above 1; larger means fewer copies.
-        center: c, of the series of the derivative; 0 is the good one, unless values are known to be
-            near another.
-        value_second: E(X − c)² that the optimal distribution of the derivative's order is made for; by default
-            its bound, which makes E g̃² least in the worst case. A smaller guess saves copies;
-            one that is wrong costs variance, never bias.
-        max_bias: largest bias of the derivative, and of the kernel relative to its largest value, over
-            ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
-        kernel_order: where the kernel's series is cut off; the smallest that does by default. (A
-            Gaussian kernel's envelope is cut off at the same order.)
-        loss_order: where the derivative's series is cut off; the smallest that does by default.
+        center: c, of the series of the derivative; best left at 0, unless values are known to be near
+            another number.
+        value_second: E(X − c)² > 0 for the optimal distribution of the derivative's order; by default
+            its bound, which makes E g̃² least in the worst case. A smaller guess saves copies; a
+            wrong one costs variance, never bias.
+        max_bias: largest bias > 0 of the derivative, and of the kernel relative to its largest value,
+            over ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
+        kernel_order: where the kernel's series is cut off; by default the smallest order that
+            `max_bias` allows. (A Gaussian kernel's envelope is cut off at the same order.)
+        loss_order: where the derivative's series is cut off, likewise. If parameters are traced, both
+            orders must be given.
 
     Returns:
         A `GradientEstimator`, for `learners.random_truncation` and `bounds.random_truncation`.
-
-    Raises:
-        ValueError: a loss or kernel without a power series, p not above 1, p B_x² where the
-            kernel's series does not converge, an order too small for the bias (with one that would
-            do), or a traced parameter that an order would have to be found from.
 
     Example:
         >>> import noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
         >>> estimator = gradient(kernel, loss, squared_radius=4.0, x_second_moment=1.5)
-        >>> estimator.copies, round(float(estimator.mean_copies), 2), float(estimator.kernel_bias)
-        (4, 1.14, 0.0)
+        >>> print(f"{estimator.mean_copies:.2f} copies on average, at most {estimator.copies}")
+        1.14 copies on average, at most 4
     """
-    numbers = {
-        "squared_radius": squared_radius,
-        "x_second_moment": x_second_moment,
-        "y_largest": y_largest,
-    }
-    numbers |= {"p": p, "center": center, "max_bias": max_bias}
-    if value_second is not None:
-        numbers |= {"value_second": value_second}
-        check_positive(
-            "value_second", value_second, "E(X − c)² for the distribution of the derivative's order"
-        )
-    for name, value in numbers.items():
-        check_one_number(name, value)
-    check_positive("squared_radius", squared_radius, "B_w, the squared norm of the predictors")
-    check_positive(
-        "x_second_moment", x_second_moment, "B_x², which E‖x̃‖² = ‖x‖² + tr Σ must not exceed"
-    )
-    check_positive("max_bias", max_bias, "how much bias is allowed where a series is cut off")
-    check_non_negative("y_largest", y_largest, "B_y is at least every |y|")
-    check_choice("distribution", distribution, get_args(Distribution))
-    orders.check_base(p)
-    check_series(kernel, loss)
-    check_convergence(kernel, x_second_moment, p if distribution == "geometric" else None)
+    squared_radius = positive("squared_radius", squared_radius)
+    x_second_moment = positive("x_second_moment", x_second_moment)
+    y_largest = non_negative("y_largest", y_largest)
+    distribution, p = choice("distribution", distribution, get_args(Distribution)), orders.base(p)
+    center, max_bias = number("center", center), positive("max_bias", max_bias)
+    kernel_series, loss_series = series_of(kernel, loss)
+    geometric_base = p if distribution == "geometric" else None
+    check_convergence(kernel_series(1).convergence, x_second_moment, geometric_base)
 
-    def law_of(coefficients, second_moment):
+    def distribution_of(coefficients, second_moment):
         if distribution == "geometric":
             return orders.geometric(coefficients, p=p)
         return orders.optimal(coefficients, second_moment=second_moment)
 
-    diagonal = 1.0 if kernel.envelope is not None else kernel.series(1).absolute(x_second_moment)
+    diagonal = 1.0 if kernel.envelope is not None else kernel_series(1).absolute(x_second_moment)
     if concrete(diagonal) is not None and not np.isfinite(diagonal):
         raise ValueError(
-            f"x_second_moment is too large for this kernel, got {x_second_moment}: its series cannot be summed "
-            "there; scale the data down"
+            f"x_second_moment is too large for this kernel, got {x_second_moment}: its series "
+            "cannot be summed there; scale the data down"
         )
 
     def maps_of(order) -> MapEstimator:
-        series, envelope = kernel.series(order), None
+        series, envelope = kernel_series(order), None
         if kernel.envelope is not None:
             powers = kernel.envelope.series(order)
-            envelope = MeanEstimator(powers, law_of(powers.coefficients, x_second_moment**2))
+            envelope_orders = distribution_of(powers.coefficients, x_second_moment**2)
+            envelope = MeanEstimator(powers, envelope_orders)
         roots = array_module(series.coefficients).sqrt(series.coefficients)
-        return MapEstimator(kernel, series, law_of(roots, x_second_moment), envelope)
+        return MapEstimator(kernel, series, distribution_of(roots, x_second_moment), envelope)
 
     kernel_order = order_for(
         "kernel_order",
         kernel_order,
-        kernel.series(1).degree,
+        kernel_series(1).degree,
         max_bias * diagonal,
         lambda n: maps_of(n).bias(x_second_moment),
     )
     maps = maps_of(kernel_order)
     largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second_moment)
     reach = largest_argument(loss, largest, y_largest) + abs(center)
-    degree = loss.series(1, center).degree
     loss_order = order_for(
         "loss_order",
         loss_order,
-        degree,
+        loss_series(1, center).degree,
         max_bias,
-        lambda n: loss.series(n, center).remainder(reach),
+        lambda n: loss_series(n, center).remainder(reach),
     )
-    series = loss.series(loss_order, center)
+    series = loss_series(loss_order, center)
     if value_second is None:
         moment = squared_radius * maps.second_moment(x_second_moment)
         value_second = value_moment(loss, moment, y_largest, center)
-    derivative = MeanEstimator(series, law_of(series.coefficients, value_second))
+    else:
+        value_second = positive("value_second", value_second)
+    derivative = MeanEstimator(series, distribution_of(series.coefficients, value_second))
     return GradientEstimator(loss, maps, derivative, squared_radius, x_second_moment, y_largest)
 
 
-def check_estimator(estimator: GradientEstimator) -> None:
-    """Refuses what is no `GradientEstimator`."""
-    if not isinstance(estimator, GradientEstimator):
-        raise ValueError(
-            "estimator must be one that estimators.gradient(kernel, loss, …) makes, got "
-            f"{given(estimator)}"
-        )
-
-
-def largest_argument(loss: Loss, value: chex.Numeric, y_largest: chex.Numeric):
+def largest_argument(loss: Loss, value: Any, y_largest: Any) -> Any:
     """The largest margin |yf| or residual |f − y| for |f| ≤ value."""
     return value if loss.kind == "margin" else value + y_largest
 

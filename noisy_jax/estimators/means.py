@@ -2,15 +2,16 @@
 
     θ = (γ_N/p_N) (X_1 − c) ⋯ (X_N − c),   f(a) = Σ_n γ_n (a − c)^n,   P(N = n) = p_n
 
-has the mean f(E X), though no single X shows it: E f(X) would be another number.
+has the mean f(E X), which differs from E f(X).
 
-Source: Online Learning of Noisy Data with Kernels, Sec. 3.2 and Lemma 1; other distributions and centres
-here.
+Source: Online Learning of Noisy Data with Kernels, Sec. 3.2 and Lemma 1; other distributions and
+centers here.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -27,12 +28,14 @@ class MeanEstimator(NamedTuple):
         orders: distribution of the order.
 
     Example:
-        >>> import jax, noisy_jax as nj
-        >>> series = nj.losses.exponential().series(6, 0.0)
-        >>> distribution = nj.estimators.geometric(series.coefficients, p=2.0)
-        >>> estimate, used = MeanEstimator(series, distribution).draw(jax.random.key(0), jax.numpy.ones(6))
-        >>> print(used <= 6)
-        True
+        >>> import noisy_jax as nj
+        >>> series = nj.kernels.exponential().series(3)  # 1 + a + a²/2 + a³/6
+        >>> estimator = MeanEstimator(series, nj.estimators.geometric(series.coefficients, p=2.0))
+        >>> estimates = [float(estimator.estimate(n, jnp.full(3, 0.5))) for n in range(4)]
+        >>> print(np.round(estimates, 3), np.round(estimator.orders.probabilities @ estimates, 3))
+        [1.875 1.875 0.938 0.312] 1.646
+        >>> print(np.round(series(0.5), 3))
+        1.646
     """
 
     series: PowerSeries
@@ -44,20 +47,20 @@ class MeanEstimator(NamedTuple):
         return len(self.series.coefficients) - 1
 
     @property
-    def weights(self) -> chex.Array:
-        """`[order + 1]`, γ_n/p_n; zero where p_n is, infinite where it underflows."""
+    def weights(self) -> jax.Array:
+        """`[order + 1]`, γ_n/p_n; zero where p_n = 0, infinite where p_n underflows."""
         xp = array_module(self.series.coefficients, self.orders.log_probabilities)
         drawn = self.orders.log_probabilities > -xp.inf
         chances = xp.where(drawn, self.orders.probabilities, 1)
         with np.errstate(divide="ignore", over="ignore"):
             return xp.where(drawn, self.series.coefficients / chances, 0)
 
-    def weight(self, order: chex.Array, dtype: chex.ArrayDType) -> chex.Array:
+    def weight(self, order: jax.Array, dtype: Any) -> jax.Array:
         """γ_N/p_N for a given order N, `[]`."""
         with np.errstate(over="ignore"):  # at orders too rare to be drawn
             return jnp.asarray(self.weights, dtype)[order]
 
-    def estimate(self, order: chex.Array, copies: chex.Array) -> chex.Array:
+    def estimate(self, order: jax.Array, copies: jax.Array) -> jax.Array:
         """θ for a given order N, from the first N of the copies.
 
         Args:
@@ -66,9 +69,6 @@ class MeanEstimator(NamedTuple):
 
         Returns:
             `[]`.
-
-        Raises:
-            ValueError: fewer copies than the largest order.
         """
         check_axes("copies", copies, "[n]")
         check_copies(self.copies, copies)
@@ -76,7 +76,7 @@ class MeanEstimator(NamedTuple):
         used = jnp.where(jnp.arange(self.copies) < order, copies - self.series.center, 1)
         return self.weight(order, copies.dtype) * jnp.prod(used)
 
-    def draw(self, key: chex.PRNGKey, copies: chex.Array) -> tuple[chex.Array, chex.Array]:
+    def draw(self, key: chex.PRNGKey, copies: jax.Array) -> tuple[jax.Array, jax.Array]:
         """An estimate at a random order, and how many copies it used; both `[]`."""
         order = self.orders.draw(key)
         return self.estimate(order, copies), order
@@ -90,10 +90,10 @@ class MeanEstimator(NamedTuple):
         return self.series.remainder(radius)
 
 
-def check_copies(needed: int, copies: chex.Array) -> None:
-    """Refuses fewer copies (along the leading axis) than the largest order needs."""
+def check_copies(needed: int, copies: jax.Array) -> None:
+    """Raises ValueError for fewer copies (along the leading axis) than the largest order needs."""
     if np.shape(copies)[0] < needed:
         raise ValueError(
             f"at its largest orders this estimate needs {needed} independent copies, got "
-            f"{np.shape(copies)[0]}: give more, or cut the series off earlier"
+            f"{np.shape(copies)[0]}: give more, or cut off the series earlier"
         )

@@ -1,9 +1,9 @@
 """Distributions of the random order at which a power series is cut off.
 
-The estimate (γ_N/p_N) x̃_1 ⋯ x̃_N of Σ_n γ_n (E X)^n is unbiased for every distribution p of N that gives
-each order with γ_n ≠ 0 a chance. Orders with γ_n = 0 get none: copies drawn there are wasted.
+The estimate (γ_N/p_N) x̃_1 ⋯ x̃_N of Σ_n γ_n (E X)^n is unbiased for every distribution p of N with
+p_n > 0 for each order with γ_n ≠ 0. Orders with γ_n = 0 have p_n = 0: their copies would be wasted.
 
-Source: Online Learning of Noisy Data with Kernels, Sec. 3.2; the optimal distribution is derived here.
+Source: Online Learning of Noisy Data with Kernels, Sec. 3.2; the optimal distribution is ours.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import chex
 import jax
 import numpy as np
 
-from noisy_jax.validation import array_module, check_finite, check_key, check_positive, concrete
+from noisy_jax.validation import array_module, between, check_key, number, positive
 
 
 class OrderDistribution(NamedTuple):
@@ -22,10 +22,10 @@ class OrderDistribution(NamedTuple):
         log_probabilities: `[order + 1]`, log P(N = n), −∞ for orders that are never drawn.
     """
 
-    log_probabilities: chex.Array
+    log_probabilities: jax.Array
 
     @property
-    def probabilities(self) -> chex.Array:
+    def probabilities(self) -> jax.Array:
         """`[order + 1]`, P(N = n)."""
         return array_module(self.log_probabilities).exp(self.log_probabilities)
 
@@ -34,17 +34,17 @@ class OrderDistribution(NamedTuple):
         """`[]`, E N."""
         return self.probabilities @ np.arange(len(self.probabilities), dtype=float)
 
-    def draw(self, key: chex.PRNGKey) -> chex.Array:
+    def draw(self, key: chex.PRNGKey) -> jax.Array:
         """One order, `[]`, a whole number."""
         check_key(key)
         return jax.random.categorical(key, self.log_probabilities)
 
 
-def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderDistribution:
+def geometric(coefficients: jax.Array, *, p: chex.Numeric) -> OrderDistribution:
     """P(N = n) ∝ p^(−n) for the orders with γ_n ≠ 0: the paper's distribution, on a finite series.
 
-    As the paper has it, P(N = n) = (p − 1)/p^(n+1) on all orders; this is the same distribution, given that
-    N is one of those with γ_n ≠ 0 up to the last.
+    The paper's P(N = n) = (p − 1)/p^(n+1) is on all orders; this is its conditional distribution,
+    given that N is an order of the finite series with γ_n ≠ 0.
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 1.
 
@@ -52,59 +52,50 @@ def geometric(coefficients: chex.Array, *, p: chex.Numeric) -> OrderDistribution
         coefficients: `[order + 1]`, γ_n.
         p: above 1; larger means fewer copies and (mostly) more variance.
 
-    Raises:
-        ValueError: p not above 1, or no γ_n ≠ 0.
-
     Example:
         >>> geometric([1.0, 1.0, 1.0], p=2.0).probabilities.round(3)
         array([0.571, 0.286, 0.143])
     """
-    check_base(p)
+    p = base(p)
     xp = array_module(coefficients, p)
     coefficients = xp.asarray(coefficients, float)
     n = np.arange(len(coefficients))
-    return _normalised(coefficients, -n * xp.log(xp.asarray(p, float)))
+    return _normalized(coefficients, -n * xp.log(xp.asarray(p, float)))
 
 
-def optimal(coefficients: chex.Array, *, second_moment: chex.Numeric) -> OrderDistribution:
+def optimal(coefficients: jax.Array, *, second_moment: chex.Numeric) -> OrderDistribution:
     """P(N = n) ∝ |γ_n| B^(n/2): the distribution whose estimate has the smallest second moment.
 
-    With E(X − c)² = B it is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality no larger than
-    under any other distribution. A guess of B costs variance, never bias.
+    With E(X − c)² = B that moment is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality at most
+    that of any other distribution. A wrong guess of B costs variance, never bias.
 
     Args:
         coefficients: `[order + 1]`, γ_n.
         second_moment: B > 0.
 
-    Raises:
-        ValueError: B not positive, or no γ_n ≠ 0.
-
     Example:
         >>> optimal([1.0, 0.0, 0.25], second_moment=4.0).probabilities
         array([0.5, 0. , 0.5])
     """
-    check_positive("second_moment", second_moment, "E(X − c)² of one copy")
+    second_moment = positive("second_moment", second_moment)
     xp = array_module(coefficients, second_moment)
     coefficients = xp.asarray(coefficients, float)
     with np.errstate(divide="ignore"):
         sizes = xp.log(xp.abs(coefficients))
     n = np.arange(len(coefficients))
-    return _normalised(coefficients, sizes + n * xp.log(xp.asarray(second_moment, float)) / 2)
+    return _normalized(coefficients, sizes + n * xp.log(xp.asarray(second_moment, float)) / 2)
 
 
-def check_base(p: chex.Numeric) -> None:
-    """Refuses a base p of the geometric distribution that is not above 1."""
-    check_finite("p", p)
-    value = concrete(p)
-    if value is not None and not np.all(value > 1):
-        raise ValueError(f"p must be above 1 (the paper takes 2), got {p!r}: P(N = n) ∝ p^(−n)")
+def base(p: chex.Numeric) -> chex.Numeric:
+    """The base p of the geometric distribution, if it is above 1."""
+    return between("p", p, 1, np.inf, "P(N = n) ∝ p^(−n); the paper takes 2")
 
 
-def _normalised(coefficients, log_weights) -> OrderDistribution:
-    check_finite("coefficients", coefficients)
+def _normalized(coefficients, log_weights) -> OrderDistribution:
+    coefficients = number("coefficients", coefficients, shape=None)
     xp = array_module(coefficients, log_weights)
     if xp is np and not np.any(coefficients):
-        raise ValueError("coefficients must not all be zero: there is nothing to estimate")
+        raise ValueError("coefficients must not all be zero")
     log_weights = xp.where(coefficients != 0, log_weights, -xp.inf)
     log_weights = log_weights - xp.max(log_weights)
     return OrderDistribution(log_weights - xp.log(xp.sum(xp.exp(log_weights))))

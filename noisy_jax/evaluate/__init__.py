@@ -1,10 +1,10 @@
 """Runs learners and measures them: rollouts, regret, Monte Carlo over seeds, and studies."""
 
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
-from noisy_jax.evaluate.regret import NORMAL_95, Growth, cumulative_loss, growth, regret
+from noisy_jax.evaluate.regrets import NORMAL_95, Growth, cumulative_loss, growth, regret
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.evaluate.rollouts import Rollout, final_regret, rollout
-from noisy_jax.evaluate.study import study
+from noisy_jax.evaluate.studies import study
 from noisy_jax.evaluate.tuning import MakeLearner, tuned, tuned_kernel_learner
 
 __all__ = [

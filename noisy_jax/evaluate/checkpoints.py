@@ -1,10 +1,16 @@
-"""Checkpoints of Monte Carlo runs: a file of moments, and a digest of what they are moments of."""
+"""Checkpoints of Monte Carlo runs: one file of moments, with a digest of the run and of itself.
 
+The file is a NumPy archive (`np.load` reads it) whose ZIP comment is the SHA-256 digest of all
+bytes before it, so that damage of any kind is found before anything is parsed.
+"""
+
+import contextlib
 import hashlib
 import io
 import os
 import re
-import zipfile
+import uuid
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,76 +22,135 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jax.sharding import Mesh
 
-from noisy_jax.evaluate import processes
+from noisy_jax.evaluate.processes import from_first, is_first
 from noisy_jax.validation import writable_folder
 
-# What reading a file and looking up a name raise on files that are damaged or another program's.
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
+try:
+    import fcntl
+except ImportError:  # Windows: two processes on one folder are not noticed, and do no harm
+    fcntl = None
 
 
 class Checkpoint:
-    """A folder with one file of moments, replaced as a whole after each batch.
+    """A folder with one file of moments, which is replaced as a whole after each batch.
 
-    Where a mesh spans several processes, the one with its first device reads and writes for all.
+    The folder stays locked until `close`. If a mesh spans several processes, the one with its first
+    device reads and writes for all.
+
+    Attributes:
+        path: of the file.
+        warned: whether the user knows that the file cannot be written.
     """
 
     def __init__(self, folder: str | os.PathLike, fingerprint: str, mesh: Mesh | None = None):
         self.path = Path(folder) / "moments.npz"
-        self.fingerprint = fingerprint
-        self.mesh = mesh
+        self.warned = False
+        self._fingerprint = fingerprint
+        self._mesh = mesh
+        self._lock: int | None = None
 
-    def load(self, empty: chex.ArrayTree) -> chex.ArrayTree:
-        """The stored moments, in the structure of `empty`, which stands where nothing is stored.
+    def load(self, empty: Any) -> Any:
+        """The stored moments, in the structure of `empty`, or `empty` if nothing is stored.
 
         Raises:
-            ValueError: the folder cannot be written; its file is damaged or foreign. Every process
-                raises what the first one found.
+            ValueError: the folder cannot be written or is in use, or its file cannot be read, is
+                damaged, or belongs to another run. Every process raises what the first one found.
         """
-        content = processes.from_first(self.mesh, self._checked)
+        content = from_first(self._mesh, self._opened)
         if not content:
             return empty
-        stored = _arrays(content)
-        leaves, treedef = jax.tree.flatten(empty)
-        return jax.tree.unflatten(treedef, [stored[f"leaf_{i}"] for i in range(len(leaves))])
+        leaves = list(_arrays(content).values())[1:]
+        shapes = [np.shape(leaf) for leaf in jax.tree.leaves(empty)]
+        if [leaf.shape for leaf in leaves] != shapes or leaves[0] < 0:
+            raise ValueError(self._damaged())
+        return jax.tree.unflatten(jax.tree.structure(empty), leaves)
 
-    def _checked(self) -> bytes:
-        """The file's content if it belongs to this run; nothing where there is no file."""
-        writable_folder(self.path.parent)
-        if not self.path.exists():
-            return b""
+    def save(self, sums: Any) -> None:
+        """Replaces the stored moments; warns, once, if they cannot be written."""
+        if not is_first(self._mesh):
+            return
+        archive = io.BytesIO()
+        np.savez(archive, np.array(self._fingerprint), *jax.tree.leaves(sums))
+        unfinished = self.path.with_suffix(f".{uuid.uuid4().hex}.unfinished")
+        try:
+            with open(unfinished, "xb") as file:  # "x": never through a link that is there already
+                file.write(_with_digest(archive.getvalue()))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, self.path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            if not self.warned:
+                self.warned = True
+                warnings.warn(
+                    f"cannot write the checkpoint {self.path}: {error.strerror or error}; the run "
+                    "goes on, and if it is interrupted, resumes from the last one that was written",
+                    stacklevel=4,
+                )
+
+    def close(self) -> None:
+        """Unlocks the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _opened(self) -> bytes:
+        """Locks the folder; the content of its file, empty if there is none."""
+        self._lock_folder(writable_folder(self.path.parent))
         try:
             content = self.path.read_bytes()
-            fingerprint = str(_arrays(content)["fingerprint"])
-        except _UNREADABLE as error:
-            raise ValueError(
-                f"{self.path} is not a readable checkpoint (truncated, or not of this library): "
-                "delete it, or name another folder"
-            ) from error
-        if fingerprint != self.fingerprint:
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            reason = error.strerror or error
+            raise ValueError(f"cannot read the checkpoint {self.path}: {reason}") from error
+        if not _is_sound(content):
+            raise ValueError(self._damaged())
+        if str(_arrays(content)["arr_0"]) != self._fingerprint:
             raise ValueError(
                 f"{self.path} was made by another configuration (run, key or version of JAX): "
                 "delete it, or name another folder"
             )
         return content
 
-    def save(self, sums: chex.ArrayTree) -> None:
-        """Replaces the stored moments as a whole.
+    def _lock_folder(self, folder: Path) -> None:
+        if fcntl is None:
+            return
+        try:
+            self._lock = os.open(folder, os.O_RDONLY)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in folder.glob("moments.*.unfinished"):  # by a process that was killed
+                left.unlink(missing_ok=True)
+        except BlockingIOError:
+            self.close()
+            raise ValueError(
+                f"the checkpoint folder {folder} is in use by another run: wait until that ends, "
+                "or name another folder"
+            ) from None
+        except OSError:  # some network file systems have no locks
+            pass
 
-        Raises:
-            OSError: the file cannot be written; ValueError in the other processes.
-        """
-        processes.from_first(self.mesh, lambda: self._written(sums))
+    def _damaged(self) -> str:
+        return (
+            f"{self.path} is not a readable checkpoint (damaged, or of another program): delete "
+            "it, or name another folder"
+        )
 
-    def _written(self, sums: chex.ArrayTree) -> bytes:
-        arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(jax.tree.leaves(sums))}
-        arrays["fingerprint"] = np.array(self.fingerprint)
-        unfinished = self.path.with_suffix(".unfinished")
-        with open(unfinished, "wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, self.path)
-        return b""
+
+_DIGEST = 64  # hexadecimal digits of SHA-256
+
+
+def _with_digest(archive: bytes) -> bytes:
+    """The ZIP archive with a comment: the digest of all bytes before it."""
+    body = archive[:-2] + _DIGEST.to_bytes(2, "little")  # an archive ends with its comment's length
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def _is_sound(content: bytes) -> bool:
+    """Whether the content ends with the digest of all bytes before it."""
+    body, digest = content[:-_DIGEST], content[-_DIGEST:]
+    return digest == hashlib.sha256(body).hexdigest().encode()
 
 
 def _arrays(content: bytes) -> dict[str, np.ndarray]:
@@ -96,13 +161,13 @@ def _arrays(content: bytes) -> dict[str, np.ndarray]:
 def fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
     """A digest of the traced run, every number in it, the key, and the version of JAX.
 
-    What a callback to Python computes is not seen.
+    What a Python callback computes is not part of it.
     """
     closed = jax.make_jaxpr(run)(key)
     text = re.sub(r"0x[0-9a-f]+", "", str(closed.jaxpr))  # addresses differ between processes
     digest = hashlib.sha256(f"{jax.__version__}\n{text}".encode())
     for number in (*_constants(closed), *jax.tree.leaves(run), key):
-        if jax.dtypes.issubdtype(jnp.result_type(number), jax.dtypes.prng_key):
+        if jnp.issubdtype(jnp.result_type(number), jax.dtypes.prng_key):
             digest.update(str(jax.random.key_impl(number)).encode())
             number = jax.random.key_data(number)
         array = np.asarray(number)
@@ -111,7 +176,7 @@ def fingerprint(run: jax.tree_util.Partial, key: chex.PRNGKey) -> str:
 
 
 def _constants(jaxpr) -> Iterator[Any]:
-    """Every array that a traced function closed over, also inside the functions it calls."""
+    """Every array that a traced function, or a function it calls, closed over."""
     if isinstance(jaxpr, ClosedJaxpr):
         yield from jaxpr.consts
         jaxpr = jaxpr.jaxpr

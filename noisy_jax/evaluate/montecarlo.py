@@ -1,10 +1,11 @@
-"""Monte Carlo over seeds: mean and standard error of anything a run returns, in bounded memory."""
+"""Monte Carlo over seeds: mean and standard error of what a run returns, in bounded memory."""
 
 import math
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -12,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.evaluate import processes
 from noisy_jax.evaluate.checkpoints import Checkpoint, fingerprint
-from noisy_jax.validation import check_at_least, check_key, given
+from noisy_jax.evaluate.processes import check_same, replicated
+from noisy_jax.validation import check_key, given, instance, whole
 
 DEFAULT_BATCH = 128
-"""Seeds simulated at once, where the caller does not say."""
+"""Seeds simulated at once if the caller gives no `batch_size`."""
 
 
 class Estimate(NamedTuple):
@@ -29,8 +30,8 @@ class Estimate(NamedTuple):
         num_seeds: S.
     """
 
-    mean: chex.ArrayTree
-    std_error: chex.ArrayTree
+    mean: Any
+    std_error: Any
     num_seeds: int
 
 
@@ -38,18 +39,18 @@ class Sums(NamedTuple):
     """Moments of the seeds seen so far, on the host in float64.
 
     Attributes:
-        count: number of seeds.
+        num_seeds: how many.
         mean: the run's pytree, mean over seeds.
         squares: the run's pytree, Σ (value − mean)² over seeds.
     """
 
-    count: chex.Numeric
-    mean: chex.ArrayTree
-    squares: chex.ArrayTree
+    num_seeds: Any
+    mean: Any
+    squares: Any
 
 
 def monte_carlo(
-    run: Callable[[chex.PRNGKey], chex.ArrayTree],
+    run: Callable[[chex.PRNGKey], Any],
     key: chex.PRNGKey,
     num_seeds: int,
     *,
@@ -60,36 +61,35 @@ def monte_carlo(
 ) -> Estimate:
     """The mean of `run` over seeds, with standard errors.
 
-    Seed s runs under the key `fold_in(key, s)`, so that its result depends on neither the batch nor
-    the number of seeds. Seeds run `batch_size` at a time under `vmap`; of each batch the count,
-    mean and Σ(value − mean)² are merged on the host in float64 (Chan, Golub and LeVeque), and
-    nothing else is kept.
+    Seed s runs under the key `fold_in(key, s)`, so that its result does not depend on the batch or
+    the number of seeds. Seeds run `batch_size` at a time under `vmap`. Of each batch only the
+    count, the mean and Σ(value − mean)² are kept, and merged on the host in float64 (Chan, Golub
+    and LeVeque).
 
     A second call with the same function `run` and the same shapes compiles nothing. To change
-    numbers without compiling, hand them in as leaves: `jax.tree_util.Partial(function, numbers)`.
+    numbers without compiling, pass them as leaves: `jax.tree_util.Partial(function, numbers)`.
 
     Args:
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
         key: a key of `jax.random.key`.
         num_seeds: S ≥ 1.
-        batch_size: seeds at once, rounded up to a multiple of the mesh; 128 by default, or fewer
-            where they fill the same number of batches. Memory grows with it, not with S.
-        mesh: devices over which each batch of seeds is divided. They may belong to several
-            processes (`jax.distributed`), which all make this call and all get the same estimate.
-        progress: called on the host, that is in every process, after each batch with
-            (seeds done, S).
+        batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
+            128. Memory grows with it, not with S.
+        mesh: devices over which each batch is divided. They may belong to several processes
+            (`jax.distributed`); then all processes make this call and get the same estimate.
+        progress: called after each batch, in every process, with (seeds done, S).
         checkpoint: folder in which the moments are stored after each batch. A call with the same
-            run and key resumes from it, also with more seeds than before; one with another run,
-            key or version of JAX is refused. Of several processes only the one with the mesh's
-            first device needs the folder.
+            run and key resumes from it, also with more seeds than before. Of several processes only
+            the one with the mesh's first device needs the folder. If a later write fails, for
+            example on a full disk, the run goes on with a warning.
 
     Returns:
         An `Estimate`.
 
     Raises:
-        ValueError: no function, key, seeds or batches; a run that returns nothing, or complex
-            numbers; a checkpoint folder that cannot be written, or whose file is damaged, foreign,
-            or ahead of S, which every process raises; processes whose arguments differ.
+        ValueError: the checkpoint folder cannot be written, is in use by another run, or holds a
+            file that is damaged, of another run, key or version of JAX, or of more than S seeds; or
+            the processes of a mesh pass different arguments.
 
     Example:
         >>> import jax
@@ -103,60 +103,83 @@ def monte_carlo(
     if not isinstance(checkpoint, str | os.PathLike | None):
         raise ValueError(f"checkpoint must be a folder's path, got {given(checkpoint)}")
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
-    run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
-    if mesh is not None:
-        mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
-    several = mesh is not None and mesh.is_multi_process
-    digest = fingerprint(run, key) if several or checkpoint is not None else ""
-    if several:
-        processes.check_same(mesh, f"{digest} {num_seeds} {batch_size} {checkpoint is None}")
-    store = None if checkpoint is None else Checkpoint(checkpoint, digest, mesh)
-    if mesh is not None:
-        run, key = processes.replicated((run, key), mesh)
-    batch = partial(_batch_moments, run, key, num_seeds, batch_size=batch_size, mesh=mesh)
-    shapes = _batch_moments.eval_shape(run, key, num_seeds, 0, batch_size=batch_size, mesh=mesh)
-    sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes[0])._replace(count=0)
-    if store:
-        sums = store.load(sums)
-        sums = sums._replace(count=int(sums.count))
-    if sums.count > num_seeds:
-        raise ValueError(
-            f"the checkpoint in {checkpoint} already holds {sums.count} seeds, more than the "
-            f"{num_seeds} asked for: ask for at least as many, or name another folder"
-        )
-    for start in range(sums.count, num_seeds, batch_size):
-        for part in _parts(*jax.device_get(batch(start))):
-            sums = _merged(sums, part)
-        if store:
-            store.save(sums)
-        if progress:
-            progress(sums.count, num_seeds)
+    with closing(Simulation(run, key, num_seeds, batch_size, mesh, checkpoint)) as simulation:
+        return simulation.estimate(progress)
 
-    with np.errstate(invalid="ignore", divide="ignore"):  # one seed has no standard error
-        error = jax.tree.map(
-            lambda squares: np.sqrt(squares / np.float64(sums.count - 1) / sums.count), sums.squares
-        )
-    return Estimate(sums.mean, error, sums.count)
+
+class Simulation:
+    """A Monte Carlo run with its checkpoint, which is opened before any seed runs.
+
+    The arguments are those of `monte_carlo`, with `batch_size` from `seeds_at_once`.
+    """
+
+    def __init__(self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint):
+        run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
+        if mesh is not None:
+            mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
+        several = mesh is not None and mesh.is_multi_process
+        digest = fingerprint(run, key) if several or checkpoint is not None else ""
+        if mesh is not None and several:
+            check_same(mesh, f"{digest} {num_seeds} {batch_size} {checkpoint is None}")
+        self._arguments = run, key
+        self._num_seeds = num_seeds
+        self._options = {"batch_size": batch_size, "mesh": mesh}
+        shapes, *_ = _batch_moments.eval_shape(run, key, num_seeds, 0, **self._options)
+        sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes)
+        self.store = None if checkpoint is None else Checkpoint(checkpoint, digest, mesh)
+        try:
+            self._sums = self.store.load(sums) if self.store else sums
+            if self._sums.num_seeds > num_seeds:
+                raise ValueError(
+                    f"the checkpoint in {checkpoint} already holds {int(self._sums.num_seeds)} "
+                    f"seeds, more than the {num_seeds} asked for: ask for at least as many, or "
+                    "name another folder"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Unlocks the checkpoint."""
+        if self.store:
+            self.store.close()
+
+    def estimate(self, progress: Callable[[int, int], None] | None) -> Estimate:
+        """Runs the seeds that are not done yet."""
+        sums = self._sums._replace(num_seeds=int(self._sums.num_seeds))
+        (run, key), mesh = self._arguments, self._options["mesh"]
+        if mesh is not None:
+            run, key = replicated((run, key), mesh)
+        for start in range(sums.num_seeds, self._num_seeds, self._options["batch_size"]):
+            moments = _batch_moments(run, key, self._num_seeds, start, **self._options)
+            for part in _parts(*jax.device_get(moments)):
+                sums = _merged(sums, part)
+            if self.store:
+                self.store.save(sums)
+            if progress:
+                progress(sums.num_seeds, self._num_seeds)
+
+        with np.errstate(invalid="ignore", divide="ignore"):  # one seed has no standard error
+            error = jax.tree.map(
+                lambda squares: np.sqrt(squares / np.float64(sums.num_seeds - 1) / sums.num_seeds),
+                sums.squares,
+            )
+        return Estimate(sums.mean, error, sums.num_seeds)
 
 
 def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> int:
-    """The batch that `monte_carlo` uses.
-
-    Raises:
-        ValueError: no seeds or batches, or what is no mesh.
-    """
-    if not isinstance(mesh, Mesh | None):
-        raise ValueError(f"mesh must be a jax.sharding.Mesh of devices, got {given(mesh)}")
-    check_at_least("num_seeds", num_seeds, 1, "the number of independent noise draws")
+    """The batch size that `monte_carlo` uses."""
+    if mesh is not None:
+        instance("mesh", mesh, Mesh, "jax.make_mesh makes one")
+    whole("num_seeds", num_seeds)
     if batch_size is None:
         batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
-    check_at_least("batch_size", batch_size, 1, "the number of seeds simulated at once")
     shards = 1 if mesh is None else mesh.size
-    return int(shards * math.ceil(batch_size / shards))
+    return shards * math.ceil(whole("batch_size", batch_size) / shards)
 
 
-def _check_results(values: chex.ArrayTree) -> None:
-    """Refuses runs that return nothing to take the mean of, or complex numbers."""
+def _check_results(values: Any) -> None:
+    """Raises ValueError if a run returns no arrays, or complex numbers."""
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(values)]
     if not dtypes:
         raise ValueError("run must return a pytree of at least one array, got none")
@@ -165,11 +188,12 @@ def _check_results(values: chex.ArrayTree) -> None:
 
 
 @partial(jax.jit, static_argnames=("batch_size", "mesh"))
-def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sums, chex.ArrayTree]:
-    """`Sums` of each shard of a batch, along a leading axis of shards, and an origin for each.
+def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sums, Any, Any]:
+    """Moments of each shard of a batch, along a leading axis of shards, with origins and scales.
 
-    The means are of (value − origin), the origin the shard's first value: so float32 holds them
-    where the spread is far below the mean.
+    The `Sums` are of (value − origin)/scale, where the origin is the shard's first value and the
+    scale the largest distance from it: float32 then loses no digits if the spread is far below the
+    mean, and does not overflow or underflow when it squares.
     """
 
     def one_shard(run, key, seeds):
@@ -180,18 +204,21 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sum
         def moments(values):
             values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
             weight = counted.reshape(-1, *[1] * (values.ndim - 1))
-            # `where`, not a product: a seed that only pads the batch may have diverged.
+            # `where`, not a product: a seed that only fills up the batch may have diverged.
             offsets = jnp.where(weight, values - values[:1], 0)
+            largest = jnp.abs(offsets).max(axis=0, keepdims=True)
+            scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
+            offsets = offsets / scale
             mean = offsets.sum(axis=0) / jnp.maximum(count, 1)
             squares = (jnp.where(weight, offsets - mean[None], 0) ** 2).sum(axis=0)
-            return mean[None], squares[None], values[:1]
+            return mean[None], squares[None], values[:1], scale
 
         values = jax.vmap(run)(keys)
         _check_results(values)
-        mean, squares, origin = jax.tree.transpose(
+        mean, squares, origin, scale = jax.tree.transpose(
             jax.tree.structure(values), None, jax.tree.map(moments, values)
         )
-        return Sums(count[None], mean, squares), origin
+        return Sums(count[None], mean, squares), origin, scale
 
     seeds = start + jnp.arange(batch_size)
     if mesh is None:
@@ -204,20 +231,22 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sum
     return jax.lax.with_sharding_constraint(divided(run, key, seeds), NamedSharding(mesh, shared))
 
 
-def _parts(sums: Sums, origin: chex.ArrayTree) -> Iterator[Sums]:
-    """The moments of each shard, in float64."""
-    mean = jax.tree.map(lambda o, offset: o.astype(np.float64) + offset, origin, sums.mean)
-    for shard, count in enumerate(sums.count):
-        yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, sums.squares)))  # noqa: B023
+def _parts(sums: Sums, origin: Any, scale: Any) -> Iterator[Sums]:
+    """The moments of each shard, in float64 and in the units of the values."""
+    scale = jax.tree.map(lambda s: s.astype(np.float64), scale)
+    mean = jax.tree.map(lambda o, s, m: o.astype(np.float64) + s * m, origin, scale, sums.mean)
+    squares = jax.tree.map(lambda s, q: s**2 * q, scale, sums.squares)
+    for shard, count in enumerate(sums.num_seeds):
+        yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023
 
 
 def _merged(a: Sums, b: Sums) -> Sums:
-    """Moments of the union of two sets of seeds (Chan, Golub and LeVeque)."""
-    if b.count == 0:
+    """Moments of two sets of seeds together (Chan, Golub and LeVeque)."""
+    if b.num_seeds == 0:
         return a
-    count = a.count + b.count
+    count = a.num_seeds + b.num_seeds
     difference = jax.tree.map(lambda x, y: y - x, a.mean, b.mean)
-    share, weight = b.count / count, a.count * b.count / count
+    share, weight = b.num_seeds / count, a.num_seeds * b.num_seeds / count
     return Sums(
         count,
         jax.tree.map(lambda x, d: x + d * share, a.mean, difference),

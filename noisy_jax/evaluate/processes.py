@@ -5,8 +5,8 @@ Every process runs the same program and holds its own copy of the numbers.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-import chex
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -17,7 +17,7 @@ def is_first(mesh: Mesh | None) -> bool:
     return mesh is None or mesh.devices.flat[0].process_index == jax.process_index()
 
 
-def replicated(tree: chex.ArrayTree, mesh: Mesh) -> chex.ArrayTree:
+def replicated(tree: Any, mesh: Mesh) -> Any:
     """The pytree on every device of the mesh, from the copy that each process holds."""
     shared = NamedSharding(mesh, PartitionSpec())
     if not mesh.is_multi_process:

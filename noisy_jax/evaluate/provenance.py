@@ -1,4 +1,4 @@
-"""What the configuration of a result says of how it was made: versions, distributions, data, functions."""
+"""How a result was made, for its configuration file: versions, noise, data and functions."""
 
 import hashlib
 import platform
@@ -11,24 +11,22 @@ import jaxlib
 import numpy as np
 import optax
 
-_LIBRARIES = (jax, jaxlib, optax, chex, np)
+from noisy_jax.version import __version__
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, this library, and those it rests on."""
-    import noisy_jax
-
-    versions = {module.__name__: module.__version__ for module in (noisy_jax, *_LIBRARIES)}
-    return {"python": platform.python_version(), **versions}
+    """Versions of Python, of this library, and of the libraries that it uses."""
+    libraries = {module.__name__: module.__version__ for module in (jax, jaxlib, optax, chex, np)}
+    return {"python": platform.python_version(), "noisy_jax": __version__, **libraries}
 
 
 def text(made_by) -> str:
-    """What a function or object is, without addresses in memory, which differ from run to run."""
+    """The `repr` of a function or object without memory addresses, which differ between runs."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(made_by))
 
 
 def description(tree) -> Any:
-    """A stream or noise distribution for JSON: small parameters as they are, arrays by shape and digest."""
+    """A stream or noise distribution for JSON: arrays above 100 numbers by shape and digest."""
     if tree is None:
         return None
     leaves = {}
@@ -41,7 +39,6 @@ def description(tree) -> Any:
             digest = hashlib.sha256(array.tobytes()).hexdigest()
             leaves[name] = {"shape": array.shape, "dtype": str(array.dtype), "sha256": digest}
     kind = type(tree).__name__
-    return {
-        "kind": f"{kind} {type(tree.distribution).__name__}" if kind == "PerRound" else kind,
-        **leaves,
-    }
+    if kind == "PerRound":
+        kind += f" {type(tree.distribution).__name__}"
+    return {"kind": kind, **leaves}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from noisy_jax.evaluate.regret import NORMAL_95, Growth
+from noisy_jax.evaluate.regrets import NORMAL_95, Growth
 from noisy_jax.validation import writable_folder
 
 

@@ -1,30 +1,34 @@
 """Rollouts: one learner through one stream, under one draw of the noise."""
 
-from typing import NamedTuple
+import warnings
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learner, unrolled
+from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound, observe
-from noisy_jax.noise.distribution import check_noise
-from noisy_jax.validation import check_at_least, check_key, check_one_number, concrete
+from noisy_jax.noise.base import check_noise
+from noisy_jax.validation import check_key, check_shape, concrete, number, whole
 
 BLOCK = 128
-"""Rounds whose noise is drawn at once: it bounds memory and changes no number."""
+"""Rounds whose noise is drawn at once; it limits memory and does not change the numbers."""
 
 
 class Rollout(NamedTuple):
-    """What came of T rounds.
+    """The result of T rounds.
 
     Attributes:
         state: the learner's state after the last round.
         predictions: `[T]` (or `[T, L]` for `wrappers.paired`), made on clean instances before each
             step.
-        diverged_at: `[]` (or `[L]`), the first round whose prediction is not finite, counted from
-            the first of this stream; T where only the final state is not, −1 where all is finite.
+        diverged_at: `[]` (or `[L]`), the first round of this stream whose prediction is not
+            finite; T if only predictions of the last state are not, −1 if all are finite.
     """
 
     state: State
@@ -43,32 +47,28 @@ def rollout(
     state: State | None = None,
     first_round: chex.Numeric = 0,
 ) -> Rollout:
-    """Predicts on the clean instance, then steps on its noisy copies, for each round of a stream.
+    """In each round, predicts on the clean instance, then steps on its noisy copies.
 
     The randomness of round t is `fold_in(key, t)`: all learners see the same noise under the same
     key, and a run continued with `state` and `first_round` equals one that was not interrupted.
 
-    Call it under `jax.jit`, which compiles it once (bare, every call compiles anew), and under
-    `jax.vmap` over keys for many draws.
+    Call it under `jax.jit`, which compiles it once (without it, every call compiles again), and
+    under `jax.vmap` over keys for many draws.
 
     Args:
         learner: any learner.
-        stream: T clean rounds; `[T, d]` and `[T]`.
-        noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions. It is not compared
-            with the one that the learner was built for (`Learner.noise`).
+        stream: T clean rounds, `[T, d]` and `[T]`; at most the learner's horizon, together with the
+            rounds that `state` counts.
+        noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
+            A learner built for another distribution (`Learner.noise`) runs with a warning.
         key: a key of `jax.random.key`.
         y_noise: scalar distribution of the noise in y; none by default.
         state: where to start; `learner.init(d)` by default.
-        first_round: number of the stream's first round, for a run that is continued; by it the
-            keys are numbered, while `state` itself counts the rounds that it holds.
+        first_round: number of the stream's first round, for a run that is continued. It numbers the
+            keys only; the state itself counts the rounds that it holds.
 
     Returns:
         A `Rollout`.
-
-    Raises:
-        ValueError: what is no learner, stream, noise distribution or key; shapes of stream, noise and state
-            that do not match, NaN or infinity in a stream, or more rounds, with those that a
-            concrete `state` counts in a field `round`, than the learner's horizon.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -78,12 +78,15 @@ def rollout(
         >>> print(run(jax.random.key(1)).diverged_at)
         -1
     """
+    _check(learner, stream, noise, y_noise, key)
+    if concrete(number("first_round", first_round)) is not None:
+        first_round = whole("first_round", np.asarray(first_round).item(), 0)
     state, blocks = _through_blocks(
         learner, stream, noise, key, lambda predictions, _: predictions,
         y_noise=y_noise, state=state, first_round=first_round,
     )  # fmt: skip
     predictions = jnp.concatenate([p.reshape(-1, *p.shape[2:]) for p in blocks])
-    after = learner.predict(state, stream.x[-1])
+    after = jnp.asarray(learner.predict(state, jnp.asarray(stream.x)[-1]))
     broken = ~jnp.isfinite(jnp.concatenate([predictions, after[None]]))
     diverged_at = jnp.where(broken.any(axis=0), jnp.argmax(broken, axis=0), -1)
     return Rollout(state, predictions, diverged_at)
@@ -100,26 +103,25 @@ def final_regret(
     comparator: chex.Array,
     y_noise: Noise | None = None,
 ) -> chex.Array:
-    """Regret after the last round, of the rollout under the same key, with predictions not kept.
+    """Regret after the last round of the rollout under the same key, without its predictions.
 
-    Differences of losses are summed, not sums subtracted, and in blocks, so that float32 holds the
-    result over long streams.
+    The differences of losses are summed in blocks, so that float32 is precise over long streams.
 
     Args:
         learner: any learner.
         stream: T clean rounds.
         noise: as in `rollout`.
         key: as in `rollout`.
-        loss: by which predictions on clean data are judged.
+        loss: one of `losses`, for predictions on clean data.
         comparator: `[T]` predictions of the comparator.
         y_noise: as in `rollout`.
 
     Returns:
-        `[]` (or `[L]` for `wrappers.paired`); NaN or infinite where the learner diverged.
-
-    Raises:
-        ValueError: shapes of stream and noise that do not match.
+        `[]` (or `[L]` for `wrappers.paired`); NaN or infinite if the learner diverged.
     """
+    _check(learner, stream, noise, y_noise, key)
+    check_loss(loss)
+    check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
 
     def excess(predictions, block):
         clean, best = block
@@ -133,20 +135,79 @@ def final_regret(
     return jnp.concatenate(blocks).sum(axis=0)
 
 
-def _through_blocks(
-    learner, stream, noise, key, judge, *, y_noise, state=None, first_round=0, comparator=None
-):
-    """Runs the rounds in blocks; `judge(predictions, (clean, comparator))` makes the output of one.
+def warn_of_other_noise(
+    learner: Learner, noise: Noise | PerRound, dim: int, name: str = "learner", *, stacklevel: int
+) -> None:
+    """Warns if a learner was built for another noise than it runs under, if both are concrete.
 
-    Returns the last state and a list of arrays with a leading axis of blocks: one for the whole
-    blocks, one for the rest.
+    It does not warn for `wrappers.assuming`, where the difference is on purpose.
     """
+    if learner.noise is None or isinstance(learner.noise, Assumed):
+        return
+    if _differ(learner.noise, noise, dim):
+        warnings.warn(
+            f"{name} was built for other noise than it runs under, and does not correct for what "
+            f"it sees: build it for this {type(noise).__name__} noise, unless this is on purpose",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _differ(one: Noise | PerRound, other: Noise | PerRound, dim: int) -> bool:
+    """Whether two distributions are concrete and differ in more than their means."""
+    if one is other or any(concrete(leaf) is None for leaf in jax.tree.leaves((one, other))):
+        return False
+    stacked = [isinstance(noise, PerRound) for noise in (one, other)]
+    plain = [noise.distribution if isinstance(noise, PerRound) else noise for noise in (one, other)]
+    if type(plain[0]) is not type(plain[1]):
+        return True
+    for name in getattr(plain[0], "__dataclass_fields__", ()):
+        values = [np.asarray(getattr(noise, name)) for noise in plain]
+        values = [v if axis else v[None] for v, axis in zip(values, stacked, strict=True)]
+        first, second = (_of_rank(v, max(w.ndim for w in values), dim) for v in values)
+        if name != "mean" and not (
+            first.shape[1:] == second.shape[1:] and np.allclose(first, second, rtol=1e-4, atol=0)
+        ):
+            return True
+    return False
+
+
+def _of_rank(value: np.ndarray, rank: int, dim: int) -> np.ndarray:
+    """A stacked parameter `[T]`, `[T, d]` or `[T, d, d]` in the form of this rank."""
+    if value.ndim == 1 < rank:
+        value = np.repeat(value[:, None], dim, axis=1)
+    return value[:, :, None] * np.eye(dim) if value.ndim == 2 < rank else value
+
+
+def _check(learner, stream, noise, y_noise, key) -> None:
     check_learner(learner)
     check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
+    if learner.exact_targets and y_noise is not None:
+        raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
     check_key(key)
+    # Through the context manager of `default_matmul_precision`, whose frame is one more.
+    warn_of_other_noise(learner, noise, stream.x.shape[1], stacklevel=4)
+
+
+def _through_blocks(
+    learner,
+    stream,
+    noise,
+    key,
+    judge,
+    *,
+    y_noise,
+    state=None,
+    first_round: Any = 0,
+    comparator=None,
+):
+    """Runs the rounds in blocks, whose output is `judge(predictions, (clean, comparator))`.
+
+    Returns the last state and a list of arrays with a leading axis of blocks: one for the full
+    blocks, one for the rest.
+    """
     horizon, dim = stream.x.shape
-    _check_rounds(first_round, horizon, learner.horizon, state)
+    _check_room(learner.horizon, horizon, state)
     rounds = first_round + jnp.arange(horizon)
     per_round = isinstance(noise, PerRound)
 
@@ -176,13 +237,9 @@ def _through_blocks(
     return state, outputs
 
 
-def _check_rounds(first_round, horizon, room, state) -> None:
-    """Refuses a first round that is none, and runs that outlive the learner."""
-    check_one_number("first_round", first_round)
-    first = concrete(first_round)
-    if first is not None:
-        check_at_least("first_round", first.item(), 0, "the number of rounds before")
-    # Not every state counts its rounds; arrays have a method of that name.
+def _check_room(room, horizon, state) -> None:
+    """Raises ValueError if a run has more rounds than the learner has room for."""
+    # Not every state counts its rounds, and arrays have a method of that name.
     count = concrete(state.round) if "round" in getattr(state, "_fields", ()) else None
     played = 0 if count is None else count.item()
     if room is not None and played + horizon > room:

@@ -1,4 +1,4 @@
-"""Learners tuned for a horizon by the theorem that goes with them, as studies take them."""
+"""Learners tuned for a horizon by the theorem that belongs to them, for `study`."""
 
 import functools
 from collections.abc import Callable
@@ -6,12 +6,25 @@ from typing import Any
 
 import chex
 
+import noisy_jax.bounds as bounds
+import noisy_jax.learners as learners
 from noisy_jax.base import Learner
 from noisy_jax.bounds import Guarantee, Moments, TruncationGuarantee, at_rate_factor
 
 MakeLearner = Callable[[int], tuple[Learner, Guarantee | TruncationGuarantee | None]]
-"""`horizon -> (learner, guarantee)`: a learner tuned for a horizon, and what is promised of it,
-`None` where nothing is."""
+"""`horizon -> (learner, guarantee)`: a learner tuned for a horizon and the theorem's guarantee for
+it, or `None` if there is none."""
+
+_BOUNDS = {
+    learners.two_copies: bounds.two_copies,
+    learners.known_covariance: bounds.known_covariance,
+    learners.uncorrected: bounds.uncorrected,
+    learners.parallel_worlds: bounds.parallel_worlds,
+    learners.fourier_worlds: bounds.parallel_worlds,
+    learners.uncorrected_kernel: bounds.parallel_worlds,
+    learners.random_truncation: bounds.random_truncation,
+}
+"""The bound that belongs to each learner of the library."""
 
 
 def tuned(
@@ -23,7 +36,7 @@ def tuned(
     rate_factor: chex.Numeric = 1.0,
     **options: Any,
 ) -> MakeLearner:
-    """For `study`: a linear learner whose learning rate is the theorem's for each horizon.
+    """A linear learner for `study`, at the theorem's learning rate for each horizon.
 
     Args:
         factory: such as `learners.two_copies`.
@@ -31,11 +44,14 @@ def tuned(
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
         rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
-        **options: handed to both, so both must take them, as those of `known_covariance` take
-            `as_printed=True`. One for the bound alone goes with it, in a `functools.partial`.
+        **options: passed to both. An option of one of them alone goes with it, in a
+            `functools.partial`.
 
     Returns:
         `horizon -> (learner, guarantee)`.
+
+    Raises:
+        ValueError: the bound belongs to another learner of the library.
 
     Example:
         >>> import noisy_jax as nj
@@ -44,6 +60,7 @@ def tuned(
         >>> print(make(100)[1].learning_rate)
         0.025
     """
+    _check_bound(factory, bound)
     return tuned_kernel_learner(
         functools.partial(_of_any_horizon, factory),
         functools.partial(bound, moments),
@@ -60,28 +77,36 @@ def tuned_kernel_learner(
     rate_factor: chex.Numeric = 1.0,
     **options: Any,
 ) -> MakeLearner:
-    """For `study`: a learner with room for each horizon, at the theorem's learning rate or faster.
+    """A kernel learner for `study`, with room for each horizon and tuned for it.
 
     Args:
         factory: `(*, horizon, learning_rate, **options) -> Learner`, such as
             `functools.partial(learners.parallel_worlds, world)`.
-        bound: `(*, horizon, **options) -> ` the guarantee that goes with it, such as
+        bound: `(*, horizon, **options) -> guarantee`, the bound that belongs to it, such as
             `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`.
-        rate_factor: m > 0, a multiple of the theorem's learning rate, which is far on the safe side
-            for kernels: `bounds.at_rate_factor`.
-        **options: handed to both, such as `radius=2.0`; random truncation has none.
+        rate_factor: m > 0, multiplies the theorem's learning rate, which is very conservative for
+            kernels (`bounds.at_rate_factor`).
+        **options: for the factory and the bound alike, such as `radius=2.0`; random truncation
+            has none.
 
     Returns:
         `horizon -> (learner, guarantee)`.
+
+    Raises:
+        ValueError: the bound belongs to another learner of the library.
 
     Example:
         >>> import functools, noisy_jax as nj
         >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
         >>> learner = functools.partial(nj.learners.parallel_worlds, world)
-        >>> bound = functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=4.0)
-        >>> tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)(100)[0].horizon
-        100
+        >>> bound = functools.partial(
+        ...     nj.bounds.parallel_worlds, world.diagonal, y_second_moment=4.0)
+        >>> make = tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)
+        >>> learner, guarantee = make(100)
+        >>> print(learner.horizon, f"{guarantee.regret:.1f}")
+        100 229.8
     """
+    _check_bound(factory, bound)
     return functools.partial(_tuned, factory, bound, rate_factor, options)
 
 
@@ -92,5 +117,22 @@ def _tuned(factory, bound, rate_factor, options, horizon):
 
 
 def _of_any_horizon(factory, *, horizon, **tuning) -> Learner:
-    del horizon  # linear learners have room for any
+    del horizon  # a linear learner has room for any number of rounds
     return factory(**tuning)
+
+
+def _check_bound(factory, bound) -> None:
+    """Raises ValueError if learner and bound are the library's but do not belong together."""
+    learner, theorem = _without_partial(factory), _without_partial(bound)
+    expected = _BOUNDS.get(learner, theorem)
+    if theorem in _BOUNDS.values() and theorem is not expected:
+        raise ValueError(
+            f"bound must be bounds.{expected.__name__} for learners.{learner.__name__}, got "
+            f"bounds.{theorem.__name__}, which holds for another learner"
+        )
+
+
+def _without_partial(function):
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function

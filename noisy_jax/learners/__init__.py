@@ -1,11 +1,11 @@
-"""Online learners, one algorithm a file; `wrappers` turn a learner into another learner."""
+"""Online learners, one algorithm in each file. `wrappers` make a new learner from others."""
 
-from noisy_jax.learners.alma import alma
+from noisy_jax.learners.alma import AlmaState, alma
 from noisy_jax.learners.corrected_ftrl import corrected_ftrl
 from noisy_jax.learners.fourier_worlds import fourier_worlds
-from noisy_jax.learners.gradient_descent import gradient_descent
+from noisy_jax.learners.gradient_descent import GradientDescentState, gradient_descent
 from noisy_jax.learners.known_covariance import known_covariance
-from noisy_jax.learners.norma import norma
+from noisy_jax.learners.norma import NormaState, norma
 from noisy_jax.learners.parallel_worlds import parallel_worlds
 from noisy_jax.learners.perceptron import perceptron
 from noisy_jax.learners.random_truncation import random_truncation
@@ -14,6 +14,9 @@ from noisy_jax.learners.uncorrected import uncorrected
 from noisy_jax.learners.uncorrected_kernel import uncorrected_kernel
 
 __all__ = [
+    "AlmaState",
+    "GradientDescentState",
+    "NormaState",
     "alma",
     "corrected_ftrl",
     "fourier_worlds",

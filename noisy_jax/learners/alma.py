@@ -1,15 +1,15 @@
-"""ALMA₂, the approximate large margin algorithm, with a kernel: it learns the margin it asks for.
+"""ALMA₂, the approximate large margin algorithm, with a kernel.
 
-    f_t(x) = ⟨w_t, k(x, ·)⟩/√k(x, x),   instances of norm one
-    where y_t f_t(x_t) ≤ θ/√k:   w_{t+1} = P(w_t + (C/√k) y_t k(x_t, ·)/√k(x_t, x_t)),   k ← k + 1
+    f_t(x) = ⟨w_t, k(x, ·)⟩/√k(x, x),   so that instances have norm one
+    if y_t f_t(x_t) ≤ θ/√k:   w_{t+1} = P(w_t + (C/√k) y_t k(x_t, ·)/√k(x_t, x_t)),   k ← k + 1
 
-k = 1, 2, … counts updates, not rounds, and P is the projection on the unit ball. Of Gentile's
-parameters only θ = (1 − α)B and C play a part. B = √8/α and C = √2, that is θ = √8(1 − α)/α, end on
-separable data in a margin of at least (1 − α) of the largest; C² + 2θC = 1 is the condition of the
-mistake bound; θ = 0 is ALMA with zero margin, "ALMA₀".
+k = 1, 2, … counts updates, not rounds, and P is the projection on the unit ball. Gentile's
+parameters α and B enter only through θ = (1 − α)B. With B = √8/α and C = √2, that is
+θ = √8(1 − α)/α, ALMA ends on separable data in a margin of at least (1 − α) times the largest.
+C² + 2θC = 1 is the condition of its mistake bound. θ = 0 gives ALMA with zero margin, "ALMA₀".
 
-Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, the rival
-in Online Learning with Kernels, Sec. VI.A.
+Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, with which
+Online Learning with Kernels, Sec. VI.A, compares NORMA.
 """
 
 from typing import NamedTuple
@@ -19,26 +19,21 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.engine import Space
-from noisy_jax.engine.expansion import Round, expansion
-from noisy_jax.engine.rules import Rule, Update
+from noisy_jax.engine import Buffer, Round, Rule, Space, Update, expansion, memory_of
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.learners.buffers import Buffer, memory_of
-from noisy_jax.learners.labels import checking_labels
-from noisy_jax.losses.loss import sound_labels
-from noisy_jax.validation import check_non_negative, check_one_number, check_positive
+from noisy_jax.validation import non_negative, positive
 
 
 class AlmaState(NamedTuple):
-    """What ALMA counts beside w.
+    """What ALMA tracks beside w: field `rule` of its `ExpansionState`.
 
     Attributes:
         squared_norm: `[]`, ‖w‖² ≤ 1.
-        updates: `[]`, how many updates there were, k − 1.
+        updates: `[]`, number of updates so far, k − 1.
     """
 
-    squared_norm: chex.Array
-    updates: chex.Array
+    squared_norm: jax.Array
+    updates: jax.Array
 
 
 def alma(
@@ -52,35 +47,32 @@ def alma(
     """Kernel ALMA₂, for labels ±1.
 
     Args:
-        kernel: any of `kernels`; instances are normalised by √k(x, x), and one of k(x, x) = 0
-            counts for nothing.
-        threshold: θ ≥ 0, the margin that is asked for before the first update; zero for ALMA₀.
-        scale: C > 0, the step of the first update.
-        buffer: as for `norma`. ‖w‖ is followed by its recursion, which is exact as long as nothing
-            has been dropped: let τ reach back to where terms are negligible.
-        block: rounds that `unroll` takes at once, cut to what the memory takes.
+        kernel: any of `kernels`. Instances are divided by √k(x, x); one with k(x, x) = 0 changes
+            nothing.
+        threshold: θ ≥ 0, the margin that the first update requires; zero for ALMA₀.
+        scale: C > 0, step size of the first update.
+        buffer: as for `norma`. ‖w‖ follows from its recursion, which is exact as long as no term
+            has been dropped; choose τ so large that dropped terms are negligible.
+        block: number of rounds that `unroll` plays at once.
 
     Returns:
-        A `Learner` whose state's field `rule` is an `AlmaState`; predictions f(x), in [−1, 1], a
-        mistake where y f(x) ≤ 0. Where a label is not ±1, or a traced θ or C out of range, the run
-        ends in NaN.
-
-    Raises:
-        ValueError: θ negative, C not positive, no kernel, τ < 1; when it runs, labels other than
-            ±1, where `step` or `unroll` are called with concrete ones.
+        A `Learner` whose state's field `rule` is an `AlmaState`. Predictions are f(x), in [−1, 1];
+        y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced label is not ±1, or a traced θ or C
+        is out of range.
 
     Example:
-        >>> import noisy_jax as nj
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> alpha = 0.5
         >>> kernel = nj.kernels.gaussian(length_scale=0.5)
-        >>> alma(kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=500).copies
-        1
+        >>> learner = alma(kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=1000)
+        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")
+        share of mistakes 0.11
     """
-    check_one_number("threshold", threshold)
-    check_one_number("scale", scale)
-    check_non_negative("threshold", threshold, "θ = (1 − α)B; zero asks for no margin")
-    check_positive("scale", scale, "C, the step of the first update")
     check_kernel(kernel)
+    threshold = non_negative("threshold", threshold, "θ = (1 − α)B; zero asks for no margin")
+    scale = positive("scale", scale, "C, the step size of the first update")
 
     def unit(x):
         squares = kernel.diagonal(x)
@@ -90,29 +82,28 @@ def alma(
         return kernel(x, z) * unit(x)[:, None] * unit(z)[None]
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
-        del key  # no randomness of its own
+        del key  # it draws nothing
         x = sample.x[0]
-        return Round(x, None, (sample.y, kernel.diagonal(x[None])[0] > 0))
+        return Round(x, None, (sample.y, jnp.any(kernel.diagonal(x[None]) > 0)))
 
     def update(state: AlmaState, values, target, t) -> Update:
-        del t  # rounds do not count
-        y, counts = sound_labels(target[0]), target[1]
+        del t  # updates count, not rounds
+        y, counts = target
         root = jnp.sqrt(state.updates + 1.0)
         margin = y * values[0]
-        # Times |y|, as a comparison alone would hide the NaN of what is no label.
-        step = jnp.where(counts & (margin <= threshold / root), scale / root, 0.0) * jnp.abs(y)
-        step = jnp.where((threshold >= 0) & (scale > 0), step, jnp.nan)
+        # A comparison is False with NaN: the factors bring NaN back for a bad y or threshold.
+        sound = jnp.abs(y) + 0 * threshold
+        step = jnp.where(counts & (margin <= threshold / root), scale / root, 0 * scale) * sound
         squared_norm = state.squared_norm + 2 * step * margin + step**2
         size = jnp.sqrt(jnp.maximum(squared_norm, 1))
         state = AlmaState(squared_norm / size**2, state.updates + (step > 0))
         return Update(step * y / size, 1 / size, state)
 
-    memory = memory_of(kernel, Space(gram, gram), buffer)
-    learner = expansion(
+    return expansion(
         read=read,
         rule=Rule(lambda: AlmaState(jnp.zeros(()), jnp.int32(0)), update),
-        memory=memory,
+        memory=memory_of(kernel, Space(gram, gram), buffer),
         copies=1,
-        block=min(block, memory.longest_block or block),
+        block=block,
+        labels=True,
     )
-    return checking_labels(learner)

@@ -1,26 +1,28 @@
-"""Projected online gradient descent on linear weights, from an estimate of the clean gradient.
+"""Projected online gradient descent on linear weights, along an estimate of the clean gradient.
 
     w_1 = 0,   w_{t+1} = P(w_t − η_t ∇̃_t),   P the projection on {‖w‖ ≤ B_w}
 
-The learners for linear predictors differ in the estimate ∇̃_t alone. For ‖u‖ ≤ B_w and a constant
-η, Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², whence every regret bound of `bounds`.
+Learners of linear predictors differ only in the estimate ∇̃_t. For ‖u‖ ≤ B_w and constant η,
+Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², from which every regret bound in `bounds`
+follows.
 
-Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and Lemma 3 (the
-recursion is printed with w_t on both sides; w_{t+1} is meant).
+Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and Lemma 3 (which
+prints w_t on both sides of the recursion; w_{t+1} is meant).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample, check_sample
-from noisy_jax.engine.rules import sound_rate
-from noisy_jax.validation import check_at_least, check_dimension, check_radius, check_shape, given
+from noisy_jax.engine.rules import parsed_radius, parsed_rate
+from noisy_jax.validation import check_dimension, check_shape, given, whole
 
-Gradient = Callable[[chex.Array, Sample], chex.Array]
+Gradient = Callable[[jax.Array, Sample], jax.Array]
 """`(weights[d], sample) -> [d]`, an estimate of the gradient of the clean loss."""
 
 
@@ -28,11 +30,11 @@ class GradientDescentState(NamedTuple):
     """State of a linear learner.
 
     Attributes:
-        weights: `[d]`, w_t; predictions are linear in them.
+        weights: `[d]`, w_t; the prediction at x is ⟨w_t, x⟩.
         optimizer: state of the optax transformation.
     """
 
-    weights: chex.Array
+    weights: jax.Array
     optimizer: optax.OptState
 
 
@@ -46,63 +48,77 @@ def gradient_descent(
 ) -> Learner:
     """Projected online gradient descent on the weights of a linear predictor.
 
-    A run whose weights overflow, or whose traced rate is not positive, ends in NaN, never in
-    weights that look sound, so that `Rollout.diverged_at` can name the round.
+    A run whose weights overflow, or whose traced rate or radius is not positive, ends in NaN, so
+    that `Rollout.diverged_at` can name the round.
 
     Args:
         gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.
-        copies: V, the number of noisy copies that `gradient` reads.
-        radius: B_w > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0 that multiplies the gradient, or an optax schedule of the round,
-            counted from 0.
-        optimizer: any optax transformation that needs no loss value instead; give either this or
-            `learning_rate`.
+        copies: V, number of noisy copies that `gradient` reads.
+        radius: B_w > 0, norm of the largest predictor that competes.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, ….
+        optimizer: an optax transformation that works from gradients alone (such as `optax.adam`),
+            instead of `learning_rate`.
 
     Returns:
-        A `Learner` with `GradientDescentState`.
-
-    Raises:
-        ValueError: radius or rate not one positive number, a radius whose square overflows, both or
-            neither of rate and optimizer, or what is none; and at the first step a sample of
-            another dimension, or with fewer copies than the learner reads, or a gradient of another
-            shape than the weights.
+        A `Learner` with a `GradientDescentState`.
 
     Example:
-        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> def gradient(weights, sample):  # of the absolute loss, on one noisy copy
         ...     return jnp.sign(sample.x[0] @ weights - sample.y) * sample.x[0]
-        >>> gradient_descent(gradient, copies=1, radius=1.0, learning_rate=0.1).copies
-        1
+        >>> learner = gradient_descent(gradient, copies=1, radius=1.0, learning_rate=0.1)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+        >>> print(f"mean loss {jnp.mean(jnp.abs(run.predictions - stream.y)):.2f}")
+        mean loss 0.15
     """
-    check_radius(radius)
+    radius = parsed_radius(radius)
     if (learning_rate is None) == (optimizer is None):
         raise ValueError("give either learning_rate or optimizer, not both and not neither")
-    if optimizer is None:
-        optimizer = optax.sgd(sound_rate(learning_rate))
-    elif not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
-        raise ValueError(f"optimizer must be such as optax.adam(0.1) gives, got {given(optimizer)}")
+    method: Any = optimizer if learning_rate is None else optax.sgd(parsed_rate(learning_rate))
+    if not all(callable(getattr(method, name, None)) for name in ("init", "update")):
+        raise ValueError(
+            f"optimizer must be a transformation such as optax.adam(0.1), got {given(optimizer)}"
+        )
 
     def init(dim: int) -> GradientDescentState:
-        check_at_least("dim", dim, 1, "the number of features")
-        weights = jnp.zeros(dim)
-        return GradientDescentState(weights, optimizer.init(weights))
+        weights = jnp.zeros(whole("dim", dim, 1, "number of features"))
+        state = GradientDescentState(weights, method.init(weights))
+        try:
+            jax.eval_shape(method.update, weights, state.optimizer, weights)
+        except TypeError as error:
+            raise ValueError(
+                "optimizer must work from gradients alone, such as optax.adam(0.1); a noisy round "
+                f"has no value of the clean loss, but its update says: {error}"
+            ) from error
+        return state
 
     def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
-        del key  # the estimate has no randomness of its own
+        del key  # it draws nothing
         check_sample(sample, copies)
         check_dimension("the learner's weights", state.weights, sample.x.shape)
         estimate = gradient(state.weights, sample)
         check_shape("gradient", estimate, state.weights.shape, "as the weights")
-        updates, optimizer_state = optimizer.update(estimate, state.optimizer, state.weights)
-        weights = optax.apply_updates(state.weights, updates)
-        projected = optax.projections.projection_l2_ball(weights, radius)
-        # Where a square overflows, the projection would quietly give zero.
-        squares = optax.tree.norm(weights, squared=True) + jnp.square(radius)
-        sound = jnp.isfinite(squares) & (radius > 0)
-        return GradientDescentState(jnp.where(sound, projected, jnp.nan), optimizer_state)
+        updates, optimizer_state = method.update(estimate, state.optimizer, state.weights)
+        weights = jnp.asarray(optax.apply_updates(state.weights, updates))
+        return GradientDescentState(_projected(weights, radius), optimizer_state)
 
-    def predict(state: GradientDescentState, x: chex.Array) -> chex.Array:
+    def predict(state: GradientDescentState, x: jax.Array) -> jax.Array:
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
         return x @ state.weights
 
     return Learner(init, step, predict, copies)
+
+
+def _projected(weights: jax.Array, radius: chex.Numeric) -> jax.Array:
+    """The nearest weights in the ball; NaN if the radius is, or if a weight is not finite.
+
+    Weights are scaled to at most 1 before they are squared, so that squares of very small or very
+    large ones neither vanish nor overflow.
+    """
+    largest = jnp.max(jnp.abs(weights))
+    nonzero = largest != 0
+    unit = weights / jnp.where(nonzero, largest, 1)
+    norm = jnp.sqrt(jnp.where(nonzero, jnp.sum(unit**2), 1))
+    inside = largest * norm <= radius  # False with NaN
+    return jnp.where(inside, weights, unit * (radius / norm))

@@ -2,16 +2,19 @@
 
     ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t
 
-is unbiased for the clean gradient: E[2⟨w, n⟩n] = 2Σw is what one copy used twice adds, and is taken
-away. As printed, only Σ_t w_t is taken away (Appendix C loses the factor 2 in its last term); that
-estimator has bias +Σ_t w_t, which is the gradient of ½wᵀΣ_t w, so that the learner finds a
-ridge-like shrunken predictor and its regret grows linearly.
+is unbiased for the clean gradient: one copy used twice adds E[2⟨w, n⟩n] = 2Σw, which is subtracted.
+The paper prints Σ_t w_t instead (Appendix C loses the factor 2 in its last term). That estimate has
+bias +Σ_t w_t, the gradient of ½wᵀΣ_t w, so that it shrinks the predictor as ridge regression does,
+and its regret grows linearly.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 5, Lemma 2, Algorithm 1
-(right); corrected, the printed form on request.
+(right), corrected. The printed form is an option.
 """
 
+import functools
+
 import chex
+import jax
 import jax.numpy as jnp
 import optax
 
@@ -21,9 +24,7 @@ from noisy_jax.noise import covariance_times
 from noisy_jax.validation import check_dimension
 
 
-def gradient_estimate(
-    weights: chex.Array, sample: Sample, *, as_printed: bool = False
-) -> chex.Array:
+def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
     """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
     if sample.cov is None:
         raise ValueError(
@@ -46,35 +47,32 @@ def known_covariance(
     """Online linear regression from one noisy copy and its noise covariance (Algorithm 1, right).
 
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
-    change from round to round.
+    change from round to round. `wrappers.assuming` supplies one where the sample has none.
 
     Args:
-        radius: B_w > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …;
-            `bounds.known_covariance` gives the theorem's.
-        optimizer: any `optax.GradientTransformation` that needs no loss value, instead of
-            `learning_rate`.
-        as_printed: take away Σw instead of 2Σw, to show the error of the printed formula.
+        radius: B_w > 0, norm of the largest predictor that competes.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `bounds.known_covariance`
+            gives the theorem's.
+        optimizer: an optax transformation instead, as in `gradient_descent`.
+        as_printed: subtract Σw instead of 2Σw, to show the error of the printed formula.
 
     Returns:
         A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for
-        a full one. Its regret for the squared loss on clean data is at most
+        a full one. Its expected regret for the squared loss on clean data is at most
         2 B_w B_x (B_w B_x + B_y) √T with B_x⁴ ≥ E‖x̃‖⁴ (`bounds.known_covariance`).
-
-    Raises:
-        ValueError: see `gradient_descent`; and at the first step, where the covariance is unknown.
 
     Example:
         >>> import jax, noisy_jax as nj
-        >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> learner = known_covariance(radius=1.0, learning_rate=0.05)
-        >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
-        (100,)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
+        >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
+        mean squared loss 0.04
     """
-
-    def gradient(weights, sample):
-        return gradient_estimate(weights, sample, as_printed=as_printed)
-
     return gradient_descent(
-        gradient, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
+        functools.partial(gradient_estimate, as_printed=as_printed),
+        copies=1,
+        radius=radius,
+        learning_rate=learning_rate,
+        optimizer=optimizer,
     )

@@ -1,58 +1,49 @@
-"""NORMA: stochastic gradient descent on the regularised risk in a kernel's Hilbert space.
+"""NORMA: stochastic gradient descent on the regularized risk in a kernel's Hilbert space.
 
     p_t = f_t(x_t) + b_t
     f_{t+1} = (1 − η_t λ) f_t − η_t ℓ'(p_t, y_t) k(x_t, ·),   b_{t+1} = b_t − η_t ℓ'(p_t, y_t)
 
-from f_1 = 0 and b_1 = 0, the offset b left out unless asked for. Old terms decay, so that the
-learner follows a target that moves, and all but the newest may be forgotten. An adaptive loss moves
-its scale s along, by η_t times `AdaptiveLoss.descent`, from the same values.
+from f_1 = 0 and b_1 = 0; the offset b is optional. Old terms decay, so that the learner can follow
+a target that drifts, and all but the newest terms may be dropped. An adaptive loss also moves its
+scale s, by η_t times `AdaptiveLoss.descent`.
 
-Scale distribution: without offset and at constant η, a run of the soft margin ρ depends on (η, λ, ρ) only
-through (ηλ, ρ/η), for f(η, λ, ρ) = η f(1, ηλ, ρ/η). Two parameters are to be tuned, not three; for
-ρ = 0 it is ηλ alone. The same holds of tubes and widths, with ε/η, σ/η and y/η.
+Tuning: without offset, at constant η, a run of the soft margin ρ depends on (η, λ, ρ) only through
+(ηλ, ρ/η), since f(η, λ, ρ) = η f(1, ηλ, ρ/η). So only two parameters need tuning, and only ηλ for
+ρ = 0. The same holds for the widths ε and σ of other losses, with ε/η, σ/η and y/η.
 
 Source: Online Learning with Kernels, Secs. II-III. Eq. 9 prints the decay 1 − ηλ where the step is
 η_t; Eqs. 19, 20 and 24 print signs and factors that do not descend (see `losses`).
 """
 
 import warnings
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner
-from noisy_jax.engine.expansion import expansion, reading
-from noisy_jax.engine.rules import Rule, Update, schedule
+from noisy_jax.engine import Buffer, Rule, Update, atoms_and_memory, expansion, reading, schedule
 from noisy_jax.kernels import Kernel
-from noisy_jax.learners.buffers import Buffer, element_and_memory
-from noisy_jax.learners.labels import checking_labels
 from noisy_jax.losses import AdaptiveLoss, Loss
-from noisy_jax.validation import (
-    check_choice,
-    check_decay,
-    check_non_negative,
-    check_one_number,
-    concrete,
-    given,
-)
+from noisy_jax.validation import check_decay, choice, concrete, given, non_negative
 from noisy_jax.worlds import FourierWorld, World
 
 _LARGEST_DECAY = 1 + 1e-6
-"""1, and float32's rounding: a schedule may start there, and η = 1/λ times λ may exceed 1."""
+"""A schedule may start at ηλ = 1, and in float32 η = 1/λ times λ may exceed 1 by rounding."""
 
 
 class NormaState(NamedTuple):
-    """What NORMA learns beside f.
+    """What NORMA learns beside f: field `rule` of its `ExpansionState`.
 
     Attributes:
-        offset: `[]`, b; stays zero where none is learnt.
-        scale: `[]`, ρ, ε or σ of an adaptive loss; `None` with a fixed one.
+        offset: `[]`, b; zero if no offset is learnt.
+        scale: `[]`, ρ, ε or σ of an adaptive loss; `None` with a fixed loss.
     """
 
-    offset: chex.Array
-    scale: chex.Array | None
+    offset: jax.Array
+    scale: jax.Array | None
 
 
 def norma(
@@ -67,92 +58,94 @@ def norma(
     copies: int | None = None,
     block: int = 64,
 ) -> Learner:
-    """Online kernel descent with decay, for classes, values, or novelty, on targets that drift.
+    """Online kernel learning with decay: classification, regression, novelty detection, drift.
 
-    Predictions are f(x) + b; with `losses.novelty` they are f(x) − ρ, an alarm where that is ≤ 0.
+    Predictions are f(x) + b. With `losses.novelty` they are f(x) − ρ, and an alarm is f(x) ≤ ρ
+    (Eq. 20 prints f(x) < ρ).
 
-    Noisy inputs: with a world, f lives in the surrogate's space and is judged on clean data by the
-    clean kernel. It is read at a second copy of x, independent of the copy that the new term holds:
-    for the squared loss the step is then right on average, as in `parallel_worlds`; for another
-    loss it is that of ℓ averaged over the noise of f at the second copy. One copy for both is right
-    where x has no noise, and biased elsewhere (a coefficient depends on the copy it multiplies).
+    **Guarantees.** They hold on clean data with a kernel, without offset, at η_t = η/√t, for a loss
+    of bounded slope. Theorem 4 bounds the regret against the regularized risk if all terms are kept
+    (`buffer=lambda space: engine.everything(space, T)`), Theorem 6 with `engine.growing`. Neither
+    covers a fixed τ, the squared loss, or a world (`bounds.regularized_risk`).
 
-    Novelty with ν: decay in every round ("always") is the stated gradient, and remembers 1/(ηλ)
-    rounds, of which a share ν are support vectors. With few of them f says where the last few
-    alarms were and nothing else: at ν = 0.01 and η = t^(−1/2), λ = 1, the paper's, one is left on
-    average, and alarms tell outliers from the rest hardly better than chance (AUC 0.54, on six
-    clusters with 2% of outliers). Decay in rounds of alarms alone ("on_update") remembers 1/(ηλ)
-    alarms, whatever ν, though its steps are no gradient; with the threshold kept at zero or above
-    (`losses.novelty(smallest=0.0)`) it does it with AUC 0.998, and with 0.94 without.
-    `python -m noisy_jax novelty` measures all four. "always" wants ν ≥ 25ηλ.
+    **Noisy inputs.** With a world, f is read at a second copy of x, independent of the copy that
+    the new term holds. For the squared loss the step is then unbiased, as in `parallel_worlds`. For
+    another loss it is the step of ℓ averaged over the noise of f at the second copy. A step with
+    one copy for both is biased, unless x has no noise.
+
+    **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, a share ν of which
+    are support vectors. With few of them f detects little: choose ν ≥ 25ηλ. For smaller ν use
+    `decay="on_update"`: f then remembers 1/(ηλ) alarms, whatever ν is, although its steps are not
+    gradients. At ν = 0.01, η = t^(−1/2) and λ = 1, as in the paper, on six clusters with 2%
+    outliers, the AUC of alarms is 0.54 with "always" and 0.94 with "on_update", 0.998 if ρ also
+    stays non-negative (`losses.novelty(smallest=0.0)`). See `python -m noisy_jax novelty`.
 
     Args:
-        kernel: any of `kernels`; or a world for noisy inputs (`worlds`), or its random features
-            (`worlds.fourier`), whose rounds cost O(D).
+        kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features
+            (`worlds.fourier`), which cost O(D) a round.
         loss: any of `losses`. `losses.squared` has no factor ½: the paper's η and λ (Eq. 21) are
             `learning_rate` = η/2 and `regularization` = 2λ.
-        learning_rate: η > 0, or an optax schedule of the round, from 0 on: η/√t of the paper is
-            `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1; a schedule may start at ηλ = 1, as f_1 = 0.
-        regularization: λ ≥ 0, as in `comparators.regularized`; 2C/m of the C of `subquantile` and
-            `regressors`, which weigh ‖f‖² beside a sum of losses.
-        buffer: τ ≥ 1, the number of newest rounds whose terms are kept (rounds, not support
-            vectors): with a loss of |ℓ'| ≤ c that leaves out at most (1 − ηλ)^τ c √k(x, x)/λ. Or
-            what makes a `Memory` of a space: with the linear kernel `lambda space: weight_vector()`
-            keeps w itself. None with random features, which have no terms.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; the paper's η/√t is
+            `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1.
+        regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`.
+        buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept. With
+            |ℓ'| ≤ c this drops at most (1 − ηλ)^τ c √k(x, x)/λ of f(x)/√k(x, x). Or a function that
+            makes a `Memory` from a space, such as `lambda space: engine.weight_vector()` with the
+            linear kernel. `None` with random features, which have no terms.
         offset: whether to learn b, which does not decay.
-        decay: "always", or "on_update", in rounds with ℓ' ≠ 0 alone.
-        copies: noisy copies that a step reads, 1 or 2; by default 1 with a kernel, else 2.
-        block: rounds that `unroll` takes at once, cut to what the memory takes.
+        decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
+        copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
+        block: number of rounds that `unroll` plays at once.
 
     Returns:
-        A `Learner` whose state's field `rule` is a `NormaState`. `averaged` takes one without
-        offset whose memory keeps all (`engine.everything`, or random features). Where a traced ηλ
-        is above 1, a traced ν is outside (0, 1), or a label of a margin loss is not ±1, the run
-        ends in NaN.
-
-    Raises:
-        ValueError: rate not positive, λ negative, ηλ ≥ 1, τ < 1, a loss that is none or has no use
-            for an offset, no buffer where one is needed; when it runs, labels of a margin loss
-            other than ±1, where `step` or `unroll` are called with concrete ones.
+        A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. `averaged` takes
+        one without offset that keeps all of f (`engine.everything`, or random features). A run ends
+        in NaN if a traced ηλ is above 1, a traced ν is outside (0, 1), or a traced label of a
+        margin loss is not ±1; concrete ones raise ValueError.
 
     Warns:
-        UserWarning: novelty with "always" and ν < 25ηλ (for a schedule, ηλ after as many rounds as
+        UserWarning: novelty with "always" and ν < 25ηλ (of a schedule, ηλ after as many rounds as
             the memory has room for).
 
     Example:
-        >>> import jax, noisy_jax as nj
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> learner = norma(
         ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.soft_margin(),
         ...     learning_rate=1.0, regularization=0.03, buffer=200)
-        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=100)
-        >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1)).diverged_at
-        Array(-1, dtype=int32)
+        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")
+        share of mistakes 0.07
     """
-    _check_loss(loss, offset)
-    _check_rate(learning_rate, regularization)
-    check_choice("decay", decay, ("always", "on_update"))
-    copies = (1 if isinstance(kernel, Kernel) else 2) if copies is None else copies
-    check_choice("copies", copies, (1, 2))
-    atom, memory = element_and_memory(kernel, buffer)
+    if not isinstance(loss, (Loss, AdaptiveLoss)):
+        raise ValueError(
+            f"loss must be one of losses, such as losses.soft_margin(), got {given(loss)}"
+        )
+    if offset and not _labelled(loss):
+        raise ValueError("offset must be False with the novelty loss, which learns a threshold ρ")
+    regularization = non_negative("regularization", regularization, "λ of (λ/2)‖f‖²")
+    _check_first_decay(learning_rate, regularization)
+    choice("decay", decay, ("always", "on_update"))
+    world = None if isinstance(kernel, Kernel) else kernel
+    copies = choice("copies", (2 if world else 1) if copies is None else copies, (1, 2))
+    atom, memory = atoms_and_memory(kernel, buffer)
     if decay == "always" and not _labelled(loss):
         room = memory.horizon or memory.longest_block
-        _warn_of_few_support_vectors(loss.nu, learning_rate, regularization, room)
-
-    learner = expansion(
+        _warn_of_few_support_vectors(loss, learning_rate, regularization, room)
+    return expansion(
         read=reading(atom, copies),
-        rule=_rule(loss, learning_rate, regularization, offset=offset, decay=decay),
+        rule=_rule(loss, schedule(learning_rate), regularization, offset, decay),
         memory=memory,
         copies=copies,
-        block=min(block, memory.longest_block or block),
-        dim=None if isinstance(kernel, Kernel) else kernel.dim,
+        block=block,
+        dim=world and world.dim,
+        labels=loss.kind == "margin" and _labelled(loss),
+        noise=world and world.noise,
     )
-    if not isinstance(kernel, Kernel):
-        learner = learner._replace(noise=kernel.noise)
-    return checking_labels(learner) if loss.kind == "margin" and _labelled(loss) else learner
 
 
-def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
-    adaptive, rate_of = isinstance(loss, AdaptiveLoss), schedule(learning_rate)
+def _rule(loss: Any, rate_of, regularization, offset, decay) -> Rule:
+    adaptive, labelled = isinstance(loss, AdaptiveLoss), _labelled(loss)
 
     def init() -> NormaState:
         return NormaState(jnp.zeros(()), jnp.asarray(loss.initial, float) if adaptive else None)
@@ -160,22 +153,22 @@ def _rule(loss, learning_rate, regularization, *, offset, decay) -> Rule:
     def update(state: NormaState, values, y, t) -> Update:
         rate = rate_of(t)
         now = loss.at(state.scale) if adaptive else loss
-        y = y if _labelled(loss) else jnp.ones_like(values[-1])
+        y = y if labelled else jnp.ones_like(values[-1])
         p = values[-1] + state.offset
         derivative = now.gradient(p, y)
         decays = 1.0 if decay == "always" else jnp.where(derivative != 0, 1.0, 0.0)
-        sound = (rate >= 0) & (regularization >= 0) & (rate * regularization <= _LARGEST_DECAY)
+        sound = rate * regularization <= _LARGEST_DECAY
+        b, s = state
+        if offset:
+            b = b - rate * derivative
         if adaptive:
             sound &= (loss.nu > 0) & (loss.nu < 1)
-        factor = jnp.where(sound, 1 - rate * regularization * decays, jnp.nan)
-        b = state.offset - rate * derivative if offset else state.offset
-        s = state.scale
-        if adaptive:
             s = jnp.maximum(s + rate * loss.descent(now.argument(p, y), s), loss.smallest)
+        factor = jnp.where(sound, 1 - rate * regularization * decays, jnp.nan)
         return Update(-rate * derivative, factor, NormaState(b, s))
 
     def output(state: NormaState, values):
-        return values + state.offset if _labelled(loss) else values - state.scale
+        return values + state.offset if labelled else values - state.scale
 
     return Rule(init, update, output)
 
@@ -184,43 +177,27 @@ def _labelled(loss) -> bool:
     return getattr(loss, "labelled", True)
 
 
-def _check_loss(loss, offset) -> None:
-    if not isinstance(loss, (Loss, AdaptiveLoss)):
-        raise ValueError(
-            f"loss must be made by one of losses, such as losses.soft_margin(), got {given(loss)}"
-        )
-    if offset and not _labelled(loss):
-        raise ValueError(
-            "offset must be left out with the novelty loss: it would undo the threshold ρ, which "
-            "is learnt already"
-        )
-
-
-def _check_rate(learning_rate, regularization) -> None:
-    check_one_number("regularization", regularization)
-    check_non_negative("regularization", regularization, "λ of (λ/2)‖f‖²")
+def _check_first_decay(learning_rate, regularization) -> None:
     if callable(learning_rate):
         rate = learning_rate(jnp.int32(0))
-        check_non_negative("learning_rate at round 0", rate, "rounds are counted from 0")
+        non_negative("learning_rate at round 0", rate, "rounds are counted from 0")
+        check_decay(rate, regularization, limit=_LARGEST_DECAY)
     else:
-        rate = learning_rate
-        check_one_number("learning_rate", rate)
-    limit = _LARGEST_DECAY if callable(learning_rate) else 1.0
-    check_decay(rate, regularization, limit=limit)
+        check_decay(learning_rate, regularization)
 
 
-def _warn_of_few_support_vectors(nu, learning_rate, regularization, room) -> None:
+def _warn_of_few_support_vectors(loss: Any, learning_rate, regularization, room) -> None:
     if callable(learning_rate):
         if room is None:
             return
         learning_rate = learning_rate(jnp.int32(room))
-    eta, lam, nu = map(concrete, (learning_rate, regularization, nu))
+    eta, lam, nu = map(concrete, (learning_rate, regularization, loss.nu))
     if eta is not None and lam is not None and nu is not None and nu < 25 * eta * lam:
         decay = eta * lam
-        larger = f"A nu of at least {25 * decay:.2g}, less" if 25 * decay < 1 else "Less"
+        larger = f"a nu of at least {25 * decay:.2g}, " if 25 * decay < 1 else ""
         warnings.warn(
-            f"nu = {nu:g} is too small for a decay of {decay:.2g} in every round: it leaves about "
-            f"{nu / decay:.2g} of the 25 support vectors that are wanted in memory. {larger} "
-            'decay, or decay="on_update" would do',
+            f"nu = {nu:g} is too small for a decay of {decay:.2g} in every round: about "
+            f"{nu / decay:.2g} support vectors stay in memory, fewer than 25. Use {larger}"
+            'less decay, or decay="on_update"',
             stacklevel=3,
         )

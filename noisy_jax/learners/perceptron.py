@@ -1,16 +1,17 @@
-"""The kernel perceptron: each mistake adds its own term, and nothing decays.
+"""The kernel perceptron: each mistake adds a term, and nothing decays.
 
     f_{t+1} = f_t + y_t k(x_t, ·)   where y_t f_t(x_t) ≤ 0
 
-It is NORMA with the soft margin ρ = 0 and λ = 0; then η is but the unit of f, and no parameter is
-left. Where some g has y g(x) ≥ μ in every round, it makes at most ‖g‖² max k(x, x)/μ² mistakes.
+It is NORMA with the soft margin ρ = 0 and λ = 0. Then η only sets the unit of f, and no parameter
+is left. If some g has y g(x) ≥ μ in every round, the perceptron makes at most ‖g‖² max k(x, x)/μ²
+mistakes.
 
 Source: Online Learning with Kernels, Secs. III.A and IV.B.
 """
 
 from noisy_jax.base import Learner
+from noisy_jax.engine import Buffer
 from noisy_jax.kernels import Kernel
-from noisy_jax.learners.buffers import Buffer
 from noisy_jax.learners.norma import norma
 from noisy_jax.losses import soft_margin
 from noisy_jax.worlds import FourierWorld, World
@@ -27,20 +28,20 @@ def perceptron(
 
     Args:
         kernel: as for `norma`.
-        buffer: as for `norma`: τ counts rounds, not mistakes.
-        offset: whether to learn an offset b, by y_t at each mistake.
-        block: rounds that `unroll` takes at once.
+        buffer: as for `norma`; τ counts rounds, not mistakes.
+        offset: whether to learn an offset b, which moves by y_t at each mistake.
+        block: number of rounds that `unroll` plays at once.
 
     Returns:
-        A `Learner`; predictions f(x) + b, whose sign is the class (zero counts as a mistake).
-
-    Raises:
-        ValueError: as `norma`.
+        A `Learner`; predictions are f(x) + b, whose sign is the class (zero counts as a mistake).
 
     Example:
-        >>> import noisy_jax as nj
-        >>> perceptron(nj.kernels.linear(), buffer=1000).copies
-        1
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> learner = perceptron(nj.kernels.gaussian(length_scale=0.5), buffer=1000)
+        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")
+        share of mistakes 0.11
     """
     return norma(
         kernel,

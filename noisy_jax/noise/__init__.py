@@ -1,6 +1,6 @@
-"""Noise distributions, what they make of one round, and what replicates tell of them."""
+"""Noise distributions, noisy copies of a round, and the noise's covariance from replicates."""
 
-from noisy_jax.noise.distribution import Noise, PerRound, covariance_times, register_distribution
+from noisy_jax.noise.base import Noise, PerRound, covariance_times, register_distribution
 from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.observation import observe

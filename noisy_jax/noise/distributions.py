@@ -1,18 +1,32 @@
-"""Noise distributions of independent coordinates: Laplace, uniform, Rademacher and Student's t."""
+"""Noise with independent coordinates: Laplace, uniform, Rademacher and Student's t.
+
+Each takes a scale of each coordinate, `[]` (the same for all) or `[d]`, and a known `mean`, `[]` or
+`[d]`.
+"""
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from noisy_jax.noise.distribution import Noise, register_distribution
-from noisy_jax.validation import check_finite, concrete
-
-
-def _scaled(omega: chex.Array, scale: chex.Numeric) -> chex.Array:
-    return jnp.broadcast_to(scale, jnp.shape(omega)) * omega
+from noisy_jax.noise.base import Noise, register_distribution
+from noisy_jax.validation import concrete, number, positive
 
 
-def _log_product(characteristics: chex.Array) -> chex.Array:
+class _Independent(Noise):
+    """Noise with independent coordinates whose scale is the parameter named `_spread`."""
+
+    _spread = "scale"
+
+    def check(self, *, stacked):
+        super().check(stacked=stacked)
+        self._parse(self._spread, positive, stacked)
+
+    def _times_scale(self, omega):
+        return jnp.broadcast_to(getattr(self, self._spread), jnp.shape(omega)) * omega
+
+
+def _log_product(characteristics: jax.Array) -> chex.Array:
     """Complex log of Π_i φ_i over the last axis, for real φ_i of any sign."""
     modulus = jnp.sum(jnp.log(jnp.abs(characteristics)), axis=-1)
     sign = jnp.prod(jnp.sign(characteristics), axis=-1)
@@ -20,12 +34,12 @@ def _log_product(characteristics: chex.Array) -> chex.Array:
 
 
 @register_distribution
-class Laplace(Noise):
-    """Independent Laplace noise with density exp(−|n_i|/b_i)/(2b_i); variance 2b².
+class Laplace(_Independent):
+    """Laplace noise with density exp(−|n_i|/b_i)/(2b_i); variance 2b².
 
     Args:
-        scale: b > 0, `[]` or `[d]`.
-        mean: `[]` or `[d]`.
+        scale: b > 0.
+        mean: the known mean.
 
     Example:
         >>> float(Laplace(0.5).cov)
@@ -35,17 +49,11 @@ class Laplace(Noise):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
-    _spread = "scale"
     excess_kurtosis = 3.0
-
-    def check(self, *, stacked):
-        """Refuses bad parameters (see `Noise.check`)."""
-        super().check(stacked=stacked)
-        self._check_spread("scale", stacked)
 
     @property
     def cov(self):
-        """2b², `[]` or `[d]`."""
+        """2b²."""
         return 2 * self.scale**2
 
     def _standard(self, key, size, dtype):
@@ -53,18 +61,17 @@ class Laplace(Noise):
 
     def log_characteristic(self, omega):
         """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
-        scale = jnp.where(jnp.asarray(self.scale) > 0, self.scale, jnp.nan)
-        real = -jnp.sum(jnp.log1p(_scaled(omega, scale) ** 2), axis=-1)
+        real = -jnp.sum(jnp.log1p(self._times_scale(omega) ** 2), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
 
 
 @register_distribution
-class Uniform(Noise):
-    """Independent uniform noise on [−a_i, a_i]; variance a²/3.
+class Uniform(_Independent):
+    """Uniform noise on [−a_i, a_i]; variance a²/3.
 
     Args:
-        half_width: a > 0, `[]` or `[d]`.
-        mean: `[]` or `[d]`.
+        half_width: a > 0.
+        mean: the known mean.
 
     Example:
         >>> float(Uniform(3.0).cov)
@@ -78,34 +85,26 @@ class Uniform(Noise):
     excess_kurtosis = -1.2
     characteristic_vanishes = True
 
-    def check(self, *, stacked):
-        """Refuses bad parameters (see `Noise.check`)."""
-        super().check(stacked=stacked)
-        self._check_spread("half_width", stacked)
-
     @property
     def cov(self):
-        """a²/3, `[]` or `[d]`."""
+        """a²/3."""
         return self.half_width**2 / 3
 
     def _standard(self, key, size, dtype):
         return jax.random.uniform(key, (size,), dtype, minval=-1, maxval=1)
 
-    def _coloured(self, draws):
-        return jnp.broadcast_to(self.half_width, draws.shape) * draws
-
     def log_characteristic(self, omega):
         """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
-        return _log_product(jnp.sinc(_scaled(omega, self.half_width) / jnp.pi))
+        return _log_product(jnp.sinc(self._times_scale(omega) / jnp.pi))
 
 
 @register_distribution
-class Rademacher(Noise):
-    """Independent noise ±c_i, each sign with probability ½; variance c².
+class Rademacher(_Independent):
+    """Noise ±c_i, each sign with probability ½; variance c².
 
     Args:
-        scale: c > 0, `[]` or `[d]`.
-        mean: `[]` or `[d]`.
+        scale: c > 0.
+        mean: the known mean.
 
     Example:
         >>> float(Rademacher(2.0).cov)
@@ -115,18 +114,12 @@ class Rademacher(Noise):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
-    _spread = "scale"
     excess_kurtosis = -2.0
     characteristic_vanishes = True
 
-    def check(self, *, stacked):
-        """Refuses bad parameters (see `Noise.check`)."""
-        super().check(stacked=stacked)
-        self._check_spread("scale", stacked)
-
     @property
     def cov(self):
-        """c², `[]` or `[d]`."""
+        """c²."""
         return self.scale**2
 
     def _standard(self, key, size, dtype):
@@ -134,20 +127,20 @@ class Rademacher(Noise):
 
     def log_characteristic(self, omega):
         """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""
-        return _log_product(jnp.cos(_scaled(omega, self.scale)))
+        return _log_product(jnp.cos(self._times_scale(omega)))
 
 
 @register_distribution
-class StudentT(Noise):
-    """Independent heavy-tailed noise c_i·t_ν; variance c²ν/(ν−2).
+class StudentT(_Independent):
+    """Heavy-tailed noise c_i·t_ν; variance c²ν/(ν−2).
 
-    Its fourth moment, which the guarantee for a known covariance needs, is finite for ν > 4 only.
-    Its characteristic function has no closed form here, so `log_characteristic` is `None`.
+    The guarantee for a known covariance needs the fourth moment, which is finite for ν > 4 only.
+    The characteristic function has no closed form here: `log_characteristic` is `None`.
 
     Args:
-        df: degrees of freedom ν > 2, `[]`; without a finite variance no guarantee holds.
-        scale: c > 0, `[]` or `[d]`.
-        mean: `[]` or `[d]`.
+        df: degrees of freedom ν > 2, `[]`; with fewer the variance is infinite.
+        scale: c > 0.
+        mean: the known mean.
 
     Example:
         >>> float(StudentT(df=4.0, scale=1.0).cov)
@@ -158,25 +151,16 @@ class StudentT(Noise):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
-    _spread = "scale"
-
     def check(self, *, stacked):
-        """Refuses bad parameters (see `Noise.check`)."""
+        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
-        self._check_spread("scale", stacked)
         if jnp.ndim(self.df) > stacked:
             raise ValueError(f"StudentT.df must be one number, got {self.df}")
-        check_finite("StudentT.df", self.df, ": the limit is Gaussian noise")
-        df = concrete(self.df)
-        if df is not None and not (df > 2).all():
-            raise ValueError(
-                f"StudentT.df must be above 2, got {self.df}: below, the variance is infinite and "
-                "no learner of this library has a guarantee"
-            )
+        self._parse("df", _degrees_of_freedom, stacked)
 
     @property
     def cov(self):
-        """c²ν/(ν−2), `[]` or `[d]`."""
+        """c²ν/(ν−2)."""
         return self.scale**2 * self.df / (self.df - 2)
 
     @property
@@ -186,3 +170,12 @@ class StudentT(Noise):
 
     def _standard(self, key, size, dtype):
         return jax.random.t(key, self.df, (size,), dtype)
+
+
+def _degrees_of_freedom(name, df, hint, *, shape):
+    df = number(name, df, hint or "infinite ν is Gaussian noise", shape=shape)
+    if concrete(df) is None:
+        return jnp.where(df > 2, df, jnp.nan)
+    if not np.all(np.asarray(df) > 2):
+        raise ValueError(f"{name} must be above 2, got {df}: otherwise the variance is infinite")
+    return df

@@ -3,32 +3,56 @@
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.matrices import PSD_SLACK, check_covariance
-from noisy_jax.noise.distribution import (
+from noisy_jax.noise.base import (
     Noise,
     covariance_times,
     register_distribution,
     sound_covariance,
 )
-from noisy_jax.validation import check_at_least, concrete
+from noisy_jax.validation import concrete, non_negative, number, whole
+
+
+class _Normal(Noise):
+    """Noise made of Gaussian draws, whose covariance is the parameter named `_spread`."""
+
+    def check(self, *, stacked):
+        super().check(stacked=stacked)
+        cov = getattr(self, self._spread)
+        if jnp.ndim(cov) < 2 + stacked:
+            self._parse(self._spread, non_negative, stacked)
+        else:
+            check_covariance(f"{type(self).__name__}.{self._spread}", cov, stacked=stacked)
+
+    def _standard(self, key, size, dtype):
+        return jax.random.normal(key, (size,), dtype)
+
+    def _scaled(self, draws):
+        cov = getattr(self, self._spread)
+        if jnp.ndim(cov) < 2:
+            return jnp.broadcast_to(jnp.sqrt(cov), draws.shape) * draws
+        # Not by Cholesky, which singular covariances do not have.
+        variances, axes = jnp.linalg.eigh(jnp.asarray(cov, draws.dtype))
+        # A traced matrix was not checked: NaN if it is not PSD.
+        sound = variances >= -PSD_SLACK * variances[-1]
+        scale = jnp.where(sound, jnp.sqrt(jnp.maximum(variances, 0)), jnp.nan)
+        return draws @ (axes * scale[None]).T
 
 
 @register_distribution
-class Gaussian(Noise):
+class Gaussian(_Normal):
     """Gaussian noise N(mean, Σ).
 
     Args:
         cov: Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`; PSD.
-        mean: `[]` or `[d]`.
-
-    Raises:
-        ValueError: `cov` is not a covariance, or something is not finite.
+        mean: `[]` or `[d]`, the known mean.
 
     Example:
-        >>> import jax, jax.numpy as jnp
-        >>> Gaussian(0.25).sample(jax.random.key(0), jnp.zeros(3)).shape
-        (3,)
+        >>> print(Gaussian(0.25).covariance(2))
+        [[0.25 0.  ]
+         [0.   0.25]]
     """
 
     cov: chex.Numeric
@@ -36,63 +60,37 @@ class Gaussian(Noise):
 
     excess_kurtosis = 0.0
 
-    def check(self, *, stacked):
-        """Refuses bad parameters (see `Noise.check`)."""
-        super().check(stacked=stacked)
-        check_covariance("Gaussian.cov", self.cov, stacked=stacked)
-
-    def _standard(self, key, size, dtype):
-        return jax.random.normal(key, (size,), dtype)
-
-    def _coloured(self, draws):
-        if jnp.ndim(self.cov) < 2:
-            return jnp.broadcast_to(jnp.sqrt(self.cov), draws.shape) * draws
-        # Not by Cholesky, which singular covariances do not have.
-        variances, axes = jnp.linalg.eigh(jnp.asarray(self.cov, draws.dtype))
-        # A traced matrix was not checked: one that is not PSD gives NaN, not some other noise.
-        sound = variances >= -PSD_SLACK * variances[-1]
-        scale = jnp.where(sound, jnp.sqrt(jnp.maximum(variances, 0)), jnp.nan)
-        return draws @ (axes * scale[None]).T
-
     def log_characteristic(self, omega):
         """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
         real = -0.5 * jnp.sum(omega * covariance_times(sound_covariance(self.cov), omega), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
 
     def cloned(self, copies: int) -> "Gaussian":
-        """The distribution of each of several independent copies made out of one: N(mean, copies·Σ).
+        """The noise N(mean, V·Σ) of each of V independent copies that are made from one copy.
 
-        x̃ + ξ_i with ξ_i ~ N(0, (copies − 1)Σ) and Cov(ξ_i, ξ_j) = −Σ have uncorrelated, hence
-        independent, noise; two of them are x̃ ± ξ with ξ ~ N(0, Σ).
+        The copies are x̃ + ξ_v with ξ_v ~ N(0, (V − 1)Σ) and Cov(ξ_u, ξ_v) = −Σ: their noise is
+        uncorrelated, hence independent. Two of them are x̃ ± ξ with ξ ~ N(0, Σ).
 
         Args:
-            copies: how many are made, at least 1.
-
-        Raises:
-            ValueError: `copies` is no whole number of at least 1.
+            copies: V ≥ 1.
 
         Example:
             >>> Gaussian(0.25).cloned(2).cov
             0.5
         """
-        check_at_least("copies", copies, 1, "the number of copies made out of one")
-        return Gaussian(copies * self.cov, self.mean)
+        return Gaussian(whole("copies", copies) * self.cov, self.mean)
 
 
 @register_distribution
-class ContaminatedGaussian(Noise):
-    """Noise N(0, Σ) on the whole vector with probability q, and none otherwise.
+class ContaminatedGaussian(_Normal):
+    """Noise N(0, Σ) on the whole vector with probability q, and no noise otherwise.
 
-    Its covariance is qΣ. Coordinates are dependent: a vector is hit in all of them or in none.
+    Its covariance is qΣ. Coordinates are dependent: either all of them are noisy or none.
 
     Args:
-        outlier_cov: Σ, the covariance where the noise hits, as `[]`, `[d]` or `[d, d]`; PSD.
+        outlier_cov: Σ, the covariance of a noisy vector, as `[]`, `[d]` or `[d, d]`; PSD.
         probability: q in [0, 1], `[]`.
-        mean: `[]` or `[d]`; it shifts every vector, hit or not.
-
-    Raises:
-        ValueError: `outlier_cov` is not a covariance, `probability` is none, or something is not
-            finite.
+        mean: `[]` or `[d]`; it shifts every vector, noisy or not.
 
     Example:
         >>> ContaminatedGaussian(4.0, probability=0.25).cov
@@ -106,17 +104,13 @@ class ContaminatedGaussian(Noise):
     _spread = "outlier_cov"
 
     def check(self, *, stacked):
-        """Refuses bad parameters (see `Noise.check`)."""
+        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
-        check_covariance("ContaminatedGaussian.outlier_cov", self.outlier_cov, stacked=stacked)
-        probability = concrete(self.probability)
-        if jnp.ndim(self.probability) > stacked or (
-            probability is not None and not ((probability >= 0) & (probability <= 1)).all()
-        ):
+        if jnp.ndim(self.probability) > stacked:
             raise ValueError(
-                "ContaminatedGaussian.probability must be one number in [0, 1], "
-                f"got {self.probability}"
+                f"ContaminatedGaussian.probability must be one number, got {self.probability}"
             )
+        self._parse("probability", _share, stacked)
 
     @property
     def cov(self):
@@ -125,21 +119,15 @@ class ContaminatedGaussian(Noise):
 
     @property
     def excess_kurtosis(self):
-        """3/q − 3, infinite where the noise never hits."""
+        """3/q − 3, infinite for q = 0."""
         return 3 / jnp.asarray(self.probability, float) - 3
 
     def centred(self, key, x):
-        """A noisy copy (see `Noise.centred`)."""
+        """A noisy copy x + n (see `Noise.centred`)."""
         hit_key, noise_key = jax.random.split(key)
         noisy = super().centred(noise_key, x)
         hit = jax.random.bernoulli(hit_key, self.probability, noisy.shape[:-1])
         return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x)
-
-    def _standard(self, key, size, dtype):
-        return jax.random.normal(key, (size,), dtype)
-
-    def _coloured(self, draws):
-        return Gaussian(self.outlier_cov)._coloured(draws)
 
     def fourth_moment(self, dim):
         """q((tr Σ)² + 2‖Σ‖²_F) (see `Noise.fourth_moment`)."""
@@ -149,8 +137,7 @@ class ContaminatedGaussian(Noise):
         """log(1 − q + q exp(−½ ωᵀΣω)) (see `Noise.log_characteristic`)."""
         log_gaussian = Gaussian(self.outlier_cov).log_characteristic(omega).real
         q = jnp.asarray(self.probability, log_gaussian.dtype)
-        q = jnp.where((q >= 0) & (q <= 1), q, jnp.nan)
-        # Each form has a gradient at its own end of q's range alone.
+        # Each form has a gradient at its own end of q's range only.
         rarely = q < 0.5
         rare, frequent = jnp.where(rarely, q, 0.5), jnp.where(rarely, 0.5, q)
         real = jnp.where(
@@ -159,3 +146,12 @@ class ContaminatedGaussian(Noise):
             jnp.logaddexp(jnp.log1p(-frequent), jnp.log(frequent) + log_gaussian),
         )
         return jax.lax.complex(real, jnp.zeros_like(real))
+
+
+def _share(name, value, hint, *, shape):
+    value = number(name, value, hint, shape=shape)
+    if concrete(value) is None:
+        return jnp.where((value >= 0) & (value <= 1), value, jnp.nan)
+    if not np.all((np.asarray(value) >= 0) & (np.asarray(value) <= 1)):
+        raise ValueError(f"{name} must be in [0, 1], got {value}")
+    return value

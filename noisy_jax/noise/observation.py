@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample
-from noisy_jax.noise.distribution import Noise, check_noise
-from noisy_jax.validation import check_at_least, check_axes, check_key
+from noisy_jax.noise.base import Noise, check_noise
+from noisy_jax.validation import check_axes, check_key, whole
 
 
 def observe(
@@ -18,40 +18,39 @@ def observe(
     copies: int,
     y_noise: Noise | None = None,
 ) -> Sample:
-    """One round as a learner sees it: `copies` independent noisy copies, known means subtracted.
+    """One round as a learner sees it: independent noisy copies, with known means subtracted.
 
-    With JAX's default keys, copy v depends on the key and on v alone, so that learners which read
-    different numbers of copies see the same noise in the copies that they share.
+    With JAX's default keys, copy v depends on the key and on v only: learners that read different
+    numbers of copies see the same noise in the copies that they share.
 
     Args:
         key: the randomness of this round's noise.
         x: `[d]` clean instance.
         y: `[]` clean target.
         noise: distribution of the noise in each copy of `x`.
-        copies: V, at least 1.
+        copies: V ≥ 1, how many noisy copies to draw.
         y_noise: scalar distribution of the noise in `y`; none by default.
 
     Returns:
-        `Sample` with `x` of shape `[V, d]` and the distribution's covariance, `None` where it has none.
-
-    Raises:
-        ValueError: what is no key, no single round or no distribution of a single round, or no copies.
+        `Sample` with `x` of shape `[V, d]` and the covariance of the noise.
 
     Example:
         >>> import noisy_jax as nj
-        >>> key, x, y = jax.random.key(0), jnp.zeros(3), jnp.ones(())
-        >>> sample = observe(key, x, y, nj.noise.Gaussian(0.1), copies=2)
-        >>> sample.x.shape, float(sample.y)
-        ((2, 3), 1.0)
+        >>> key, x = jax.random.key(0), jnp.zeros(2)
+        >>> sample = observe(key, x, 1.0, nj.noise.Rademacher(0.5), copies=3)
+        >>> print(abs(sample.x), sample.cov)
+        [[0.5 0.5]
+         [0.5 0.5]
+         [0.5 0.5]] 0.25
     """
     check_key(key)
     check_axes("x", x, "[d]", "; batch rounds with jax.vmap")
     check_axes("y", y, "[]", "; batch rounds with jax.vmap")
     check_noise(noise, y_noise)
-    check_at_least("copies", copies, 1, "the number of noisy copies in one round")
+    copies = whole("copies", copies)
     x, y = jnp.asarray(x), jnp.asarray(y)
     x_key, y_key = jax.random.split(key)
-    copies = noise.centred(x_key, jnp.broadcast_to(x, (copies, *x.shape)))
+    shown = noise.centred(x_key, jnp.broadcast_to(x, (copies, *x.shape)))
     if y_noise is not None:
         y = y_noise.centred(y_key, y)
-    return Sample(copies, y, noise.cov)
+    return Sample(shown, y, noise.cov)

@@ -1,11 +1,12 @@
-"""What replicates, several noisy copies of the same instances, tell of the noise."""
+"""The covariance of the noise from replicates, several noisy copies of the same instances."""
 
 from typing import NamedTuple
 
 import chex
 import jax.numpy as jnp
+import numpy as np
 
-from noisy_jax.validation import check_finite
+from noisy_jax.validation import check_finite, concrete
 
 
 class CovarianceEstimate(NamedTuple):
@@ -21,33 +22,51 @@ class CovarianceEstimate(NamedTuple):
 
 
 def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
-    """The noise's covariance from replicates, whatever the clean instances are.
+    """The noise's covariance from replicates; the clean instances need not be known.
 
     Σ̂ = (1/n) Σ_i S_i with S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1), the sample covariance of
-    instance i's copies (for V = 2: half the outer product of their difference). The standard error
-    is that of the mean of the n independent S_i.
+    the copies of instance i (for V = 2: half the outer product of their difference). The standard
+    error is that of the mean of the n independent S_i.
 
     Args:
         copies: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
 
     Raises:
-        ValueError: the shape does not fit, or something is not finite.
+        ValueError: the first two axes seem to be swapped: V > n, V ≥ 10, and in most features the
+            copies of an instance differ more than the instances do.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov
-        Array([[1.]], dtype=float32)
+        >>> print(estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov)
+        [[1.]]
     """
-    shape = jnp.shape(copies)
+    shape = np.shape(copies)
     if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
         raise ValueError(
             "copies must have shape [n, V, d] with n >= 2 instances and V >= 2 copies of each, "
             f"got {list(shape)}"
         )
     check_finite("copies", copies)
+    _check_axes_not_swapped(copies)
     copies = jnp.asarray(copies)
     residuals = copies - copies.mean(axis=1, keepdims=True)
     covs = jnp.einsum("nvi,nvj->nij", residuals, residuals, precision="highest") / (shape[1] - 1)
     return CovarianceEstimate(
         covs.mean(axis=0), covs.std(axis=0, ddof=1) / jnp.sqrt(jnp.asarray(shape[0], covs.dtype))
     )
+
+
+def _check_axes_not_swapped(copies) -> None:
+    """Copies of an instance differ by noise, instances by noise and by their clean values."""
+    array, (n, v, _) = concrete(copies), np.shape(copies)
+    if array is None or v <= n or v < 10:  # few copies do not show the difference reliably
+        return
+    array = array.astype(float)
+    instances, noise = (array.var(axis=axis, ddof=1).mean(axis=0) for axis in (0, 1))
+    # If all clean instances are equal, the log ratio is 0 up to about this standard error.
+    standard_error = np.sqrt(2 / (v * (n - 1)) + 2 / (n * (v - 1)))
+    if np.mean(noise > np.exp(5 * standard_error) * instances) > 0.5:
+        raise ValueError(
+            f"copies must be [n, V, d], but of n = {n} instances the V = {v} copies differ more "
+            "than the instances do: if the axes are swapped, give np.swapaxes(copies, 0, 1)"
+        )

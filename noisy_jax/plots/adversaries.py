@@ -41,7 +41,7 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
         axes = new_axes(2, width=10.5, height=5.2, sharey=True)
     axes = panel_axes(axes, 2)
     floors = {name: one_copy_lower_bound(loss, radius=radius) for name, loss in losses.items()}
-    _draw_regrets(axes[0], rows, next(iter(floors.values())).floor)
+    _draw_regrets(axes[0], rows, next(iter(floors.values())).lower_bound)
     _draw_excesses(axes[1], losses, floors, radius)
     top = max(1, *(1.05 * row.high for row in rows))
     titles = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import chex
 import numpy as np
 
-from noisy_jax.evaluate.regret import NORMAL_95
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.plots.style import curve, look, new_axes, panel_axes
 
 

@@ -24,7 +24,7 @@ def regret(study: Study, *, axes=None):
         ImportError: matplotlib is not installed.
 
     Example:
-        >>> from noisy_jax.evaluate.regret import growth
+        >>> from noisy_jax.evaluate.regrets import growth
         >>> from noisy_jax.evaluate.results import Row
         >>> rows = tuple(Row("two copies", t, *[t**0.5] * 10) for t in (16, 64, 256))
         >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1])}

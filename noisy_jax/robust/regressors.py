@@ -1,14 +1,18 @@
-"""Batch regression in the space of a kernel, from a Gram matrix: ridge and Huber.
+"""Kernel regression from a Gram matrix: ridge and Huber.
 
-Both minimise Σ_i w_i ρ(y_i − f(x_i)) + C‖f‖² over f = Σ_i a_i k(x_i, ·) and return a.
+Both minimise the mean of the losses ρ(y_i − f(x_i)) plus ½λ‖f‖² over f = Σ_i a_i k(x_i, ·), and
+return a. With C = nλ/2:
 
-- Ridge, ρ(r) = r²: with W = diag(w), a = W^½(W^½KW^½ + C)⁻¹W^½y.
+- Ridge, ρ(r) = r²: a = (K + C)⁻¹y; with weights w, W = diag(w) and C = λΣ_i w_i/2,
+  a = W^½(W^½KW^½ + C)⁻¹W^½y.
 - Huber, ρ(r) = r² for |r| ≤ hs and 2hs|r| − (hs)² beyond, by modified residuals:
-  r ← y − Ka,   s ← median|r|/0.6745,   a ← a + (K + C)⁻¹(clip(r, −hs, hs) − Ca),
-  which has the stationary points of iteratively reweighted least squares and factorizes once.
+  r ← y − Ka,   s ← median|r|/0.6745,   a ← a + (K + C)⁻¹(clip(r, −hs, hs) − Ca).
+  This has the same stationary points as iteratively reweighted least squares, but factorizes a
+  matrix only once.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import chex
 import jax
@@ -18,16 +22,15 @@ from jax.scipy.linalg import cho_factor, cho_solve
 
 from noisy_jax.matrices import check_gram, check_matrix
 from noisy_jax.validation import (
-    check_at_least,
-    check_non_negative,
-    check_one_number,
-    check_positive,
     check_shape,
     check_targets,
     concrete,
+    non_negative,
+    positive,
+    whole,
 )
 
-__all__ = ["huber_ridge", "kernel_ridge", "modified_residuals"]
+__all__ = ["huber_ridge", "kernel_ridge"]
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
 
@@ -40,43 +43,40 @@ def kernel_ridge(
     regularization: chex.Numeric,
     weights: chex.Array | None = None,
 ) -> chex.Array:
-    """Coefficients of kernel ridge regression, argmin Σ_i w_i (f(x_i) − y_i)² + C‖f‖².
+    """Coefficients of kernel ridge regression, argmin Σ_i w_i (f(x_i) − y_i)²/Σ_i w_i + ½λ‖f‖².
 
-    Rows of weight zero get the coefficient zero: f is that of the other rows alone.
+    A row of weight zero gets the coefficient zero: the fit is that of the other rows alone.
 
     Args:
         gram: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
         y: `[n]` targets.
-        regularization: C > 0; in float32 not below about 1e-6 of the largest eigenvalue of K. In
-            `comparators.regularized` and `learners.norma`, whose losses are a mean beside ½λ‖f‖²,
-            it is λ = 2C/n.
-        weights: `[n]`, w_i ≥ 0; one by default.
+        regularization: λ > 0; in float32 nλ should be at least 1e-6 of the largest eigenvalue of K.
+            It equals scikit-learn's `KernelRidge` with alpha = λΣ_i w_i/2.
+        weights: `[n]`, w_i ≥ 0; 1 by default.
 
     Returns:
-        `[n]`, a. Predictions at z are `kernel(z, x) @ a`.
+        `[n]`, a. Predictions at new points z are `kernel(z, x) @ a`.
 
     Raises:
-        ValueError: C not positive or too small, a negative weight, shapes that do not match, NaN or
-            infinity.
+        ValueError: if λ is so small that K + C has no Cholesky factor in the given precision.
 
-    Source: Subquantile Minimization for Kernel Learning, Algorithm 1 with nothing trimmed and C in
-        its scale, Σ(·)² + C‖f‖² as its Section C has it. It is scikit-learn's `KernelRidge` with
-        alpha = C.
+    Source: Subquantile Minimization for Kernel Learning, Algorithm 1 with nothing trimmed.
 
     Example:
         >>> import jax.numpy as jnp
         >>> print(kernel_ridge(jnp.eye(2), jnp.array([6.0, 8.0]), regularization=3.0))
         [1.5 2. ]
     """
-    gram, y = _checked(gram, y, regularization)
+    gram, y, lam = _parsed(gram, y, regularization)
     if weights is None:
-        return cho_solve(_factor(gram, regularization), y)
-    weights = jnp.asarray(weights, y.dtype)
+        return cho_solve(_factor(gram, y.size * lam / 2), y)
     check_shape("weights", weights, y.shape, "as y")
-    check_non_negative("weights", weights, "it is how much each row counts")
+    weights = jnp.asarray(non_negative("weights", weights, shape=None), y.dtype)
+    if concrete(weights) is not None and not np.any(weights):
+        raise ValueError("weights must not all be 0: no row would be left to fit")
     root = jnp.sqrt(weights)
     weighted = root[:, None] * gram * root[None]
-    return root * cho_solve(_factor(weighted, regularization), root * y)
+    return root * cho_solve(_factor(weighted, jnp.sum(weights) * lam / 2), root * y)
 
 
 @jax.default_matmul_precision("highest")
@@ -88,98 +88,80 @@ def huber_ridge(
     iterations: int = 50,
     threshold: chex.Numeric = 1.345,
 ) -> chex.Array:
-    """Coefficients of Huber kernel regression, whose loss is square near zero and linear beyond hs.
+    """Coefficients of Huber kernel regression, argmin (1/n) Σ_i ρ(y_i − f(x_i)) + ½λ‖f‖².
 
-    The scale s of the residuals is estimated anew in each iteration, by the median |r| over that of
-    the standard normal distribution. Starts from ridge. Convergence is linear, at the rate of what K keeps
-    of the clipped rows, ‖K(K + C)⁻¹‖ between them: slow where they crowd together.
+    The loss ρ(r) is r² for |r| ≤ hs and linear beyond. The scale s of the residuals is estimated in
+    each iteration: the median of |r|, divided by that of the standard normal distribution. The
+    iterations start from ridge and converge linearly, at the rate ‖K(K + C)⁻¹‖ restricted to the
+    clipped rows: slowly if many of these are close together.
 
     Args:
         gram: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
         y: `[n]` targets.
-        regularization: C > 0, as in `kernel_ridge`.
-        iterations: at least 1, of O(n²) each.
-        threshold: h > 0, in units of s; 1.345 is 95% efficient under normal noise.
+        regularization: λ > 0, as in `kernel_ridge`.
+        iterations: number of iterations, at least 1; each takes O(n²) time.
+        threshold: h > 0, in units of s; 1.345 has 95% efficiency under normal noise.
 
     Returns:
-        `[n]`, a. Predictions at z are `kernel(z, x) @ a`.
-
-    Raises:
-        ValueError: C or h not positive, C too small, shapes that do not match, NaN or infinity.
+        `[n]`, a. Predictions at new points z are `kernel(z, x) @ a`.
 
     Source: Huber, Robust Statistics (1981), Secs. 7.7 and 7.8, with K and C in place of a design.
 
     Example:
         >>> import jax.numpy as jnp
         >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, 99.0])
-        >>> coefficients = huber_ridge(jnp.ones((5, 5)), y, regularization=1e-3)
+        >>> coefficients = huber_ridge(jnp.ones((5, 5)), y, regularization=4e-4)
         >>> print(f"{coefficients.sum():.1f}")
         1.0
     """
-    gram, y = _checked(gram, y, regularization)
-    check_at_least("iterations", iterations, 1, "the number of refits")
-    check_one_number("threshold", threshold)
-    check_positive("threshold", threshold, "where squares end, in units of the residuals' scale")
-    # An inverse, as its products batch over data sets where triangular solves do not; its rounding
-    # slows convergence, but leaves the limit, clip(r) = Ca, where it is.
-    inverse = cho_solve(_factor(gram, regularization), jnp.eye(y.size, dtype=y.dtype))
+    gram, y, lam = _parsed(gram, y, regularization)
+    iterations = whole("iterations", iterations)
+    threshold = positive("threshold", threshold)
+    C = y.size * lam / 2
+    # An inverse, because its products batch over data sets while triangular solves do not. Its
+    # rounding slows convergence, but does not move the limit, clip(r) = Ca.
+    inverse = cho_solve(_factor(gram, C), jnp.eye(y.size, dtype=y.dtype))
     return modified_residuals(
-        lambda a: gram @ a,
-        lambda b: inverse @ b,
-        y,
-        regularization=regularization,
-        iterations=iterations,
-        threshold=threshold,
+        lambda a: gram @ a, lambda b: inverse @ b, y, C, iterations=iterations, threshold=threshold
     )
 
 
 def modified_residuals(
-    product: Callable[[chex.Array], chex.Array],
-    solve: Callable[[chex.Array], chex.Array],
-    y: chex.Array,
+    product: Callable[[jax.Array], jax.Array],
+    solve: Callable[[jax.Array], jax.Array],
+    y: jax.Array,
+    C: chex.Numeric,
     *,
-    regularization: chex.Numeric,
     iterations: int,
     threshold: chex.Numeric = 1.345,
-) -> chex.Array:
-    """`huber_ridge` of any K that is given as the functions Kv and (K + C)⁻¹b of `[n]`.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> y = jnp.array([1.0, 2.0, 3.0, 99.0])
-        >>> double, third = (lambda v: 2 * v), (lambda b: b / 3)  # K = 2I, C = 1
-        >>> a = modified_residuals(double, third, y, regularization=1.0, iterations=50)
-        >>> print(f"{a[2]:.2f} {a[3]:.2f}")
-        1.00 1.66
-    """
+) -> jax.Array:
+    """`huber_ridge` of a matrix K that is given by its product Kv and the solution (K + C)⁻¹b."""
 
     def refit(coefficients, _):
         residuals = y - product(coefficients)
         width = threshold * jnp.median(jnp.abs(residuals)) / _MAD_OF_NORMAL
         clipped = jnp.clip(residuals, -width, width)
-        return coefficients + solve(clipped - regularization * coefficients), None
+        return coefficients + solve(clipped - C * coefficients), None
 
     return jax.lax.scan(refit, solve(y), length=iterations)[0]
 
 
-def _factor(gram, regularization):
-    factor = cho_factor(gram + regularization * jnp.eye(len(gram), dtype=gram.dtype), lower=True)
+def _factor(gram, C):
+    factor = cho_factor(gram + C * jnp.eye(len(gram), dtype=gram.dtype), lower=True)
     numbers = concrete(factor[0])
     if numbers is not None and not np.all(np.isfinite(numbers)):
         eigenvalues = np.linalg.eigvalsh(gram)
         raise ValueError(
-            f"regularization must be larger, got {regularization}: with eigenvalues of gram from "
-            f"{eigenvalues[0]:.2g} to {eigenvalues[-1]:.2g}, K + C has no Cholesky factor in "
-            f"{gram.dtype}"
+            f"regularization must be larger: gram has eigenvalues from {eigenvalues[0]:.2g} to "
+            f"{eigenvalues[-1]:.2g}, and with {float(C):.2g} added (regularization times the sum "
+            f"of the weights, over 2) it has no Cholesky factor in {gram.dtype}"
         )
     return factor
 
 
-def _checked(gram, y, regularization) -> tuple[chex.Array, chex.Array]:
+def _parsed(gram, y, regularization) -> tuple[jax.Array, jax.Array, Any]:
     check_matrix("gram", gram)
     gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
     check_targets(y)
     check_gram("gram", gram, y.size)
-    check_one_number("regularization", regularization)
-    check_positive("regularization", regularization, "C, the weight of ‖f‖² beside squared errors")
-    return gram, y
+    return gram, y, positive("regularization", regularization)

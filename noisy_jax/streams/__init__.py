@@ -1,10 +1,11 @@
 """Streams of clean examples, chosen in advance: real data, teachers, adversaries, drift.
 
-`DATASETS` are the names that `dataset` knows; `DIFFICULTIES` the settings of moving classes by
-name, "A" medium, "B" hard and "C" easy.
+`DATASETS` are the names that `dataset` knows. `DIFFICULTIES` are settings for moving classes: "A"
+is medium, "B" hard and "C" easy.
 """
 
 from noisy_jax.streams.adversaries import Adversary, OneCopyAdversaries, one_copy_adversaries
+from noisy_jax.streams.csv_files import csv
 from noisy_jax.streams.mixtures import (
     DIFFICULTIES,
     Difficulty,
@@ -14,7 +15,7 @@ from noisy_jax.streams.mixtures import (
     switching,
     switching_mixtures,
 )
-from noisy_jax.streams.tables import DATASETS, csv, dataset, from_arrays, resampled, scaled
+from noisy_jax.streams.tables import DATASETS, dataset, from_arrays, resampled, scaled
 from noisy_jax.streams.teachers import linear, teacher
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Adversaries that no learner from one noisy copy beats in both of their guises."""
+"""Two adversaries that a learner from one noisy copy cannot tell apart."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.noise import Gaussian, Noise, Rademacher
-from noisy_jax.validation import check_at_least, check_key
+from noisy_jax.validation import check_key, whole
 
 
 class Adversary(NamedTuple):
-    """What an adversary chooses in advance.
+    """The clean rounds and the noise that an adversary chooses in advance.
 
     Attributes:
         stream: clean rounds.
@@ -27,8 +27,8 @@ class OneCopyAdversaries(NamedTuple):
     """Two adversaries whose single copies have the same distribution.
 
     Attributes:
-        noiseless: A, x_t = 3 or −1 with probability ½ each, shown as it is.
-        noisy: B, x_t = 1 always, shown with noise ±2.
+        noiseless: A, x_t = 3 or −1 with probability ½ each, without noise.
+        noisy: B, x_t = 1 always, with noise ±2.
     """
 
     noiseless: Adversary
@@ -36,18 +36,18 @@ class OneCopyAdversaries(NamedTuple):
 
 
 def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
-    """Two adversaries between which one noisy copy a round does not tell.
+    """Two adversaries that one noisy copy a round cannot tell apart.
 
-    (A) x_t = 3 or −1, independently with probability ½ each, without noise; (B) x_t = 1 with noise
+    (A) x_t = 3 or −1, independently with probability ½ each, without noise. (B) x_t = 1 with noise
     n = ±2, each sign with probability ½. In both y_t = 1, and a copy x_t + n is 3 or −1 with
-    probability ½ each, independently in every round: a learner that reads one copy and is told
-    nothing else has weights of the same distribution in both. But the best weights differ:
-    for the squared loss w = 1/5 in A and w = 1 in B, and by convexity the mean w̄ of the weights
-    pays at least T max(excess_A(w̄), excess_B(w̄)) in the worse of the two, linear in T
-    (`bounds.one_copy_lower_bound`). Two copies do tell: they agree in A.
+    probability ½ each, independently in every round. The weights of a learner that reads one copy
+    and knows nothing else therefore have the same distribution in both. But the best weights
+    differ: for the squared loss w = 1/5 in A and w = 1 in B. By convexity the mean w̄ of the weights
+    has regret of at least T max(excess_A(w̄), excess_B(w̄)) in one of the two, linear in T
+    (`bounds.one_copy_lower_bound`). Two copies tell A from B, because they are equal in A.
 
     Source: Online Learning of Noisy Data with Kernels, Theorems 3 and 5, Appendices E and F, with
-    x = e_1. Corrected: Theorem 3 is stated for any compact convex set of competitors and is false
+    x = e_1. Corrected: Theorem 3 is stated for any compact convex set of competitors. It is false
     for some, such as {0} or [0, 0.1], whose best member is the same in both; it holds for a ball
     in which the two minimisers differ.
 
@@ -58,9 +58,6 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
     Returns:
         `OneCopyAdversaries`, with instances `[T, 1]`.
 
-    Raises:
-        ValueError: no key, or no rounds.
-
     Example:
         >>> import jax
         >>> noiseless, noisy = one_copy_adversaries(jax.random.key(0), horizon=1000)
@@ -68,7 +65,7 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
         0.0 4.0 [1.] 1.0
     """
     check_key(key)
-    check_at_least("horizon", horizon, 1, "the number of rounds T")
+    horizon = whole("horizon", horizon)
     mean = jnp.ones((horizon, 1))
     signs = jax.random.rademacher(key, mean.shape, mean.dtype)
     labels = jnp.ones(horizon)

@@ -5,15 +5,15 @@ Each class is a mixture of K round Gaussians of equal weight,
     p_y(x) = (1/K) Σ_k N(x; m_yk, σ_yk² I),   y = ±1 with probability ½,
 
 with means uniform in the box [−3, 3]² and standard deviations uniform in a range. An example is
-kept iff its label agrees with the Bayes rule by more than a margin,
+kept if its label agrees with the Bayes rule by more than a margin,
 
     y log(p₊(x)/p₋(x)) > margin,
 
-so that a function of a Gaussian kernel's space makes no mistake, as long as the classes rest. They
-rest for a *period* of some rounds, then all means take a normal step (`drifting`), or everything is
-drawn again (`switching`).
+so that some function of a Gaussian kernel's space makes no mistake while the classes do not change.
+They stay as they are for a *period* of some rounds. Then all means take a normal step (`drifting`),
+or everything is drawn again (`switching`).
 
-Source: Online Learning with Kernels, Sec. VI.A. The paper gives the procedure alone; numbers of
+Source: Online Learning with Kernels, Sec. VI.A. The paper gives the procedure only; the numbers of
 components, scales, margin and steps are chosen here.
 """
 
@@ -27,20 +27,20 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.validation import (
-    check_at_least,
     check_key,
-    check_non_negative,
-    check_positive,
     check_shape,
     concrete,
-    given,
+    instance,
+    non_negative,
+    positive,
+    whole,
 )
 
 HALF_SIDE = 3.0
 """Half the side of the box that holds the means."""
 
-# Of the candidates, 75 to 90% are kept on average, but few where the classes nearly coincide: then
-# they are drawn again and again.
+# Of the candidates, 75 to 90% are kept on average. Where the classes nearly coincide few are kept,
+# and candidates are drawn several times.
 _CANDIDATES, _ATTEMPTS = 4, 64
 
 
@@ -49,8 +49,8 @@ class Difficulty(NamedTuple):
 
     Attributes:
         components: K ≥ 1, Gaussians in each class; a Python number.
-        smallest_deviation: of the range of σ, positive.
-        largest_deviation: of the range of σ.
+        smallest_deviation: smallest σ > 0 of a component.
+        largest_deviation: largest σ of a component; σ is uniform between the two.
         margin: ≥ 0, what |log(p₊/p₋)| must exceed.
         drift: ≥ 0, standard deviation of each coordinate of a mean's step.
     """
@@ -69,21 +69,21 @@ DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
         "C": Difficulty(3, 0.4, 0.9, margin=1.0, drift=0.05),
     }
 )
-"""Settings by name: medium, hard (many small components, fast), easy (clear-cut, slow)."""
+"""Settings by name: A medium, B hard (many small components, fast), C easy (large margin, slow)."""
 
 
 class Mixtures(NamedTuple):
-    """Both classes as they are in one period; a leading axis of periods where there are many.
+    """Both classes in one period; with a leading axis `[P]`, in P periods.
 
     Attributes:
         means: `[2, K, 2]`, m_yk, the negative class first.
         deviations: `[2, K]`, σ_yk.
     """
 
-    means: chex.Array
-    deviations: chex.Array
+    means: jax.Array
+    deviations: jax.Array
 
-    def log_odds(self, x: chex.Array) -> chex.Array:
+    def log_odds(self, x: jax.Array) -> chex.Array:
         """log(p₊(x)/p₋(x)), whose sign is the Bayes rule.
 
         Args:
@@ -108,22 +108,19 @@ def drifting_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -
         periods: P ≥ 1.
         difficulty: as for `drifting`.
 
-    Raises:
-        ValueError: no key, or a number that is out of range.
-
     Example:
         >>> import jax
         >>> classes = drifting_mixtures(jax.random.key(0), 50, DIFFICULTIES["A"])
         >>> jax.vmap(lambda now: now.log_odds(jax.numpy.zeros(2)))(classes).shape
         (50,)
     """
-    _check(key, difficulty, periods)
+    difficulty = _checked(key, difficulty, periods)
     first_key, step_key = jax.random.split(jax.random.split(key)[0])
     start = _drawn_mixtures(first_key, difficulty)
     steps = jax.vmap(lambda key: jax.random.normal(key, start.means.shape))(
         _fold_in_each(step_key, periods - 1)
     )
-    # A walk on the line, folded into the box, has the distribution of the walk that is reflected each time.
+    # A walk on the line, folded into the box, is distributed like a walk reflected at every step.
     walk = jnp.cumsum(jnp.concatenate([start.means[None], difficulty.drift * steps]), axis=0)
     means = HALF_SIDE - jnp.abs(jnp.mod(walk + HALF_SIDE, 4 * HALF_SIDE) - 2 * HALF_SIDE)
     return Mixtures(means, jnp.broadcast_to(start.deviations, means.shape[:-1]))
@@ -135,17 +132,14 @@ def switching_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) 
     Args:
         key: as for `switching`.
         periods: P ≥ 1.
-        difficulty: as for `switching`; its drift plays no part.
-
-    Raises:
-        ValueError: as `drifting_mixtures`.
+        difficulty: as for `switching`; its drift has no effect.
 
     Example:
         >>> import jax
         >>> switching_mixtures(jax.random.key(0), 50, DIFFICULTIES["A"]).deviations.shape
         (50, 2, 3)
     """
-    _check(key, difficulty, periods)
+    difficulty = _checked(key, difficulty, periods)
     keys = _fold_in_each(jax.random.split(key)[0], periods)
     return jax.vmap(lambda key: _drawn_mixtures(key, difficulty))(keys)
 
@@ -159,23 +153,20 @@ def drifting(
 ) -> Stream:
     """Two classes whose means take a small random step every few rounds.
 
-    A stream of a longer horizon begins with the shorter one of the same key, to rounding. Call it
-    under `jax.jit`: bare, every call compiles anew.
+    A stream with a longer horizon begins with the rounds of the shorter one with the same key, up
+    to rounding. Call it under `jax.jit`: without it, every call compiles again.
 
     Args:
         key: randomness of classes and examples.
         horizon: T ≥ 1 rounds.
-        difficulty: one of `DIFFICULTIES`, or another. All but the number of components may be
-            traced.
-        period: rounds between steps.
+        difficulty: one of `DIFFICULTIES`, or another `Difficulty`. All but its number of components
+            may be traced.
+        period: rounds between steps, at least 1.
 
     Returns:
-        A `Stream` with x `[T, 2]` and y = ±1. Where less than 1/256 of the candidates of a period
-        would be kept, as with too large a margin, its last rounds are NaN in x and y.
-
-    Raises:
-        ValueError: no key, or a number that is out of range; where the stream is concrete, a round
-            that is lacking.
+        A `Stream` with x `[T, 2]` and y = ±1. If less than 1/256 of the candidates of a period
+        are kept, because the margin is too large, a concrete stream raises ValueError, and in a
+        traced one the last rounds of the period are NaN.
 
     Example:
         >>> import jax
@@ -194,19 +185,16 @@ def switching(
     difficulty: Difficulty = DIFFICULTIES["A"],
     period: int = 1000,
 ) -> Stream:
-    """Two classes that are replaced by others now and then.
+    """Two classes that are replaced by new ones after every period.
 
     Args:
         key: randomness of classes and examples.
         horizon: T ≥ 1 rounds.
-        difficulty: as for `drifting`; its drift plays no part.
-        period: rounds between switches.
+        difficulty: as for `drifting`; its drift has no effect.
+        period: rounds between switches, at least 1.
 
     Returns:
         A `Stream`, as `drifting`.
-
-    Raises:
-        ValueError: as `drifting`.
 
     Example:
         >>> import jax
@@ -222,19 +210,19 @@ def switching(
 def examples(
     key: chex.PRNGKey, mixtures: Mixtures, size: int, margin: chex.Numeric
 ) -> tuple[Stream, chex.Array]:
-    """The first examples of one period that are kept, and how many there are.
+    """The first n examples of one period that are kept, and how many were found.
 
-    Candidates are drawn 4n at a time, at most 64 times.
+    4n candidates are drawn at a time, at most 64 times.
 
     Args:
         key: randomness of the examples.
         mixtures: both classes.
-        size: n ≥ 1, how many examples are asked for.
+        size: n ≥ 1, how many examples to find.
         margin: what y log(p₊/p₋) must exceed.
 
     Returns:
-        A `Stream` of n rounds, NaN from the first that is lacking, and the number `[]` of
-        examples in it.
+        A `Stream` of n rounds, NaN from the first that was not found, and the number `[]` of
+        examples found.
     """
     count = _CANDIDATES * size
     components = mixtures.deviations.shape[1]
@@ -260,8 +248,7 @@ def examples(
 
 
 def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
-    check_at_least("horizon", horizon, 1, "the number of rounds T")
-    check_at_least("period", period, 1, "the number of rounds for which the classes rest")
+    horizon, period = whole("horizon", horizon), whole("period", period)
     periods = -(-horizon // period)
     mixtures = make_mixtures(key, periods, difficulty)
     keys = _fold_in_each(jax.random.split(key)[1], periods)
@@ -272,10 +259,9 @@ def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
     if counts is not None and counts.min() < period:
         worst = counts.argmin()
         raise ValueError(
-            f"difficulty must leave enough examples, but with the margin {difficulty.margin:g} "
-            f"only {counts[worst]} of the {_ATTEMPTS * _CANDIDATES * period} candidates of period "
-            f"{worst} are kept, where {period} are wanted: a smaller margin or smaller deviations "
-            "would do"
+            f"difficulty must keep {period} examples a period, but with the margin "
+            f"{difficulty.margin:g} only {counts[worst]} of the {_ATTEMPTS * _CANDIDATES * period} "
+            f"candidates of period {worst} are kept: use a smaller margin or smaller deviations"
         )
     x, y = stream
     return Stream(x.reshape(-1, 2)[:horizon], y.ravel()[:horizon])
@@ -293,21 +279,17 @@ def _fold_in_each(key, count):
     return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(count))
 
 
-def _check(key, difficulty, periods) -> None:
+def _checked(key, difficulty, periods) -> Difficulty:
     check_key(key)
-    if not isinstance(difficulty, Difficulty):
-        raise ValueError(
-            "difficulty must be a Difficulty, such as streams.DIFFICULTIES[name] of the names "
-            f"{', '.join(DIFFICULTIES)}, got {given(difficulty)}"
-        )
-    check_at_least("periods", periods, 1, "how often the classes change, and one")
-    check_at_least("components", difficulty.components, 1, "the Gaussians in each class")
-    check_positive(
-        "smallest_deviation", difficulty.smallest_deviation, "the smallest σ of a component"
+    whole("periods", periods)
+    hint = f"streams.DIFFICULTIES[name] is one, of the names {', '.join(DIFFICULTIES)}"
+    instance("difficulty", difficulty, Difficulty, hint)
+    smallest = positive("smallest_deviation", difficulty.smallest_deviation)
+    spread = difficulty.largest_deviation - smallest
+    return Difficulty(
+        components=whole("components", difficulty.components),
+        smallest_deviation=smallest,
+        largest_deviation=smallest + non_negative("largest_deviation - smallest_deviation", spread),
+        margin=non_negative("margin", difficulty.margin, "a negative one keeps mistakes of Bayes"),
+        drift=non_negative("drift", difficulty.drift),
     )
-    range_of_deviations = difficulty.largest_deviation - difficulty.smallest_deviation
-    check_non_negative(
-        "largest_deviation - smallest_deviation", range_of_deviations, "σ is uniform in between"
-    )
-    check_non_negative("margin", difficulty.margin, "a negative one keeps what Bayes gets wrong")
-    check_non_negative("drift", difficulty.drift, "it is a standard deviation")

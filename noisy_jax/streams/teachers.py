@@ -7,13 +7,7 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import (
-    check_at_least,
-    check_key,
-    check_non_negative,
-    check_positive,
-    concrete,
-)
+from noisy_jax.validation import check_key, concrete, non_negative, positive, whole
 
 
 def linear(
@@ -31,24 +25,20 @@ def linear(
         horizon: T ≥ 1 rounds.
         dim: d ≥ 1 dimensions.
         radius: norm of the teacher's weights w.
-        misfit: half-width ≥ 0 of the uniform m_t, what no linear predictor can explain.
+        misfit: half-width ≥ 0 of the uniform label noise m_t.
 
     Returns:
         A `Stream` with ‖x_t‖ ≤ 1 and |y_t| ≤ radius + misfit.
 
-    Raises:
-        ValueError: no key, or a number that is out of range.
-
     Example:
         >>> import jax
-        >>> linear(jax.random.key(0), horizon=5, dim=3).x.shape
-        (5, 3)
+        >>> stream = linear(jax.random.key(0), horizon=5, dim=3)
+        >>> print(jax.numpy.linalg.norm(stream.x, axis=1).max() <= 1)
+        True
     """
     check_key(key)
-    check_at_least("horizon", horizon, 1, "the number of rounds T")
-    check_at_least("dim", dim, 1, "the number of features d")
-    check_positive("radius", radius, "the norm of the teacher's weights")
-    check_non_negative("misfit", misfit, "it is the half-width of what the teacher cannot explain")
+    horizon, dim = whole("horizon", horizon), whole("dim", dim)
+    radius, misfit = positive("radius", radius), non_negative("misfit", misfit)
     w_key, x_key, m_key = jax.random.split(key, 3)
     direction = jax.random.normal(w_key, (dim,))
     weights = radius * direction / jnp.linalg.norm(direction)
@@ -78,18 +68,17 @@ def teacher(
         key: randomness of c, a, x and m.
         horizon: T ≥ 1 rounds.
         dim: d ≥ 1 dimensions.
-        kernel: k, any of `kernels`.
-        centers: how many c_j.
+        kernel: k, one of `kernels`.
+        centers: how many c_j, at least 1.
         radius: norm of f in the space of the kernel.
         spread: largest ‖x_t‖ and ‖c_j‖.
-        misfit: half-width ≥ 0 of the uniform m_t, what the teacher cannot explain.
+        misfit: half-width ≥ 0 of the uniform label noise m_t.
 
     Returns:
         A `Stream` with |y_t| ≤ radius √k(x_t, x_t) + misfit.
 
     Raises:
-        ValueError: no key, no kernel, or a number that is out of range; where the stream is
-            concrete, a kernel that is not finite on the ball.
+        ValueError: the kernel is not finite on the ball (where the stream is concrete).
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -98,13 +87,10 @@ def teacher(
         (5,)
     """
     check_key(key)
-    check_at_least("horizon", horizon, 1, "the number of rounds T")
-    check_at_least("dim", dim, 1, "the number of features d")
     check_kernel(kernel)
-    check_at_least("centers", centers, 1, "the number of kernels that make the teacher")
-    check_positive("radius", radius, "the norm of the teacher")
-    check_positive("spread", spread, "the radius of the ball that holds the data")
-    check_non_negative("misfit", misfit, "it is the half-width of what the teacher cannot explain")
+    horizon, dim, centers = whole("horizon", horizon), whole("dim", dim), whole("centers", centers)
+    radius, spread = positive("radius", radius), positive("spread", spread)
+    misfit = non_negative("misfit", misfit)
     c_key, a_key, x_key, m_key = jax.random.split(key, 4)
     c = spread * jax.random.ball(c_key, dim, shape=(centers,))
     a = jax.random.normal(a_key, (centers,))

@@ -16,7 +16,7 @@ from jax.scipy.linalg import solve_triangular
 from noisy_jax.kernels import squared_distances
 from noisy_jax.matrices import PSD_SLACK, check_covariance
 from noisy_jax.noise import Gaussian
-from noisy_jax.noise.distribution import sound_covariance
+from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import check_dimension, check_made_for, concrete
 from noisy_jax.worlds.gaussian import gaussian
 from noisy_jax.worlds.world import World

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
-from noisy_jax.noise.distribution import sound_covariance
+from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import concrete
 from noisy_jax.worlds.world import check_log_diagonal
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import noisy_jax as nj
 from noisy_jax.bounds import (
     Moments,
+    as_printed,
     known_covariance,
     moments,
     parallel_worlds,
@@ -17,32 +18,35 @@ from noisy_jax.bounds import (
 )
 from noisy_jax.comparators import kernel_ball, world_ball
 from noisy_jax.worlds import World
+from tests.keys import key
 
 BOUNDS = [two_copies, known_covariance, uncorrected]
 
 
+@pytest.mark.claim("DA-Lemma1", "DA-short")
 def test_witness_of_the_printed_second_moment():
     """Lemma 1: x̃ = x = w = 1, ỹ = y = −1 attains the corrected bound and breaks the printed one."""
     given_moments = Moments(1.0, 1.0, 1.0, 0.0)
     attained = (2 * (1.0 * 1.0 - (-1.0)) * 1.0) ** 2
     corrected = two_copies(given_moments, horizon=1, radius=1.0).second_moment
-    printed = two_copies(given_moments, horizon=1, radius=1.0, as_printed=True).second_moment
+    printed = as_printed.two_copies(given_moments, horizon=1, radius=1.0).second_moment
     assert attained == 16
     np.testing.assert_allclose(corrected, 16)
     np.testing.assert_allclose(printed, 8)
 
 
-def discrete_law(rng, dim):
-    """A random distribution of x̃ on a few atoms, heavy-tailed: atoms `[n, d]` and probabilities `[n]`."""
+def discrete_distribution(rng, dim):
+    """A random heavy-tailed distribution of x̃: atoms `[n, d]` and probabilities `[n]`."""
     n = rng.integers(1, 6)
     atoms = rng.normal(size=(n, dim)) * np.exp(2 * rng.normal(size=(n, 1)))
     return atoms, rng.dirichlet(np.full(n, 0.5))
 
 
+@pytest.mark.claim("DA-Lemma1", "DA-Lemma2")
 @given(seed=st.integers(0, 10**6), dim=st.integers(1, 4))
-def test_second_moments_hold_for_random_laws_exactly(seed, dim):
+def test_second_moments_hold_for_random_distributions_exactly(seed, dim):
     rng = np.random.default_rng(seed)
-    atoms, p = discrete_law(rng, dim)
+    atoms, p = discrete_distribution(rng, dim)
     targets, q = rng.normal(size=3) * np.exp(rng.normal()), rng.dirichlet(np.ones(3))
     w = rng.normal(size=dim)
     radius = np.linalg.norm(w) + 1e-9
@@ -62,36 +66,35 @@ def test_second_moments_hold_for_random_laws_exactly(seed, dim):
         "n,y,ny->", p, q, np.sum((residual[..., None] * atoms[:, None]) ** 2, axis=-1)
     )
     for value, bound in [(two, two_copies), (debiased, known_covariance), (blind, uncorrected)]:
-        assert value <= float(bound(distribution, horizon=1, radius=radius).second_moment) * (
-            1 + 1e-4
-        )
+        moment = float(bound(distribution, horizon=1, radius=radius).second_moment)
+        assert value <= moment * (1 + 1e-4)
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
-def test_rate_and_regret_follow_from_the_second_moment(bound):
-    distribution = Moments(
-        2.0, 5.0, 1.5, 0.0
-    )  # no noise: nothing linear is left in uncorrected's bound
-    for as_printed in (False, True):
-        g = bound(distribution, horizon=400, radius=1.3, as_printed=as_printed)
+@pytest.mark.claim("DA-Thm1")
+@pytest.mark.parametrize("name", ["two_copies", "known_covariance", "uncorrected"])
+def test_rate_and_regret_follow_from_the_second_moment(name):
+    for module in (nj.bounds, as_printed):
+        # Without noise, the bound of `uncorrected` has no linear part.
+        g = getattr(module, name)(Moments(2.0, 5.0, 1.5, 0.0), horizon=400, radius=1.3)
         np.testing.assert_allclose(g.learning_rate, 1.3 / np.sqrt(g.second_moment * 400), rtol=1e-6)
         np.testing.assert_allclose(g.regret, 1.3 * np.sqrt(g.second_moment * 400), rtol=1e-6)
 
 
+@pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_constants_by_hand():
     distribution, options = Moments(2.0, 9.0, 4.0, 0.5), {"horizon": 100, "radius": 2.0}
     np.testing.assert_allclose(
         two_copies(distribution, **options).second_moment, 8 * (2 * 2**0.5 + 2) ** 2, rtol=1e-6
     )
     np.testing.assert_allclose(
-        two_copies(distribution, **options, as_printed=True).second_moment, 8 * (8 + 4), rtol=1e-6
+        as_printed.two_copies(distribution, **options).second_moment, 8 * (8 + 4), rtol=1e-6
     )
     g2 = 12 * (2 * 3**0.5 + 2) ** 2
     np.testing.assert_allclose(
         known_covariance(distribution, **options).second_moment, g2, rtol=1e-6
     )
     np.testing.assert_allclose(
-        known_covariance(distribution, **options, as_printed=True).second_moment,
+        as_printed.known_covariance(distribution, **options).second_moment,
         8 * 4 * 9 + 8 * 4 * 3 + 4 * 4 * 3 * 0.5 + 0.25 * 4,
         rtol=1e-6,
     )
@@ -100,8 +103,11 @@ def test_constants_by_hand():
         2 * np.sqrt(g2 * 100) + 100 * 4 * 0.5 / 2,
         rtol=1e-6,
     )
+    textbook = as_printed.uncorrected(distribution, **options).regret
+    np.testing.assert_allclose(textbook, 2 * np.sqrt(g2 * 100), rtol=1e-6)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "noise",
     [
@@ -115,9 +121,7 @@ def test_constants_by_hand():
 def test_moments_against_samples(noise):
     stream = nj.streams.from_arrays([[0.3, -0.2], [0.9, 0.4]], [0.5, -1.0])
     ours = moments(stream, noise, y_noise=nj.noise.Gaussian(0.25))
-    noisy = np.asarray(
-        noise.sample(jax.random.key(0), jnp.tile(stream.x[1][None], (400_000, 1))), np.float64
-    )
+    noisy = np.asarray(noise.sample(key(0), jnp.tile(stream.x[1][None], (400_000, 1))), np.float64)
     squares = np.sum(noisy**2, axis=1)
     for value, sample in [(ours.x_second_moment, squares), (ours.x_fourth_moment, squares**2)]:
         assert abs(float(value) - sample.mean()) < 5 * sample.std() / np.sqrt(len(sample))
@@ -143,7 +147,7 @@ def test_horizon_may_be_traced(bound):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_refuses_bad_input(bound):
+def test_bad_horizon_and_radius_raise(bound):
     distribution = Moments(2.0, 5.0, 1.5, 0.1)
     with pytest.raises(ValueError, match="horizon must be positive and finite, got 0"):
         bound(distribution, horizon=0, radius=1.0)
@@ -155,12 +159,12 @@ def test_refuses_bad_input(bound):
     "distribution",
     [Moments(0.0, 0.0, 0.0, 0.0), Moments(-1.0, -1.0, 1.0, 0.0), Moments(1e38, 1e38, 1e38, 1.0)],
 )
-def test_refuses_moments_without_a_finite_bound(distribution):
+def test_moments_without_a_finite_bound_raise(distribution):
     with pytest.raises(ValueError, match=r"second moment .* must be positive and finite"):
         two_copies(distribution, horizon=10, radius=10.0)
 
 
-def test_refuses_noise_without_the_moment():
+def test_noise_without_the_moment_raises():
     stream = nj.streams.linear(jax.random.key(0), 5, 2)
     heavy = moments(stream, nj.noise.StudentT(df=3.0, scale=1.0))
     assert np.isfinite(two_copies(heavy, horizon=10, radius=1.0).regret)
@@ -168,6 +172,7 @@ def test_refuses_noise_without_the_moment():
         known_covariance(heavy, horizon=10, radius=1.0)
 
 
+@pytest.mark.claim("DA-Thm3", "DA-short")
 @pytest.mark.parametrize("variance", [0.0, 0.01, 0.3])
 def test_witness_of_the_printed_second_moment_in_parallel_worlds(x64, variance):
     """E‖g̃Ψ̂‖² = 4R² E(Wk̂(x, x̃)/R + B_y)² at ŵ = WΨ̂(x)/R, ỹ = −B_y, by Gauss–Hermite."""
@@ -179,13 +184,14 @@ def test_witness_of_the_printed_second_moment_in_parallel_worlds(x64, variance):
     attained = 4 * diagonal * (weights @ residual**2) / np.pi**0.5
     given = {"horizon": 1, "radius": radius, "y_second_moment": y**2}
     corrected = parallel_worlds(diagonal, **given).second_moment
-    printed = parallel_worlds(diagonal, **given, as_printed=True).second_moment
+    printed = as_printed.parallel_worlds(diagonal, **given).second_moment
     assert printed < attained <= corrected * (1 + 1e-12)
     np.testing.assert_allclose(corrected, 2 * printed)
     if variance == 0:
         np.testing.assert_allclose(attained, corrected)
 
 
+@pytest.mark.claim("DA-Thm3", "DA-Thm5")
 def test_parallel_worlds_by_hand():
     """R² = 4, W = 3, B_y² = 25, T = 100: η = W/(2R(WR + B_y)√T), printed with √(W²R² + B_y²)."""
     given = {"horizon": 100, "radius": 3.0, "y_second_moment": 25.0}
@@ -194,7 +200,7 @@ def test_parallel_worlds_by_hand():
     )
     root = 61**0.5
     np.testing.assert_allclose(
-        parallel_worlds(4.0, **given, as_printed=True),
+        as_printed.parallel_worlds(4.0, **given),
         (3 / (4 * root * 10), 12 * root * 10, 16 * 61),
         rtol=1e-6,
     )
@@ -217,11 +223,12 @@ def world(ratio=np.inf, norm_ratio=np.inf):
 @jax.vmap
 def radius_at_ratio_one(norm, angle):
     return tuple(
-        surrogate_radius(world(1.0), norm=norm, angle=angle, as_printed=as_printed)
-        for as_printed in (False, True)
+        radius(world(1.0), norm=norm, angle=angle)
+        for radius in (surrogate_radius, as_printed.surrogate_radius)
     )
 
 
+@pytest.mark.claim("DA-Lemma5")
 def test_lemma_5_is_tight(x64, rng):
     """‖u₊‖² + ‖u₋‖² ≤ ‖u‖²/(1 − cos β), ‖u‖² past a right angle; printed 5‖u‖²/sin²β."""
     positive = rng.normal(size=(5000, 3))
@@ -240,6 +247,7 @@ def test_lemma_5_is_tight(x64, rng):
     assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
 
 
+@pytest.mark.claim("DA-Lemma6", "DA-Lemma9")
 def test_lemma_6_holds_for_random_expansions(x64, rng):
     """‖û‖ ≤ W for comparators of random targets, in the Gaussian world that attains it most."""
     ratio = (1 - 2 * 0.36) ** -0.5
@@ -261,6 +269,7 @@ def test_lemma_6_holds_for_random_expansions(x64, rng):
     assert np.any(lifted > 1.5 * ratio**0.5 * norm)
 
 
+@pytest.mark.claim("DA-Lemma6")
 def test_two_opposite_points_close_together(x64):
     """The claims' example: a = ±1 at distance ε, σ = .6, s = 1."""
     gaussian = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.36))
@@ -271,7 +280,7 @@ def test_two_opposite_points_close_together(x64):
         np.testing.assert_allclose(u.angle, np.arccos(np.exp(-(epsilon**2))))
         given = {"norm": u.norm, "angle": u.angle}
         tight = surrogate_radius(gaussian, **given)
-        printed = surrogate_radius(gaussian, **given, as_printed=True)
+        printed = as_printed.surrogate_radius(gaussian, **given)
         found.append(np.array([u.lifted_norm, tight, printed]) ** 2 / u.norm**2)
     claimed = [[2.9, 2.99, 10.9], [6.0, 22, 57], [6.7, 190, 477]]
     np.testing.assert_allclose(found, claimed, rtol=0.01)
@@ -285,14 +294,14 @@ def test_surrogate_radius_takes_the_better_of_two_ratios():
     np.testing.assert_allclose(surrogate_radius(world(0.25, 4.0), **options), 2.0)
     # A bound over all u needs no angle.
     np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), norm=2.0, angle=0.0), 4.0)
-    # Past a right angle nothing more is won; what is printed stops there as well.
+    # Beyond a right angle the radius stays the same, also as printed.
     obtuse = {"norm": 2.0, "angle": np.arccos(-0.5)}
     np.testing.assert_allclose(surrogate_radius(world(9.0), **obtuse), 6.0, rtol=1e-6)
     np.testing.assert_allclose(
-        surrogate_radius(world(9.0), **obtuse, as_printed=True), 6 * 5**0.5, rtol=1e-6
+        as_printed.surrogate_radius(world(9.0), **obtuse), 6 * 5**0.5, rtol=1e-6
     )
-    # 1 − cos β = β²/2 of an angle whose cosine, and one whose square, float32 cannot hold; and π,
-    # which in float32 is above π.
+    # 1 − cos β = β²/2 of angles whose cosine or square float32 cannot represent; and π, which in
+    # float32 is above π.
     for angle, radius in ((1e-5, 2**0.5 * 1e5), (1e-30, 2**0.5 * 1e30), (np.float32(np.pi), 1.0)):
         found = surrogate_radius(world(1.0), norm=1.0, angle=angle)
         np.testing.assert_allclose(found, radius, rtol=1e-6)
@@ -304,9 +313,7 @@ def test_surrogate_radius_takes_the_better_of_two_ratios():
     ("where", "options", "message"),
     [
         (world(), {}, "take the lifted_norm of a comparator"),
-        (world(norm_ratio=2.0), {"as_printed": True}, "world must have a finite ratio"),
         (world(2.0), {"angle": 0.0}, r"angle must be positive, got 0\.0"),
-        (world(2.0, 2.0), {"angle": 0.0, "as_printed": True}, "angle must be positive"),
         (world(2.0), {"angle": 60.0}, r"angle must be in radians, in \[0, π\], got 60\.0"),
         (world(2.0), {"angle": -0.1}, "angle must be in radians"),
         (world(2.0), {"angle": np.nan}, "angle must be in radians"),
@@ -314,9 +321,16 @@ def test_surrogate_radius_takes_the_better_of_two_ratios():
         (world(2.0), {"norm": 0.0}, r"norm must be positive and finite, got 0\.0"),
     ],
 )
-def test_surrogate_radius_refuses(where, options, message):
+def test_bad_arguments_of_surrogate_radius_raise(where, options, message):
     with pytest.raises(ValueError, match=message):
         surrogate_radius(where, **{"norm": 1.0, "angle": 0.5, **options})
+
+
+def test_the_printed_surrogate_radius_needs_a_ratio_and_an_angle():
+    with pytest.raises(ValueError, match="world must have a finite ratio"):
+        as_printed.surrogate_radius(world(norm_ratio=2.0), norm=1.0, angle=0.5)
+    with pytest.raises(ValueError, match="angle must be positive"):
+        as_printed.surrogate_radius(world(2.0, 2.0), norm=1.0, angle=0.0)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +344,7 @@ def test_surrogate_radius_refuses(where, options, message):
         (world(2.0), {}, r"must be the number R², such as world\.diagonal .* the World itself$"),
     ],
 )
-def test_parallel_worlds_refuses(diagonal, options, message):
+def test_bad_arguments_of_parallel_worlds_raise(diagonal, options, message):
     with pytest.raises(ValueError, match=message):
         parallel_worlds(
             diagonal, **{"horizon": 9, "radius": 1.0, "y_second_moment": 1.0, **options}
@@ -354,7 +368,7 @@ def test_parallel_worlds_refuses(diagonal, options, message):
         ),
     ],
 )
-def test_moments_refuse_what_a_rollout_refuses(changes, message):
+def test_bad_arguments_of_moments_raise(changes, message):
     good = {"stream": nj.Stream(np.ones((3, 2)), np.ones(3)), "noise": nj.noise.Gaussian(0.1)}
     with pytest.raises(ValueError, match=message):
         moments(**good | changes)

@@ -24,7 +24,7 @@ def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate(factor):
     np.testing.assert_allclose(faster.learning_rate, rate, rtol=1e-6)
     np.testing.assert_allclose(faster.regret, expected, rtol=1e-6)
     assert faster.second_moment == THEORY.second_moment
-    if factor != 1:  # the regret that grows in proportion with the rate is another one
+    if factor != 1:  # the bound is not proportional to the rate
         assert abs(factor * float(THEORY.regret) / expected - 1) > 0.4
 
 
@@ -44,8 +44,8 @@ def test_bound_of_random_truncation_at_a_rate_factor():
 
 @pytest.mark.parametrize("factor", [0.25, 16.0])
 @pytest.mark.parametrize("max_bias", [0.01, 0.2])
-def test_a_truncation_guarantee_at_a_rate_factor_says_anew_what_it_is_worth(x64, factor, max_bias):
-    """By the definitions: where W²/(2η) + ηGT/2 + 2bT max|f| is below what playing zero pays."""
+def test_a_truncation_guarantee_at_a_rate_factor_has_its_own_turn(x64, factor, max_bias):
+    """Where W²/(2η) + ηGT/2 + 2bT max|f| is below the regret of predicting zero."""
     estimator = nj.estimators.gradient(
         nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5), squared_radius=0.25,
         x_second_moment=0.5, max_bias=max_bias,
@@ -66,12 +66,12 @@ def test_a_truncation_guarantee_at_a_rate_factor_says_anew_what_it_is_worth(x64,
     for share, vacuous in ((0.999, True), (1.001, False)):
         theory, faster = at(share * turn)
         assert faster.vacuous == vacuous
-        assert not theory.vacuous  # as which it was left before: a larger rate stakes more
+        assert not theory.vacuous  # another rate has a larger bound
 
 
-def test_a_bias_in_the_bound_stays_covered():
+def test_the_result_bounds_the_bias_of_uncorrected_too():
     theory = nj.bounds.uncorrected(MOMENTS, horizon=HORIZON, radius=RADIUS)
-    unbiased = nj.bounds.uncorrected(MOMENTS, horizon=HORIZON, radius=RADIUS, as_printed=True)
+    unbiased = nj.bounds.known_covariance(MOMENTS, horizon=HORIZON, radius=RADIUS)
     bias = float(theory.regret) - float(unbiased.regret)
     exact = descent(4 * float(theory.learning_rate), float(theory.second_moment), RADIUS) + bias
     assert bias > 0
@@ -83,7 +83,7 @@ def test_the_factor_can_be_swept():
     np.testing.assert_allclose(swept, 1.25 * THEORY.regret, rtol=1e-6)
 
 
-def test_refuses_what_is_no_multiple_or_bounds_no_regret():
+def test_bad_factors_and_guarantees_of_mistakes_raise():
     with pytest.raises(ValueError, match="rate_factor must be positive and finite, got 0"):
         nj.bounds.at_rate_factor(THEORY, 0)
     still = nj.bounds.Drift(norm=1.0, length=0.0, squared_length=0.0)
@@ -92,10 +92,10 @@ def test_refuses_what_is_no_multiple_or_bounds_no_regret():
         nj.bounds.at_rate_factor(counted, 2.0)
 
 
-def test_refuses_the_guarantee_of_the_regularized_risk_which_is_of_other_rates():
-    given = {"horizon": HORIZON, "slope": 1.0, "regularization": 0.1}
+def test_a_guarantee_of_the_regularized_risk_raises_as_it_has_other_rates():
+    given = {"horizon": HORIZON, "derivative": 1.0, "regularization": 0.1}
     theory = nj.bounds.regularized_risk(1.0, **given)
     halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)
-    assert 1.25 * theory.regret < halved.regret  # what multiplying would give is no bound
+    assert 1.25 * theory.regret < halved.regret  # multiplying would not give a bound
     with pytest.raises(ValueError, match=r"η = W/√\(GT\), .* got RiskGuarantee"):
         nj.bounds.at_rate_factor(theory, 0.5)

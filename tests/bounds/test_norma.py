@@ -11,12 +11,14 @@ import noisy_jax as nj
 from noisy_jax.bounds import (
     Drift,
     a_priori,
+    as_printed,
     drift,
     margin_errors,
     mistakes,
     regularized_risk,
     truncation_error,
 )
+from tests.drifting import drifting_streams, hinge
 
 STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
 
@@ -35,29 +37,7 @@ def soft_margin_run(x, y, learning_rate, regularization, margin):
     return errors, wrong
 
 
-def drifting_streams(rng, dim, rounds=500, repeats=3):
-    """Streams labelled by comparators of four kinds of drift, two rates of flipped labels, 3 B."""
-    speeds = [(0.0, 0.0), (0.001, 0.0), (0.01, 0.0), (0.0, 2.0)]
-    kinds = [(*s, f, b) for s in speeds for f in (0.0, 0.05) for b in (1.0, 3.0, 10.0)] * repeats
-    speed, jump, flips, norm = (np.array(column)[:, None] for column in zip(*kinds, strict=True))
-    g = np.zeros((len(kinds), rounds, dim))
-    g[:, 0] = rng.normal(size=(len(kinds), dim))
-    for t in range(1, rounds):
-        size = jump if t % 125 == 0 else speed
-        g[:, t] = g[:, t - 1] + size * rng.normal(size=(len(kinds), dim))
-        g[:, t] /= np.linalg.norm(g[:, t], axis=1, keepdims=True)
-    x = rng.normal(size=g.shape)
-    x /= np.maximum(np.linalg.norm(x, axis=2, keepdims=True), 1)
-    near = np.abs(np.sum(g * x, axis=2, keepdims=True)) < 0.1
-    x = np.where(near, np.sign(np.sum(g * x, axis=2, keepdims=True)) * g, x)
-    y = np.sign(np.sum(g * x, axis=2)) * np.where(rng.random(x.shape[:2]) < flips, -1, 1)
-    return x, y, norm[:, :, None] * g
-
-
-def hinge(comparator, x, y, mu):
-    return np.maximum(mu - y * np.sum(comparator * x, axis=2), 0).sum(axis=1)
-
-
+@pytest.mark.claim("NORMA-Eq25-27", "NORMA-Thm2", "NORMA-Thm3")
 @pytest.mark.parametrize("dim", [2, 5])
 def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):
     x, y, g = drifting_streams(rng, dim)
@@ -78,11 +58,12 @@ def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):
         for count, bound in counts:
             assert np.all(count <= bound)
             tightest.append(np.max(count / bound))
-        assert np.mean(np.asarray(bound) < x.shape[1]) > 0.1  # and say something
+        assert np.mean(np.asarray(bound) < x.shape[1]) > 0.1  # and are informative
     assert max(tightest) > 0.3
     assert min(tightest) > 0.1
 
 
+@pytest.mark.claim("NORMA-IV.B", "NORMA-Thm2", "NORMA-Thm3", "NORMA-IV.C")
 def test_mistake_bound_is_attained():
     """Orthonormal instances: f is zero at each of n, and B = μ√n separates them with margin μ."""
     n, mu = 16, 0.5
@@ -109,6 +90,7 @@ def test_mistake_bound_is_attained():
     np.testing.assert_allclose(scaled.mistakes, errors.mistakes, rtol=1e-5)
 
 
+@pytest.mark.claim("NORMA-Eq30")
 @pytest.mark.parametrize("loss", [0.0, 1e-12, 1e-9, 0.3, 40.0, 1e6])
 def test_h_to_all_digits(x64, loss):
     """μ − ρ = h(μ, K, C) at C = 1, against 60 decimals; as printed, digits cancel."""
@@ -124,6 +106,7 @@ def test_h_to_all_digits(x64, loss):
         assert abs(np.sqrt((1 / loss) * (1 + 1 / loss)) - 1 / loss - float(h)) > 1e-11
 
 
+@pytest.mark.claim("NORMA-Lemma7")
 @pytest.mark.parametrize(("gap", "loss"), [(0.8, 2.0), (3.0, 0.5), (0.1, 7.0)])
 def test_lemma_7_minimises(x64, gap, loss):
     """K/(γ − z) + C/(z(γ − z)) has its least value, the bound, at z = h; printed "maximised"."""
@@ -135,6 +118,7 @@ def test_lemma_7_minimises(x64, gap, loss):
     assert found.mistakes < values[[0, -1]].min()
 
 
+@pytest.mark.claim("NORMA-Eq31-32")
 def test_constants_by_hand(x64):
     """X² = 2, B = 3, D₁ = 4, D₂ = .25, m = 100: √(mD₂) = 5, C = ½(9 + 27) = 18; K = 15, γ = 1."""
     options = {"horizon": 100, "comparator_margin": 1.5, "comparator_loss": 15.0}
@@ -150,6 +134,7 @@ def test_constants_by_hand(x64):
     np.testing.assert_allclose(decay, 1 / (1 + 0.05 / 3))
 
 
+@pytest.mark.claim("NORMA-IV.B")
 def test_drift_in_the_space_of_a_kernel(x64, rng):
     features, weights = rng.normal(size=(6, 3)), rng.normal(size=(20, 6))
     found = drift(weights, features @ features.T)
@@ -161,7 +146,7 @@ def test_drift_in_the_space_of_a_kernel(x64, rng):
 
 
 def test_a_gram_matrix_is_judged_by_the_norms_that_it_gives(rng):
-    """Rounding of a singular one is none of its faults, and no eigenvalues are asked for."""
+    """Rounding of a singular one is allowed, and no eigenvalues are computed."""
     features = rng.normal(size=(40, 2)).astype(np.float32)
     gram, null = features @ features.T, np.linalg.svd(features.T)[2][2:]
     with pytest.MonkeyPatch.context() as patch:
@@ -207,6 +192,7 @@ def flipped_labels(rng, m):
     return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1)), y
 
 
+@pytest.mark.claim("NORMA-Eq17", "NORMA-Eq33-34", "NORMA-Thm4", "NORMA-Thm6")
 @pytest.mark.parametrize(
     ("regularization", "decay", "start", "power"),
     [(1.0, 0.9, 7, 0.8), (0.1, 0.9, 26, 0.9), (0.02, 0.5, 80, 0.9)],
@@ -240,10 +226,11 @@ def test_theorems_4_and_6_hold(x64, rng, regularization, decay, start, power):
             gradient = slope**2 + 2 * regularization * slope * f[s]
             assert gradient + regularization**2 * squares[s] <= bound.second_moment
     assert min(tightness) > 0.01
-    printed = regularized_risk(1.0, **given, growing_memory=True, as_printed=True)
+    printed = as_printed.regularized_risk(1.0, **given, growing_memory=True)
     assert printed.regret > bound.regret
 
 
+@pytest.mark.claim("NORMA-Eq17")
 def test_coefficients_stay_small_whatever_is_dropped(rng):
     """Σ|α_i| ≤ c/λ is attained where every round updates, and truncation keeps to it."""
     m, lam = 200, 0.5
@@ -259,38 +246,47 @@ def test_coefficients_stay_small_whatever_is_dropped(rng):
                 assert largest > 0.999 * limit
 
 
+@pytest.mark.claim("NORMA-Eq33-34")
 def test_a_priori_by_hand():
     """X² = 4, c = 3, λ = ½."""
     np.testing.assert_allclose(a_priori(4.0, slope=3.0, regularization=0.5), (6, 12, 24))
 
 
+@pytest.mark.claim("NORMA-Thm4")
 def test_regularized_risk_by_hand(x64):
     """X² = 4, c = 3, λ = ½, η = 1: U = 12, a = 144(2z + 1/z) at z = ½, b = 72; m = 25."""
     given = {"horizon": 25, "slope": 3.0, "regularization": 0.5}
-    for growing, printed, factor in ((0, 0, 2), (0, 1, 2), (1, 0, 6), (1, 1, 10)):
-        options = {**given, "growing_memory": bool(growing), "as_printed": bool(printed)}
-        found = regularized_risk(4.0, learning_rate=1.0, **options)
+    printed = as_printed.regularized_risk
+    for bound, growing, factor in (
+        (regularized_risk, False, 2),
+        (printed, False, 2),
+        (regularized_risk, True, 6),
+        (printed, True, 10),
+    ):
+        options = {**given, "growing_memory": growing}
+        found = bound(4.0, learning_rate=1.0, **options)
         np.testing.assert_allclose(found, (1.0, 144 * (factor / 2 + 2) * 5 + 72, 144))
-        best = regularized_risk(4.0, **options)
+        best = bound(4.0, **options)
         z = factor**-0.5
         np.testing.assert_allclose(best.learning_rate, 2 * z)
         np.testing.assert_allclose(best.regret, 144 * (factor * z + 1 / z) * 5 + 36 / z)
         # Its part a√m is the smallest of all rates.
         rates = np.linspace(0.02, 1.98, 50)
-        a = [regularized_risk(4.0, learning_rate=r, **options).regret - 72 / r for r in rates]
+        a = [bound(4.0, learning_rate=r, **options).regret - 72 / r for r in rates]
         assert best.regret - 36 / z <= min(a)
     np.testing.assert_allclose(
         regularized_risk(4.0, **given).regret, 4 * 2**0.5 * 72 * 5 + 36 * 2**0.5
     )
 
 
+@pytest.mark.claim("NORMA-Prop1")
 def test_proposition_1_is_attained(x64):
     """All x equal, every round updates; after 399 rounds the claims' figures to 6 decimals."""
     given = {"buffer": 30, "slope": 1.0, "learning_rate": 0.3, "regularization": 0.1}
     powers = 0.97 ** np.arange(400)
     dropped = 0.3 * powers[30:399].sum()
     np.testing.assert_allclose(truncation_error(1.0, rounds=399, **given), dropped, rtol=1e-12)
-    printed = truncation_error(1.0, rounds=399, as_printed=True, **given)
+    printed = as_printed.truncation_error(1.0, rounds=399, **given)
     np.testing.assert_allclose(printed, 0.3 * powers[30:].sum(), rtol=1e-12)
     closed = truncation_error(1.0, **given)
     np.testing.assert_allclose(
@@ -308,6 +304,7 @@ def test_proposition_1_in_float32():
     np.testing.assert_allclose(found, 1e3 * (1 - 1e-6) ** 10**6, rtol=1e-6)
 
 
+@pytest.mark.claim("NORMA-Prop1")
 @pytest.mark.parametrize("name", ["soft_margin", "logistic", "huber"])
 def test_proposition_1_holds_on_runs(rng, name):
     m = 150
@@ -347,8 +344,8 @@ def test_hyper_parameters_may_be_traced():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), last, all_of(1.0))
 
 
-def test_what_is_traced_and_out_of_range_gives_no_number():
-    """Least of all a bound of no mistakes, which (√(C/γ²) + √(C/γ²))² is not for γ < 0."""
+def test_traced_arguments_out_of_range_give_nan_or_infinity():
+    """(√(C/γ²) + √(C/γ²))² is positive for γ < 0 as well."""
 
     def all_of(margin, decay):
         given = {"slope": 1.0, "regularization": 1.0, "learning_rate": decay}
@@ -374,18 +371,18 @@ BY_BUFFER = {"buffer": 3, "slope": 1.0, "regularization": 0.5, "learning_rate": 
     ("bound", "options", "message"),
     [
         (margin_errors, {**BY_MARGIN, "margin": -0.1}, r"margin must be finite and >= 0"),
-        (margin_errors, {**BY_MARGIN, "margin": 1.0}, r"must be above margin = 1\.0, got 1\.0"),
+        (margin_errors, {**BY_MARGIN, "margin": 1.0}, r"comparator_margin - margin must be positive"),
         (margin_errors, {**BY_MARGIN, "comparator_loss": -1.0}, "comparator_loss must be finite"),
         (margin_errors, {**BY_MARGIN, "horizon": 0}, "horizon must be positive and finite, got 0"),
-        (regularized_risk, {**BY_RISK, "learning_rate": 2.0}, r"1/regularization = 2\.0, got 2"),
+        (regularized_risk, {**BY_RISK, "learning_rate": 2.0}, r"\* regularization must be above 0 and below 1, got 1"),
         (regularized_risk, {**BY_RISK, "regularization": 0.0}, "regularization must be positive"),
         (regularized_risk, {**BY_RISK, "slope": np.inf}, "slope must be positive and finite"),
-        (truncation_error, {**BY_BUFFER, "learning_rate": 2.5}, "learning_rate must be below"),
+        (truncation_error, {**BY_BUFFER, "learning_rate": 2.5}, "below 1, got 1.25"),
         (truncation_error, {**BY_BUFFER, "buffer": -1}, "buffer must be finite and >= 0, got -1"),
         (truncation_error, {**BY_BUFFER, "rounds": -1}, "rounds must be finite and >= 0, got -1"),
     ],
 )  # fmt: skip
-def test_refuses(bound, options, message):
+def test_bad_arguments_raise(bound, options, message):
     first = (1.0, STILL) if bound is margin_errors else (1.0,)
     with pytest.raises(ValueError, match=message):
         bound(*first, **options)
@@ -393,7 +390,7 @@ def test_refuses(bound, options, message):
         bound(0.0, *first[1:], **{**options, **BY_MARGIN} if first[1:] else options)
 
 
-def test_refuses_comparators_that_are_none():
+def test_bad_comparators_raise():
     given = {"horizon": 9, "comparator_margin": 1.0, "comparator_loss": 1.0}
     with pytest.raises(ValueError, match=r"drift\.norm must be positive and finite, got 0\.0"):
         mistakes(1.0, Drift(0.0, 0.0, 0.0), **given)
@@ -401,18 +398,18 @@ def test_refuses_comparators_that_are_none():
         mistakes(1.0, STILL, **{**given, "comparator_margin": 0.0})
     with pytest.raises(ValueError, match=r"weights must be \[m, n\], .* got \[3\]"):
         drift(np.ones(3))
-    with pytest.raises(ValueError, match=r"weights must be finite, but weights\[0, 0\] is nan"):
+    with pytest.raises(ValueError, match=r"weights must be finite, got an array \[2, 2\]"):
         drift(np.full((2, 2), np.nan))
     with pytest.raises(ValueError, match=r"gram must be \[2, 2\], as .* \[m, 2\], got \[3, 3\]"):
         drift(np.ones((5, 2)), np.eye(3))
     with pytest.raises(ValueError, match=r"gram must be finite, but gram\[0, 0\] is nan"):
         drift(np.ones((5, 2)), np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match=r"semi-definite, but by it ‖g_t‖² is as low as -2;"):
+    with pytest.raises(ValueError, match=r"semi-definite, but it gives ‖g_t‖² as low as -2;"):
         drift(np.ones((3, 2)), -np.eye(2))
     turned = np.diag([1.0, -0.5])  # no norm is negative, a step is
-    with pytest.raises(ValueError, match=r"by it ‖g_{t\+1} − g_t‖² is as low as -2;"):
+    with pytest.raises(ValueError, match=r"gives ‖g_{t\+1} − g_t‖² as low as -2;"):
         drift(np.array([[2.0, 1.0], [2.0, -1.0]]), turned)
     with pytest.raises(ValueError, match="gram must be symmetric"):
         drift(np.ones((3, 2)), np.triu(np.ones((2, 2))))
-    with pytest.raises(ValueError, match=r"drift must be a Drift, .* got tuple"):
+    with pytest.raises(ValueError, match="drift must be a Drift, got tuple: bounds"):
         mistakes(1.0, (1.0, 0.0, 0.0), **given)

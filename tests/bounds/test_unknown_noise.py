@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.bounds import random_truncation
+from noisy_jax.bounds import as_printed, random_truncation
 from noisy_jax.estimators import gradient
 
 SETTINGS = {
@@ -21,6 +21,7 @@ def of(name, **options):
     return gradient(*SETTINGS[name], **options)
 
 
+@pytest.mark.claim("NK-Thm4", "NK-Thm2")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_closed_forms_bound_the_exact_sums_within_a_factor(x64, name):
     exact = random_truncation(of(name), horizon=1000)
@@ -32,19 +33,21 @@ def test_closed_forms_bound_the_exact_sums_within_a_factor(x64, name):
         np.testing.assert_allclose(form.learning_rate, 0.25 / form.regret, rtol=1e-9)
 
 
+@pytest.mark.claim("NK-Thm1")
 def test_corrected_closed_form_is_the_theorems(x64):
     """Theorem 1 with Q(a) = (1 + a)² and ℓ'₊ = exp: η and regret from u."""
     p, radius, second = 3.0, 0.25, 0.5
     u = radius * (p / (p - 1)) ** 2 * (1 + p * second) ** 2
-    slope = math.exp(math.sqrt((p - 1) * u))
+    derivative = math.exp(math.sqrt((p - 1) * u))
     guarantee = random_truncation(of("polynomial"), horizon=100, closed_form=True, p=p)
-    assert guarantee.regret == pytest.approx(slope * math.sqrt(u * 100), rel=1e-9)
+    assert guarantee.regret == pytest.approx(derivative * math.sqrt(u * 100), rel=1e-9)
     assert guarantee.learning_rate == pytest.approx(
-        radius / (math.sqrt(u) * slope * math.sqrt(100)), rel=1e-9
+        radius / (math.sqrt(u) * derivative * math.sqrt(100)), rel=1e-9
     )
     assert guarantee.copies == pytest.approx(p / (p - 1) ** 2)
 
 
+@pytest.mark.claim("NK-Lemma5", "NK-Thm2")
 def test_printed_gaussian_moment_is_not_free_of_units(x64):
     """Rescaling x and ℓ together changes nothing but the printed bound, which is then exceeded."""
     loss = nj.losses.exponential()
@@ -53,8 +56,8 @@ def test_printed_gaussian_moment_is_not_free_of_units(x64):
         kernel = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5)
         estimator = gradient(kernel, loss, squared_radius=0.01, x_second_moment=scale, max_bias=0.5)
         return [
-            float(random_truncation(estimator, horizon=1.0, **form).regret)
-            for form in ({"closed_form": True}, {"as_printed": True})
+            float(random_truncation(estimator, horizon=1.0, closed_form=True).regret),
+            float(as_printed.random_truncation(estimator, horizon=1.0).regret),
         ]
 
     (corrected, printed), (same, other) = forms(1.0), forms(100.0)
@@ -62,9 +65,10 @@ def test_printed_gaussian_moment_is_not_free_of_units(x64):
     assert other < 0.1 * corrected < 0.2 * printed
 
 
+@pytest.mark.claim("NK-Lemma2")
 def test_residual_losses_pay_for_their_targets(x64):
     corrected = random_truncation(of("exponential"), horizon=100, closed_form=True)
-    printed = random_truncation(of("exponential"), horizon=100, as_printed=True)
+    printed = as_printed.random_truncation(of("exponential"), horizon=100)
     assert printed.regret < 0.9 * corrected.regret
 
 
@@ -103,17 +107,19 @@ def test_overflow_is_infinite_and_vacuous_not_an_error():
 
 
 def test_closed_forms_are_infinite_where_the_series_is():
-    """p x_second_moment = 1.2 is out of the reach of the kernel that the optimal distribution still handles."""
+    """At p B_x² = 1.2, where an estimator with the optimal distribution still exists."""
     kernel, loss = nj.kernels.binomial(alpha=0.5), nj.losses.squared()
     estimator = gradient(
         kernel, loss, squared_radius=1.0, x_second_moment=0.6, max_bias=0.2, distribution="optimal"
     )
-    for form in ({"closed_form": True}, {"as_printed": True}):
-        guarantee = random_truncation(estimator, horizon=1000, **form)
+    for guarantee in (
+        random_truncation(estimator, horizon=1000, closed_form=True),
+        as_printed.random_truncation(estimator, horizon=1000),
+    ):
         assert guarantee.regret == guarantee.informative_from == math.inf
         assert guarantee.vacuous
     assert random_truncation(estimator, horizon=1000).regret < math.inf
-    steep = random_truncation(of("gaussian"), horizon=1000, as_printed=True, p=1e6)
+    steep = as_printed.random_truncation(of("gaussian"), horizon=1000, p=1e6)
     assert steep.regret == math.inf
 
 
@@ -141,13 +147,11 @@ def test_horizon_may_be_traced():
         ({"horizon": 5, "p": 1.0}, "p must be above 1"),
     ],
 )
-def test_bad_input_is_refused(options, message):
+def test_bad_arguments_raise(options, message):
     with pytest.raises(ValueError, match=message):
         random_truncation(of("linear"), **options)
 
 
-def test_what_is_no_estimator_is_refused():
-    with pytest.raises(
-        ValueError, match=r"estimators\.gradient\(kernel, loss, …\) makes, got Kernel"
-    ):
+def test_other_types_than_an_estimator_raise():
+    with pytest.raises(ValueError, match=r"must be a GradientEstimator, got Kernel: estimators\."):
         random_truncation(nj.kernels.linear(), horizon=5)

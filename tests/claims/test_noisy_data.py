@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from learners import references
 from scipy.special import i0
 
 import noisy_jax as nj
+from tests.learners import references
 from tests.quadrature import gauss_hermite
 
 
@@ -15,6 +15,7 @@ def signs(count):
     return np.array(list(itertools.product([-1.0, 1.0], repeat=count)))
 
 
+@pytest.mark.claim("DA-Lemma3")
 def test_projected_descent_keeps_its_inequality(rng):
     """Σ⟨v_t, w_t − u⟩ ≤ ‖u‖²/(2η) + ½η Σ‖v_t‖² for u in the ball; attained at u = w_{T+1}."""
     v, rate = rng.normal(size=(50, 3)), 0.1
@@ -35,6 +36,7 @@ def test_projected_descent_keeps_its_inequality(rng):
     assert slack(last / np.linalg.norm(last), 0.1) < 0  # outside the ball
 
 
+@pytest.mark.claim("DA-Identity")
 def test_for_the_squared_loss_convexity_is_an_identity(rng):
     """⟨∇, w − u⟩ = ℓ(w) − ℓ(u) + ⟨x, w − u⟩²."""
     x, w, u = rng.normal(size=(3, 4))
@@ -59,6 +61,7 @@ def residuals(copies, y, rate, radius):
     return total, spread
 
 
+@pytest.mark.claim("EXT-Rescue1")
 @pytest.mark.parametrize("variance", [0.0, 0.5])
 def test_residuals_of_two_copies_are_small_on_average(variance):
     """EXT-Rescue1: S ≤ (ΣEỹ² + ΣE wᵀΣw)/(1 − 2ηB_x²), and so is G as printed, on average."""
@@ -71,6 +74,7 @@ def test_residuals_of_two_copies_are_small_on_average(variance):
     assert total > y @ y + spread  # which the bound without its denominator is
 
 
+@pytest.mark.claim("EXT-Rescue3")
 def test_residuals_in_parallel_worlds_are_small_on_average():
     """EXT-Rescue3: S ≤ T(W²R² + B_y²)/(1 − 2ηR²), in a world of one wave and coins for noise."""
     squared_norm, rate, radius, y = 1.5, 0.05, 1.0, (-1.0) ** np.arange(5)
@@ -82,6 +86,7 @@ def test_residuals_in_parallel_worlds_are_small_on_average():
     assert total <= 5 * (radius**2 * squared_norm + 1) / denominator
 
 
+@pytest.mark.claim("EXT-CorrelatedNoise")
 def test_correlated_target_noise_needs_its_own_correction(rng):
     """E[2(⟨w, x̃⟩ − ỹ)x̃] = ∇ + 2Σw − 2c with c = E[n^y n^x]; from two copies nothing is needed."""
     w, x, y = *rng.normal(size=(2, 2)), 0.3
@@ -97,6 +102,7 @@ def test_correlated_target_noise_needs_its_own_correction(rng):
     np.testing.assert_allclose(two, clean, atol=1e-12)
 
 
+@pytest.mark.claim("EXT-Symmetrised")
 def test_symmetrised_gradients_vary_less(rng):
     """The mean over both orders of the copies: the same mean, a smaller second moment."""
     w, x, y = *rng.normal(size=(2, 2)), 0.3
@@ -112,6 +118,7 @@ def test_symmetrised_gradients_vary_less(rng):
     assert plain <= 4 * given * (np.linalg.norm(w) * np.sqrt(given) + abs(y)) ** 2
 
 
+@pytest.mark.claim("EXT-Cloning")
 def test_clones_average_to_the_gradient_of_one_copy(rng):
     """E_ξ 2(⟨w, x̃ + ξ⟩ − y)(x̃ − ξ) = 2(⟨w, x̃⟩ − y)x̃ − 2Σw, and not −Σw."""
     w, x, y = *rng.normal(size=(2, 2)), 0.3
@@ -123,6 +130,7 @@ def test_clones_average_to_the_gradient_of_one_copy(rng):
     assert np.abs(mean - references.gradient("as_printed", *given)).max() > 0.1
 
 
+@pytest.mark.claim("DA-Def-β")
 def test_angle_is_zero_where_parts_are_proportional_only():
     """Examples of both signs at the same points do not make β zero, as is printed."""
     x = np.array([0.0, 1.0])
@@ -135,6 +143,7 @@ def test_angle_is_zero_where_parts_are_proportional_only():
     assert cosine(np.ones(2), np.array([1.0, 2.0])) < 0.98
 
 
+@pytest.mark.claim("EXT-SingleCopyKernel")
 def test_one_copy_has_a_product_of_kernels(rng):
     """E h(z, x̃; a) = k(z, x)k(x, a); h is what two clones of the copy give on average."""
     length_scale, cov = 1.0, np.array([[0.3, 0.1], [0.1, 0.2]])
@@ -157,6 +166,7 @@ def test_one_copy_has_a_product_of_kernels(rng):
     np.testing.assert_allclose(by_clones, h(x[None])[0], rtol=1e-10)
 
 
+@pytest.mark.claim("DA-Thm4")
 def test_a_radial_kernel_in_one_dimension_need_not_be_a_mixture():
     """(1 − r)₊ is positive definite on the line, not on the plane, and zero where no mixture is."""
 
@@ -170,6 +180,7 @@ def test_a_radial_kernel_in_one_dimension_need_not_be_a_mixture():
     assert smallest(plane) < -0.05
 
 
+@pytest.mark.claim("DA-Thm5", "DA-Lemma7", "DA-Lemma9")
 def test_norm_of_noisy_copies_of_the_case_study():
     """App. E, Lemma 7: k̂(x, x) ≤ exp(2σ²c); with σ in place of σ² it is exceeded."""
     for dim, sigma, c in ((10, 1.0, 2.475), (50, 3.0, 1.38)):
@@ -179,6 +190,7 @@ def test_norm_of_noisy_copies_of_the_case_study():
         assert sigma == 1 or world.diagonal > np.exp(2 * sigma * c)
 
 
+@pytest.mark.claim("NK-Sec3.1", "NK-Sec3.3")
 def test_one_copy_will_do_for_a_linear_loss_and_two_for_a_quadratic_map():
     """E c x̃ = c x, printed without c; E x̃ ⊗ x̃' = x ⊗ x, and E x̃ ⊗ x̃ is not."""
     x, c = np.array([0.5, -1.0]), 0.3
@@ -190,6 +202,7 @@ def test_one_copy_will_do_for_a_linear_loss_and_two_for_a_quadratic_map():
     np.testing.assert_allclose(one - two, np.diag([0.16, 0.49]), atol=1e-15)
 
 
+@pytest.mark.claim("NK-AppA")
 def test_regret_on_noisy_instances_is_linear():
     """min_w E(⟨w, x̃⟩ − 1)² = 1/(1 + xᵀΣ⁻¹x), where on clean instances nothing need be lost."""
     x, cov = np.array([0.6, 0.8]), np.diag([0.2, 0.5])
@@ -202,6 +215,7 @@ def test_regret_on_noisy_instances_is_linear():
     assert ((best @ (best / np.linalg.norm(best)) - 1) ** 2) == pytest.approx(1)  # as printed
 
 
+@pytest.mark.claim("NK-tradeoff")
 def test_fewer_copies_do_not_always_mean_a_larger_second_moment(x64):
     """At B_x/σ² = ¼ the moment of the Gaussian map is smallest in between."""
 

@@ -1,9 +1,10 @@
 """Claims on NORMA that no other test shows, by NumPy."""
 
 import numpy as np
-from learners import references
+import pytest
 
 from noisy_jax import losses
+from tests.learners import references
 
 KERNEL, T = references.gaussian_kernel(1.5), 80
 
@@ -17,6 +18,7 @@ def soft_margin(rate, margin=1.0):
     return lambda t, p, y, s: (rate * y * (y * p <= margin), s)
 
 
+@pytest.mark.claim("NORMA-Eq7-9")
 def test_the_step_shrinks_by_its_own_rate(rng):
     """f − η_t ∂R_inst = (1 − η_t λ)f − η_t ℓ'k; Eq. 9 prints a constant η in the first factor."""
     w, x, y, rate, constant, lam = *rng.normal(size=(2, 3)), 0.4, 0.2, 0.9, 0.5
@@ -29,6 +31,7 @@ def test_the_step_shrinks_by_its_own_rate(rng):
     assert np.abs((1 - constant * lam) * w + moved - w + rate * gradient).max() > 0.1
 
 
+@pytest.mark.claim("NORMA-II.D-speedup")
 def test_rescaled_storage(rng):
     """f_t = β^(t−1) Σ α_i β^(−i) k(x_i, ·), t from 1; printed with β = 1 − η and the power t."""
     (x, y), rate, lam = data(rng), 0.3, 0.1
@@ -47,6 +50,7 @@ def test_rescaled_storage(rng):
         assert np.abs(rescaled(beta, power) - predictions).max() > 0.01
 
 
+@pytest.mark.claim("NORMA-λ=1")
 def test_regularization_only_scales_a_nu_classifier(rng):
     """(η, λ) and (ηλ, 1): f, b and ρ times λ, the same decisions; not so of Huber's loss."""
     (x, y), rate, lam, nu = data(rng), 0.5, 0.2, 0.3
@@ -71,6 +75,7 @@ def test_regularization_only_scales_a_nu_classifier(rng):
     assert np.abs(lam * run(huber, rate, lam) - run(huber, rate * lam, 1.0)).max() > 0.05
 
 
+@pytest.mark.claim("NORMA-Eq24")
 def test_the_printed_huber_update_is_no_gradient_step(rng):
     """α_t = ηδ/σ within σ and decay 1 − λη; printed δ/σ and 1 − η."""
     rate, lam, width = 0.1, 0.1, 0.3
@@ -96,6 +101,7 @@ def test_the_printed_huber_update_is_no_gradient_step(rng):
     assert error(1.0, rate) > 3 * error(rate, rate * lam)
 
 
+@pytest.mark.claim("NORMA-Cor5")
 def test_the_average_is_over_the_hypotheses_that_predicted(rng):
     """(1/m) Σ f_t over t = 1, …, m has coefficients α_i(1 − β^(m−i))/(mηλ); printed to m − 1."""
     (x, y), rate, lam = data(rng, 40), 0.5, 0.2

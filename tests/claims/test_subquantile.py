@@ -14,6 +14,7 @@ def quantile(values, p):
     return ordered[np.ceil(p * len(values) - 1e-9).astype(int) - 1]
 
 
+@pytest.mark.claim("SQ-quantile", "SQ-subquantile")
 @pytest.mark.parametrize("p", [0.75, 0.8])
 def test_subquantile_is_the_mean_of_the_quantiles_below(rng, p):
     """𝕃_p = (1/p) ∫₀^p Q_q dq = max_t {t − (1/p) E(t − U)⁺}, of fractions of a point as well."""
@@ -31,6 +32,7 @@ def test_subquantile_is_the_mean_of_the_quantiles_below(rng, p):
     assert abs(quantile(values, p) - integral) > 0.1  # as printed: Q_p under the integral
 
 
+@pytest.mark.claim("SQ-Prop10")
 @pytest.mark.parametrize(("n", "exact"), [(1000, 0.183), (100_000, 0.148)])
 def test_largest_of_gaussians(n, exact):
     """Proposition 10 fails at s = 1; by Mills' ratio n^(1 − s²)/(s√(π log n)) holds."""
@@ -47,6 +49,7 @@ def test_largest_of_gaussians(n, exact):
         assert chance(s) <= n ** (1 - s**2) / (s * math.sqrt(math.pi * math.log(n)))
 
 
+@pytest.mark.claim("SQ-Prop11")
 def test_sums_of_squared_gaussians():
     """Proposition 11: P(Σμ² ≥ 8nσ²s) ≤ 4e^(−s) for s ≥ 1."""
     n, s = np.arange(1, 200)[:, None], np.linspace(1, 10, 91)[None]
@@ -54,6 +57,7 @@ def test_sums_of_squared_gaussians():
     assert not np.all(chi2.sf(n * s, n) <= 4 * np.exp(-2 * s))
 
 
+@pytest.mark.claim("SQ-Lemma12")
 def test_weighted_sums_are_as_sub_gaussian_as_their_squared_weights():
     """Lemma 12, of coins: log E e^(λ Σ a_i X_i) ≤ ½λ² Σa_i², and by less than that it is not."""
     a = np.array([0.3, -1.2, 2.0])
@@ -63,6 +67,7 @@ def test_weighted_sums_are_as_sub_gaussian_as_their_squared_weights():
     assert np.sum(np.log(np.cosh(0.01 * a))) > 0.999 * 0.01**2 * (a @ a) / 2
 
 
+@pytest.mark.claim("SQ-Fact14")
 def test_sums_of_binomial_coefficients():
     """Fact 14: Σ_{i ≤ k} C(n, i) ≤ (en/k)^k."""
     for n in (1, 2, 7, 30):
@@ -70,6 +75,7 @@ def test_sums_of_binomial_coefficients():
             assert sum(math.comb(n, i) for i in range(k + 1)) <= (math.e * n / k) ** k
 
 
+@pytest.mark.claim("SQ-Jensen", "SQ-Prop17", "SQ-Prop22")
 def test_standard_inequalities(rng):
     """Propositions 15 (Jensen), 17 (McDiarmid, of a mean of coins) and 22 (Young)."""
     a, b = rng.normal(size=(2, 1000))
@@ -82,6 +88,7 @@ def test_standard_inequalities(rng):
     assert np.any(tail > np.exp(-4 * n * t**2))
 
 
+@pytest.mark.claim("SQ-Prop16")
 def test_sums_over_the_worst_subset_grow_with_the_square_of_its_size():
     """Proposition 16, squared as the proofs use it, would keep them to order n^1.5 √(ε log 1/ε)."""
     share, ratios = 0.1, []
@@ -93,6 +100,7 @@ def test_sums_over_the_worst_subset_grow_with_the_square_of_its_size():
     np.testing.assert_allclose(np.diff(np.log10(ratios)), 0.5, atol=0.02)  # unbounded
 
 
+@pytest.mark.claim("SQ-Thm18")
 def test_means_of_features():
     """Theorem 18, for all samples of six from three points: failures are rarer than δ."""
     x, p, n = np.array([-1.0, 0.2, 1.5]), np.array([0.5, 0.3, 0.2]), 6
@@ -108,6 +116,7 @@ def test_means_of_features():
     assert errors.max() > n**-0.5 > errors.min()
 
 
+@pytest.mark.claim("SQ-Prop19")
 @pytest.mark.parametrize("dim", [1, 4])
 def test_covariances_of_features(dim):
     """Proposition 19 takes E‖φ‖⁴ ≤ 2‖Γ‖²; of a Gaussian kernel it is 1, and the norm is small."""
@@ -123,6 +132,7 @@ def test_covariances_of_features(dim):
     assert (variance > 8 * largest**2) == (dim == 4)
 
 
+@pytest.mark.claim("SQ-Lemma21")
 def test_the_objective_at_a_fixed_threshold_is_not_smooth():
     """Lemma 21: the slope jumps where a loss crosses t; from above it has the curvature 2."""
     t, f = 1.0, np.linspace(-2, 2, 401)
@@ -133,6 +143,7 @@ def test_the_objective_at_a_fixed_threshold_is_not_smooth():
     assert np.all(value[None] <= above + 1e-12)
 
 
+@pytest.mark.claim("SQ-Lemma23")
 def test_descent_lowers_the_excess_and_not_the_objective():
     """Lemma 23: f⁺ − f* ≤ (1 − μ/ℓ)(f − f*); printed without f*, which need not be zero."""
     curvatures, least, x = np.array([0.5, 2.0]), 3.0, np.array([1.0, 0.5])
@@ -146,6 +157,7 @@ def test_descent_lowers_the_excess_and_not_the_objective():
     assert objective(after) > factor * objective(x)
 
 
+@pytest.mark.claim("SQ-Lemma24")
 def test_logistic_gradients_are_bounded_by_the_norms_of_features(rng):
     """Lemma 24: (1/m)Σ‖φ_i‖ bounds them; max|c|·‖Σφ‖, as in its proof, does not."""
     features, labels = rng.normal(size=(30, 4)), rng.integers(0, 2, 30)
@@ -157,6 +169,7 @@ def test_logistic_gradients_are_bounded_by_the_norms_of_features(rng):
     assert abs(c @ opposite) > np.abs(c).max() * abs(opposite.sum())
 
 
+@pytest.mark.claim("SQ-Eq19")
 def test_curvature_of_the_logistic_loss():
     """Eq. 19: s(1 − s) ≥ ¼e^(−|f|); printed with ½, it fails near zero."""
     f = np.linspace(-8, 8, 1601)
@@ -167,6 +180,7 @@ def test_curvature_of_the_logistic_loss():
     )
 
 
+@pytest.mark.claim("SQ-ζ")
 def test_share_of_honest_rows_among_those_kept(rng):
     """At least ζ = (1 − 2ε)/(1 − ε), where all corrupted rows are kept; printed upside down."""
     n, share = 1000, 0.2
@@ -179,6 +193,7 @@ def test_share_of_honest_rows_among_those_kept(rng):
     assert (1 - share) / (1 - 2 * share) > 1
 
 
+@pytest.mark.claim("SQ-Thm5")
 def test_the_error_of_trimmed_fits_does_not_vanish(rng):
     """A share of labels moved by two deviations of the noise: no n makes up for it.
 

@@ -219,6 +219,7 @@ def test_weights_equal_repeated_points(x64, rng):
     np.testing.assert_allclose(repeated.coefficients, (once.coefficients / m)[twice], atol=1e-9)
 
 
+@pytest.mark.claim("DA-Def-β")
 def test_angle_and_lifted_norm(x64, rng):
     gram, y, _ = kernel_problem(rng)
     surrogate = gaussian_gram(rng.normal(size=(30, 2)), 0.3)

@@ -122,6 +122,7 @@ def test_linear_kernel_agrees_with_scikit_learn(x64, rng, name):
     assert found.risk <= risk * (1 + 1e-10)
 
 
+@pytest.mark.claim("NORMA-Eq2-5")
 def test_instantaneous_risks_add_up(rng):
     """Σ_t (ℓ(g(x_t), y_t) + ½λ‖g‖²) = m R_reg[g]."""
     gram, y = problem(rng, "margin")

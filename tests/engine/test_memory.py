@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from learners import references
 
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample, unrolled
 from noisy_jax.engine import Space, everything, growing, growing_start, ring
 from noisy_jax.learners import norma
+from tests.learners import references
 
 T, DIM, START, EXCESS = 60, 2, 9, 0.1
 KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)
@@ -23,6 +23,7 @@ def windows(start=START):
     return np.maximum(start, np.ceil(np.arange(1, T + 2) ** (0.5 + EXCESS))).astype(int)
 
 
+@pytest.mark.claim("NORMA-Thm6")
 @pytest.mark.usefixtures("x64")
 def test_growing_equals_the_loop(rng):
     x = rng.normal(size=(T, DIM))
@@ -64,6 +65,7 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
     np.testing.assert_allclose(*made, atol=1e-6)
 
 
+@pytest.mark.claim("NORMA-Thm6")
 @pytest.mark.parametrize(
     ("decay", "excess", "start"),
     [
@@ -97,9 +99,9 @@ def test_large_starts_are_found():
         (lambda space: growing_start(0.0, 0.3), "decay must be positive"),
         (
             lambda space: ring(KERNEL, 10),
-            "space must be a engine.Space, got Kernel; .* buffer=lambda",
+            "space must be a Space, got Kernel: .* buffer=lambda",
         ),
-        (lambda space: everything(KERNEL.gram, 10), "space must be a engine.Space, got function"),
+        (lambda space: everything(KERNEL.gram, 10), "space must be a Space, got function"),
         (lambda space: growing(None, 9, start=9, excess=0.3), "space must be .* got None"),
         (lambda space: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
         (lambda space: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),

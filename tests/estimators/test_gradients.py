@@ -31,6 +31,7 @@ def total_copies(estimator, highest=400):
     return total
 
 
+@pytest.mark.claim("NK-Thm1")
 def test_copies_far_from_the_cap_follow_the_exact_geometric_law(x64):
     """NK-Thm1: P(Q ≥ n) = r^n with r = p/(p² − p + 1), of mean p/(p − 1)²."""
     for p in (2.0, 3.0):
@@ -44,6 +45,7 @@ def test_copies_far_from_the_cap_follow_the_exact_geometric_law(x64):
         assert estimator.mean_copies == pytest.approx(p / (p - 1) ** 2, rel=1e-9)
 
 
+@pytest.mark.claim("NK-Sub5", "NK-Thm2")
 def test_copies_of_the_gaussian_kernel(x64):
     estimator = of(
         nj.kernels.gaussian(length_scale=2**0.5), nj.losses.exponential(),
@@ -138,6 +140,7 @@ def test_parameters_may_be_traced_where_orders_are_given():
         jax.jit(lambda r: of(loss=loss, squared_radius=r).mean_copies)(1.0)
 
 
+@pytest.mark.claim("NK-Lemma3")
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -48,6 +48,8 @@ def truncated_map(maps, x):
     return float(h) * np.concatenate(parts)
 
 
+@pytest.mark.claim("NK-Setting", "NK-Eq2", "NK-Sub2", "NK-Sub3", "NK-Sub4", "NK-Lemma4", "NK-Eq6")
+@pytest.mark.claim("NK-Sub6", "NK-Lemma6")
 @pytest.mark.parametrize("distribution", ["geometric", "optimal"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, distribution):
@@ -70,6 +72,7 @@ def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, dist
     assert (maps.bias(0.45) == 0) == (name in ("linear", "polynomial", "homogeneous"))
 
 
+@pytest.mark.claim("NK-Lemma3", "NK-Lemma5")
 @pytest.mark.parametrize("name", KERNELS)
 def test_second_moment_by_enumeration(x64, rng, name):
     maps = maps_of(name, KERNELS[name][1], p=1.7)
@@ -87,6 +90,7 @@ def test_second_moment_by_enumeration(x64, rng, name):
         np.testing.assert_allclose(chances @ squares(clean), maps.second_moment(X @ X), rtol=1e-11)
 
 
+@pytest.mark.claim("NK-Lemma5")
 def test_gaussian_second_moment_is_the_closed_form(x64):
     """(p/(p − 1))² I₀(√p B/ℓ²) e^(pB/ℓ²), where the printed bound is exceeded."""
     maps = maps_of("gaussian", 60, x_second_moment=1.3 * 1.6)
@@ -97,6 +101,7 @@ def test_gaussian_second_moment_is_the_closed_form(x64):
     assert printed < 0.97 * moment
 
 
+@pytest.mark.claim("NK-Eq6", "NK-Sub6", "NK-Sub7", "NK-Lemma6")
 def test_printed_gaussian_inner_product_is_wrong(x64):
     """Sub7 as printed: 2^(2n) and (n!)² and s^(4n), by the orders' sum at exact moments."""
     s2, order, x, z = 2.0, 14, np.array([0.6, 0.2]), np.array([0.5, -0.3])
@@ -119,6 +124,7 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     assert abs(printed - ours) > 1e-3
 
 
+@pytest.mark.claim("NK-Sub5")
 @pytest.mark.parametrize("name", ["polynomial", "gaussian"])
 def test_copies_are_counted_and_used_once(rng, name):
     maps = maps_of(name, 2)
@@ -144,6 +150,7 @@ def test_whole_numbers_are_instances_too():
     assert whole.factors[0, 0] != jnp.trunc(whole.factors[0, 0])
 
 
+@pytest.mark.claim("EXT-OptimalGauss")
 def test_optimal_law_needs_less(x64):
     for name in ("polynomial", "exponential", "gaussian"):
         paper, best = (
@@ -153,6 +160,7 @@ def test_optimal_law_needs_less(x64):
         assert best.second_moment(0.45) < paper.second_moment(0.45)
 
 
+@pytest.mark.claim("EXT-OptimalGauss")
 def test_poisson_law_of_the_envelope(x64):
     maps = maps_of("gaussian", 30, distribution="optimal", x_second_moment=1.6)
     n = np.arange(31)

@@ -30,6 +30,7 @@ def enumerated(estimator, atoms, chances):
     return weight @ estimates, weight @ estimates**2
 
 
+@pytest.mark.claim("NK-Sec3.2", "NK-Lemma1", "NK-Lemma2", "EXT-Centre")
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("center", [0.0, 0.4])
@@ -51,6 +52,7 @@ def test_mean_and_second_moment_by_enumeration(x64, name, distribution, center):
     assert name == "squared" or abs(naive - loss.derivative(middle)) > 3 * bias
 
 
+@pytest.mark.claim("NK-Sec3.2")
 def test_copies_that_are_not_independent_are_biased(x64):
     series = nj.losses.exponential().series(5, 0.0)
     estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))
@@ -60,6 +62,7 @@ def test_copies_that_are_not_independent_are_biased(x64):
     assert abs(mean - series(1.0)) > 0.1
 
 
+@pytest.mark.claim("NK-Lemma1", "NK-Ex4", "EXT-OptimalN")
 def test_golden_second_moments(x64):
     """NK-Lemma1 for e^a, and the printed bound of the smoothed hinge, exceeded."""
     series = nj.kernels.exponential().series(60)
@@ -80,6 +83,7 @@ def test_golden_second_moments(x64):
         assert moment <= bound <= 8 * moment
 
 
+@pytest.mark.claim("NK-Ex4", "EXT-Centre")
 def test_the_center_one_is_a_bad_one_for_the_smoothed_hinge(x64):
     """NK-Ex4, option B; E(X − 1)² at least that of E X = 0."""
     loss = nj.losses.smoothed_hinge(sharpness=2.0)

@@ -17,6 +17,7 @@ def test_geometric_law_is_the_papers_given_the_orders_that_count():
     np.testing.assert_allclose(distribution.mean, distribution.probabilities @ np.arange(4))
 
 
+@pytest.mark.claim("NK-Lemma1")
 def test_geometric_law_far_from_its_cap_has_the_papers_mean():
     assert estimators.geometric(np.ones(60), p=3.0).mean == pytest.approx(1 / 2, rel=1e-12)
 
@@ -31,6 +32,7 @@ def test_draws_follow_the_law_and_never_an_order_of_no_chance():
     assert np.abs(frequencies - estimators.geometric([1, 0, 1, 1], p=2.0).probabilities).max() > 0.1
 
 
+@pytest.mark.claim("EXT-OptimalN")
 @given(
     st.lists(st.floats(-3, 3), min_size=1, max_size=8).filter(any),
     st.floats(0.05, 9.0),

@@ -1,10 +1,16 @@
+import errno
+import io
+import os
+import warnings
+from pathlib import Path
+
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax import checkpoints
+from noisy_jax.evaluate.checkpoints import Checkpoint
 from noisy_jax.evaluate.montecarlo import monte_carlo
 
 KEY = jax.random.key(7)
@@ -58,7 +64,7 @@ def shifted(shift):
     ],
     ids=["number", "run", "key", "leaf", "structure"],
 )
-def test_refuses_a_checkpoint_of_another_configuration(tmp_path, other, key):
+def test_a_checkpoint_of_another_configuration_is_an_error(tmp_path, other, key):
     monte_carlo(shifted(np.float32(1.0)), KEY, 4, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="made by another configuration"):
         monte_carlo(other, key, 8, checkpoint=tmp_path)
@@ -75,21 +81,21 @@ def jitted(shift):
     return lambda key: jax.lax.scan(inner, jnp.zeros(3), jax.random.split(key, 2))[0]
 
 
-def test_refuses_a_checkpoint_where_an_inner_constant_differs(tmp_path):
+def test_another_inner_constant_is_another_configuration(tmp_path):
     monte_carlo(jitted(1.0), KEY, 4, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="made by another configuration"):
         monte_carlo(jitted(2.0), KEY, 8, checkpoint=tmp_path)
     monte_carlo(jitted(1.0), KEY, 8, checkpoint=tmp_path)
 
 
-def test_refuses_a_checkpoint_folder_that_cannot_be_written(tmp_path):
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot write to the folder"):
         monte_carlo(run, KEY, 4, checkpoint=tmp_path / "file" / "below")
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "empty"])
-def test_refuses_a_damaged_checkpoint(tmp_path, damage):
+def test_a_damaged_checkpoint_is_an_error(tmp_path, damage):
     monte_carlo(run, KEY, 4, checkpoint=tmp_path)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
@@ -100,16 +106,135 @@ def test_refuses_a_damaged_checkpoint(tmp_path, damage):
         monte_carlo(run, KEY, 8, checkpoint=tmp_path)
 
 
+SUMS = {"a": np.arange(3.0), "b": np.float64(2.0)}
+
+
+def saved(folder, sums=(4, SUMS)):
+    """The path of a checkpoint with these moments."""
+    store = Checkpoint(folder, "run")
+    store.load(sums)
+    store.save(sums)
+    store.close()
+    return store.path
+
+
+def loaded(folder, like=(0, SUMS)):
+    store = Checkpoint(folder, "run")
+    try:
+        return store.load(like)
+    finally:
+        store.close()
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    saved(tmp_path)
+    chex.assert_trees_all_equal(loaded(tmp_path), (4, SUMS))
+    assert [path.name for path in tmp_path.iterdir()] == ["moments.npz"]
+
+
+def test_numpy_reads_a_checkpoint(tmp_path):
+    with np.load(saved(tmp_path)) as file:
+        np.testing.assert_array_equal(file["arr_2"], SUMS["a"])
+
+
+def test_every_flipped_bit_is_one_clear_error(tmp_path, rng):
+    path = saved(tmp_path)
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="not a readable checkpoint"):
+            loaded(tmp_path)
+    path.write_bytes(whole)
+    chex.assert_trees_all_equal(loaded(tmp_path), (4, SUMS))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [(4, SUMS | {"a": np.arange(5.0)}), (4, {"a": SUMS["a"]}), (-4, SUMS)],
+    ids=["shape", "missing leaf", "negative count"],
+)
+def test_moments_that_do_not_fit_are_an_error(tmp_path, stored):
+    saved(tmp_path, stored)
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        loaded(tmp_path)
+
+
+def test_an_archive_without_a_digest_is_an_error(tmp_path):
+    archive = io.BytesIO()
+    np.savez(archive, np.array("run"), 4, SUMS["a"], SUMS["b"])
+    (tmp_path / "moments.npz").write_bytes(archive.getvalue())
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        loaded(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    path = saved(tmp_path)
+
+    def forbidden(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", forbidden)
+        with pytest.raises(ValueError, match=r"cannot read .*moments\.npz: Permission denied$"):
+            loaded(tmp_path)
+    assert path.exists()
+    chex.assert_trees_all_equal(loaded(tmp_path), (4, SUMS))
+
+
+def test_on_a_full_disk_the_run_goes_on_with_one_warning(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monte_carlo(run, KEY, 4, batch_size=4, checkpoint=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.warns(UserWarning, match=r"cannot write .*: No space left on device; the run"):
+            estimate = monte_carlo(run, KEY, 16, batch_size=4, checkpoint=tmp_path)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            monte_carlo(run, KEY, 16, batch_size=4, checkpoint=tmp_path)
+    assert len(caught) == 1
+    chex.assert_trees_all_equal(estimate, monte_carlo(run, KEY, 16, batch_size=4))
+    assert [path.name for path in tmp_path.iterdir()] == ["moments.npz"]
+    batches = []
+    monte_carlo(
+        run, KEY, 16, batch_size=4, checkpoint=tmp_path, progress=lambda n, _: batches.append(n)
+    )
+    assert batches == [8, 12, 16]  # the checkpoint from before the disk was full
+
+
 def test_a_write_that_breaks_off_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     monte_carlo(run, KEY, 4, batch_size=4, checkpoint=tmp_path)
 
-    def breaks_off(file, **arrays):
-        file.write(b"half a file")
+    def breaks_off(descriptor):
         raise InterruptedRunError
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.np, "savez", breaks_off)
+        patch.setattr(os, "fsync", breaks_off)
         with pytest.raises(InterruptedRunError):
             monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
     resumed = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
     chex.assert_trees_all_equal(resumed, monte_carlo(run, KEY, 8, batch_size=4))
+    assert [path.name for path in tmp_path.iterdir()] == ["moments.npz"]
+
+
+def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path):
+    def second(done, total):
+        with pytest.raises(ValueError, match="is in use by another run"):
+            monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
+
+    first = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path, progress=second)
+    again = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
+    chex.assert_trees_all_equal(first, again)
+
+
+def test_nothing_is_written_through_a_symbolic_link(tmp_path):
+    target = tmp_path / "target"
+    target.write_text("precious")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "moments.unfinished").symlink_to(target)
+    saved(folder)
+    assert target.read_text() == "precious"

@@ -40,6 +40,15 @@ def test_is_stable_where_the_spread_is_far_below_the_mean():
     np.testing.assert_allclose(estimate.std_error, error, rtol=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e20, 1e37])
+def test_the_standard_error_has_no_limit_of_units(scale):
+    scaled = jax.tree_util.Partial(lambda s, key: s * jax.random.normal(key), jnp.float32(scale))
+    one = jax.tree_util.Partial(scaled.func, jnp.float32(1.0))
+    estimate, unit = monte_carlo(scaled, KEY, 100, batch_size=40), monte_carlo(one, KEY, 100)
+    np.testing.assert_allclose(estimate.mean, scale * unit.mean, rtol=1e-4)
+    np.testing.assert_allclose(estimate.std_error, scale * unit.std_error, rtol=1e-4)
+
+
 def test_one_seed_has_no_standard_error():
     assert np.isnan(monte_carlo(run, KEY, 1).std_error["b"][0])
 
@@ -114,9 +123,9 @@ def test_progress_is_reported_between_batches():
         ({"run": lambda key: jax.random.normal(key) + 1j}, "must return real numbers, got complex"),
         ({"key": 0}, "key must be a key .* got 0"),
         ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
-        ({"mesh": 2}, r"mesh must be a jax\.sharding\.Mesh .* got 2"),
+        ({"mesh": 2}, "mesh must be a Mesh, got 2"),
     ],
 )
-def test_refuses_bad_input(options, message):
+def test_bad_input_is_an_error(options, message):
     with pytest.raises(ValueError, match=message):
         monte_carlo(**{"run": run, "key": KEY, "num_seeds": 4} | options)

@@ -77,6 +77,7 @@ def test_gram_is_symmetric_and_psd(name, n, dim, seed):
     assert np.linalg.eigvalsh(gram)[0] > -4e-3 * n
 
 
+@pytest.mark.claim("NK-Sec2")
 def test_the_printed_binomial_kernel_is_not_positive_definite(x64):
     x = np.linspace(-0.6, 0.6, 40)
     printed = np.linalg.eigvalsh((1 + np.outer(x, x)) ** -1.5)[0]
@@ -88,6 +89,7 @@ def test_the_printed_binomial_kernel_is_not_positive_definite(x64):
 SERIES = ["linear", "polynomial", "homogeneous", "exponential", "binomial", "gaussian"]
 
 
+@pytest.mark.claim("NK-Sec2")
 @pytest.mark.parametrize("name", SERIES)
 def test_series_and_envelope_make_the_kernel_up_to_their_remainders(x64, name):
     kernel, _ = KERNELS[name]

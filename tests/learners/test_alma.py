@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.engine import weight_vector
 from noisy_jax.learners import alma
+from tests.learners import references
 
 KERNEL = nj.kernels.polynomial(degree=2)  # k(x, x) is not 1
 
@@ -29,6 +29,7 @@ def labelled(rng, rounds=80):
     return x, np.where(x[:, 0] * x[:, 1] + 0.2 > 0, 1.0, -1.0)
 
 
+@pytest.mark.claim("NORMA-ALMA_2")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("theta", "c"), [(1.5, 3.0), (0.0, 2**0.5)])
 def test_equals_the_pseudo_code(rng, theta, c):
@@ -37,10 +38,10 @@ def test_equals_the_pseudo_code(rng, theta, c):
     state, made = run(alma(KERNEL, threshold=theta, scale=c, buffer=100, block=16), x, y)
     np.testing.assert_allclose(made, predictions, atol=1e-12)
     roots = np.sqrt(plain(x, x))  # ours belong to instances of norm one
-    np.testing.assert_allclose(state.coefficients[:80] / roots, coefficients, atol=1e-12)
+    np.testing.assert_allclose(state.weights[:80] / roots, coefficients, atol=1e-12)
     np.testing.assert_allclose(state.rule.squared_norm, norms[-1], atol=1e-12)
     assert state.rule.updates == updates < 80
-    alpha = np.asarray(state.coefficients)[:80] / roots
+    alpha = np.asarray(state.weights)[:80] / roots
     gram = plain(x[:, None], x[None])
     np.testing.assert_allclose(alpha @ gram @ alpha, norms[-1], atol=1e-12)
     assert norms.max() <= 1 + 1e-12
@@ -49,6 +50,7 @@ def test_equals_the_pseudo_code(rng, theta, c):
     assert (updates == mistakes) == (theta == 0)
 
 
+@pytest.mark.claim("NORMA-ALMA_2")
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_ends_in_the_margin_that_it_approximates(rng, alpha):
     gamma, epochs = 0.1, 150

@@ -1,4 +1,4 @@
-"""What every learner promises, whichever it is."""
+"""What every learner does. Each learner compiles five programs, which the tests share."""
 
 import functools
 
@@ -10,7 +10,6 @@ import optax
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.base import unrolled
 from noisy_jax.noise import observe
 
 BASE = {
@@ -138,7 +137,7 @@ PROJECTED = {
 LEARNERS = {**PROJECTED, **DECAYING}
 OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
 NOISE = nj.noise.Gaussian(0.2)
-T, DIM = 37, 4
+T, DIM = 40, 4
 
 
 @pytest.fixture(params=LEARNERS, ids=str, scope="module")  # tests come learner by learner
@@ -147,21 +146,24 @@ def make(request):
     jax.clear_caches()
 
 
-@pytest.fixture(params=PROJECTED, ids=str)
-def make_projected(request):
-    return PROJECTED[request.param]
-
-
 @pytest.fixture
 def stream():
     return nj.streams.linear(jax.random.key(3), T, DIM)
 
 
+def changed(stream):
+    """The same stream up to round 20, another one from there on."""
+    return nj.Stream(stream.x.at[20:].multiply(-1), stream.y.at[20:].add(1))
+
+
 @functools.cache
 def played(make):
-    """The learner and its compiled run, one for all tests."""
-    learner = make(**OPTIONS)
-    return learner, jax.jit(lambda stream, key: nj.rollout(learner, stream, NOISE, key))
+    """Two runs on the stream, with two keys, and one on the changed stream: one program for all."""
+    learner, first = make(**OPTIONS), nj.streams.linear(jax.random.key(3), T, DIM)
+    streams = jax.tree.map(lambda *a: jnp.stack(a), first, first, changed(first))
+    keys = jnp.stack([jax.random.key(number) for number in (5, 6, 5)])
+    run = jax.jit(jax.vmap(lambda stream, key: nj.rollout(learner, stream, NOISE, key)))
+    return learner, run(streams, keys)
 
 
 def by_hand(learner, stream, key):
@@ -180,76 +182,68 @@ def by_hand(learner, stream, key):
     return state, jnp.stack(predictions)
 
 
-def test_rollout_equals_rounds_by_hand(make, stream):
-    (learner, run), key = played(make), jax.random.key(5)
-    state, predictions = by_hand(learner, stream, key)
-    result = run(stream, key)
-    chex.assert_trees_all_close(result.state, state, rtol=1e-5, atol=1e-6)
-    chex.assert_trees_all_close(result.predictions, predictions, rtol=1e-5, atol=1e-6)
-    assert np.all(result.diverged_at == -1)
+def test_batched_unrolled_rollout_equals_steps_by_hand(make, stream):
+    """`rollout` uses `unroll` and `vmap`; by hand there are single steps of a single run."""
+    learner, runs = played(make)
+    state, predictions = by_hand(learner, stream, jax.random.key(5))
+    chex.assert_trees_all_equal_shapes_and_dtypes(learner.init(DIM), state)
+    first = jax.tree.map(lambda a: a[0], runs)
+    chex.assert_trees_all_close(first.state, state, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(first.predictions, predictions, rtol=1e-5, atol=1e-6)
+    assert np.all(runs.diverged_at == -1)
+    assert not np.allclose(runs.predictions[0], runs.predictions[1])
 
 
-def test_unroll_equals_scan_over_step(make, stream):
-    learner = make(**OPTIONS)
-    keys = jax.random.split(jax.random.key(0), T)
-    draw = jax.vmap(lambda k, x, y: observe(k, x, y, NOISE, copies=learner.copies))
-    samples = jax.jit(draw)(keys, stream.x, stream.y)
-    ways = [unrolled(learner._replace(unroll=None)), unrolled(learner)]
-    scanned, direct = (jax.jit(way)(learner.init(DIM), samples, stream.x, keys) for way in ways)
-    chex.assert_trees_all_close(direct, scanned, rtol=1e-5, atol=1e-6)
-
-
-def test_vmap_equals_stacked_singles(make, stream):
-    _, run = played(make)
-    keys = jax.random.split(jax.random.key(1), 3)
-    singles = [run(stream, key) for key in keys]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *singles)
-    at_once = jax.vmap(run, in_axes=(None, 0))(stream, keys)
-    chex.assert_trees_all_close(at_once, stacked, rtol=1e-5, atol=1e-6)
-    assert not np.allclose(stacked.predictions[0], stacked.predictions[1])
-
-
-def test_state_keeps_shapes_and_dtypes(make, stream):
-    learner, run = played(make)
-    result = run(stream, jax.random.key(0))
-    chex.assert_trees_all_equal_shapes_and_dtypes(learner.init(DIM), result.state)
+def test_predictions_do_not_depend_on_the_future(make):
+    before, _, after = played(make)[1].predictions
+    chex.assert_trees_all_equal(before[:20], after[:20])
+    assert not np.allclose(before[21:], after[21:])
 
 
 def test_prediction_shapes(make, stream):
-    learner, run = played(make)
-    state = run(stream, jax.random.key(0)).state
+    learner, runs = played(make)
+    state = jax.tree.map(lambda a: a[0], runs.state)
     one = learner.predict(state, stream.x[0])
     many = learner.predict(state, stream.x.reshape(1, T, DIM))
     assert many.shape == (1, T, *one.shape)
-    chex.assert_trees_all_close(many[0, 0], one, rtol=1e-6)
+    chex.assert_trees_all_close(many[0, 0], one, rtol=1e-5, atol=1e-6)
 
 
 def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
-    def run(radius, rate, variance, key):
-        learner = make(radius=radius, learning_rate=rate)
-        return nj.rollout(learner, stream, nj.noise.Gaussian(variance), key).predictions
+    """Traced ones give what concrete ones give; what is out of range, or overflows, is reported."""
 
-    traces = []
-    once = jax.jit(lambda *sweep: traces.append(sweep) or run(*sweep))
-    swept = [once(*sweep, jax.random.key(0)) for sweep in [(1.0, 0.1, 0.1), (0.5, 0.2, 0.3)]]
+    def run(radius, rate, variance):
+        traces.append(radius)
+        learner = make(radius=radius, learning_rate=rate)
+        return nj.rollout(learner, stream, nj.noise.Gaussian(variance), jax.random.key(5))
+
+    traces, swept = [], jax.jit(jax.vmap(run))
+    good = swept(jnp.array([0.7, 0.5, 1.0]), jnp.array([0.1, 0.2, 0.1]), jnp.array([0.2, 0.3, 0.2]))
+    concrete = played(make)[1].predictions[0]
+    chex.assert_trees_all_close(good.predictions[0], concrete, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(good.predictions[0], good.predictions[1])
+    bad = swept(jnp.array([-1.0, jnp.nan, 1e18]), jnp.array([0.1, 0.1, 1e30]), jnp.array([0.2] * 3))
     assert len(traces) == 1
-    at_once = jax.jit(jax.vmap(run, in_axes=(0, 0, 0, None)))(
-        jnp.array([1.0, 0.5]), jnp.array([0.1, 0.2]), jnp.array([0.1, 0.3]), jax.random.key(0)
-    )
-    chex.assert_trees_all_close(at_once, jnp.stack(swept), rtol=1e-5, atol=1e-6)
-    assert not np.allclose(swept[0], swept[1])
+    if make in PROJECTED.values():
+        assert np.all(bad.diverged_at >= 1)
+        large = swept(jnp.array([1e20] * 3), jnp.array([0.1] * 3), jnp.array([0.2] * 3)).diverged_at
+        needs_a_square = make in KERNEL.values() or make is averaged_kernel
+        assert np.all((large >= 1) == needs_a_square)  # linear learners need no square of it
 
 
 def test_resumes_from_state_round_and_key(make, stream):
-    (learner, run), key = played(make), jax.random.key(2)
-    whole = run(stream, key)
-    first = run(nj.Stream(stream.x[:20], stream.y[:20]), key)
-    resumed = functools.partial(nj.rollout, learner, noise=NOISE, first_round=20)
-    rest = jax.jit(resumed)(nj.Stream(stream.x[20:], stream.y[20:]), key=key, state=first.state)
+    learner, runs = played(make)
+
+    @jax.jit
+    def run(stream, state, first_round):
+        key = jax.random.key(5)
+        return nj.rollout(learner, stream, NOISE, key, state=state, first_round=first_round)
+
+    first = run(nj.Stream(stream.x[:20], stream.y[:20]), learner.init(DIM), 0)
+    rest = run(nj.Stream(stream.x[20:], stream.y[20:]), first.state, 20)
     joined = jnp.concatenate([first.predictions, rest.predictions])
-    chex.assert_trees_all_close(
-        (whole.state, whole.predictions), (rest.state, joined), rtol=1e-5, atol=1e-6
-    )
+    whole = jax.tree.map(lambda a: a[0], (runs.state, runs.predictions))
+    chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-6)
 
 
 def test_uses_no_key_twice(make, stream):
@@ -259,32 +253,7 @@ def test_uses_no_key_twice(make, stream):
         run(jax.random.key(0))
 
 
-def test_predictions_do_not_depend_on_the_future(make, stream):
-    (_, run), key = played(make), jax.random.key(4)
-    changed = nj.Stream(stream.x.at[20:].multiply(-1), stream.y.at[20:].add(1))
-    before, after = run(stream, key).predictions, run(changed, key).predictions
-    chex.assert_trees_all_equal(before[:20], after[:20])
-    assert not np.allclose(before[21:], after[21:])
-
-
-def test_overflow_is_reported(make_projected, stream):
-    def diverged_at(rate):
-        learner = make_projected(radius=1e18, learning_rate=rate)
-        return nj.rollout(learner, stream, NOISE, jax.random.key(0)).diverged_at
-
-    rounds = jax.jit(jax.vmap(diverged_at))(jnp.array([1e12, 1e30]))
-    assert np.all(rounds >= 1)
-    assert np.all(rounds <= T)
-
-
-def test_a_bad_traced_radius_is_reported(make_projected, stream):
-    def diverged_at(radius):
-        learner = make_projected(radius=radius, learning_rate=0.1)
-        return nj.rollout(learner, stream, NOISE, jax.random.key(0)).diverged_at
-
-    assert np.all(jax.jit(jax.vmap(diverged_at))(jnp.array([1e20, -1.0, jnp.nan])) >= 1)
-
-
+@pytest.mark.claim("NORMA-Eq6")
 @pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
 def test_a_bad_traced_rate_is_reported(name, stream):
     def diverged_at(rate):
@@ -334,11 +303,11 @@ def test_a_bad_traced_rate_is_reported(name, stream):
         ),
         (
             lambda: nj.wrappers.doubling(lambda T: (T, None)),
-            "what make_learner makes .* got tuple",
+            "what make_learner returns .* got tuple",
         ),
     ],
 )
-def test_combinators_refuse_what_is_no_learner(build, message):
+def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
     with pytest.raises(ValueError, match=message):
         build()
 
@@ -350,7 +319,10 @@ def test_combinators_refuse_what_is_no_learner(build, message):
         ({"radius": 0.0, "learning_rate": 0.1}, "radius must be positive and finite, got 0.0"),
         ({"radius": jnp.inf, "learning_rate": 0.1}, "radius must be positive and finite, got inf"),
         ({"radius": 1.0, "learning_rate": -0.1}, "learning_rate must be positive and finite"),
-        ({"radius": 1e20, "learning_rate": 0.1}, "radius must be at most .* its square overflows"),
+        (
+            {"radius": 1e39, "learning_rate": 0.1},
+            "float32 cannot hold others; change units",
+        ),
         ({"radius": jnp.ones(2), "learning_rate": 0.1}, r"radius must be one number, got shape"),
         (
             {"radius": 1.0, "learning_rate": jnp.ones(2)},
@@ -359,7 +331,7 @@ def test_combinators_refuse_what_is_no_learner(build, message):
         ({"radius": 1.0, "learning_rate": optax.sgd(0.1)}, "got an optimizer: .* as optimizer"),
         (
             {"radius": 1.0, "optimizer": optax.adam},
-            r"such as optax\.adam\(0\.1\) gives, got function",
+            r"such as optax\.adam\(0\.1\), got function",
         ),
         ({"radius": 1.0}, "either learning_rate or optimizer"),
         ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from learners import references
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
+from tests.learners import references
 
 T, DIM, LENGTH_SCALE = 75, 2, 1.5**0.5
 COV = np.array([[0.5, 0.2], [0.2, 0.3]])
@@ -30,6 +30,7 @@ def noisy(rng, cov=COV, rounds=T, copies=2):
     return x, x[:, None] + noise, y
 
 
+@pytest.mark.claim("DA-Alg2", "EXT-IncrementalNorm")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("radius", "rate", "many"), [(1.0, 0.3, True), (50.0, 0.05, False)])
 def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, many):
@@ -50,7 +51,7 @@ def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, 
 
 
 @pytest.mark.usefixtures("x64")
-def test_noise_blind_kernel_equals_the_loop(rng):
+def test_uncorrected_kernel_equals_the_loop(rng):
     x, copies, y = noisy(rng, copies=1)
     kernel = references.gaussian_kernel(LENGTH_SCALE)
     repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
@@ -84,6 +85,7 @@ def test_without_noise_all_kernel_learners_are_the_same(rng):
     np.testing.assert_allclose(run(one, x, copies, y)[0][1], expected, atol=1e-6)
 
 
+@pytest.mark.claim("EXT-HeteroscedasticAlg2")
 @pytest.mark.usefixtures("x64")
 def test_heteroscedastic_noise_equals_the_loop(rng):
     variances = rng.uniform(0.0, 0.4, size=T)
@@ -123,6 +125,7 @@ def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
         assert nj.rollout(learner, stream, noise, jax.random.key(1)).diverged_at == -1
 
 
+@pytest.mark.claim("EXT-Cloning")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])
 def test_clones_are_independent_copies_of_the_stated_noise(copies):
@@ -153,6 +156,7 @@ def test_clones_are_independent_copies_of_the_stated_noise(copies):
     assert np.all(error < 0.1 * copies * COV.max())
 
 
+@pytest.mark.claim("EXT-SingleCopyKernel")
 def test_cloned_refuses_what_it_cannot_clone():
     learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
@@ -183,6 +187,7 @@ def test_doubling_needs_room_for_the_whole_run():
     assert run.diverged_at == -1
 
 
+@pytest.mark.claim("EXT-FourierParallelWorlds")
 def test_fourier_worlds_converge_to_parallel_worlds(rng):
     x, copies, y = (a.astype(np.float32) for a in noisy(rng))
     noise = nj.noise.Gaussian(COV.astype(np.float32))

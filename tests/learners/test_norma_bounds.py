@@ -8,7 +8,7 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.bounds import drift, margin_errors, mistakes, regularized_risk
 from noisy_jax.engine import weight_vector
-from tests.bounds.test_norma import drifting_streams, hinge
+from tests.drifting import drifting_streams, hinge
 
 
 def played(x, y, eta, lam, margin, power):

@@ -12,6 +12,7 @@ A = jnp.array([-2.3, -0.45, 0.2, 0.8, 1.7])
 MAKERS = (losses.nu_soft_margin, losses.novelty, losses.nu_epsilon_insensitive, losses.nu_huber)
 
 
+@pytest.mark.claim("NORMA-Eq19", "NORMA-Eq22", "NORMA-adaptive-σ")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "loss", [*(make(nu=NU) for make in MAKERS), losses.nu_huber(nu=NU, tracker="joint")], ids=str
@@ -42,6 +43,7 @@ def test_at_a_scale_it_is_the_fixed_loss_plus_a_constant(name):
     np.testing.assert_allclose(adaptive(A, y) - fixed(A, y), sign * NU * 0.5, atol=1e-6)
 
 
+@pytest.mark.claim("NORMA-Eq23")
 def test_huber_with_a_width_is_convex_in_both(rng):
     loss = losses.nu_huber(nu=NU, tracker="joint")
     a, s = rng.normal(size=(2, 1000)), rng.uniform(0.1, 3, size=(2, 1000))

@@ -44,6 +44,7 @@ ARGUMENTS = np.concatenate([np.linspace(-3.03, 3.03, 41), [-0.8, -0.4, 0.0, 0.4,
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
 
+@pytest.mark.claim("NK-Ex3", "NORMA-Eq23")
 @every_loss
 def test_value_is_the_formula_and_derivative_its_gradient(name, x64):
     loss, value, kinks = LOSSES[name]
@@ -80,6 +81,7 @@ def test_derivatives_at_kinks_are_the_documented_ones(name, derivatives, x64):
     np.testing.assert_array_equal(loss.derivative(jnp.array(kinks)), derivatives)
 
 
+@pytest.mark.claim("NK-Ex2")
 def test_exponential_falls_with_the_margin_and_the_printed_formula_rises():
     loss, printed = losses.exponential(), lambda p, y: np.exp(y * p)
     for y in (-1.0, 1.0):
@@ -87,6 +89,7 @@ def test_exponential_falls_with_the_margin_and_the_printed_formula_rises():
         assert printed(y, y) > printed(-y, y)
 
 
+@pytest.mark.claim("NK-Fig1")
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize(
     ("make", "piecewise", "kink", "share"),

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import noisy_jax as nj
 from noisy_jax.commands import one_copy
-from noisy_jax.evaluate.regret import Growth
+from noisy_jax.evaluate.regrets import Growth
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.plots import style
 

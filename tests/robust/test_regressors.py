@@ -9,36 +9,47 @@ from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
 
 @pytest.fixture
 def outlying(rng):
-    """Gram matrix, labels of which a fifth are outliers, and C."""
+    """Gram matrix, labels of which a fifth are outliers, and λ."""
     x = rng.uniform(-3, 3, size=(40, 1))
     y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=40)
     y[::5] += 4.0
-    return np.exp(-2 * (x - x.T) ** 2), y, 0.3
+    return np.exp(-2 * (x - x.T) ** 2), y, 0.015
 
 
 def reweighted(gram, y, regularization, iterations):
     """Huber regression by iteratively reweighted least squares."""
-    coefficients = np.linalg.solve(gram + regularization * np.eye(len(y)), y)
+    diagonal = len(y) * regularization / 2 * np.eye(len(y))
+    coefficients = np.linalg.solve(gram + diagonal, y)
     for _ in range(iterations):
         residuals = y - gram @ coefficients
         scale = np.median(np.abs(residuals)) / 0.6744897501960817
         root = np.sqrt(np.minimum(1, 1.345 * scale / np.abs(residuals)))
-        weighted = root[:, None] * gram * root + regularization * np.eye(len(y))
+        weighted = root[:, None] * gram * root + diagonal
         coefficients = root * np.linalg.solve(weighted, root * y)
     return coefficients
 
 
 def test_ridge_is_scikit_learns(outlying, x64):
+    """With alpha = λ/2 times the sum of the weights, n by default."""
     from sklearn.kernel_ridge import KernelRidge
 
     gram, y, regularization = outlying
-    ridge = KernelRidge(alpha=regularization, kernel="precomputed").fit(gram, y)
+    alpha = len(y) * regularization / 2
+    ridge = KernelRidge(alpha=alpha, kernel="precomputed").fit(gram, y)
     ours = kernel_ridge(gram, y, regularization=regularization)
     np.testing.assert_allclose(ours, ridge.dual_coef_, rtol=1e-9)
     weights = np.linspace(0.1, 2, len(y))
-    ridge = KernelRidge(alpha=regularization, kernel="precomputed").fit(gram, y, weights)
+    alpha = weights.sum() * regularization / 2
+    ridge = KernelRidge(alpha=alpha, kernel="precomputed").fit(gram, y, weights)
     ours = kernel_ridge(gram, y, regularization=regularization, weights=weights)
     np.testing.assert_allclose(ours, ridge.dual_coef_, rtol=1e-9)
+
+
+def test_regularization_means_what_it_means_to_the_comparator(outlying, x64):
+    gram, y, regularization = outlying
+    ours = kernel_ridge(gram, y, regularization=regularization)
+    best = nj.comparators.regularized(gram, y, nj.losses.squared(), regularization)
+    np.testing.assert_allclose(gram @ ours, best.predictions, rtol=0, atol=1e-5)
 
 
 def test_rows_of_weight_zero_are_as_if_absent(outlying, x64):
@@ -66,10 +77,10 @@ def test_huber_is_ridge_where_nothing_is_clipped(outlying, x64):
     )
 
 
-def test_huber_survives_rows_that_most_are_fitted_exactly(x64):
+def test_huber_is_finite_if_most_rows_are_fitted_exactly(x64):
     y = np.array([0.0, 0.0, 0.0, 0.0, 7.0])
     np.testing.assert_allclose(
-        huber_ridge(np.eye(5), y, regularization=0.5, iterations=60), 0, atol=1e-9
+        huber_ridge(np.eye(5), y, regularization=0.2, iterations=60), 0, atol=1e-9
     )
 
 
@@ -100,8 +111,8 @@ def test_predictions_at_new_points_are_kernel_times_coefficients(rng):
     [
         ((np.eye(3), np.ones(3), 0.0), "regularization must be positive and finite, got 0.0"),
         ((np.eye(2), np.ones(2), np.ones(2)), "regularization must be one number, got shape"),
-        ((np.ones((3, 3)), np.ones(3), 1e-12), "regularization must be larger, got 1e-12: with"),
-        ((-np.eye(2), np.ones(2), 0.5), "larger, got 0.5: with eigenvalues of gram from -1 to -1"),
+        ((np.ones((3, 3)), np.ones(3), 1e-12), "regularization must be larger: gram has"),
+        ((-np.eye(2), np.ones(2), 0.5), "larger: gram has eigenvalues from -1 to -1, and with 0.5"),
         ((np.eye(3), np.ones(2), 1.0), r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
         (
             (nj.robust.subquantile.dense_gram(np.eye(2)), np.ones(2), 1.0),
@@ -111,18 +122,20 @@ def test_predictions_at_new_points_are_kernel_times_coefficients(rng):
         ((np.eye(2), np.array([1, np.nan]), 1.0), r"y must be finite, but y\[1\] is nan"),
     ],
 )
-def test_bad_input_is_refused(fit, arguments, message):
+def test_bad_input_raises(fit, arguments, message):
     gram, y, regularization = arguments
     with pytest.raises(ValueError, match=message):
         fit(gram, y, regularization=regularization)
 
 
-def test_bad_options_are_refused():
+def test_bad_options_raise():
     gram, y = np.eye(2), np.ones(2)
     with pytest.raises(ValueError, match=r"weights must be \[2\], as y, got \[3\]"):
         kernel_ridge(gram, y, regularization=1.0, weights=np.ones(3))
     with pytest.raises(ValueError, match="weights must be finite and >= 0"):
         kernel_ridge(gram, y, regularization=1.0, weights=-np.ones(2))
+    with pytest.raises(ValueError, match="weights must not all be 0"):
+        kernel_ridge(gram, y, regularization=1.0, weights=np.zeros(2))
     with pytest.raises(ValueError, match="threshold must be positive and finite, got 0"):
         huber_ridge(gram, y, regularization=1.0, threshold=0.0)
     with pytest.raises(ValueError, match=r"threshold must be one number, got shape \[2\]"):

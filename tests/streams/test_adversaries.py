@@ -5,6 +5,7 @@ import pytest
 
 from noisy_jax.noise import observe
 from noisy_jax.streams import one_copy_adversaries
+from tests.keys import key
 
 HORIZON = 4000
 
@@ -12,17 +13,19 @@ HORIZON = 4000
 @pytest.fixture(scope="module")
 def shown():
     """Two copies a round under each adversary, `[2, T, 2]`, for the clean rounds of each."""
-    adversaries = one_copy_adversaries(jax.random.key(0), HORIZON)
+    adversaries = one_copy_adversaries(key(0), HORIZON)
 
     def copies(adversary):
-        return jax.vmap(lambda key, x, y: observe(key, x, y, adversary.noise, copies=2).x[:, 0])(
-            jax.random.split(jax.random.key(1), HORIZON), *adversary.stream
+        return jax.vmap(lambda k, x, y: observe(k, x, y, adversary.noise, copies=2).x[:, 0])(
+            jax.random.split(key(1), HORIZON), *adversary.stream
         )
 
     return adversaries, np.stack([copies(adversary) for adversary in adversaries])
 
 
-def test_single_copies_have_the_same_law(shown):
+@pytest.mark.claim("NK-Thm5")
+@pytest.mark.statistical
+def test_single_copies_have_the_same_distribution(shown):
     _, copies = shown
     five_errors = 2.5 / np.sqrt(HORIZON)
     for first in copies[..., 0]:
@@ -33,12 +36,14 @@ def test_single_copies_have_the_same_law(shown):
         assert abs((high[1:] == high[:-1]).mean() - 0.5) < five_errors
 
 
+@pytest.mark.statistical
 def test_two_copies_tell_them_apart(shown):
     _, (noiseless, noisy) = shown
     np.testing.assert_array_equal(noiseless[:, 0], noiseless[:, 1])
     assert abs((noisy[:, 0] == noisy[:, 1]).mean() - 0.5) < 2.5 / np.sqrt(HORIZON)
 
 
+@pytest.mark.claim("NK-Thm5")
 def test_clean_data_have_different_best_weights(shown):
     (noiseless, noisy), copies = shown
     np.testing.assert_array_equal(noiseless.stream.x[:, 0], copies[0, :, 0])
@@ -55,11 +60,11 @@ def test_goes_through_jit():
     assert made.noisy.stream.y.dtype == jnp.float32
 
 
-def test_refuses_no_key():
+def test_a_wrong_key_raises():
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
         one_copy_adversaries(0, 5)
 
 
-def test_refuses_no_rounds():
+def test_zero_rounds_raise():
     with pytest.raises(ValueError, match="horizon must be a whole number of at least 1, got 0"):
         one_copy_adversaries(jax.random.key(0), 0)

@@ -17,6 +17,7 @@ from noisy_jax.streams import (
     switching_mixtures,
 )
 from noisy_jax.streams import mixtures as module
+from tests.keys import key
 
 KEY = jax.random.key(3)
 STREAMS = {
@@ -50,6 +51,7 @@ def log_odds(x, means, deviations):
     return classes[:, 1] - classes[:, 0]
 
 
+@pytest.mark.claim("NORMA-Fig2")
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("difficulty", ["A", "B"])
 def test_examples_agree_with_the_bayes_rule_of_their_period_by_the_margin(name, difficulty):
@@ -64,6 +66,7 @@ def test_examples_agree_with_the_bayes_rule_of_their_period_by_the_margin(name, 
     assert stale.min() < margin - 0.1
 
 
+@pytest.mark.statistical
 def test_examples_have_the_densities_of_their_classes():
     """Moments of what is kept, against integrals of the densities where the margin allows it."""
     deviations = np.array([[0.4, 0.9], [0.6, 0.5]])
@@ -78,7 +81,7 @@ def test_examples_have_the_densities_of_their_classes():
         [densities[:, 0] * (odds < -margin), densities[:, 1] * (odds > margin)]
     )
     mixtures = module.Mixtures(jnp.asarray(means, float), jnp.asarray(deviations, float))
-    (x, y), found = jax.jit(lambda key: module.examples(key, mixtures, size, margin))(KEY)
+    (x, y), found = jax.jit(lambda key: module.examples(key, mixtures, size, margin))(key(3))
     assert found == size
 
     def statistics(x, y):
@@ -90,18 +93,20 @@ def test_examples_have_the_densities_of_their_classes():
     exact = np.average(statistics(np.tile(grid, (2, 1)), signs), axis=0, weights=weights)
     ours = statistics(x, y)
     errors = ours.std(axis=0) / size**0.5
-    assert np.all(errors < 0.02)
+    assert np.all(errors < 0.03)
     assert np.all(np.abs(ours.mean(axis=0) - exact) < 5 * errors)
 
 
+@pytest.mark.statistical
 def test_classes_are_balanced():
     streams = jax.jit(jax.vmap(lambda key: switching(key, 500, period=5)))(
-        jax.random.split(KEY, 20)
+        jax.random.split(key(3), 20)
     )
     # 2,000 independent mixtures of 5 examples: the deviation of their mean is at most 5/√2000/5.
     assert abs(float(streams.y.mean())) < 5 / 2000**0.5
 
 
+@pytest.mark.claim("NORMA-Fig2")
 def test_drift_is_of_its_size_every_ten_rounds_and_stays_in_the_box():
     _, (means, deviations) = made("drifting")
     assert means.shape == (201, 2, 3, 2)
@@ -121,6 +126,7 @@ def test_folding_the_walk_reflects_it():
     assert kstest(np.ravel(means[-1]), "uniform", args=(-3, 6)).pvalue > 1e-3
 
 
+@pytest.mark.claim("NORMA-Fig2")
 def test_a_switch_draws_everything_again():
     _, (means, deviations) = made("switching")
     assert means.shape == (3, 2, 3, 2)
@@ -156,7 +162,7 @@ def test_without_jit_the_stream_is_the_same():
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_a_margin_that_leaves_nothing_is_refused_or_shows_as_nan():
+def test_a_margin_that_keeps_nothing_raises_or_gives_nan():
     with pytest.raises(ValueError, match="margin 10000 only 0 of the 2560 candidates of period 0"):
         drifting(KEY, 10, difficulty=DIFFICULTIES["A"]._replace(margin=1e4))
     stream = drifting_with(KEY, 1e4)
@@ -166,7 +172,7 @@ def test_a_margin_that_leaves_nothing_is_refused_or_shows_as_nan():
         nj.streams.from_arrays(*stream)
 
 
-def test_what_few_candidates_leave_is_counted(x64):
+def test_the_number_of_examples_found_is_returned(x64):
     mixtures = module.Mixtures(jnp.array([[[-0.5, 0.0]], [[0.5, 0.0]]]), jnp.ones((2, 1)))
     # y log(p₊/p₋) = y x₀ is N(½, 1) under both classes.
     margin = 3.4  # 1 in 537 is kept of 2560
@@ -189,7 +195,7 @@ def test_log_odds_hold_far_from_all_means():
         (lambda: drifting(KEY, 0), "horizon must be a whole number of at least 1"),
         (
             lambda: drifting(KEY, 5, difficulty="A"),
-            r"difficulty must be a Difficulty, such as .* of the names A, B, C, got 'A'",
+            r"difficulty must be a Difficulty, got 'A': .* of the names A, B, C",
         ),
         (lambda: switching(KEY, 5, period=0), "period must be a whole number of at least 1"),
         (
@@ -216,6 +222,6 @@ def test_log_odds_hold_far_from_all_means():
         (lambda: switching(0, 5), "key must be a key .* got 0"),
     ],
 )
-def test_refuses_bad_input(build, message):
+def test_bad_input_raises(build, message):
     with pytest.raises(ValueError, match=message):
         build()

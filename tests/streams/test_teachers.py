@@ -81,6 +81,6 @@ def test_misfit_has_its_half_width(make):
         ),
     ],
 )
-def test_refuses_bad_input(build, message):
+def test_bad_input_raises(build, message):
     with pytest.raises(ValueError, match=message):
         build()

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from noisy_jax.commands.experiment import conclusion
-from noisy_jax.evaluate.regret import growth
+from noisy_jax.evaluate.regrets import growth
 from noisy_jax.evaluate.results import Row, Study
 
 

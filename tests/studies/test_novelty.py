@@ -71,6 +71,7 @@ def on_digits(key, settings):
         yield np.mean(scores <= 0), np.mean(last[TRAIN:] <= 0), effective(alpha)
 
 
+@pytest.mark.claim("NORMA-Fig3")
 @pytest.mark.parametrize(
     ("name", "run", "key"), [("digits", on_digits, KEYS[0]), ("clusters", on_clusters, KEYS[1])]
 )
@@ -112,6 +113,7 @@ def test_saves_and_says_what_it_found(small):
     assert "below 2.2 after 128 rounds of t^(−1/2), 0.05 at η = 0.002." in printed
 
 
+@pytest.mark.claim("NORMA-Fig3")
 def test_rejections_are_the_alarms_and_the_lowest_scores():
     x, labels = detectors.digits()
     assert (x.min(), x.max()) == (-1, 1)

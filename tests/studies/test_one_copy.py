@@ -13,6 +13,7 @@ FLOOR = (1 - 5**-0.5) ** 2
 LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
 
 
+@pytest.mark.claim("NK-Thm3")
 def test_one_copy_stays_above_the_floor_and_two_fall_below(tmp_path, capsys):
     arguments = ["--horizons", "32", "1024", "--seeds", "6", "--out", str(tmp_path)]
     assert main(["one-copy", *arguments]) == 0

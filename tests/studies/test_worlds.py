@@ -7,6 +7,7 @@ import pytest
 from noisy_jax.__main__ import main
 
 
+@pytest.mark.claim("DA-Fig1")
 def test_saves_the_kernels_and_says_what_they_cost(tmp_path, capsys):
     assert (
         main(["worlds", "--variance", "0.36", "--cutoffs", "2", "1", "--out", str(tmp_path)]) == 0

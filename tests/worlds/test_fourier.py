@@ -80,6 +80,7 @@ CASES = {
 }
 
 
+@pytest.mark.claim("EXT-FourierParallelWorlds")
 @pytest.mark.parametrize("name", CASES)
 def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
     build, noise, dim, (nodes, weights) = CASES[name]
@@ -122,6 +123,7 @@ def test_features_are_cosines_and_sines_of_the_frequencies(x64, rng):
     np.testing.assert_allclose(features.clean(x), np.c_[shrunk.real, shrunk.imag], atol=1e-12)
 
 
+@pytest.mark.claim("EXT-FourierParallelWorlds")
 @pytest.mark.parametrize("build", [gaussian_features, weighted_features])
 def test_every_noisy_copy_has_the_squared_norm(rng, build):
     features = build(Gaussian(FULL), 3, 64)
@@ -134,6 +136,7 @@ def test_every_noisy_copy_has_the_squared_norm(rng, build):
         np.testing.assert_allclose(features.squared_norm, diagonal, rtol=1e-6)
 
 
+@pytest.mark.claim("EXT-FourierParallelWorlds")
 def test_inner_products_tend_to_the_surrogate_and_to_the_kernel(x64):
     # Mean and variance of one pair's share are known: var = E(share²) − k², where of Gaussian noise
     # E of both noisy is R⁴(1 + cos 2ωz)/2, and of one clean R²|φ|(1 + cos 2ωz)/2 under p.

@@ -55,6 +55,7 @@ def quadrature(distribution, dim):
     return gauss_hermite(44, np.asarray(distribution.covariance(dim), float))
 
 
+@pytest.mark.claim("DA-Eq4", "DA-Eq5", "DA-Lemma4", "EXT-GeneralSigma", "EXT-LaplaceSurrogate")
 def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     distribution, world, points = case
     x, anchors = points[0], jnp.asarray(points)
@@ -88,6 +89,7 @@ def test_unbiased_in_ten_dimensions_by_sampling(distribution):
         assert (abs(values.mean() - truth) < 5 * error) == right
 
 
+@pytest.mark.claim("DA-Eq5", "EXT-GeneralSigma", "EXT-LaplaceSurrogate")
 def test_golden_values(x64):
     z, origin = jnp.array([[0.5, -1.0]]), jnp.zeros((1, 2))
     full = worlds.gaussian(dim=2, length_scale=LENGTH_SCALE, noise=noise.Gaussian(PLANE))
@@ -104,6 +106,7 @@ def test_golden_values(x64):
         np.testing.assert_allclose(value, golden, rtol=1e-14)
 
 
+@pytest.mark.claim("DA-Eq5")
 def test_diagonal_is_the_surrogate_at_distance_zero(x64, case):
     _, world, points = case
     x = jnp.asarray(points)
@@ -139,6 +142,7 @@ def test_zero_noise_gives_the_clean_kernel_exactly(distribution, wide):
         assert world.diagonal == 1
 
 
+@pytest.mark.claim("EXT-GeneralSigma")
 @pytest.mark.parametrize(
     "make",
     [noise.Gaussian, lambda cov: noise.ContaminatedGaussian(cov, probability=0.4)],
@@ -164,6 +168,7 @@ def test_ratio_bounds_the_gaussian_surrogate_pointwise(x64, rng):
     assert (surrogate <= world.ratio * clean * (1 + 1e-12)).all()
 
 
+@pytest.mark.claim("EXT-LaplaceSurrogate")
 def test_the_laplace_surrogate_takes_negative_values(x64):
     world = worlds.gaussian(dim=1, length_scale=1.0, noise=noise.Laplace(0.9))
     z = jnp.linspace(-4, 4, 801)[:, None]
@@ -179,6 +184,7 @@ def test_the_laplace_surrogate_vanishes_far_away_where_its_polynomial_overflows(
     assert world.surrogate(far, 0 * far) == 0
 
 
+@pytest.mark.claim("EXT-GeneralNoise")
 def test_contaminated_surrogate_has_the_norm_ratio_and_negative_values(x64, rng):
     distribution = noise.ContaminatedGaussian(1.5, probability=0.4)
     world = worlds.gaussian(dim=1, length_scale=LENGTH_SCALE, noise=distribution)
@@ -191,6 +197,7 @@ def test_contaminated_surrogate_has_the_norm_ratio_and_negative_values(x64, rng)
     assert 0.75 / (1 - 0.4) < ratios.max() <= world.norm_ratio
 
 
+@pytest.mark.claim("EXT-GeneralNoise")
 @pytest.mark.parametrize("q", [0.1, 0.3, 0.499])
 def test_contaminated_surrogate_is_the_integral_of_its_spectral_density(x64, q):
     distribution = noise.ContaminatedGaussian(1.5, probability=q)
@@ -349,6 +356,7 @@ class Triangular(noise.Noise):
         return jnp.zeros(omega.shape[:-1], complex)
 
 
+@pytest.mark.claim("DA-Thm3")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

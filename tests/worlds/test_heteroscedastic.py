@@ -59,6 +59,7 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
             np.testing.assert_allclose(gram[i, j], expected, rtol=1e-12)
 
 
+@pytest.mark.claim("EXT-HeteroscedasticAlg2")
 @pytest.mark.parametrize("name", UNBIASED)
 def test_unbiased_for_every_element_and_every_covariance(x64, name):
     max_cov, covs, points = UNBIASED[name]
@@ -108,6 +109,7 @@ def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(c
     np.testing.assert_allclose([world.diagonal, world.ratio], [fixed.diagonal, fixed.ratio])
 
 
+@pytest.mark.claim("DA-Eq4")
 def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
     world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=FULL)
     nodes, weights = gauss_hermite(50, matrix(COVS["full"][1][1]))
@@ -120,6 +122,7 @@ def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
     assert np.abs(mean - clean).max() > 1e-2
 
 
+@pytest.mark.claim("EXT-HeteroscedasticAlg2")
 def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
     world, _, covs, _ = case
     atoms = world.atom(rng.normal(size=(30, 2)), covs[rng.integers(3, size=30)])

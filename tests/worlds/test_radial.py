@@ -94,6 +94,7 @@ def noisy_mean(gram, x, z, cov):
     return np.stack([mass @ np.asarray(gram(row + noise, z)) for row in np.asarray(x)])
 
 
+@pytest.mark.claim("DA-Eq6", "DA-Lemma8", "EXT-FiniteMixture")
 @pytest.mark.parametrize("name", [*FAMILIES, "discrete"])
 @pytest.mark.parametrize("dim", COVS)
 def test_unbiased(x64, rng, name, dim):
@@ -106,6 +107,7 @@ def test_unbiased(x64, rng, name, dim):
     assert np.abs(noisy_mean(world.kernel, x, z, COVS[dim]) - mean).max() > 1e-3
 
 
+@pytest.mark.claim("DA-AppE-Eq17", "DA-Thm5")
 def test_golden_values(x64):
     world = worlds.rational(dim=4, noise=Gaussian(0.36), cutoff=2 / 4)
     x, z = jnp.zeros((1, 4)), jnp.array([[1.0, 0.5, 0.0, 0.0]])
@@ -118,6 +120,7 @@ def test_golden_values(x64):
         worlds.rational(dim=4, noise=Gaussian(0.36), cutoff=2.7778 / 4)
 
 
+@pytest.mark.claim("DA-AppE-Eq17", "DA-Lemma8")
 def test_the_printed_surrogate_is_biased(x64):
     # σ in place of σ² is the surrogate for noise of variance σ.
     sigma, cutoff = 0.5, 0.9 / 2
@@ -130,6 +133,7 @@ def test_the_printed_surrogate_is_biased(x64):
     assert bias[1] > 0.03
 
 
+@pytest.mark.claim("DA-Eq6", "DA-AppE-Eq16", "EXT-Measures")
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_equals_the_integral_by_adaptive_quadrature(x64, name, precision):
@@ -178,6 +182,7 @@ MATERN = [
 RATIONAL = [(0.2, 0.5), (0.2, 30.0), (1.0, 40.0), (5.0, 4.0), (20.0, 25.0), (50.0, 60.0)]
 
 
+@pytest.mark.claim("EXT-Measures")
 @pytest.mark.parametrize(("nu", "cutoff"), MATERN)
 def test_matern_measures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
     # With v = β/u, v^j e^(−v) v^(ν−1) is the distribution of shape ν + j.
@@ -188,6 +193,7 @@ def test_matern_measures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
         np.testing.assert_allclose(np.exp(log_weights) @ (beta / nodes) ** j, exact, rtol=1e-10)
 
 
+@pytest.mark.claim("EXT-Measures")
 @pytest.mark.parametrize(("alpha", "cutoff"), RATIONAL)
 def test_rational_mixtures_are_right_far_out(alpha, cutoff):
     nodes, log_weights = worlds.rational_measure(
@@ -248,6 +254,7 @@ def test_float32_equals_the_sum_in_float64(name, changes, dim, share, cutoff, fa
     assert np.all(values >= 0)
 
 
+@pytest.mark.claim("DA-AppE-Eq16", "DA-Fig1", "EXT-Measures")
 @pytest.mark.parametrize("name", [name for name in FAMILIES if FAMILIES[name][3]])
 def test_approximation_error_is_the_largest_difference(x64, name):
     build, _, _, whole = FAMILIES[name]
@@ -307,6 +314,7 @@ def test_isotropic_covariances_agree_in_all_forms(rng):
     np.testing.assert_array_equal(grams[2], grams[0])
 
 
+@pytest.mark.claim("DA-Thm4", "DA-Lemma9", "EXT-FiniteMixture")
 @pytest.mark.parametrize("name", ["case study", "laplacian", "discrete"])
 def test_grams_are_psd_and_within_the_ratio(x64, rng, name):
     build = FAMILIES[name][0] if name in FAMILIES else discrete
@@ -435,6 +443,7 @@ def short_of_mass():
     return worlds.Measure(lambda cutoff: (nodes, log_weights), lambda cutoff: 0.0, mass=1.0)
 
 
+@pytest.mark.claim("DA-Eq6", "DA-short")
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -2,8 +2,8 @@
 
     w̄_T = (1/T) Σ_{t=1..T} w_t
 
-On independent examples its expected excess risk is at most the learner's expected regret over T,
-for a convex loss.
+On independent examples and for a convex loss, its expected excess risk is at most the expected
+regret of the learner over T.
 """
 
 from typing import NamedTuple
@@ -19,60 +19,70 @@ class AveragedState(NamedTuple):
     """State of an averaged learner.
 
     Attributes:
-        inner: the learner's own state, with iterate w_{t+1} after t rounds.
+        inner: the learner's own state; after t rounds it holds w_{t+1}.
         mean_weights: w̄_t, of the shape of the inner weights; zero before the first round.
-        count: `[]`, rounds seen.
+        excess: what rounding has added to `mean_weights`, of the same shape. It keeps the mean
+            correct to the last digits over 10⁷ rounds and more.
+        count: `[]`, number of rounds seen.
     """
 
     inner: State
     mean_weights: chex.ArrayTree
-    count: chex.Array
+    excess: chex.ArrayTree
+    count: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def averaged(learner: Learner) -> Learner:
-    """The learner that plays the running average of another learner's iterates.
+    """The learner that predicts with the running average of another learner's iterates.
 
     Args:
-        learner: any learner whose state has a field `weights` in which `predict` is linear. `norma`
-            without offset is one where its memory keeps all, with random features or
-            `buffer=lambda space: engine.everything(space, horizon)`.
+        learner: a learner whose state has a field `weights` in which `predict` is linear. `norma`
+            without offset is one if it keeps all of f: with random features, or with
+            `buffer=lambda space: engine.everything(space, horizon)`. Others raise ValueError at
+            `init`.
 
     Returns:
         A `Learner` that steps as the given one and predicts with w̄_t, the mean of the iterates
-        that were played in the rounds seen.
-
-    Raises:
-        ValueError: no learner; at `init`, where the learner's state has no `weights`.
+        played so far.
 
     Example:
-        >>> import noisy_jax as nj
-        >>> averaged(nj.learners.uncorrected(radius=1.0, learning_rate=0.1)).copies
-        1
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
+        >>> last = nj.learners.two_copies(radius=1.0, learning_rate=0.05)
+        >>> both = nj.wrappers.paired(last, averaged(last))
+        >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
+        >>> print(((run.predictions - stream.y[:, None]) ** 2)[-5000:].mean(axis=0).round(2))
+        [0.04 0.01]
     """
     check_learner(learner)
 
     def init(dim: int) -> AveragedState:
         inner = learner.init(dim)
-        if not hasattr(inner, "weights"):
+        forgets = getattr(inner, "squared_norm", 0) is None
+        if not hasattr(inner, "weights") or forgets:
+            problem = "forgets terms" if forgets else f"is a {type(inner).__name__}"
             raise ValueError(
-                "averaged needs a learner whose state has a field 'weights' in which predictions "
-                f"are linear; {type(inner).__name__} has none (norma's has, with "
-                "buffer=lambda space: engine.everything(space, horizon))"
+                "averaged needs a learner whose state has a field 'weights' that holds all of f, "
+                f"but this one {problem}; norma keeps all with "
+                "buffer=lambda space: engine.everything(space, horizon)"
             )
-        return AveragedState(inner, jax.tree.map(jnp.zeros_like, inner.weights), jnp.int32(0))
+        zero = jax.tree.map(jnp.zeros_like, inner.weights)
+        return AveragedState(inner, zero, zero, jnp.int32(0))
 
     def step(state: AveragedState, sample, key) -> AveragedState:
-        count = state.count + 1
-        mean = jax.tree.map(
-            lambda mean, played: mean + (played - mean) / count.astype(mean.dtype),
-            state.mean_weights,
+        count, mean = state.count + 1, state.mean_weights
+        # Kahan's summation: each change makes up for the rounding of those before it.
+        change = jax.tree.map(
+            lambda played, mean, excess: (played - mean) / count.astype(mean.dtype) - excess,
             state.inner.weights,
+            mean,
+            state.excess,
         )
-        return AveragedState(learner.step(state.inner, sample, key), mean, count)
+        moved = jax.tree.map(jnp.add, mean, change)
+        excess = jax.tree.map(lambda new, old, c: (new - old) - c, moved, mean, change)
+        return AveragedState(learner.step(state.inner, sample, key), moved, excess, count)
 
     def predict(state: AveragedState, x):
         return learner.predict(state.inner._replace(weights=state.mean_weights), x)
 
-    return Learner(
-        init, step, predict, learner.copies, horizon=learner.horizon, noise=learner.noise
-    )
+    return learner._replace(init=init, step=step, predict=predict, unroll=None)

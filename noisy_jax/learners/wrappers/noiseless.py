@@ -1,8 +1,9 @@
-"""A learner that sees clean data: the reference for what noise costs."""
+"""A learner that sees clean data: it shows what the noise costs others."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,7 +16,6 @@ from noisy_jax.base import (
     check_learner,
     unrolled,
 )
-from noisy_jax.noise import Noise
 from noisy_jax.validation import concrete
 
 
@@ -24,51 +24,53 @@ class NoiselessState(NamedTuple):
 
     Attributes:
         inner: the learner's own state.
-        round: `[]`, rounds seen.
+        round: `[]`, number of rounds seen.
     """
 
     inner: State
-    round: chex.Array
+    round: jax.Array
 
 
 def noiseless(learner: Learner, stream: Stream) -> Learner:
-    """The learner that is shown the clean data of a stream, whatever the noise.
+    """The learner, shown the clean data of a stream, whatever the noise.
 
-    Its regret is what the learner would pay without noise; what others pay beyond it is the price
-    of the noise. Unless the learner draws numbers of its own, nothing in it depends on the key, so
-    that `vmap` over keys runs it once for all of them.
+    Its regret is what the learner would pay without noise; what other learners pay beyond that is
+    the cost of the noise. Unless the learner draws random numbers itself, the result does not
+    depend on the key, so that `vmap` over keys runs it only once.
 
     Args:
-        learner: any learner that is right under noise of covariance zero, which it is told. All its
-            copies are the clean instance.
-        stream: the clean rounds of the run, from round 0 on; it may go on for longer.
+        learner: a learner that is right without noise. Each of its copies is the clean instance,
+            and `sample.cov` is zero.
+        stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
 
     Returns:
-        A `Learner` with room for the rounds of the stream at most.
+        A `Learner` with room for at most the rounds of the stream.
 
     Raises:
-        ValueError: what is no learner or stream, or a learner built for noise, such as those in the
-            worlds of a noise distribution: it would correct for noise that is not there.
+        ValueError: if `learner` was built for noise, as those with a world are: it would correct
+            for noise that is not there.
 
     Example:
         >>> import jax, noisy_jax as nj
-        >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
-        >>> learner = noiseless(nj.learners.uncorrected(radius=1.0, learning_rate=0.05), stream)
-        >>> nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).predictions.shape
-        (100,)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
+        >>> learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.05)
+        >>> both = nj.wrappers.paired(learner, noiseless(learner, stream))
+        >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
+        >>> print(((run.predictions - stream.y[:, None]) ** 2).mean(axis=0).round(2))
+        [0.11 0.  ]
     """
     check_learner(learner)
     check_is_stream(stream)
     if has_noise(learner.noise):
         raise ValueError(
             f"noiseless needs a learner that is right on clean data, got one built for "
-            f"{learner.noise}: build it for noise.Gaussian(0.0), or take uncorrected_kernel"
+            f"{learner.noise}: build it for noise.Gaussian(0.0), or use uncorrected_kernel"
         )
 
-    def clean(samples: Sample, rounds: chex.Array) -> Sample:
-        # A run that outlives the stream ends in NaN.
+    def clean(samples: Sample, rounds: jax.Array) -> Sample:
+        # A run that is longer than the stream ends in NaN.
         x, y = (jnp.take(jnp.asarray(a), rounds, axis=0, mode="fill") for a in stream)
-        copies = jnp.broadcast_to(x[..., None, :], samples.x.shape)
+        copies = jnp.broadcast_to(x[..., None, :], jnp.shape(samples.x))
         return Sample(copies, y, jnp.zeros(rounds.shape))
 
     def init(dim: int) -> NoiselessState:
@@ -78,21 +80,21 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         inner = learner.step(state.inner, clean(sample, state.round), key)
         return NoiselessState(inner, state.round + 1)
 
-    def predict(state: NoiselessState, x: chex.Array) -> chex.Array:
+    def predict(state: NoiselessState, x: jax.Array) -> jax.Array:
         return learner.predict(state.inner, x)
 
-    def unroll(state: NoiselessState, samples: Sample, x: chex.Array, keys: chex.PRNGKey):
+    def unroll(state: NoiselessState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
         rounds = state.round + jnp.arange(len(x), dtype=jnp.int32)
         inner, predictions = unrolled(learner)(state.inner, clean(samples, rounds), x, keys)
         return NoiselessState(inner, state.round + len(x)), predictions
 
-    rooms = [room for room in (learner.horizon, len(stream.y)) if room is not None]
+    rooms = [room for room in (learner.horizon, np.shape(stream.y)[0]) if room is not None]
     return learner._replace(
-        init=init, step=step, predict=predict, unroll=unroll, horizon=min(rooms)
+        init=init, step=step, predict=predict, unroll=unroll, horizon=min(rooms), noise=None
     )
 
 
-def has_noise(distribution: Noise | None) -> bool:
-    """Whether a learner's distribution is one of noise: its covariance is known not to be zero."""
-    cov = None if distribution is None else concrete(distribution.cov)
+def has_noise(noise: Any) -> bool:
+    """Whether a learner's `noise` has a covariance that is known not to be zero."""
+    cov = None if noise is None else concrete(noise.cov)
     return cov is not None and bool(np.any(cov != 0))

@@ -1,4 +1,4 @@
-"""What a contamination gives, and what all of them do: checks, and rows drawn at random."""
+"""The corrupted table, and what all adversaries share: parsing of arguments and random rows."""
 
 from typing import NamedTuple
 
@@ -8,17 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import (
-    check_finite,
-    check_key,
-    check_one_number,
-    check_shape,
-    check_stream,
-)
+from noisy_jax.validation import check_finite, check_key, check_shape, check_stream
 
 
 class Contaminated(NamedTuple):
-    """A table of which some rows are corrupted.
+    """A table with corrupted rows.
 
     Attributes:
         x: `[n, d]` instances.
@@ -31,21 +25,15 @@ class Contaminated(NamedTuple):
     corrupted: chex.Array
 
 
-def checked_table(key, x, y) -> tuple[chex.Array, chex.Array]:
-    """The table as arrays, after a look at the key, shapes and values."""
+def parsed_table(key, x, y) -> tuple[jax.Array, jax.Array]:
+    """The table as arrays, with the key, shapes and values checked."""
     check_key(key)
     check_stream(x, y)
     return jnp.asarray(x, float), jnp.asarray(y, float)
 
 
-def check_constants(**constants) -> None:
-    """Refuses constants of an adversary that are not one finite number each."""
-    for name, value in constants.items():
-        check_one_number(name, value)
-
-
-def checked_center(center, x) -> chex.Array:
-    """The center of each row, `[n, d]`."""
+def parsed_center(center, x) -> jax.Array:
+    """The center, repeated for each row, `[n, d]`."""
     check_finite("center", center)
     if np.shape(center) not in ((), x.shape[1:]):
         raise ValueError(
@@ -55,8 +43,8 @@ def checked_center(center, x) -> chex.Array:
     return jnp.broadcast_to(jnp.asarray(center, x.dtype), x.shape)
 
 
-def checked_target(target, y, name="target") -> chex.Array:
-    """What the adversary aims relative to, `[n]`: the labels themselves by default."""
+def parsed_target(target, y, name="target") -> jax.Array:
+    """The target, `[n]`: y by default."""
     if target is None:
         return y
     target = jnp.asarray(target, y.dtype)
@@ -65,12 +53,12 @@ def checked_target(target, y, name="target") -> chex.Array:
     return target
 
 
-def random_rows(key, y, contamination) -> chex.Array:
-    """`[n]`, bool, n − m rows at random."""
+def random_rows(key, y, contamination) -> jax.Array:
+    """Mask `[n]` of n − m random rows."""
     draws = jax.random.uniform(key, y.shape, y.dtype)
     return smallest(draws, y.size - rows_kept(y.size, contamination))[0]
 
 
 def relabelled(x, y, labels, rows) -> Contaminated:
-    """The table with other labels in the given rows."""
+    """The table with new labels in the given rows."""
     return Contaminated(x, jnp.where(rows, labels, y), rows)

@@ -1,4 +1,4 @@
-"""Adversaries that rewrite instances and labels."""
+"""Adversaries that rewrite instances and labels. Shared arguments: see `contaminations`."""
 
 import chex
 import jax
@@ -6,13 +6,12 @@ import jax.numpy as jnp
 
 from noisy_jax.robust.contaminations.contaminated import (
     Contaminated,
-    check_constants,
-    checked_center,
-    checked_table,
+    parsed_center,
+    parsed_table,
     random_rows,
     relabelled,
 )
-from noisy_jax.validation import check_non_negative
+from noisy_jax.validation import non_negative, number
 
 
 def covariate(
@@ -25,22 +24,16 @@ def covariate(
     spread: chex.Numeric = 0.15,
     label: chex.Numeric = -2.0,
 ) -> Contaminated:
-    """Rows moved together to one place, under one label: x ~ N(center, spread²), y = label.
+    """Rows moved to one place with one label: x ~ N(center, spread²), y = label.
 
-    There they outnumber the honest rows, and as they agree with one another, a fit that follows
-    them may have the lower trimmed objective (here from ε = 0.3 where x ~ U[−3, 3]).
+    There they outnumber the honest rows. They agree with one another, so that a fit through them
+    may have the lowest trimmed objective (with the default constants, from ε = 0.3 if
+    x ~ U[−3, 3]).
 
     Args:
-        key: randomness of rows and instances.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
-        center: `[]` (on every coordinate) or `[d]`.
+        center: a point `[d]`, or one number for all coordinates.
         spread: standard deviation on every coordinate, at least 0.
-        label: what they are all given.
-
-    Raises:
-        ValueError: as `gross`.
+        label: the label of the corrupted rows.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -48,12 +41,11 @@ def covariate(
         >>> print(made.x.sum(axis=0), made.y.sum())
         [2.4 2.4] -6.0
     """
-    x, y = checked_table(key, x, y)
-    check_constants(spread=spread, label=label)
-    check_non_negative("spread", spread, "it is a standard deviation")
+    x, y = parsed_table(key, x, y)
+    spread, label = non_negative("spread", spread), number("label", label)
     row_key, x_key = jax.random.split(key)
     rows = random_rows(row_key, y, contamination)
-    there = checked_center(center, x) + spread * jax.random.normal(x_key, x.shape, x.dtype)
+    there = parsed_center(center, x) + spread * jax.random.normal(x_key, x.shape, x.dtype)
     return relabelled(jnp.where(rows[:, None], there, x), y, label, rows)
 
 
@@ -66,18 +58,11 @@ def far_covariate(
     half_width: chex.Numeric = 6.0,
     label_spread: chex.Numeric = 3.0,
 ) -> Contaminated:
-    """Rows scattered far and wide, labels random: x ~ U[−w, w]^d, y ~ N(0, s²).
+    """Rows scattered widely with random labels: x ~ U[−w, w]^d, y ~ N(0, s²).
 
     Args:
-        key: randomness of rows, instances and labels.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
         half_width: w ≥ 0.
-        label_spread: s ≥ 0, the labels' standard deviation.
-
-    Raises:
-        ValueError: as `gross`.
+        label_spread: s ≥ 0, the standard deviation of the labels.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -85,10 +70,9 @@ def far_covariate(
         >>> print(jnp.sum(made.x[:, 0] != 0), jnp.sum(made.y != 0))
         3 3
     """
-    x, y = checked_table(key, x, y)
-    check_constants(half_width=half_width, label_spread=label_spread)
-    check_non_negative("half_width", half_width, "instances come from U[−half_width, half_width]")
-    check_non_negative("label_spread", label_spread, "it is a standard deviation")
+    x, y = parsed_table(key, x, y)
+    half_width = non_negative("half_width", half_width)
+    label_spread = non_negative("label_spread", label_spread)
     row_key, x_key, y_key = jax.random.split(key, 3)
     rows = random_rows(row_key, y, contamination)
     there = half_width * jax.random.uniform(x_key, x.shape, x.dtype, -1, 1)

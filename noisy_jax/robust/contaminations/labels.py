@@ -1,4 +1,4 @@
-"""Adversaries that rewrite labels alone."""
+"""Adversaries that rewrite labels alone. Arguments that all share: see `contaminations`."""
 
 import chex
 import jax
@@ -7,15 +7,14 @@ import numpy as np
 
 from noisy_jax.robust.contaminations.contaminated import (
     Contaminated,
-    check_constants,
-    checked_center,
-    checked_table,
-    checked_target,
+    parsed_center,
+    parsed_table,
+    parsed_target,
     random_rows,
     relabelled,
 )
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import check_non_negative, check_not_below, concrete
+from noisy_jax.validation import check_not_below, concrete, non_negative, number
 
 
 def gross(
@@ -30,15 +29,8 @@ def gross(
     """Labels far away on both sides: ±U[low, high].
 
     Args:
-        key: randomness of rows and labels.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
-        low: least |label|, at least 0.
-        high: largest |label|.
-
-    Raises:
-        ValueError: no key, ε or a constant out of range, shapes that do not match, NaN or infinity.
+        low: smallest |label|, at least 0.
+        high: largest |label|, at least `low`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -46,9 +38,8 @@ def gross(
         >>> print(jnp.sum(made.corrupted), jnp.all((jnp.abs(made.y) >= 5) == made.corrupted))
         3 True
     """
-    x, y = checked_table(key, x, y)
-    check_constants(low=low, high=high)
-    check_non_negative("low", low, "the least size of a label")
+    x, y = parsed_table(key, x, y)
+    low, high = non_negative("low", low), number("high", high)
     check_not_below("high", high, "low", low)
     row_key, size_key, sign_key = jax.random.split(key, 3)
     sizes = jax.random.uniform(size_key, y.shape, y.dtype, low, high)
@@ -64,25 +55,18 @@ def one_sided(
     *,
     label: chex.Numeric = 10.0,
 ) -> Contaminated:
-    """One label for all corrupted rows, far on one side, where symmetric losses do not cancel it.
+    """The same label for all corrupted rows, far on one side, where errors do not cancel out.
 
     Args:
-        key: randomness of the rows.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
-        label: what they are all given.
-
-    Raises:
-        ValueError: as `gross`.
+        label: the label of the corrupted rows.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> print(one_sided(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3).y.sum())
         30.0
     """
-    x, y = checked_table(key, x, y)
-    check_constants(label=label)
+    x, y = parsed_table(key, x, y)
+    label = number("label", label)
     return relabelled(x, y, label, random_rows(key, y, contamination))
 
 
@@ -98,15 +82,9 @@ def shift(
     """Labels moved to one side: target + size.
 
     Args:
-        key: randomness of the rows.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
-        target: `[n]`, what labels are moved from; y by default.
-        size: how far. A few noise standard deviations are worse for a trimmed fit than many.
-
-    Raises:
-        ValueError: as `gross`.
+        target: `[n]`; y by default.
+        size: how far labels are moved. For a trimmed fit a few standard deviations of the noise are
+            worse than many.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -114,9 +92,9 @@ def shift(
         >>> print(made.y.sum())
         1.5
     """
-    x, y = checked_table(key, x, y)
-    check_constants(size=size)
-    target = checked_target(target, y)
+    x, y = parsed_table(key, x, y)
+    size = number("size", size)
+    target = parsed_target(target, y)
     return relabelled(x, y, target + size, random_rows(key, y, contamination))
 
 
@@ -128,20 +106,13 @@ def hugging(
     *,
     target: chex.Array,
 ) -> Contaminated:
-    """Labels at the edge of the noise: target + τ, τ the (1 − ε)-quantile of |y − target|.
+    """Labels at the edge of the noise: target + τ, with τ the (1 − ε)-quantile of |y − target|.
 
-    A fit near the target cannot tell them from honest rows, of which it trims others: the noise
-    that it keeps is one-sided.
+    A fit near the target cannot tell the corrupted rows from honest ones, and trims honest rows
+    instead, so that the noise of the rows kept is one-sided.
 
     Args:
-        key: randomness of the rows.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
-        target: `[n]`, the labels without noise.
-
-    Raises:
-        ValueError: as `gross`.
+        target: `[n]`, the labels without noise; required.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -150,8 +121,8 @@ def hugging(
         >>> print(made.y[made.corrupted])
         [3.]
     """
-    x, y = checked_table(key, x, y)
-    target = checked_target(target, y)
+    x, y = parsed_table(key, x, y)
+    target = parsed_target(target, y)
     _, edge = smallest(jnp.abs(y - target), rows_kept(y.size, contamination))
     return relabelled(x, y, target + edge, random_rows(key, y, contamination))
 
@@ -166,20 +137,13 @@ def adaptive(
 ) -> Contaminated:
     """Labels just inside the trimming threshold of a fit that the adversary sees.
 
-    With the residuals r = y − predictions and the threshold τ, the (1 − ε)-quantile of |r|, the
-    rows of lowest r, which pull the fit down most, are given predictions + τ, which pulls it up
-    most. Where the fit has followed, the adversary can look again: give the honest y and the new
-    predictions. Each look moves the fit further, without end for large ε.
+    Let r = y − predictions, and let the threshold τ be the (1 − ε)-quantile of |r|. The rows of
+    lowest r pull the fit down most; they get the labels predictions + τ, which pull it up most. The
+    adversary can act again after the fit has followed: call it with the honest y and the new
+    predictions. Each call moves the fit further, without limit for large ε.
 
     Args:
-        key: not used, as nothing is random; it is here for the common signature.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
-        predictions: `[n]`, f(x_i) of the fit.
-
-    Raises:
-        ValueError: as `gross`.
+        predictions: `[n]`, the predictions f(x_i) of the fit.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -187,8 +151,8 @@ def adaptive(
         >>> print(adaptive(jax.random.key(0), y[:, None], y, 0.2, predictions=jnp.zeros(5)).y)
         [ 2. -1.  0.  1.  4.]
     """
-    x, y = checked_table(key, x, y)
-    predictions = checked_target(predictions, y, "predictions")
+    x, y = parsed_table(key, x, y)
+    predictions = parsed_target(predictions, y, "predictions")
     residuals = y - predictions
     kept = rows_kept(y.size, contamination)
     lowest, _ = smallest(residuals - jnp.min(residuals), y.size - kept)
@@ -204,30 +168,20 @@ def flip(
     *,
     target: chex.Array | None = None,
 ) -> Contaminated:
-    """Labels of the other sign: −target.
-
-    Args:
-        key: randomness of the rows.
-        x: `[n, d]` instances.
-        y: `[n]` targets; of labels −1/+1, those of the rows are flipped.
-        contamination: ε in [0, ½).
-        target: `[n]`, what is flipped; y by default.
-
-    Raises:
-        ValueError: as `gross`.
+    """Labels of the opposite sign: −target. Classes must be −1 and +1, not 0 and 1.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> print(flip(jax.random.key(0), jnp.zeros((10, 1)), jnp.ones(10), 0.3).y.sum())
         4.0
     """
-    x, y = checked_table(key, x, y)
-    target = checked_target(target, y)
+    x, y = parsed_table(key, x, y)
+    target = parsed_target(target, y)
     known = concrete(target)
     if known is not None and np.array_equal(np.unique(known), [0, 1]):
         raise ValueError(
-            "y, or target, must be labels whose signs can be flipped, got 0 and 1; 2y − 1 turns "
-            "labels 0 and 1 into −1 and +1"
+            "y or target must be labels −1 and +1 whose sign can be flipped, got 0 and 1; use "
+            "2y − 1"
         )
     return relabelled(x, y, -target, random_rows(key, y, contamination))
 
@@ -244,27 +198,20 @@ def region(
 ) -> Contaminated:
     """All labels of a neighbourhood moved: the rows nearest to `center` get target + size.
 
-    No honest row is left there; even who knows the corrupted rows must extrapolate.
+    No honest row is left there. Even a fit that knows the corrupted rows must extrapolate.
 
     Args:
-        key: not used, as nothing is random; it is here for the common signature.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½).
-        target: `[n]`, what labels are moved from; y by default.
-        center: `[]` (on every coordinate) or `[d]`.
+        target: `[n]`; y by default.
+        center: a point `[d]`, or one number for all coordinates.
         size: how far labels are moved.
-
-    Raises:
-        ValueError: as `gross`.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> print(region(jax.random.key(0), jnp.arange(5.0)[:, None], jnp.zeros(5), 0.2).y)
         [0. 3. 0. 0. 0.]
     """
-    x, y = checked_table(key, x, y)
-    check_constants(size=size)
-    distances = jnp.sum((x - checked_center(center, x)) ** 2, axis=1)
+    x, y = parsed_table(key, x, y)
+    size = number("size", size)
+    distances = jnp.sum((x - parsed_center(center, x)) ** 2, axis=1)
     nearest, _ = smallest(distances, y.size - rows_kept(y.size, contamination))
-    return relabelled(x, y, checked_target(target, y) + size, nearest)
+    return relabelled(x, y, parsed_target(target, y) + size, nearest)

@@ -1,6 +1,6 @@
-"""Subquantile minimization: kernel regression and classification where some rows are corrupted.
+"""Subquantile minimization: kernel regression and classification if some rows are corrupted.
 
-`STARTS` are the names of what fits start from: "zero", "median", "ridge" and "huber".
+`STARTS` are the names of the starts of a fit: "zero", "median", "ridge" and "huber".
 """
 
 from noisy_jax.robust.subquantile.fits import Fit, logistic, ridge

@@ -1,18 +1,18 @@
 """Fits that trim the worst rows: kernel ridge regression and kernel logistic classification.
 
-What is certain of a fit is what it returns: the objective fell by `decrease`, at least `certified`,
-and refitting the rows kept would lower it by no more than `gap`. That the rows trimmed are the
-corrupted ones is not certain. Where the corruption is small or hides just below the noise, trimming
-takes honest rows and does harm; with too small a contamination, gross outliers stay.
+A fit returns what is guaranteed: the objective decreased by `decrease`, which is at least
+`certified`, and refitting the rows kept would lower it by at most `gap`. It is not guaranteed that
+the trimmed rows are the corrupted ones. If the corruption is small or hides just below the noise,
+trimming removes honest rows and does harm; if `contamination` is too small, gross outliers stay.
 
-There is no bound on the error: Theorems 5 and 6 of the paper cannot be computed (they hold
-constants that are not given, and eigenvalues and norms of what is to be found), and are partly
-contradicted. Consistency at a fixed share ε of corrupted labels, which they imply, is impossible;
-with ε = 0.2 and labels shifted by two standard deviations the error stays where it is from n = 200
-to 51,200. `bounds` offers none of them.
+There is no bound on the error, and `bounds` has none. Theorems 5 and 6 of the paper cannot be
+computed: they contain constants that are not given, and eigenvalues and norms of the unknown
+function. They are also partly wrong. They imply consistency at a fixed share ε of corrupted labels,
+which is impossible: with ε = 0.2 and labels shifted by two standard deviations, the measured error
+is the same from n = 200 to 51,200.
 
 Source: Subquantile Minimization for Kernel Learning in the Huber ε-Contamination Model, Algorithms
-1 and 2, corrected (`problem`, `steps`).
+1 and 2, corrected (see `problem` and `steps`).
 """
 
 from typing import NamedTuple
@@ -26,56 +26,52 @@ from noisy_jax.robust.subquantile import starts
 from noisy_jax.robust.subquantile.gram import Gram
 from noisy_jax.robust.subquantile.problem import Problem, logistic_problem, ridge_problem
 from noisy_jax.robust.subquantile.steps import Solver, check_solver, init, step
-from noisy_jax.validation import (
-    check_at_least,
-    check_finite,
-    check_non_negative,
-    check_one_number,
-    check_shape,
-)
+from noisy_jax.validation import check_finite, check_shape, choice, non_negative, whole
 
 
 class Fit(NamedTuple):
     """A trimmed fit f = Σ_i a_i k(x_i, ·).
 
+    `objective`, `threshold`, `gap`, `decrease` and `certified` have the units of the loss (y² for
+    ridge) and may overflow or underflow where y² does; the fit does not.
+
     Attributes:
         coefficients: `[n]`, a.
         kept: `[n]`, bool, the m rows of smallest loss.
-        objective: `[]`, F(f) = (Σ_kept ℓ_i + C‖f‖²)/m; NaN where a loss is.
-        threshold: `[]`, the largest loss kept, the (1 − ε)-quantile of all.
-        iterations: `[]`, how many were made.
+        objective: `[]`, F(f) = (1/m) Σ_kept ℓ_i + ½λ‖f‖²; NaN if a loss is NaN.
+        threshold: `[]`, the largest loss kept, which is the (1 − ε)-quantile of all losses.
+        iterations: `[]`, number of iterations made.
         converged: `[]`, bool, whether `gap` is within the tolerance.
-        gap: `[]`, bound on what F exceeds its least value by, on the rows of the last iteration
-            (the rows kept, where `converged`).
-        decrease: `[]`, what F fell by since the start.
-        certified: `[]`, what it was sure to fall by, the sum over the iterations.
+        gap: `[]`, upper bound on F(f) minus the least value of F on the rows of the last iteration
+            (these are the rows kept if `converged`).
+        decrease: `[]`, decrease of F since the start.
+        certified: `[]`, the guaranteed part of it, summed over the iterations.
         norm: `[]`, ‖f‖.
-        bound_fraction: `[]`, share of the iterations that the ball cut; 1 where the radius, rather
-            than the data, decides on the fit.
-        contamination: `[]`, 1 − m/n, the share of rows trimmed; ε but for rounding.
-        start: `[]`, index in `STARTS` of the start that led here, −1 where coefficients were given.
+        bound_fraction: `[]`, share of the iterations in which the radius cut the step; if it is 1,
+            the radius determines the fit rather than the data.
+        contamination: `[]`, 1 − m/n, the share of rows trimmed; ε up to rounding.
+        start: `[]`, index in `STARTS` of the start of this fit; −1 if coefficients were given.
     """
 
-    coefficients: chex.Array
-    kept: chex.Array
-    objective: chex.Array
-    threshold: chex.Array
-    iterations: chex.Array
-    converged: chex.Array
-    gap: chex.Array
-    decrease: chex.Array
-    certified: chex.Array
-    norm: chex.Array
-    bound_fraction: chex.Array
-    contamination: chex.Array
-    start: chex.Array
+    coefficients: jax.Array
+    kept: jax.Array
+    objective: jax.Array
+    threshold: jax.Array
+    iterations: jax.Array
+    converged: jax.Array
+    gap: jax.Array
+    decrease: jax.Array
+    certified: jax.Array
+    norm: jax.Array
+    bound_fraction: jax.Array
+    contamination: jax.Array
+    start: jax.Array
 
     @jax.default_matmul_precision("highest")
     def predict(self, gram: chex.Array) -> chex.Array:
-        """f(z), `[q]`, from K(z, x) `[q, n]` of new points z and the rows x of the fit.
+        """Predictions f(z), `[q]`, from K(z, x), `[q, n]`, of new points z and the fit's rows x.
 
-        Raises:
-            ValueError: K(z, x) of other rows; of many fits, use `jax.vmap(Fit.predict, (0, None))`.
+        For several fits that were made by `jax.vmap`, use `jax.vmap(Fit.predict, (0, None))`.
         """
         if np.shape(gram)[-1:] != self.coefficients.shape:
             raise ValueError(
@@ -99,46 +95,43 @@ def ridge(
 ) -> Fit:
     """Kernel ridge regression on the rows that it fits best.
 
-        F(f) = min_{|S| = m} (Σ_{i∈S} (f(x_i) − y_i)² + C‖f‖²)/m,   ‖f‖ ≤ R,   m = ⌈n(1 − ε)⌉
+        F(f) = min_{|S| = m} (1/m) Σ_{i∈S} (f(x_i) − y_i)² + ½λ‖f‖²,   ‖f‖ ≤ R,   m = ⌈n(1 − ε)⌉
 
-    Call it under `jax.jit`, which compiles it once (bare, every call compiles anew), and under
-    `jax.vmap` over targets, shares, C and radii. Under `vmap` with one Gram matrix, all fits share
-    its products.
+    Call it under `jax.jit`, otherwise each call compiles again. Use `jax.vmap` for several targets,
+    shares, λ and radii; with one Gram matrix, all fits share its products. The result does not
+    depend on the units of y.
 
     Args:
-        gram: `[n, n]`, K_ij = k(x_i, x_j), or a `chunked_gram` where n² does not fit in memory.
+        gram: `[n, n]`, K_ij = k(x_i, x_j), or a `chunked_gram` if n² numbers do not fit in memory.
         y: `[n]` targets.
-        contamination: ε in [0, ½), the share of rows that may be corrupted. Too much does little
-            harm, too little may do a lot. Traced, it is not checked.
-        regularization: C ≥ 0, in the scale of `regressors.kernel_ridge`: with ε = 0, F is least at
-            a = (K + C)⁻¹y. In `comparators.regularized` and `learners.norma`, whose losses are a
-            mean beside ½λ‖f‖², it is λ = 2C/m.
-        radius: R > 0, in the norm of the kernel's space; no ball by default.
-        start: "zero", "median", "ridge", "huber" (`STARTS`), coefficients `[n]`, or "best": all
-            four together, and the lowest F of them. That is mostly, but not always, the least
-            error: of 30% of rows moved to one place under one label (`contaminations.covariate`),
-            the lowest F belongs to a fit through them, some 40 times as wrong as that from zero.
-        solver: "descent" as in the paper, "accelerated", or "alternation", which refits the rows
-            kept exactly and selects anew; it needs C > 0 and no ball.
-        iterations: at most so many, at least 1. A fit that rounding keeps from moving stops before.
-        tolerance: ≥ 0; stops where refitting the rows kept would lower F by no more than this
-            share; 0 for a fixed number of iterations. Without C and ball nothing tells, and only
-            the number stops.
+        contamination: ε in [0, ½), the share of rows that may be corrupted. Too large a value does
+            little harm, too small a value may do a lot. The range is not checked if it is traced.
+        regularization: λ ≥ 0, the weight of ½λ‖f‖² beside the mean loss of the m rows kept. With
+            ε = 0, F has its minimum at a = (K + nλ/2)⁻¹y, as in `kernel_ridge`.
+        radius: R > 0, the largest norm of f in the kernel's space; infinity (no limit) by default.
+        start: "zero", "median", "ridge", "huber" (see `STARTS`), coefficients `[n]`, or "best",
+            which runs all four and returns the fit of lowest F. This fit mostly, but not always,
+            has the smallest error: if 30% of the rows are moved to one place and get one label
+            (`contaminations.covariate`), a fit through them has the lowest F, with an error about
+            40 times that of the fit from zero.
+        solver: "descent" as in the paper; "accelerated"; or "alternation", which refits the rows
+            kept exactly and selects again, and needs λ > 0 and no radius.
+        iterations: the largest number of iterations, at least 1. A fit also stops if rounding
+            keeps it from moving.
+        tolerance: ≥ 0; stops if refitting the rows kept would lower F by no more than this share
+            of F. Use 0 for a fixed number of iterations. With λ = 0 and no radius there is no bound
+            on the gap, and only `iterations` stops the fit.
 
     Returns:
-        A `Fit`; `fit.predict(kernel(z, x))` are predictions at new points.
+        A `Fit`; `fit.predict(kernel(z, x))` gives predictions at new points.
 
-    Raises:
-        ValueError: a Gram matrix that is not square, symmetric and positive semi-definite, another
-            number of rows than y, NaN or infinity, or an argument out of range.
-
-    Source: Subquantile Minimization for Kernel Learning, Algorithm 1, corrected (`problem`,
-        `steps`).
+    Source: Subquantile Minimization for Kernel Learning, Algorithm 1, corrected (see
+        `problem` and `steps`).
 
     Example:
         >>> import jax.numpy as jnp
         >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, 99.0])
-        >>> fit = ridge(jnp.ones((5, 5)), y, contamination=0.2, regularization=1e-3)
+        >>> fit = ridge(jnp.ones((5, 5)), y, contamination=0.2, regularization=5e-4)
         >>> print(fit.kept, f"{fit.coefficients.sum():.3f}", fit.converged)
         [ True  True  True  True False] 1.000 True
     """
@@ -162,30 +155,27 @@ def logistic(
 ) -> Fit:
     """Kernel logistic classification on the rows that it fits best.
 
-        F(f) = min_{|S| = m} (Σ_{i∈S} log(1 + e^(−y_i f(x_i))) + C‖f‖²)/m,   ‖f‖ ≤ R
+        F(f) = min_{|S| = m} (1/m) Σ_{i∈S} log(1 + e^(−y_i f(x_i))) + ½λ‖f‖²,   ‖f‖ ≤ R
 
-    The paper has labels 0 and 1, and no C: there the ball alone bounds f.
+    The paper has labels 0 and 1 and λ = 0, so that R alone limits f.
 
     Args:
         gram: as in `ridge`.
-        y: `[n]` labels, −1 or +1. Traced ones that are not end in NaN.
+        y: `[n]` labels −1 and +1. If traced, other labels give NaN.
         contamination: as in `ridge`.
-        regularization: C ≥ 0.
-        radius: R > 0. One of C and R must bound f.
-        start: as in `ridge`; ridge and Huber's are fitted to the labels. At zero all losses are
-            equal, and the first selection is by index.
-        solver: "descent" or "accelerated"; refits have no closed form.
+        regularization: λ ≥ 0, as in `ridge`; it must be positive if R is infinite.
+        radius: R > 0.
+        start: as in `ridge`; "ridge" and "huber" are fits to the labels. At "zero" all losses are
+            equal, so that the first rows are kept at first.
+        solver: "descent" or "accelerated"; "alternation" is for ridge alone.
         iterations: as in `ridge`.
         tolerance: as in `ridge`.
 
     Returns:
-        A `Fit`; the sign of `fit.predict(kernel(z, x))` classifies.
+        A `Fit`; the sign of `fit.predict(kernel(z, x))` is the class.
 
-    Raises:
-        ValueError: as `ridge`; labels other than ±1; neither C nor ball; alternation.
-
-    Source: Subquantile Minimization for Kernel Learning, Algorithm 2, its step of m/‖K‖ replaced by
-        the four times longer 1/L.
+    Source: Subquantile Minimization for Kernel Learning, Algorithm 2, with the step size 1/L in
+        place of m/‖K‖, which is a quarter of it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -203,10 +193,14 @@ def logistic(
 @jax.default_matmul_precision("highest")
 def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
     check_solver(problem, solver)
-    check_at_least("iterations", iterations, 1, "the largest number of iterations")
-    check_one_number("tolerance", tolerance)
-    check_non_negative("tolerance", tolerance, "it is a share of the objective")
-    indices, coefficients = _started(problem, start)
+    iterations = whole("iterations", iterations)
+    tolerance = non_negative("tolerance", tolerance)
+    y = problem.y
+    # Squares of y decide which rows are kept and when to stop: they must not over- or underflow.
+    unit = _power_of_two(y) if problem.loss.kind == "residual" else jnp.ones_like(y, shape=())
+    radius = problem.radius if solver == "alternation" else problem.radius / unit
+    problem = problem._replace(y=y / unit, radius=radius)
+    indices, coefficients = _started(problem, start, unit)
 
     def from_one(index, coefficients):
         first = init(problem, coefficients)
@@ -218,7 +212,7 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
         def iterate(carry):
             before, _, made, certified, bound = carry
             state = step(problem, before, solver=solver, tolerance=tolerance)
-            # A step without momentum that rounding leaves where it was would be made for ever.
+            # If rounding hides a step without momentum, all later steps would be the same.
             stuck = (before.momentum == 1) & jnp.all(state.coefficients == before.coefficients)
             return state, stuck, made + 1, certified + state.certified, bound + state.bound
 
@@ -226,37 +220,41 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
         carry = first, jnp.zeros((), bool), none, jnp.zeros_like(first.objective), none
         last, _, made, certified, bound = jax.lax.while_loop(unfinished, iterate, carry)
         return Fit(
-            last.coefficients,
+            unit * last.coefficients,
             last.kept,
-            last.objective,
-            last.threshold,
+            unit * (unit * last.objective),
+            unit * (unit * last.threshold),
             made,
             last.converged,
-            last.gap,
-            first.objective - last.objective,
-            certified,
-            jnp.sqrt(jnp.maximum(last.coefficients @ last.values, 0)),
+            unit * (unit * last.gap),
+            unit * (unit * (first.objective - last.objective)),
+            unit * (unit * certified),
+            unit * jnp.sqrt(jnp.maximum(last.coefficients @ last.values, 0)),
             bound / made,
             1 - problem.kept / problem.y.size,
             index,
-        )
+        ), last.objective
 
-    fits = jax.vmap(from_one)(indices, coefficients)
-    best = jnp.argmin(jnp.where(jnp.isnan(fits.objective), jnp.inf, fits.objective))
+    fits, objectives = jax.vmap(from_one)(indices, coefficients)
+    best = jnp.argmin(jnp.where(jnp.isnan(objectives), jnp.inf, objectives))
     return jax.tree.map(lambda leaf: leaf[best], fits)
 
 
-def _started(problem, start) -> tuple[chex.Array, chex.Array]:
-    """Indices `[k]` in `STARTS` and coefficients `[k, n]`."""
+def _power_of_two(y):
+    """The largest power of two up to max|y|, by which floats are divided without rounding."""
+    largest = jnp.max(jnp.abs(y))
+    exponent = jnp.frexp(jnp.where(largest > 0, largest, 1))[1] - 1
+    return jnp.where(jnp.isfinite(largest), jnp.ldexp(jnp.ones_like(largest), exponent), 1)
+
+
+def _started(problem, start, unit) -> tuple[chex.Array, chex.Array]:
+    """Indices `[k]` in `STARTS` and coefficients `[k, n]`, divided by the unit."""
     if isinstance(start, str):
+        choice("start", start, ("best", *starts.STARTS))
         names = starts.STARTS if start == "best" else (start,)
-        if not set(names) <= set(starts.STARTS):
-            raise ValueError(
-                f"start must be best, {', '.join(starts.STARTS)}, or coefficients, got {start!r}"
-            )
         indices = [starts.STARTS.index(name) for name in names]
         return jnp.array(indices), starts.coefficients(problem, names)
     check_finite("start", start)
     coefficients = jnp.asarray(start, problem.y.dtype)
     check_shape("start", coefficients, problem.y.shape, "as y")
-    return jnp.array([-1]), coefficients[None]
+    return jnp.array([-1]), (coefficients / unit)[None]

@@ -1,11 +1,11 @@
-"""Gram matrices as products K v, with an upper bound on ‖K‖: in memory, or a chunk at a time.
+"""Gram matrices as products K v with an upper bound on ‖K‖: in memory, or by chunks of rows.
 
-The bound is the smaller one of ‖K‖_F and Collatz and Wielandt's: with |K| of absolute values,
+The bound is the smaller of ‖K‖_F and that of Collatz and Wielandt: with |K| = (|K_ij|),
 
     ‖K‖ ≤ ρ(|K|) ≤ max_i (|K|v)_i / v_i   for every v > 0,
 
-where v is improved by |K| itself. Power iteration on K would approach ‖K‖ from below, and steps
-made of it would be too long.
+where v is improved by products with |K|. Power iteration on K would approach ‖K‖ from below, and
+step sizes computed from it would be too large.
 """
 
 import dataclasses
@@ -19,37 +19,34 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.matrices import PSD_SLACK, check_gram, check_matrix
-from noisy_jax.validation import check_at_least, check_finite, check_shape, concrete, given
+from noisy_jax.validation import check_finite, check_shape, concrete, given, whole
 
-_IMPROVEMENTS = 3  # of Wielandt's vector; each asks for all of K once
-_SOLVER_PRODUCTS, _SOLVER_TOLERANCE = 200, 1e-4  # where K cannot be factorized: for starts only
+_IMPROVEMENTS = 3  # of Wielandt's vector v; each reads all of K once
+_SOLVER_PRODUCTS, _SOLVER_TOLERANCE = 200, 1e-4  # if K is not in memory; used for starts only
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Gram:
-    """A Gram matrix K as what can be done with it.
+    """A Gram matrix K.
 
     Attributes:
         size: n.
         product: `v[n] -> [n]`, K v.
         norm: `[]`, an upper bound on the spectral norm ‖K‖.
-        matrix: `[n, n]`, K itself; `None` where it is never held as a whole.
+        matrix: `[n, n]`, K itself; `None` if it is never in memory as a whole.
     """
 
     size: int
-    product: Callable[[chex.Array], chex.Array]
-    norm: chex.Array
-    matrix: chex.Array | None = None
+    product: Callable[[jax.Array], jax.Array]
+    norm: jax.Array
+    matrix: jax.Array | None = None
 
 
 def dense_gram(matrix: chex.Array) -> Gram:
-    """A Gram matrix that is held in memory.
+    """A Gram matrix in memory.
 
     Args:
         matrix: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
-
-    Raises:
-        ValueError: K not square, not symmetric, not positive semi-definite, NaN or infinity.
 
     Example:
         >>> import jax.numpy as jnp
@@ -65,19 +62,15 @@ def dense_gram(matrix: chex.Array) -> Gram:
 def chunked_gram(
     kernel: Callable[[chex.Array, chex.Array], chex.Array], x: chex.Array, *, chunk: int = 512
 ) -> Gram:
-    """A Gram matrix of which only `chunk` rows are in memory at a time.
+    """A Gram matrix of which only `chunk` rows at a time are in memory.
 
     Every product evaluates the kernel n² times. Under `vmap` over targets or starts, with one x,
     the evaluations are shared.
 
     Args:
-        kernel: `([n, d], [m, d]) -> [n, m]`, such as `kernels.gaussian` gives.
+        kernel: `([n, d], [m, d]) -> [n, m]`, for example from `kernels.gaussian`.
         x: `[n, d]` points.
-        chunk: rows at a time, at least 1.
-
-    Raises:
-        ValueError: a kernel that gives no Gram matrix, x of another shape, NaN or infinity in x, or
-            no rows in a chunk.
+        chunk: number of rows in memory at a time, at least 1.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -85,11 +78,11 @@ def chunked_gram(
         >>> print(gram.product(jnp.ones(6)))
         [ 0. 15. 30. 45. 60. 75.]
     """
-    check_at_least("chunk", chunk, 1, "the number of rows of K in memory at a time")
+    chunk = whole("chunk", chunk)
     if not callable(kernel):
         raise ValueError(
-            "kernel must be a function ([n, d], [m, d]) -> [n, m], as kernels builds it, got "
-            f"{given(kernel)}; dense_gram takes a matrix"
+            "kernel must be a function ([n, d], [m, d]) -> [n, m], such as kernels.gaussian(...), "
+            f"got {given(kernel)}; for a matrix, use dense_gram"
         )
     x = jnp.asarray(x, float)
     if x.ndim != 2 or 0 in x.shape:
@@ -105,15 +98,15 @@ def chunked_gram(
     return _gram(by_rows, size)
 
 
-def solver(gram: Gram, regularization: chex.Numeric) -> Callable[[chex.Array], chex.Array]:
-    """The function b -> (K + C)⁻¹ b: by Cholesky, or roughly by products where K is not held."""
+def solver(gram: Gram, C: chex.Numeric) -> Callable[[jax.Array], jax.Array]:
+    """The function b -> (K + C)⁻¹ b: by Cholesky, or roughly by products if K is in chunks."""
     if gram.matrix is not None:
         identity = jnp.eye(gram.size, dtype=gram.matrix.dtype)
-        factor = cho_factor(gram.matrix + regularization * identity, lower=True)
+        factor = cho_factor(gram.matrix + C * identity, lower=True)
         return lambda b: cho_solve(factor, b)
 
     def regularized(v):
-        return gram.product(v) + regularization * v
+        return gram.product(v) + C * v
 
     options = {"tol": _SOLVER_TOLERANCE, "maxiter": _SOLVER_PRODUCTS}
     return lambda b: cg(regularized, b, **options)[0]
@@ -121,7 +114,7 @@ def solver(gram: Gram, regularization: chex.Numeric) -> Callable[[chex.Array], c
 
 @jax.default_matmul_precision("highest")
 def _gram(by_rows, size, matrix=None) -> Gram:
-    """From `by_rows`, which gives `[n]` by a function of some rows of K, `[b, n] -> [b]`."""
+    """From `by_rows`, which applies a function `[b, n] -> [b]` of rows of K to all rows, `[n]`."""
 
     @jax.default_matmul_precision("highest")
     def product(v):
@@ -130,12 +123,20 @@ def _gram(by_rows, size, matrix=None) -> Gram:
     def absolute(v):
         return by_rows(lambda rows: jnp.abs(rows) @ v)
 
-    frobenius = jnp.sqrt(jnp.sum(by_rows(lambda rows: jnp.sum(rows**2, axis=1))))
+    def scaled_norm(values):
+        # Divided by the largest value before squaring: squares of small kernels underflow.
+        largest = jnp.max(jnp.abs(values), axis=-1, keepdims=True)
+        relative = values / jnp.where(largest > 0, largest, 1)
+        return largest[..., 0] * jnp.sqrt(jnp.sum(relative**2, axis=-1))
+
+    frobenius = scaled_norm(by_rows(scaled_norm))
     vector = jnp.ones_like(frobenius, shape=size)
-    smallest = jnp.finfo(vector.dtype).eps
     for _ in range(_IMPROVEMENTS):
         vector = absolute(vector)
-        vector = jnp.maximum(vector / jnp.maximum(jnp.max(vector), smallest), smallest)
+        largest = jnp.max(vector)
+        vector = jnp.maximum(
+            vector / jnp.where(largest > 0, largest, 1), jnp.finfo(vector.dtype).eps
+        )
     return Gram(size, product, jnp.minimum(frobenius, jnp.max(absolute(vector) / vector)), matrix)
 
 
@@ -154,6 +155,6 @@ def _check_matrix(matrix) -> None:
     except np.linalg.LinAlgError:
         smallest = np.linalg.eigvalsh(array)[0]
         raise ValueError(
-            f"gram must be positive semi-definite, but has the eigenvalue {smallest:.3g}; is the "
-            "kernel positive definite?"
+            f"gram must be positive semi-definite, but has the eigenvalue {smallest:.3g}; check "
+            "the kernel"
         ) from None

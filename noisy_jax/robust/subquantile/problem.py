@@ -1,18 +1,18 @@
-"""The trimmed problem: its objective, and which rows it keeps.
+"""The trimmed objective, and the rows that it keeps.
 
-    F(f) = min_{|S| = m} (Σ_{i∈S} ℓ(f(x_i), y_i) + C‖f‖²)/m,   ‖f‖ ≤ R,   m = ⌈n(1 − ε)⌉
+    F(f) = min_{|S| = m} (1/m) Σ_{i∈S} ℓ(f(x_i), y_i) + ½λ‖f‖²,   ‖f‖ ≤ R,   m = ⌈n(1 − ε)⌉
 
-The minimising S holds the m smallest losses, ties broken by index. With t the largest loss kept,
-the (1 − ε)-quantile, F(f) − C‖f‖²/m = max_t g(t) of
+The minimising S holds the m smallest losses; ties are broken by index. With t the largest loss
+kept, which is the (1 − ε)-quantile, F(f) − ½λ‖f‖² = max_t g(t) of
 
     g(t) = t − (1/m) Σ_i (t − ℓ_i)⁺.
 
-Source: Subquantile Minimization for Kernel Learning, Sec. 3 and Lemmas 3 and 4. As printed, g lacks
-the weight 1/m: its maximum is then the smallest loss alone, and one point would be fitted. C is in
-the scale of Algorithm 1 and Section C; the loss printed per row, ℓ_i + C‖f‖², has C/m for it.
+Source: Subquantile Minimization for Kernel Learning, Sec. 3 and Lemmas 3 and 4. Printed without the
+factor 1/m, g has the smallest loss alone as its maximum, and one point would be fitted. The paper's
+Algorithm 1 and Section C weigh ‖f‖² by C = mλ/2 beside the sum of the losses.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -23,84 +23,79 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses import logistic as logistic_loss
 from noisy_jax.losses import squared as squared_loss
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
-from noisy_jax.validation import (
-    check_labels,
-    check_non_negative,
-    check_one_number,
-    check_radius,
-    check_targets,
-    concrete,
-)
+from noisy_jax.validation import check_labels, check_targets, concrete, non_negative, positive
 
 
 class Problem(NamedTuple):
-    """A trimmed problem, as `step` takes it; under `jax.jit` make or close over it, no argument.
+    """A trimmed problem, as `init` and `step` take it.
+
+    It holds functions, so it cannot be an argument of a jitted function: build it inside.
 
     Attributes:
-        gram: K of the n rows.
+        gram: the Gram matrix K of the n rows.
         y: `[n]` targets.
-        loss: ℓ, convex and not negative.
-        curvature: a bound on ∂²ℓ/∂p².
-        kept: `[]`, m, how many rows are kept.
-        regularization: `[]`, C ≥ 0.
-        radius: `[]`, R > 0, infinite for no ball.
+        loss: ℓ, convex and ≥ 0.
+        curvature: upper bound on ∂²ℓ/∂p².
+        kept: `[]`, m, the number of rows to keep.
+        regularization: `[]`, λ ≥ 0.
+        radius: `[]`, R > 0, the largest norm of f; infinity for no limit.
     """
 
     gram: Gram
-    y: chex.Array
+    y: jax.Array
     loss: Loss
     curvature: float
-    kept: chex.Array
-    regularization: chex.Numeric
-    radius: chex.Numeric
+    kept: jax.Array
+    regularization: Any
+    radius: Any
 
     @property
     def smoothness(self) -> chex.Array:
-        """L = (curvature ‖K‖ + 2C)/m of F with fixed rows, in the kernel's space; 1/L is a step."""
-        return (self.curvature * self.gram.norm + 2 * self.regularization) / self.kept
+        """L = curvature ‖K‖/m + λ, the smoothness of F with fixed rows, in the kernel's space."""
+        return self.curvature * self.gram.norm / self.kept + self.regularization
 
     @property
-    def convexity(self) -> chex.Array:
-        """μ = 2C/m, the strong convexity of F with fixed rows."""
-        return 2 * self.regularization / self.kept
+    def diagonal(self) -> chex.Array:
+        """C = mλ/2: with the rows S fixed and no ball, ridge is a = (K_SS + C)⁻¹y_S."""
+        return self.kept * self.regularization / 2
 
     def objective_on(self, rows, coefficients, values) -> chex.Array:
-        """(Σ_{i∈S} ℓ_i + C‖f‖²)/m for given rows S, from coefficients a and values Ka, `[n]`."""
+        """(1/m) Σ_{i∈S} ℓ_i + ½λ‖f‖² for rows S, from coefficients a and values Ka, `[n]`."""
         losses = jnp.where(rows, self.loss(values, self.y), 0)
         squared_norm = jnp.maximum(coefficients @ values, 0)
-        return (jnp.sum(losses) + self.regularization * squared_norm) / self.kept
+        return jnp.sum(losses) / self.kept + self.regularization * squared_norm / 2
 
     def gradient_on(self, rows, coefficients, values) -> chex.Array:
         """Coefficients `[n]` of the gradient of `objective_on` in the kernel's space.
 
-        G = (mask∘ℓ' + 2Ca)/m: the derivative along Σ_i h_i k(x_i, ·) is hᵀKG. (KG is the gradient
-        in the coefficients; descent along it is worse conditioned.)
+        G = mask∘ℓ'/m + λa: the derivative along Σ_i h_i k(x_i, ·) is hᵀKG. (KG is the gradient in
+        the coefficients; descent along it is worse conditioned.)
         """
         slopes = jnp.where(rows, self.loss.gradient(values, self.y), 0)
-        return (slopes + 2 * self.regularization * coefficients) / self.kept
+        return slopes / self.kept + self.regularization * coefficients
 
-    def selected(self, values) -> tuple[chex.Array, chex.Array]:
+    def selected(self, values) -> tuple[jax.Array, jax.Array]:
         """The rows `[n]` with the m smallest losses, and the threshold `[]`, the largest of them.
 
-        A loss that is NaN makes the threshold NaN: no row is trimmed for being NaN.
+        If a loss is NaN, the threshold is NaN: a NaN must not pass as a row that was trimmed.
         """
-        losses = self.loss(values, self.y)
+        losses = jnp.asarray(self.loss(values, self.y))
         rows, threshold = smallest(losses, self.kept)
         return rows, jnp.where(jnp.any(jnp.isnan(losses)), jnp.nan, threshold)
 
 
-def smallest(values: chex.Array, count: chex.Numeric) -> tuple[chex.Array, chex.Array]:
-    """Which of `[n]` values ≥ 0 are the `count` smallest, ties by index, and the largest of them.
+def smallest(values: jax.Array, count: chex.Numeric) -> tuple[jax.Array, jax.Array]:
+    """Mask `[n]` of the `count` smallest of `[n]` values ≥ 0, ties by index; the largest of them.
 
-    The bit patterns of such floats are in their order: bisection on them is ten times faster than
-    sorting on a CPU, and `count` may be traced.
+    Floats ≥ 0 have the same order as their bit patterns. Bisection on these is ten times faster
+    than sorting on a CPU, and `count` may be traced.
     """
     width = 8 * values.dtype.itemsize
     bits = jax.lax.bitcast_convert_type(values, jnp.dtype(f"uint{width}"))
     one = jnp.ones((), bits.dtype)
 
-    # Masks come from the loop: XLA may compute the values after it once more, rounded differently,
-    # and `found` would equal none of them.
+    # The masks come from the loop: after it XLA may compute the values again with other rounding,
+    # so that none of them equals `found`.
     def narrow(step, carry):
         found, below, reached = carry
         trial = found | (one << (width - 1 - step).astype(bits.dtype))
@@ -120,20 +115,16 @@ def smallest(values: chex.Array, count: chex.Numeric) -> tuple[chex.Array, chex.
     return rows, jax.lax.bitcast_convert_type(found, values.dtype)
 
 
-def rows_kept(size: int, contamination: chex.Numeric) -> chex.Array:
-    """m = ⌈n(1 − ε)⌉, guarded against the rounding of ε; within 1 to n where ε is traced.
-
-    Raises:
-        ValueError: ε outside [0, ½).
-    """
+def rows_kept(size: int, contamination: Any) -> jax.Array:
+    """m = ⌈n(1 − ε)⌉, robust to the rounding of ε; clipped to 1, …, n if ε is traced."""
     share = concrete(contamination)
     number = share is None or jnp.issubdtype(share.dtype, jnp.number)
     if np.ndim(contamination) or not number or not (share is None or 0 <= share < 0.5):
         raise ValueError(
             f"contamination must be one number in [0, 0.5), got {contamination}: it is the share "
-            "of rows that may be corrupted, and with half of them nothing tells which half is right"
+            "of corrupted rows"
         )
-    # Concrete shares are counted by NumPy: 0.1 in float32 has lost the digits that ⌈·⌉ asks for.
+    # Concrete shares stay in NumPy's float64: 0.1 in float32 lacks digits that ⌈·⌉ needs.
     xp, share = (jnp, contamination) if share is None else (np, share)
     guard = max(1e-9, 4 * size * float(jnp.finfo(np.result_type(share.dtype, np.float16)).eps))
     return jnp.clip(jnp.asarray(xp.ceil(size * (1 - share) - guard), int), 1, size)
@@ -153,8 +144,8 @@ def ridge_problem(
         >>> import jax.numpy as jnp
         >>> problem = ridge_problem(
         ...     jnp.eye(5), jnp.ones(5), contamination=0.2, regularization=1.0)
-        >>> print(problem.kept)
-        4
+        >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
+        4 rows kept, safe step 0.67
     """
     gram, y = _checked(gram, y)
     return _problem(gram, y, squared_loss(), 2.0, contamination, regularization, radius)
@@ -172,21 +163,22 @@ def logistic_problem(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> logistic_problem(jnp.eye(5), jnp.ones(5), contamination=0.2, radius=1.0).loss
-        logistic()
+        >>> problem = logistic_problem(jnp.eye(4), jnp.ones(4), contamination=0.25, radius=1.0)
+        >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
+        3 rows kept, safe step 12.00
     """
     gram, y = _checked(gram, y)
     check_labels("y", y)
-    weight, ball = concrete(regularization), concrete(radius)
-    if weight is not None and ball is not None and np.any((weight == 0) & (ball == np.inf)):
+    lam, ball = concrete(regularization), concrete(radius)
+    if lam is not None and ball is not None and np.any((lam == 0) & (ball == np.inf)):
         raise ValueError(
-            "regularization or radius must bound the classifier, got regularization 0 and radius "
-            "inf: where the rows kept are separable, ‖f‖ grows without end"
+            "regularization must be > 0 or radius finite, got 0 and inf: ‖f‖ grows without limit "
+            "if the rows kept are separable"
         )
     return _problem(gram, y, logistic_loss(), 0.25, contamination, regularization, radius)
 
 
-def _checked(gram, y) -> tuple[Gram, chex.Array]:
+def _checked(gram, y) -> tuple[Gram, jax.Array]:
     y = jnp.asarray(y, float)
     check_targets(y, ": drop such rows first, they are not trimmed")
     gram = gram if isinstance(gram, Gram) else dense_gram(gram)
@@ -196,16 +188,21 @@ def _checked(gram, y) -> tuple[Gram, chex.Array]:
 
 
 def _problem(gram, y, loss, curvature, contamination, regularization, radius) -> Problem:
-    check_one_number("regularization", regularization)
-    check_non_negative("regularization", regularization, "C, the weight of ‖f‖²")
-    if np.ndim(radius) or concrete(radius) is None or concrete(radius) != np.inf:
-        check_radius(radius)
     return Problem(
         gram,
         y,
         loss,
         curvature,
         rows_kept(y.size, contamination),
-        regularization,
-        radius,
+        non_negative("regularization", regularization),
+        _radius(radius),
     )
+
+
+def _radius(radius):
+    """R > 0; unlike elsewhere, infinity is allowed."""
+    given = concrete(radius)
+    if given is None and np.shape(radius) == ():
+        return jnp.where(radius > 0, radius, jnp.nan)
+    unlimited = given is not None and given.ndim == 0 and given == np.inf
+    return radius if unlimited else positive("radius", radius)

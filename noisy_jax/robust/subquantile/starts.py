@@ -1,7 +1,7 @@
-"""Where fits start: zero, and untrimmed fits to the targets.
+"""Starts of trimmed fits: zero, and fits to the targets without trimming.
 
-One start is not enough. Zero is lost where outliers are nearer to it than the other rows, Huber's
-where Huber's fails (one-sided outliers, 30% and more).
+One start is not enough: zero fails if the outliers are nearer to zero than the other rows, and
+Huber's fit fails if 30% or more of the rows are outliers on one side.
 """
 
 import chex
@@ -12,7 +12,7 @@ from noisy_jax.robust.subquantile.gram import solver
 from noisy_jax.robust.subquantile.problem import Problem
 
 STARTS = ("zero", "median", "ridge", "huber")
-"""Starts by name: zero, and ridge on the median target, on the targets, and by Huber's loss."""
+"""Names of the starts: zero, ridge fits to the median target and to the targets, Huber's fit."""
 
 _REFITS = 30
 
@@ -20,22 +20,22 @@ _REFITS = 30
 def coefficients(problem: Problem, names: tuple[str, ...]) -> chex.Array:
     """Coefficients of the named starts, `[len(names), n]`.
 
-    They are no more than starts: their C is at least √eps of ‖K‖, eps the precision, so that K + C
-    can be factorized, and all but zero are smoothed by one more ridge.
+    They need not be exact: their C = mλ/2 is raised to √eps ‖K‖, with eps the machine precision,
+    so that K + C can be factorized, and all but zero are smoothed by one more ridge fit.
     """
     y, gram = problem.y, problem.gram
     if names == ("zero",):
         return jnp.zeros_like(y)[None]
     least = jnp.sqrt(jnp.finfo(y.dtype).eps) * gram.norm
-    C = jnp.maximum(problem.regularization, least)
+    C = jnp.maximum(problem.diagonal, least)
     solve = solver(gram, C)
 
     def huber():
-        return modified_residuals(gram.product, solve, y, regularization=C, iterations=_REFITS)
+        return modified_residuals(gram.product, solve, y, C, iterations=_REFITS)
 
     def smooth(a):
-        # Residuals/C are coefficients of ridge; what of them K maps to zero does nothing to f, but
-        # drowns gradients in rounding. Ridge of the values has next to nothing of it.
+        # The coefficients of ridge are residuals/C. The part of them that K maps to zero has no
+        # effect on f, but hides gradients in rounding errors. Ridge on the values removes it.
         return solve(gram.product(a))
 
     makers = {

@@ -1,31 +1,32 @@
-"""One iteration: select rows, improve f on them.
+"""One iteration of a trimmed fit: select rows, then improve f on them.
 
 With S the rows kept at f, G the coefficients of ∇F_S and L its smoothness (`problem`):
 
 - descent:      f⁺ = P(f − ∇F_S(f)/L), P the projection on the ball, f·min(1, R/‖f‖);
 - accelerated:  f⁺ = P(z − ∇F_S(z)/L) at z = f + β_t(f − f_previous), Nesterov's weights β_t; a step
-  that would raise F is not taken, and the next one starts anew without momentum;
-- alternation:  f⁺ = argmin F_S, a_S = (K_SS + C)⁻¹ y_S and zero elsewhere, by conjugate gradients.
+  that would raise F is not taken, and the next one is made without momentum;
+- alternation:  f⁺ = argmin F_S, a_S = (K_SS + C)⁻¹ y_S with C = mλ/2 and zero elsewhere, by
+  conjugate gradients.
 
-F never rises, F(f⁺) ≤ F_S(f⁺), and falls at least by what F_S is known to fall:
+F never rises, because F(f⁺) ≤ F_S(f⁺). It decreases at least by the known decrease of F_S:
 
 - F_S(f) − F_S(z) + δ with δ = ⟨g, z − f⁺⟩ − ½L‖f⁺ − z‖² and g = ∇F_S(z), which is ‖g‖²/(2L)
   where z = f and the ball does not cut the step;
-- for alternation, (Σ_S (f − f⁺)²(x_i) + C‖f − f⁺‖²)/m, less what the refit is not exact by.
+- for alternation, (1/m) Σ_S (f − f⁺)²(x_i) + ½λ‖f − f⁺‖², less the error of the refit.
 
-What F_S(f⁺) exceeds its least value by is bounded as well, with μ = 2C/m:
+The excess of F_S(f⁺) over its least value is bounded as well, because F_S is λ-strongly convex:
 
-    F_S(f⁺) − min F_S ≤ min(‖g‖²/(2μ),  ⟨g, z⟩ + R‖g‖) − δ,
+    F_S(f⁺) − min F_S ≤ min(‖g‖²/(2λ),  ⟨g, z⟩ + R‖g‖) − δ,
 
-and for alternation by the duality gap ‖y_S − (K_SS + C)a_S‖²/m. This says nothing on other rows: F
-is not convex, and no method is known to find its least value.
+and for alternation by the duality gap ‖y_S − (K_SS + C)a_S‖²/m. This is a bound for the rows S
+alone: F is not convex, and no method is known to find its least value.
 
-Source: Subquantile Minimization for Kernel Learning, Algorithms 1 and 2. As printed the steps are
-m/‖K‖: beyond 2/L for squared losses with C > 0, where they diverge if nothing is trimmed, and a
-quarter of 1/L for logistic ones. The other two solvers are not in the paper.
+Source: Subquantile Minimization for Kernel Learning, Algorithms 1 and 2. The printed step size is
+m/‖K‖. For squared losses with λ > 0 it exceeds 2/L and diverges if nothing is trimmed; for logistic
+losses it is a quarter of 1/L. The solvers "accelerated" and "alternation" are not in the paper.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import chex
 import jax
@@ -33,64 +34,58 @@ import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.robust.subquantile.problem import Problem
-from noisy_jax.validation import (
-    check_choice,
-    check_non_negative,
-    check_one_number,
-    check_shape,
-    concrete,
-)
+from noisy_jax.validation import check_shape, choice, concrete, non_negative
 
 Solver = Literal["descent", "accelerated", "alternation"]
 SOLVERS = get_args(Solver)
-_REFIT_PRODUCTS = 500  # at most, of one refit; the next goes on from there
-_ROUNDINGS = 16  # of F, which are no rise
+_REFIT_PRODUCTS = 500  # at most, in one refit; the next refit continues from there
+_ROUNDINGS = 16  # an increase of F by this many rounding errors does not count
 
 
 class State(NamedTuple):
-    """A function f, and how it was found.
+    """A function f = Σ_i a_i k(x_i, ·) and the last step that led to it.
 
     Attributes:
-        coefficients: `[n]`, a of f = Σ_i a_i k(x_i, ·).
-        values: `[n]`, f(x_i), Ka.
+        coefficients: `[n]`, a.
+        values: `[n]`, f(x_i) = (Ka)_i.
         kept: `[n]`, bool, the m rows of smallest loss.
         threshold: `[]`, the largest of their losses.
         objective: `[]`, F(f).
         previous: `[2, n]`, coefficients and values before the last step.
         momentum: `[]`, Nesterov's t; 1 for a step without momentum.
-        certified: `[]`, what F was sure to fall by in the last step.
-        gap: `[]`, bound on F − min F_S, S the rows that the last step was made on.
-        bound: `[]`, bool, whether the ball cut the last step.
-        converged: `[]`, bool, whether `gap` is within the tolerance, for the rows now kept.
+        certified: `[]`, guaranteed decrease of F in the last step.
+        gap: `[]`, upper bound on F − min F_S, with S the rows of the last step.
+        bound: `[]`, bool, whether the radius cut the last step.
+        converged: `[]`, bool, whether `gap` is within the tolerance and S are the rows now kept.
     """
 
-    coefficients: chex.Array
-    values: chex.Array
-    kept: chex.Array
-    threshold: chex.Array
-    objective: chex.Array
-    previous: chex.Array
-    momentum: chex.Array
-    certified: chex.Array
-    gap: chex.Array
-    bound: chex.Array
-    converged: chex.Array
+    coefficients: jax.Array
+    values: jax.Array
+    kept: jax.Array
+    threshold: jax.Array
+    objective: jax.Array
+    previous: jax.Array
+    momentum: jax.Array
+    certified: jax.Array
+    gap: jax.Array
+    bound: jax.Array
+    converged: jax.Array
 
 
 class _Move(NamedTuple):
-    coefficients: chex.Array
-    values: chex.Array
-    certified: chex.Array
-    gap: chex.Array
-    bound: chex.Array
+    coefficients: jax.Array
+    values: jax.Array
+    certified: jax.Array
+    gap: jax.Array
+    bound: jax.Array
 
 
 @jax.default_matmul_precision("highest")
 def init(problem: Problem, coefficients: chex.Array) -> State:
     """The state at given coefficients `[n]`, projected on the ball.
 
-    Raises:
-        ValueError: another number of coefficients than rows.
+    In float32 the targets should be of size 1e-10 to 1e+15, because their squares are compared.
+    (`ridge` scales them first.)
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -128,28 +123,24 @@ def step(
     solver: Solver = "accelerated",
     tolerance: chex.Numeric = 1e-6,
 ) -> State:
-    """One iteration: with one product by K, or one refit by many. F does not rise.
+    """One iteration, after which F is not larger.
 
     Args:
-        problem: of `ridge_problem` or `logistic_problem`.
-        state: of `init`, or the last one.
-        solver: as in `ridge`.
-        tolerance: ≥ 0, of F − min F_S, as a share of F.
-
-    Raises:
-        ValueError: no such solver, one that does not serve the problem, or a negative tolerance.
+        problem: from `ridge_problem` or `logistic_problem`.
+        state: from `init` or the previous step.
+        solver: as in `ridge`. The first two take two products with K, a refit takes many.
+        tolerance: ≥ 0, the gap relative to F at which the state counts as converged.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> y = jnp.array([1.0, 2.0, 1.0, 1.0, 9.0])
         >>> problem = nj.robust.subquantile.ridge_problem(
-        ...     jnp.eye(4), jnp.array([1.0, 2.0, 1.0, 9.0]), contamination=0.25, regularization=1.0
-        ... )
-        >>> print(step(problem, init(problem, jnp.zeros(4)), solver="descent").coefficients)
-        [0.5 1.  0.5 0. ]
+        ...     jnp.eye(5), y, contamination=0.2, regularization=0.5)
+        >>> print(step(problem, init(problem, jnp.zeros(5)), solver="descent").coefficients)
+        [0.5 1.  0.5 0.5 0. ]
     """
     check_solver(problem, solver)
-    check_one_number("tolerance", tolerance)
-    check_non_negative("tolerance", tolerance, "it is a share of the objective")
+    tolerance = non_negative("tolerance", tolerance)
     plain = state.momentum == 1
     following = (1 + jnp.sqrt(1 + 4 * state.momentum**2)) / 2
     if solver == "alternation":
@@ -157,16 +148,18 @@ def step(
     else:
         move = _descend(problem, state, (state.momentum - 1) / following)
     kept, threshold, objective = _judged(problem, move.coefficients, move.values)
-    # A plain step lowers F, whatever rounding says; one with momentum, or a rough refit, may not.
+    # A step without momentum lowers F, even if rounding hides it. One with momentum may not, nor
+    # may an inexact refit.
     slack = _ROUNDINGS * jnp.finfo(objective.dtype).eps * state.objective
     sure = plain & (solver != "alternation")
     taken = sure | ~(objective > state.objective + slack)
-    small = move.gap <= tolerance * jnp.minimum(objective, state.objective)
+    reference = jnp.minimum(objective, state.objective)
+    small = (move.gap <= tolerance * reference) & jnp.isfinite(reference)
 
     def chosen(after, before):
         return jnp.where(taken, after, before)
 
-    # Momentum may carry f past where it converges: that is for a plain step to say.
+    # Momentum may carry f past the minimum, so only a step without it decides on convergence.
     following = jnp.where(taken & ~small & (solver == "accelerated"), following, 1)
     return State(
         chosen(move.coefficients, state.coefficients),
@@ -184,19 +177,17 @@ def step(
 
 
 def check_solver(problem: Problem, solver: Solver) -> None:
-    """Refuses unknown solvers, and alternation where a refit has no closed form."""
-    check_choice("solver", solver, SOLVERS)
+    """Raises ValueError if the solver is unknown, or is alternation and refits have no formula."""
+    choice("solver", solver, SOLVERS)
     if solver != "alternation":
         return
-    advice = "; accelerated descent would do"
+    advice = '; use solver="accelerated"'
     if problem.loss.kind != "residual":
-        raise ValueError(f"alternation refits squared losses only, got {problem.loss}{advice}")
+        raise ValueError(f"alternation works for squared losses only, got {problem.loss}{advice}")
     if concrete(problem.radius) is None or concrete(problem.radius) != jnp.inf:
-        raise ValueError(
-            f"alternation has no ball, radius must be inf, got {problem.radius}{advice}"
-        )
+        raise ValueError(f"alternation needs radius = inf, got {problem.radius}{advice}")
     if concrete(problem.regularization) is not None and concrete(problem.regularization) == 0:
-        raise ValueError(f"alternation needs regularization > 0 for its refits, got 0{advice}")
+        raise ValueError(f"alternation needs regularization > 0, got 0{advice}")
 
 
 def _judged(problem, coefficients, values):
@@ -208,19 +199,19 @@ def _judged(problem, coefficients, values):
 def _projected(problem, coefficients, values):
     """Coefficients and values of the projection on the ball, and its factor, 1 inside."""
     norm = jnp.sqrt(jnp.maximum(coefficients @ values, 0))
-    outside = norm > problem.radius
-    scale = jnp.where(outside, problem.radius / jnp.where(outside, norm, 1), 1)
+    inside = norm <= problem.radius
+    scale = jnp.where(inside, 1, problem.radius / jnp.where(inside, 1, norm))
     return scale * coefficients, scale * values, scale
 
 
 def _descend(problem, state, weight) -> _Move:
     here = jnp.stack([state.coefficients, state.values])
     a, values = here + weight * (here - state.previous)
-    smooth, convex = problem.smoothness, problem.convexity
+    smooth, convex = problem.smoothness, problem.regularization
     rate = jnp.where(smooth > 0, 1 / smooth, 0)
     gradient = problem.gradient_on(state.kept, a, values)
-    # K a anew, beside K G: values that are only updated would drift from the coefficients, and
-    # differences of values lose the small gradients that certify convergence.
+    # Ka is computed again, beside KG: values that are only updated would drift away from the
+    # coefficients, and their differences would lose the small gradients that certify convergence.
     values_anew, gradient_values = jax.vmap(problem.gram.product)(jnp.stack([a, gradient]))
     after, values_after, scale = _projected(
         problem, a - rate * gradient, values_anew - rate * gradient_values
@@ -239,22 +230,17 @@ def _descend(problem, state, weight) -> _Move:
 
 
 def _refit(problem, state, tolerance) -> _Move:
-    rows, product, C = state.kept, problem.gram.product, problem.regularization
+    rows, product, C = state.kept, problem.gram.product, problem.diagonal
 
     def regularized(a):
         return jnp.where(rows, product(a) + C * a, 0)
 
-    # Half the tolerance, as the residual of conjugate gradients drifts from the true one.
+    # Half the tolerance, because the residual of conjugate gradients drifts from the true one.
     least = jnp.finfo(problem.y.dtype).eps
     allowed = jnp.maximum(tolerance, least) * problem.kept * state.objective / 2
-    a, _ = cg(
-        regularized,
-        jnp.where(rows, problem.y, 0),
-        x0=jnp.where(rows, state.coefficients, 0),
-        tol=0.0,
-        atol=jnp.sqrt(allowed),
-        maxiter=_REFIT_PRODUCTS,
-    )
+    options: Any = {"tol": 0.0, "atol": jnp.sqrt(allowed), "maxiter": _REFIT_PRODUCTS}
+    start = jnp.where(rows, state.coefficients, 0)
+    a, _ = cg(regularized, jnp.where(rows, problem.y, 0), x0=start, **options)
     values = product(a)
     residuals = jnp.where(rows, problem.y - values - C * a, 0)
     gap = jnp.sum(residuals**2) / problem.kept

@@ -37,7 +37,7 @@ def test_pays_at_most_the_stated_factor_over_a_known_horizon():
     best = nj.comparators.linear_ball(stream, 1.0).predictions
 
     def regret(key):
-        return nj.rollouts.final_regret(
+        return nj.evaluate.final_regret(
             learner, stream, NOISE, key, loss=nj.losses.squared(), comparator=best
         )
 

@@ -183,6 +183,18 @@ def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
         nj.wrappers.assuming(learner, -0.1)
 
 
+def test_assuming_raises_if_the_learner_ignores_the_covariance():
+    ignoring = [LEARNERS["two_copies"], LEARNERS["uncorrected_kernel"], in_world(NOTHING)]
+    for learner in (*ignoring, nj.wrappers.paired(*ignoring)):
+        with pytest.raises(ValueError, match=r"assuming needs a learner that reads sample\.cov"):
+            nj.wrappers.assuming(learner, 0.1).init(DIM)
+    world = nj.worlds.heteroscedastic(dim=DIM, length_scale=1.5**0.5, max_cov=0.5)
+    heeding = nj.learners.parallel_worlds(world, horizon=T, **TUNING)
+    for cov in (0.1, np.full(DIM, 0.1), 0.1 * np.eye(DIM)):
+        for learner in (LEARNERS["known_covariance"], nj.wrappers.averaged(heeding)):
+            nj.wrappers.assuming(learner, cov).init(DIM)
+
+
 def test_assuming_takes_a_target_that_is_a_plain_number():
     learner = nj.wrappers.assuming(LEARNERS["known_covariance"], 0.3)
     weights = [

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax import contaminations
+from noisy_jax.robust import contaminations
+from tests.keys import key
 
 N, D, SHARE = 40, 2, 0.25
 RELABELLING = ("gross", "one_sided", "shift", "hugging", "adaptive", "flip", "region")
@@ -33,11 +34,13 @@ def compiled(name):
     return run
 
 
-def corrupted(name, table, share=SHARE, seed=0):
+def corrupted(name, table, share=SHARE, key=None):
     x, y, target = table
-    return jax.device_get(compiled(name)(jax.random.key(seed), x, y, share, target))
+    key = jax.random.key(0) if key is None else key
+    return jax.device_get(compiled(name)(key, x, y, share, target))
 
 
+@pytest.mark.claim("SQ-Def1")
 @pytest.mark.parametrize("name", RELABELLING + MOVING)
 def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name, table):
     x, y, _ = table
@@ -53,10 +56,36 @@ def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name, table):
             assert np.all(made.x[made.corrupted] != x[made.corrupted].astype(np.float32))
 
 
+@pytest.mark.parametrize("name", RELABELLING + MOVING)
+def test_no_key_is_used_twice(name):
+    with jax.debug_key_reuse(True):
+        x, y, target = np.ones((4, 2)), np.ones(4), np.zeros(4)
+        jax.make_jaxpr(compiled(name))(jax.random.key(0), x, y, SHARE, target)
+        compiled(name)(jax.random.key(0), x, y, SHARE, target)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["gross", "covariate", "far_covariate"])
+def test_rows_instances_and_labels_are_independent(name):
+    """Of one corrupted row of four: its index, instance, and the size and sign of its label."""
+    runs, x, y = 10_000, np.zeros((4, 2)), np.zeros(4)
+    run = jax.vmap(compiled(name), in_axes=(0, None, None, None, None))
+    made = jax.device_get(run(jax.random.split(key(2), runs), x, y, SHARE, y))
+    row, index = made.corrupted, made.corrupted.argmax(axis=1)
+    drawn = np.column_stack(
+        [index == 0, index == 3, made.x[row], abs(made.y[row]), made.y[row] > 0]
+    )
+    drawn = drawn[:, drawn.std(axis=0) > 0].astype(float)
+    correlation = np.corrcoef(drawn, rowvar=False)
+    correlation[0, 1] = correlation[1, 0] = 0  # two indices of the same row exclude each other
+    assert np.abs(correlation - np.eye(len(correlation))).max() < 5 / runs**0.5
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["gross", "covariate", "far_covariate"])
 def test_random_rows_are_uniform_and_differ_by_key(name, table):
     x, y, target = table
-    keys = jax.random.split(jax.random.key(1), 400)
+    keys = jax.random.split(key(1), 400)
     run = jax.vmap(compiled(name), in_axes=(0, None, None, None, None))
     rows = np.asarray(run(keys, x, y, SHARE, target).corrupted)
     error = (SHARE * (1 - SHARE) / len(keys)) ** 0.5
@@ -98,6 +127,7 @@ def test_hugging_is_at_the_quantile_of_the_noise(table):
     np.testing.assert_allclose(made.y[rows], target[rows] + edge, rtol=1e-5)
 
 
+@pytest.mark.claim("SQ-Def1")
 def test_adaptive_turns_the_rows_that_pull_down_most(table):
     _, y, target = table
     made = corrupted("adaptive", table)
@@ -118,14 +148,15 @@ def test_region_takes_the_nearest_rows(table):
     np.testing.assert_allclose(made.y[nearest], y[nearest] + 3, rtol=1e-6)
 
 
-def test_moved_instances_have_the_stated_law():
+@pytest.mark.statistical
+def test_moved_instances_have_the_stated_distribution():
     big = np.zeros((4000, D)), np.zeros(4000), np.zeros(4000)
-    made = corrupted("covariate", big, 0.4)
+    made = corrupted("covariate", big, 0.4, key=key(0))
     there = made.x[made.corrupted]
     assert np.abs(there.mean(axis=0) - 0.8).max() < 5 * 0.15 / 40
     assert np.abs(there.std(axis=0) - 0.15).max() < 5 * 0.15 / (2 * 1600) ** 0.5
     np.testing.assert_array_equal(made.y[made.corrupted], -2)
-    made = corrupted("far_covariate", big, 0.4)
+    made = corrupted("far_covariate", big, 0.4, key=key(1))
     there, labels = made.x[made.corrupted], made.y[made.corrupted]
     assert 5.9 < np.abs(there).max() <= 6
     assert np.abs(np.mean(there**2) - 12) < 5 * 144 * (4 / 45) ** 0.5 / 3200**0.5
@@ -138,7 +169,7 @@ def test_vmap_over_keys_and_shares_is_stacked_singles(table):
     batched = jax.jit(jax.vmap(compiled("gross"), in_axes=(0, None, None, 0, None)))
     both = jax.device_get(batched(keys, *table[:2], shares, table[2]))
     for i in range(2):
-        one = corrupted("gross", table, float(shares[i]), seed=i)
+        one = corrupted("gross", table, float(shares[i]), key=keys[i])
         for stacked, single in zip(both, one, strict=True):
             np.testing.assert_array_equal(stacked[i], single)
 
@@ -153,7 +184,7 @@ def test_vmap_over_keys_and_shares_is_stacked_singles(table):
     ],
 )
 @pytest.mark.parametrize("name", ["gross", "adaptive", "region"])
-def test_bad_input_is_refused(name, change, message):
+def test_bad_input_raises(name, change, message):
     given = {"x": np.zeros((4, 1)), "y": np.zeros(4), "contamination": 0.25} | change
     extra = {"predictions": np.zeros(4)} if name == "adaptive" else {}
     with pytest.raises(ValueError, match=message):
@@ -161,17 +192,17 @@ def test_bad_input_is_refused(name, change, message):
 
 
 @pytest.mark.parametrize("name", RELABELLING + MOVING)
-def test_what_is_no_key_is_refused(name):
+def test_a_number_in_place_of_a_key_raises(name):
     aims = {"hugging": {"target": np.zeros(4)}, "adaptive": {"predictions": np.zeros(4)}}
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
         getattr(contaminations, name)(0, np.zeros((4, 1)), np.zeros(4), 0.25, **aims.get(name, {}))
 
 
-def test_bad_constants_are_refused():
+def test_bad_constants_raise():
     clean = jax.random.key(0), np.zeros((4, 1)), np.zeros(4), 0.25
     with pytest.raises(ValueError, match=r"target must be \[4\], as y, got \[3\]"):
         contaminations.flip(*clean, target=np.zeros(3))
-    with pytest.raises(ValueError, match=r"must be labels whose signs .* 0 and 1; 2y − 1 turns"):
+    with pytest.raises(ValueError, match=r"must be labels −1 and \+1 .* got 0 and 1; use 2y − 1"):
         contaminations.flip(*clean[:2], np.array([0, 1, 1, 0]), 0.25)
     with pytest.raises(ValueError, match=r"predictions must be \[4\], as y, got \[\]"):
         contaminations.adaptive(*clean, predictions=0.0)
@@ -185,7 +216,7 @@ def test_bad_constants_are_refused():
         contaminations.far_covariate(*clean, label_spread=-1.0)
     with pytest.raises(ValueError, match=r"high must be at least low = 5\.0, got 1\.0"):
         contaminations.gross(*clean, high=1.0)
-    with pytest.raises(ValueError, match="label must be finite, but label is nan"):
+    with pytest.raises(ValueError, match="label must be finite, got nan"):
         contaminations.one_sided(*clean, label=np.nan)
     with pytest.raises(ValueError, match=r"size must be one number, got shape \[2\]"):
         contaminations.shift(*clean, size=np.ones(2))

@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax import comparators, subquantile
+from noisy_jax import comparators
+from noisy_jax.robust import subquantile
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from tests.robust.subquantile import trimmed
 from tests.robust.subquantile.trimmed import GRID, data, regression, trajectories
@@ -16,16 +17,17 @@ def kept_count(n, share):
     return int(np.ceil(n * (1 - share) - 1e-9))
 
 
+@pytest.mark.claim("SQ-Alg1", "SQ-Alg1-step", "SQ-Lemma20", "SQ-Alg2", "SQ-Eqs13-14")
 @pytest.mark.parametrize("task", TASKS)
 def test_descent_equals_the_loop(x64, rng, task):
-    """With the safe step 1/L and the projection, over (ε, C), in a ball and without."""
+    """With the safe step 1/L and the projection, over (ε, λ), in a ball and without."""
     gram, y = data(task, rng)
     _, states, smoothness = trajectories(gram, y, GRID, task=task, solver="descent", steps=STEPS)
     curvature = 2 if task == "ridge" else 0.25
     for point, found, L in zip(GRID, states.coefficients, smoothness, strict=True):
         m = kept_count(len(y), point[0])
         # 1/L of ‖K‖ itself is the longest step that is safe: L is above, by little.
-        exact = (curvature * np.linalg.norm(gram, 2) + 2 * point[1]) / m
+        exact = curvature * np.linalg.norm(gram, 2) / m + point[1]
         assert exact * (1 - 1e-12) <= L <= 1.2 * exact
         loop = trimmed.descent(task, gram, y, m, *point[1:], 1 / L, STEPS)
         np.testing.assert_allclose(found, loop, rtol=1e-9, atol=1e-11)
@@ -33,6 +35,7 @@ def test_descent_equals_the_loop(x64, rng, task):
     assert not np.all(states.bound)
 
 
+@pytest.mark.claim("SQ-descent", "SQ-Lemma21", "SQ-related")
 @pytest.mark.parametrize(
     ("task", "solver"),
     [(t, s) for t in TASKS for s in ("descent", "accelerated")] + [("ridge", "alternation")],
@@ -62,26 +65,28 @@ def test_the_objective_falls_by_the_certified_amount(x64, rng, task, solver):
         assert np.sqrt(a @ gram @ a) <= point[2] * (1 + 1e-9)
 
 
+@pytest.mark.claim("SQ-Alg1-step")
 def test_the_printed_step_diverges_where_nothing_is_trimmed(x64, rng):
-    """η = m/‖K‖ is 2/L at C = 0, beyond it for C > 0; ours descends."""
+    """η = m/‖K‖ is 2/L at λ = 0 and larger for λ > 0; the corrected step descends."""
     gram, y = regression(rng)
     n = len(y)
     printed = n / np.linalg.norm(gram, 2)
     first, ours, _ = trajectories(gram, y, GRID, task="ridge", solver="descent", steps=STEPS)
-    for C in (1.0, 10.0):
-        path = trimmed.descent("ridge", gram, y, n, C, np.inf, printed, 100)
-        values = [trimmed.objective("ridge", gram, y, n, C, a) for a in (np.zeros(n), path[-1])]
+    for lam in (0.05, 0.5):
+        path = trimmed.descent("ridge", gram, y, n, lam, np.inf, printed, 100)
+        values = [trimmed.objective("ridge", gram, y, n, lam, a) for a in (np.zeros(n), path[-1])]
         assert values[1] > 1e3 * values[0]
-        (index,) = np.flatnonzero(([0.0, C, np.inf] == GRID).all(axis=1))
+        (index,) = np.flatnonzero(([0.0, lam, np.inf] == GRID).all(axis=1))
         assert ours.objective[index, -1] < first.objective[index]
 
 
+@pytest.mark.claim("SQ-Lemma4", "SQ-Alg1", "SQ-Eqs13-14", "SQ-Eqs12,23")
 @pytest.mark.parametrize("task", TASKS)
 def test_gradient_in_the_kernels_space(x64, rng, task):
     """hᵀKG is the derivative along h, in coefficients and in the features of a linear kernel."""
     features, (_, y) = rng.normal(size=(40, 3)), data(task, rng)
-    gram, C = features @ features.T, 0.7
-    problem = trimmed.PROBLEMS[task](gram, y, contamination=0.3, regularization=C)
+    gram, lam = features @ features.T, 0.05
+    problem = trimmed.PROBLEMS[task](gram, y, contamination=0.3, regularization=lam)
     a, h = 0.1 * rng.normal(size=(2, 40))
     state = subquantile.init(problem, a)
     kept, m = np.asarray(state.kept), int(problem.kept)
@@ -90,23 +95,24 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
     def explicit(w):  # of weights w = Φᵀa
         p = features @ w
         each = (p - y) ** 2 if task == "ridge" else jnp.logaddexp(0, -y * p)
-        return (each[kept].sum() + C * w @ w) / m
+        return each[kept].sum() / m + lam / 2 * w @ w
 
     in_features = jax.grad(explicit)(features.T @ a)
     np.testing.assert_allclose(features.T @ G, in_features, rtol=1e-10)
     slope = jax.jvp(lambda a: problem.objective_on(state.kept, a, gram @ a), (a,), (h,))[1]
     np.testing.assert_allclose(h @ gram @ G, slope, rtol=1e-10)
-    # As printed, C without its 2 or beside the mean, it is another function's gradient.
-    for wrong in (C / m, 2 * C):
-        other = G - 2 * C * a / m + wrong * a
+    # The printed gradients, with C = mλ/2 without its factor 2 or beside the mean, are wrong.
+    for wrong in (lam / 2, m * lam):
+        other = G - lam * a + wrong * a
         assert np.abs(features.T @ other - in_features).max() > 1e-3
 
 
+@pytest.mark.claim("SQ-quantile", "SQ-minmax", "SQ-Lemma3")
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.45])
 def test_threshold_is_the_quantile_and_maximises_the_variational_objective(x64, rng, share):
     gram, y = regression(rng)
-    C, a = 0.5, 0.2 * rng.normal(size=40)
-    problem = subquantile.ridge_problem(gram, y, contamination=share, regularization=C)
+    lam, a = 0.03, 0.2 * rng.normal(size=40)
+    problem = subquantile.ridge_problem(gram, y, contamination=share, regularization=lam)
     state = subquantile.init(problem, a)
     each, m = (gram @ a - y) ** 2, int(problem.kept)
     np.testing.assert_allclose(state.threshold, np.sort(each)[m - 1], rtol=1e-12)
@@ -116,27 +122,47 @@ def test_threshold_is_the_quantile_and_maximises_the_variational_objective(x64, 
     def variational(t, weight):
         return t - weight * np.maximum(t - each, 0).sum()
 
-    trimmed_part = state.objective - C * a @ gram @ a / m
+    trimmed_part = state.objective - lam / 2 * a @ gram @ a
     np.testing.assert_allclose(variational(state.threshold, 1 / m), trimmed_part, rtol=1e-10)
     thresholds = np.concatenate([each, np.linspace(-1, 2 * each.max(), 500)])
     assert max(variational(t, 1 / m) for t in thresholds) <= trimmed_part * (1 + 1e-12)
-    # Without the weight, as printed: the smallest loss alone, one point to fit.
+    # Without the factor 1/m, as printed, the maximum is the smallest loss: one point to fit.
     best = max(thresholds, key=lambda t: variational(t, 1))
     assert best == each.min() == variational(best, 1)
+
+
+def test_gap_is_exact_along_a_function_of_trimmed_rows_alone(x64):
+    """There the objective on the rows kept is ½λ‖f‖², so that no smaller λ bounds its excess.
+
+    With K = I, y = 0 and f = 2k(x_4, ·), row 4 is trimmed and F_S(f) − min F_S = 2λ. A step of 1/L
+    lowers it by ‖g‖²/(2L) = 2λ²/L at least.
+    """
+    lam = 0.1
+    problem = subquantile.ridge_problem(
+        np.eye(4), np.zeros(4), contamination=0.25, regularization=lam
+    )
+    first = subquantile.init(problem, np.array([0.0, 0.0, 0.0, 2.0]))
+    state = subquantile.step(problem, first, solver="descent")
+    smoothness = 2 / 3 + lam
+    np.testing.assert_allclose(problem.smoothness, smoothness, rtol=1e-12)
+    np.testing.assert_allclose(first.objective, 2 * lam, rtol=1e-12)
+    np.testing.assert_allclose(state.gap, 2 * lam - 2 * lam**2 / smoothness, rtol=1e-12)
+    assert state.objective <= state.gap
 
 
 def test_gap_bounds_what_refitting_would_gain(x64, rng):
     """Against closed forms on the rows of the step: ridge, and least squares in a ball."""
     gram, y = regression(rng)
-    points = np.array([[0.3, 1.0, np.inf], [0.3, 0.0, 0.8]])
+    points = np.array([[0.3, 1 / 14, np.inf], [0.3, 0.0, 0.8]])
     padded = np.concatenate([points, GRID[2:]])  # as many as in other tests, compiled once
     _, states, _ = trajectories(gram, y, padded, task="ridge", solver="accelerated", steps=STEPS)
     m = kept_count(len(y), 0.3)
-    for index, (_, C, radius) in enumerate(points):
+    for index, (_, lam, radius) in enumerate(points):
         for t in (1, 5, 59):
             kept, rows = states.kept[index, t - 1], np.flatnonzero(states.kept[index, t - 1])
             own = gram[np.ix_(rows, rows)]
-            if C:
+            if lam:
+                C = m * lam / 2
                 least = C * y[kept] @ np.linalg.solve(own + C * np.eye(m), y[kept]) / m
             else:
                 least = comparators.kernel_ball(own, y[kept], radius).loss / m
@@ -145,6 +171,7 @@ def test_gap_bounds_what_refitting_would_gain(x64, rng):
             assert gap < (1e-3 if t == 59 else np.inf) * states.objective[index, t]
 
 
+@pytest.mark.claim("SQ-Lemma4")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_selection_is_by_rank_and_ties_by_index(x64, rng, dtype):
     values = np.round(rng.exponential(size=(30, 17)), 1).astype(dtype)

@@ -1,14 +1,17 @@
-"""Subquantile minimization as plain NumPy loops, from the corrected claims."""
+"""Subquantile minimization in plain NumPy loops, from the corrected equations.
+
+λ is `lam`: the weight of ½‖f‖² beside the mean loss.
+"""
 
 import functools
 
 import jax
 import numpy as np
 
-from noisy_jax import subquantile
+from noisy_jax.robust import subquantile
 
-RADII, SHARES, WEIGHTS = (np.inf, 0.8), (0.0, 0.02, 0.3), (0.01, 1.0, 10.0)
-GRID = np.array([(e, c, r) for r in RADII for e in SHARES for c in WEIGHTS])
+RADII, SHARES, WEIGHTS = (np.inf, 0.8), (0.0, 0.02, 0.3), (5e-4, 0.05, 0.5)
+GRID = np.array([(e, lam, r) for r in RADII for e in SHARES for lam in WEIGHTS])
 PROBLEMS = {"ridge": subquantile.ridge_problem, "logistic": subquantile.logistic_problem}
 
 
@@ -44,30 +47,31 @@ def rows(task, values, y, m):
     return np.argsort(losses(task, values, y), kind="stable")[:m]
 
 
-def objective(task, gram, y, m, C, a):
+def objective(task, gram, y, m, lam, a):
     kept = rows(task, gram @ a, y, m)
-    return (losses(task, gram @ a, y)[kept].sum() + C * a @ gram @ a) / m
+    return losses(task, gram @ a, y)[kept].sum() / m + lam / 2 * a @ gram @ a
 
 
-def gradient(task, gram, y, m, C, a):
+def gradient(task, gram, y, m, lam, a):
     mask = np.zeros(len(y))
     mask[rows(task, gram @ a, y, m)] = 1
-    return (mask * slopes(task, gram @ a, y) + 2 * C * a) / m
+    return mask * slopes(task, gram @ a, y) / m + lam * a
 
 
-def closed_form(gram, y, kept, C):
+def closed_form(gram, y, kept, lam):
     """Coefficients of ridge on the rows kept."""
     a = np.zeros(len(y))
     kept = np.flatnonzero(kept)
-    a[kept] = np.linalg.solve(gram[np.ix_(kept, kept)] + C * np.eye(len(kept)), y[kept])
+    diagonal = len(kept) * lam / 2 * np.eye(len(kept))
+    a[kept] = np.linalg.solve(gram[np.ix_(kept, kept)] + diagonal, y[kept])
     return a
 
 
-def descent(task, gram, y, m, C, radius, rate, steps):
+def descent(task, gram, y, m, lam, radius, rate, steps):
     """Coefficients after each step of projected gradient descent from zero."""
     a, found = np.zeros(len(y)), []
     for _ in range(steps):
-        a = a - rate * gradient(task, gram, y, m, C, a)
+        a = a - rate * gradient(task, gram, y, m, lam, a)
         norm = np.sqrt(a @ gram @ a)
         a = a * min(1, radius / norm) if norm > 0 else a
         found.append(a)
@@ -77,8 +81,8 @@ def descent(task, gram, y, m, C, radius, rate, steps):
 @functools.partial(jax.jit, static_argnames=("task", "solver", "steps"))
 def _trajectories(gram, y, points, start, *, task, solver, steps):
     def at(point):
-        share, C, radius = point if solver != "alternation" else (*point[:2], np.inf)
-        problem = PROBLEMS[task](gram, y, contamination=share, regularization=C, radius=radius)
+        share, lam, radius = point if solver != "alternation" else (*point[:2], np.inf)
+        problem = PROBLEMS[task](gram, y, contamination=share, regularization=lam, radius=radius)
         first = subquantile.init(problem, start)
 
         def one(state, _):
@@ -91,7 +95,7 @@ def _trajectories(gram, y, points, start, *, task, solver, steps):
 
 
 def trajectories(gram, y, points, *, task, solver, steps, start=None):
-    """States `[points]` of the start and `[points, steps]` after, and L, over (ε, C, R)."""
+    """States `[points]` of the start and `[points, steps]` after, and L, over (ε, λ, R)."""
     start = np.zeros(len(y)) if start is None else start
     found = _trajectories(gram, y, points, start, task=task, solver=solver, steps=steps)
     return jax.tree.map(np.asarray, found)

@@ -1,8 +1,11 @@
 import csv
+import errno
 import functools
 import json
 import math
+import os
 import types
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.keys import key
 
 NOISE = nj.noise.Gaussian(0.2)
 COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
@@ -32,22 +36,18 @@ def test_rows_equal_regret_by_hand(result):
     horizon = 300
     past = nj.Stream(STREAM.x[:horizon], STREAM.y[:horizon])
     best = nj.comparators.linear_ball(past, 1.0).predictions
-    key = jax.random.fold_in(jax.random.key(1), horizon)
+    noise_key = jax.random.fold_in(jax.random.key(1), horizon)
+    keys = jax.vmap(lambda seed: jax.random.fold_in(noise_key, seed))(jnp.arange(6))
     regrets = {}
     for name, make in LEARNERS.items():
         learner, bound = make(horizon)
-        regrets[name] = np.array(
-            [
-                nj.evaluate.regret(
-                    nj.losses.squared(),
-                    nj.rollout(learner, past, NOISE, jax.random.fold_in(key, seed)).predictions,
-                    best,
-                    past.y,
-                )[-1]
-                for seed in range(6)
-            ],
-            np.float64,
-        )
+
+        @jax.jit
+        def last(key, learner=learner):
+            predictions = nj.rollout(learner, past, NOISE, key).predictions
+            return nj.evaluate.regret(nj.losses.squared(), predictions, best, past.y)[-1]
+
+        regrets[name] = np.asarray(jax.vmap(last)(keys), np.float64)
         (row,) = [r for r in result.rows if r.learner == name and r.horizon == horizon]
         np.testing.assert_allclose(row.regret, regrets[name].mean(), rtol=1e-4)
         error = regrets[name].std(ddof=1) / np.sqrt(6)
@@ -126,6 +126,90 @@ def test_resumes_from_a_checkpoint(result, tmp_path):
     assert reports == [1.0]  # only the last horizon was left
 
 
+def test_on_a_full_disk_the_study_goes_on_with_one_warning(result, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        through = nj.study(
+            LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, checkpoint=tmp_path
+        )
+    assert through.rows == result.rows
+    assert len(caught) == 1
+    assert "horizon_128/moments.npz: No space left on device" in str(caught[0].message)
+
+
+def test_a_damaged_checkpoint_of_any_horizon_is_found_before_the_work(tmp_path):
+    (tmp_path / "horizon_512").mkdir()
+    (tmp_path / "horizon_512" / "moments.npz").write_bytes(b"half a file")
+    done = []
+    with pytest.raises(ValueError, match=r"horizon_512/moments\.npz is not a readable checkpoint"):
+        nj.study(
+            LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, checkpoint=tmp_path,
+            progress=lambda *a: done.append(a),
+        )  # fmt: skip
+    assert not done
+
+
+def test_a_learner_built_for_other_noise_runs_with_one_warning():
+    def make(horizon):
+        learner, guarantee = LEARNERS["blind"](horizon)
+        return learner._replace(noise=nj.noise.Gaussian(0.5)), guarantee
+
+    with pytest.warns(
+        UserWarning, match=r"learners\['other'\] was built for other noise"
+    ) as caught:
+        nj.study(
+            {"other": make}, STREAM, NOISE, jax.random.key(1), num_seeds=2, horizons=[16, 32],
+            comparator=COMPARATOR,
+        )  # fmt: skip
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected", "got"),
+    [
+        (
+            lambda: nj.tuned(
+                nj.learners.two_copies, nj.bounds.known_covariance, MOMENTS, radius=1.0
+            ),
+            "two_copies", "known_covariance",
+        ),
+        (
+            lambda: nj.tuned_kernel_learner(
+                functools.partial(nj.learners.parallel_worlds, None),
+                functools.partial(nj.bounds.random_truncation, None),
+            ),
+            "parallel_worlds", "random_truncation",
+        ),
+        (
+            lambda: nj.tuned(
+                nj.learners.uncorrected,
+                functools.partial(nj.bounds.known_covariance, as_printed=True),
+                MOMENTS, radius=1.0,
+            ),
+            "uncorrected", "known_covariance",
+        ),
+    ],
+)  # fmt: skip
+def test_the_bound_of_another_learner_is_an_error(make, expected, got):
+    message = (
+        rf"bound must be bounds\.{expected} for .*, got bounds\.{got}, which holds for another"
+    )
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_custom_factory_may_take_any_bound():
+    def factory(**options):
+        return nj.wrappers.averaged(nj.learners.two_copies(**options))
+
+    assert nj.tuned(factory, nj.bounds.two_copies, MOMENTS, radius=1.0)(10)[0].copies == 2
+
+
+@pytest.mark.statistical
 def test_noise_that_changes_from_round_to_round():
     distributions = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.0, 0.3, 512)))
     moments = nj.bounds.moments(STREAM, distributions)
@@ -134,7 +218,8 @@ def test_noise_that_changes_from_round_to_round():
             nj.learners.known_covariance, nj.bounds.known_covariance, moments, radius=1.0
         )
     }
-    changing = nj.study(learners, STREAM, distributions, jax.random.key(1), **OPTIONS)
+    options = OPTIONS | {"horizons": [128]}
+    changing = nj.study(learners, STREAM, distributions, key(1), **options)
     assert all(0 < row.regret < row.bound for row in changing.rows)
     assert changing.config["noise"]["kind"] == "PerRound Gaussian"
     assert changing.config["noise"]["distribution.cov"]["shape"] == (512,)
@@ -159,11 +244,11 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
 
 def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
     make = nj.tuned(
-        nj.learners.known_covariance, nj.bounds.known_covariance, MOMENTS, radius=1.0,
-        as_printed=True, rate_factor=4.0,
+        functools.partial(nj.learners.known_covariance, as_printed=True),
+        nj.bounds.as_printed.known_covariance, MOMENTS, radius=1.0, rate_factor=4.0,
     )  # fmt: skip
     learner, guarantee = make(100)
-    theory = nj.bounds.known_covariance(MOMENTS, horizon=100, radius=1.0, as_printed=True)
+    theory = nj.bounds.as_printed.known_covariance(MOMENTS, horizon=100, radius=1.0)
     assert guarantee == nj.bounds.at_rate_factor(theory, 4.0)
     by_hand = nj.learners.known_covariance(
         radius=1.0, learning_rate=4 * theory.learning_rate, as_printed=True
@@ -230,18 +315,23 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
         ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
         ({"learners": list(LEARNERS.values())}, "learners must map names to functions .* got list"),
         ({"learners": STREAM, "stream": LEARNERS}, "learners must map names .* got Stream"),
-        ({"learners": {"a": lambda T: BLIND}}, r"\(learner, guarantee\), .* one made Learner"),
+        ({"learners": {"a": lambda T: BLIND}}, r"\(learner, guarantee\), .* one returned Learner"),
         ({"learners": {"a": lambda T: (MOMENTS, None)}}, "first of .* a Learner, .* got Moments"),
         ({"learners": {"a": lambda T: (BLIND, 3.0)}}, r"one of bounds, or None, got 3\.0"),
         ({"stream": tuple(STREAM)}, "stream must be a Stream, got tuple"),
         ({"key": 0}, "key must be a key .* got 0"),
         ({"horizons": 64}, "horizons must be a list of numbers of rounds, got 64"),
         ({"comparator": COMPARATOR(STREAM)}, "comparator must be a function .* got LinearBall"),
+        ({"comparator": lambda past: past.y}, "comparator must return something with predictions"),
+        (
+            {"comparator": lambda past: COMPARATOR(STREAM)},
+            r"shape \[128\] for a stream of 128 rounds, got \[512\]: it must use the stream",
+        ),
         ({"loss": "squared"}, "loss must be one of losses, .* got 'squared'"),
         ({"loss": nj.losses.soft_margin()}, "y must be labels −1 and"),
     ],
 )
-def test_refuses_bad_input(options, message):
+def test_bad_input_is_an_error(options, message):
     arguments = {"learners": LEARNERS, "stream": STREAM, "noise": NOISE, "key": jax.random.key(0)}
     with pytest.raises(ValueError, match=message):
         nj.study(**arguments | OPTIONS | options)
@@ -269,7 +359,7 @@ def test_a_learner_without_a_guarantee_enters_and_leaves_columns_empty(tmp_path)
     assert (result.save(tmp_path) / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_refuses_before_the_work_what_a_guarantee_refuses():
+def test_an_error_of_a_guarantee_comes_before_the_work():
     heavy = nj.bounds.moments(STREAM, nj.noise.StudentT(df=3.0, scale=0.1))
     learners = {
         "blind": LEARNERS["blind"],
@@ -288,13 +378,13 @@ def test_refuses_before_the_work_what_a_guarantee_refuses():
 
 def test_numpy_numbers_are_as_good_as_python_ones(tmp_path):
     small = nj.study(
-        LEARNERS, STREAM, NOISE, jax.random.key(1), num_seeds=np.int64(2),
-        batch_size=np.int64(2), horizons=np.array([32, 64]), comparator=COMPARATOR,
+        LEARNERS, STREAM, NOISE, jax.random.key(1), num_seeds=np.int64(6),
+        batch_size=np.int64(6), horizons=np.array([128, 300]), comparator=COMPARATOR,
     )  # fmt: skip
     small.save(tmp_path)
 
 
-def test_refuses_a_folder_that_cannot_be_written(result, tmp_path):
+def test_a_folder_that_cannot_be_written_is_an_error(result, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot write to the folder"):
         result.save(tmp_path / "file" / "below")

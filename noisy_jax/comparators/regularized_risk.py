@@ -1,19 +1,18 @@
-"""The minimiser of the regularised risk over the Hilbert space of a kernel, for any convex loss.
+"""The minimizer of the regularized risk over the Hilbert space of a kernel, for any convex loss.
 
     min_g R_reg[g] = (1/m) Σ_i ℓ(g(x_i), y_i) + ½λ‖g‖²,   g = Σ_i a_i k(x_i, ·),   a = −s/(λm)
 
-with a slope s_i ∈ ∂ℓ(g(x_i), y_i) for each point. Slopes that belong to other predictions,
-s_i ∈ ∂ℓ(p_i, y_i), have ℓ*(s_i) = s_i p_i − ℓ(p_i, y_i), so that the duality gap
+with a slope s_i ∈ ∂ℓ(g(x_i), y_i) for each point. For slopes at other predictions p_i,
+s_i ∈ ∂ℓ(p_i, y_i), the conjugate is ℓ*(s_i) = s_i p_i − ℓ(p_i, y_i), so that the duality gap
 
     (1/m) Σ_i [ℓ(g(x_i), y_i) − ℓ(p_i, y_i) − s_i (g(x_i) − p_i)] ≥ R_reg[g] − min R_reg
 
-needs no formula for the conjugate. Such pairs come from proximal points: about slopes s°,
+needs no formula for ℓ*. Such pairs come from proximal points: around slopes s°,
 
     p = argmin_p ℓ(p, y) + (p − v − μs°)²/(2μ),   s = s° + (v − p)/μ,
 
-by bisection, to which a kink is a point like any other. Newton's method solves for the function,
-v = Kc, whose slopes are its own, s = −λmc; then s° ← s and a smaller μ (the method of multipliers
-with semi-smooth Newton steps).
+by bisection, which needs no derivative at kinks. Newton's method finds the function v = Kc with
+s = −λmc; then s° ← s and μ is reduced (the method of multipliers with semi-smooth Newton steps).
 """
 
 import functools
@@ -27,44 +26,39 @@ import numpy as np
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
-from noisy_jax.validation import (
-    check_at_least,
-    check_concrete,
-    check_labels,
-    check_one_number,
-    check_positive,
-    check_targets,
-)
+from noisy_jax.validation import check_concrete, check_labels, check_targets, positive, whole
 
-_INEXACT = 0.1  # residual of the Newton steps, beside the change of slopes, that is small enough
-_SHRINK = 4.0  # of μ from one proximal point to the next: by more, Newton's method starts far off
-_LEAST = 1e-6  # μ ends at this fraction of its start: below, rounding is amplified
-_BISECTIONS = 80  # 53, and some for losses that are steep where they start
+_INEXACT = 0.1  # Newton's method stops at this residual, relative to the change of slopes
+_REDUCTION = (
+    4.0  # of μ from one proximal point to the next; with more, Newton's method starts far off
+)
+_LEAST = 1e-6  # smallest μ as a fraction of the first; below, rounding is amplified
+_BISECTIONS = 80  # 53, and more for losses that are steep at the start
 _HALVINGS = 40
 
 
 class Regularized(NamedTuple):
-    """The minimiser ĝ of the regularised risk, g, to within a duality gap.
+    """The minimizer ĝ of the regularized risk, up to a duality gap.
 
     g = Σ_i a_i k(x_i, ·) over m points.
 
     Attributes:
-        coefficients: `[m]`, a; zero at points where the loss is flat.
+        coefficients: `[m]`, a; exactly zero at points where the loss is flat.
         predictions: `[m]`, g(x_i).
         risk: `[]`, R_reg[g], with its term ½λ‖g‖².
         norm: `[]`, ‖g‖ = √(aᵀKa).
-        gap: `[]`, which R_reg[g] − R_reg[ĝ] does not exceed; nor does ½λ‖g − ĝ‖².
-        iterations: `[]`, steps taken.
-        converged: `[]`, whether the gap is as small as was asked for.
+        gap: `[]`, at least R_reg[g] − R_reg[ĝ], and at least ½λ‖g − ĝ‖².
+        iterations: `[]`, number of steps.
+        converged: `[]`, whether the gap is at most what `tolerance` allows.
     """
 
     coefficients: chex.Array
     predictions: chex.Array
-    risk: chex.Array
-    norm: chex.Array
-    gap: chex.Array
-    iterations: chex.Array
-    converged: chex.Array
+    risk: chex.Numeric
+    norm: chex.Numeric
+    gap: chex.Numeric
+    iterations: chex.Numeric
+    converged: chex.Numeric
 
 
 def regularized(
@@ -76,30 +70,25 @@ def regularized(
     tolerance: float = 1e-9,
     max_iterations: int = 500,
 ) -> Regularized:
-    """The minimiser of (1/m) Σ_i ℓ(g(x_i), y_i) + ½λ‖g‖² over the space of a kernel.
+    """The minimizer of (1/m) Σ_i ℓ(g(x_i), y_i) + ½λ‖g‖² over the space of a kernel.
 
     Summed over the rounds of an online learner, Σ_t (ℓ(g(x_t), y_t) + ½λ‖g‖²) = m R_reg[g].
 
-    Losses with and without kinks, repeated points and singular Gram matrices are included; negative
-    eigenvalues, which rounding leaves in Gram matrices of smooth kernels, count as zero. The work
-    is done in float64 whatever the default is, and the result rounded to the default. A step takes
-    O(m² + n³) time, n the points at which the loss is not flat; for m = 2,000 points all of it
-    takes seconds at λ = 10⁻², and tens of seconds for losses with kinks at 10⁻⁵.
+    Losses may have kinks, points may be repeated, and Gram matrices may be singular; negative
+    eigenvalues, which rounding leaves in Gram matrices of smooth kernels, count as zero. The
+    computation is in float64 whatever the default is, and the result is rounded to the default. A
+    step takes O(m² + n³) time for n points at which the loss is not flat. m = 2,000 points take
+    seconds at λ = 10⁻², and tens of seconds for losses with kinks at λ = 10⁻⁵.
 
     Args:
-        gram: `[m, m]`, K_ij = k(x_i, x_j), concrete.
+        gram: `[m, m]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite; not traced.
         y: `[m]` targets; ±1 for a loss of the margin.
         loss: any convex loss of `losses`; of an adaptive one, `loss.at(scale)`.
         regularization: λ > 0, as in `learners.norma`; 2C/m of the C of `subquantile` and
             `regressors`, which weigh ‖f‖² beside a sum of losses.
-        tolerance: duality gap at which to stop, as a fraction of the risk of g = 0. Rounding leaves
-            some 1e-11 where λ is small.
-        max_iterations: steps after which to stop in any case, with the best g so far.
-
-    Raises:
-        ValueError: λ or the tolerance not positive, shapes that do not match, a Gram matrix that is
-            not symmetric and positive semi-definite, labels other than ±1, NaN or infinity, or
-            traced values.
+        tolerance: duality gap at which to stop, as a fraction of the risk of g = 0. Rounding limits
+            it to about 1e-11 if λ is small.
+        max_iterations: number of steps after which to stop in any case, with the best g so far.
 
     Source: Online Learning with Kernels, Eqs. 4 and 5 (the risk).
 
@@ -109,12 +98,11 @@ def regularized(
         >>> print(found.predictions, bool(found.converged))
         [ 0.5 -0.5] True
     """
-    gram, y, lam = _checked(gram, y, loss, regularization)
-    check_positive("tolerance", tolerance, "the duality gap, as a fraction of the risk of zero")
-    check_at_least("max_iterations", max_iterations, 1, "the number of steps allowed")
+    gram, y, lam = _parsed(gram, y, loss, regularization)
+    parsed = positive("tolerance", tolerance), whole("max_iterations", max_iterations)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
-        found = _solve(gram, y, loss, lam, tolerance, max_iterations)
+        found = _solve(gram, y, loss, lam, *parsed)
         rounded = [jnp.asarray(field, default) for field in found[:-2]]
         return Regularized(*rounded, *map(jnp.asarray, found[-2:]))
 
@@ -127,7 +115,7 @@ def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
     proximal = jax.jit(functools.partial(_proximal, loss, y))
 
     def certified(p, s, losses, _) -> Regularized:
-        """g of some slopes, and the gap that they certify."""
+        """The g of some slopes, and its duality gap."""
         a = -s / (lam * m)
         g = gram @ a
         own, square = np.asarray(loss(g, y)), max(a @ g, 0)
@@ -162,8 +150,8 @@ def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
                 if moved:
                     c, v, value = c + step * dc, v + step * dv, lower
                     break
-        if not moved:  # solved for this center, or as far as rounding lets it be
-            center, mu = s, max(mu / _SHRINK, _LEAST * largest)
+        if not moved:  # solved for this center, as far as rounding allows
+            center, mu = s, max(mu / _REDUCTION, _LEAST * largest)
             c = -s / (lam * m)
             v = gram @ c
             value, found = penalized(c, v)
@@ -203,15 +191,14 @@ def _proximal(loss, y, w, mu):
     return p, s, loss(p, y), jnp.where(kink, 1 / mu, curvature / (1 + mu * curvature))
 
 
-def _checked(gram, y, loss, regularization):
-    """The arguments in float64, or a refusal."""
+def _parsed(gram, y, loss, regularization):
+    """The arguments, checked, in float64."""
     check_loss(loss)
     check_matrix("gram", gram)
     for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
-        check_concrete(name, value, "the minimiser is found on the host")
-    check_positive("regularization", regularization, "λ of the term ½λ‖g‖²")
-    check_one_number("regularization", regularization)
-    gram, y, lam = (np.asarray(value, np.float64) for value in (gram, y, regularization))
+        check_concrete(name, value, "the minimizer is found on the host")
+    lam = positive("regularization", regularization)
+    gram, y, lam = (np.asarray(value, np.float64) for value in (gram, y, lam))
     check_targets(y)
     check_gram("gram", gram, y.size)
     if loss.kind == "margin":

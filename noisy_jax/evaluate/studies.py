@@ -1,8 +1,9 @@
-"""Studies: how the regret of several learners grows with the horizon, as a table."""
+"""Studies: the regret of several learners over a grid of horizons, as a table."""
 
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,17 @@ import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_is_stream, check_learner
 from noisy_jax.bounds import Guarantee
-from noisy_jax.evaluate.montecarlo import monte_carlo, seeds_at_once
+from noisy_jax.evaluate.montecarlo import Simulation, seeds_at_once
 from noisy_jax.evaluate.provenance import description, text, versions
-from noisy_jax.evaluate.regret import NORMAL_95, growth
+from noisy_jax.evaluate.regrets import NORMAL_95, growth
 from noisy_jax.evaluate.results import Row, Study
-from noisy_jax.evaluate.rollouts import final_regret
+from noisy_jax.evaluate.rollouts import final_regret, warn_of_other_noise
 from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.learners.wrappers.paired import paired
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.noise.distribution import check_noise
+from noisy_jax.noise.base import check_noise
 from noisy_jax.validation import check_horizons, check_key, check_labels, given
 
 
@@ -47,37 +48,33 @@ def study(
     """The expected regret on clean data of several learners, over a grid of horizons.
 
     The horizon T uses the first T rounds of the stream, learners tuned for T, and the comparator
-    that is best for these T rounds. Within a horizon all learners see the same noise, so that
-    differences between them are paired; different horizons use independent noise, so that the
-    exponent of growth has a valid interval.
+    that is best on these T rounds. Within a horizon all learners see the same noise, so that their
+    differences are paired. Different horizons use independent noise, so that the interval for the
+    exponent of growth is valid.
 
     Args:
-        learners: names with `horizon -> (learner, guarantee)`, such as `tuned` gives. Where there
-            is no guarantee, as for `norma`, it is `None`, and its columns NaN. The first one is the
-            reference for paired differences. Where the same functions come again, nothing is
-            compiled again.
-        stream: T clean rounds, at least the largest horizon.
-        noise: distribution of the noise in each copy of x.
+        learners: names with functions `horizon -> (learner, guarantee)`, such as `tuned` returns.
+            The guarantee may be `None`; then its columns are NaN. Paired differences are taken from
+            the first learner. Another study with the same functions compiles nothing again.
+        stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
+            margin.
+        noise: distribution of the noise in each copy of x, as in `rollout`.
         key: a key of `jax.random.key`.
         num_seeds: S, independent noise draws for each horizon.
         horizons: increasing numbers of rounds.
-        comparator: `stream -> ` anything with `predictions` of shape `[T]`, such as
-            `functools.partial(comparators.linear_ball, radius=1.0)`.
+        comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
+            as `functools.partial(comparators.linear_ball, radius=1.0)`.
         loss: squared by default.
         y_noise: scalar distribution of the noise in y; none by default.
         batch_size: see `monte_carlo`.
         mesh: see `monte_carlo`.
-        progress: called on the host with (seed-rounds done, seed-rounds in all).
-        checkpoint: folder for `monte_carlo`'s checkpoints, one inside it for each horizon.
+        progress: called with (seed-rounds done, seed-rounds in all).
+        checkpoint: folder for checkpoints as `monte_carlo` writes them, in a subfolder for each
+            horizon.
         parameters: further entries for `config.json`.
 
     Returns:
         A `Study`.
-
-    Raises:
-        ValueError: no learners or what makes none; what is no stream, noise distribution, key, loss or
-            comparator; horizons that do not increase or exceed the stream; no seeds; labels other
-            than ±1 for a loss of the margin.
 
     Example:
         >>> import functools, jax, noisy_jax as nj
@@ -88,8 +85,8 @@ def study(
         >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
         ...                num_seeds=4, horizons=[32, 64],
         ...                comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
-        >>> len(result.rows)
-        2
+        >>> [(row.learner, row.horizon, row.regret < row.bound) for row in result.rows]
+        [('two copies', 32, True), ('two copies', 64, True)]
     """
     loss = squared() if loss is None else loss
     _check_learners(learners)
@@ -104,36 +101,46 @@ def study(
             f"comparators.linear_ball, radius=1.0), got {given(comparator)}"
         )
     horizons = check_horizons("horizons", horizons)
-    if horizons[-1] > stream.x.shape[0]:
+    rounds, dim = np.shape(stream.x)
+    if horizons[-1] > rounds:
         raise ValueError(
-            f"the largest horizon, {horizons[-1]}, exceeds the {stream.x.shape[0]} rounds of the "
+            f"the largest horizon, {horizons[-1]}, exceeds the {rounds} rounds of the "
             "stream; streams.resampled draws longer ones"
         )
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
-    check_noise(noise, y_noise, len(stream.y))
+    check_noise(noise, y_noise, rounds)
     makers = tuple(learners.values())
-    made = {horizon: _made(makers, horizon) for horizon in horizons}  # refuses before the work
+    for name, (learner, _) in zip(learners, _made(makers, horizons[-1]), strict=True):
+        warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
-    for horizon in horizons:
-        past = _first(horizon, stream)
-        distributions = _first(horizon, noise) if isinstance(noise, PerRound) else noise
-        run = jax.tree_util.Partial(
-            _run(makers, horizon, loss), past, distributions, y_noise, comparator(past).predictions
-        )
-        estimate = monte_carlo(
-            run,
-            jax.random.fold_in(key, horizon),
-            num_seeds,
-            batch_size=batch_size,
-            mesh=mesh,
-            progress=progress and functools.partial(_report, progress, done, horizon, total),
-            checkpoint=None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}",
-        )
-        done += num_seeds * horizon
-        rows += _rows(
-            list(learners), horizon, estimate, [guarantee for _, guarantee in made[horizon]]
-        )
+    with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
+        simulations = []
+        for horizon in horizons:
+            past = _first(horizon, stream)
+            run = jax.tree_util.Partial(
+                _run(makers, horizon, loss),
+                past,
+                _first(horizon, noise) if isinstance(noise, PerRound) else noise,
+                y_noise,
+                _predictions(comparator, past),
+            )
+            folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
+            simulation = Simulation(
+                run, jax.random.fold_in(key, horizon), num_seeds, batch_size, mesh, folder
+            )
+            simulations.append(stack.enter_context(closing(simulation)))
+        warned = False
+        for horizon, simulation in zip(horizons, simulations, strict=True):
+            if simulation.store:
+                simulation.store.warned = warned
+            estimate = simulation.estimate(
+                progress and functools.partial(_report, progress, done, horizon, total)
+            )
+            warned = simulation.store is not None and simulation.store.warned
+            done += num_seeds * horizon
+            guarantees = [guarantee for _, guarantee in _made(makers, horizon)]
+            rows += _rows(list(learners), horizon, estimate, guarantees)
 
     rows.sort(key=lambda row: list(learners).index(row.learner))
     exponents = {}
@@ -153,7 +160,7 @@ def study(
         "comparator": text(comparator),
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "key_implementation": str(jax.random.key_impl(key)),
-        "x64": jax.config.jax_enable_x64,
+        "x64": jnp.result_type(float) == jnp.float64,
         "devices": [device.device_kind for device in devices],
         "versions": versions(),
         **(parameters or {}),
@@ -162,7 +169,7 @@ def study(
 
 
 def _check_learners(learners) -> None:
-    """Refuses what is no mapping of names to functions."""
+    """Raises ValueError if `learners` does not map names to functions."""
     if not isinstance(learners, Mapping):
         raise ValueError(
             "learners must map names to functions horizon -> (learner, guarantee), got "
@@ -174,7 +181,7 @@ def _check_learners(learners) -> None:
         if isinstance(make, Learner) or not callable(make):
             raise ValueError(
                 f"learners[{name!r}] must be a function horizon -> (learner, guarantee), such as "
-                f"tuned gives, got {given(make)}"
+                f"tuned returns, got {given(make)}"
             )
 
 
@@ -182,19 +189,36 @@ def _first(rounds: int, tree):
     return jax.tree.map(lambda leaf: leaf[:rounds], tree)
 
 
+def _predictions(comparator, past: Stream) -> chex.Array:
+    best = comparator(past)
+    if not hasattr(best, "predictions"):
+        raise ValueError(
+            "comparator must return something with predictions, such as comparators.linear_ball "
+            f"does, but it returned {given(best)}"
+        )
+    (rounds,) = np.shape(past.y)
+    if np.shape(best.predictions) != (rounds,):
+        raise ValueError(
+            f"comparator must return predictions of shape [{rounds}] for a stream of "
+            f"{rounds} rounds, got {list(np.shape(best.predictions))}: it must use the stream "
+            "that it is called with"
+        )
+    return best.predictions
+
+
 def _report(progress, done, horizon, total, seeds, _):
     progress(done + seeds * horizon, total)
 
 
 @functools.lru_cache(maxsize=64)
-def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Guarantee]]:
+def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Any]]:
     """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
     made = [make(horizon) for make in makers]
     for pair in made:
         if isinstance(pair, Learner) or not isinstance(pair, tuple) or len(pair) != 2:
             raise ValueError(
-                "learners must be functions horizon -> (learner, guarantee), the guarantee None "
-                f"where there is none, but one made {given(pair)}"
+                "learners must be functions horizon -> (learner, guarantee), with None if there is "
+                f"no guarantee, but one returned {given(pair)}"
             )
         learner, guarantee = pair
         check_learner(learner, "the first of (learner, guarantee)")
@@ -205,11 +229,11 @@ def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, 
 
 @functools.lru_cache(maxsize=64)
 def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
-    """The run of one seed; cached, so that JAX recognises it when a study comes again."""
+    """The run of one seed; cached, so that JAX compiles it once for several studies."""
     learner = paired(*(learner for learner, _ in _made(makers, horizon)))
 
     def run(stream, noise, y_noise, comparator, key):
-        regret = final_regret(
+        regret: Any = final_regret(
             learner, stream, noise, key, loss=loss, comparator=comparator, y_noise=y_noise
         )
         return regret, regret - regret[0], ~jnp.isfinite(regret)
@@ -218,7 +242,7 @@ def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
 
 
 def _rows(names, horizon, estimate, guarantees) -> list[Row]:
-    none = Guarantee(math.nan, math.nan, math.nan)
+    none = Guarantee(*np.full(3, np.nan))
     guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
     (regret, difference, diverged), errors = estimate.mean, estimate.std_error
     return [

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.evaluate.regret import cumulative_loss, growth, regret
+from noisy_jax.evaluate.regrets import cumulative_loss, growth, regret
 
 
-def test_cumulative_and_against(rng):
+def test_losses_and_regret_are_sums_over_rounds(rng):
     loss = nj.losses.squared()
     p, q, y = (jnp.asarray(rng.normal(size=50), jnp.float32) for _ in range(3))
     expected = np.cumsum((np.asarray(p) - np.asarray(y)) ** 2)
     np.testing.assert_allclose(cumulative_loss(loss, p, y), expected, rtol=1e-5)
-    regret = np.cumsum((np.asarray(p - y)) ** 2 - np.asarray(q - y) ** 2)
-    np.testing.assert_allclose(regret(loss, p, q, y), regret, atol=1e-4)
+    expected = np.cumsum((np.asarray(p - y)) ** 2 - np.asarray(q - y) ** 2)
+    np.testing.assert_allclose(regret(loss, p, q, y), expected, atol=1e-4)
     np.testing.assert_allclose(regret(loss, p, p, y), 0)
 
 
@@ -79,7 +79,7 @@ MARGIN, ONES = nj.losses.soft_margin(), jnp.ones(3)
         (lambda: growth([10, 20], [1.0, 2.0], [0.1, -0.1]), r"std_error must be >= 0, got -0\.1"),
     ],
 )
-def test_refuses_bad_input(call, message):
+def test_bad_input_is_an_error(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

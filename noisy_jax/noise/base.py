@@ -1,0 +1,256 @@
+"""The interface of noise distributions, and distributions that change from round to round.
+
+Every distribution is a pytree of its parameters, so that `jax.vmap` sweeps over them. `PerRound`
+marks a distribution whose leaves are stacked along a leading axis of T rounds. A distribution may
+have a known mean, which `observe` subtracts, because the learners assume noise of mean zero.
+"""
+
+import dataclasses
+from typing import Any, TypeVar, dataclass_transform
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.matrices import PSD_SLACK
+from noisy_jax.validation import check_dimension, check_key, given, number, whole
+
+_T = TypeVar("_T", bound=type)
+
+
+@dataclass_transform(frozen_default=True)
+def register_distribution(cls: _T) -> _T:
+    """Makes a class a frozen dataclass and a pytree; unflattening does not check parameters.
+
+    Leaves of the pytree may then be tracers, arrays stacked over rounds, or JAX's placeholders.
+    Parameters are checked where a user constructs the distribution.
+    """
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    names = tuple(field.name for field in dataclasses.fields(cls))
+
+    def flatten_with_keys(noise):
+        return [(jax.tree_util.GetAttrKey(name), getattr(noise, name)) for name in names], None
+
+    def unflatten(_, leaves):
+        noise = object.__new__(cls)
+        for name, leaf in zip(names, leaves, strict=True):
+            object.__setattr__(noise, name, leaf)
+        return noise
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
+    return cls
+
+
+class Noise:
+    """The interface of every noise distribution.
+
+    For a custom distribution, write a subclass under `register_distribution`. It has fields for its
+    parameters, `mean` and `cov` as fields, class attributes or properties, and a method
+    `centred(self, key, x)` that returns x + n. Parameters may have any shapes, but `mean` and `cov`
+    must have the same d. Two more are optional: `log_characteristic`, which worlds of the noise
+    need, and `excess_kurtosis`, which guarantees of learners from one copy need.
+
+    Attributes:
+        mean: `[]` or `[d]`, the known mean.
+        cov: covariance Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`.
+        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate, `[]`; NaN if unknown.
+        characteristic_vanishes: whether the characteristic function has zeros: the noise then
+            removes these frequencies from the data.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> @nj.noise.register_distribution
+        ... class Logistic(nj.noise.Noise):
+        ...     mean: float = 0.0
+        ...     cov = jax.numpy.pi**2 / 3
+        ...     excess_kurtosis = 1.2
+        ...     def centred(self, key, x):
+        ...         return x + jax.random.logistic(key, x.shape)
+        >>> print(f"{Logistic().fourth_moment(dim=1):.4f}")
+        45.4576
+    """
+
+    mean: Any
+    cov: Any
+    excess_kurtosis: Any = np.nan
+    characteristic_vanishes = False
+    _spread = "cov"
+    """The parameter that must have the dimension of the mean."""
+
+    def __post_init__(self):
+        for name in self._fields():
+            if isinstance(value := getattr(self, name), (list, tuple)):
+                object.__setattr__(self, name, np.asarray(value))
+        self.check(stacked=False)
+
+    def _fields(self) -> tuple[str, ...]:
+        return tuple(getattr(self, "__dataclass_fields__", ()))
+
+    def check(self, *, stacked: bool) -> None:
+        """Raises ValueError if parameters are wrong; `stacked` ones have a leading axis T."""
+        fields = self._fields()
+        # A property is written for one distribution: for stacked parameters it may be wrong.
+        names = [name for name in (self._spread, "mean") if name in fields or not stacked]
+        if "mean" in fields:
+            self._parse("mean", number, stacked)
+        shapes = {name: list(np.shape(getattr(self, name))) for name in names}
+        shapes = {name: shape for name, shape in shapes.items() if len(shape) > stacked}
+        if len({shape[-1] for shape in shapes.values()}) > 1:
+            raise ValueError(
+                f"{type(self).__name__} must have parameters of one dimension d, got {shapes}"
+            )
+
+    def _parse(self, parameter: str, parser, stacked: bool) -> None:
+        """Replaces a parameter `[]` or `[d]` by what the parser returns."""
+        name, value = f"{type(self).__name__}.{parameter}", getattr(self, parameter)
+        if np.ndim(value) > 1 + stacked:
+            raise ValueError(f"{name} must have shape [] or [d], got {list(np.shape(value))}")
+        hint = "jax.vmap gives NaN where a parameter is out of range" if stacked else ""
+        object.__setattr__(self, parameter, parser(name, value, hint, shape=None))
+
+    @jax.default_matmul_precision("highest")
+    def sample(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
+        """A noisy copy x + mean + n.
+
+        Args:
+            key: randomness of this copy.
+            x: `[..., d]` clean instances, or `[]` a clean target (for a scalar distribution).
+
+        Returns:
+            An array of the shape of `x`.
+        """
+        check_key(key)
+        copy = self.centred(key, x)
+        return copy + jnp.broadcast_to(self.mean, copy.shape)
+
+    @jax.default_matmul_precision("highest")
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
+        """The same noisy copy with the known mean subtracted: x + n, as learners receive it."""
+        x = jnp.asarray(x)
+        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        for name in self._fields():
+            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), x.shape)
+        # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
+        draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
+        return x + self._scaled(draws)
+
+    def covariance(self, dim: int) -> chex.Array:
+        """The full covariance matrix Σ, `[dim, dim]`."""
+        whole("dim", dim)
+        check_dimension(f"{type(self).__name__}.cov", self.cov, (dim,))
+        cov = jnp.asarray(self.cov)
+        return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
+
+    def fourth_moment(self, dim: int) -> chex.Array:
+        """E‖n‖⁴ of the centred noise, `[]`, if coordinates are independent or Gaussian.
+
+        (tr Σ)² + 2‖Σ‖²_F + κ Σ_i Σ_ii², with the excess kurtosis κ of one coordinate.
+        """
+        cov = self.covariance(dim)
+        variances = jnp.diag(cov)
+        gaussian = jnp.sum(variances) ** 2 + 2 * jnp.sum(cov**2)
+        return gaussian + self.excess_kurtosis * jnp.sum(variances**2)
+
+    def log_characteristic(self, omega: chex.Array) -> chex.Array | None:
+        """log E exp(i⟨ω, n⟩) of the centred noise n.
+
+        Args:
+            omega: `[..., d]` frequencies.
+
+        Returns:
+            `[...]` complex: log modulus in the real part (−∞ at a zero of the characteristic
+            function), argument in the imaginary part. `None` if no closed form is known.
+        """
+        return None
+
+    def _standard(self, key: chex.PRNGKey, size: int, dtype) -> chex.Array:
+        """`[size]` independent centred draws at unit scale."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define centred(self, key, x), which returns x + n"
+        )
+
+    def _scaled(self, draws: chex.Array) -> chex.Array:
+        """Noise `[..., d]` of covariance Σ from standard draws `[..., d]`."""
+        return jnp.broadcast_to(getattr(self, self._spread), draws.shape) * draws
+
+
+def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
+    """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
+
+    Example:
+        >>> print(covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
+        [0.5 2. ]
+    """
+    if jnp.ndim(cov) == 2:
+        return jnp.matmul(vectors, cov, precision="highest")
+    return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
+
+
+def sound_covariance(cov: chex.Numeric) -> chex.Array:
+    """Σ as `[]`, `[d]` or `[d, d]`; NaN if it is not PSD, for traced ones, which no check sees."""
+    cov = jnp.asarray(cov, float)
+    if cov.ndim < 2:
+        return jnp.where(cov >= 0, cov, jnp.nan)
+    variances = jnp.linalg.eigvalsh(cov)
+    return jnp.where(variances[0] >= -PSD_SLACK * variances[-1], cov, jnp.nan)
+
+
+@register_distribution
+class PerRound:
+    """A distribution that changes from round to round: its leaves are stacked along T rounds.
+
+    Args:
+        distribution: a distribution with leaves `[T, ...]`, built by `jax.vmap` over its
+            parameters.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.2, 5))).distribution.cov.shape
+        (5,)
+    """
+
+    distribution: Noise
+
+    def __post_init__(self):
+        if not isinstance(self.distribution, Noise):
+            raise ValueError(
+                f"PerRound needs a noise distribution with stacked parameters, got "
+                f"{given(self.distribution)}; build it as PerRound(jax.vmap(Gaussian)(covs))"
+            )
+        self.distribution.check(stacked=True)
+        shapes = [np.shape(leaf) for leaf in jax.tree.leaves(self.distribution)]
+        if len({shape[:1] for shape in shapes}) > 1 or () in shapes:
+            raise ValueError(_not_stacked("the rounds", shapes))
+
+
+def _not_stacked(axis: str, shapes) -> str:
+    return (
+        f"PerRound needs every parameter stacked along {axis}, got shapes {shapes}; build it as "
+        "PerRound(jax.vmap(Gaussian)(covs))"
+    )
+
+
+def check_noise(noise: Noise | PerRound, y_noise: Noise | None, horizon: int | None = None) -> None:
+    """Raises ValueError if `noise` or `y_noise` is not a distribution that fits the rounds.
+
+    Args:
+        noise: of x. `PerRound` is allowed for several rounds only.
+        y_noise: of y, or `None`.
+        horizon: T; `None` for a single round.
+    """
+    if not isinstance(noise, Noise if horizon is None else Noise | PerRound):
+        raise ValueError(
+            f"noise must be a distribution such as noise.Gaussian(0.1), got {given(noise)}"
+        )
+    if y_noise is not None and not isinstance(y_noise, Noise):
+        raise ValueError(f"y_noise must be a scalar distribution or None, got {given(y_noise)}")
+    shapes = [list(np.shape(leaf)) for leaf in jax.tree.leaves(y_noise)]
+    if any(shapes):
+        raise ValueError(
+            f"y_noise must be a scalar distribution, got parameters of shapes {shapes}"
+        )
+    if isinstance(noise, PerRound):
+        shapes = [np.shape(leaf) for leaf in jax.tree.leaves(noise.distribution)]
+        if {shape[:1] for shape in shapes} != {(horizon,)}:
+            raise ValueError(_not_stacked(f"the {horizon} rounds of the stream", shapes))

@@ -1,0 +1,93 @@
+"""Arrays, nested lists and data frames as arrays of finite numbers, checked column by column."""
+
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+from noisy_jax.validation import concrete
+
+ROUNDING = 1e-12
+"""A standard deviation below this share of the largest value is the rounding of a constant."""
+
+
+def numeric(name: str, table: Any) -> Any:
+    """The table as an array of finite numbers that the default precision holds.
+
+    Args:
+        name: of the argument, for messages.
+        table: an array, nested lists, or a data frame, whose columns messages then name.
+
+    Raises:
+        ValueError: rows of different lengths, text, NaN, infinity, or a number that overflows.
+    """
+    if isinstance(table, jax.Array) and concrete(table) is None:
+        return table
+    array = _array(name, table)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must be real, got complex numbers")
+    if array.dtype.kind not in "biuf" and array.dtype.kind != "V":  # V: bfloat16
+        for place in np.ndindex(array.shape):
+            value = array[place]
+            if value is not None and not isinstance(value, (int, float, np.number, np.bool_)):
+                where = _place(name, table, place)
+                raise ValueError(f"{where} must be a number, got {value!r}: encode text first")
+        array = array.astype(float)
+    kind = jax.dtypes.canonicalize_dtype(float)
+    bad = np.argwhere(~(np.abs(array) <= np.finfo(kind).max))
+    if len(bad):
+        value, where = array[tuple(bad[0])], _place(name, table, bad[0])
+        if np.isfinite(value):
+            problem = f"{value:g}, which overflows {kind}: use a larger unit"
+        else:
+            problem = f"{value} ({len(bad)} in all): drop or impute such rounds first"
+        raise ValueError(f"{name} must be finite, but {where} is {problem}")
+    return array
+
+
+def _array(name, table) -> np.ndarray:
+    try:
+        array = np.asarray(table)
+        return np.asarray(table, object) if array.dtype.kind in "US" else array
+    except ValueError as error:
+        lengths = [np.size(row) for row in table]
+        other = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
+        raise ValueError(
+            f"{name} must have rows of equal length, but row 0 has {lengths[0]} values and "
+            f"row {other} has {lengths[other]}"
+        ) from error
+
+
+def _place(name, table, place) -> str:
+    columns = getattr(table, "columns", None)
+    if columns is None or len(place) < 2:
+        return f"{name}[{', '.join(map(str, place))}]"
+    return f"row {place[0]} of column {columns[place[1]]!r}"
+
+
+def warn_of_lost_digits(name: str, array: Any, columns: Any = None) -> None:
+    """Warns if the default precision cannot tell the values of a column apart.
+
+    Args:
+        name: of the argument, for messages.
+        array: `[T, d]` or `[T]`, as `numeric` returns it.
+        columns: names of the columns, if there are any.
+    """
+    if concrete(array) is None:
+        return
+    kind = jax.dtypes.canonicalize_dtype(float)
+    exact = array.astype(np.float64).reshape(len(array), -1)
+    error = np.abs(exact - array.astype(kind).reshape(exact.shape)).max(axis=0)
+    spread, largest = exact.std(axis=0), np.abs(exact).max(axis=0)
+    lost = np.flatnonzero((error > 0.01 * spread) & (spread > ROUNDING * largest))
+    if lost.size:
+        names = [
+            f"column {columns[j]!r}" if columns is not None else f"{name}[:, {j}]" for j in lost
+        ]
+        which = ", ".join(names) if array.ndim == 2 else name
+        warnings.warn(
+            f"{kind} rounds the values of {which} by more than 1% of their standard deviation: "
+            "subtract their mean in float64 first, as streams.scaled does",
+            stacklevel=3,
+        )

@@ -1,0 +1,87 @@
+"""Streams of clean examples from CSV files."""
+
+import csv as csv_reader
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from noisy_jax.base import Stream
+from noisy_jax.streams.tables import scaled_table
+
+
+def csv(path: str | Path, target: str) -> Stream:
+    """A numeric CSV file with a header line, scaled by `scaled`.
+
+    Args:
+        path: the file; UTF-8, separated by commas. Its first line has a name for each column, all
+            different; every other cell is a finite number.
+        target: name of the target's column; all other columns are features.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> path = f"{tempfile.mkdtemp()}/houses.csv"
+        >>> np.savetxt(path, np.eye(3, 2), delimiter=",", header="rooms,price", comments="")
+        >>> csv(path, target="price").x.shape
+        (3, 1)
+    """
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            lines = csv_reader.reader(file)
+            header = [name.strip() for name in next(lines, [])]
+            rows = [(lines.line_num, cells) for cells in lines if cells]
+    except (UnicodeDecodeError, csv_reader.Error) as error:
+        raise ValueError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    if not any(header):
+        raise ValueError(f"{path} is empty")
+    _check_header(path, header, target)
+    if not rows:
+        raise ValueError(f"{path} has a header but no rows")
+    table = np.array([_numbers(cells, header, f"{path}, line {line}") for line, cells in rows])
+    column = header.index(target)
+    return scaled_table(np.delete(table, column, axis=1), table[:, column])
+
+
+def _check_header(path, header: list[str], target: str) -> None:
+    counted = [[str(i + start) for i in range(len(header))] for start in (0, 1)]
+    numbers = all(_number(name) is not None for name in header)
+    if numbers and (header not in counted or target not in header):
+        raise ValueError(f"{path} has numbers in its first line, which must name the columns")
+    for number, name in enumerate(header, start=1):
+        if not name or name.startswith("Unnamed:"):
+            raise ValueError(
+                f"{path} has no name for column {number}: name it, or remove it if it holds row "
+                "numbers (pandas writes none with to_csv(path, index=False))"
+            )
+        if header.count(name) > 1:
+            raise ValueError(f"{path} has more than one column named {name!r}")
+    if target not in header:
+        raise ValueError(f"{path} has no column named {target!r}; it has {', '.join(header)}")
+    if len(header) == 1:
+        raise ValueError(f"{path} has no column beside the target {target!r}")
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
+    if len(cells) != len(header):
+        raise ValueError(f"{place}: {len(cells)} cells under {len(header)} column names")
+    numbers, kind = [], jax.dtypes.canonicalize_dtype(float)
+    for name, cell in zip(header, cells, strict=True):
+        number = _number(cell)
+        if number is None or not np.isfinite(number):
+            raise ValueError(
+                f"{place}, column {name!r}: {cell!r} is not a finite number; encode text, and fill "
+                "or drop missing cells first"
+            )
+        if abs(number) > np.finfo(kind).max:
+            raise ValueError(
+                f"{place}, column {name!r}: {cell} overflows {kind}: use a larger unit"
+            )
+        numbers.append(number)
+    return numbers

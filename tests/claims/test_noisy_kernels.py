@@ -1,0 +1,69 @@
+"""Claims on random truncation that no other test shows: copies used, independence of draws."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.estimators import MapOrders
+from tests.keys import key
+
+KERNELS = {
+    "exponential": nj.kernels.exponential(),
+    "gaussian": nj.kernels.gaussian(length_scale=1.0),
+}
+
+
+def estimator_of(kernel, loss, **options):
+    options = {"squared_radius": 0.25, "x_second_moment": 0.5, "max_bias": 9.0, **options}
+    return nj.estimators.gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
+
+
+@pytest.mark.claim("NK-Sub5", "NK-Sub2")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_an_estimate_depends_on_as_many_copies_as_it_counts(rng, kernel):
+    """Each power takes a copy of its own: N₂ in the tensor and 2N₁ in the envelope, none twice."""
+    maps = estimator_of(KERNELS[kernel], nj.losses.squared()).maps
+    copies = rng.uniform(0.5, 1.0, (maps.copies, 2))
+    for tensor, envelope in itertools.product(range(3), range(3 if kernel == "gaussian" else 1)):
+        orders = MapOrders(jnp.int32(tensor), jnp.int32(envelope))
+        plain = maps.estimate(orders, jnp.asarray(copies))
+        used = 0
+        for i in range(maps.copies):
+            moved = copies.copy()
+            moved[i] *= 1.5
+            other = maps.estimate(orders, jnp.asarray(moved))
+            used += not np.array_equal(plain.factors, other.factors)
+        assert used == plain.copies == tensor + 2 * envelope
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("NK-Thm4", "NK-Sub1", "NK-Alg1", "NK-Sub5")
+def test_all_orders_of_a_round_are_independent():
+    """Orders of the derivative, of each tensor and of each envelope: no two are correlated."""
+    estimator = estimator_of(KERNELS["gaussian"], nj.losses.exponential())
+    keys = jax.random.split(key(0), 10_000)
+    orders = jax.vmap(estimator.draw_orders)(keys)
+    drawn = np.column_stack([orders.derivative, orders.maps.tensor, orders.maps.envelope])
+    assert drawn.shape == (10_000, 1 + 2 * 3)
+    off_diagonal = np.corrcoef(drawn.T)[np.triu_indices(7, 1)]
+    assert np.abs(off_diagonal).max() < 5 / np.sqrt(len(keys))
+
+
+@pytest.mark.claim("NK-Lemma2")
+@pytest.mark.parametrize("y_largest", [0.5, 2.0])
+def test_the_second_moment_of_the_derivative_is_attained_by_the_largest_target(x64, y_largest):
+    """Where all values are −√(B_wB_Ψ) and y = B_y: Σ (γ_n²/p_n) (√(B_wB_Ψ) + B_y)^(2n)."""
+    loss = nj.losses.smoothed_absolute(sharpness=0.3)
+    estimator = estimator_of(KERNELS["exponential"], loss, y_largest=y_largest)
+    slope = estimator.derivative
+    values = jnp.full(slope.copies, -((0.25 * estimator.map_second_moment) ** 0.5))
+    squares = [
+        slope.estimate(jnp.int32(order), values - y_largest) ** 2
+        for order in range(slope.copies + 1)
+    ]
+    exact = slope.orders.probabilities @ np.array(squares)
+    np.testing.assert_allclose(estimator.derivative_second_moment, exact, rtol=1e-10)

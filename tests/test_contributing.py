@@ -1,0 +1,24 @@
+"""The worked examples of CONTRIBUTING.md run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+EXAMPLES = dict(
+    re.findall(r"^## Add (.*?)\n.*?```python\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE)
+)
+
+
+@pytest.mark.parametrize("name", ["a learner", "a noise distribution", "a loss"])
+def test_worked_examples_run(name):
+    assert EXAMPLES[name].count("\n") <= 60
+    exec(EXAMPLES[name], {"__name__": "example"})
+
+
+def test_rooms_are_those_of_the_package():
+    named = set(re.findall(r"`(\w+)/`", TEXT.split("## Where things are")[1].split("Beside")[0]))
+    folders = {path.parent.name for path in (ROOT / "noisy_jax").glob("*/__init__.py")}
+    assert folders - named == set()

@@ -1,0 +1,45 @@
+"""The tests of claims can fail: each mutant makes a test of its claim fail."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.mutants import ALL, ROOT, Mutant, apply, mutants
+from tests.test_claims import marked_tests
+
+
+@pytest.mark.slow
+def test_each_mutant_is_found():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutants"], cwd=ROOT, capture_output=True, text=True
+    )
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+def test_mutants_are_of_many_claims_and_each_fits_the_package(tmp_path):
+    claims = {mutant.claim for mutant in ALL}
+    assert len(claims) >= 40
+    assert claims <= {claim for _, _, shown in marked_tests() for claim in shown}
+    for mutant in ALL:
+        assert mutant.old != mutant.new
+        place = ROOT / "noisy_jax" / mutant.place
+        for file in [place] if place.suffix else place.rglob("*.py"):
+            copy = tmp_path / file.relative_to(ROOT / "noisy_jax")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(file.read_text("utf-8"), "utf-8")
+        apply(mutant, tmp_path)
+
+
+def test_text_that_is_not_there_once_is_reported(tmp_path):
+    (one,) = mutants("A  a.py\n- f(x, y)\n+ f(y, x)\n")
+    assert one == Mutant("A", "a.py", "f(x, y)", "f(y, x)")
+    (tmp_path / "a.py").write_text("z = f(\n    x, y)\n")
+    apply(one, tmp_path)
+    assert (tmp_path / "a.py").read_text() == "z = f(y, x)\n"
+    with pytest.raises(ValueError, match="A: 0 places"):
+        apply(one, tmp_path)
+    (tmp_path / "a.py").write_text("f(x, y) + f(x, y)\n")
+    with pytest.raises(ValueError, match="A: 2 places"):
+        apply(one, tmp_path)
