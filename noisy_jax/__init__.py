@@ -23,8 +23,10 @@ from noisy_jax import (
 from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.evaluate import (
     Estimate,
+    Learned,
     Rollout,
     Study,
+    learn,
     monte_carlo,
     rollout,
     study,
@@ -37,6 +39,7 @@ from noisy_jax.version import __version__ as __version__
 
 __all__ = [
     "Estimate",
+    "Learned",
     "Learner",
     "Rollout",
     "Sample",
@@ -51,6 +54,7 @@ __all__ = [
     "fits",
     "fourier",
     "kernels",
+    "learn",
     "learners",
     "load_fit",
     "losses",

@@ -95,22 +95,18 @@ def corrected_ftrl(
         """The state after a complete block: its sums join their group, and weights are solved."""
         group = (state.round - 1) // rows % groups
         sums = jax.tree.map(lambda a, b: a.at[group].add(b), state.sums, state.pending)
-        whole_sums = jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
-        gram, cross = moments.corrected(whole_sums)
+        whole_sums = _whole(sums)
+        gram, _ = moments.corrected(whole_sums)
         own_gram, own_cross = moments.corrected(state.pending._replace(count=whole_sums.count))
         gradient = 2 * (own_gram @ state.weights - own_cross)
-        if moments.linear:
-            caution = 2 if radius is None else 1
-            wanted = least + caution * _shift(gram, least) + state.pending.slack
-            lam = jnp.maximum(state.regularization, wanted)
-            weights = _in_ball(gram, lam, cross, radius)
-        else:
-            spread = _spread(moments, sums, whole_sums)
-            lam = jnp.maximum(state.regularization, least + _SPREAD * spread)
-            values, vectors = jnp.linalg.eigh(gram)
-            values = jnp.maximum(values, 0)
-            weights = _diagonal_in_ball(values, lam, vectors.T @ cross, radius)
-            weights = vectors @ weights
+        weights, lam = leader(
+            moments,
+            sums,
+            radius=radius,
+            regularization=least,
+            slack=state.pending.slack,
+            previous=state.regularization,
+        )
         # The first weights are 0 whatever λ is, so that its λ may be chosen after its block.
         before = jnp.where(state.round <= every, lam, state.regularization)
         step = _solve(gram, before, gradient)
@@ -158,7 +154,59 @@ def corrected_ftrl(
     def predict(state: CorrectedState, x):
         return moments.features(x) @ state.weights
 
-    return Learner(init, step, predict, moments.copies, unroll)
+    def read(state: CorrectedState, sample: Sample):
+        return moments.read(state.weights, sample)
+
+    return Learner(init, step, predict, moments.copies, unroll, read=read)
+
+
+class Leader(NamedTuple):
+    """The corrected leader of given moments.
+
+    Attributes:
+        weights: `[D]`.
+        regularization: `[]`, λ.
+    """
+
+    weights: chex.Array
+    regularization: chex.Array
+
+
+def leader(
+    moments: Moments,
+    sums: Sums,
+    *,
+    radius: chex.Numeric | None = None,
+    regularization: chex.Numeric = 0.1,
+    slack: chex.Numeric = 0.0,
+    previous: chex.Numeric = 0.0,
+) -> Leader:
+    """The corrected leader of sums in groups, such as the added `state.sums` of several devices.
+
+    Args:
+        moments: as in `corrected_ftrl`.
+        sums: each leaf with a leading axis of groups.
+        radius: as in `corrected_ftrl`.
+        regularization: λ_0, as in `corrected_ftrl`.
+        slack: what the next block can take away from the smallest eigenvalue.
+        previous: λ before, which λ does not fall below.
+    """
+    whole_sums = _whole(sums)
+    gram, cross = moments.corrected(whole_sums)
+    if moments.linear:
+        caution = 2 if radius is None else 1
+        lam = regularization + caution * _shift(gram, regularization) + slack
+        lam = jnp.maximum(previous, lam)
+        return Leader(_in_ball(gram, lam, cross, radius), lam)
+    lam = regularization + _SPREAD * _spread(moments, sums, whole_sums)
+    lam = jnp.maximum(previous, lam)
+    values, vectors = jnp.linalg.eigh(gram)
+    weights = _diagonal_in_ball(jnp.maximum(values, 0), lam, vectors.T @ cross, radius)
+    return Leader(vectors @ weights, lam)
+
+
+def _whole(sums: Sums) -> Sums:
+    return jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
 
 
 def _solve(gram, lam, vector):

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from noisy_jax.learners.corrected_ftrl import leader
 
 T, DIM, EVERY = 96, 3, 8
 
@@ -96,3 +97,32 @@ def test_two_copies_need_no_covariance():
     gram = (a.T @ b + b.T @ a) / 2 + float(state.regularization) * np.eye(DIM)
     cross = (a + b).T @ np.asarray(samples.y) / 2
     np.testing.assert_allclose(state.weights, np.linalg.solve(gram, cross), rtol=1e-8)
+
+
+@pytest.mark.usefixtures("x64")
+def test_halves_merge_and_devices_share_the_work():
+    """Sums of two halves, and of four devices, give the leader of the whole stream."""
+    x, _, samples = rounds(5)
+    moments = nj.moments.known_covariance()
+    learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
+    whole = run(learner, samples, x)[0]
+    expected = leader(moments, whole.sums)
+    halves = [
+        run(learner, *jax.tree.map(lambda leaf, h=h: leaf[h], (samples, x)))[0]
+        for h in (slice(0, T // 2), slice(T // 2, T))
+    ]
+    merged = leader(moments, jax.tree.map(jnp.add, halves[0].sums, halves[1].sums))
+    np.testing.assert_allclose(merged.weights, expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(merged.regularization, expected.regularization, rtol=1e-9)
+
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:4]), "rows")
+    rows = jax.sharding.PartitionSpec("rows")
+
+    def share(samples):
+        sums = moments.sums(samples, jnp.ones(len(samples.y)))
+        return jax.tree.map(lambda leaf: jax.lax.psum(leaf, "rows")[None], sums)
+
+    shared = jax.shard_map(
+        share, mesh=mesh, in_specs=rows, out_specs=jax.sharding.PartitionSpec(), check_vma=False
+    )(samples)
+    np.testing.assert_allclose(leader(moments, shared).weights, expected.weights, rtol=1e-9)
