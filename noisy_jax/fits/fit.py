@@ -55,8 +55,8 @@ def fit(
     Example:
         >>> import numpy as np, noisy_jax as nj
         >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=(2000, 2))
-        >>> y = 1 + x @ [2, -1] + 0.1 * rng.normal(size=2000)
+        >>> x = rng.normal(size=(40_000, 2))
+        >>> y = 1 + x @ [2, -1] + 0.1 * rng.normal(size=40_000)
         >>> noisy = x + [0.8, 0.4] * rng.normal(size=x.shape)
         >>> table = nj.observations.from_arrays(noisy, y, noise=[0.64, 0.16])
         >>> result = nj.fit(table)

@@ -170,7 +170,7 @@ class LinearFit(Coefficients):
         Example:
             >>> import numpy as np, noisy_jax as nj
             >>> rng = np.random.default_rng(0)
-            >>> x = rng.normal(size=(1000, 1))
+            >>> x = rng.normal(size=(40_000, 1))
             >>> noisy = x + rng.normal(size=x.shape)
             >>> fit = nj.fit(nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=1.0))
             >>> print(fit.sensitivity([0.0, 1.0]).round(1))
