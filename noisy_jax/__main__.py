@@ -1,21 +1,23 @@
-"""The command line: `python -m noisy_jax [COMMAND]`."""
+"""The command line: `python -m noisy_jax [STUDY]`."""
 
 import argparse
+import inspect
 import sys
 from collections.abc import Sequence
 
-from noisy_jax.commands import (
+from noisy_jax.studies import (
     contamination,
     drift,
     kernel,
     linear,
     novelty,
     one_copy,
+    runner,
     unknown_noise,
     worlds,
 )
 
-COMMANDS = {
+STUDIES = {
     "linear": linear,
     "kernel": kernel,
     "worlds": worlds,
@@ -25,55 +27,55 @@ COMMANDS = {
     "unknown-noise": unknown_noise,
     "contamination": contamination,
 }
-"""Commands by name; the first runs where none is named."""
+"""Studies by name; the first one runs if none is named."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The commands and their options."""
-    style = argparse.RawDescriptionHelpFormatter
-    width = max(map(len, COMMANDS))
-    lines = [f"{name:<{width}}  {command.SUMMARY}" for name, command in COMMANDS.items()]
-    examples = "".join(command.EXAMPLES for command in COMMANDS.values())
+    """The studies and their options."""
+    layout = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    width = max(map(len, STUDIES))
+    examples = (f"  {line}" for s in STUDIES.values() for line in s.Settings.examples())
     every = argparse.ArgumentParser(
         prog="python -m noisy_jax",
         description="Learning from noisy data, judged on clean data.",
-        epilog=f"Options of a command: python -m noisy_jax COMMAND --help\n\nexamples:\n{examples}",
-        formatter_class=style,
+        epilog="Options of a study: python -m noisy_jax STUDY --help\n\nexamples:\n"
+        + "\n".join(examples),
+        **layout,
     )
-    commands = every.add_subparsers(
-        dest="name",
+    lines = (f"{name:<{width}}  {study.Settings.summary()}" for name, study in STUDIES.items())
+    studies = every.add_subparsers(
+        dest="study",
         required=True,
-        metavar="COMMAND",
-        title="commands",
+        metavar="STUDY",
+        title="studies",
         description="\n".join(lines),  # argparse's own list breaks the line after long names
     )
-    for name, command in COMMANDS.items():
-        options = commands.add_parser(
-            name,
-            description=command.DESCRIPTION,
-            epilog=f"examples:\n{command.EXAMPLES}",
-            formatter_class=style,
+    for name, study in STUDIES.items():
+        options = studies.add_parser(name, description=inspect.getdoc(study.Settings), **layout)
+        study.Settings.add_options(options)
+        options.add_argument(
+            "--out",
+            default="noisy_jax_results",
+            metavar="FOLDER",
+            help="folder for the results (default: noisy_jax_results)",
         )
-        command.add_options(options)
     return every
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit status, 2 for bad input."""
+    """Runs a study; returns the exit status: 1 if results could not be saved, 2 for bad input."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
-        arguments = [next(iter(COMMANDS)), *arguments]
+        arguments = [next(iter(STUDIES)), *arguments]
     options = parser().parse_args(arguments)
-    command = COMMANDS[options.name]
+    study = STUDIES[options.study]
     try:
-        command.run(options)
+        return runner.run(options.study, study, study.Settings.parsed(options), options.out)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
     except ImportError as error:
-        print(f"error: {error}; the command needs: pip install 'noisy_jax[demo]'", file=sys.stderr)
-        return 2
-    return 0
+        print(f"error: {error}; studies need: pip install 'noisy_jax[demo]'", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

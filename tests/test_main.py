@@ -1,48 +1,192 @@
+import csv
+import errno
 import subprocess
 import sys
 
 import pytest
 
-from noisy_jax.__main__ import COMMANDS, main
+from noisy_jax.__main__ import STUDIES, main
+from noisy_jax.evaluate.tables import Table
+
+NAMES = list(STUDIES)
 
 
-def test_help_lists_the_commands_with_examples():
+def test_help_lists_the_studies_with_examples():
     done = subprocess.run(
         [sys.executable, "-m", "noisy_jax", "--help"], capture_output=True, text=True, check=True
     )
     assert "--data houses.csv --target price" in done.stdout
-    for name, command in COMMANDS.items():
+    for name, study in STUDIES.items():
         assert f"  {name} " in done.stdout
-        assert command.SUMMARY in done.stdout
+        assert study.Settings.summary() in done.stdout
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_has_help_with_an_example(name, capsys):
+@pytest.mark.parametrize("name", NAMES)
+def test_each_study_has_help_with_an_example_and_its_defaults(name, capsys):
     with pytest.raises(SystemExit) as stopped:
         main([name, "--help"])
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
-    assert COMMANDS[name].EXAMPLES in printed
-    assert COMMANDS[name].DESCRIPTION.strip() in printed
+    examples = STUDIES[name].Settings.examples()
+    assert examples
+    assert all(example in printed for example in examples)
     assert "--out FOLDER" in printed
+    assert "(default: " in printed
 
 
-def test_without_a_name_the_linear_command_runs(capsys):
-    for arguments in (["--variance", "-1"], ["linear", "--variance", "-1"]):
-        assert main(arguments) == 2
-        assert "--variance must be positive, got -1.0" in capsys.readouterr().err
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_in_the_help_are_valid(name, monkeypatch):
+    """Each example is parsed; the study itself is not run."""
+    seen = []
+    monkeypatch.setattr(
+        "noisy_jax.studies.runner.run", lambda *arguments: seen.append(arguments) or 0
+    )
+    for example in STUDIES[name].Settings.examples():
+        assert main(example.split()[3:]) == 0
+    assert {arguments[0] for arguments in seen} == {name}
 
 
-def test_unknown_command_lists_the_known_ones(capsys):
+def test_without_a_name_the_linear_study_runs(capsys, tmp_path):
+    for arguments in (["--noise-variance", "-1"], ["linear", "--noise-variance", "-1"]):
+        assert main([*arguments, "--out", str(tmp_path)]) == 2
+        message = "--noise-variance must be positive and finite, got -1.0"
+        assert message in capsys.readouterr().err
+
+
+def test_unknown_study_lists_the_known_ones(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["kernal"])
     assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert "kernal" in error
-    assert all(name in error for name in COMMANDS)
+    assert all(name in error for name in NAMES)
 
 
 def test_a_missing_library_is_named_with_the_extra_that_brings_it(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["worlds"]) == 2
     assert "pip install 'noisy_jax[demo]'" in capsys.readouterr().err
+
+
+# Each study's own messages, and those that several share.
+BAD = {
+    "linear": [
+        ("--data boston", "unknown data 'boston'; known are diabetes, breast_cancer, digits"),
+        ("--data missing.csv --target y", "there is no file missing.csv"),
+        ("--data diabetes --target y", "--target goes with a CSV file"),
+        ("--data table.csv", "name the target's column of table.csv: --target COLUMN"),
+        ("--noise-variance -1", "got -1.0: the learner clean of the study kernel shows"),
+        ("--seeds 0", "--seeds must be a whole number of at least 1, got 0"),
+        ("--seed -1", "--seed must be a whole number from 0 to 2**32 − 1, got -1"),
+        ("--seed 4294967296", "--seed must be a whole number from 0 to 2**32 − 1"),
+        ("--horizons 64 32", "--horizons must be at least one and increasing, got [64, 32]"),
+        ("--radius 0", "--radius must be positive and finite, got 0.0"),
+    ],
+    "kernel": [
+        ("--data boston", "unknown data 'boston'; known are teacher, diabetes,"),
+        ("--data teacher teacher", "--data must differ in name, got teacher teacher"),
+        ("--target y", "--target goes with a CSV file; the target of diabetes is fixed"),
+        ("--noise-variance 1", "under Gaussian noise"),
+        ("--noise-variance 0.6", "--learners parallel_worlds uncorrected_kernel clean"),
+        ("--noise laplace --learners cloned", "cloned needs --noise gaussian"),
+        ("--noise laplace --kernel rational", "noise"),
+        ("--kernel rational --cutoff 5", "cutoff"),
+        ("--noise-variance 0", "--noise-variance must be positive and finite, got 0.0"),
+        ("--rate-factor 0", "--rate-factor must be positive and finite, got 0.0"),
+        ("--horizons 0 64", "each of --horizons must be a whole number of at least 1, got 0"),
+    ],
+    "worlds": [
+        ("--cutoffs 2 6", "--cutoffs must be below d/(4σ²) = 5, got 6"),
+        ("--cutoffs -1", "--cutoffs must be positive and finite"),
+        ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
+        ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),
+    ],
+    "drift": [
+        ("--horizon 0", "--horizon must be a whole number of at least 1, got 0"),
+        ("--seeds 1", "--seeds must be a whole number of at least 2, got 1"),
+        ("--tuning-seeds 0", "--tuning-seeds must be a whole number of at least 1, got 0"),
+    ],
+    "novelty": [
+        ("--nu 1", "--nu must be above 0 and below 1, got 1.0"),
+        ("--train 0", "--train must be a whole number of at least 1, got 0"),
+        ("--train 1797", "--train must be below 1797, got 1797: some digits must be unseen"),
+        ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
+    ],
+    "one-copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
+    "unknown-noise": [
+        ("--data teacher --noise-variance 0.5", "contains 2 times the variance of the noise"),
+        ("--data teacher --offset 1.2", "--offset must be above the largest E‖x̃‖² = 1.3"),
+        ("--data teacher --length-scale 0.3", "under Gaussian noise"),
+    ],
+    "contamination": [
+        ("--shares 0.2 0.1", "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
+        ("--shares 0.5", "--shares must increase within [0, 0.5), got [0.5]"),
+        ("--rows 5", "--rows must be a whole number of at least 10, got 5"),
+        ("--noise-variance 0.25", "--noise-variance must be below 0.25, got 0.25"),
+        ("--regularization 0", "--regularization must be positive and finite, got 0.0"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [(name, *pair) for name, pairs in BAD.items() for pair in pairs],
+)
+def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, name, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    short = ["--horizons", "32"] if name in ("linear", "kernel", "unknown-noise") else []
+    assert main([name, *short, *arguments.split()]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: ")
+    assert message in error
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_that_cannot_be_written_is_named_before_the_work(name, capsys, monkeypatch):
+    monkeypatch.setattr(STUDIES[name], "run", None)  # is not reached
+    assert main([name, "--out", f"{__file__}/below"]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: cannot write to the folder {__file__}/below")
+
+
+def test_a_full_disk_is_one_line_after_the_table(tmp_path, capsys, monkeypatch):
+    def full(self, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Table, "save", full)
+    assert main(["worlds", "--cutoffs", "2", "--out", str(tmp_path)]) == 1
+    printed, error = capsys.readouterr()
+    assert "0.135" in printed
+    assert "Saved" not in printed
+    (line,) = error.splitlines()
+    assert line.startswith(f"error: cannot save the results in {tmp_path}: ")
+    assert "No space left on device" in line
+
+
+def test_a_picture_that_cannot_be_written_leaves_table_and_data(tmp_path, capsys):
+    (tmp_path / "worlds.png").mkdir()
+    assert main(["worlds", "--cutoffs", "2", "--out", str(tmp_path)]) == 1
+    assert "0.135" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "worlds.csv",
+        "config.json",
+        "worlds.png",
+    }
+
+
+def test_a_table_writes_no_formulas(tmp_path):
+    names = ["=1+1", "+a", "-a", "@a", "a=1", "plain"]
+    table = Table([{"name": name, "number": -1.5} for name in names], [("name", "{name}")])
+    table.save(tmp_path / "names.csv")
+    with open(tmp_path / "names.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == ["'=1+1", "'+a", "'-a", "'@a", "a=1", "plain"]
+    assert [float(row["number"]) for row in rows] == [-1.5] * 6
+
+
+def test_a_table_aligns_numbers_to_the_right_and_leaves_out_empty_columns():
+    rows = [{"a": "x", "b": 1.0, "c": ""}, {"a": "long", "b": float("nan"), "c": ""}]
+    columns = [("name", "{a}"), ("b", "{b:.2f}"), ("", "{c}"), ("b", lambda row: "± 5%")]
+    lines = str(Table(rows, columns, "title")).splitlines()
+    assert lines == ["title", "", "name     b     b", "x     1.00  ± 5%", "long   nan  ± 5%"]

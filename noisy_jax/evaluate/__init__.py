@@ -1,4 +1,4 @@
-"""Runs learners and measures them: rollouts, regret, Monte Carlo over seeds, and studies."""
+"""Evaluates learners on clean data: rollouts, regret, Monte Carlo over seeds, and studies."""
 
 from noisy_jax.evaluate.learn import Learned, learn
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
@@ -6,6 +6,7 @@ from noisy_jax.evaluate.regrets import NORMAL_95, Growth, cumulative_loss, growt
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.evaluate.rollouts import Rollout, final_regret, rollout
 from noisy_jax.evaluate.studies import study
+from noisy_jax.evaluate.tables import Table
 from noisy_jax.evaluate.tuning import MakeLearner, tuned, tuned_kernel_learner
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Rollout",
     "Row",
     "Study",
+    "Table",
     "cumulative_loss",
     "final_regret",
     "growth",

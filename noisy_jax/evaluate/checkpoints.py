@@ -27,7 +27,7 @@ from noisy_jax.validation import writable_folder
 
 try:
     import fcntl
-except ImportError:  # Windows: two processes on one folder are not noticed, and do no harm
+except ImportError:  # Windows: two runs on one folder are not noticed, but do not crash
     fcntl = None
 
 

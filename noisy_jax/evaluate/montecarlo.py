@@ -115,6 +115,7 @@ class Simulation:
 
     def __init__(self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint):
         run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
+        num_seeds = int(num_seeds)  # a NumPy number would be compiled for again
         if mesh is not None:
             mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
         several = mesh is not None and mesh.is_multi_process

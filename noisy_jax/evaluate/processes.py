@@ -1,4 +1,4 @@
-"""What the processes of a mesh must share, where it spans several (`jax.distributed`).
+"""A mesh that spans several processes (`jax.distributed`): what they must share.
 
 Every process runs the same program and holds its own copy of the numbers.
 """
@@ -13,12 +13,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def is_first(mesh: Mesh | None) -> bool:
-    """Whether this process has the mesh's first device, and so speaks for all of them."""
+    """Whether this process has the mesh's first device, and so reads and writes for all."""
     return mesh is None or mesh.devices.flat[0].process_index == jax.process_index()
 
 
 def replicated(tree: Any, mesh: Mesh) -> Any:
-    """The pytree on every device of the mesh, from the copy that each process holds."""
+    """The pytree on every device of the mesh; each process starts from its own copy."""
     shared = NamedSharding(mesh, PartitionSpec())
     if not mesh.is_multi_process:
         return jax.device_put(tree, shared)
@@ -32,39 +32,39 @@ def replicated(tree: Any, mesh: Mesh) -> Any:
 
 
 def from_first(mesh: Mesh | None, read: Callable[[], bytes]) -> bytes:
-    """What `read` returns on the first process, on all; what it refuses, all refuse.
+    """What `read` returns on the first process, on all of them.
 
     Raises:
-        ValueError: `read` raised on the first process, where its own error is raised.
+        ValueError: `read` raised on the first process, which raises its own error.
     """
     if mesh is None or not mesh.is_multi_process:
         return read()
-    content, refusal = b"", None
+    content, failure = b"", None
     if is_first(mesh):
         try:
             content = read()
-        except Exception as error:  # whatever it is: the others would wait for ever
-            content, refusal = str(error).encode(), error
-    refused, size = _total(mesh, np.array([refusal is not None, len(content)], np.uint32))
+        except Exception as error:  # any: the others would wait for ever
+            content, failure = str(error).encode(), error
+    failed, size = _total(mesh, np.array([failure is not None, len(content)], np.uint32))
     content = _total(mesh, np.frombuffer(content.ljust(size, b"\0"), np.uint8)).tobytes()
-    if refused:
-        raise refusal or ValueError(content.decode())
+    if failed:
+        raise failure or ValueError(content.decode())
     return content
 
 
 def check_same(mesh: Mesh, digest: str) -> None:
-    """Refuses, on every process of several, a digest that is not the same on all."""
+    """Raises ValueError on every process if the digest is not the same on all of them."""
     expected = from_first(mesh, digest.encode)
     if _total(mesh, np.array([expected != digest.encode()], np.uint32))[0]:
         raise ValueError(
-            "the processes of the mesh must call monte_carlo with the same run, numbers in it, "
-            "key, num_seeds, batch_size and choice of a checkpoint, but they differ: give every "
-            "process the same data and options"
+            "the processes of the mesh must call monte_carlo with the same run (and numbers in "
+            "it), key, num_seeds and batch_size, and all with a checkpoint or none, but they "
+            "differ: give every process the same data and options"
         )
 
 
 def _total(mesh, part: np.ndarray) -> np.ndarray:
-    """The sum over processes of each one's part, on every one."""
+    """The sum of all processes' parts, on every process."""
     # Not multihost_utils.broadcast_one_to_all, which waits for processes outside the mesh too.
     parts = np.zeros((len(mesh.local_devices), *part.shape), part.dtype)
     parts[0] = part

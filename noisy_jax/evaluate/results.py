@@ -1,6 +1,5 @@
 """Results of a study: a table to print, read and save."""
 
-import csv
 import dataclasses
 import json
 import math
@@ -8,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from noisy_jax.evaluate.regrets import NORMAL_95, Growth
+from noisy_jax.evaluate.regrets import Growth
+from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.validation import writable_folder
 
 
@@ -19,15 +19,15 @@ class Row(NamedTuple):
         learner: its name.
         horizon: T.
         regret: mean over seeds of the regret on clean data after T rounds.
-        std_error: of the mean.
-        low: lower end of its 95% interval, 1.96 standard errors wide on each side; with fewer than
-            about 30 seeds it covers less often (86% with 4).
+        std_error: standard error of that mean.
+        low: lower end of the 95% interval, 1.96 standard errors below the mean; with fewer than
+            about 30 seeds the interval covers less often (86% with 4 seeds).
         high: upper end.
-        bound: the guarantee's bound on the expected regret; NaN, as what comes of it and the
-            learning rate, where there is no guarantee.
-        bound_over_regret: how loose it is; between 0 and 1 the bound fails.
+        bound: the guarantee's bound on the expected regret; NaN where there is no guarantee, and
+            so are `bound_over_regret` and `learning_rate`.
+        bound_over_regret: how loose the bound is; between 0 and 1 it fails.
         difference: mean of (regret − regret of the study's first learner), paired by seed.
-        difference_std_error: of that mean.
+        difference_std_error: standard error of that mean.
         learning_rate: the guarantee's η.
         diverged: fraction of seeds in which the learner overflowed.
     """
@@ -48,47 +48,41 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """Results of `study`: print it, read its rows, or save it.
+    """Results of `study`: print them, read the rows, or save them.
 
     Attributes:
-        rows: one `Row` for each learner and horizon, horizons inside learners.
-        growth: exponent of the growth of regret for each learner, over the upper half of horizons;
-            its interval is a point where there is no noise.
-        config: all that made the results, as JSON holds it.
+        rows: one `Row` for each learner and horizon, sorted by learner, then by horizon.
+        growth: exponent of the growth of regret for each learner, over the upper half of the
+            horizons; its interval is a point where there is no noise.
+        config: everything that made the results, as `config.json` holds it.
     """
 
     rows: tuple[Row, ...]
     growth: Mapping[str, Growth]
     config: Mapping[str, Any]
 
+    @property
+    def table(self) -> Table:
+        """The rows, each with the exponent of its learner, as they are printed and saved."""
+        rows = []
+        for row in self.rows:
+            exponent = self.growth[row.learner]._asdict().items()
+            rows.append(row._asdict() | {f"growth_{name}": value for name, value in exponent})
+        return Table(rows, _COLUMNS)
+
     def __str__(self) -> str:
         """The table, and the exponents below it."""
-        width = max(len(name) for name in ("learner", *self.growth))
-        lines = [
-            f"{'learner':<{width}} {'T':>9} {'regret':>9} {'± 95%':>7} {'bound':>9} "
-            f"{'bound/regret':>12} {'vs first':>9} {'± 95%':>7}"
-        ]
-        lines += [
-            f"{row.learner:<{width}} {row.horizon:>9,} {row.regret:>9.1f} "
-            f"{NORMAL_95 * row.std_error:>7.1f} {_or_none(row.bound, '.1f'):>9} "
-            f"{_or_none(row.bound_over_regret, '.2f'):>12} {row.difference:>+9.1f} "
-            f"{NORMAL_95 * row.difference_std_error:>7.1f}"
-            + (f"  diverged in {row.diverged:.0%} of seeds" if row.diverged else "")
-            for row in self.rows
-        ]
-        lines += ["", "regret grows like T^a over the upper half of horizons, a with 95% interval:"]
-        lines += [
-            f"{name:<{width}} {fit.exponent:6.3f}  "
-            + (f"[{fit.low:.3f}, {fit.high:.3f}]" if fit.low < fit.high else "(no interval)")
-            for name, fit in self.growth.items()
-        ]
-        return "\n".join(lines)
+        exponents = Table(
+            [{"learner": name, "fit": fit} for name, fit in self.growth.items()], _FIT
+        )
+        heading = "regret grows like T^a over the upper half of horizons, a with 95% interval:"
+        return f"{self.table}\n\n{heading}\n{exponents}"
 
     def save(self, folder: str | Path) -> Path:
-        """Writes `results.csv`, `config.json` and `regret.png` (needs matplotlib).
+        """Writes `results.csv` and `config.json`; `plots.regret(study)` draws the picture.
 
         Args:
-            folder: where to; made if it does not exist.
+            folder: where to write; made if it does not exist.
 
         Returns:
             The folder's path.
@@ -96,20 +90,42 @@ class Study:
         Raises:
             ValueError: the folder cannot be written.
         """
-        from noisy_jax import plots
-
         folder = writable_folder(folder)
-        with open(folder / "results.csv", "w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            table.writerow([*Row._fields, *(f"growth_{name}" for name in Growth._fields)])
-            table.writerows([*row, *self.growth[row.learner]] for row in self.rows)
+        self.table.save(folder / "results.csv")
         save_config(self.config, folder)
-        plots.regret(self).figure.savefig(folder / "regret.png", dpi=150)
         return folder
 
 
-def _or_none(value: float, form: str) -> str:
-    return "none" if math.isnan(value) else format(value, form)
+def _or_none(column: str, spec: str):
+    return lambda row: "none" if math.isnan(row[column]) else format(row[column], spec)
+
+
+def _interval(row) -> str:
+    fit = row["fit"]
+    return f"[{fit.low:.3f}, {fit.high:.3f}]" if fit.low < fit.high else "(no interval)"
+
+
+def _verdict(row) -> str:
+    low, high = row["fit"].low, row["fit"].high
+    if high <= 0.6:
+        return "like √T or slower"
+    if low >= 0.8:
+        return "nearly like T"
+    return "between √T and T" if low >= 0.5 and high <= 1 else ""
+
+
+_COLUMNS = (
+    ("learner", "{learner}"),
+    ("T", "{horizon:,}"),
+    ("regret", "{regret:.1f}"),
+    ("± 95%", half_width("std_error", ".1f")),
+    ("bound", _or_none("bound", ".1f")),
+    ("bound/regret", _or_none("bound_over_regret", ".2f")),
+    ("vs first", "{difference:+.1f}"),
+    ("± 95%", half_width("difference_std_error", ".1f")),
+    ("", lambda row: f"diverged in {row['diverged']:.0%} of seeds" if row["diverged"] else ""),
+)
+_FIT = (("", "{learner}"), ("", "{fit.exponent:6.3f}"), ("", _interval), ("", _verdict))
 
 
 def save_config(config: Mapping[str, Any], folder: Path) -> None:

@@ -104,7 +104,7 @@ def tuned_kernel_learner(
         >>> make = tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)
         >>> learner, guarantee = make(100)
         >>> print(learner.horizon, f"{guarantee.regret:.1f}")
-        100 229.8
+        100 392.3
     """
     _check_bound(factory, bound)
     return functools.partial(_tuned, factory, bound, rate_factor, options)

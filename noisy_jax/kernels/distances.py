@@ -5,7 +5,14 @@ import math
 import chex
 import jax.numpy as jnp
 
-from noisy_jax.kernels.kernel import Envelope, Kernel, squared_distances
+from noisy_jax.kernels.kernel import (
+    Envelope,
+    Kernel,
+    expanded_distances,
+    length_scale_of,
+    near_origin,
+    squared_distances,
+)
 from noisy_jax.kernels.products import exponential_series
 from noisy_jax.validation import choice, positive
 
@@ -23,12 +30,13 @@ def gaussian(*, length_scale: chex.Numeric) -> Kernel:
         >>> print(gaussian(length_scale=1.0)(jnp.zeros((1, 2)), jnp.ones((1, 2))))
         [[0.36787945]]
     """
-    length_scale = positive("length_scale", length_scale)
+    length_scale = length_scale_of(length_scale)
     rate = 1 / length_scale**2
 
     def gram(x, z):  # points are fewer than pairs: scale those
         scale = math.sqrt(0.5) / jnp.asarray(length_scale, float)
-        return jnp.exp(-squared_distances(x * scale, z * scale))
+        x, z = near_origin(x, z)
+        return jnp.exp(-expanded_distances(x * scale, z * scale))
 
     return Kernel(
         gram,
@@ -53,7 +61,7 @@ def rational(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel
         >>> print(rational(length_scale=1.0)(jnp.zeros((1, 2)), jnp.ones((1, 2))))
         [[0.5]]
     """
-    length_scale = positive("length_scale", length_scale)
+    length_scale = length_scale_of(length_scale)
     alpha = positive("alpha", alpha)
     return _of_distance(lambda r2: (1 + r2 / (2 * alpha * length_scale**2)) ** -alpha)
 
@@ -69,7 +77,7 @@ def laplacian(*, length_scale: chex.Numeric) -> Kernel:
         >>> print(laplacian(length_scale=5.0)(jnp.zeros((1, 2)), jnp.array([[3.0, 4.0]])))
         [[0.36787945]]
     """
-    length_scale = positive("length_scale", length_scale)
+    length_scale = length_scale_of(length_scale)
     return _of_distance(lambda r2: jnp.exp(-_root(r2) / length_scale))
 
 
@@ -87,7 +95,7 @@ def matern(*, nu: float, length_scale: chex.Numeric) -> Kernel:
         >>> print(matern(nu=1.5, length_scale=1.0)(jnp.zeros((1, 1)), jnp.ones((1, 1))).round(4))
         [[0.4834]]
     """
-    length_scale = positive("length_scale", length_scale)
+    length_scale = length_scale_of(length_scale)
     nu = choice("nu", nu, (1.5, 2.5))
 
     def value(r2):

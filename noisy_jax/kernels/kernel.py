@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import check_axes
+from noisy_jax.validation import between, check_axes, instance, positive
 
 
 class Envelope(NamedTuple):
@@ -46,9 +46,46 @@ class Kernel:
         return self.gram(x, z)
 
 
-@jax.default_matmul_precision("highest")
 def inner_products(x: chex.Array, z: chex.Array) -> chex.Array:
-    """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`; refused where their dimensions differ."""
+    """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`."""
+    _check_points(x, z)
+    return jnp.matmul(x, z.T, precision="highest")
+
+
+def squared_distances(x: chex.Array, z: chex.Array) -> chex.Array:
+    """‖x_i − z_j‖² of `[n, d]` and `[m, d]`, `[n, m]`, by a matrix product, at least zero.
+
+    The product loses what is small beside the squared spread of z, whatever the distance of the
+    data from the origin (see `near_origin`).
+    """
+    return expanded_distances(*near_origin(x, z))
+
+
+def near_origin(x: chex.Array, z: chex.Array) -> tuple[chex.Array, chex.Array]:
+    """x `[n, d]` and z `[m, d]` less one common point, so that z lies close to the origin.
+
+    ‖x‖² + ‖z‖² − 2⟨x, z⟩ rounds at ‖z‖², which far from the origin is more than the distances
+    themselves. The point taken away is the one of z's bounding box next to the origin: zero where z
+    surrounds the origin, and nowhere is z farther out than before. It depends on z alone: the rows
+    of x may be slots of a buffer that are still zero.
+    """
+    _check_points(x, z)
+    z = jnp.asarray(z, jnp.result_type(z, float))
+    known = ~jnp.isnan(z)  # a row of NaN must not spread to the others
+    low = jnp.min(z, axis=0, initial=jnp.inf, where=known)
+    high = jnp.max(z, axis=0, initial=-jnp.inf, where=known)
+    # Distances do not depend on the point, hence neither do their derivatives.
+    point = jax.lax.stop_gradient(jnp.maximum(low, 0) + jnp.minimum(high, 0))[None]
+    return x - point, z - point
+
+
+def expanded_distances(x: chex.Array, z: chex.Array) -> chex.Array:
+    """‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, of points that are `near_origin` already."""
+    products = jnp.matmul(-2 * x, z.T, precision="highest")
+    return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
+
+
+def _check_points(x, z) -> None:
     check_axes("x", x, "[n, d]", "; one point is x[None]")
     check_axes("z", z, "[m, d]", "; one point is z[None]")
     if x.shape[1] != z.shape[1]:
@@ -56,21 +93,17 @@ def inner_products(x: chex.Array, z: chex.Array) -> chex.Array:
             f"points of dimension {z.shape[1]} do not fit those of dimension {x.shape[1]}: both "
             "must be rows of the same d features"
         )
-    return x @ z.T
 
 
-def squared_distances(x: chex.Array, z: chex.Array) -> chex.Array:
-    """‖x_i − z_j‖² of `[n, d]` and `[m, d]`, `[n, m]`, by a matrix product, clipped at zero.
-
-    ‖x‖² + ‖z‖² − 2⟨x, z⟩ loses what is small beside ‖x‖²; shift data that lie far from the origin.
-    """
-    products = inner_products(-2 * x, z)
-    return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
+def length_scale_of(value: chex.Numeric) -> chex.Numeric:
+    """ℓ, if it is positive and its square neither underflows nor overflows."""
+    value = positive("length_scale", value)
+    dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
+    low, high = float(dtype.tiny) ** 0.5, float(dtype.max) ** 0.5
+    hint = f"{dtype.dtype} must hold its square; measure the features in another unit"
+    return between("length_scale", value, low, high, hint)
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Refuses what is no `Kernel`."""
-    if not isinstance(kernel, Kernel):
-        raise ValueError(
-            f"kernel must be a Kernel, as kernels builds it, got {type(kernel).__name__}"
-        )
+    """Raises ValueError if `kernel` is not a `Kernel`."""
+    instance("kernel", kernel, Kernel, "as noisy_jax.kernels makes it")

@@ -5,6 +5,7 @@ Source of the series: Online Learning of Noisy Data with Kernels, Examples 1-4 (
 
 import functools
 import math
+from typing import Any
 
 import chex
 import jax
@@ -37,7 +38,7 @@ def _twice(a):
     return 2 * a
 
 
-def _squared_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
+def _squared_series(order, center: Any = 0.0) -> PowerSeries:
     def coefficients(order):
         xp = array_module(center)
         known = xp.stack([xp.asarray(2.0 * center), xp.asarray(2.0)])
@@ -63,15 +64,15 @@ def _log_logistic(a):
 
 
 def _logistic_derivative(a):
-    return -jax.nn.sigmoid(-floating(a))
+    return jnp.negative(jax.nn.sigmoid(-floating(a)))
 
 
-def _logistic_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
+def _logistic_series(order, center: Any = 0.0) -> PowerSeries:
     xp = array_module(center)
     radius = xp.sqrt(center**2 + xp.pi**2)
 
     def coefficients(order):
-        # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² does not vanish beside s.
+        # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² is not lost.
         s = [xp.exp(-xp.logaddexp(0.0, xp.abs(center)))]
         for n in range(order):
             known = xp.stack(s)
@@ -112,7 +113,7 @@ def _exponential_derivative(a):
     return -jnp.exp(-a)
 
 
-def _exponential_series(order: int, center: chex.Numeric = 0.0) -> PowerSeries:
+def _exponential_series(order, center: Any = 0.0) -> PowerSeries:
     xp = array_module(center)
 
     def coefficients(order):
@@ -194,7 +195,7 @@ def _bell(u):
     return jnp.exp(-(u**2)) / math.sqrt(math.pi)
 
 
-def _erf_series(factor, offset, sharpness, shift, order, center=0.0) -> PowerSeries:
+def _erf_series(factor, offset, sharpness, shift, order, center: Any = 0.0) -> PowerSeries:
     """The series of factor · erf(s(a − shift)) + offset about a centre."""
     xp = array_module(sharpness, center)
     u = sharpness * (center - shift)

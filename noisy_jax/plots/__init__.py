@@ -1,24 +1,27 @@
 """Pictures of results, by matplotlib, which is imported where a picture is made.
 
-Each function draws on the axes it is given, or on new ones, and returns them; `profile` has the
-values that `worlds` draws. Learners differ by colour and by marker or line, so that pictures can be
-read in grey.
+Each function draws on the axes it is given, or on new ones, and returns them: an array of axes if
+it has panels, else one. It raises ImportError if matplotlib is not installed, and ValueError if the
+number of axes is wrong. `profile` has the values that `worlds` draws. Learners differ by colour and
+by marker or line, so that pictures can be read in grey. To save a picture::
+
+    nj.plots.regret(study).figure.savefig("regret.png")
 """
 
 from noisy_jax.plots.adversaries import one_copy
 from noisy_jax.plots.contamination import contamination
 from noisy_jax.plots.mistakes import mistakes
 from noisy_jax.plots.novelty import alarm_rates, rejections
+from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
-from noisy_jax.plots.unknown_noise import copies
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "alarm_rates",
     "contamination",
-    "copies",
     "mistakes",
     "one_copy",
+    "price",
     "profile",
     "regret",
     "rejections",

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_by_decades
+from noisy_jax.plots.style import curve, look, panels, tick_by_decades
+from noisy_jax.plots.style import label as label_axes
 
 _COLUMNS = 5
 
@@ -26,18 +27,16 @@ def contamination(
     Returns:
         The axes, an array.
 
-    Raises:
-        ImportError: matplotlib is not installed.
-        ValueError: another number of axes.
-
     Example:
         >>> errors = {"ridge": [(0.1, 0.09, 0.11), (0.5, 0.4, 0.6)]}
         >>> (axes,) = contamination([0.0, 0.2], {"gross": errors})
         >>> axes.get_xlabel()
         'share ε of corrupted rows'
     """
-    given = axes is not None
-    axes = panel_axes(axes, len(errors)) if given else _new_grid(len(errors))
+    given, count = axes is not None, len(errors)
+    rows, columns = -(-count // _COLUMNS), min(count, _COLUMNS)
+    size = {"width": 0.8 + 2.4 * columns, "height": 1.0 + 2.4 * rows}
+    axes = panels(axes, count, columns=columns, sharex=True, sharey=True, **size)
     for ax, (panel, curves) in zip(axes, errors.items(), strict=True):
         for index, (name, points) in enumerate(curves.items()):
             middle, *ends = zip(*points, strict=True)
@@ -46,10 +45,7 @@ def contamination(
             line = "--" if oracle else "-"
             curve(ax, shares, middle, ends, line, label=name, markersize=4, linewidth=1.5, **style)
         ax.set_title(panel, fontsize=11)
-        ax.set_yscale("log")
-        ax.set_xlabel("share ε of corrupted rows")
-        ax.set_ylabel(label)
-        ax.grid(which="major", alpha=0.3)
+        label_axes(ax, "share ε of corrupted rows", label, log="y")
     # What the curves need: an interval on few seeds may reach below zero.
     middles = [p[0] for curves in errors.values() for curve in curves.values() for p in curve]
     for ax in axes:
@@ -67,12 +63,3 @@ def contamination(
     above = {"loc": "outside upper center", "ncols": len(names), "frameon": False}
     axes[0].figure.legend(handles, names, **above)
     return axes
-
-
-def _new_grid(count):
-    rows, columns = -(-count // _COLUMNS), min(count, _COLUMNS)
-    size = {"width": 0.8 + 2.4 * columns, "height": 1.0 + 2.4 * rows}
-    axes = new_axes(columns, rows=rows, sharex=True, sharey=True, **size)
-    for ax in axes[count:]:
-        ax.remove()
-    return axes[:count]

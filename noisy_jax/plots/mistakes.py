@@ -6,7 +6,8 @@ import chex
 import numpy as np
 
 from noisy_jax.evaluate.regrets import NORMAL_95
-from noisy_jax.plots.style import curve, look, new_axes, panel_axes
+from noisy_jax.plots import style
+from noisy_jax.plots.style import curve, label, look
 
 
 def mistakes(
@@ -27,10 +28,6 @@ def mistakes(
     Returns:
         The axes, an array.
 
-    Raises:
-        ImportError: matplotlib is not installed.
-        ValueError: another number of axes.
-
     Source: Online Learning with Kernels, Figure 2.
 
     Example:
@@ -38,10 +35,8 @@ def mistakes(
         >>> axes.get_ylabel()
         'mistakes so far'
     """
-    if axes is None:
-        # Panels differ much in their numbers: one vertical axis for all would hide a panel.
-        axes = new_axes(len(panels), width=0.5 + 4.4 * len(panels), height=4.2)
-    axes = panel_axes(axes, len(panels))
+    # Panels differ much in their numbers: one vertical axis for all would hide a panel.
+    axes = style.panels(axes, len(panels), width=0.5 + 4.4 * len(panels), height=4.2)
     rounds = np.asarray(rounds)
     for ax, (title, learners) in zip(axes, panels.items(), strict=True):
         families = list(dict.fromkeys(name.rstrip("0") for name in learners))
@@ -61,13 +56,11 @@ def mistakes(
                 **look(families.index(name.rstrip("0"))),
             )
         ax.set_title(title)
-        ax.set_xlabel("rounds")
-        ax.set_ylabel("mistakes so far")
+        label(ax, "rounds", "mistakes so far")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter("{x:,.7g}")
         ax.set_xlim(0, rounds[-1])
         ax.locator_params(axis="x", nbins=6)  # more labels find no room
         ax.set_ylim(bottom=0)
-        ax.grid(alpha=0.3)
     axes[0].legend(frameon=False, loc="upper left", handlelength=2.8)  # for the dashes
     return axes

@@ -6,7 +6,7 @@ import chex
 import numpy as np
 
 from noisy_jax.evaluate.regrets import NORMAL_95
-from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_at, tick_by_decades
+from noisy_jax.plots.style import curve, label, look, panels, tick_at, tick_by_decades
 
 PITCH = 1.25
 """Of the rows of a gallery, in columns: a caption goes between them."""
@@ -26,10 +26,6 @@ def rejections(
     Returns:
         The axes, an array.
 
-    Raises:
-        ImportError: matplotlib is not installed.
-        ValueError: not one caption for each image, or another number of axes.
-
     Source: Online Learning with Kernels, Figure 3.
 
     Example:
@@ -44,10 +40,8 @@ def rejections(
                 f"{len(captions)} for {len(images)}"
             )
     rows = max([1, *(-(-len(images) // columns) for images, _ in galleries.values())])
-    if axes is None:
-        width = (0.25 + 0.68 * columns) * len(galleries)
-        axes = new_axes(len(galleries), width=width, height=0.6 + 0.84 * rows)
-    axes = panel_axes(axes, len(galleries))
+    width = (0.25 + 0.68 * columns) * len(galleries)
+    axes = panels(axes, len(galleries), width=width, height=0.6 + 0.84 * rows)
     shades = [np.asarray(images) for images, _ in galleries.values() if len(images)]
     greys = {
         "cmap": "gray",
@@ -72,7 +66,7 @@ def alarm_rates(
 ):
     """Achieved shares of alarms against ν, on log-log axes, with 95% intervals of the means.
 
-    Dotted, where a share is ν.
+    The dotted line is where the share is ν.
 
     Args:
         nus: `[N]`, increasing.
@@ -82,26 +76,19 @@ def alarm_rates(
     Returns:
         The axes.
 
-    Raises:
-        ImportError: matplotlib is not installed.
-
     Example:
         >>> alarm_rates([0.1, 0.2], {"norma": ([0.11, 0.19], [0.01, 0.01])}).get_xscale()
         'log'
     """
     if axes is None:
-        (axes,) = new_axes(width=5.4, height=4.6)
+        (axes,) = panels(None, 1, width=5.4, height=4.6)
     axes.plot(nus, nus, ":", color="black", linewidth=1.2, label="ν")
     for index, (name, (mean, error)) in enumerate(detectors.items()):
         mean, half = np.asarray(mean), NORMAL_95 * np.asarray(error)
         hollow = {"markerfacecolor": "none", **look(index)}  # as shares agree for large ν
         curve(axes, nus, mean, (mean - half, mean + half), label=name, **hollow)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    label(axes, "ν, the share asked for", "share of rounds with an alarm", log="xy")
     tick_at(axes.xaxis, nus)
     tick_by_decades(axes.yaxis)
-    axes.set_xlabel("ν, the share asked for")
-    axes.set_ylabel("share of rounds with an alarm")
-    axes.grid(which="major", alpha=0.3)
     axes.legend(frameon=False)
     return axes

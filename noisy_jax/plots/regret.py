@@ -3,25 +3,21 @@
 import math
 
 from noisy_jax.evaluate.results import Study
-from noisy_jax.plots.style import curve, look, new_axes, tick_at, tick_by_decades
+from noisy_jax.plots.style import curve, label, legend_above, look, panels, tick_at, tick_by_decades
 
 
 def regret(study: Study, *, axes=None):
     """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
 
-    Solid the regret; dotted the bound, of the same colour and with a hollow marker of the same
-    form. The exponent a in the legend is fitted: regret grows like T^a over the upper half of the
-    horizons.
+    Solid lines are regrets, dotted lines with hollow markers of the same colour their bounds. The
+    exponent a in the legend is fitted: regret grows like T^a over the upper half of the horizons.
 
     Args:
-        study: results of `studies.study`.
+        study: results of `nj.study`.
         axes: matplotlib axes to draw on; new ones by default.
 
     Returns:
         The axes.
-
-    Raises:
-        ImportError: matplotlib is not installed.
 
     Example:
         >>> from noisy_jax.evaluate.regrets import growth
@@ -32,25 +28,21 @@ def regret(study: Study, *, axes=None):
         'log'
     """
     if axes is None:
-        (axes,) = new_axes(width=7.0, height=4.8)
+        (axes,) = panels(None, 1, width=7.0, height=4.8)
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]
         horizons = [row.horizon for row in rows]
-        label = name if math.isnan(fit.exponent) else f"{name} ~ $T^{{{fit.exponent:.2f}}}$"
+        words = name if math.isnan(fit.exponent) else f"{name} ~ $T^{{{fit.exponent:.2f}}}$"
         ends = [row.low for row in rows], [row.high for row in rows]
-        curve(axes, horizons, [row.regret for row in rows], ends, label=label, **look(index))
+        curve(axes, horizons, [row.regret for row in rows], ends, label=words, **look(index))
         bounds = {**_BOUND, **look(index)}
         axes.plot(horizons, [row.bound for row in rows], **bounds)
     axes.plot([], [], color="0.3", label="guaranteed or claimed bound", **_BOUND)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    ordinate = "expected regret on clean data in $T$ rounds"
+    label(axes, "horizon $T$ (rounds)", ordinate, log="xy")
     tick_at(axes.xaxis, [row.horizon for row in study.rows])
     tick_by_decades(axes.yaxis)
-    axes.set_xlabel("horizon $T$ (rounds)")
-    axes.set_ylabel("expected regret on clean data in $T$ rounds")
-    axes.grid(which="major", alpha=0.3)
-    # Above the axes, as bounds and regrets together leave no corner free.
-    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    legend_above(axes, ncols=2)
     return axes
 
 

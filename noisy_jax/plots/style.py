@@ -1,4 +1,4 @@
-"""The one look of all pictures: new axes, curves with intervals, ticks of logarithmic axes."""
+"""What all pictures share: axes, labels, curves with intervals, ticks of logarithmic axes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,46 +6,61 @@ from typing import Any
 import chex
 import numpy as np
 
-# The palette of Okabe and Ito, which the colour-blind can tell apart; markers do so in grey print,
-# and are one more, so that 56 curves differ.
+# The palette of Okabe and Ito, which the colour-blind can tell apart. Markers tell curves apart in
+# grey print; there is one more of them than of colours, so that 56 curves differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def new_axes(
-    columns: int = 1, *, rows: int = 1, width: float, height: float, **shared: bool
-) -> np.ndarray:
-    """Axes in a new figure, which no window shows.
+def panels(
+    axes, count: int, *, width: float, height: float, columns: int | None = None, **shared: bool
+):
+    """The axes that a picture draws on: those that were given, or new ones.
 
     Args:
-        columns: how many side by side.
-        rows: how many of these one below the other.
-        width: of the figure, in inches.
-        height: of the figure, in inches.
-        **shared: `sharex` or `sharey`, which say that panels have one axis.
+        axes: matplotlib axes, a sequence also of one alone or of a grid; `None` for a new figure,
+            which no window shows.
+        count: how many the picture needs.
+        width: of a new figure, in inches.
+        height: of a new figure, in inches.
+        columns: axes side by side in a new figure; all of them by default.
+        **shared: `sharex` or `sharey` of a new figure.
 
     Returns:
-        `[rows · columns]` matplotlib axes, row by row.
+        A sequence of `count` axes, row by row.
 
     Raises:
         ImportError: matplotlib is not installed.
+        ValueError: another number of axes was given.
     """
-    from matplotlib.figure import Figure
+    if axes is None:
+        from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure.subplots(rows, columns, squeeze=False, **shared).ravel()
-
-
-def panel_axes(axes, count: int) -> Sequence:
-    """The axes that were given, a sequence also of one alone or of a grid, or a refusal.
-
-    Raises:
-        ValueError: not one for each of `count` panels.
-    """
+        figure = Figure(figsize=(width, height), layout="constrained")
+        columns = columns or count
+        axes = figure.subplots(-(-count // columns), columns, squeeze=False, **shared).ravel()
+        for empty in axes[count:]:
+            empty.remove()
+        return axes[:count]
     axes = axes if np.ndim(axes) == 1 else np.ravel(axes)
     if len(axes) != count:
         raise ValueError(f"axes must be {count}, one for each panel, got {len(axes)}")
     return axes
+
+
+def label(ax, x: str, y: str = "", *, log: str = "") -> None:
+    """Names both axes, makes those in `log` ("x", "y" or "xy") logarithmic, and draws a grid."""
+    ax.set_xlabel(x)
+    if y:
+        ax.set_ylabel(y)
+    for axis in log:
+        ax.set(**{f"{axis}scale": "log"})
+    ax.grid(which="major", alpha=0.3)
+
+
+def legend_above(ax, **options: Any) -> None:
+    """A legend above the axes, for pictures whose curves leave no corner free."""
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), **options)
 
 
 def look(index: int) -> dict[str, str]:

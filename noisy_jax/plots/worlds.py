@@ -6,15 +6,15 @@ import jax
 import numpy as np
 
 from noisy_jax.kernels import Kernel
-from noisy_jax.plots.style import COLOURS, new_axes, panel_axes
+from noisy_jax.plots.style import COLOURS, label, panels
 from noisy_jax.worlds import World
 
 
 def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=None):
     """The kernels of worlds and their surrogates, against the distance r.
 
-    Solid the kernel g that was asked for, dashed the kernel k that a world has instead, dash-dotted
-    its surrogate k̂.
+    Solid lines are the kernel g that was asked for, dashed lines the kernel k that a world has
+    instead, dash-dotted lines its surrogate k̂.
 
     Args:
         worlds: by title, a panel for each; under noise of one distribution.
@@ -24,10 +24,6 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
 
     Returns:
         The axes, an array.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        ValueError: another number of axes.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Figure 1, which shows g and k
         of `worlds.rational`.
@@ -40,9 +36,7 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
         >>> axes.get_xlabel()
         'distance $r$'
     """
-    if axes is None:
-        axes = new_axes(len(worlds), width=0.5 + 3.6 * len(worlds), height=3.8, sharey=True)
-    axes = panel_axes(axes, len(worlds))
+    axes = panels(axes, len(worlds), width=0.5 + 3.6 * len(worlds), height=3.8, sharey=True)
     distances = np.linspace(0, 5, 201) if distances is None else distances
     for ax, (title, world) in zip(axes, worlds.items(), strict=True):
         curves = (
@@ -50,12 +44,11 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
             ("clean, $k$", world.kernel, "--"),
             (r"surrogate, $\hat{k}$", world.surrogate, "-."),
         )
-        for colour, (label, gram, line) in zip(COLOURS, curves, strict=False):
+        for colour, (words, gram, line) in zip(COLOURS, curves, strict=False):
             values = profile(gram, distances, world.dim)
-            ax.plot(distances, values, line, color=colour, linewidth=1.8, label=label)
+            ax.plot(distances, values, line, color=colour, linewidth=1.8, label=words)
         ax.set_title(title)
-        ax.set_xlabel("distance $r$")
-        ax.grid(alpha=0.3)
+        label(ax, "distance $r$")
     axes[0].set_ylabel("value of the kernel")
     axes[-1].legend(frameon=False)
     return axes

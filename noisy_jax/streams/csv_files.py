@@ -72,6 +72,7 @@ def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
     if len(cells) != len(header):
         raise ValueError(f"{place}: {len(cells)} cells under {len(header)} column names")
     numbers, kind = [], jax.dtypes.canonicalize_dtype(float)
+    largest = float(np.finfo(kind).max)
     for name, cell in zip(header, cells, strict=True):
         number = _number(cell)
         if number is None or not np.isfinite(number):
@@ -79,7 +80,7 @@ def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
                 f"{place}, column {name!r}: {cell!r} is not a finite number; encode text, and fill "
                 "or drop missing cells first"
             )
-        if abs(number) > np.finfo(kind).max:
+        if abs(number) > largest:
             raise ValueError(
                 f"{place}, column {name!r}: {cell} overflows {kind}: use a larger unit"
             )

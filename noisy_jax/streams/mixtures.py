@@ -115,7 +115,11 @@ def drifting_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -
         (50,)
     """
     difficulty = _checked(key, difficulty, periods)
-    first_key, step_key = jax.random.split(jax.random.split(key)[0])
+    return _walking(jax.random.split(key)[0], periods, difficulty)
+
+
+def _walking(key, periods, difficulty) -> Mixtures:
+    first_key, step_key = jax.random.split(key)
     start = _drawn_mixtures(first_key, difficulty)
     steps = jax.vmap(lambda key: jax.random.normal(key, start.means.shape))(
         _fold_in_each(step_key, periods - 1)
@@ -140,8 +144,11 @@ def switching_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) 
         (50, 2, 3)
     """
     difficulty = _checked(key, difficulty, periods)
-    keys = _fold_in_each(jax.random.split(key)[0], periods)
-    return jax.vmap(lambda key: _drawn_mixtures(key, difficulty))(keys)
+    return _replaced(jax.random.split(key)[0], periods, difficulty)
+
+
+def _replaced(key, periods, difficulty) -> Mixtures:
+    return jax.vmap(lambda key: _drawn_mixtures(key, difficulty))(_fold_in_each(key, periods))
 
 
 def drifting(
@@ -175,7 +182,7 @@ def drifting(
 
     Source: Online Learning with Kernels, Sec. VI.A and Figure 2, top.
     """
-    return _stream(key, horizon, difficulty, period, drifting_mixtures)
+    return _stream(key, horizon, difficulty, period, _walking)
 
 
 def switching(
@@ -204,7 +211,7 @@ def switching(
 
     Source: Online Learning with Kernels, Sec. VI.A and Figure 2, bottom.
     """
-    return _stream(key, horizon, difficulty, period, switching_mixtures)
+    return _stream(key, horizon, difficulty, period, _replaced)
 
 
 def examples(
@@ -250,8 +257,10 @@ def examples(
 def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
     horizon, period = whole("horizon", horizon), whole("period", period)
     periods = -(-horizon // period)
-    mixtures = make_mixtures(key, periods, difficulty)
-    keys = _fold_in_each(jax.random.split(key)[1], periods)
+    difficulty = _checked(key, difficulty, periods)
+    mixtures_key, examples_key = jax.random.split(key)
+    mixtures = make_mixtures(mixtures_key, periods, difficulty)
+    keys = _fold_in_each(examples_key, periods)
     stream, found = jax.vmap(lambda key, now: examples(key, now, period, difficulty.margin))(
         keys, mixtures
     )

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
 from noisy_jax.validation import (
     check_at_least,
@@ -20,7 +21,6 @@ from noisy_jax.validation import (
     check_key,
     concrete,
     given,
-    positive,
 )
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
@@ -192,7 +192,7 @@ def fourier_gaussian(
     pairs = _number_of_pairs(num_features)
     check_key(key)
     check_at_least("dim", dim, 1, "the dimension of the data")
-    length_scale = positive("length_scale", length_scale)
+    length_scale = length_scale_of(length_scale)
     _check_characteristic(noise, dim)
     omega = jax.random.normal(key, (pairs, dim)) / jnp.asarray(length_scale, float)
     log_phi = noise.log_characteristic(omega)

@@ -10,8 +10,9 @@ import chex
 import jax.numpy as jnp
 
 from noisy_jax import kernels
+from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.validation import check_at_least, check_dimension, positive
+from noisy_jax.validation import check_at_least, check_dimension
 from noisy_jax.worlds.surrogates import PARTS
 from noisy_jax.worlds.world import World
 
@@ -60,12 +61,12 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
         2.0
     """
     check_at_least("dim", dim, 1, "the dimension of the data")
-    length_scale = positive("length_scale", length_scale)
+    length_scale = length_scale_of(length_scale)
     kernel = kernels.gaussian(length_scale=length_scale)
     for distribution, parts in PARTS.items():
         if isinstance(noise, distribution):
             check_dimension(f"{distribution.__name__}.cov", noise.cov, (dim,))
-            return World(dim, kernel, noise=noise, **parts(dim, length_scale, noise, kernel))
+            return World(dim, kernel, noise=noise, **parts(dim, length_scale, noise))
     raise ValueError(_not_covered(noise, dim))
 
 

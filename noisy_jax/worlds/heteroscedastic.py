@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from noisy_jax.kernels import squared_distances
+from noisy_jax.kernels.kernel import expanded_distances, length_scale_of, near_origin
 from noisy_jax.matrices import PSD_SLACK, check_covariance
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import sound_covariance
@@ -64,6 +64,7 @@ def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numer
     """
     check_covariance("max_cov", max_cov)
     check_dimension("max_cov", max_cov, (dim,))
+    length_scale = length_scale_of(length_scale)
     fixed = gaussian(dim=dim, length_scale=length_scale, noise=Gaussian(max_cov))
     max_cov = jnp.where(jnp.isnan(fixed.diagonal), jnp.nan, jnp.asarray(max_cov, float))
 
@@ -139,7 +140,8 @@ def _filled(cov, rank, dim):
 def _isotropic(x, z, max_cov, cov, other_cov, length_scale):
     spread = (max_cov[None] - cov[:, None] - other_cov[None]) / length_scale**2
     scale = math.sqrt(0.5) / jnp.asarray(length_scale, float)
-    exponent = squared_distances(x * scale, z * scale) / (1 + spread)
+    x, z = near_origin(x, z)
+    exponent = expanded_distances(x * scale, z * scale) / (1 + spread)
     return jnp.exp(-x.shape[1] / 2 * jnp.log1p(spread) - exponent)
 
 

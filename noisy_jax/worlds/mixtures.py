@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.kernels import squared_distances
+from noisy_jax.kernels.kernel import expanded_distances
 from noisy_jax.validation import array_module, check_one_number, check_positive, concrete
 
 # Found by trial over the families of `measures`. L is 8/(largest rate) or 2/(mean rate); p is
@@ -90,6 +90,8 @@ def of_difference(
 ) -> Callable[[chex.Array, chex.Array], chex.Array]:
     """Σ_q w_q exp(−Σ_i b_qi (x_i − z_i)²), a sum over the nodes that keeps one Gram at a time.
 
+    Of points that are `near_origin` already.
+
     Args:
         rates: `[Q, d]`, b_qi ≥ 0.
         log_weights: `[Q]`, log w_q.
@@ -101,7 +103,7 @@ def of_difference(
     def gram(x, z):
         def exponent(rate):
             scale = jnp.sqrt(rate)[None]
-            return squared_distances(x * scale, z * scale)
+            return expanded_distances(x * scale, z * scale)
 
         like = jnp.zeros((len(x), len(z)), jnp.result_type(x, z))
         return _sum_over_nodes(exponent, like, rates, log_weights)

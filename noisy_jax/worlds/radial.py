@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels import Kernel, squared_distances
+from noisy_jax.kernels.kernel import near_origin
 from noisy_jax.matrices import PSD_SLACK
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation import (
@@ -56,9 +57,10 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         measure: μ, from `measures`.
         dim: d.
         noise: `noise.Gaussian`, its covariance `[]`, `[d]` or `[d, d]`.
-        cutoff: u_max, positive and below 1/(4‖Σ‖), where R is still bounded as in Theorem 5. (The
-            surrogate itself exists below twice that.) A traced one that is not gives NaN, and so
-            does a traced Σ that is not positive semi-definite.
+        cutoff: u_max, positive and below 1/(2‖Σ‖), from where on there is no surrogate. R² is exact
+            for each; Theorem 5 bounds it for those below 1/(4‖Σ‖), and it may be very large above.
+            A traced cutoff out of range gives NaN, and so does a traced Σ that is not positive
+            semi-definite.
 
     Returns:
         A `World`, of which `approximation_error` is the truncation error.
@@ -114,7 +116,7 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         mixture = of_difference(rates, lifted)
 
         def surrogate(x, z):
-            x, z = _pair(x, z, dim)
+            x, z = near_origin(*_pair(x, z, dim))
             return mixture(_rotated(x, axes), _rotated(z, axes))
 
     def spectrum(key, n):
@@ -249,17 +251,15 @@ def _principal_variances(noise, dim, cutoff):
         variances = xp.reshape(cov, (-1,))
     norm = xp.max(variances)
     if xp is jnp:
-        valid = (xp.min(variances) >= -PSD_SLACK * norm) & (4 * cutoff * norm < 1) & (cutoff > 0)
+        valid = (xp.min(variances) >= -PSD_SLACK * norm) & (2 * cutoff * norm < 1) & (cutoff > 0)
         return jnp.where(valid, jnp.maximum(variances, 0), jnp.nan), axes
     variances = np.maximum(variances, 0)
     if np.ptp(variances) <= 1e-12 * norm:
         variances, axes = variances[:1], None
-    if norm > 0 and cutoff >= 1 / (4 * norm):
+    if 2 * cutoff * norm >= 1:
         raise ValueError(
-            f"cutoff must be below 1/(4‖Σ‖) = {1 / (4 * norm):.6g}, got {cutoff}: from there on "
-            f"the theorem does not bound R², and from {1 / (2 * norm):.6g} on there is no "
-            "surrogate. In the case study's own unit c = cutoff·d, the limit is d/(4σ²) = "
-            f"{dim / (4 * norm):.6g}"
+            f"cutoff must be below 1/(2‖Σ‖) = {1 / (2 * norm):.6g}, got {cutoff}: no surrogate "
+            "exists from there on; a smaller cutoff or less noise would do"
         )
     return variances, axes
 

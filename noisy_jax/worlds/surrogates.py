@@ -4,23 +4,28 @@
 refuses noise under which the surrogate does not exist, or has too large a diagonal.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import concrete
 from noisy_jax.worlds.world import check_log_diagonal
 
 
-def _gaussian_noise(dim, length_scale, noise, kernel):
+def _gaussian_noise(dim, length_scale, noise):
     _check_length_scale(dim, length_scale, noise.cov)
     whitening, log_diagonal = _whitening(dim, length_scale, noise.cov)
     diagonal = jnp.exp(log_diagonal)
+    scaled = whitening.T * (math.sqrt(0.5) / jnp.asarray(length_scale, float))
 
     def surrogate(x, z):
-        return diagonal * kernel(_times(x, whitening.T), _times(z, whitening.T))
+        x, z = near_origin(x, z)
+        return diagonal * jnp.exp(-expanded_distances(_times(x, scaled), _times(z, scaled)))
 
     def spectrum(key, n):
         return _times(_clean_spectrum(key, n, dim, length_scale), whitening)
@@ -31,7 +36,7 @@ def _gaussian_noise(dim, length_scale, noise, kernel):
         noisy = jnp.arange(len(z) + len(points)) < len(z)
         rates = jnp.where(noisy, whitening**2, 1) / (2 * length_scale**2)
         peaks = jnp.where(noisy, log_diagonal, 0)
-        others = jnp.concatenate([z, points])
+        x, others = near_origin(x, jnp.concatenate([z, points]))
         exponent = jnp.matmul(x, (2 * rates[:, None] * others).T, precision="highest")
         exponent -= jnp.sum(x**2, axis=1)[:, None] * rates[None]
         exponent -= (rates * jnp.sum(others**2, axis=1) - peaks)[None]
@@ -74,7 +79,7 @@ def _clean_spectrum(key, n, dim, length_scale):
     return jax.random.normal(key, (n, dim)) / jnp.asarray(length_scale, float)
 
 
-def _laplace_noise(dim, length_scale, noise, kernel):
+def _laplace_noise(dim, length_scale, noise):
     _check_excess(dim, length_scale, noise.scale)
     scale = jnp.asarray(noise.scale, float)
     scale = jnp.broadcast_to(jnp.where(scale > 0, scale, jnp.nan), (dim,))
@@ -103,7 +108,7 @@ def _laplace_noise(dim, length_scale, noise, kernel):
     return {"surrogate": surrogate, "diagonal": diagonal, "spectrum": spectrum}
 
 
-def _contaminated_noise(dim, length_scale, noise, kernel):
+def _contaminated_noise(dim, length_scale, noise):
     _check_probability(noise.probability)
     q = jnp.asarray(noise.probability, float)
     odds = jnp.where((q >= 0) & (q < 0.5), q / (1 - q), jnp.nan)
@@ -115,14 +120,15 @@ def _contaminated_noise(dim, length_scale, noise, kernel):
     growth = j[:, None] * jnp.atleast_1d(variances)[None] / length_scale**2
     powers = jnp.cumprod(jnp.where(j > 0, odds, 1))  # a power's own gradient is NaN at q = 0
     weights = weights * powers / (1 - q) * jnp.exp(-_sum_over(dim, jnp.log1p(growth)) / 2)
-    shrinkage = 1 / jnp.sqrt(1 + growth)
+    shrinkage = math.sqrt(0.5) / jnp.asarray(length_scale, float) / jnp.sqrt(1 + growth)
 
     def surrogate(x, z):
-        x, z = _times(x, axes), _times(z, axes)
+        x, z = (_times(points, axes) for points in near_origin(x, z))
 
         def one_term(total, term):
             weight, decay = term
-            return total + weight * kernel(_times(x, decay), _times(z, decay)), None
+            distances = expanded_distances(_times(x, decay), _times(z, decay))
+            return total + weight * jnp.exp(-distances), None
 
         zeros = jnp.zeros((len(x), len(z)), jnp.result_type(x, z, weights))
         return jax.lax.scan(one_term, zeros, (weights, shrinkage))[0]

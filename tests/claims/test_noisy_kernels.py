@@ -59,11 +59,11 @@ def test_the_second_moment_of_the_derivative_is_attained_by_the_largest_target(x
     """Where all values are −√(B_wB_Ψ) and y = B_y: Σ (γ_n²/p_n) (√(B_wB_Ψ) + B_y)^(2n)."""
     loss = nj.losses.smoothed_absolute(sharpness=0.3)
     estimator = estimator_of(KERNELS["exponential"], loss, y_largest=y_largest)
-    slope = estimator.derivative
-    values = jnp.full(slope.copies, -((0.25 * estimator.map_second_moment) ** 0.5))
+    derivative = estimator.derivative
+    values = jnp.full(derivative.copies, -((0.25 * estimator.map_second_moment) ** 0.5))
     squares = [
-        slope.estimate(jnp.int32(order), values - y_largest) ** 2
-        for order in range(slope.copies + 1)
+        derivative.estimate(jnp.int32(order), values - y_largest) ** 2
+        for order in range(derivative.copies + 1)
     ]
-    exact = slope.orders.probabilities @ np.array(squares)
+    exact = derivative.orders.probabilities @ np.array(squares)
     np.testing.assert_allclose(estimator.derivative_second_moment, exact, rtol=1e-10)

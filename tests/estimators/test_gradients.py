@@ -1,10 +1,13 @@
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import gradient
+from noisy_jax.estimators import MapEstimator, MeanEstimator, gradient
+from tests.keys import key
 
 POLYNOMIAL = nj.kernels.polynomial(degree=2)
 
@@ -15,7 +18,7 @@ def of(kernel=POLYNOMIAL, loss=None, **options):
 
 
 def total_copies(estimator, highest=400):
-    """The distribution of all copies of a round, by convolution of the distributions of its parts."""
+    """The distribution of all copies of a round, by convolution of those of its parts."""
     one = np.zeros(highest)
     tensor = estimator.maps.orders.probabilities
     one[: len(tensor)] = tensor
@@ -32,7 +35,7 @@ def total_copies(estimator, highest=400):
 
 
 @pytest.mark.claim("NK-Thm1")
-def test_copies_far_from_the_cap_follow_the_exact_geometric_law(x64):
+def test_copies_follow_the_geometric_distribution_if_series_are_long(x64):
     """NK-Thm1: P(Q ≥ n) = r^n with r = p/(p² − p + 1), of mean p/(p − 1)²."""
     for p in (2.0, 3.0):
         estimator = of(
@@ -56,7 +59,7 @@ def test_copies_of_the_gaussian_kernel(x64):
     assert distribution @ np.arange(len(distribution)) == pytest.approx(6.0, rel=1e-6)
 
 
-def test_mean_copies_and_views_at_the_cap():
+def test_mean_and_largest_number_of_copies_of_cut_off_series():
     for kernel in (POLYNOMIAL, nj.kernels.gaussian(length_scale=2**0.5)):
         estimator = of(kernel, nj.losses.smoothed_hinge(sharpness=0.5))
         distribution = total_copies(estimator)
@@ -66,7 +69,7 @@ def test_mean_copies_and_views_at_the_cap():
         assert np.flatnonzero(distribution).max() == estimator.copies
 
 
-def test_orders_are_the_smallest_that_do():
+def test_orders_are_the_smallest_that_are_allowed():
     kernel, loss = nj.kernels.exponential(), nj.losses.smoothed_hinge(sharpness=0.7)
     chosen = of(kernel, loss, max_bias=0.02)
     assert chosen.kernel_bias <= 0.02 * float(jnp.exp(0.4)) < chosen.maps.series.coefficients[0]
@@ -87,7 +90,7 @@ def test_polynomials_lose_nothing():
 
 
 def test_bias_bounds_hold():
-    """The derivative's bias is that of its cut series anywhere in the ball."""
+    """The derivative's bias is that of its cut-off series anywhere in the ball."""
     loss = nj.losses.smoothed_hinge(sharpness=0.7)
     estimator = of(loss=loss, max_bias=0.1)
     a = np.linspace(-1, 1, 101) * estimator.largest_value
@@ -97,7 +100,7 @@ def test_bias_bounds_hold():
 
 @pytest.mark.parametrize("order", [2, 4])
 def test_bias_bounds_hold_for_the_gaussian_kernel(order):
-    """Cut off early, its mean map is longer than 1, and values leave √B_w."""
+    """Cut off early, its mean map is longer than 1, and values exceed √B_w."""
     second, loss = 1.0, nj.losses.exponential()
     estimator = of(
         nj.kernels.gaussian(length_scale=0.5**0.5), loss, x_second_moment=second,
@@ -126,8 +129,8 @@ def test_parameters_may_be_traced_where_orders_are_given():
 
     def moments(squared_radius, x_second_moment, p):
         estimator = of(
-            nj.kernels.exponential(), loss, squared_radius=squared_radius, x_second_moment=x_second_moment, p=p,
-            kernel_order=3, loss_order=3,
+            nj.kernels.exponential(), loss, squared_radius=squared_radius,
+            x_second_moment=x_second_moment, p=p, kernel_order=3, loss_order=3,
         )  # fmt: skip
         return (
             estimator.map_second_moment,
@@ -136,7 +139,7 @@ def test_parameters_may_be_traced_where_orders_are_given():
         )
 
     np.testing.assert_allclose(jax.jit(moments)(0.5, 0.3, 1.8), moments(0.5, 0.3, 1.8), rtol=2e-5)
-    with pytest.raises(ValueError, match="loss_order must be given where parameters are traced"):
+    with pytest.raises(ValueError, match="loss_order must be given if parameters are traced"):
         jax.jit(lambda r: of(loss=loss, squared_radius=r).mean_copies)(1.0)
 
 
@@ -175,7 +178,7 @@ def test_parameters_may_be_traced_where_orders_are_given():
             "x_second_moment is too large for this kernel, got 40.0: its series cannot be summed",
         ),
         ({"p": "2"}, "p must be numbers, got '2'"),
-        ({"p": np.array([2.0, 3.0])}, r"p must be one number, got shape \[2\]; sweep it with"),
+        ({"p": np.array([2.0, 3.0])}, r"p must be one number, got shape \[2\]; use jax\.vmap"),
         ({"x_second_moment": np.ones(3)}, r"x_second_moment must be one number, got shape \[3\]"),
         ({"y_largest": -1.0}, "y_largest must be finite and >= 0, got -1.0"),
         ({"squared_radius": 0.0}, "squared_radius must be positive"),
@@ -185,19 +188,19 @@ def test_parameters_may_be_traced_where_orders_are_given():
         ({"kernel_order": 2.5}, "kernel_order must be a whole number"),
     ],
 )
-def test_bad_input_is_refused_with_what_would_do(options, message):
+def test_bad_arguments_raise_with_what_would_do(options, message):
     with pytest.raises(ValueError, match=message):
         of(**options)
 
 
-def test_fewer_copies_than_views_are_refused():
+def test_too_few_copies_raise():
     estimator = of()
     orders = estimator.draw_orders(jax.random.key(0))
     with pytest.raises(ValueError, match="needs 4 independent copies, got 3"):
         estimator.estimates(orders, jnp.ones((3, 2)))
 
 
-def test_optimal_law_takes_a_binomial_kernel_further():
+def test_optimal_distribution_allows_larger_data_for_a_binomial_kernel():
     estimator = of(
         nj.kernels.binomial(alpha=0.5), x_second_moment=0.6, distribution="optimal", max_bias=0.2
     )
@@ -205,7 +208,7 @@ def test_optimal_law_takes_a_binomial_kernel_further():
 
 
 @pytest.mark.parametrize("loss", ["smoothed_absolute", "smoothed_hinge", "logistic"])
-def test_optimal_law_has_the_smaller_bound(loss):
+def test_optimal_distribution_has_the_smaller_bound(loss):
     """At its default guess; a guess far too small may do worse than the geometric distribution."""
     options = {"loss": getattr(nj.losses, loss)(), "max_bias": 100.0, "loss_order": 12}
     geometric = of(**options).derivative_second_moment
@@ -215,3 +218,110 @@ def test_optimal_law_has_the_smaller_bound(loss):
             of(**options, distribution="optimal", value_second=0.01).derivative_second_moment
             > geometric
         )
+
+
+@pytest.mark.parametrize("order", [2, 5])
+@pytest.mark.parametrize("center", [0.0, 0.3])
+def test_slope_bias_is_attained(x64, order, center):
+    """By e^(−a), whose terms have one sign at a ≤ c: at the margin −√B_w ‖Ψ‖ for c ≥ 0."""
+    loss = nj.losses.exponential()
+    estimator = of(loss=loss, loss_order=order, center=center, max_bias=9.0, squared_radius=0.64)
+    largest = 0.8 * (1 + 0.4)  # √B_w times √Q(B_x²) for Q(a) = (1 + a)²
+    assert estimator.largest_value == pytest.approx(largest, rel=1e-12)
+    a = -largest
+    reach = largest + center
+    powers = np.polyval(estimator.derivative.series.coefficients[::-1], a - center)
+    assert estimator.derivative_bias == pytest.approx(abs(powers + np.exp(-a)), rel=1e-9)
+    assert estimator.derivative_bias == pytest.approx(estimator.derivative.bias(reach), rel=1e-12)
+
+
+def test_slope_bias_of_residuals_includes_the_targets(x64):
+    """|f − y| ≤ √B_w ‖Ψ‖ + B_y: a bound there, within a factor of two."""
+    loss = nj.losses.smoothed_absolute(sharpness=0.5)
+    estimator = of(loss=loss, loss_order=3, y_largest=0.7, max_bias=9.0, squared_radius=0.64)
+    a = 0.8 * 1.4 + 0.7
+    error = abs(np.polyval(estimator.derivative.series.coefficients[::-1], a) - loss.derivative(a))
+    assert error <= estimator.derivative_bias < 2 * error
+    without = of(loss=loss, loss_order=3, y_largest=0.0, max_bias=9.0, squared_radius=0.64)
+    assert without.derivative_bias < 0.5 * error
+
+
+def gaussian_maps(tensor_order, envelope_order):
+    """A Gaussian kernel's map with its two series cut off at different orders."""
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    both = [
+        of(kernel, x_second_moment=0.3, kernel_order=order, max_bias=9.0).maps
+        for order in (tensor_order, envelope_order)
+    ]
+    envelope = both[1].envelope
+    return MapEstimator(kernel, both[0].series, both[0].orders, MeanEstimator(*envelope))
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_kernel_bias_of_each_cut_off_series(x64, order):
+    """At ‖x‖² = ‖z‖² = B = .3 and x = z, where k = 1 and h = e^(−B)."""
+    second = 0.3
+    powers = [2.0**n / math.factorial(n) * second**n for n in range(order + 1)]
+    lost = 1 - np.exp(-2 * second) * sum(powers)
+    np.testing.assert_allclose(gaussian_maps(order, 25).bias(second), lost, rtol=1e-9)
+
+    maps = gaussian_maps(25, order)
+    cut = sum((-second) ** n / math.factorial(n) for n in range(order + 1))
+    error = abs(cut * np.exp(second) - 1)  # of h, relative to h
+    assert error < maps.bias(second) < 1.5 * error
+    # ‖E Ψ̃‖ = h̃/h, where the cut-off h̃ exceeds h.
+    longest = max(cut * np.exp(second), 1)
+    assert longest <= maps.largest_norm(second) <= 1 + 1.5 * error
+
+
+@pytest.mark.parametrize("y_largest", [0.0, 0.7])
+def test_second_moment_of_the_slope_by_hand(x64, y_largest):
+    """Σ_n (γ_n²/p_n)(√(B_w B_Ψ) + B_y)^(2n) for residuals, B_y as it is given."""
+    loss = nj.losses.smoothed_absolute(sharpness=0.5)
+    estimator = of(loss=loss, loss_order=3, y_largest=y_largest, max_bias=9.0, squared_radius=0.64)
+    size = np.sqrt(0.64 * estimator.map_second_moment) + y_largest
+    gamma, chances = (
+        estimator.derivative.series.coefficients,
+        estimator.derivative.orders.probabilities,
+    )
+    terms = [
+        c**2 / chance * size ** (2 * n)
+        for n, (c, chance) in enumerate(zip(gamma, chances, strict=True))
+        if chance > 0
+    ]
+    np.testing.assert_allclose(estimator.derivative_second_moment, sum(terms), rtol=1e-9)
+
+
+def test_draws_use_no_key_twice():
+    estimator = of(
+        nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)
+    )
+    with jax.debug_key_reuse(True):
+        jax.jit(estimator.draw_orders)(key(0))
+        jax.jit(lambda k: estimator.derivative.draw(k, jnp.ones(estimator.derivative.copies)))(
+            key(1)
+        )
+
+
+@pytest.mark.statistical
+def test_orders_of_a_round_are_independent():
+    """Pairs of all orders drawn in a round, over 20,000 rounds."""
+    estimator = of(
+        nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)
+    )
+    orders = jax.jit(jax.vmap(estimator.draw_orders))(jax.random.split(key(2), 20_000))
+    columns = np.column_stack(
+        [orders.derivative, orders.maps.tensor[:, :2], orders.maps.envelope[:, :2]]
+    )
+    assert columns.shape[1] == 5
+    for i in range(5):
+        for j in range(i):
+            both, one, other = (
+                np.mean(which) for which in (
+                    (columns[:, i] == 0) & (columns[:, j] == 0), columns[:, i] == 0,
+                    columns[:, j] == 0,
+                )
+            )  # fmt: skip
+            error = (one * (1 - one) * other * (1 - other) / len(columns)) ** 0.5
+            assert abs(both - one * other) < 5 * error
+            assert error < 0.003

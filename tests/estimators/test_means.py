@@ -48,7 +48,7 @@ def test_mean_and_second_moment_by_enumeration(x64, name, distribution, center):
     bias = abs(mean - loss.derivative(middle))
     assert bias <= estimator.bias(abs(middle - center)) + 1e-15
     assert (bias < 1e-15) == (name == "squared")
-    naive = chances @ loss.derivative(atoms)  # what one copy in place of the mean gives
+    naive = chances @ loss.derivative(atoms)  # one copy in place of the mean
     assert name == "squared" or abs(naive - loss.derivative(middle)) > 3 * bias
 
 
@@ -64,7 +64,7 @@ def test_copies_that_are_not_independent_are_biased(x64):
 
 @pytest.mark.claim("NK-Lemma1", "NK-Ex4", "EXT-OptimalN")
 def test_golden_second_moments(x64):
-    """NK-Lemma1 for e^a, and the printed bound of the smoothed hinge, exceeded."""
+    """NK-Lemma1 for e^a; the printed bound of the smoothed hinge is exceeded."""
     series = nj.kernels.exponential().series(60)
     paper = MeanEstimator(series, geometric(series.coefficients, p=2.0))
     assert paper.second_moment(1.3) == pytest.approx(11.7, abs=0.05)
@@ -84,7 +84,7 @@ def test_golden_second_moments(x64):
 
 
 @pytest.mark.claim("NK-Ex4", "EXT-Centre")
-def test_the_center_one_is_a_bad_one_for_the_smoothed_hinge(x64):
+def test_the_center_one_has_a_large_second_moment_for_the_smoothed_hinge(x64):
     """NK-Ex4, option B; E(X − 1)² at least that of E X = 0."""
     loss = nj.losses.smoothed_hinge(sharpness=2.0)
 
@@ -117,7 +117,7 @@ def test_whole_numbers_are_copies_too():
     assert real != jnp.trunc(real)
 
 
-def test_orders_too_rare_to_be_drawn_do_no_harm():
+def test_estimates_are_finite_although_some_orders_are_too_rare_to_be_drawn():
     coefficients = nj.kernels.exponential().series(40).coefficients
     series = nj.kernels.exponential().series(40)
     for distribution in (
@@ -133,7 +133,7 @@ def test_orders_too_rare_to_be_drawn_do_no_harm():
     assert steep.second_moment(1e-4) == np.inf  # no bound, rather than a wrong one
 
 
-def test_too_few_copies_are_refused():
+def test_too_few_copies_raise():
     series = nj.losses.exponential().series(4, 0.0)
     estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))
     with pytest.raises(ValueError, match="needs 4 independent copies, got 3"):

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 import noisy_jax as nj
 from noisy_jax import estimators
+from tests.keys import key
 
 
-def test_geometric_law_is_the_papers_given_the_orders_that_count():
+def test_geometric_distribution_is_the_conditional_one_of_the_paper():
     distribution = estimators.geometric([1.0, 0.0, 2.0, -3.0], p=4.0)
     paper = 3 / 4.0 ** np.arange(1, 5)
     paper[1] = 0
@@ -18,13 +19,14 @@ def test_geometric_law_is_the_papers_given_the_orders_that_count():
 
 
 @pytest.mark.claim("NK-Lemma1")
-def test_geometric_law_far_from_its_cap_has_the_papers_mean():
+def test_long_geometric_distribution_has_the_mean_of_the_paper():
     assert estimators.geometric(np.ones(60), p=3.0).mean == pytest.approx(1 / 2, rel=1e-12)
 
 
-def test_draws_follow_the_law_and_never_an_order_of_no_chance():
+@pytest.mark.statistical
+def test_draws_follow_the_distribution():
     distribution = estimators.optimal([0.5, 0.0, 1.0, 0.25], second_moment=2.0)
-    draws = jax.vmap(distribution.draw)(jax.random.split(jax.random.key(0), 20_000))
+    draws = jax.vmap(distribution.draw)(jax.random.split(key(0), 20_000))
     frequencies = np.bincount(draws, minlength=4) / len(draws)
     assert frequencies[1] == 0
     errors = np.sqrt(distribution.probabilities * (1 - distribution.probabilities) / len(draws))
@@ -38,7 +40,7 @@ def test_draws_follow_the_law_and_never_an_order_of_no_chance():
     st.floats(0.05, 9.0),
     st.floats(1.05, 6.0),
 )
-def test_optimal_law_beats_every_other(coefficients, second_moment, p):
+def test_optimal_distribution_is_better_than_others(coefficients, second_moment, p):
     series = nj.series.power_series(
         lambda n: np.array(coefficients), len(coefficients) - 1, degree=0
     )
@@ -53,7 +55,7 @@ def test_optimal_law_beats_every_other(coefficients, second_moment, p):
     assert best <= moment(estimators.optimal(coefficients, second_moment=1.0)) * (1 + 1e-12)
 
 
-def test_traced_parameters_give_the_same_law():
+def test_traced_parameters_give_the_same_distribution():
     coefficients = np.array([1.0, 0.0, -0.3])
     for make, name in ((estimators.geometric, "p"), (estimators.optimal, "second_moment")):
         traced = jax.jit(lambda v, make=make, name=name: make(coefficients, **{name: v}))(1.7)
@@ -69,7 +71,7 @@ def test_base_must_be_above_one(p):
         estimators.geometric([1.0], p=p)
 
 
-def test_what_is_no_key_is_refused():
+def test_other_types_than_keys_raise():
     estimator = estimators.gradient(
         nj.kernels.polynomial(degree=2),
         nj.losses.squared(),
@@ -83,10 +85,10 @@ def test_what_is_no_key_is_refused():
         estimators.geometric([1.0], p=2.0).draw(0)
 
 
-def test_nothing_to_estimate_is_refused():
+def test_bad_coefficients_raise():
     with pytest.raises(ValueError, match="coefficients must not all be zero"):
         estimators.geometric([0.0, 0.0], p=2.0)
-    with pytest.raises(ValueError, match=r"coefficients must be finite, but coefficients\[1\]"):
+    with pytest.raises(ValueError, match="coefficients must be finite"):
         estimators.geometric([1.0, np.nan], p=2.0)
     with pytest.raises(ValueError, match="second_moment must be positive"):
         estimators.optimal([1.0], second_moment=0.0)

@@ -161,6 +161,10 @@ def test_length_scales_are_scikit_learns_as_the_module_says(kernel, reference, r
         (lambda: kernels.gaussian(length_scale=-1.0), "length_scale must be positive"),
         (lambda: kernels.gaussian(length_scale=np.ones(2)), "length_scale must be one number"),
         (lambda: kernels.rational(length_scale=0.0), "length_scale must be positive"),
+        # Float32 rounds these, or their squares, to zero and to infinity.
+        (lambda: kernels.gaussian(length_scale=1e-60), "length_scale must be above 1.0842e-19"),
+        (lambda: kernels.laplacian(length_scale=1e-20), r"got 1e-20: float32 must hold its square"),
+        (lambda: kernels.matern(nu=1.5, length_scale=1e20), "and below 1.84467e"),
         (lambda: kernels.laplacian(length_scale=np.inf), "length_scale must be positive"),
         (lambda: kernels.matern(nu=0.5, length_scale=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
         (

@@ -191,8 +191,8 @@ def regression():
     stream = nj.streams.teacher(keys.key(5), horizon, 2, kernel=kernel, radius=0.3)
     estimator = gradient(kernel, nj.losses.squared(), squared_radius=0.09, x_second_moment=1.18)
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.005)
-    run = jax.jit(jax.vmap(lambda key: nj.rollout(learner, stream, noise, key)))
-    result = run(jax.random.split(keys.key(6), 16))
+    run = jax.jit(jax.vmap(functools.partial(nj.rollout, learner), in_axes=(None, None, 0)))
+    result = run(stream, noise, jax.random.split(keys.key(6), 16))
     return estimator, result, (result.predictions - stream.y[None]) ** 2, stream.y**2
 
 
@@ -230,19 +230,21 @@ def test_smoothed_hinge_learns_labels():
     loss = nj.losses.smoothed_hinge(sharpness=0.5)
     estimator = gradient(kernel, loss, squared_radius=1.0, x_second_moment=1.1, max_bias=0.1)
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.03)
-    run = jax.jit(jax.vmap(lambda key: nj.rollout(learner, stream, nj.noise.Gaussian(0.05), key)))
-    predictions = run(jax.random.split(jax.random.key(9), 4)).predictions
+    run = jax.jit(jax.vmap(functools.partial(nj.rollout, learner), in_axes=(None, None, 0)))
+    predictions = run(
+        stream, nj.noise.Gaussian(0.05), jax.random.split(keys.key(9), 16)
+    ).predictions
     losses = loss(predictions, stream.y[None])
-    mistakes = predictions * stream.y[None] <= 0
-    assert np.all(losses[:, -512:].mean(axis=1) < loss(0.0, 1.0))
-    assert losses[:, -512:].mean() < losses[:, :512].mean()
-    assert mistakes[:, -512:].mean() < 0.35
+    late = np.asarray(losses[:, -512:].mean(axis=1))
+    assert below(late - float(loss(0.0, 1.0)))
+    mistakes = np.asarray(predictions * stream.y[None] <= 0)[:, -512:].mean(axis=1)
+    assert below(mistakes - 0.5)
 
 
 def test_bad_input_is_refused():
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared())
     make = nj.learners.random_truncation
-    with pytest.raises(ValueError, match="estimator must be one that"):
+    with pytest.raises(ValueError, match="estimator must be a GradientEstimator"):
         make(KERNELS["polynomial"], horizon=5, learning_rate=0.1)
     with pytest.raises(ValueError, match="learning_rate must be positive"):
         make(estimator, horizon=5, learning_rate=-0.1)
@@ -269,3 +271,58 @@ def test_labels_other_than_signs_are_refused_or_end_in_nan():
         diverged_at(jnp.array([1.0, 0.0, 1.0, 1.0]))
     ends = jax.jit(jax.vmap(diverged_at))(jnp.array([[1.0, 0.0, 1.0, 1.0], [1.0, -1.0, 1.0, 1.0]]))
     np.testing.assert_array_equal(ends, [2, -1])
+
+
+def test_one_noisy_target_in_several_factors_biases_the_slope():
+    """Smoothed absolute loss, f = .3, y = −.4 and label noise ±.7: exact over signs and orders."""
+    loss = nj.losses.smoothed_absolute(sharpness=1.0)
+    estimator = gradient(
+        nj.kernels.linear(), loss, squared_radius=1.0, x_second_moment=1.0, loss_order=9,
+        max_bias=9.0,
+    ).slope  # fmt: skip
+    orders = jnp.arange(estimator.copies + 1)
+
+    def mean_slope(residuals):
+        each = jax.vmap(estimator.estimate, (0, None))(orders, residuals)
+        return estimator.orders.probabilities @ each
+
+    clean = mean_slope(jnp.full(estimator.copies, 0.3 + 0.4))
+    noisy = np.mean([mean_slope(jnp.full(estimator.copies, 0.7 - n)) for n in (-0.7, 0.7)])
+    assert clean == pytest.approx(float(loss.slope(0.7)), abs=1e-3)
+    assert abs(noisy - clean) > 0.1
+
+
+def test_noisy_targets_raise_where_they_would_bias():
+    stream, noise = nj.streams.linear(jax.random.key(0), 6, 2), nj.noise.Gaussian(0.1)
+
+    def run(loss, wrap=lambda learner: learner, y_noise=noise):
+        estimator = estimator_of(KERNELS["polynomial"], loss, squared_radius=0.1)
+        learner = nj.learners.random_truncation(estimator, horizon=6, learning_rate=0.01)
+        return nj.rollout(wrap(learner), stream, noise, jax.random.key(1), y_noise=y_noise)
+
+    biased = nj.losses.smoothed_absolute()
+    wraps = (
+        lambda learner: learner,
+        lambda learner: nj.wrappers.cloned(learner, nj.noise.Gaussian(0.1)),
+        lambda learner: nj.wrappers.paired(learner),
+        lambda learner: nj.wrappers.doubling(lambda horizon: learner),
+    )
+    for wrap in wraps:
+        with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):
+            run(biased, wrap)
+    assert run(biased, y_noise=None).diverged_at == -1
+    assert run(nj.losses.squared()).diverged_at == -1  # linear in y, and unbiased
+
+
+def test_the_squared_loss_is_unbiased_with_noisy_targets(x64):
+    """One step from f = 0 and one at f_2, averaged over ỹ = y ± .7."""
+    estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared(), squared_radius=1e8)
+    learner = nj.learners.random_truncation(estimator, horizon=2, learning_rate=0.1)
+    copies, z, key = jnp.full((estimator.copies, 1), 0.8), jnp.array([[0.4]]), jax.random.key(3)
+    before = learner.step(learner.init(1), nj.Sample(copies, jnp.ones(())), key)
+    made = [
+        learner.predict(learner.step(before, nj.Sample(copies, jnp.asarray(y)), key), z)
+        for y in (-0.4, -1.1, 0.3)
+    ]
+    np.testing.assert_allclose(made[0], (made[1] + made[2]) / 2, rtol=1e-10)
+    assert abs(made[1] - made[2]) > 1e-3

@@ -468,7 +468,7 @@ def test_a_custom_distribution_names_what_it_lacks():
     np.testing.assert_allclose(found.noise_norm, exact.noise_norm)
     assert np.isnan(found.x_fourth_moment)
     assert nj.bounds.two_copies(found, horizon=9, radius=1.0).regret > 0
-    with pytest.raises(ValueError, match="x_fourth_moment must be positive .* `excess_kurtosis`"):
+    with pytest.raises(ValueError, match=r"x_fourth_moment must be positive .* `excess_kurtosis`"):
         nj.bounds.known_covariance(found, horizon=9, radius=1.0)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from noisy_jax import losses, plots
-from noisy_jax.commands.one_copy import Row
+from noisy_jax.studies.one_copy import Row
 
 ROWS = [
     Row(name, t, 0.1, 0.01, level, 0.01, level, level - 0.02, level + 0.02, 0.3)
@@ -12,17 +12,17 @@ ROWS = [
 LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
 
 
-def test_draws_regrets_floor_and_excesses():
+def test_draws_regrets_lower_bound_and_excesses():
     left, right = plots.one_copy(ROWS, LOSSES, radius=1.5)
-    blind, two, floor = left.lines
+    blind, two, lowest = left.lines
     np.testing.assert_allclose(blind.get_ydata(), [0.6, 0.6])
     np.testing.assert_allclose(two.get_xdata(), [16, 64])
-    np.testing.assert_allclose(floor.get_ydata(), 0.305572809, rtol=1e-8)
+    np.testing.assert_allclose(lowest.get_ydata(), 0.305572809, rtol=1e-8)
     assert left.get_xscale() == "log"
     assert "rounds" in left.get_xlabel()
     assert "regret on clean data" in left.get_ylabel()
     labels = [text.get_text() for text in left.get_legend().get_texts()]
-    assert labels == ["blind", "two", "floor for one copy: 0.306"]
+    assert labels == ["blind", "two", "lower bound for one copy: 0.306"]
 
     of_a, of_b, point = right.lines[:3]
     w = of_a.get_xdata()
@@ -36,7 +36,7 @@ def test_draws_regrets_floor_and_excesses():
 def test_no_learner_is_above_the_picture():
     far = [row._replace(maximum=5 * row.maximum, high=5 * row.high) for row in ROWS]
     left, right = plots.one_copy(far, LOSSES, radius=1.5)
-    assert left.get_ylim() == right.get_ylim()  # the floor stands at one height in both
+    assert left.get_ylim() == right.get_ylim()  # the lower bound stands at one height in both
     assert left.get_ylim()[1] > 5 * 0.62
 
 

@@ -9,10 +9,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import noisy_jax as nj
-from noisy_jax.commands import one_copy
 from noisy_jax.evaluate.regrets import Growth
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.plots import style
+from noisy_jax.studies.one_copy import Row as OneCopyRow
 
 matplotlib.use("agg")
 
@@ -31,12 +31,12 @@ STUDY = Study(
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
 ROUNDS, RATES = np.array([1, 50, 100]), (np.array([0.1, 0.2, 0.4]), np.full(3, 0.01))
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
-AGAINST = one_copy.Row("blind", 16, 0.1, 0.01, 0.6, 0.01, 0.6, 0.58, 0.62, 0.3)
+AGAINST = OneCopyRow("blind", 16, 0.1, 0.01, 0.6, 0.01, 0.6, 0.58, 0.62, 0.3)
 LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "alarm_rates": 0,
     "contamination": 1,
-    "copies": 1,
+    "price": 1,
     "mistakes": 1,
     "one_copy": 2,
     "regret": 0,
@@ -46,7 +46,7 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
 ARGUMENTS = {
     "alarm_rates": (RATES[0], {"a": RATES, "b": RATES}),
     "contamination": (RATES[0], {"gross": ERRORS}),
-    "copies": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
+    "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "mistakes": (ROUNDS, {"drift": dict.fromkeys(("A0", "B0", "A"), RATES)}),
     "one_copy": ([AGAINST, AGAINST._replace(learner="two")], LOSSES),
     "regret": (STUDY,),

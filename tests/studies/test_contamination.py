@@ -7,9 +7,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
-from noisy_jax.commands import contamination_report as report
-from noisy_jax.commands import robustness
-from noisy_jax.commands.contamination_report import Row
+from noisy_jax.evaluate import robustness
+from noisy_jax.studies import contamination
 
 QUICK = ["contamination", "--shares", "0", "0.3", "--seeds", "2"]
 
@@ -85,7 +84,7 @@ def test_noisy_instances_are_reported(rows):
 
 def test_real_data_are_split_and_scaled():
     stream = nj.Stream(np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]] * 5), np.arange(15.0))
-    setting = robustness.real(stream, length_scale=1.0, regularization=1.0)
+    setting = robustness.real(stream, length_scale=1.0, alpha=1.0)
     table = setting.draw(jax.random.key(0))
     every = np.sort(np.concatenate([table.y, table.test_y]))
     np.testing.assert_allclose(every, np.arange(15) / np.arange(15).std(), rtol=1e-5)
@@ -94,43 +93,12 @@ def test_real_data_are_split_and_scaled():
 
 
 def test_scikit_learns_rivals_on_linear_data():
-    from noisy_jax.commands import contamination
-
     table = robustness.linear().draw(jax.random.key(0))
     made = nj.robust.contaminations.gross(jax.random.key(1), table.x, table.y, 0.2)
-    stacked = jax.tree.map(lambda leaf: leaf[None], made)
-    everything = robustness.Contaminations(table, {"gross": stacked}, {})
-    errors = contamination._rival_errors(everything)["gross"]
+    x, y = made.x[None], made.y[None]
+    errors = contamination.rival_errors(table.test_x, table.test_y, x, y)
     assert errors.shape == (1, 3)
     assert errors.max() < 0.2  # ridge is off by more than one
-
-
-def rows_of(errors):
-    """Rows of one adversary: errors by method and share, intervals of 1%."""
-    return [
-        Row("made", adversary, method, share, share, e, 0.99 * e, 1.01 * e, 1.0, 1.0)
-        for adversary, by_method in errors.items()
-        for method, row in by_method.items()
-        for share, e in zip((0.1, 0.4), row, strict=True)
-    ]
-
-
-def test_conclusion_says_where_it_loses():
-    rivals = {"ridge": [1, 2], "huber": [1, 1], "zero start": [0.1, 1], "oracle": [0.1, 0.1]}
-    fine = rivals | {"subquantile": [0.1, 0.105]}
-    small = rivals | {"ridge": [0.2, 0.3], "subquantile": [0.2, 0.6]}
-    hole = rivals | {"ridge": [9, 9], "huber": [9, 9], "zero start": [1, 9]}
-    hole |= {"subquantile": [0.1, 3], "oracle": [0.1, 3]}
-    told = {"subquantile": [5.0, 0.1]}
-    text = report.conclusion(
-        rows_of({"gross": fine, "small shift": small, "region": hole, "told": told})
-    )
-    assert "Within 10% of the oracle at every share: gross, region." in text
-    assert "Worse than ridge: small shift from ε = 0.4 (at worst 2.0-fold, at 0.4)." in text
-    assert "Worse than huber: never." in text
-    assert "Worse than zero start: small shift from ε = 0.1 (at worst 2.0-fold, at 0.1)." in text
-    assert "twice the oracle's own error: region (3 against 0.1)." in text
-    assert "told ε = 0.1: 5.000, 0.4: 0.100." in text
 
 
 def test_picture_has_a_panel_an_adversary():
@@ -143,23 +111,3 @@ def test_picture_has_a_panel_an_adversary():
     assert [line.get_linestyle() for line in axes[1].lines] == ["-", "--"]
     assert list(axes[0].lines[0].get_ydata()) == [0.1, 0.2]
     assert nj.plots.contamination([0.0, 0.1], errors, axes=axes) is axes
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--shares", "0.2", "0.1"], "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
-        (["--shares", "0.5"], "--shares must increase within [0, 0.5), got [0.5]"),
-        (["--seeds", "1"], "--seeds must be a whole number of at least 2, got 1"),
-        (["--rows", "5"], "--rows must be a whole number of at least 10, got 5"),
-        (["--variance", "0.25"], "--variance must be in [0, 0.25), got 0.25"),
-        (["--regularization", "0"], "--regularization must be positive and finite, got 0.0"),
-        (["--out", f"{__file__}/below"], "cannot write to the folder"),
-    ],
-)
-def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert main(["contamination", *arguments]) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("error: ")
-    assert message in error

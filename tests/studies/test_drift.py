@@ -8,7 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
-from noisy_jax.commands import drift, rivals
+from noisy_jax.studies import drift
 
 SEEDS, HORIZON = 3, 150
 
@@ -40,9 +40,7 @@ def test_saves_and_says_what_it_found(small):
     }
     assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
     assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in printed
-    for schedule in ("drift", "switch"):
-        assert f"Where classes {schedule}, " in printed
-        assert f"\n{schedule}: differences, paired" in printed
+    assert "differences of mistakes, paired by stream" in printed
     assert printed.count(" − ") == 20  # all pairs of five learners, twice
     config = json.loads((folder / "config.json").read_text())
     assert config["command"]["horizon"] == 150
@@ -126,22 +124,15 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
         assert row["significant"] == str(significant)
 
 
-def test_a_tie_and_what_is_no_number_are_mistakes():
-    """A learner that predicts what the stream says: 1, −1, 0 and NaN, all for the label 1."""
-    learner = nj.Learner(
-        init=lambda dim: (),
-        step=lambda state, sample, key: state,
-        predict=lambda state, x: x[..., 0],
-        copies=1,
-    )
-    stream = nj.Stream(jnp.array([[1.0], [-1.0], [0.0], [jnp.nan]]), jnp.ones(4))
-    np.testing.assert_array_equal(rivals.mistakes(learner, stream), [0, 1, 2, 3])
+def test_a_tie_and_nan_are_mistakes():
+    predictions = jnp.array([1.0, -1.0, 0.0, jnp.nan])
+    np.testing.assert_array_equal(drift.mistakes(predictions, jnp.ones(4)), [0, 1, 2, 3])
 
 
-@pytest.mark.parametrize("name", rivals.RIVALS)
+@pytest.mark.parametrize("name", drift.RIVALS)
 def test_tuning_takes_the_fewest_mistakes_that_a_rival_may_make(name):
-    rival = rivals.RIVALS[name]
-    family = rivals.FAMILIES[rival.family]
+    rival = drift.RIVALS[name]
+    family = drift.FAMILIES[rival.family]
     settings = family.settings()
     wanted = {n: float(v[-1]) for n, v in family.grid.items()} | dict(rival.fixed)
     columns = np.moveaxis(settings, -1, 0)
@@ -152,43 +143,4 @@ def test_tuning_takes_the_fewest_mistakes_that_a_rival_may_make(name):
     for i, n in enumerate(family.grid):
         if n in rival.fixed:
             counts = np.where(columns[i + 1] != rival.fixed[n], -1, counts)
-    assert rivals._best(rival, counts) == {"gamma": 2.0} | wanted
-
-
-def test_conclusion_says_what_is_open():
-    curves = {
-        name: (np.array([0.0, last]), np.zeros(2))
-        for name, last in {"Perceptron": 100.0, "ALMA": 62.0, "NORMA": 60.0}.items()
-    }
-    differences = [
-        rivals.Difference("NORMA", "ALMA", -2.0, 2.5),
-        rivals.Difference("NORMA", "Perceptron", -40.0, 3.0),
-        rivals.Difference("ALMA", "Perceptron", -38.0, 3.0),
-    ]
-    result = rivals.Comparison({name: {"gamma": 2.0} for name in curves}, curves, differences)
-    assert drift.conclusion({"drift": result}) == (
-        "Where classes drift, NORMA makes the fewest mistakes, 60, 40% fewer than Perceptron, and "
-        "significantly fewer than Perceptron; open between NORMA and ALMA."
-    )
-    lines = drift.table({"drift": result}).splitlines()
-    assert lines[3].split() == ["NORMA", "60.0", "0.0", "60%", "gamma", "2"]
-    assert lines[6].split() == ["NORMA", "−", "ALMA", "-2.0", "2.5", "open"]
-    decided = result._replace(differences=differences[1:])
-    assert drift.conclusion({"switch": decided}).endswith("; every order is significant.")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--horizon", "0"], "--horizon must be a whole number of at least 1, got 0"),
-        (["--seeds", "1"], "--seeds must be a whole number of at least 2, got 1"),
-        (["--tuning-seeds", "0"], "--tuning-seeds must be a whole number of at least 1, got 0"),
-        (["--out", f"{__file__}/below"], "cannot write to the folder"),
-    ],
-)
-def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert main(["drift", *arguments]) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("error: ")
-    assert message in error
+    assert drift._best(rival, counts) == {"gamma": 2.0} | wanted

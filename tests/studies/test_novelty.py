@@ -8,11 +8,15 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from noisy_jax.__main__ import main
-from noisy_jax.commands import detectors, novelty
-from noisy_jax.commands.detectors import OnClusters, OnDigits, Rule
+from noisy_jax.evaluate.detection import Rule, auc, effective_terms
+from noisy_jax.studies import novelty
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1
 KEYS = jax.random.split(jax.random.key(0))
+FIELDS = {
+    "digits": ("alarms", "unseen", "support_vectors"),
+    "clusters": ("inliers", "outliers", "auc", "support_vectors"),
+}
 FILES = {"digits.csv", "clusters.csv", "config.json", "alarms.png"}
 
 
@@ -54,7 +58,7 @@ def effective(alpha):
 
 
 def on_clusters(key, settings):
-    x, outlier = detectors.clusters(key, ROUNDS)
+    x, outlier = novelty.clusters(key, ROUNDS)
     gram, late = gram_of(x), np.asarray(outlier)[ROUNDS // 2 :]
     for setting in settings:
         scores, _, alpha = watched(gram, ROUNDS, *setting)
@@ -64,7 +68,7 @@ def on_clusters(key, settings):
 
 
 def on_digits(key, settings):
-    x = detectors.digits()[0]
+    x = novelty.digits()[0]
     gram = gram_of(x[np.asarray(jax.random.permutation(key, len(x)))])
     for setting in settings:
         scores, last, alpha = watched(gram, TRAIN, *setting)
@@ -76,7 +80,7 @@ def on_digits(key, settings):
     ("name", "run", "key"), [("digits", on_digits, KEYS[0]), ("clusters", on_clusters, KEYS[1])]
 )
 def test_tables_are_those_of_a_plain_loop(small, name, run, key):
-    fields = {"digits": OnDigits, "clusters": OnClusters}[name]._fields
+    fields = FIELDS[name]
     with open(small[0] / f"{name}.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == {"digits": 4 * 7, "clusters": 4 * 2 * 2}[name]
@@ -94,7 +98,7 @@ def test_tables_are_those_of_a_plain_loop(small, name, run, key):
         np.array([[float(row[field + end]) for field in fields] for row in rows])
         for end in ("", "_std_error")
     )
-    one = 0.51 / (len(detectors.digits()[0]) - TRAIN)  # of a seed's digits float32 may miss
+    one = 0.51 / (len(novelty.digits()[0]) - TRAIN)  # of a seed's digits float32 may miss
     np.testing.assert_allclose(found, expected.mean(axis=0), rtol=1e-3, atol=one)
     spread = np.abs(np.subtract(*expected)) / 2  # of two seeds
     np.testing.assert_allclose(errors, spread, rtol=1e-2, atol=one)
@@ -107,97 +111,47 @@ def test_saves_and_says_what_it_found(small):
     for name in (*pictures, "alarms.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
     assert json.loads((folder / "config.json").read_text())["command"]["nu"] == NU
-    assert "digits: shares of alarms in 128 rounds, η = t^(−1/2), mean of 2 orders" in printed
-    assert "clusters: the later half of 512 rounds, 2% outliers, mean of 2 streams" in printed
-    assert "Alarms keep to ν within a fifth: decay always, " in printed
-    assert "below 2.2 after 128 rounds of t^(−1/2), 0.05 at η = 0.002." in printed
+    assert "digits: shares of alarms in 128 rounds, mean of 2 orders" in printed
+    assert "the later half of 512 rounds, 2% outliers, mean of 2 streams" in printed
 
 
 @pytest.mark.claim("NORMA-Fig3")
 def test_rejections_are_the_alarms_and_the_lowest_scores():
-    x, labels = detectors.digits()
+    x, labels = novelty.digits()
     assert (x.min(), x.max()) == (-1, 1)
     rule = Rule("always", -np.inf)
-    found = detectors.rejections(rule, x, TRAIN, NU, KEYS[0], count=7)
+    found = novelty.rejections(rule, TRAIN, NU, KEYS[0], count=7)
+    titles = list(found)
+    assert titles[0] == "first 7 alarms (digit, round)"
     order = np.asarray(jax.random.permutation(KEYS[0], len(x)))
     scores, last, _ = watched(gram_of(x[order]), TRAIN, rule, NU, 0.0)
-    np.testing.assert_array_equal(found.rounds, np.flatnonzero(scores <= 0)[:7] + 1)
-    np.testing.assert_array_equal(found.alarms, order[found.rounds - 1])
-    np.testing.assert_allclose(found.scores[order], last, atol=1e-5)
-    for rows, part in ((found.seen, slice(TRAIN)), (found.unseen, slice(TRAIN, None))):
-        assert set(rows) <= set(order[part])
-        np.testing.assert_allclose(found.scores[rows], np.sort(last[part])[:7], atol=1e-5)
+    alarms = np.flatnonzero(scores <= 0)[:7]
+    images, captions = found[titles[0]]
+    np.testing.assert_array_equal(images.reshape(-1, 64), x[order[alarms]])
+    assert captions == [f"{labels[order[t]]}, {t + 1}" for t in alarms]
+    for title, start, part in zip(
+        titles[1:], (0, TRAIN), (last[:TRAIN], last[TRAIN:]), strict=True
+    ):
+        images, captions = found[title]
+        shown = [float(caption.split(", ")[1].replace("−", "-")) for caption in captions]
+        np.testing.assert_allclose(shown, np.sort(part)[:7], atol=6e-4)
+        np.testing.assert_array_equal(images[0].ravel(), x[order[start + np.argmin(part)]])
     # After the first alarm ρ < 0 ≤ f, until quiet rounds have made up for 1 − ν.
     silent = np.cumsum(NU / np.sqrt(np.arange(2, TRAIN))) < 1 - NU
-    assert 20 < np.sum(silent) < 2 + found.rounds[1] < 50
-    galleries = novelty.galleries(found, x, labels)
-    titles = list(galleries)
-    assert titles[0] == "first 7 alarms (digit, round)"
-    images, captions = galleries[titles[1]]
-    np.testing.assert_array_equal(images[0].ravel(), x[found.seen[0]])
-    assert captions[0] == f"{labels[found.seen[0]]}, {found.scores[found.seen[0]]:.3f}".replace(
-        "-", "−"
-    )
-    assert galleries[titles[0]][1][0] == f"{labels[order[0]]}, 1"
+    assert 20 < np.sum(silent) < 2 + alarms[1] + 1 < 50
 
 
 def test_auc_counts_ties_half(rng):
     scores, positive = rng.integers(0, 5, 40), rng.random(40) < 0.3
-    found = detectors.auc(jnp.asarray(scores), jnp.asarray(positive))
+    found = auc(jnp.asarray(scores), jnp.asarray(positive))
     np.testing.assert_allclose(found, roc_auc_score(positive, scores), rtol=1e-6)
 
 
 def test_effective_terms():
     def terms(*weights):
-        return detectors.effective_terms(jnp.array(weights))
+        return effective_terms(jnp.array(weights))
 
     assert terms(2.0, 2.0, 0.0, 2.0) == 3
     np.testing.assert_allclose(terms(3.0, 1.0), 1.6, rtol=1e-6)
     np.testing.assert_allclose(terms(3e-30, 1e-30), 1.6, rtol=1e-6)  # squares underflow
     assert terms(0.0, 0.0) == 0
-
-
-def test_conclusion_says_what_the_numbers_are():
-    alarms = {  # by rule, of each ν
-        Rule("always", -np.inf): [0, 0, 0, 0.045, 0.1, 0.2, 0.5],
-        Rule("always", 0.0): [0.1] * 7,
-        Rule("on_update", -np.inf): [0, 0, 0, 0, 0.09, 0.2, 0.5],
-        Rule("on_update", 0.0): novelty.NUS,
-    }
-    on_digits = [
-        novelty.Row(rule, nu, 0.0, OnDigits(alarm, 0.0, 0.0), None)
-        for rule, shares in alarms.items()
-        for nu, alarm in zip(novelty.NUS, shares, strict=True)
-    ]
-    on_clusters = [
-        novelty.Row(rule, nu, 0.0, OnClusters(0.0, 0.0, score * (1 - nu), terms), None)
-        for rule, score, terms in zip(alarms, (0.5, 0.9, 0.8, 1.0), (1.62, 2, 3, 80), strict=True)
-        for nu in novelty.CLUSTER_NUS
-    ]
-    assert novelty.conclusion(on_digits, on_clusters, 10_000).splitlines() == [
-        "Alarms keep to ν within a fifth: decay always, from 0.05 on; decay always, ρ ≥ 0, never; "
-        "decay on alarms, from 0.1 on; decay on alarms, ρ ≥ 0, from 0.005 on.",
-        "At ν = 0.01 and η = t^(−1/2), decay always tells outliers from inliers with AUC 0.49, on "
-        "1.6 support vectors; decay on alarms, ρ ≥ 0 does it best, with 0.990, on 80.",
-        "Where f always decays, a ν below 25ηλ leaves fewer than 25 support vectors in memory: "
-        "below 0.25 after 10,000 rounds of t^(−1/2), 0.05 at η = 0.002.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--nu", "1"], "nu must be above 0 and below 1, got 1.0"),
-        (["--train", "0"], "--train must be a whole number of at least 1, got 0"),
-        (["--train", "1797"], "--train must be below 1797, got 1797: some digits must be unseen"),
-        (["--rounds", "99"], "--rounds must be a whole number of at least 500, got 99"),
-        (["--seeds", "1"], "--seeds must be a whole number of at least 2, got 1"),
-        (["--out", f"{__file__}/below"], "cannot write to the folder"),
-    ],
-)
-def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert main(["novelty", *arguments]) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("error: ")
-    assert message in error

@@ -134,12 +134,13 @@ def test_random_grams_are_symmetric_and_psd(case, rng):
     ids=["scalar", "diagonal", "full", "never", "never_full"],
 )
 @pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
-def test_zero_noise_gives_the_clean_kernel_exactly(distribution, wide):
+def test_zero_noise_gives_the_clean_kernel(distribution, wide):
+    rtol = 1e-12 if wide else 1e-5
     with jax.enable_x64(wide):
         world = worlds.gaussian(dim=3, length_scale=0.65**0.5, noise=distribution)
         x, z = jnp.asarray(POINTS, float), jnp.asarray(POINTS[:2] / 3, float)
-        chex.assert_trees_all_equal(world.surrogate(x, z), world.kernel(x, z))
-        assert world.diagonal == 1
+        np.testing.assert_allclose(world.surrogate(x, z), world.kernel(x, z), rtol=rtol)
+        np.testing.assert_allclose(world.diagonal, 1, rtol=rtol)
 
 
 @pytest.mark.claim("EXT-GeneralSigma")
@@ -423,8 +424,8 @@ def test_clean_kernel_is_the_gaussian_kernel():
     world = worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise.Gaussian(0.1))
     x = jnp.asarray(POINTS, jnp.float32)
     gram = kernels.gaussian(length_scale=LENGTH_SCALE)(x, x)
-    chex.assert_trees_all_equal(world.kernel(x, x), gram)
-    chex.assert_trees_all_equal(world.evaluate(world.atom(x, None), x), gram)
+    np.testing.assert_allclose(world.kernel(x, x), gram, rtol=1e-6)
+    np.testing.assert_allclose(world.evaluate(world.atom(x, None), x), gram, rtol=1e-6)
 
 
 @pytest.mark.usefixtures("x64")

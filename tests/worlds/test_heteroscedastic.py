@@ -1,4 +1,3 @@
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -132,12 +131,12 @@ def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
     assert gram.diagonal().max() <= world.diagonal * (1 + 1e-12)
 
 
-def test_zero_noise_gives_the_clean_kernel_exactly():
+def test_zero_noise_gives_the_clean_kernel():
     world = worlds.heteroscedastic(dim=2, length_scale=0.65**0.5, max_cov=0.0)
     x = jnp.asarray(POINTS, jnp.float32)
     atoms = world.atom(x, jnp.zeros(3))
     for gram in (world.surrogate(atoms, atoms), world.evaluate(atoms, x)):
-        chex.assert_trees_all_equal(gram, world.kernel(x, x))
+        np.testing.assert_allclose(gram, world.kernel(x, x), rtol=1e-5)
 
 
 def test_what_is_traced_and_too_large_is_nan():

@@ -90,7 +90,13 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
     rooms = [room for room in (learner.horizon, np.shape(stream.y)[0]) if room is not None]
     return learner._replace(
-        init=init, step=step, predict=predict, unroll=unroll, horizon=min(rooms), noise=None
+        init=init,
+        step=step,
+        predict=predict,
+        unroll=unroll,
+        horizon=min(rooms),
+        noise=None,
+        exact_targets=False,
     )
 
 

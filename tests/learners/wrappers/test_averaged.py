@@ -1,3 +1,4 @@
+import functools
 from typing import NamedTuple
 
 import jax
@@ -39,12 +40,12 @@ def test_average_is_better_than_the_last_iterate_on_independent_examples():
     learner = nj.wrappers.paired(inner, nj.wrappers.averaged(inner))
 
     @jax.jit
-    @jax.vmap
-    def risk(key):
+    @functools.partial(jax.vmap, in_axes=(None, 0))
+    def risk(stream, key):
         state = nj.rollout(learner, stream, noise, key).state
         return jnp.mean((learner.predict(state, stream.x) - stream.y[:, None]) ** 2, axis=0)
 
-    last, average = np.asarray(risk(jax.random.split(keys.key(1), seeds))).T
+    last, average = np.asarray(risk(stream, jax.random.split(keys.key(1), seeds))).T
     excess = average - last / 2
     assert excess.mean() < -5 * excess.std() / np.sqrt(seeds)
 

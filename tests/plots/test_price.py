@@ -14,10 +14,10 @@ def study(*names):
     return Study(tuple(rows), {}, {})
 
 
-def test_copies_draws_regret_against_the_copies_paid_for_it():
+def test_price_draws_regret_against_the_copies_paid_for_it():
     studies = {"polynomial": study("a", "b", "clean"), "gaussian": study("c", "b")}
     copies = {"polynomial": {"a": 1.5, "b": 1.0}, "gaussian": {"c": 2.0, "b": 1.0}}
-    axes = nj.plots.copies(studies, copies)
+    axes = nj.plots.price(studies, copies)
     assert all(ax.get_xscale() == ax.get_yscale() == "log" for ax in axes)
     assert "noisy copies" in axes[0].get_xlabel()
     labels = [[text.get_text() for text in ax.get_legend().get_texts()] for ax in axes]
@@ -31,4 +31,4 @@ def test_copies_draws_regret_against_the_copies_paid_for_it():
 
 def test_every_study_needs_its_copies():
     with pytest.raises(ValueError, match="an entry for each study, but has none for gaussian"):
-        nj.plots.copies({"gaussian": study("a")}, {"polynomial": {"a": 1.5}})
+        nj.plots.price({"gaussian": study("a")}, {"polynomial": {"a": 1.5}})

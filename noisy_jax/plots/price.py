@@ -5,38 +5,33 @@ from collections.abc import Mapping
 import numpy as np
 
 from noisy_jax.evaluate.results import Study
-from noisy_jax.plots.style import curve, look, new_axes, panel_axes, tick_by_decades
+from noisy_jax.plots.style import curve, label, legend_above, look, panels, tick_by_decades
 
 
-def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
+def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
     """Mean regret against the noisy copies paid for it, on log-log axes, with 95% intervals.
 
     Args:
         studies: by title, a panel for each.
-        copies: for each study noisy copies a round by learner; those that are not named are left
-            out.
+        copies: by title, the noisy copies a round of each learner; learners without an entry are
+            left out.
         axes: matplotlib axes to draw on, one for each study; new ones side by side by default.
 
     Returns:
         The axes, an array.
 
-    Raises:
-        ImportError: matplotlib is not installed.
-        ValueError: a study without an entry in `copies`, or another number of axes.
-
     Example:
         >>> from noisy_jax.evaluate.results import Row
         >>> study = Study(tuple(Row("two", t, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
-        >>> (axes,) = copies({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
+        >>> (axes,) = price({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
         >>> axes.get_xlabel()
         'noisy copies used, in all'
     """
     lacking = ", ".join(studies.keys() - copies.keys())
     if lacking:
         raise ValueError(f"copies must have an entry for each study, but has none for {lacking}")
-    if axes is None:
-        axes = new_axes(len(studies), width=0.5 + 5 * len(studies), height=4.8, sharey=True)
-    axes = panel_axes(axes, len(studies))
+    width = 0.5 + 5 * len(studies)
+    axes = panels(axes, len(studies), width=width, height=4.8, sharey=True)
     names = list(dict.fromkeys(name for own in copies.values() for name in own))
     for ax, (title, study) in zip(axes, studies.items(), strict=True):
         for name, a_round in copies[title].items():
@@ -44,14 +39,10 @@ def copies(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float
             paid = a_round * np.array([row.horizon for row in rows])
             ends = [row.low for row in rows], [row.high for row in rows]
             style = look(names.index(name))  # a learner looks the same in every panel
-            label = f"{name}, {a_round:.3g} a round"
-            curve(ax, paid, [row.regret for row in rows], ends, label=label, **style)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlabel("noisy copies used, in all")
-        ax.grid(which="major", alpha=0.3)
-        # Above the axes, as in the pictures of regret.
-        ax.legend(title=title, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1))
+            words = f"{name}, {a_round:.3g} a round"
+            curve(ax, paid, [row.regret for row in rows], ends, label=words, **style)
+        label(ax, "noisy copies used, in all", log="xy")
+        legend_above(ax, title=title)
     for ax in axes:  # once all is drawn, as panels may share an axis
         tick_by_decades(ax.xaxis)
         tick_by_decades(ax.yaxis)

@@ -1,4 +1,4 @@
-"""What the command `contamination` measures: tables, adversaries, and the errors of fits to them.
+"""Errors of regressions on corrupted tables: kinds of tables, adversaries, and fits to them.
 
 Letters: E shares, n rows, q test points, M methods. For adversaries of the labels alone all fits
 of a table share its Gram matrix, and their products with it are one.
@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
-from noisy_jax import contaminations, kernels, subquantile
 from noisy_jax.base import Stream
+from noisy_jax.kernels import Kernel, gaussian, polynomial
+from noisy_jax.robust import contaminations, subquantile
 from noisy_jax.robust.contaminations import Contaminated
 from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
+from noisy_jax.robust.subquantile.problem import rows_kept
 
 ADVERSARIES = (
     *("gross", "one-sided", "shift", "small shift", "hugging", "adaptive", "flip", "region"),
@@ -24,15 +26,19 @@ ADVERSARIES = (
 )
 TOLD = 0.2
 """True share where the trimmed fit is told others."""
+
 METHODS = ("ridge", "huber", "subquantile", "zero start", "oracle")
 """Kernel regressors: the trimmed fit from the best of its starts, and from zero alone; the oracle
 is ridge on the rows that are not corrupted."""
+
+SYNTHETIC_LENGTH_SCALE = 0.5
+"""ℓ of the kernel for the synthetic tables."""
 
 _LOOKS = 3  # of the adaptive adversary
 _ITERATIONS, _TOLERANCE = 100, 1e-3  # of the trimmed fits: far below the errors that are compared
 
 
-class Table(NamedTuple):
+class Split(NamedTuple):
     """Rows to fit and rows to test on, all clean.
 
     Attributes:
@@ -54,23 +60,24 @@ class Setting(NamedTuple):
     """Tables of one kind, and how they are fitted.
 
     Attributes:
-        draw: `key -> Table`.
+        draw: `key -> Split`.
         kernel: of all methods.
-        regularization: C of all methods.
+        alpha: weight of ‖f‖² beside Σ_i (f(x_i) − y_i)², of all methods, as in scikit-learn's
+            `KernelRidge`: a fit of m rows has the regularization λ = 2 alpha/m.
     """
 
-    draw: Callable[[chex.PRNGKey], Table]
-    kernel: kernels.Kernel
-    regularization: float
+    draw: Callable[[chex.PRNGKey], Split]
+    kernel: Kernel
+    alpha: float
 
 
 class Scores(NamedTuple):
-    """How fits to one contaminated table do.
+    """How fits to contaminated tables do.
 
     Attributes:
-        error: `[M]`, root mean squared error on the clean test rows.
-        precision: `[]`, share of the rows that the trimmed fit keeps that are honest.
-        recall: `[]`, share of the honest rows that it keeps.
+        error: `[..., M]`, root mean squared error on the clean test rows.
+        precision: share of the rows kept that are honest, of the trimmed fit or of each method.
+        recall: share of the honest rows that are kept, likewise.
     """
 
     error: chex.Array
@@ -79,7 +86,7 @@ class Scores(NamedTuple):
 
 
 def synthetic(rows: int = 500) -> Setting:
-    """y = sin 2x + 0.3x + N(0, 0.1²), x ~ U[−3, 3], by k(x, z) = exp(−2(x − z)²), C = 0.3."""
+    """y = sin 2x + 0.3x + N(0, 0.1²), x ~ U[−3, 3], by k(x, z) = exp(−2(x − z)²), weight 0.3."""
 
     def function(x):
         return jnp.sin(2 * x[:, 0]) + 0.3 * x[:, 0]
@@ -89,9 +96,9 @@ def synthetic(rows: int = 500) -> Setting:
         x = 3 * jax.random.uniform(x_key, (rows, 1), minval=-1)
         grid = jnp.linspace(-3, 3, 301)[:, None]
         y = function(x) + 0.1 * jax.random.normal(y_key, (rows,))
-        return Table(x, y, function(x), grid, function(grid))
+        return Split(x, y, function(x), grid, function(grid))
 
-    return Setting(draw, kernels.gaussian(length_scale=0.5), 0.3)
+    return Setting(draw, gaussian(length_scale=SYNTHETIC_LENGTH_SCALE), 0.3)
 
 
 def linear(rows: int = 100, dim: int = 3) -> Setting:
@@ -102,12 +109,12 @@ def linear(rows: int = 100, dim: int = 3) -> Setting:
         x_key, y_key, test_key = jax.random.split(key, 3)
         x, test_x = jax.random.normal(x_key, (rows, dim)), jax.random.normal(test_key, (200, dim))
         y = x @ weights + 0.1 * jax.random.normal(y_key, (rows,))
-        return Table(x, y, x @ weights, test_x, test_x @ weights)
+        return Split(x, y, x @ weights, test_x, test_x @ weights)
 
-    return Setting(draw, kernels.polynomial(degree=1), 0.1)
+    return Setting(draw, polynomial(degree=1), 0.1)
 
 
-def real(stream: Stream, length_scale: float, regularization: float) -> Setting:
+def real(stream: Stream, length_scale: float, alpha: float) -> Setting:
     """Two thirds of a table, at random, to fit; the others to test on, noise and all.
 
     Features and target are scaled to unit standard deviation. The target without noise is taken to
@@ -115,16 +122,16 @@ def real(stream: Stream, length_scale: float, regularization: float) -> Setting:
     """
     x, y = stream.x / jnp.maximum(stream.x.std(axis=0), 1e-6)[None], stream.y / stream.y.std()
     rows = 2 * len(y) // 3
-    kernel = kernels.gaussian(length_scale=length_scale)
+    kernel = gaussian(length_scale=length_scale)
 
     def draw(key):
         order = jax.random.permutation(key, len(y))
         fitted, tested = order[:rows], order[rows:]
         gram = kernel(x[fitted], x[fitted])
-        target = gram @ kernel_ridge(gram, y[fitted], regularization=regularization)
-        return Table(x[fitted], y[fitted], target, x[tested], y[tested])
+        target = gram @ kernel_ridge(gram, y[fitted], regularization=2 * alpha / rows)
+        return Split(x[fitted], y[fitted], target, x[tested], y[tested])
 
-    return Setting(draw, kernel, regularization)
+    return Setting(draw, kernel, alpha)
 
 
 class Contaminations(NamedTuple):
@@ -136,7 +143,7 @@ class Contaminations(NamedTuple):
         moved: by name, leaves `[E, …]`; those who do not.
     """
 
-    table: Table
+    table: Split
     relabelled: Mapping[str, Contaminated]
     moved: Mapping[str, Contaminated]
 
@@ -157,9 +164,12 @@ def contaminated(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Con
 
 @jax.default_matmul_precision("highest")
 def by_adversary(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Mapping[str, Scores]:
-    """Scores `[E, …]` of one table under each adversary; under "told", of gross corruption.
+    """Scores of one table under each adversary; under "told", of gross corruption.
 
     The trimmed fit knows the share, but for "told", where it is told the shares and TOLD is true.
+
+    Returns:
+        By adversary, `error [E, M]` by `METHODS`, `precision [E]` and `recall [E]`.
     """
     table, relabelled, moved = contaminated(setting, shares, key)
     gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
@@ -177,7 +187,7 @@ def by_adversary(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Map
     return _unstacked(by_label, relabelled) | _unstacked(by_mover, moved)
 
 
-def relabelling(setting: Setting, table: Table) -> Mapping[str, Callable[..., Contaminated]]:
+def relabelling(setting: Setting, table: Split) -> Mapping[str, Callable[..., Contaminated]]:
     """`(key, x, y, share) -> Contaminated` by name, of those who leave instances as they are."""
     target = table.target
 
@@ -217,29 +227,37 @@ def _unstacked(stacked, names):
 
 
 def _scores(setting, table, gram, test_gram, made: Contaminated, share) -> Scores:
-    C, honest = setting.regularization, ~made.corrupted
+    honest, everything = ~made.corrupted, jnp.ones_like(made.corrupted)
+    alpha = setting.alpha
     fit = trimmed(setting, gram, made.y, share)
     coefficients = jnp.stack(
         [
-            ridge_on(jnp.ones_like(honest), gram, made.y, regularization=C),
-            huber_ridge(gram, made.y, regularization=C),
+            ridge_on(everything, gram, made.y, alpha),
+            huber_ridge(gram, made.y, regularization=2 * alpha / made.y.size),
             fit.coefficients,
             trimmed(setting, gram, made.y, share, start="zero").coefficients,
-            ridge_on(honest, gram, made.y, regularization=C),
+            ridge_on(honest, gram, made.y, alpha),
         ]
     )
-    error = clean_error(coefficients, test_gram, table)
-    both = jnp.sum(fit.kept & honest)
-    return Scores(error, both / jnp.sum(fit.kept), both / jnp.sum(honest))
+    return judged(coefficients, test_gram, table, fit.kept, honest)
 
 
-def clean_error(coefficients: chex.Array, test_gram: chex.Array, table: Table) -> chex.Array:
-    """Root mean squared errors `[M]` on the clean test rows, of coefficients `[M, n]`.
+def judged(
+    coefficients: chex.Array,
+    test_gram: chex.Array,
+    table: Split,
+    kept: chex.Array,
+    honest: chex.Array,
+) -> Scores:
+    """Scores of coefficients `[M, n]`, with the Gram matrix `[q, n]` of test rows.
 
-    `test_gram` is `[q, n]`.
+    `kept` is `[n]` or `[M, n]`, `honest` broadcasts against it.
     """
     misses = coefficients @ test_gram.T - table.test_y[None]
-    return jnp.sqrt(jnp.mean(misses**2, axis=1))
+    both = jnp.sum(kept & honest, axis=-1)
+    return Scores(
+        jnp.sqrt(jnp.mean(misses**2, axis=1)), both / kept.sum(axis=-1), both / honest.sum(axis=-1)
+    )
 
 
 def trimmed(
@@ -254,7 +272,7 @@ def trimmed(
         gram,
         y,
         contamination=share,
-        regularization=setting.regularization,
+        regularization=2 * setting.alpha / rows_kept(y.size, share),
         start=start,
         iterations=_ITERATIONS,
         tolerance=_TOLERANCE,
@@ -262,12 +280,10 @@ def trimmed(
 
 
 @jax.default_matmul_precision("highest")
-def ridge_on(
-    rows: chex.Array, gram: chex.Array, y: chex.Array, *, regularization: chex.Numeric
-) -> chex.Array:
+def ridge_on(rows: chex.Array, gram: chex.Array, y: chex.Array, alpha: chex.Numeric) -> chex.Array:
     """Coefficients of `kernel_ridge` of some rows, by products, which fits can share, to 1e-5."""
 
     def regularized(a):
-        return jnp.where(rows, gram @ a + regularization * a, 0)
+        return jnp.where(rows, gram @ a + alpha * a, 0)
 
     return cg(regularized, jnp.where(rows, y, 0), tol=1e-5, maxiter=_ITERATIONS)[0]

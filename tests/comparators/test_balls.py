@@ -85,7 +85,7 @@ def test_interior_minimiser_has_least_norm(x64, rng):
 @pytest.mark.parametrize(
     ("x", "y"), [(np.zeros((5, 2)), np.ones(5)), (np.ones((5, 2)), np.zeros(5))]
 )
-def test_nothing_to_explain_gives_zero_weights(x, y):
+def test_zero_inputs_or_zero_targets_give_zero_weights(x, y):
     found = linear_ball(nj.streams.from_arrays(x, y), 1.0)
     np.testing.assert_array_equal(found.weights, 0)
     np.testing.assert_allclose(found.loss, np.sum(y**2))
@@ -122,9 +122,26 @@ def test_goes_through_jit_and_vmap(rng):
 
 
 @pytest.mark.parametrize("solve", [linear_ball, linear_ball_prefix_losses])
-def test_refuses_a_ball_without_a_radius(solve):
+def test_a_bad_radius_raises(solve):
     with pytest.raises(ValueError, match=r"radius must be positive and finite, got 0\.0"):
         solve(nj.streams.from_arrays([[1.0]], [1.0]), 0.0)
+
+
+@pytest.mark.parametrize("radius", [1e-30, 1e-18, 1e-15, 1e-6, 1e15])
+@pytest.mark.parametrize("unit", [1.0, 1e10, 1e18])
+def test_balls_of_any_scale_are_kept(rng, radius, unit):
+    """In float32, where squares of radii and of targets in these units overflow or underflow."""
+    x, y = problem("plain", rng)
+    gram = gaussian_gram(x, 0.5**0.5).astype(np.float32)
+    w = np.asarray(linear_ball(nj.streams.from_arrays(x, unit * y), radius).weights, np.float64)
+    kernel = kernel_ball(gram, unit * y, radius, surrogate=gram)
+    a, gram = np.asarray(kernel.coefficients, np.float64), np.asarray(gram, np.float64)
+    for norm in (np.linalg.norm(w), np.sqrt(a @ gram @ a), kernel.norm, kernel.lifted_norm):
+        assert norm <= radius * (1 + 1e-5)
+        if 1e-30 < radius / unit < 1:  # the minimizer is on the sphere; float32 holds the ratio
+            assert norm >= radius * (1 - 1e-5)
+    inside = np.linalg.norm(unit * np.linalg.solve(x.T @ x, x.T @ y))
+    assert radius < unit or np.isclose(np.linalg.norm(w), min(radius, inside), rtol=1e-4)
 
 
 def gaussian_gram(x, length_scale):
@@ -237,12 +254,12 @@ def test_angle_and_lifted_norm(x64, rng):
 
 @pytest.mark.parametrize("angle", [1e-4, 0.5, np.pi - 1e-4])
 def test_angles_near_zero_and_near_pi(x64, angle):
-    """Whose cosines have lost half of the digits: two unit vectors at that angle."""
+    """Their cosines have lost half of the digits: two unit vectors at that angle."""
     gram = np.array([[1, np.cos(angle)], [np.cos(angle), 1]])
     np.testing.assert_allclose(kernel_ball(gram, [1.0, -1.0], 1.0).angle, angle, rtol=1e-7)
 
 
-def test_nothing_to_explain_gives_zero_coefficients():
+def test_zero_kernels_or_zero_targets_give_zero_coefficients():
     for gram, y in [(np.zeros((3, 3)), np.ones(3)), (np.ones((3, 3)), np.zeros(3))]:
         found = kernel_ball(gram, y, 1.0, surrogate=gram)
         np.testing.assert_array_equal(found.coefficients, 0)
@@ -274,7 +291,7 @@ def test_world_ball_merges_rounds_and_answers_in_their_order(rng):
     assert all(leaf.dtype == jnp.float32 for leaf in found)
 
 
-def test_world_ball_without_noise_lifts_nothing(rng):
+def test_world_ball_without_noise_has_the_same_norm_in_the_surrogate(rng):
     stream = nj.streams.from_arrays(rng.normal(size=(15, 2)), rng.normal(size=15))
     found = world_ball(stream, gaussian_world(2, 1.0, 0.0), 2.0)
     np.testing.assert_allclose(found.lifted_norm, found.norm, rtol=1e-6)
@@ -336,12 +353,12 @@ def test_kernel_ball_goes_through_jit_and_vmap(rng):
         (np.eye(2), [1.0, 2.0], {"surrogate": np.eye(3)}, r"surrogate must be \[2, 2\]"),
     ],
 )  # fmt: skip
-def test_kernel_ball_refuses(gram, y, options, message):
+def test_bad_arguments_of_kernel_ball_raise(gram, y, options, message):
     with pytest.raises(ValueError, match=message):
         kernel_ball(gram, y, **{"radius": 1.0, **options})
 
 
-def test_world_ball_refuses():
+def test_bad_arguments_of_world_ball_raise():
     world, stream = gaussian_world(2, 1.0, 0.2), nj.Stream(np.ones((3, 2)), np.ones(3))
     with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 1"):
         world_ball(nj.Stream(np.ones((3, 1)), np.ones(3)), world, 1.0)

@@ -192,7 +192,7 @@ def test_negative_eigenvalues_of_rounding_count_as_zero(x64, rng):
         (np.zeros((3, 3)), [1.0, -1.0, 1.0], losses.logistic()),
     ],
 )
-def test_nothing_to_gain_gives_zero(gram, y, loss):
+def test_the_minimizer_is_zero_if_zero_is_the_best(gram, y, loss):
     found = regularized(gram, y, loss, 0.1)
     assert found.converged
     np.testing.assert_array_equal(found.predictions, 0)
@@ -219,12 +219,12 @@ def test_nothing_to_gain_gives_zero(gram, y, loss):
         ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
     ],
 )  # fmt: skip
-def test_refuses(change, message):
+def test_bad_arguments_raise(change, message):
     given = {"gram": np.eye(2), "y": [1.0, -1.0], "loss": losses.logistic(), "regularization": 0.1}
     with pytest.raises(ValueError, match=message):
         regularized(**{**given, **change})
 
 
-def test_refuses_traced_values():
+def test_traced_values_raise():
     with pytest.raises(ValueError, match="regularization must be concrete, got a traced one"):
         jax.jit(lambda lam: regularized(np.eye(2), [1.0, -1.0], losses.logistic(), lam))(0.1)

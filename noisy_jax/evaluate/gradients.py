@@ -1,0 +1,133 @@
+"""Estimates of the clean gradient by random truncation: made at equal cost, and measured."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Stream
+from noisy_jax.bounds import TruncationGuarantee
+from noisy_jax.estimators import GradientEstimator
+from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.rollouts import rollout
+from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.learners.random_truncation import random_truncation
+from noisy_jax.noise import Noise
+
+_STANDSTILL = 1e-12
+"""A learning rate that shows gradients and moves nothing."""
+
+
+def both_distributions(
+    make: Callable[..., GradientEstimator],
+) -> tuple[GradientEstimator, GradientEstimator, float]:
+    """Estimators by the optimal distribution and by the geometric one at as many copies, and its p.
+
+    Args:
+        make: `estimators.gradient` but for the arguments `distribution` and `p`.
+    """
+    optimal = make(distribution="optimal")
+    p = base_for(lambda p: make(p=p).mean_copies, optimal.mean_copies)
+    return optimal, make(p=p), p
+
+
+def base_for(mean_copies: Callable[[float], float], budget: float) -> float:
+    """The base p > 1 at which a geometric distribution takes `budget` copies.
+
+    `mean_copies` must decrease with p.
+    """
+    low, high = -30.0, 30.0  # of log(p − 1)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if mean_copies(1 + math.exp(middle)) > budget:
+            low = middle
+        else:
+            high = middle
+    return 1 + math.exp(high)
+
+
+def measured(
+    estimator: GradientEstimator,
+    learning_rate: float,
+    stream: Stream,
+    distribution: Noise,
+    key: chex.PRNGKey,
+    *,
+    num_seeds: int,
+) -> Estimate:
+    """Copies and moments of the gradient estimates at a function that was learnt.
+
+    A run learns through the stream, then goes through it again with a function that stands still:
+    what a round then adds is a fresh estimate g̃Ψ̃ of the clean gradient ∇ there.
+
+    Args:
+        estimator: of the clean gradient.
+        learning_rate: of the first half, in which the learner learns.
+        stream: T clean rounds, gone through twice.
+        distribution: of the noise.
+        key: a key of `jax.random.key`.
+        num_seeds: S.
+
+    Returns:
+        Means over the rounds, and over seeds: `copies` used in a round; `second_moment`, E‖g̃Ψ̃‖²;
+        `variance`, E‖g̃Ψ̃ − ∇‖² = E‖g̃Ψ̃‖² − ‖∇‖².
+    """
+    run = functools.partial(_one_run, estimator, learning_rate)
+    return monte_carlo(jax.tree_util.Partial(run, stream, distribution), key, num_seeds)
+
+
+def _one_run(estimator, learning_rate, stream, distribution, key) -> dict[str, chex.Array]:
+    rounds = len(stream.y)
+    learner = random_truncation(
+        estimator,
+        horizon=2 * rounds,
+        learning_rate=lambda t: jnp.where(t < rounds, learning_rate, _STANDSTILL),
+    )
+    twice = Stream(*(jnp.concatenate([leaf, leaf]) for leaf in stream))
+    run = rollout(learner, twice, distribution, key)
+    kept = run.state.atoms, run.state.weights
+    atoms, weights = jax.tree.map(lambda leaf: leaf[rounds : 2 * rounds], kept)
+    squared_norms = jnp.prod(jnp.sum(atoms.factors**2, axis=2), axis=1)
+    second_moment = jnp.mean((weights / _STANDSTILL) ** 2 * squared_norms)
+    slopes = estimator.loss.gradient(run.predictions[rounds:], stream.y)
+    clean = jnp.mean(slopes**2 * estimator.maps.kernel.diagonal(stream.x))
+    copies = jnp.mean(run.state.atoms.copies[: 2 * rounds])
+    return {"copies": copies, "second_moment": second_moment, "variance": second_moment - clean}
+
+
+def estimate_row(
+    kernel: str, learner: str, estimate: Estimate, theory: TruncationGuarantee
+) -> dict[str, Any]:
+    """A row of `estimates_table`, from what `measured` returns and what the theorem promises."""
+    row: dict[str, Any] = {"kernel": kernel, "learner": learner, "copies": float(theory.copies)}
+    for name in ("copies", "second_moment", "variance"):
+        column = "copies_used" if name == "copies" else name
+        row[column] = float(estimate.mean[name])
+        row[f"{name}_std_error"] = float(estimate.std_error[name])
+    promised = {
+        "bound_second_moment": theory.second_moment,
+        "bound": theory.regret,
+        "informative_from": theory.informative_from,
+    }
+    return row | {name: float(number) for name, number in promised.items()}
+
+
+def estimates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Gradient estimates as measured, beside what the theorem assumes of them."""
+    columns = [
+        ("kernel", "{kernel}"),
+        ("learner", "{learner}"),
+        ("copies", "{copies:.3f}"),
+        ("used", "{copies_used:.3f}"),
+        ("E‖gΨ‖²", "{second_moment:.3g}"),
+        ("± 95%", half_width("second_moment_std_error", ".2g")),
+        ("variance", "{variance:.3g}"),
+        ("± 95%", half_width("variance_std_error", ".2g")),
+        ("B_g B_Ψ", "{bound_second_moment:.4g}"),
+        ("informative from T", "{informative_from:,.0f}"),
+    ]
+    return Table(rows, columns, "gradient estimates, and the theorem's at its own learning rate")

@@ -1,0 +1,299 @@
+"""The study `drift`: mistakes of NORMA and its rivals on classes that drift, or switch.
+
+All learners have a Gaussian kernel, keep all terms, and see each stream without noise. Parameters
+are those of a grid with the fewest mistakes on streams of their own, in the mean.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax import kernels, learners, losses, noise, plots, streams
+from noisy_jax.base import Learner, Stream
+from noisy_jax.engine import everything
+from noisy_jax.evaluate.montecarlo import monte_carlo
+from noisy_jax.evaluate.regrets import NORMAL_95
+from noisy_jax.evaluate.rollouts import rollout
+from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.studies.runner import Report, progress_bar
+from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
+
+SCHEDULES: Mapping[str, Callable[..., Stream]] = {
+    "drift": streams.drifting,
+    "switch": streams.switching,
+}
+"""How the classes move."""
+
+GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""γ of the kernel exp(−γ‖x − z‖²), values that are tried."""
+
+
+class Family(NamedTuple):
+    """Learners that differ in two numbers, beside the kernel.
+
+    Attributes:
+        make: `(kernel, first, second, buffer) -> Learner`.
+        grid: names of both numbers, and the values that are tried.
+    """
+
+    make: Callable[..., Learner]
+    grid: Mapping[str, Sequence[float]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the numbers in a setting."""
+        return ("gamma", *self.grid)
+
+    def settings(self) -> np.ndarray:
+        """All settings, `[G, M, 3]`: γ, then both numbers."""
+        axes = np.meshgrid(GAMMAS, *self.grid.values(), indexing="ij")
+        return np.stack(axes, axis=-1).reshape(len(GAMMAS), -1, 3)
+
+
+def _norma(kernel, decay, margin, buffer) -> Learner:
+    loss = losses.soft_margin(margin=margin)
+    return learners.norma(kernel, loss, learning_rate=1.0, regularization=decay, buffer=buffer)
+
+
+def _alma(kernel, threshold, scale, buffer) -> Learner:
+    return learners.alma(kernel, threshold=threshold, scale=scale, buffer=buffer)
+
+
+# fmt: off
+FAMILIES = {
+    # NORMA's scale invariance leaves two numbers to tune: ηλ and ρ/η.
+    "norma": Family(_norma, {
+        "decay": (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.2),
+        "margin": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+    }),
+    "alma": Family(_alma, {
+        "threshold": (0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2),
+        "scale": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0),
+    }),
+}
+# fmt: on
+"""Families by name."""
+
+RIVALS: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "Perceptron": ("norma", {"decay": 0.0, "margin": 0.0}),
+    "ALMA0": ("alma", {"threshold": 0.0}),
+    "NORMA0": ("norma", {"margin": 0.0}),
+    "ALMA": ("alma", {}),
+    "NORMA": ("norma", {}),
+}
+"""The learners by name: a family, and the numbers that are not tuned. A 0 in the name means that
+no margin is asked for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(SeededSettings):
+    """Mistakes of NORMA and its rivals on classes that drift.
+
+    Which kernel classifier follows classes that move, and what do a margin and decay contribute?
+
+    Tunes each learner by a grid on streams of their own, then counts its mistakes on many others,
+    where the classes drift or switch, and writes mistakes.csv, differences.csv, config.json and
+    mistakes.png. Nothing is truncated.
+
+    Examples:
+      python -m noisy_jax drift
+      python -m noisy_jax drift --difficulty C --horizon 2000
+    """
+
+    difficulty: str = option(
+        "A", "of the streams: A medium, B hard, C easy", choices=sorted(streams.DIFFICULTIES)
+    )
+    horizon: int = option(10_000, "rounds", metavar="T", check=at_least(1))
+    seeds: int = option(100, "independent streams", metavar="N", check=INTERVALS)
+    tuning_seeds: int = option(
+        4, "further streams, by which parameters are chosen", metavar="N", check=at_least(1)
+    )
+
+
+def run(settings: Settings) -> Iterator[Report]:
+    """Tunes the rivals for each schedule, and counts their mistakes on other streams."""
+    difficulty = streams.DIFFICULTIES[settings.difficulty]
+    rounds = np.unique(np.linspace(1, settings.horizon, 101).astype(int))
+    with progress_bar("streams", "stream") as progress:
+        tuned, found = _compared(settings, difficulty, rounds, progress)
+    curves = {s: _curves(found, i) for i, s in enumerate(SCHEDULES)}
+    mistakes = _mistakes_table(settings, curves, tuned, rounds)
+    differences = _differences_table(found)
+    config = {
+        "difficulty": difficulty._asdict(),
+        "gammas": GAMMAS,
+        "grids": {name: family.grid for name, family in FAMILIES.items()},
+        "tuned": tuned,
+    }
+
+    def draw():
+        panels = {f"classes {schedule}": each for schedule, each in curves.items()}
+        return plots.mistakes(rounds, panels)[0].figure
+
+    yield Report(
+        f"{mistakes}\n\n{differences}",
+        {"mistakes": mistakes, "differences": differences},
+        {"mistakes": draw},
+        config,
+    )
+
+
+def mistakes(predictions: chex.Array, y: chex.Array) -> chex.Array:
+    """How many mistakes were made up to each round, `[T]`: y p ≤ 0, or p is NaN."""
+    return jnp.cumsum(~(y * predictions > 0))
+
+
+def _compared(settings, difficulty, rounds, progress):
+    """Tuned parameters by schedule and rival, and the estimate of curves and of differences."""
+    tuning_key, key = jax.random.split(jax.random.key(settings.seed))
+    total = settings.tuning_seeds + settings.seeds
+    progress(0, total)
+    grids = {name: np.stack([f.settings()] * len(SCHEDULES)) for name, f in FAMILIES.items()}
+
+    def last(grids, key):
+        counted = _counted(grids, key, difficulty, rounds[-1:])
+        return {name: counts[..., -1] for name, counts in counted.items()}
+
+    counts = monte_carlo(
+        jax.tree_util.Partial(last, grids),
+        tuning_key,
+        settings.tuning_seeds,
+        batch_size=1,
+        progress=lambda done, _: progress(done, total),
+    ).mean
+    tuned = {
+        schedule: {name: best(name, counts[family][i]) for name, (family, _) in RIVALS.items()}
+        for i, schedule in enumerate(SCHEDULES)
+    }
+
+    def paired(chosen, key):
+        """Curves `[2, L, R]` of the rivals, and their differences `[2, L, L]` in the end."""
+        counted = _counted(chosen, key, difficulty, rounds)
+        rest = {family: iter(jnp.moveaxis(a[:, :, 0], 1, 0)) for family, a in counted.items()}
+        curves = jnp.stack([next(rest[family]) for family, _ in RIVALS.values()], axis=1)
+        final = curves[..., -1]
+        return curves, final[:, :, None] - final[:, None]
+
+    found = monte_carlo(
+        jax.tree_util.Partial(paired, _chosen(tuned)),
+        key,
+        settings.seeds,
+        batch_size=min(settings.seeds, 10),
+        progress=lambda done, _: progress(settings.tuning_seeds + done, total),
+    )
+    return tuned, found
+
+
+def _counted(settings, key, difficulty, rounds) -> dict[str, chex.Array]:
+    """Mistakes `[2, G, M, R]` with the settings `[2, G, M, 3]` of each family and schedule.
+
+    All M settings of a group have the γ of its first: one Gram matrix serves them.
+    """
+    horizon = int(rounds[-1])
+    made = [stream(key, horizon, difficulty=difficulty) for stream in SCHEDULES.values()]
+
+    def buffer(space):
+        # Samples show the clean x, so that steps and predictions read f at the same points.
+        def read(weights, atoms, others, points):
+            values = weights @ space.inner(atoms, others)
+            return values, values
+
+        return everything(space._replace(read=read), horizon)
+
+    def of_one(make, stream, kernel, numbers):
+        learner = make(kernel, *numbers, buffer)
+        played = rollout(learner, stream, noise.Gaussian(0.0), jax.random.key(0))
+        return mistakes(played.predictions, stream.y)[rounds - 1]
+
+    def of_gamma(make, stream, group):
+        kernel = kernels.gaussian(length_scale=(2 * group[0, 0]) ** -0.5)
+        return jax.vmap(functools.partial(of_one, make, stream, kernel))(group[:, 1:])
+
+    def of_schedule(make, stream, settings):
+        return jax.vmap(functools.partial(of_gamma, make, stream))(settings)
+
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
+    return {
+        name: jax.vmap(functools.partial(of_schedule, FAMILIES[name].make))(both, array)
+        for name, array in settings.items()
+    }
+
+
+def best(rival: str, counts: np.ndarray) -> dict[str, float]:
+    """The parameters of a rival with the fewest of its family's mistakes `[G, M]`."""
+    name, fixed = RIVALS[rival]
+    family = FAMILIES[name]
+    settings = family.settings().reshape(-1, 3)
+    allowed = np.ones(len(settings), bool)
+    for number, value in fixed.items():
+        allowed &= settings[:, family.names.index(number)] == value
+    fewest = np.where(allowed, counts.ravel(), np.inf).argmin()
+    return dict(zip(family.names, settings[fewest].tolist(), strict=True))
+
+
+def _chosen(tuned) -> dict[str, np.ndarray]:
+    """The tuned settings of each family, `[2, G, 1, 3]`, its rivals in order along G."""
+
+    def of(family):
+        rivals = [name for name, (own, _) in RIVALS.items() if own == family]
+        return [[[list(by_name[name].values())] for name in rivals] for by_name in tuned.values()]
+
+    return {family: np.array(of(family)) for family in FAMILIES}
+
+
+def _curves(found, schedule: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Mean `[R]` and standard error `[R]` of mistakes by learner."""
+    pairs = zip(found.mean[0][schedule], found.std_error[0][schedule], strict=True)
+    return dict(zip(RIVALS, pairs, strict=True))
+
+
+def _mistakes_table(settings, curves, tuned, rounds) -> Table:
+    rows, shown = [], []
+    for schedule, by_name in curves.items():
+        first = next(iter(by_name.values()))[0][-1]
+        for name, curve in by_name.items():
+            for at, mean, error in zip(rounds.tolist(), *curve, strict=True):
+                row = {"schedule": schedule, "learner": name, "round": at}
+                rows.append(row | {"mistakes": float(mean), "std_error": float(error)})
+            numbers = ", ".join(f"{n} {v:g}" for n, v in tuned[schedule][name].items())
+            shown.append(rows[-1] | {"tuned": numbers, "share": rows[-1]["mistakes"] / first})
+    columns = [
+        ("classes", "{schedule}"),
+        ("learner", "{learner}"),
+        ("mistakes", "{mistakes:.1f}"),
+        ("± 95%", half_width("std_error", ".1f")),
+        ("of first", "{share:.0%}"),
+        ("tuned to", "{tuned}"),
+    ]
+    title = (
+        f"difficulty {settings.difficulty}: mistakes in {settings.horizon:,} rounds, mean of "
+        f"{settings.seeds} streams; tuned on {settings.tuning_seeds} others"
+    )
+    return Table(rows, columns, title, shown)
+
+
+def _differences_table(found) -> Table:
+    """Differences after the last round, one for each pair, the best learners first."""
+    names, rows = list(RIVALS), []
+    for s, schedule in enumerate(SCHEDULES):
+        order = np.argsort(found.mean[0][s][:, -1], kind="stable")
+        for place, i in enumerate(order):
+            for j in order[place + 1 :]:
+                mean, half = found.mean[1][s, i, j], NORMAL_95 * found.std_error[1][s, i, j]
+                row = {"schedule": schedule, "fewer": names[i], "more": names[j]}
+                row |= {"mean": float(mean), "half_width": float(half)}
+                rows.append(row | {"significant": bool(abs(mean) > half)})
+    columns = [
+        ("classes", "{schedule}"),
+        ("pair", "{fewer} − {more}"),
+        ("difference", "{mean:.1f}"),
+        ("± 95%", "{half_width:.1f}"),
+        ("", lambda row: "significant" if row["significant"] else "open"),
+    ]
+    return Table(rows, columns, "differences of mistakes, paired by stream")

@@ -1,0 +1,78 @@
+"""The study `linear`: linear learners on real data."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+
+import jax
+
+from noisy_jax import bounds, comparators, learners, streams
+from noisy_jax.evaluate.tuning import MakeLearner, tuned
+from noisy_jax.studies import regret
+from noisy_jax.studies.runner import Report, report_of
+from noisy_jax.studies.settings import option
+
+LEARNERS: Mapping[str, Callable[..., MakeLearner]] = {
+    "known_covariance": functools.partial(
+        tuned, learners.known_covariance, bounds.known_covariance
+    ),
+    "two_copies": functools.partial(tuned, learners.two_copies, bounds.two_copies),
+    "as_printed": functools.partial(
+        tuned,
+        functools.partial(learners.known_covariance, as_printed=True),
+        bounds.as_printed.known_covariance,
+    ),
+    "uncorrected": functools.partial(tuned, learners.uncorrected, bounds.uncorrected),
+}
+"""Learners by name, `(moments, radius=…) -> (horizon -> (learner, guarantee))`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(regret.RegretSettings):
+    """Regret of linear learners (runs if no study is named).
+
+    How much regret, on clean data, does a linear learner have that sees only noisy copies?
+
+    Runs each learner on a data set drawn with replacement, under many draws of the noise, and
+    writes results.csv, config.json and regret.png.
+
+    Examples:
+      python -m noisy_jax
+      python -m noisy_jax --data breast_cancer --noise laplace --noise-variance 0.02
+      python -m noisy_jax --data houses.csv --target price --horizons 1024 4096 --seeds 64
+    """
+
+    data: str = option(
+        "diabetes", f"{regret.TABLES}, or a numeric CSV file", metavar="NAME|FILE.csv"
+    )
+    noise: str = option("gaussian", "distribution of the noise", choices=sorted(regret.NOISES))
+    noise_variance: float = option(
+        0.1, "variance of the noise on each feature; rows have norm at most 1", metavar="V"
+    )
+    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384, 65536, 262144))
+    seeds: int = regret.seeds(32)
+    learners: tuple[str, ...] = option(
+        tuple(LEARNERS),
+        "known_covariance (one copy; takes 2Σw away), two_copies, as_printed (one copy; takes Σw "
+        "away, as the paper prints it), uncorrected (one copy, taken to be clean)",
+        metavar="NAME",
+        choices=tuple(LEARNERS),
+    )
+    radius: float = regret.radius(1.0)
+
+
+def run(settings: Settings) -> Iterator[Report]:
+    """The study of regret."""
+    distribution = regret.noise_of(settings.noise, settings.noise_variance)
+    table = regret.load(settings.data, settings.target)
+    stream_key, noise_key = jax.random.split(jax.random.key(settings.seed))
+    stream = streams.resampled(stream_key, table, max(settings.horizons))
+    words = regret.words_on(settings.data, table, settings, settings.noise_variance)
+    moments = bounds.moments(stream, distribution)
+    result = regret.study_of(
+        settings,
+        regret.DataSet(settings.data, words, stream, distribution, noise_key),
+        {name: LEARNERS[name](moments, radius=settings.radius) for name in settings.learners},
+        functools.partial(comparators.linear_ball, radius=settings.radius),
+    )
+    yield report_of(result, words)

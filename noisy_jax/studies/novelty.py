@@ -1,0 +1,282 @@
+"""The study `novelty`: which digits NORMA finds odd, how many, and whether they are."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax import plots
+from noisy_jax.evaluate.detection import (
+    DECAYS,
+    FALLING,
+    FLOORS,
+    RULES,
+    Rule,
+    auc,
+    detector,
+    effective_terms,
+    watched,
+)
+from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.studies.runner import Report, progress_bar
+from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
+from noisy_jax.validation import between
+
+NUS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""ν on digits."""
+
+CLUSTER_NUS, CLUSTER_RATES = (0.01, 0.05), (FALLING, 0.002)
+"""ν and learning rates on clusters."""
+
+DIM, CLUSTERS, SPREAD, OUTLIER_SPREAD, OUTLIERS = 16, 6, 0.5, 2.0, 0.02
+"""Of `clusters`: dimensions, clusters, deviations in a cluster and of outliers, their share."""
+
+
+Measured = Mapping[str, Mapping[str, chex.Array]]
+"""By decay and name, one number for each of `combinations`."""
+
+SHOWN = {"always": Rule("always", -np.inf), "on_alarms": Rule("on_update", 0.0)}
+"""The detectors whose rejections are shown: that of Eq. 20, and the one that keeps to ν."""
+
+
+def _nu(name, value) -> None:
+    between(name, value, 0, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(SeededSettings):
+    """Odd digits that NORMA finds, and how its alarms depend on decay.
+
+    Which digits look odd to a detector that sees each once, and is the share of alarms the ν that
+    was asked for?
+
+    Shows scikit-learn's digits (8 by 8 pixels, scaled to [-1, 1]) to novelty detectors in random
+    order, and points of six clusters with 2% outliers. The detectors differ in when old terms
+    decay, and in whether the threshold may fall below zero. Where f always decays, a ν below 25ηλ
+    leaves fewer than 25 support vectors in memory, and outliers are no longer told from inliers.
+    Writes digits.csv, clusters.csv, config.json, alarms.png, and the first alarms and worst digits
+    of two detectors, rejections_*.png. Nothing is truncated.
+
+    Examples:
+      python -m noisy_jax novelty
+      python -m noisy_jax novelty --nu 0.1 --train 800
+    """
+
+    nu: float = option(0.05, "ν of the digits shown, in (0, 1)", metavar="V", check=_nu)
+    train: int = option(1297, "digits that are seen, of 1,797", metavar="T", check=at_least(1))
+    rounds: int = option(5000, "points of a stream of clusters", metavar="T", check=at_least(500))
+    seeds: int = option(20, "orders of the digits, and streams", metavar="N", check=INTERVALS)
+
+
+def run(settings: Settings) -> Iterator[Report]:
+    """The detectors on digits and on clusters."""
+    images = jnp.asarray(digits()[0], float)
+    if settings.train >= len(images):
+        raise ValueError(
+            f"--train must be below {len(images)}, got {settings.train}: some digits must be unseen"
+        )
+    order_key, stream_key = jax.random.split(jax.random.key(settings.seed))
+
+    def over_seeds(name, run, key) -> Estimate:
+        size = min(settings.seeds, 10)
+        with progress_bar(name, name) as progress:
+            return monte_carlo(run, key, settings.seeds, batch_size=size, progress=progress)
+
+    of_digits = functools.partial(on_digits, images, settings.train, NUS)
+    of_clusters = functools.partial(on_clusters, settings.rounds, CLUSTER_NUS, CLUSTER_RATES)
+    alarms = over_seeds("orders", of_digits, order_key)
+    separated = over_seeds("streams", of_clusters, stream_key)
+    tables = {
+        "digits": _table(
+            f"digits: shares of alarms in {settings.train:,} rounds, mean of "
+            f"{settings.seeds} orders",
+            alarms,
+            ("alarms", "unseen", "support_vectors"),
+            NUS,
+            (FALLING,),
+        ),
+        "clusters": _table(
+            f"clusters: shares of alarms in the later half of {settings.rounds:,} rounds, "
+            f"{OUTLIERS:.0%} outliers, mean of {settings.seeds} streams",
+            separated,
+            ("inliers", "outliers", "auc", "support_vectors"),
+            CLUSTER_NUS,
+            CLUSTER_RATES,
+        ),
+    }
+
+    def draw_alarms():
+        mean, error = (by_rule(part, "alarms", NUS, FALLING) for part in alarms[:2])
+        axes = plots.alarm_rates(NUS, {name: (mean[name], error[name]) for name in mean})
+        title = f"{settings.train:,} digits, η = t^(−1/2), {settings.seeds} orders"
+        axes.set_title(title, fontsize=10)
+        return axes.figure
+
+    def draw_rejections(rule):
+        order = jax.random.fold_in(order_key, 0)  # that of the first seed
+        axes = plots.rejections(rejections(rule, settings.train, settings.nu, order))
+        axes[0].figure.suptitle(f"{rule.name}, ν = {settings.nu:g}")
+        return axes[0].figure
+
+    figures = {"alarms": draw_alarms}
+    for name, rule in SHOWN.items():
+        figures[f"rejections_{name}"] = functools.partial(draw_rejections, rule)
+    yield Report("\n\n".join(map(str, tables.values())), tables, figures)
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """Pixels `[1797, 64]` in [−1, 1], dark to bright, and digits `[1797]`, of scikit-learn."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    return images / 8 - 1, labels
+
+
+def clusters(key: chex.PRNGKey, rounds: int) -> tuple[chex.Array, chex.Array]:
+    """Points `[T, 16]` of six round clusters with a few outliers, and which are those, `[T]`.
+
+    Centres are normal, and so are points around their centre, outliers around the origin.
+    """
+    keys = jax.random.split(key, 4)
+    centres = jax.random.normal(keys[0], (CLUSTERS, DIM))
+    own = centres[jax.random.randint(keys[1], (rounds,), 0, CLUSTERS)]
+    outlier = jax.random.permutation(keys[2], jnp.arange(rounds) < round(OUTLIERS * rounds))
+    deviations = jax.random.normal(keys[3], (rounds, DIM))
+    x = jnp.where(outlier[:, None], OUTLIER_SPREAD * deviations, own + SPREAD * deviations)
+    return x, outlier
+
+
+def on_digits(images: chex.Array, train: int, nus: Sequence[float], key: chex.PRNGKey) -> Measured:
+    """What detectors do with digits, at η = t^(−1/2) and the random order of the key.
+
+    Returns:
+        By decay, for each of `combinations(nus, (FALLING,))`: `alarms`, the share of the rounds
+        with f(x) ≤ ρ; `unseen`, the same share of the other digits after the last round;
+        `support_vectors`, their effective number then.
+    """
+    shown = images[jax.random.permutation(key, len(images))]
+
+    def measure(learner, played):
+        return {
+            "alarms": jnp.mean(played.predictions <= 0),
+            "unseen": jnp.mean(learner.predict(played.state, shown[train:]) <= 0),
+            "support_vectors": effective_terms(played.state.weights),
+        }
+
+    return _measured(measure, shown[:train], combinations(nus, (FALLING,)))
+
+
+def on_clusters(
+    rounds: int, nus: Sequence[float], rates: Sequence[float], key: chex.PRNGKey
+) -> Measured:
+    """What detectors do with `clusters`, in the second half of the rounds.
+
+    Returns:
+        By decay, for each of `combinations(nus, rates)`: `inliers` and `outliers`, shares of alarms
+        among them; `auc`, the probability that an outlier's f(x) − ρ is below an inlier's;
+        `support_vectors`, their effective number after the last round.
+    """
+    x, outlier = clusters(key, rounds)
+    late = outlier[rounds // 2 :]
+
+    def measure(_, played):
+        scores = played.predictions[rounds // 2 :]
+        return {
+            "inliers": jnp.mean(scores <= 0, where=~late),
+            "outliers": jnp.mean(scores <= 0, where=late),
+            "auc": auc(-scores, late),
+            "support_vectors": effective_terms(played.state.weights),
+        }
+
+    return _measured(measure, x, combinations(nus, rates))
+
+
+def combinations(nus: Sequence[float], rates: Sequence[float]) -> list[tuple[float, float, float]]:
+    """All (η, ν, floor)."""
+    return list(itertools.product(rates, nus, FLOORS))
+
+
+def _measured(measure, x, every) -> Measured:
+    """All settings see the same points: one Gram matrix serves them."""
+
+    def one(decay, rate, nu, floor):
+        learner = detector(Rule(decay, floor), nu, rate, horizon=len(x), dim=x.shape[1])
+        return measure(learner, watched(learner, x))
+
+    columns = [jnp.array(column) for column in zip(*every, strict=True)]
+    return {decay: jax.vmap(functools.partial(one, decay))(*columns) for decay in DECAYS}
+
+
+def rejections(
+    rule: Rule, train: int, nu: float, key: chex.PRNGKey, *, count: int = 50
+) -> dict[str, tuple[np.ndarray, list[str]]]:
+    """The galleries of Figure 3, at η = t^(−1/2) and the random order of the key.
+
+    Returns:
+        By title, up to `count` images and their captions, as `plots.rejections` takes them: the
+        first alarms; of the digits that were seen, and of those that were not, those with the
+        lowest f(x) − ρ in the end, worst first.
+    """
+    pixels, labels = digits()
+    images = jnp.asarray(pixels, float)
+    order = np.asarray(jax.random.permutation(key, len(images)))
+
+    @jax.jit
+    def one_pass(nu):
+        # ν is traced, so that none is refused as too small for the decay: the pictures show it.
+        learner = detector(rule, nu, FALLING, horizon=train, dim=images.shape[1])
+        played = watched(learner, images[order[:train]])
+        return played.predictions, learner.predict(played.state, images)
+
+    predictions, scores = jax.device_get(one_pass(nu))
+
+    def gallery(rows, notes):
+        captions = [f"{labels[row]}, {note}" for row, note in zip(rows, notes, strict=True)]
+        return pixels[rows].reshape(-1, 8, 8), captions
+
+    def worst(rows):
+        rows = rows[np.argsort(scores[rows])][:count]
+        return gallery(rows, [f"{score:.3f}".replace("-", "−") for score in scores[rows]])
+
+    alarms = np.flatnonzero(predictions <= 0)[:count]
+    return {
+        f"first {len(alarms)} alarms (digit, round)": gallery(
+            order[alarms], [f"{t + 1:,}" for t in alarms]
+        ),
+        "worst training digits (digit, f − ρ)": worst(order[:train]),
+        "worst unseen digits (digit, f − ρ)": worst(order[train:]),
+    }
+
+
+def by_rule(part: Measured, name: str, nus: Sequence[float], rate: float) -> dict[str, np.ndarray]:
+    """One measurement of each detector, `[N]` for the ν at a rate, from that of all settings."""
+    every = combinations(nus, (rate,))
+    return {
+        rule.name: np.array(
+            [part[rule.decay][name][every.index((rate, nu, rule.floor))] for nu in nus]
+        )
+        for rule in RULES
+    }
+
+
+def _table(title, estimate: Estimate, names: Sequence[str], nus, rates) -> Table:
+    """A row for each detector in each setting, with the measurements of these names."""
+    rows, every = [], combinations(nus, rates)
+    for rate, nu, rule in itertools.product(rates, nus, RULES):
+        place = every.index((rate, nu, rule.floor))
+        mean, error = estimate.mean[rule.decay], estimate.std_error[rule.decay]
+        row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
+        row |= rule._asdict() | {name: float(mean[name][place]) for name in names}
+        rows.append(row | {f"{name}_std_error": float(error[name][place]) for name in names})
+    columns = [("η", "{learning_rate}"), ("ν", "{nu:g}")]
+    columns.append(("detector", lambda row: Rule(row["decay"], row["floor"]).name))
+    for name in names[:-1]:
+        columns += [(name, f"{{{name}:.4f}}"), ("± 95%", half_width(f"{name}_std_error", ".4f"))]
+    columns.append(("support vectors", "{support_vectors:.1f}"))
+    return Table(rows, columns, title)

@@ -1,0 +1,179 @@
+"""The study `one-copy`: the impossibility theorem as an experiment."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from noisy_jax import bounds, comparators, learners, losses, plots, streams
+from noisy_jax.base import Learner
+from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
+from noisy_jax.evaluate.regrets import NORMAL_95
+from noisy_jax.evaluate.rollouts import final_regret
+from noisy_jax.evaluate.tables import Table
+from noisy_jax.learners import wrappers
+from noisy_jax.studies import regret
+from noisy_jax.studies.runner import Report, progress_bar
+from noisy_jax.studies.settings import INTERVALS, SeededSettings, option
+
+RADIUS = 1.5
+"""B of the learners and of the weights that compete: both minimisers are inside."""
+
+MOMENTS = bounds.Moments(
+    x_second_moment=9.0, x_fourth_moment=81.0, y_second_moment=1.0, noise_norm=4.0
+)
+"""They hold under both adversaries, so that learning rates do not tell which one it is."""
+
+HEDGE = 5 - 5**0.5
+"""The noise variance that, assumed under both, leads to 1/√5: (5 − v)w = 1 without noise."""
+
+LOSSES = {
+    "squared": losses.squared(),
+    "hinge": losses.soft_margin(),
+    "absolute": losses.epsilon_insensitive(epsilon=0.0),
+}
+"""Losses whose lower bound the picture shows; the learners have the first one."""
+
+
+class Row(NamedTuple):
+    """Average regret on clean data, a round, of one learner at one horizon.
+
+    Attributes:
+        learner: its name.
+        horizon: T.
+        noiseless: mean over seeds under adversary A.
+        noiseless_std_error: standard error of that mean.
+        noisy: mean over seeds under adversary B.
+        noisy_std_error: standard error of that mean.
+        maximum: the larger of the two means.
+        low: the larger of the lower ends of their 95% intervals.
+        high: the larger of the upper ends.
+        lower_bound: on the expectation of `maximum`, for a learner from one copy that knows nothing
+            of the noise.
+    """
+
+    learner: str
+    horizon: int
+    noiseless: float
+    noiseless_std_error: float
+    noisy: float
+    noisy_std_error: float
+    maximum: float
+    low: float
+    high: float
+    lower_bound: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(SeededSettings):
+    """Why one noisy copy of unknown noise is not enough.
+
+    Can a learner do without knowledge of the noise and without a second copy?
+
+    Two adversaries show single copies of the same distribution, 3 or −1 with probability ½ each,
+    labelled 1. In A these are the clean data; in B the clean data are 1, and the noise is ±2. The
+    best weights differ, 1/5 and 1, and a learner from one copy that is not told which of the two it
+    is has an average regret of at least (1 − 1/√5)² under one of them, for ever. Runs linear
+    learners under both, squared loss, and writes one_copy.csv, config.json and one_copy.png.
+
+    Examples:
+      python -m noisy_jax one-copy
+      python -m noisy_jax one-copy --horizons 1000 10000 100000 --seeds 100
+    """
+
+    horizons: tuple[int, ...] = regret.horizons((256, 1024, 4096, 16384, 65536))
+    seeds: int = option(32, "independent draws of data and noise", metavar="N", check=INTERVALS)
+
+
+def run(settings: Settings) -> Iterator[Report]:
+    """Every learner under both adversaries."""
+    best = bounds.one_copy_lower_bound(losses.squared(), radius=RADIUS)
+    found, done = {}, 0
+    with progress_bar("rounds") as progress:
+        total = settings.seeds * sum(settings.horizons)
+        for horizon in settings.horizons:
+            key = jax.random.fold_in(jax.random.key(settings.seed), horizon)
+            run_one = functools.partial(average_regret, horizon)
+            found[horizon] = monte_carlo(run_one, key, settings.seeds)
+            done += settings.seeds * horizon
+            progress(done, total)
+    rows = [
+        _row(name, i, horizon, estimate, best.lower_bound)
+        for i, name in enumerate(tuned(1))
+        for horizon, estimate in found.items()
+    ]
+    columns = [
+        ("learner", "{learner}"),
+        ("T", "{horizon:,}"),
+        ("A: noiseless", _with_interval("noiseless")),
+        ("B: noisy", _with_interval("noisy")),
+        ("larger", "{maximum:.4f}"),
+        ("interval", "[{low:.4f}, {high:.4f}]"),
+    ]
+    title = "average regret on clean data, a round, with 95% intervals"
+    table = Table([row._asdict() for row in rows], columns, title)
+    words = f"lower bound on the larger one, for one copy of unknown noise: {best.lower_bound:.4f}"
+    config = {
+        "radius": RADIUS,
+        "moments": MOMENTS._asdict(),
+        "hedge": HEDGE,
+        "lower_bound": best._asdict(),
+    }
+    draw = functools.partial(_draw, rows)
+    yield Report(f"{table}\n\n{words}", {"one_copy": table}, {"one_copy": draw}, config)
+
+
+def tuned(horizon: int) -> dict[str, Learner]:
+    """The learners by name, tuned for a horizon; all but the last read one copy.
+
+    `uncorrected` and `hedged` are told nothing: they take the noise to have variance 0, and HEDGE.
+    `known_covariance` is told the truth.
+    """
+
+    def tuning(bound):
+        rate = bound(MOMENTS, horizon=horizon, radius=RADIUS).learning_rate
+        return {"radius": RADIUS, "learning_rate": rate}
+
+    informed = learners.known_covariance(**tuning(bounds.known_covariance))
+    return {
+        "uncorrected": learners.uncorrected(**tuning(bounds.uncorrected)),
+        "hedged": wrappers.assuming(informed, HEDGE),
+        "known_covariance": informed,
+        "two_copies": learners.two_copies(**tuning(bounds.two_copies)),
+    }
+
+
+def average_regret(horizon: int, key: jax.Array) -> jax.Array:
+    """Regret over T rounds divided by T, `[2, L]`: under A and under B, of each learner."""
+    stream_key, noise_key = jax.random.split(key)
+    learner = wrappers.paired(*tuned(horizon).values())
+    regrets = [
+        final_regret(
+            learner,
+            stream,
+            noise,
+            noise_key,
+            loss=losses.squared(),
+            comparator=comparators.linear_ball(stream, RADIUS).predictions,
+        )
+        for stream, noise in streams.one_copy_adversaries(stream_key, horizon)
+    ]
+    return jnp.stack(regrets) / horizon
+
+
+def _row(name: str, i: int, horizon: int, estimate: Estimate, lower_bound: float) -> Row:
+    means, errors = estimate.mean[:, i], estimate.std_error[:, i]
+    pairs = (float(number) for pair in zip(means, errors, strict=True) for number in pair)
+    low, high = (max(means + side * NORMAL_95 * errors) for side in (-1, 1))
+    return Row(name, horizon, *pairs, float(max(means)), float(low), float(high), lower_bound)
+
+
+def _with_interval(name):
+    return lambda row: f"{row[name]:.4f} ± {NORMAL_95 * row[f'{name}_std_error']:.4f}"
+
+
+def _draw(rows):
+    return plots.one_copy(rows, LOSSES, radius=RADIUS)[0].figure

@@ -1,0 +1,221 @@
+"""What studies of regret share: settings, data sets, noise, and the call of `study`."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from noisy_jax import noise, streams
+from noisy_jax.base import Stream
+from noisy_jax.comparators import KernelBall
+from noisy_jax.evaluate.results import Study
+from noisy_jax.evaluate.studies import study
+from noisy_jax.evaluate.tuning import MakeLearner
+from noisy_jax.studies.runner import progress_bar
+from noisy_jax.studies.settings import SeededSettings, at_least, option
+from noisy_jax.validation import check_horizons, positive
+
+NOISES: Mapping[str, Callable[[float], noise.Noise]] = {
+    "gaussian": noise.Gaussian,
+    "laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
+    "uniform": lambda variance: noise.Uniform((3 * variance) ** 0.5),
+}
+"""Noise distributions by name, as functions of the variance on each feature."""
+
+TABLES = ", ".join(streams.DATASETS)
+
+# Options whose default differs between studies.
+data = functools.partial(
+    option, help=f"teacher (synthetic), {TABLES}, or numeric CSV files", metavar="NAME|FILE.csv"
+)
+kernel_noise = functools.partial(
+    option, help="distribution of the noise", choices=("gaussian", "laplace")
+)
+horizons = functools.partial(
+    option, help="numbers of rounds, increasing", metavar="T", check=check_horizons
+)
+seeds = functools.partial(option, help="independent noise draws", metavar="N", check=at_least(1))
+radius = functools.partial(
+    option, help="norm of the largest predictor that competes", metavar="B", check=positive
+)
+rate_factor = functools.partial(
+    option,
+    help="multiple of the theory's learning rate, which is very conservative; multiplies the "
+    "bounds by (M + 1/M)/2",
+    metavar="M",
+    check=positive,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RegretSettings(SeededSettings):
+    """What all studies of regret have."""
+
+    target: str | None = option(
+        None, "name of the target's column in the CSV file", metavar="COLUMN"
+    )
+    checkpoint: str | None = option(
+        None,
+        "folder for what is done so far: after an interruption the same command continues from "
+        "there, also with more seeds (default: none)",
+        metavar="FOLDER",
+    )
+
+
+def load(data: str, target: str | None, *, known: Sequence[str] = streams.DATASETS) -> Stream:
+    """The scaled table that `--data` and `--target` name; `known` are the names to suggest."""
+    if data in streams.DATASETS:
+        if target is not None:
+            raise ValueError(f"--target goes with a CSV file; the target of {data} is fixed")
+        return streams.dataset(data)
+    if not is_csv(data):
+        raise ValueError(
+            f"unknown data {data!r}; known are {', '.join(known)}, or a file that ends in .csv"
+        )
+    if not Path(data).is_file():
+        raise ValueError(f"there is no file {data}")
+    if target is None:
+        raise ValueError(f"name the target's column of {data}: --target COLUMN")
+    return streams.csv(data, target)
+
+
+def is_csv(data: str) -> bool:
+    """Whether `--data` means a file."""
+    return data.lower().endswith(".csv")
+
+
+def noise_of(name: str, variance: float) -> noise.Noise:
+    """The noise distribution that `--noise` and `--noise-variance` name."""
+    hint = "the learner clean of the study kernel shows what learning from clean data costs"
+    return NOISES[name](positive("--noise-variance", variance, hint))
+
+
+def words_on(data: str, table: Stream, settings: Any, variance: float) -> str:
+    """What a study of regret is about."""
+    return (
+        f"{data}: {len(table.y):,} rows, {table.x.shape[1]} features; {settings.noise} noise of "
+        f"variance {variance} on each feature; {settings.seeds} noise draws"
+    )
+
+
+class DataSet(NamedTuple):
+    """One data set under one noise distribution.
+
+    Attributes:
+        name: of its folder.
+        words: what it is.
+        stream: clean rounds, as many as the largest horizon.
+        noise: distribution of the noise.
+        key: of the noise.
+    """
+
+    name: str
+    words: str
+    stream: Stream
+    noise: noise.Noise
+    key: jax.Array
+
+
+def load_all(
+    settings: Any, teacher: Callable[[jax.Array], Stream], *, variance: float, of_teacher: float
+) -> list[DataSet]:
+    """The data sets of a study on several.
+
+    Args:
+        settings: with `data`, `target`, `noise`, `noise_variance`, `horizons`, `seeds` and `seed`.
+        teacher: `key -> ` the teacher's rows.
+        variance: of the noise if the settings name none.
+        of_teacher: the same for the teacher.
+    """
+    names = [_folder(data) for data in settings.data]
+    if len(set(names)) < len(names):
+        raise ValueError(f"--data must differ in name, got {' '.join(names)}: each names a folder")
+    files = any(map(is_csv, settings.data))
+    teacher_key, stream_key, noise_key = jax.random.split(jax.random.key(settings.seed), 3)
+    loaded = []
+    for data, name in zip(settings.data, names, strict=True):
+        if data == "teacher":
+            table, usual = teacher(teacher_key), of_teacher
+        else:
+            target = None if files and not is_csv(data) else settings.target
+            known = ("teacher", *streams.DATASETS)
+            table, usual = load(data, target, known=known), variance
+        chosen = usual if settings.noise_variance is None else settings.noise_variance
+        words = words_on(data, table, settings, chosen)
+        stream = streams.resampled(stream_key, table, max(settings.horizons))
+        loaded.append(DataSet(name, words, stream, noise_of(settings.noise, chosen), noise_key))
+    return loaded
+
+
+def _folder(data: str) -> str:
+    """A name for the results; never "." or "..", which are other folders."""
+    return (Path(data).stem.strip(".") or "data") if is_csv(data) else data
+
+
+def first(rounds: int, stream: Stream) -> Stream:
+    """The first rounds of a stream."""
+    return Stream(stream.x[:rounds], stream.y[:rounds])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Remembered:
+    """A comparator of the first rounds of one stream, which computes each answer once."""
+
+    comparator: Callable[[Stream], KernelBall]
+    _found: dict[int, KernelBall] = dataclasses.field(default_factory=dict, init=False, repr=False)
+
+    def __call__(self, past: Stream) -> KernelBall:
+        """The comparator's answer for the first rounds of the stream."""
+        rounds = len(past.y)
+        if rounds not in self._found:
+            self._found[rounds] = self.comparator(past)
+        return self._found[rounds]
+
+    def __repr__(self) -> str:
+        """That of the comparator, for `config.json`."""
+        return repr(self.comparator)
+
+    def lifted_norms(self, stream: Stream, horizons: Sequence[int]) -> dict[int, float]:
+        """The comparator's norm in the surrogate's space for each horizon: what W must reach."""
+        return {rounds: float(self(first(rounds, stream)).lifted_norm) for rounds in horizons}
+
+
+def study_of(
+    settings: Any,
+    data: DataSet,
+    learners: Mapping[str, MakeLearner],
+    comparator: Callable[[Stream], Any],
+    *,
+    part: str = ".",
+    **parameters: Any,
+) -> Study:
+    """The study of some learners on a data set, with a progress bar, on all devices.
+
+    Args:
+        settings: with `seeds`, `horizons` and `checkpoint`.
+        data: the data set.
+        learners: by name, tuned.
+        comparator: `stream -> ` the best predictor.
+        part: folder below the checkpoint.
+        **parameters: further entries of `config.json`.
+    """
+    devices = jax.devices()
+    with progress_bar("rounds") as progress:
+        return study(
+            learners,
+            data.stream,
+            data.noise,
+            data.key,
+            num_seeds=settings.seeds,
+            horizons=settings.horizons,
+            comparator=comparator,
+            mesh=Mesh(np.array(devices), "seeds") if len(devices) > 1 else None,
+            progress=progress,
+            checkpoint=settings.checkpoint and Path(settings.checkpoint) / part,
+            parameters=parameters,
+        )

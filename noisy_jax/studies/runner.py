@@ -1,0 +1,110 @@
+"""Runs a study from the command line: prints what it found, then saves it."""
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from noisy_jax.evaluate.provenance import versions
+from noisy_jax.evaluate.results import Study, save_config
+from noisy_jax.evaluate.tables import Table
+from noisy_jax.studies.settings import BaseSettings
+from noisy_jax.validation import writable_folder
+
+
+class Report(NamedTuple):
+    """One part of a study: what is printed and what is saved.
+
+    Attributes:
+        text: what is printed.
+        tables: by name, saved as `NAME.csv`.
+        figures: by name, functions that draw a matplotlib figure, saved as `NAME.png`.
+        config: entries of `config.json`, beside the settings and versions.
+        folder: where to save, below the study's folder.
+    """
+
+    text: str
+    tables: Mapping[str, Table]
+    figures: Mapping[str, Callable[[], Any]]
+    config: Mapping[str, Any] = {}
+    folder: str = "."
+
+    def __str__(self) -> str:
+        return self.text
+
+    def save(self, folder: Path) -> None:
+        """Writes tables, configuration and figures.
+
+        Raises:
+            OSError: the disk is full, or a file cannot be written.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in self.tables.items():
+            table.save(folder / f"{name}.csv")
+        save_config(self.config, folder)
+        for name, draw in self.figures.items():
+            draw().savefig(folder / f"{name}.png", dpi=150)
+
+
+def report_of(study: Study, heading: str, folder: str = ".") -> Report:
+    """The report of a study of regret."""
+    from noisy_jax import plots
+
+    return Report(
+        f"{heading}\n\n{study}",
+        {"results": study.table},
+        {"regret": lambda: plots.regret(study).figure},
+        study.config,
+        folder,
+    )
+
+
+def run(name: str, study: ModuleType, settings: BaseSettings, out: str) -> int:
+    """Runs a study, and prints and saves each of its reports.
+
+    Args:
+        name: of the study.
+        study: one of the modules of studies.
+        settings: its `Settings`.
+        out: folder for the results.
+
+    Returns:
+        The exit status: 0, or 1 if something could not be saved.
+
+    Raises:
+        ValueError: the settings do not fit together, or the folder cannot be written.
+        ImportError: matplotlib or another library is not installed.
+    """
+    import matplotlib.figure  # noqa: F401  (better missed now than after the work)
+
+    out, status = writable_folder(out), 0
+    command = {"name": name, **dataclasses.asdict(settings), "out": str(out)}
+    for report in study.run(settings):
+        config = {"command": command, **report.config, "versions": versions()}
+        folder = out / report.folder
+        print(f"\n{report}\n", flush=True)
+        try:
+            report._replace(config=config).save(folder)
+        except OSError as error:
+            print(f"error: cannot save the results in {folder}: {error}", file=sys.stderr)
+            status = 1
+        else:
+            print(f"Saved in {folder}/")
+    return status
+
+
+@contextlib.contextmanager
+def progress_bar(description: str, unit: str = "round") -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, as the `progress` of `study` and `monte_carlo`: called with (done, total)."""
+    from tqdm import tqdm
+
+    with tqdm(total=1, unit=unit, unit_scale=True, desc=description) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield progress

@@ -1,0 +1,129 @@
+"""Settings of studies: dataclasses whose fields are the options of the command line."""
+
+import argparse
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from noisy_jax.validation import choice, whole
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    metavar: str | None = None,
+    choices: Sequence[str] | None = None,
+    check: Callable[[str, Any], Any] | None = None,
+) -> Any:
+    """A field of `BaseSettings`, which becomes an option of the same name with hyphens.
+
+    Args:
+        default: value where the option is not given; `None` is not mentioned in the help.
+        help: what the option means.
+        metavar: name of the value in the help.
+        choices: the values that are allowed; any by default.
+        check: `(name, value)`, raises ValueError if the value is wrong, such as
+            `validation.positive`.
+    """
+    metadata = {"help": help, "metavar": metavar, "choices": choices, "check": check}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True)
+class BaseSettings:
+    """Settings without fields; the fields of a subclass are checked when it is created."""
+
+    def __post_init__(self):
+        """Raises ValueError if a value is wrong, with the name of its option."""
+        for field in dataclasses.fields(self):
+            value, (check, choices) = getattr(self, field.name), _checks(field)
+            for each in value if isinstance(value, (tuple, list)) else [value]:
+                if choices and each is not None:
+                    choice(flag(field.name), each, choices)
+            if check and value is not None:
+                check(flag(field.name), value)
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring, for the list of studies."""
+        return inspect.getdoc(cls).splitlines()[0].rstrip(".")
+
+    @classmethod
+    def examples(cls) -> list[str]:
+        """The commands in the docstring."""
+        lines = map(str.strip, inspect.getdoc(cls).splitlines())
+        return [line for line in lines if line.startswith("python -m noisy_jax")]
+
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        """Adds an option for each field, those that are the study's own first."""
+        kinds = typing.get_type_hints(cls)
+        own = cls.__annotations__
+        for field in sorted(dataclasses.fields(cls), key=lambda field: field.name not in own):
+            kind, several = _element(kinds[field.name])
+            words = field.metadata["help"]
+            if field.default is not None:
+                default = field.default if several else [field.default]
+                words += f" (default: {' '.join(map(_text, default))})"
+            parser.add_argument(
+                flag(field.name),
+                type=kind,
+                nargs="+" if several else None,
+                default=field.default,
+                choices=field.metadata["choices"],
+                metavar=field.metadata["metavar"],
+                help=words.replace("%", "%%"),
+            )
+
+    @classmethod
+    def parsed(cls, options: argparse.Namespace):
+        """The settings that the options ask for."""
+        values = {field.name: getattr(options, field.name) for field in dataclasses.fields(cls)}
+        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
+
+
+def flag(name: str) -> str:
+    """The option of a field."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _checks(field):
+    return field.metadata["check"], field.metadata["choices"]
+
+
+def _element(kind) -> tuple[type, bool]:
+    """The type of one value, and whether there are several: (int, True) for `tuple[int, ...]`."""
+    if isinstance(kind, types.UnionType):
+        (kind,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
+    several = typing.get_origin(kind) is tuple
+    return (typing.get_args(kind)[0] if several else kind), several
+
+
+def _text(value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def at_least(least: int, hint: str = "") -> Callable[[str, Any], Any]:
+    """A check for `option`: a whole number of at least `least`."""
+    return partial(whole, least=least, hint=hint)
+
+
+INTERVALS = at_least(2, "one seed has no interval")
+"""A check for `option`: a number of seeds that gives intervals."""
+
+
+def _seed(name, value) -> None:
+    if not (isinstance(value, int) and 0 <= value < 2**32):  # JAX would take it modulo 2³²
+        raise ValueError(f"{name} must be a whole number from 0 to 2**32 − 1, got {value}")
+
+
+@dataclasses.dataclass(frozen=True)
+class SeededSettings(BaseSettings):
+    """Settings of studies that draw at random."""
+
+    seed: int = option(0, "seed of all randomness", metavar="N", check=_seed)

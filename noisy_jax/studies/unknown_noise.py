@@ -1,0 +1,311 @@
+"""The study `unknown-noise`: random truncation, and what not knowing the noise costs."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from noisy_jax import (
+    bounds,
+    comparators,
+    estimators,
+    kernels,
+    losses,
+    noise,
+    plots,
+    streams,
+    worlds,
+)
+from noisy_jax.base import Stream
+from noisy_jax.estimators import GradientEstimator
+from noisy_jax.evaluate.gradients import (
+    both_distributions,
+    estimate_row,
+    estimates_table,
+    measured,
+)
+from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tuning import MakeLearner, tuned_kernel_learner
+from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
+from noisy_jax.learners.wrappers import noiseless
+from noisy_jax.studies import regret
+from noisy_jax.studies.runner import Report, report_of
+from noisy_jax.studies.settings import option
+from noisy_jax.validation import positive
+
+DEGREE = 2
+"""Of the polynomial kernel, and of the teacher."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(regret.RegretSettings):
+    """What it costs not to know the distribution of the noise.
+
+    What does it cost a kernel learner not to know the distribution of the noise?
+
+    Random truncation learns from a random number of noisy copies, by the distribution of orders
+    with the least variance or by the paper's geometric one at as many copies. Polynomial kernel:
+    both, against a learner that takes the noisy copy to be clean, and one that sees clean data.
+    Gaussian kernel: the better one, against parallel worlds, which know the distribution. Writes
+    into a folder for each data set: results.csv, config.json and regret.png for each kernel;
+    estimates.csv, the gradient estimates; exponents.csv, growth of regret beside the theorems'
+    bounds; and price.png, regret against the copies paid for it.
+
+    A bound says something about T rounds if it is below the loss of predicting zero, which at the
+    theorems' learning rate (--rate-factor 1) takes some thousand rounds, less for a small radius.
+
+    Examples:
+      python -m noisy_jax unknown-noise
+      python -m noisy_jax unknown-noise --data diabetes --noise-variance 0.02 --seeds 32
+      python -m noisy_jax unknown-noise --data diabetes --rate-factor 1 --radius 0.5
+    """
+
+    data: tuple[str, ...] = regret.data(("teacher", "diabetes"))
+    noise: str = regret.kernel_noise("gaussian")
+    noise_variance: float | None = option(
+        None,
+        "variance of the noise on each feature; rows have norm at most 1 (default: 0.04, the "
+        "teacher's 0.2)",
+        metavar="V",
+    )
+    offset: float = option(
+        1.5, "of the kernel (⟨x, z⟩ + C)², above 1 + dV", metavar="C", check=positive
+    )
+    length_scale: float = option(
+        2.0,
+        "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V for Gaussian noise",
+        metavar="L",
+        check=positive,
+    )
+    radius: float = regret.radius(1.0)
+    rate_factor: float = regret.rate_factor(16.0)
+    horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192))
+    seeds: int = regret.seeds(8)
+
+
+class Case(NamedTuple):
+    """One kernel on one data set, ready to be run.
+
+    Attributes:
+        kernel: its name.
+        heading: what it is, in words.
+        comparator: `stream -> KernelBall`.
+        truncations: estimators of the gradient, by the names of their learners.
+        p: base of the geometric distribution.
+        learners: by name, tuned.
+        copies: noisy copies a round on average, of the learners that see any.
+    """
+
+    kernel: str
+    heading: str
+    comparator: Callable[[Stream], Any]
+    truncations: Mapping[str, GradientEstimator]
+    p: float
+    learners: Mapping[str, MakeLearner]
+    copies: Mapping[str, float]
+
+
+def run(settings: Settings) -> Iterator[Report]:
+    """A study of regret for each data set and kernel, then what the truncations have in common."""
+
+    def teacher(key):
+        """A quadratic form of two features, in the ball that competes."""
+        kernel = kernels.polynomial(degree=DEGREE, offset=0.0)
+        return streams.teacher(key, 500, 2, kernel=kernel, radius=settings.radius)
+
+    loaded = regret.load_all(settings, teacher, variance=0.04, of_teacher=0.2)
+    # Bad settings are found before the work.
+    cases = [(_polynomial(settings, data), _gaussian(settings, data)) for data in loaded]
+    for data, pair in zip(loaded, cases, strict=True):
+        results, estimates, exponents = {}, [], []
+        for case in pair:
+            result = regret.study_of(
+                settings,
+                data,
+                case.learners,
+                case.comparator,
+                part=f"{data.name}/{case.kernel}",
+                copies=case.copies,
+            )
+            folder = f"{data.name}/{case.kernel}"
+            yield report_of(result, f"{data.words}\n{case.heading}", folder)
+            results[case.kernel] = result
+            estimates += _estimates(settings, data, case)
+            exponents += _exponents(settings, data, case, result)
+        tables = {
+            "estimates": estimates_table(estimates),
+            "exponents": Table(exponents, _EXPONENTS, _EXPONENTS_TITLE),
+        }
+        copies = {case.kernel: case.copies for case in pair}
+        draw = functools.partial(_draw, results, copies)
+        yield Report("\n\n".join(map(str, tables.values())), tables, {"price": draw}, {}, data.name)
+
+
+def _draw(results, copies):
+    return plots.price(results, copies)[0].figure
+
+
+def _polynomial(settings, data) -> Case:
+    """The polynomial kernel: random truncation, the uncorrected learner and a clean reference."""
+    stream, moments = data.stream, bounds.moments(data.stream, data.noise)
+    if moments.x_second_moment >= settings.offset:
+        raise ValueError(
+            f"--offset must be above the largest E‖x̃‖² = {float(moments.x_second_moment):.4g}, got "
+            f"{settings.offset:g}: below it no geometric distribution uses as many copies as the "
+            f"optimal one (E‖x̃‖² contains {stream.x.shape[1]} times the variance of the noise)"
+        )
+    kernel = kernels.polynomial(degree=DEGREE, offset=settings.offset)
+    diagonal = float(kernel.diagonal(stream.x).max())
+    # A world without noise, for the comparator of any kernel.
+    clean = worlds.World(
+        stream.x.shape[1], kernel, kernel.gram, diagonal, noise=noise.Gaussian(0.0)
+    )
+    blind = functools.partial(uncorrected_kernel, kernel)
+    bound = functools.partial(
+        bounds.parallel_worlds, diagonal, y_second_moment=moments.y_second_moment
+    )
+    tuning = {"radius": settings.radius, "rate_factor": settings.rate_factor}
+    truncations, p, words = _truncations(settings, kernel, moments)
+    return Case(
+        "polynomial",
+        f"kernel (⟨x, z⟩ + {settings.offset:g})^{DEGREE}; functions of norm at most "
+        f"{settings.radius:g} compete\n{words}",
+        functools.partial(comparators.world_ball, world=clean, radius=settings.radius),
+        truncations,
+        p,
+        {
+            **_tuned(settings, truncations),
+            "uncorrected_kernel": tuned_kernel_learner(blind, bound, **tuning),
+            "clean": tuned_kernel_learner(
+                lambda **tuning: noiseless(blind(**tuning), stream), bound, **tuning
+            ),
+        },
+        {name: float(made.mean_copies) for name, made in truncations.items()}
+        | {"uncorrected_kernel": 1.0},
+    )
+
+
+def _gaussian(settings, data) -> Case:
+    """The Gaussian kernel: parallel worlds and random truncation by the better distribution."""
+    moments, dim = bounds.moments(data.stream, data.noise), data.stream.x.shape[1]
+    world = worlds.gaussian(dim=dim, length_scale=settings.length_scale, noise=data.noise)
+    comparator = regret.Remembered(
+        functools.partial(comparators.world_ball, world=world, radius=settings.radius)
+    )
+    radius = max(comparator.lifted_norms(data.stream, settings.horizons).values())
+    known = tuned_kernel_learner(
+        functools.partial(parallel_worlds, world),
+        functools.partial(
+            bounds.parallel_worlds, world.diagonal, y_second_moment=moments.y_second_moment
+        ),
+        radius=radius,
+        rate_factor=settings.rate_factor,
+    )
+    truncations, p, words = _truncations(settings, world.kernel, moments)
+    optimal = "optimal_truncation"
+    return Case(
+        "gaussian",
+        f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most {settings.radius:g} compete, "
+        f"{radius:.3g} in the world of parallel_worlds, which takes 2 copies\n{words}",
+        comparator,
+        truncations,
+        p,
+        {"parallel_worlds": known, optimal: _tuned(settings, truncations)[optimal]},
+        {"parallel_worlds": 2.0, optimal: float(truncations[optimal].mean_copies)},
+    )
+
+
+def _truncations(settings, kernel, moments):
+    """Estimators by the optimal distribution and by the geometric one, its p, and words on it."""
+    make = functools.partial(
+        estimators.gradient,
+        kernel,
+        losses.squared(),
+        squared_radius=settings.radius**2,
+        x_second_moment=float(moments.x_second_moment),
+        y_largest=float(moments.y_second_moment) ** 0.5,
+    )
+    optimal, geometric, p = both_distributions(make)
+    copies = f"random truncation takes {optimal.mean_copies:.3g} copies a round"
+    words = f"{copies}, geometric with p = {p:.4g}"
+    return {"optimal_truncation": optimal, "geometric_truncation": geometric}, p, words
+
+
+def _tuned(settings, truncations) -> dict[str, MakeLearner]:
+    return {
+        name: tuned_kernel_learner(
+            functools.partial(random_truncation, estimator),
+            functools.partial(bounds.random_truncation, estimator),
+            rate_factor=settings.rate_factor,
+        )
+        for name, estimator in truncations.items()
+    }
+
+
+def _estimates(settings, data, case) -> list[dict]:
+    """What gradient estimates are like at the smallest horizon, and bounds at the largest."""
+    rounds, rows = min(settings.horizons), []
+    past = regret.first(rounds, data.stream)
+    for name, estimator in case.truncations.items():
+        theory = bounds.random_truncation(estimator, horizon=rounds)
+        rate = settings.rate_factor * float(theory.learning_rate)
+        estimate = measured(estimator, rate, past, data.noise, data.key, num_seeds=settings.seeds)
+        theory = bounds.random_truncation(estimator, horizon=max(settings.horizons))
+        rows.append(estimate_row(case.kernel, name, estimate, theory))
+    return rows
+
+
+def _exponents(settings, data, case, result) -> list[dict]:
+    """Growth of regret beside the bounds at the largest horizon, for each truncation.
+
+    Where the study of regret leaves a truncation out, it has a study of its own here.
+    """
+    rows, horizon = [], max(settings.horizons)
+    for name, estimator in case.truncations.items():
+        if name not in case.learners:
+            learners = {name: _tuned(settings, {name: estimator})[name]}
+            part = f"{data.name}/{case.kernel}/{name}"
+            result = regret.study_of(settings, data, learners, case.comparator, part=part)
+        (last,) = (row for row in result.rows if (row.learner, row.horizon) == (name, horizon))
+        closed = bounds.random_truncation(estimator, horizon=horizon, closed_form=True, p=case.p)
+        theory = bounds.random_truncation(estimator, horizon=horizon)
+        # A bound ∝ √T that is m times as large is informative from m² times the horizon on.
+        informative = float(theory.informative_from) * (last.bound / float(theory.regret)) ** 2
+        rows.append(
+            {
+                "kernel": case.kernel,
+                "learner": name,
+                "horizon": horizon,
+                "regret": last.regret,
+                "std_error": last.std_error,
+                "bound": last.bound,
+                "closed_form": float(bounds.at_rate_factor(closed, settings.rate_factor).regret)
+                if name == "geometric_truncation"
+                else math.nan,
+                "idle": float(theory.idle),
+                "informative_from": informative,
+                "informative": horizon > informative,
+                **result.growth[name]._asdict(),
+            }
+        )
+    return rows
+
+
+_EXPONENTS_TITLE = (
+    "growth of regret like T^a, and the theorems' bounds, which grow like T^0.5, at the learning "
+    "rate used"
+)
+_EXPONENTS = (
+    ("kernel", "{kernel}"),
+    ("learner", "{learner}"),
+    ("T", "{horizon:,}"),
+    ("a", "{exponent:.3f}"),
+    ("interval", "[{low:.3f}, {high:.3f}]"),
+    ("regret", "{regret:.1f}"),
+    ("± 95%", half_width("std_error", ".1f")),
+    ("bound", "{bound:.1f}"),
+    ("closed form", lambda row: f"{row['closed_form']:.1f}".replace("nan", "")),
+    ("predicting 0", "{idle:.1f}"),
+    ("", lambda row: "informative" if row["informative"] else "vacuous"),
+)
