@@ -4,9 +4,7 @@
 adds noise: the noise is already in the data.
 """
 
-import csv as csv_reader
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import jax
 import numpy as np
 
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
+from noisy_jax.streams.csv_files import read_csv
 from noisy_jax.validation import given
 
 Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
@@ -135,6 +134,58 @@ def from_arrays(
         raise ValueError(f"{target!r}, row {i} is {y[i]}: drop such rows")
     cov, error, distribution = _known(noise, *x.shape)
     return Observations(x, y, cov, error, distribution, names, target)
+
+
+def csv(
+    path: str | Path,
+    *,
+    target: str,
+    noise: Known | Mapping[str, float] = None,
+    replicates: Mapping[str, str | Sequence[str]] | None = None,
+) -> Observations:
+    """Observations from a numeric CSV file with a header line.
+
+    Args:
+        path: the file; UTF-8, separated by commas, with a different name for each column.
+        target: name of y's column. All other columns are features, or replicates of features.
+        noise: as in `from_arrays`, for the features in the order of the file; or a mapping from a
+            feature's name to the variance of its error, 0 for features that are not named.
+        replicates: mapping from a feature's name to the column, or columns, with its replicates, as
+            many for each. Features that are not named are taken to be exact.
+
+    Returns:
+        `Observations`.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> path = f"{tempfile.mkdtemp()}/rooms.csv"
+        >>> np.savetxt(path, np.eye(4, 3), delimiter=",", header="size,age,price", comments="")
+        >>> print(csv(path, target="price", noise={"size": 0.1}).cov)
+        [[0.1 0. ]
+         [0.  0. ]]
+    """
+    header, table = read_csv(path, target)
+    others = {k: [v] if isinstance(v, str) else list(v) for k, v in (replicates or {}).items()}
+    repeated = [name for names in others.values() for name in names]
+    for name in [*others, *repeated, *(noise if isinstance(noise, Mapping) else ())]:
+        if name not in header or name == target:
+            features = ", ".join(n for n in header if n != target)
+            raise ValueError(f"{path} has no feature {name!r}; it has {features}")
+    if len({len(names) for names in others.values()}) > 1:
+        raise ValueError("replicates must name as many columns for each feature")
+    names = [name for name in header if name != target and name not in repeated]
+    column = {name: table[:, j] for j, name in enumerate(header)}
+    copies = 1 + (len(next(iter(others.values()))) if others else 0)
+    x = np.stack(
+        [
+            np.column_stack([column[([n, *others.get(n, copies * [n])])[v]] for n in names])
+            for v in range(copies)
+        ],
+        axis=1,
+    )
+    if isinstance(noise, Mapping):
+        noise = [float(noise.get(name, 0)) for name in names]
+    return from_arrays(x, column[target], noise=noise, names=names, target=target)
 
 
 def _numbers(name, values) -> np.ndarray:
