@@ -6,10 +6,13 @@ from noisy_jax import (
     engine,
     estimators,
     evaluate,
+    fits,
     kernels,
     learners,
     losses,
+    moments,
     noise,
+    observations,
     plots,
     privacy,
     robust,
@@ -20,19 +23,23 @@ from noisy_jax import (
 from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.evaluate import (
     Estimate,
+    Learned,
     Rollout,
     Study,
+    learn,
     monte_carlo,
     rollout,
     study,
     tuned,
     tuned_kernel_learner,
 )
+from noisy_jax.fits import fit, fourier, load_fit
 from noisy_jax.learners import wrappers
 from noisy_jax.version import __version__ as __version__
 
 __all__ = [
     "Estimate",
+    "Learned",
     "Learner",
     "Rollout",
     "Sample",
@@ -43,11 +50,18 @@ __all__ = [
     "engine",
     "estimators",
     "evaluate",
+    "fit",
+    "fits",
+    "fourier",
     "kernels",
+    "learn",
     "learners",
+    "load_fit",
     "losses",
+    "moments",
     "monte_carlo",
     "noise",
+    "observations",
     "plots",
     "privacy",
     "robust",

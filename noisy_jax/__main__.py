@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from noisy_jax.studies import (
     contamination,
     drift,
+    fit,
     kernel,
     linear,
     novelty,
@@ -19,6 +20,7 @@ from noisy_jax.studies import (
 
 STUDIES = {
     "linear": linear,
+    "fit": fit,
     "kernel": kernel,
     "worlds": worlds,
     "drift": drift,

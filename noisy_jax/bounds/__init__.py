@@ -41,6 +41,7 @@ __all__ = [
     "alma",
     "as_printed",
     "at_rate_factor",
+    "corrected_ftrl",
     "drift",
     "known_covariance",
     "margin_errors",

@@ -1,5 +1,6 @@
 """Evaluates learners on clean data: rollouts, regret, Monte Carlo over seeds, and studies."""
 
+from noisy_jax.evaluate.learn import Learned, learn
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95, Growth, cumulative_loss, growth, regret
 from noisy_jax.evaluate.results import Row, Study
@@ -12,6 +13,7 @@ __all__ = [
     "NORMAL_95",
     "Estimate",
     "Growth",
+    "Learned",
     "MakeLearner",
     "Rollout",
     "Row",
@@ -20,6 +22,7 @@ __all__ = [
     "cumulative_loss",
     "final_regret",
     "growth",
+    "learn",
     "monte_carlo",
     "regret",
     "rollout",

@@ -1,6 +1,7 @@
 """Online learners, one algorithm in each file. `wrappers` make a new learner from others."""
 
 from noisy_jax.learners.alma import AlmaState, alma
+from noisy_jax.learners.corrected_ftrl import corrected_ftrl
 from noisy_jax.learners.fourier_worlds import fourier_worlds
 from noisy_jax.learners.gradient_descent import GradientDescentState, gradient_descent
 from noisy_jax.learners.known_covariance import known_covariance
@@ -17,6 +18,7 @@ __all__ = [
     "GradientDescentState",
     "NormaState",
     "alma",
+    "corrected_ftrl",
     "fourier_worlds",
     "gradient_descent",
     "known_covariance",

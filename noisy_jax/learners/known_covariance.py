@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from noisy_jax import moments
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.noise import covariance_times
@@ -69,10 +70,12 @@ def known_covariance(
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.04
     """
-    return gradient_descent(
+    learner = gradient_descent(
         functools.partial(gradient_estimate, as_printed=as_printed),
         copies=1,
         radius=radius,
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
+    read = moments.known_covariance().read
+    return learner._replace(read=lambda state, sample: read(state.weights, sample))

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from noisy_jax import moments
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 
@@ -50,6 +51,8 @@ def two_copies(
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.04
     """
-    return gradient_descent(
+    learner = gradient_descent(
         gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
+    read = moments.two_copies().read
+    return learner._replace(read=lambda state, sample: read(state.weights, sample))

@@ -9,6 +9,7 @@ by marker or line, so that pictures can be read in grey. To save a picture::
 """
 
 from noisy_jax.plots.adversaries import one_copy
+from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.contamination import contamination
 from noisy_jax.plots.mistakes import mistakes
 from noisy_jax.plots.novelty import alarm_rates, rejections
@@ -18,6 +19,7 @@ from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "alarm_rates",
+    "coefficients",
     "contamination",
     "mistakes",
     "one_copy",

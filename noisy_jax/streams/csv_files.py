@@ -25,6 +25,18 @@ def csv(path: str | Path, target: str) -> Stream:
         >>> csv(path, target="price").x.shape
         (3, 1)
     """
+    header, table = read_csv(path, target)
+    column = header.index(target)
+    return scaled_table(np.delete(table, column, axis=1), table[:, column])
+
+
+def read_csv(path: str | Path, target: str) -> tuple[list[str], np.ndarray]:
+    """The names of the columns and the table `[n, columns]` in float64 of a numeric CSV file.
+
+    Args:
+        path: as in `csv`.
+        target: name of a column that must be there, beside at least one other.
+    """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             lines = csv_reader.reader(file)
@@ -37,9 +49,9 @@ def csv(path: str | Path, target: str) -> Stream:
     _check_header(path, header, target)
     if not rows:
         raise ValueError(f"{path} has a header but no rows")
-    table = np.array([_numbers(cells, header, f"{path}, line {line}") for line, cells in rows])
-    column = header.index(target)
-    return scaled_table(np.delete(table, column, axis=1), table[:, column])
+    return header, np.array(
+        [_numbers(cells, header, f"{path}, line {line}") for line, cells in rows]
+    )
 
 
 def _check_header(path, header: list[str], target: str) -> None:

@@ -1,0 +1,70 @@
+"""`fit`: regression on noisy features, judged on clean ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from noisy_jax.fits.fourier import FourierFeatures, FourierFit, fourier_fit
+from noisy_jax.fits.linear import LinearFit, linear_fit
+from noisy_jax.observations import Observations
+
+
+def fit(
+    observations: Observations,
+    features: FourierFeatures | Sequence[FourierFeatures] | None = None,
+    *,
+    weights: Any = None,
+    clusters: Any = None,
+) -> LinearFit | FourierFit:
+    """Least squares on clean features, computed from noisy ones.
+
+    Ordinary least squares on features with measurement error shrinks coefficients towards zero and
+    spreads them over correlated columns. `fit` takes the error's contribution out of the second
+    moments, which gives a consistent estimate of the coefficients on clean features:
+
+        β̂ = (Σ_i (x̃_i − x̄)(x̃_i − x̄)ᵀ − Σ_i Σ_i (1 − 1/n))⁻¹ Σ_i (x̃_i − x̄) ỹ_i.
+
+    **What it is for**: interpretation of coefficients, and prediction at CLEAN features. To predict
+    from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates the
+    best prediction from them.
+
+    **What it assumes**: the classical error model, x̃ = x + n with n of mean zero, independent of x
+    and of the noise in y. With Berkson errors, x = x̃ + n (a dose that was set to x̃, a group's mean
+    that stands for its members), n is independent of x̃ instead, ordinary least squares is right for
+    a linear model, and `fit` would overcorrect.
+
+    Intervals are from the sandwich estimator: no distribution is assumed. Those of a kernel fit do
+    not exist; its table compares estimated errors.
+
+    Args:
+        observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`.
+        features: `None` for a linear fit; `nj.fits.fourier(length_scale=…)` or a list of such for a
+            kernel fit, of which the one with the least cross-fitted clean risk is taken.
+        weights: `[n]` weights of the rows, for a linear fit; 1 by default.
+        clusters: `[n]` labels of groups of rows that may depend on each other, for a linear fit.
+
+    Returns:
+        A `LinearFit` or a `FourierFit`. Print it; `fit.predict(x)` predicts at clean features.
+
+    Raises:
+        ValueError: if the data do not identify the fit (a column or a combination of columns varies
+            no more than the noise in it), a column is constant, or there are too few rows.
+
+    Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 3.1; the estimated risk is the
+    corrected score of Nakamura (1990), cross-fitted.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(40_000, 2))
+        >>> y = 1 + x @ [2, -1] + 0.1 * rng.normal(size=40_000)
+        >>> noisy = x + [0.8, 0.4] * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, y, noise=[0.64, 0.16])
+        >>> result = nj.fit(table)
+        >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
+        [ 2. -1.] [ 1.2 -0.9]
+    """
+    if features is None:
+        return linear_fit(observations, weights=weights, clusters=clusters)
+    if weights is not None or clusters is not None:
+        raise ValueError("weights and clusters are for linear fits; leave them out with features")
+    return fourier_fit(observations, features)

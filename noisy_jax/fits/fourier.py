@@ -1,0 +1,313 @@
+"""Kernel regression on noisy features: random Fourier features with corrected second moments."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Sample
+from noisy_jax.fits.linear import Comparison
+from noisy_jax.moments.fourier import Frequencies, fourier, gaussian_frequencies
+from noisy_jax.noise import Gaussian
+from noisy_jax.observations import Observations
+from noisy_jax.validation import positive, whole
+
+_GROUPS = 16
+_BLOCK = 4096
+_FACTORS = (0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0)
+"""Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
+_PAIRS_OF_REPLICATES = 2048
+"""Rows from which an unknown characteristic function is estimated at most."""
+_FLOOR = 0.05
+"""Smallest characteristic function that an estimate from replicates is trusted for."""
+
+
+class FourierFeatures(NamedTuple):
+    """Which Fourier features a fit uses.
+
+    Attributes:
+        length_scale: ℓ of the kernel exp(−r²/2ℓ²), in standard deviations of the columns.
+        num_features: D, even.
+        seed: of the frequencies.
+    """
+
+    length_scale: float
+    num_features: int = 256
+    seed: int = 0
+
+
+def fourier_features(
+    *, length_scale: float, num_features: int = 256, seed: int = 0
+) -> FourierFeatures:
+    """Features for `nj.fit`: those of the Gaussian kernel exp(−r²/2ℓ²).
+
+    Args:
+        length_scale: ℓ > 0, in standard deviations of the noisy columns.
+        num_features: D, even.
+        seed: of the random frequencies.
+    """
+    whole("num_features / 2", num_features // 2)
+    return FourierFeatures(positive("length_scale", length_scale), 2 * (num_features // 2), seed)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FourierPredictor:
+    """A function of clean features, Σ_j w_j z_j(x) plus a constant, in original units.
+
+    Attributes:
+        omega: `[P, d]` frequencies, per original unit.
+        center: `[d]`, taken from x first.
+        weights: `[D]`, of the cosines and then of the sines.
+        constant: value that is added.
+    """
+
+    omega: np.ndarray
+    center: np.ndarray
+    weights: np.ndarray
+    constant: float
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Predictions `[...]` at features `[..., d]` in original units."""
+        x = np.asarray(x, np.float64)
+        if x.shape[-1:] != self.center.shape:
+            raise ValueError(f"x must be [..., {len(self.center)}], got {list(x.shape)}")
+        angles = (x - self.center) @ self.omega.T
+        return np.concatenate([np.cos(angles), np.sin(angles)], -1) @ self.weights + self.constant
+
+
+class Candidate(NamedTuple):
+    """Estimated error on clean data of one choice of features.
+
+    Attributes:
+        features: the choice.
+        factor: regularization in units of the moments' standard deviation.
+        risk: estimated mean squared error on clean data.
+        std_error: its standard error over groups of rows.
+    """
+
+    features: FourierFeatures
+    factor: float
+    risk: float
+    std_error: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FourierFit(FourierPredictor):
+    """A corrected kernel regression; print it for the table of candidates.
+
+    Attributes:
+        uncorrected: the same features fitted to the noisy rows.
+        risk: estimated errors of both on clean data.
+        candidates: best factor of every candidate, best first.
+        target: name of y.
+        num_rows: n.
+    """
+
+    uncorrected: FourierPredictor
+    risk: Comparison
+    candidates: tuple[Candidate, ...]
+    target: str
+    num_rows: int
+
+    def __str__(self) -> str:
+        """The candidates, and the comparison with the uncorrected fit."""
+        lines = [
+            f"{self.target} as a function of {len(self.center)} noisy features, "
+            f"{self.num_rows:,} rows",
+            "",
+            f"{'length scale':>12} {'features':>9} {'λ factor':>9} {'clean error':>12} {'± 95%':>9}",
+        ]
+        lines += [
+            f"{c.features.length_scale:>12.3g} {c.features.num_features:>9} {c.factor:>9.2g} "
+            f"{c.risk:>12.4g} {1.96 * c.std_error:>9.2g}"
+            for c in self.candidates[:8]
+        ]
+        best = self.candidates[0]
+        ties = [c for c in self.candidates[1:] if c.risk - best.risk < 2 * c.std_error]
+        if ties:
+            lines.append(f"{len(ties)} more cannot be told apart from the first.")
+        risk, half = self.risk, 1.96 * self.risk.difference_std_error
+        return "\n".join(
+            [
+                *lines,
+                "",
+                "Mean squared error on clean data, estimated from noisy data by cross-fitting:",
+                f"corrected {risk.corrected:.4g}, uncorrected {risk.uncorrected:.4g}; difference "
+                f"{risk.difference:.2g} [{risk.difference - half:.2g}, "
+                f"{risk.difference + half:.2g}]: {risk.verdict()}.",
+                "This fit is for clean features. To predict from features that are as noisy as",
+                "these, use the uncorrected fit (fit.uncorrected).",
+            ]
+        )
+
+
+def fourier_fit(
+    observations: Observations, candidates: FourierFeatures | Sequence[FourierFeatures]
+) -> FourierFit:
+    """See `nj.fit`."""
+    listed = [candidates] if isinstance(candidates, FourierFeatures) else list(candidates)
+    if not listed or not all(isinstance(c, FourierFeatures) for c in listed):
+        raise ValueError("features must be nj.fourier(length_scale=…), or a list of such")
+    if observations.cov is not None and observations.cov.ndim == 3:
+        raise ValueError(
+            "Fourier features need noise of one distribution, but it changes from row to row; "
+            "a linear fit takes such noise"
+        )
+    x, y = observations.x.mean(axis=1), observations.y
+    center, scale = x.mean(axis=0), x.std(axis=0)
+    y_center, y_scale = y.mean(), y.std()
+    if not (scale > 0).all() or not y_scale > 0:
+        raise ValueError("every column, and y, must take more than one value")
+    if len(y) < 4 * _GROUPS:
+        raise ValueError(f"kernel fits need at least {4 * _GROUPS} rows, got {len(y)}")
+    standard = ((x - center) / scale).astype(np.float32)
+    target = ((y - y_center) / y_scale).astype(np.float32)
+    phi = _characteristic(observations, scale)
+    tried = [_Trial(one, standard, target, phi) for one in listed]
+    table = [
+        Candidate(trial.features, factor, *trial.summary(risks))
+        for trial in tried
+        for factor, risks in trial.risks.items()
+    ]
+    order = np.argsort([candidate.risk for candidate in table])
+    best = table[order[0]]
+    trial = tried[listed.index(best.features)]
+    corrected, plain = trial.risks[best.factor], trial.plain_risks
+    difference = [c - p for c, p in zip(corrected, plain, strict=True)]
+    numbers = [v for r in (corrected, plain, difference) for v in trial.summary(r)]
+    units, amplitude = y_scale**2, float(trial.frequencies.amplitude)
+    risk = Comparison(*(float(v * units) for v in numbers), variance=float(units))
+    shown = {}
+    for k in order:
+        shown.setdefault(table[k].features, table[k])
+    make = {
+        "omega": np.asarray(trial.frequencies.omega, np.float64) / scale,
+        "center": center,
+        "constant": float(y_center),
+    }
+    return FourierFit(
+        **make,
+        weights=trial.weights(best.factor) * y_scale * amplitude,
+        uncorrected=FourierPredictor(**make, weights=trial.plain_weights * y_scale * amplitude),
+        risk=risk,
+        candidates=tuple(
+            c._replace(risk=c.risk * units, std_error=c.std_error * units) for c in shown.values()
+        ),
+        target=observations.target,
+        num_rows=len(y),
+    )
+
+
+class _Trial:
+    """Moments of one choice of features in groups of rows, and what follows from them."""
+
+    def __init__(self, features: FourierFeatures, x, y, phi):
+        self.features = features
+        self.frequencies = gaussian_frequencies(
+            jax.random.key(features.seed),
+            features.num_features,
+            dim=x.shape[1],
+            length_scale=features.length_scale,
+            characteristic=phi,
+        )
+        moments = fourier(self.frequencies)
+        none = Frequencies(*self.frequencies[:2], *map(jnp.ones_like, self.frequencies[2:]))
+        sums = _sums(moments, x, y)
+        self.count = np.asarray([s.count for s in sums], np.float64)
+        self.yy = np.array([float(y[g::_GROUPS] @ y[g::_GROUPS]) for g in range(_GROUPS)])
+        self.corrected = [_float64(moments.corrected(s)) for s in sums]
+        self.noisy = [_float64(fourier(none).corrected(s)) for s in sums]
+        whole_gram = sum(gram for gram, _ in self.corrected)
+        share = self.count / self.count.sum()
+        apart = [g - s * whole_gram for (g, _), s in zip(self.corrected, share, strict=True)]
+        square = sum(a @ a for a in apart) * _GROUPS / (_GROUPS - 1)
+        self.spread = float(np.sqrt(np.linalg.eigvalsh(square)[-1]))
+        self.risks = {f: self._risks(self.corrected, f) for f in _FACTORS}
+        self.plain_factor = min(
+            _FACTORS, key=lambda f: np.sum(self._risks(self.noisy, f, judge=self.noisy))
+        )
+        self.plain_risks = self._risks(self.noisy, self.plain_factor)
+        self.plain_weights = self.weights(self.plain_factor, self.noisy)
+
+    def weights(self, factor, parts=None) -> np.ndarray:
+        """The regularized solution on all groups."""
+        parts = self.corrected if parts is None else parts
+        return self._solve(*(sum(p[k] for p in parts) for k in (0, 1)), factor, 1.0)
+
+    def _solve(self, gram, cross, factor, share):
+        values, vectors = np.linalg.eigh(gram)
+        lam = factor * self.spread * share**0.5 + 1e-6 * self.count.sum()
+        return vectors @ ((vectors.T @ cross) / (np.maximum(values, 0) + lam))
+
+    def _risks(self, parts, factor, judge=None) -> list[float]:
+        """Σ of estimated squared errors in each group, of the fit to the other groups."""
+        judge = self.corrected if judge is None else judge
+        gram, cross = (sum(p[k] for p in parts) for k in (0, 1))
+        share = 1 - 1 / _GROUPS
+        sums = []
+        for part, (own_gram, own_cross), yy in zip(parts, judge, self.yy, strict=True):
+            w = self._solve(gram - part[0], cross - part[1], factor, share)
+            sums.append(float(w @ own_gram @ w - 2 * own_cross @ w + yy))
+        return sums
+
+    def summary(self, sums) -> tuple[float, float]:
+        """Mean over rows of sums over groups, and its standard error."""
+        means = np.asarray(sums) / self.count
+        return float(means.mean()), float(means.std(ddof=1) / _GROUPS**0.5)
+
+
+def _sums(moments, x, y):
+    """Sums of each group of rows, row number modulo the number of groups, block by block."""
+    one = jax.jit(lambda x, y, kept: moments.sums(Sample(x[:, None], y), kept))
+    groups = []
+    for g in range(_GROUPS):
+        own_x, own_y, total = x[g::_GROUPS], y[g::_GROUPS], None
+        for start in range(0, len(own_y), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            filling = _BLOCK - len(own_y[block])
+            sums = one(
+                np.pad(own_x[block], ((0, filling), (0, 0))),
+                np.pad(own_y[block], (0, filling)),
+                np.pad(np.ones(len(own_y[block]), np.float32), (0, filling)),
+            )
+            sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
+            total = sums if total is None else jax.tree.map(np.add, total, sums)
+        groups.append(total)
+    return groups
+
+
+def _float64(pair):
+    return tuple(np.asarray(leaf, np.float64) for leaf in pair)
+
+
+def _characteristic(observations: Observations, scale: np.ndarray):
+    """φ of the error in the standardized mean of the copies, as a function of frequencies."""
+    copies = observations.x.shape[1]
+    noise = observations.noise
+    if noise is None and observations.cov is not None and not observations.cov.any():
+        noise = Gaussian(0.0)
+    if noise is not None:
+        name = type(noise).__name__
+        if noise.characteristic_vanishes or noise.log_characteristic(jnp.zeros(len(scale))) is None:
+            raise ValueError(f"noise must have a known characteristic function without zeros: {name}")
+        return lambda omega: jnp.exp(copies * noise.log_characteristic(omega / scale / copies))
+    if observations.cov is not None:
+        raise ValueError(
+            "a kernel fit needs the distribution of the noise, not its covariance alone: "
+            "noise=nj.noise.Gaussian(cov) if it is Gaussian, or replicates"
+        )
+    rows = np.linspace(0, len(observations.y) - 1, min(_PAIRS_OF_REPLICATES, len(observations.y)))
+    pairs = observations.x[rows.astype(int)]
+    apart = ((pairs[:, 0] - pairs[:, 1]) / scale / copies).astype(np.float32)
+
+    def phi(omega):
+        """√mean cos⟨ω, x̃ − x̃'⟩ = |φ| of one copy, V of which make that of their mean."""
+        flat = omega.reshape(-1, omega.shape[-1])
+        squared = jax.lax.map(lambda w: jnp.cos(apart @ w).mean(), flat, batch_size=256)
+        phi = jnp.maximum(squared, _FLOOR**2) ** (copies / 2)
+        return phi.reshape(omega.shape[:-1]).astype(jnp.complex64)
+
+    return phi

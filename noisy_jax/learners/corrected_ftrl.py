@@ -1,0 +1,296 @@
+"""Follow the corrected leader: least squares on unbiased second moments, in one pass.
+
+    w_{t+1} = argmin_w λ_t ‖w‖² + Σ_{s ≤ t} (wᵀÂ_s w − 2⟨b̂_s, w⟩) = (S_t + λ_t I)⁻¹ Σ_{s ≤ t} b̂_s
+
+with S_t = Σ_{s ≤ t} Â_s and unbiased moments Â_s, b̂_s of the clean features (`moments`): in
+expectation each summand is the loss on clean data, less y². There is no learning rate, no horizon
+and, unless one is asked for, no radius.
+
+**Guarantee**, for every u (in the ball, if there is one) and every sequence of rounds:
+
+    Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t,   g_t = 2(Â_t w_t − b̂_t),
+
+where f̂_t(w) = wᵀÂ_t w − 2⟨b̂_t, w⟩, if S_t + λ_{t−1} I is positive definite in every round. In
+expectation the left side is the regret on clean data. The right side is known after the run only
+(`bounds.corrected_ftrl`). With weights solved for every k rounds, a block of k is one round here.
+
+Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
+(Fuller, 1987; Nakamura, 1990); online ridge regression is the case without noise (Vovk, 2001;
+Azoury and Warmuth, 2001).
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Learner, Sample
+from noisy_jax.moments.online import Moments, Sums
+from noisy_jax.validation import instance, non_negative, positive, whole
+
+_GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
+_SPREAD = 0.15  # λ in units of the moments' standard deviation, for Fourier features
+_DOUBLINGS = 60
+_NEWTON_STEPS = 30
+
+
+class CorrectedState(NamedTuple):
+    """State of the corrected leader.
+
+    Attributes:
+        sums: sums of complete blocks, each leaf with a leading axis of G groups of blocks.
+        pending: sums of the block that is not complete yet.
+        weights: `[D]`, w_t.
+        regularization: `[]`, λ_t.
+        penalty: `[]`, ¼ Σ g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t so far; NaN if the condition failed.
+        round: `[]`, rounds seen.
+    """
+
+    sums: Sums
+    pending: Sums
+    weights: chex.Array
+    regularization: chex.Array
+    penalty: chex.Array
+    round: chex.Array
+
+
+def corrected_ftrl(
+    moments: Moments,
+    *,
+    radius: chex.Numeric | None = None,
+    regularization: chex.Numeric = 0.1,
+    solve_every: int = 16,
+    groups: int = 16,
+) -> Learner:
+    """The corrected leader, for linear or Fourier features.
+
+    Args:
+        moments: how rounds become unbiased moments, such as `moments.known_covariance()`.
+        radius: B > 0 for predictors with ‖w‖ ≤ B; `None` for all.
+        regularization: λ_0 ≥ 0, the least λ, in units of ‖z‖². It hardly matters.
+        solve_every: k ≥ 1, rounds between two solutions of the normal equations.
+        groups: G ≥ 2, groups of blocks whose sums are kept apart, for error bars.
+
+    Returns:
+        A `Learner` with `CorrectedState`.
+    """
+    instance("moments", moments, Moments, "such as moments.known_covariance()")
+    radius = None if radius is None else positive("radius", radius)
+    least = non_negative("regularization", regularization)
+    every = whole("solve_every", solve_every)
+    groups = whole("groups", groups, 2)
+    rows = every * -(-_GROUP_ROWS // every)  # of a group's blocks, whole multiples of k
+
+    def init(dim: int) -> CorrectedState:
+        size = moments.num_features(whole("dim", dim))
+        empty = Sums(jnp.zeros((size, size)), jnp.zeros(size), jnp.zeros(()), jnp.zeros(()))
+        grouped = jax.tree.map(lambda leaf: jnp.zeros((groups, *leaf.shape)), empty)
+        zero = jnp.zeros(())
+        return CorrectedState(
+            grouped, empty, jnp.zeros(size), zero + least, zero, jnp.zeros((), jnp.int32)
+        )
+
+    def solved(state: CorrectedState) -> CorrectedState:
+        """The state after a complete block: its sums join their group, and weights are solved."""
+        group = (state.round - 1) // rows % groups
+        sums = jax.tree.map(lambda a, b: a.at[group].add(b), state.sums, state.pending)
+        whole_sums = _whole(sums)
+        gram, _ = moments.corrected(whole_sums)
+        own_gram, own_cross = moments.corrected(state.pending._replace(count=whole_sums.count))
+        gradient = 2 * (own_gram @ state.weights - own_cross)
+        weights, lam = leader(
+            moments,
+            sums,
+            radius=radius,
+            regularization=least,
+            slack=state.pending.slack,
+            previous=state.regularization,
+        )
+        # The first weights are 0 whatever λ is, so that its λ may be chosen after its block.
+        before = jnp.where(state.round <= every, lam, state.regularization)
+        step = _solve(gram, before, gradient)
+        penalty = state.penalty + gradient @ step / 4
+        empty = jax.tree.map(jnp.zeros_like, state.pending)
+        return CorrectedState(sums, empty, weights, lam, penalty, state.round)
+
+    def advance(state: CorrectedState, samples: Sample, kept, x):
+        """Rounds inside one block: predictions, sums, and a solution if the block is complete."""
+        predictions = moments.features(x) @ state.weights
+        new = moments.sums(samples, kept)
+        pending = jax.tree.map(jnp.add, state.pending, new)
+        state = state._replace(
+            pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32)
+        )
+        complete = (state.round % every == 0) & (pending.count > 0)
+        return jax.lax.cond(complete, solved, lambda s: s, state), predictions
+
+    @jax.default_matmul_precision("highest")
+    def unroll(state: CorrectedState, samples: Sample, x, keys):
+        del keys
+        rounds = x.shape[0]
+        blocks = (rounds + every - 2) // every + 1
+        first = state.round % every
+        place = jnp.arange(blocks * every) - first
+        kept = ((place >= 0) & (place < rounds)).astype(x.dtype)
+        index = jnp.clip(place, 0, rounds - 1)
+        inputs = jax.tree.map(
+            lambda leaf: leaf[index].reshape(blocks, every, *leaf.shape[1:]), (samples, x)
+        )
+        state, predictions = jax.lax.scan(
+            lambda s, i: advance(s, i[0], i[1], i[2]),
+            state,
+            (inputs[0], kept.reshape(blocks, every), inputs[1]),
+        )
+        return state, jax.lax.dynamic_slice_in_dim(predictions.reshape(-1), first, rounds)
+
+    @jax.default_matmul_precision("highest")
+    def step(state: CorrectedState, sample: Sample, key: chex.PRNGKey):
+        del key
+        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample)
+        return advance(state, one, jnp.ones(1), sample.x[:1])[0]
+
+    @jax.default_matmul_precision("highest")
+    def predict(state: CorrectedState, x):
+        return moments.features(x) @ state.weights
+
+    def read(state: CorrectedState, sample: Sample):
+        return moments.read(state.weights, sample)
+
+    return Learner(init, step, predict, moments.copies, unroll, read=read)
+
+
+class Leader(NamedTuple):
+    """The corrected leader of given moments.
+
+    Attributes:
+        weights: `[D]`.
+        regularization: `[]`, λ.
+    """
+
+    weights: chex.Array
+    regularization: chex.Array
+
+
+def leader(
+    moments: Moments,
+    sums: Sums,
+    *,
+    radius: chex.Numeric | None = None,
+    regularization: chex.Numeric = 0.1,
+    slack: chex.Numeric = 0.0,
+    previous: chex.Numeric = 0.0,
+) -> Leader:
+    """The corrected leader of sums in groups, such as the added `state.sums` of several devices.
+
+    Args:
+        moments: as in `corrected_ftrl`.
+        sums: each leaf with a leading axis of groups.
+        radius: as in `corrected_ftrl`.
+        regularization: λ_0, as in `corrected_ftrl`.
+        slack: what the next block can take away from the smallest eigenvalue.
+        previous: λ before, which λ does not fall below.
+    """
+    whole_sums = _whole(sums)
+    gram, cross = moments.corrected(whole_sums)
+    if moments.linear:
+        caution = 2 if radius is None else 1
+        lam = regularization + caution * _shift(gram, regularization) + slack
+        lam = jnp.maximum(previous, lam)
+        return Leader(_in_ball(gram, lam, cross, radius), lam)
+    lam = regularization + _SPREAD * _spread(moments, sums, whole_sums)
+    lam = jnp.maximum(previous, lam)
+    values, vectors = jnp.linalg.eigh(gram)
+    weights = _diagonal_in_ball(jnp.maximum(values, 0), lam, vectors.T @ cross, radius)
+    return Leader(vectors @ weights, lam)
+
+
+def _whole(sums: Sums) -> Sums:
+    return jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
+
+
+def _solve(gram, lam, vector):
+    """(S + λI)⁻¹v, NaN where the matrix is not positive definite."""
+    factor = jnp.linalg.cholesky(gram + lam * jnp.eye(len(vector)))
+    return jax.scipy.linalg.cho_solve((factor, True), vector)
+
+
+def _shift(gram, least):
+    """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: most often one."""
+    size = len(gram)
+    unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / size) + 1e-30
+
+    def fails(m):
+        factor = jnp.linalg.cholesky(gram + m * jnp.eye(size))
+        return ~jnp.isfinite(factor[-1, -1])
+
+    def narrowed(carry):
+        low, high, steps = carry  # it fails at low, and is sound at high, infinite at first
+        middle = jnp.where(jnp.isfinite(high), (low + high) / 2, jnp.maximum(2 * low, unit))
+        failed = fails(middle)
+        return jnp.where(failed, middle, low), jnp.where(failed, high, middle), steps + 1
+
+    def wide(carry):
+        low, high, steps = carry
+        return (high > 1.1 * low) & (high > unit) & (steps < _DOUBLINGS)
+
+    zero = jnp.zeros_like(unit)
+    high = jnp.where(fails(zero), jnp.inf, zero)
+    return jax.lax.while_loop(wide, narrowed, (zero, high, 0))[1]
+
+
+def _in_ball(gram, lam, cross, radius):
+    """argmin of λ‖w‖² + wᵀSw − 2⟨b, w⟩, over ‖w‖ ≤ B if there is a ball (More and Sorensen)."""
+    weights = _solve(gram, lam, cross)
+    if radius is None:
+        return weights
+
+    def outside(carry):
+        _, weights, steps = carry
+        return (jnp.linalg.norm(weights) > radius * (1 + 1e-6)) & (steps < _NEWTON_STEPS)
+
+    def newton(carry):
+        mu, weights, steps = carry
+        norm = jnp.linalg.norm(weights)
+        slope = weights @ _solve(gram, lam + mu, weights)
+        mu = mu + (norm / radius - 1) * norm**2 / slope
+        return mu, _solve(gram, lam + mu, cross), steps + 1
+
+    return jax.lax.while_loop(outside, newton, (jnp.zeros_like(lam), weights, 0))[1]
+
+
+def _diagonal_in_ball(values, lam, cross, radius):
+    """The same in the eigenvectors' coordinates."""
+    weights = cross / (values + lam)
+    if radius is None:
+        return weights
+
+    def newton(_, mu):
+        weights = cross / (values + lam + mu)
+        norm = jnp.linalg.norm(weights)
+        slope = jnp.sum(weights**2 / (values + lam + mu))
+        return mu + jnp.maximum((norm / radius - 1) * norm**2 / slope, 0)
+
+    mu = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.zeros_like(lam))
+    return cross / (values + lam + mu)
+
+
+def _spread(moments, sums, whole_sums):
+    """Matrix standard deviation of the moments, ‖G/(G − 1) Σ_g (S_g − S̄)²‖^½, over groups."""
+    filled = sums.count > 0
+    number = filled.sum()
+    grams = jax.vmap(lambda s: moments.corrected(s._replace(count=whole_sums.count))[0])(sums)
+    # Groups are of different sizes until all are full: compare each with its share of the whole.
+    share = sums.count / jnp.maximum(whole_sums.count, 1)
+    apart = grams - share[:, None, None] * grams.sum(axis=0)
+    square = jnp.einsum("gij,gjk->ik", apart, apart) * number / jnp.maximum(number - 1, 1)
+    vector = jnp.ones(square.shape[0]) / jnp.sqrt(square.shape[0])
+
+    def power(_, v):
+        v = square @ v
+        return v / jnp.maximum(jnp.linalg.norm(v), 1e-30)
+
+    vector = jax.lax.fori_loop(0, 12, power, vector)
+    # One group alone says nothing about the spread: be as cautious as one round's size.
+    alone = jnp.sqrt(whole_sums.count)
+    return jnp.where(number > 1, jnp.sqrt(jnp.maximum(vector @ square @ vector, 0)), alone)

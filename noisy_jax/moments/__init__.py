@@ -1,0 +1,17 @@
+"""Unbiased second moments of clean data from noisy data, for every kind of noise."""
+
+from noisy_jax.moments.batch import LinearMoments, linear_moments
+from noisy_jax.moments.fourier import Frequencies, fourier, gaussian_frequencies
+from noisy_jax.moments.online import Moments, Sums, known_covariance, two_copies
+
+__all__ = [
+    "Frequencies",
+    "LinearMoments",
+    "Moments",
+    "Sums",
+    "fourier",
+    "gaussian_frequencies",
+    "known_covariance",
+    "linear_moments",
+    "two_copies",
+]

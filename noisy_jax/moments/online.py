@@ -1,0 +1,133 @@
+"""Unbiased second moments of rounds as learners see them: sums that merge, corrected when read.
+
+For features z(x) of the clean instance, `Moments` turn what rounds show into Â and b̂ with
+
+    E Â = Σ_t z(x_t) z(x_t)ᵀ      and      E b̂ = Σ_t y_t z(x_t).
+
+Sums of rounds are kept as they are and corrected when they are read, so that sums from parts of a
+stream (blocks, devices, files) add up.
+
+Source: corrected least squares (Fuller, 1987; Nakamura, 1990) for linear features; deconvolution
+(Stefanski and Carroll, 1990; Fan and Truong, 1993) for Fourier features.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import chex
+import jax.numpy as jnp
+
+from noisy_jax.base import Sample
+from noisy_jax.noise import covariance_times
+from noisy_jax.validation import whole
+
+Array = chex.Array
+
+
+class Sums(NamedTuple):
+    """Sums over rounds, which add up.
+
+    Attributes:
+        gram: `[D, D]`.
+        cross: `[D]`.
+        count: `[]`, number of rounds.
+        slack: `[]`, how much smaller than zero the corrected Gram matrix of these rounds can be at
+            most; 0 where no such number is known.
+    """
+
+    gram: Array
+    cross: Array
+    count: Array
+    slack: Array
+
+
+class Moments(NamedTuple):
+    """How rounds become unbiased second moments of clean features.
+
+    Attributes:
+        num_features: `d -> D`.
+        features: `x[..., d] -> z(x)[..., D]`, of clean instances.
+        sums: `(samples, kept[B]) -> Sums` over B rounds with leading axes B; rounds where `kept` is
+            0 do not count.
+        corrected: `Sums -> (gram[D, D], cross[D])`, unbiased for those of the clean features.
+        read: `(weights[D], sample) -> (value, square)`, unbiased for f(x) = ⟨w, z(x)⟩ and f(x)² at
+            the clean x of one round.
+        copies: V, noisy copies that a round must show.
+        linear: whether z(x) = x.
+    """
+
+    num_features: Callable[[int], int]
+    features: Callable[[Array], Array]
+    sums: Callable[[Sample, Array], Sums]
+    corrected: Callable[[Sums], tuple[Array, Array]]
+    read: Callable[[Array, Sample], tuple[Array, Array]]
+    copies: int
+    linear: bool
+
+
+def known_covariance() -> Moments:
+    """Linear features, one copy of each instance, noise of known covariance Σ_t (`Sample.cov`).
+
+        Â_t = x̃x̃ᵀ − Σ_t,   b̂_t = ỹx̃
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> sample = nj.Sample(jnp.array([[[1.0], [0.0]]]), jnp.ones(1), jnp.array([0.25]))
+        >>> moments = known_covariance()
+        >>> sums = moments.sums(Sample(jnp.ones((1, 1, 2)), jnp.ones(1), jnp.full(1, 0.25)),
+        ...                     jnp.ones(1))
+        >>> print(moments.corrected(sums)[0])
+        [[0.75 1.  ]
+         [1.   0.75]]
+    """
+
+    def sums(samples: Sample, kept: Array) -> Sums:
+        x = samples.x[:, 0]
+        if samples.cov is None:
+            raise ValueError(
+                "known_covariance needs the noise's covariance, but the samples have none: use "
+                "moments.two_copies with replicates"
+            )
+        cov = jnp.asarray(samples.cov, x.dtype)
+        seen = kept[:, None] * x
+        noise = jnp.tensordot(kept, cov, axes=1)
+        if noise.ndim < 2:
+            noise = jnp.diag(jnp.broadcast_to(noise, x.shape[1:]))
+        slack = jnp.abs(noise).sum(axis=0).max()  # at least the largest eigenvalue (Gershgorin)
+        return Sums(seen.T @ x - noise, samples.y @ seen, kept.sum(), slack)
+
+    def read(weights, sample: Sample):
+        value = sample.x[0] @ weights
+        return value, value**2 - weights @ covariance_times(sample.cov, weights)
+
+    return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies=1, linear=True)
+
+
+def two_copies(copies: int = 2) -> Moments:
+    """Linear features, V ≥ 2 independent copies of each instance, nothing known of the noise.
+
+        Â_t = (s sᵀ − Σ_v x̃_v x̃_vᵀ)/(V(V − 1)),   b̂_t = ỹ s/V,   s = Σ_v x̃_v
+
+    Args:
+        copies: V.
+    """
+    copies = whole("copies", copies, 2, "one copy of unknown noise does not identify the moments")
+
+    def sums(samples: Sample, kept: Array) -> Sums:
+        x = samples.x[:, :copies]
+        total = x.sum(axis=1)
+        flat = (kept[:, None, None] * x).reshape(-1, x.shape[-1])
+        gram = (kept[:, None] * total).T @ total - flat.T @ x.reshape(-1, x.shape[-1])
+        cross = (samples.y * kept) @ total / copies
+        return Sums(gram / (copies * (copies - 1)), cross, kept.sum(), jnp.zeros(()))
+
+    def read(weights, sample: Sample):
+        values = sample.x[:copies] @ weights
+        square = (values.sum() ** 2 - jnp.sum(values**2)) / (copies * (copies - 1))
+        return values.mean(), square
+
+    return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies, linear=True)
+
+
+def _as_they_are(sums: Sums):
+    return sums.gram, sums.cross

@@ -1,0 +1,244 @@
+"""Noisy data as they come: measured features, targets, and what is known of the measurement error.
+
+`from_arrays` and `csv` hold what was measured, in the units in which it was measured. Nothing here
+adds noise: the noise is already in the data.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
+from noisy_jax.streams.csv_files import read_csv
+from noisy_jax.validation import given
+
+Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
+"""What may be known of the noise: see `from_arrays`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Observations:
+    """n rows of noisy features with their targets, in float64 and original units.
+
+    Attributes:
+        x: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates).
+        y: `[n]` targets, which may contain noise of mean zero that is independent of x's.
+        cov: covariance of the error of one copy: `[d, d]`, the same in all rows; `[n, d, d]`, one a
+            row; `None` if it is unknown and must come from the replicates.
+        cov_std_error: `[d, d]`, standard error of each entry of `cov`; zero where `cov` is exact.
+        noise: distribution of the error, for fits that need more than its covariance, or `None`.
+        names: d names of the columns.
+        target: name of y.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    cov: np.ndarray | None
+    cov_std_error: np.ndarray
+    noise: Noise | None
+    names: tuple[str, ...]
+    target: str
+
+    def __repr__(self) -> str:
+        """The shape, and what is known of the noise."""
+        rows, copies, dim = self.x.shape
+        known = "estimated from replicates" if self.cov is None else "known covariance"
+        known = known if self.noise is None else type(self.noise).__name__
+        return f"Observations({rows:,} rows, {dim} features, {copies} copies, noise: {known})"
+
+    def averaged(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of each row's copies, and the covariance of the error of that mean.
+
+        With an unknown covariance, row i uses its own estimate from its V replicates,
+        Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
+
+        Returns:
+            `[n, d]` means, and `[d, d]` or `[n, d, d]` covariances.
+        """
+        copies = self.x.shape[1]
+        mean = self.x.mean(axis=1)
+        if self.cov is not None:
+            return mean, self.cov / copies
+        residuals = self.x - mean[:, None]
+        cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
+        return mean, cov
+
+
+def from_arrays(
+    x: Any,
+    y: Any,
+    *,
+    noise: Known = None,
+    names: Sequence[str] | None = None,
+    target: str | None = None,
+) -> Observations:
+    """Observations from arrays or a pandas DataFrame.
+
+    Args:
+        x: `[n, d]` noisy features, or `[n, V, d]`, V replicates (independent noisy copies) of them.
+            A DataFrame keeps the names of its columns.
+        y: `[n]` targets.
+        noise: what is known of the error in one copy of a row, in the units of x:
+            a distribution such as `noise.Laplace(0.3)`; a covariance `[]` (the same variance in each
+            column), `[d]` (variances) or `[d, d]`; `noise.PerRound(jax.vmap(noise.Gaussian)(covs))`
+            for one covariance a row; a `noise.CovarianceEstimate`, whose standard errors widen
+            intervals; or `None` with V ≥ 2 replicates, from which it is then estimated.
+            0 says that x has no error.
+        names: names of the d columns; `x1`, `x2`, … by default.
+        target: name of y; "y" by default.
+
+    Returns:
+        `Observations`.
+
+    Raises:
+        ValueError: if shapes do not match, a value is missing, infinite or text, or the noise is
+            neither given nor can be estimated.
+
+    Example:
+        >>> import numpy as np
+        >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
+        Observations(5 rows, 2 features, 1 copies, noise: known covariance)
+    """
+    columns = getattr(x, "columns", None)
+    if names is None and columns is not None:
+        names = [str(column) for column in columns]
+    if columns is not None and hasattr(x, "dtypes"):
+        for name, dtype in zip(columns, x.dtypes, strict=True):
+            if not np.issubdtype(np.asarray(x[name]).dtype, np.number) and dtype != bool:
+                raise ValueError(f"column {name!r} holds text or objects; encode it as numbers")
+    target = target or str(getattr(y, "name", None) or "y")
+    x, y = _numbers("x", x), _numbers("y", y)
+    if y.ndim != 1 or not y.size:
+        raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}")
+    if x.ndim not in (2, 3):
+        raise ValueError(f"x must be [n, d], or [n, V, d] with replicates, got {list(x.shape)}")
+    if x.shape[0] != len(y):
+        swapped = x.ndim == 3 and x.shape[1] == len(y)
+        hint = "; replicates belong on the second axis: np.swapaxes(x, 0, 1)" if swapped else ""
+        raise ValueError(f"x has {x.shape[0]} rows, but y has {len(y)}{hint}")
+    x = x[:, None] if x.ndim == 2 else x
+    if 0 in x.shape:
+        raise ValueError(f"x must have at least one row, copy and column, got {list(x.shape)}")
+    dim = x.shape[2]
+    names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
+    if len(names) != dim or len(set(names)) != dim:
+        raise ValueError(f"names must be {dim} different names, got {list(names)}")
+    for j, i in zip(*np.nonzero(~np.isfinite(x).all(axis=1).T), strict=True):
+        raise ValueError(f"column {names[j]!r}, row {i} is {x[i, 0, j]}: drop or impute such rows")
+    if not np.isfinite(y).all():
+        i = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"{target!r}, row {i} is {y[i]}: drop such rows")
+    cov, error, distribution = _known(noise, *x.shape)
+    return Observations(x, y, cov, error, distribution, names, target)
+
+
+def csv(
+    path: str | Path,
+    *,
+    target: str,
+    noise: Known | Mapping[str, float] = None,
+    replicates: Mapping[str, str | Sequence[str]] | None = None,
+) -> Observations:
+    """Observations from a numeric CSV file with a header line.
+
+    Args:
+        path: the file; UTF-8, separated by commas, with a different name for each column.
+        target: name of y's column. All other columns are features, or replicates of features.
+        noise: as in `from_arrays`, for the features in the order of the file; or a mapping from a
+            feature's name to the variance of its error, 0 for features that are not named.
+        replicates: mapping from a feature's name to the column, or columns, with its replicates, as
+            many for each. Features that are not named are taken to be exact.
+
+    Returns:
+        `Observations`.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> path = f"{tempfile.mkdtemp()}/rooms.csv"
+        >>> np.savetxt(path, np.eye(4, 3), delimiter=",", header="size,age,price", comments="")
+        >>> print(csv(path, target="price", noise={"size": 0.1}).cov)
+        [[0.1 0. ]
+         [0.  0. ]]
+    """
+    header, table = read_csv(path, target)
+    others = {k: [v] if isinstance(v, str) else list(v) for k, v in (replicates or {}).items()}
+    repeated = [name for names in others.values() for name in names]
+    for name in [*others, *repeated, *(noise if isinstance(noise, Mapping) else ())]:
+        if name not in header or name == target:
+            features = ", ".join(n for n in header if n != target)
+            raise ValueError(f"{path} has no feature {name!r}; it has {features}")
+    if len({len(names) for names in others.values()}) > 1:
+        raise ValueError("replicates must name as many columns for each feature")
+    names = [name for name in header if name != target and name not in repeated]
+    column = {name: table[:, j] for j, name in enumerate(header)}
+    copies = 1 + (len(next(iter(others.values()))) if others else 0)
+    x = np.stack(
+        [
+            np.column_stack([column[([n, *others.get(n, copies * [n])])[v]] for n in names])
+            for v in range(copies)
+        ],
+        axis=1,
+    )
+    if isinstance(noise, Mapping):
+        noise = [float(noise.get(name, 0)) for name in names]
+    return from_arrays(x, column[target], noise=noise, names=names, target=target)
+
+
+def _numbers(name, values) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biuf":
+            array = array.astype(np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(f"{name} must be an array of numbers, got {given(values)}") from None
+    return np.asarray(array, np.float64)
+
+
+def _known(noise, rows, copies, dim):
+    """The covariance of one copy's error, its standard error, and the distribution if known."""
+    exact = np.zeros((dim, dim))
+    if noise is None:
+        if copies < 2:
+            raise ValueError(
+                "noise is unknown: give its variance (noise=0.1, or one number a column), or at "
+                "least two replicates of each row as x [n, V, d]"
+            )
+        return None, exact, None
+    if isinstance(noise, CovarianceEstimate):
+        return _full(noise.cov, dim, ()), np.asarray(noise.std_error, np.float64), None
+    if isinstance(noise, PerRound):
+        leaves = jax.tree.leaves(noise)
+        if np.shape(leaves[0])[0] != rows:
+            raise ValueError(f"noise has {np.shape(leaves[0])[0]} rows, but x has {rows}")
+        cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
+        return _full(cov, dim, (rows,)), exact, None
+    if isinstance(noise, Noise):
+        return _full(noise.cov, dim, ()), exact, noise
+    return _full(noise, dim, ()), exact, None
+
+
+def _full(cov, dim, leading) -> np.ndarray:
+    """`[*leading, d, d]` from a covariance in any of its forms."""
+    cov = _numbers("noise", cov)
+    rank = cov.ndim - len(leading)
+    if rank == 0:
+        cov = cov[..., None, None] * np.eye(dim)
+    elif rank == 1 and cov.shape[-1] == dim:
+        cov = cov[..., None] * np.eye(dim)
+    if cov.shape != (*leading, dim, dim):
+        raise ValueError(
+            f"noise must be a covariance of shape [], [{dim}] or [{dim}, {dim}], got "
+            f"{list(cov.shape)}; for one a row use noise.PerRound"
+        )
+    if not np.isfinite(cov).all() or not np.allclose(cov, np.swapaxes(cov, -1, -2), rtol=1e-6):
+        raise ValueError("noise must be a finite and symmetric covariance")
+    variances = np.diagonal(cov, axis1=-2, axis2=-1)
+    if (variances < 0).any():
+        raise ValueError(f"noise must hold variances of at least zero, got {variances.min():g}")
+    if np.linalg.eigvalsh(cov).min() < -1e-9 * max(variances.max(), 1e-300):
+        raise ValueError("noise must be positive semi-definite, but has a negative eigenvalue")
+    return cov

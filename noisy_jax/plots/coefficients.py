@@ -1,0 +1,49 @@
+"""Pictures of fits: coefficients with their intervals, corrected and not."""
+
+import numpy as np
+
+from noisy_jax.fits.linear import LinearFit
+from noisy_jax.plots.style import label, look, panels
+
+
+def coefficients(fit: LinearFit, *, axes=None):
+    """Corrected and uncorrected coefficients with 95% intervals, one row a column of the table.
+
+    Coefficients are multiplied by the standard deviation of the noisy column, so that they share a
+    scale: the change of y for a change of x by one standard deviation.
+
+    Args:
+        fit: result of `nj.fit`, linear.
+        axes: matplotlib axes to draw on; new ones by default.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> x = np.random.default_rng(0).normal(size=(500, 2))
+        >>> fit = nj.fit(nj.observations.from_arrays(x, x[:, 0] - x[:, 1], noise=0.1))
+        >>> coefficients(fit).get_xlabel()
+        'change of y for one standard deviation of the column'
+    """
+    if axes is None:
+        (axes,) = panels(None, 1, width=7.0, height=1.2 + 0.5 * len(fit.names))
+    scale = np.sqrt(np.diag(fit.gram + fit.noise))
+    places = np.arange(len(fit.names))[::-1]
+    for index, (name, one) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
+        low, high = (end[1:] * scale for end in one.interval())
+        middle = one.coefficients * scale
+        axes.errorbar(
+            middle,
+            places + 0.12 - 0.24 * index,
+            xerr=(middle - low, high - middle),
+            linestyle="",
+            capsize=3,
+            label=name,
+            **look(index),
+        )
+    axes.axvline(0, color="0.5", linewidth=0.8)
+    axes.set_yticks(places, fit.names)
+    label(axes, f"change of {fit.target} for one standard deviation of the column")
+    axes.legend(frameon=False)
+    return axes

@@ -1,0 +1,128 @@
+"""The corrected leader: its guarantee on every path, merging, and independence of λ_0."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+from noisy_jax.learners.corrected_ftrl import leader
+
+T, DIM, EVERY = 96, 3, 8
+
+
+def rounds(seed, copies=1):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(T, DIM)) / DIM**0.5
+    y = x @ rng.normal(size=DIM) + 0.1 * rng.normal(size=T)
+    noisy = x[:, None] + 0.5 * rng.normal(size=(T, copies, DIM))
+    return x, y, Sample(jnp.asarray(noisy), jnp.asarray(y), jnp.full(T, 0.25))
+
+
+def run(learner, samples, x, state=None):
+    state = learner.init(DIM) if state is None else state
+    return jax.jit(learner.unroll)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("radius", [None, 0.5])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(seed, radius):
+    x, _, samples = rounds(seed)
+    moments = nj.moments.known_covariance()
+    learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
+    state, gram, cross = learner.init(DIM), np.zeros((DIM, DIM)), np.zeros(DIM)
+    loss, penalty = 0.0, 0.0
+    advance = jax.jit(learner.unroll)
+    for start in range(0, T, EVERY):
+        block = jax.tree.map(lambda leaf, s=start: leaf[s : s + EVERY], samples)
+        own = moments.sums(block, jnp.ones(EVERY))
+        own_gram, own_cross = np.asarray(own.gram), np.asarray(own.cross)
+        w, lam = np.asarray(state.weights), float(state.regularization)
+        loss += w @ own_gram @ w - 2 * own_cross @ w
+        gram, cross = gram + own_gram, cross + own_cross
+        g = 2 * (own_gram @ w - own_cross)
+        state = advance(state, block, jnp.asarray(x[start : start + EVERY]), None)[0]
+        lam = float(state.regularization) if start == 0 else lam  # w is 0 there under every λ
+        assert np.linalg.eigvalsh(gram)[0] + lam > 0
+        penalty += g @ np.linalg.solve(gram + lam * np.eye(DIM), g) / 4
+        assert float(state.regularization) >= lam
+        if radius is not None:
+            assert np.linalg.norm(state.weights) <= radius * (1 + 1e-5)
+    np.testing.assert_allclose(state.penalty, penalty, rtol=1e-9)
+    lam = float(state.regularization)
+    for u in np.random.default_rng(seed).normal(size=(50, DIM)):
+        u = u if radius is None else u * radius / max(np.linalg.norm(u), radius)
+        regret = loss - (u @ gram @ u - 2 * cross @ u)
+        assert regret <= lam * u @ u + penalty + 1e-9
+
+
+@pytest.mark.usefixtures("x64")
+def test_weights_are_the_regularized_solution():
+    x, _, samples = rounds(2)
+    moments = nj.moments.known_covariance()
+    learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
+    state, _ = run(learner, samples, x)
+    noisy, y = np.asarray(samples.x[:, 0]), np.asarray(samples.y)
+    gram = noisy.T @ noisy - T * 0.25 * np.eye(DIM) + float(state.regularization) * np.eye(DIM)
+    np.testing.assert_allclose(state.weights, np.linalg.solve(gram, noisy.T @ y), rtol=1e-8)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("cut", [8, 13])
+def test_a_run_continues_anywhere_and_equals_steps(cut):
+    x, _, samples = rounds(3)
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
+    whole, predictions = run(learner, samples, x)
+    first = jax.tree.map(lambda leaf: leaf[:cut], (samples, x))
+    rest = jax.tree.map(lambda leaf: leaf[cut:], (samples, x))
+    state, before = run(learner, *first)
+    state, after = run(learner, *rest, state=state)
+    np.testing.assert_allclose(np.append(before, after), predictions, atol=1e-9)
+    np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
+    step, by_step = jax.jit(learner.step), learner.init(DIM)
+    for t in range(2 * EVERY):
+        by_step = step(by_step, jax.tree.map(lambda leaf, t=t: leaf[t], samples), None)
+    some = run(learner, *jax.tree.map(lambda leaf: leaf[: 2 * EVERY], (samples, x)))[0]
+    np.testing.assert_allclose(by_step.weights, some.weights, atol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_two_copies_need_no_covariance():
+    x, _, samples = rounds(4, copies=2)
+    learner = nj.learners.corrected_ftrl(nj.moments.two_copies(), solve_every=EVERY)
+    state, _ = run(learner, samples._replace(cov=None), x)
+    a, b = np.asarray(samples.x[:, 0]), np.asarray(samples.x[:, 1])
+    gram = (a.T @ b + b.T @ a) / 2 + float(state.regularization) * np.eye(DIM)
+    cross = (a + b).T @ np.asarray(samples.y) / 2
+    np.testing.assert_allclose(state.weights, np.linalg.solve(gram, cross), rtol=1e-8)
+
+
+@pytest.mark.usefixtures("x64")
+def test_halves_merge_and_devices_share_the_work():
+    """Sums of two halves, and of four devices, give the leader of the whole stream."""
+    x, _, samples = rounds(5)
+    moments = nj.moments.known_covariance()
+    learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
+    whole = run(learner, samples, x)[0]
+    expected = leader(moments, whole.sums)
+    halves = [
+        run(learner, *jax.tree.map(lambda leaf, h=h: leaf[h], (samples, x)))[0]
+        for h in (slice(0, T // 2), slice(T // 2, T))
+    ]
+    merged = leader(moments, jax.tree.map(jnp.add, halves[0].sums, halves[1].sums))
+    np.testing.assert_allclose(merged.weights, expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(merged.regularization, expected.regularization, rtol=1e-9)
+
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:4]), "rows")
+    rows = jax.sharding.PartitionSpec("rows")
+
+    def share(samples):
+        sums = moments.sums(samples, jnp.ones(len(samples.y)))
+        return jax.tree.map(lambda leaf: jax.lax.psum(leaf, "rows")[None], sums)
+
+    shared = jax.shard_map(
+        share, mesh=mesh, in_specs=rows, out_specs=jax.sharding.PartitionSpec(), check_vma=False
+    )(samples)
+    np.testing.assert_allclose(leader(moments, shared).weights, expected.weights, rtol=1e-9)

@@ -1,0 +1,117 @@
+"""Moments are unbiased: exact expectations over noise of finitely many values, or by quadrature."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+
+X, Y, W = np.array([0.7, -1.2]), 0.6, np.array([0.3, -0.8])
+
+
+def expectation(function, points, weights):
+    values = [jax.tree.map(lambda leaf, w=w: w * leaf, function(p)) for p, w in
+              zip(points, weights, strict=True)]
+    return jax.tree.map(lambda *leaves: sum(leaves), *values)
+
+
+def one_round(moments, copies, cov=None):
+    samples = Sample(jnp.asarray(copies)[None], jnp.full(1, Y), None if cov is None else cov[None])
+    one = Sample(jnp.asarray(copies), jnp.asarray(Y), cov)
+    return moments.corrected(moments.sums(samples, jnp.ones(1))), moments.read(jnp.asarray(W), one)
+
+
+def check(expected, clean):
+    (gram, cross), (value, square) = expected
+    np.testing.assert_allclose(gram, np.outer(clean, clean), atol=1e-10)
+    np.testing.assert_allclose(cross, Y * clean, atol=1e-10)
+    np.testing.assert_allclose(value, W @ clean, atol=1e-10)
+    np.testing.assert_allclose(square, (W @ clean) ** 2, atol=1e-10)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("form", ["variances", "matrix"])
+def test_one_copy_with_known_covariance_is_unbiased(form):
+    factor = np.diag([0.5, 1.5]) if form == "variances" else np.array([[0.5, 0.0], [0.4, 1.5]])
+    cov = factor @ factor.T
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=2)))
+    moments = nj.moments.known_covariance()
+    given = jnp.asarray(np.diag(cov) if form == "variances" else cov)
+    expected = expectation(
+        lambda s: one_round(moments, (X + factor @ s)[None], given), signs, np.full(4, 0.25)
+    )
+    check(expected, X)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("copies", [2, 3])
+def test_copies_of_unknown_noise_are_unbiased(copies):
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=2 * copies)))
+    signs = signs.reshape(-1, copies, 2) * [0.5, 1.5]
+    moments = nj.moments.two_copies(copies)
+    weights = np.full(len(signs), 1 / len(signs))
+    check(expectation(lambda s: one_round(moments, X + s), signs, weights), X)
+
+
+class Skewed(nj.noise.Noise):
+    """n = 2 with probability 1/3, −1 with 2/3, in both coordinates at once: not symmetric."""
+
+    mean, cov = 0.0, np.array([[2.0, 2.0], [2.0, 2.0]])
+
+    def log_characteristic(self, omega):
+        total = omega.sum(-1)
+        return jnp.log(jnp.exp(2j * total) / 3 + 2 * jnp.exp(-1j * total) / 3)
+
+
+def features(noise, dim):
+    frequencies = nj.moments.gaussian_frequencies(
+        jax.random.key(0), 2, dim=dim, length_scale=2.0, characteristic=noise
+    )
+    return nj.moments.fourier(frequencies)
+
+
+@pytest.mark.usefixtures("x64")
+def test_fourier_features_from_one_copy_are_unbiased_under_gaussian_noise():
+    cov = np.array([[0.2, 0.1], [0.1, 0.3]])
+    nodes, weights = _hermite(cov)
+    moments = features(nj.noise.Gaussian(cov), dim=2)
+    expected = expectation(lambda n: one_round(moments, (X + n)[None]), nodes, weights)
+    check(expected, np.asarray(moments.features(jnp.asarray(X))))
+
+
+def _hermite(cov):
+    z, w = np.polynomial.hermite_e.hermegauss(30)
+    factor = np.linalg.cholesky(cov)
+    nodes = np.array(list(itertools.product(z, z))) @ factor.T
+    weights = np.array([a * b for a, b in itertools.product(w, w)]) / (2 * np.pi)
+    return nodes, weights
+
+
+@pytest.mark.usefixtures("x64")
+def test_fourier_features_are_unbiased_under_skewed_noise():
+    moments = features(Skewed(), dim=2)
+    expected = expectation(
+        lambda n: one_round(moments, (X + n)[None]), [2.0, -1.0], [1 / 3, 2 / 3]
+    )
+    check(expected, np.asarray(moments.features(jnp.asarray(X))))
+
+
+@pytest.mark.usefixtures("x64")
+def test_without_the_correction_the_moments_are_seen_to_be_wrong():
+    moments = features(nj.noise.Gaussian(0.5), dim=2)
+    plain = features(nj.noise.Gaussian(0.0), dim=2)
+    nodes, weights = _hermite(0.5 * np.eye(2))
+    clean = np.asarray(moments.features(jnp.asarray(X)))
+    (gram, _), _ = expectation(lambda n: one_round(plain, (X + n)[None]), nodes, weights)
+    assert np.abs(gram - np.outer(clean, clean)).max() > 0.02
+
+
+def test_frequencies_need_a_characteristic_function_without_zeros():
+    with pytest.raises(ValueError, match="without zeros, got Uniform"):
+        features(nj.noise.Uniform(1.0), dim=1)
+    with pytest.raises(ValueError, match="StudentT has none"):
+        features(nj.noise.StudentT(5.0, 1.0), dim=1)
