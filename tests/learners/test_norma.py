@@ -622,7 +622,7 @@ def test_the_warning_names_a_share_only_where_there_is_one(rate, advice):
             "its own space",
         ),
         (nj.kernels.polynomial(degree=1), lambda space: weight_vector(), "its own space"),
-        (nj.kernels.linear(), lambda space: 5, "must make a Memory of a space"),
+        (nj.kernels.linear(), lambda space: 5, "must make a Memory from a space"),
     ],
 )
 def test_a_buffer_must_hold_the_functions_of_the_kernel(kernel, buffer, message):
