@@ -86,7 +86,7 @@ BAD = {
         ("--data boston", "unknown data 'boston'; known are teacher, diabetes,"),
         ("--data teacher teacher", "--data must differ in name, got teacher teacher"),
         ("--target y", "--target goes with a CSV file; the target of diabetes is fixed"),
-        ("--noise-variance 1", "under Gaussian noise"),
+        ("--noise-variance 1", "no surrogate exists"),
         ("--noise-variance 0.6", "--learners parallel_worlds uncorrected_kernel clean"),
         ("--noise laplace --learners cloned", "cloned needs --noise gaussian"),
         ("--noise laplace --kernel rational", "noise"),
@@ -116,14 +116,14 @@ BAD = {
     "unknown-noise": [
         ("--data teacher --noise-variance 0.5", "contains 2 times the variance of the noise"),
         ("--data teacher --offset 1.2", "--offset must be above the largest E‖x̃‖² = 1.3"),
-        ("--data teacher --length-scale 0.3", "under Gaussian noise"),
+        ("--data teacher --length-scale 0.3", "no surrogate exists"),
     ],
     "contamination": [
         ("--shares 0.2 0.1", "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
         ("--shares 0.5", "--shares must increase within [0, 0.5), got [0.5]"),
         ("--rows 5", "--rows must be a whole number of at least 10, got 5"),
         ("--noise-variance 0.25", "--noise-variance must be below 0.25, got 0.25"),
-        ("--regularization 0", "--regularization must be positive and finite, got 0.0"),
+        ("--alpha 0", "--alpha must be positive and finite, got 0.0"),
     ],
 }
 

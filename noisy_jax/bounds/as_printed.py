@@ -94,7 +94,7 @@ def regularized_risk(
     diagonal: chex.Numeric,
     *,
     horizon: chex.Numeric,
-    derivative: chex.Numeric,
+    slope: chex.Numeric,
     regularization: chex.Numeric,
     learning_rate: chex.Numeric | None = None,
     growing_memory: bool = False,
@@ -105,7 +105,7 @@ def regularized_risk(
     gradients for no longer than 2cX. The printed number of terms also falls after t_0.
     """
     return risk_guarantee(
-        diagonal, horizon, derivative, regularization, learning_rate, 10 if growing_memory else 2
+        diagonal, horizon, slope, regularization, learning_rate, 10 if growing_memory else 2
     )
 
 
@@ -113,7 +113,7 @@ def truncation_error(
     diagonal: chex.Numeric,
     *,
     buffer: chex.Numeric,
-    derivative: chex.Numeric,
+    slope: chex.Numeric,
     learning_rate: chex.Numeric,
     regularization: chex.Numeric,
     rounds: chex.Numeric | None = None,
@@ -125,7 +125,7 @@ def truncation_error(
     return corrected_truncation_error(
         diagonal,
         buffer=buffer,
-        derivative=derivative,
+        slope=slope,
         learning_rate=learning_rate,
         regularization=regularization,
         rounds=None if rounds is None else rounds + 1,

@@ -93,7 +93,7 @@ def test_bad_factors_and_guarantees_of_mistakes_raise():
 
 
 def test_a_guarantee_of_the_regularized_risk_raises_as_it_has_other_rates():
-    given = {"horizon": HORIZON, "derivative": 1.0, "regularization": 0.1}
+    given = {"horizon": HORIZON, "slope": 1.0, "regularization": 0.1}
     theory = nj.bounds.regularized_risk(1.0, **given)
     halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)
     assert 1.25 * theory.regret < halved.regret  # multiplying would not give a bound

@@ -8,7 +8,7 @@ from noisy_jax import kernels, learners, losses, noise, rollout, streams
 from tests.learners import references
 
 NOISE, KEY = noise.Gaussian(0.1), jax.random.key(1)
-KERNEL, T = references.gaussian_kernel(1.5), 80
+KERNEL, T = references.gaussian_kernel(0.75**0.5), 80
 
 
 def data(rng, rounds=T):

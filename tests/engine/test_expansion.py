@@ -41,7 +41,7 @@ def soft_margin_rule():
 def soft_margin_loop(x, y, size):
     """f_t(x_t) + b_t, α and b, of the `size` newest terms."""
     predictions, _, alpha, offset, _ = references.norma(
-        references.gaussian_kernel(1.5), lambda t, p, y, s: (RATE * y * (y * p <= MARGIN), s),
+        references.gaussian_kernel(0.75**0.5), lambda t, p, y, s: (RATE * y * (y * p <= MARGIN), s),
         lambda t, added: 1 - DECAY, x, y, oldest=lambda t: t - size, offset=True,
     )  # fmt: skip
     return predictions, alpha, offset
@@ -92,7 +92,7 @@ def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
     memory = everything(SPACE, 300)
     learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=64)
     predictions, alpha, _ = soft_margin_loop(x, y, 300)
-    squared_norm = alpha @ references.gaussian_kernel(1.5)(x[:, None], x[None]) @ alpha
+    squared_norm = alpha @ references.gaussian_kernel(0.75**0.5)(x[:, None], x[None]) @ alpha
     for state, made in both_ways(learner, x, y):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
@@ -126,7 +126,7 @@ def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
     )  # fmt: skip
     state, _ = both_ways(learner, x, y)[0]
     alpha = np.asarray(state.weights, np.float64)[:rounds]
-    gram = references.gaussian_kernel(1.5)(x[:, None].astype(np.float64), x[None])
+    gram = references.gaussian_kernel(0.75**0.5)(x[:, None].astype(np.float64), x[None])
     np.testing.assert_allclose(state.squared_norm, alpha @ gram @ alpha, rtol=1e-5)
     assert (state.squared_norm > 16) == (radius is None)  # the ball is felt
 

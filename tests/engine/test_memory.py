@@ -35,7 +35,7 @@ def test_growing_equals_the_loop(rng):
 
     def reference(window):
         return references.norma(
-            references.gaussian_kernel(1.5),
+            references.gaussian_kernel(0.75**0.5),
             lambda t, p, y, s: (0.3 * y * (y * p <= 1), s), lambda t, added: 1 - 0.015, x, y,
             oldest=lambda t: t - window[t],
         )[0]  # fmt: skip

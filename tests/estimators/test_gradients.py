@@ -149,7 +149,7 @@ def test_parameters_may_be_traced_where_orders_are_given():
     [
         ({"loss": nj.losses.soft_margin()}, r"soft_margin.*losses\.smoothed_hinge"),
         ({"loss": nj.losses.huber()}, r"huber.*losses\.smoothed_absolute"),
-        ({"loss": "squared"}, "loss must be one of losses"),
+        ({"loss": "squared"}, "loss must be a Loss"),
         ({"kernel": nj.kernels.laplacian(length_scale=1.0)}, "kernel must have a power series"),
         (
             {"kernel": nj.kernels.matern(nu=1.5, length_scale=1.0)},

@@ -227,7 +227,7 @@ def test_noise_that_changes_from_round_to_round():
 
 def test_a_learner_that_diverges_is_counted_and_the_others_stand():
     def wild(horizon):
-        learner = nj.learners.uncorrected(radius=1e18, learning_rate=1e15)
+        learner = nj.learners.uncorrected(radius=1e19, learning_rate=1e18)
         return learner, nj.bounds.uncorrected(MOMENTS, horizon=horizon, radius=1.0)
 
     both = nj.study(
@@ -327,7 +327,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
             {"comparator": lambda past: COMPARATOR(STREAM)},
             r"shape \[128\] for a stream of 128 rounds, got \[512\]: it must use the stream",
         ),
-        ({"loss": "squared"}, "loss must be one of losses, .* got 'squared'"),
+        ({"loss": "squared"}, "loss must be a Loss, got 'squared'"),
         ({"loss": nj.losses.soft_margin()}, "y must be labels −1 and"),
     ],
 )
@@ -368,7 +368,7 @@ def test_an_error_of_a_guarantee_comes_before_the_work():
         ),
     }
     done = []
-    with pytest.raises(ValueError, match="no finite moment"):
+    with pytest.raises(ValueError, match="needs a finite .excess_kurtosis."):
         nj.study(
             learners, STREAM, NOISE, jax.random.key(0), progress=lambda *a: done.append(a),
             **OPTIONS,

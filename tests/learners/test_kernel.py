@@ -146,9 +146,9 @@ def test_clones_are_independent_copies_of_the_stated_noise(copies):
         nj.wrappers.cloned(inner, noise).step((), sample, clone_key)
         return shown[-1].x - 1, shown[-1].cov
 
-    copies, cov = jax.vmap(clones)(keys)
+    made, cov = jax.vmap(clones)(keys)
     np.testing.assert_allclose(cov[0], noise.cloned(copies).cov)
-    flat = np.asarray(copies).reshape(rounds, -1)
+    flat = np.asarray(made).reshape(rounds, -1)
     expected = np.kron(np.eye(copies), copies * COV)
     products = flat[:, :, None] * flat[:, None]
     error = products.std(axis=0) / np.sqrt(rounds)

@@ -116,7 +116,7 @@ def test_predictions_at_new_points_are_kernel_times_coefficients(rng):
         ((np.eye(3), np.ones(2), 1.0), r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
         (
             (nj.robust.subquantile.dense_gram(np.eye(2)), np.ones(2), 1.0),
-            "gram must be .* got Gram; for",
+            r"gram must be .* got Gram; pass k\(x, x\)",
         ),
         ((np.eye(2), np.ones((2, 1)), 1.0), r"y must be \[n\] with n >= 1, got \[2, 1\]"),
         ((np.eye(2), np.array([1, np.nan]), 1.0), r"y must be finite, but y\[1\] is nan"),

@@ -61,7 +61,7 @@ def test_misfit_has_its_half_width(make):
         (lambda: teacher(jax.random.key(0), 5, 0, kernel=GAUSSIAN), "dim must be a whole"),
         (
             lambda: teacher(jax.random.key(0), 5, 3, kernel="gaussian"),
-            "kernel must be a Kernel, as kernels builds it, got str",
+            "kernel must be a Kernel, as kernels builds it, got 'gaussian'",
         ),
         (
             lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, centers=0),
