@@ -125,7 +125,7 @@ def truncation_error(
     return corrected_truncation_error(
         diagonal,
         buffer=buffer,
-        derivative=derivative,
+        slope=derivative,
         learning_rate=learning_rate,
         regularization=regularization,
         rounds=None if rounds is None else rounds + 1,
