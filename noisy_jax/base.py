@@ -49,7 +49,7 @@ class Sample(NamedTuple):
 
     x: jax.Array
     y: jax.Array
-    cov: jax.Array | None = None
+    cov: chex.Numeric | None = None
 
 
 class Learner(NamedTuple):

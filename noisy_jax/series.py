@@ -20,7 +20,7 @@ from noisy_jax.validation import array_module, concrete, number, whole
 
 __all__ = ["PowerSeries", "absolute_terms", "floating", "log_factorials", "power_series"]
 
-Coefficients = Callable[[int], chex.Array]
+Coefficients = Callable[[int], jax.Array | np.ndarray]
 """`order -> [order + 1]`, γ_0, …, γ_order."""
 
 Majorant = Callable[[int], tuple[chex.Numeric, chex.Numeric]]
@@ -42,7 +42,7 @@ class PowerSeries(NamedTuple):
         degree: of a polynomial; `None` for an infinite series.
     """
 
-    coefficients: jax.Array
+    coefficients: jax.Array | np.ndarray
     remainder: Callable[[chex.Numeric], chex.Array]
     center: Any = 0.0
     convergence: chex.Numeric = math.inf

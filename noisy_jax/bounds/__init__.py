@@ -6,6 +6,7 @@ bound that can be computed.
 """
 
 from noisy_jax.bounds import as_printed
+from noisy_jax.bounds.corrected_ftrl import corrected_ftrl
 from noisy_jax.bounds.guarantee import Guarantee, TruncationGuarantee, at_rate_factor
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.bounds.linear import Moments, known_covariance, moments, two_copies, uncorrected

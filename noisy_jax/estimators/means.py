@@ -60,7 +60,7 @@ class MeanEstimator(NamedTuple):
         with np.errstate(over="ignore"):  # at orders too rare to be drawn
             return jnp.asarray(self.weights, dtype)[order]
 
-    def estimate(self, order: jax.Array, copies: jax.Array) -> jax.Array:
+    def estimate(self, order: jax.Array, copies: chex.Array) -> jax.Array:
         """θ for a given order N, from the first N of the copies.
 
         Args:
@@ -90,7 +90,7 @@ class MeanEstimator(NamedTuple):
         return self.series.remainder(radius)
 
 
-def check_copies(needed: int, copies: jax.Array) -> None:
+def check_copies(needed: int, copies: chex.Array) -> None:
     """Raises ValueError for fewer copies (along the leading axis) than the largest order needs."""
     if np.shape(copies)[0] < needed:
         raise ValueError(

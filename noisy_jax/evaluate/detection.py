@@ -75,12 +75,12 @@ def detector(
     )
 
 
-def watched(learner: Learner, x: chex.Array) -> Rollout:
+def watched(learner: Learner, x: jax.Array) -> Rollout:
     """One pass through x; predictions are f(x) − ρ before each step."""
     return rollout(learner, Stream(x, jnp.zeros(len(x))), Gaussian(0.0), jax.random.key(0))
 
 
-def auc(scores: chex.Array, positive: chex.Array) -> chex.Array:
+def auc(scores: jax.Array, positive: jax.Array) -> jax.Array:
     """Probability that a positive's score is above a negative's, ties counted half.
 
     Args:
@@ -99,7 +99,7 @@ def auc(scores: chex.Array, positive: chex.Array) -> chex.Array:
     return (mean_rank - (count + 1) / 2) / (len(scores) - count)
 
 
-def effective_terms(weights: chex.Array) -> chex.Array:
+def effective_terms(weights: jax.Array) -> jax.Array:
     """The effective number of terms, (Σα)²/Σα² of coefficients α ≥ 0 `[n]`.
 
     It is the number of coefficients if all are equal, and 0 if all are 0.

@@ -35,7 +35,7 @@ def both_distributions(
     return optimal, make(p=p), p
 
 
-def base_for(mean_copies: Callable[[float], float], budget: float) -> float:
+def base_for(mean_copies: Callable[[float], chex.Numeric], budget: chex.Numeric) -> float:
     """The base p > 1 at which a geometric distribution takes `budget` copies.
 
     `mean_copies` must decrease with p.
@@ -80,12 +80,12 @@ def measured(
     return monte_carlo(jax.tree_util.Partial(run, stream, distribution), key, num_seeds)
 
 
-def _one_run(estimator, learning_rate, stream, distribution, key) -> dict[str, chex.Array]:
+def _one_run(estimator, learning_rate, stream, distribution, key) -> dict[str, jax.Array]:
     rounds = len(stream.y)
     learner = random_truncation(
         estimator,
         horizon=2 * rounds,
-        learning_rate=lambda t: jnp.where(t < rounds, learning_rate, _STANDSTILL),
+        learning_rate=lambda t: jnp.where(jnp.less(t, rounds), learning_rate, _STANDSTILL),
     )
     twice = Stream(*(jnp.concatenate([leaf, leaf]) for leaf in stream))
     run = rollout(learner, twice, distribution, key)

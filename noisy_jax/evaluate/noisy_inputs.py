@@ -36,7 +36,7 @@ _REFITS = 10  # of the fit that trims by second copies
 
 @jax.default_matmul_precision("highest")
 def on_noisy_inputs(
-    setting: Setting, length_scale: float, variance: float, shares: chex.Array, key: chex.PRNGKey
+    setting: Setting, length_scale: float, variance: float, shares: jax.Array, key: chex.PRNGKey
 ) -> Mapping[str, Scores]:
     """Scores of one table with Gaussian noise of a variance on x, in each of the shares `[E]`.
 

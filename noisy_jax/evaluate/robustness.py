@@ -49,11 +49,11 @@ class Split(NamedTuple):
         test_y: `[q]`.
     """
 
-    x: chex.Array
-    y: chex.Array
-    target: chex.Array
-    test_x: chex.Array
-    test_y: chex.Array
+    x: jax.Array
+    y: jax.Array
+    target: jax.Array
+    test_x: jax.Array
+    test_y: jax.Array
 
 
 class Setting(NamedTuple):
@@ -80,9 +80,9 @@ class Scores(NamedTuple):
         recall: share of the honest rows that are kept, likewise.
     """
 
-    error: chex.Array
-    precision: chex.Array
-    recall: chex.Array
+    error: jax.Array
+    precision: jax.Array
+    recall: jax.Array
 
 
 def synthetic(rows: int = 500) -> Setting:
@@ -148,7 +148,7 @@ class Contaminations(NamedTuple):
     moved: Mapping[str, Contaminated]
 
 
-def contaminated(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Contaminations:
+def contaminated(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Contaminations:
     """A table, corrupted by each adversary in each of the shares `[E]`."""
     table_key, key = jax.random.split(key)
     table = setting.draw(table_key)
@@ -163,7 +163,7 @@ def contaminated(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Con
 
 
 @jax.default_matmul_precision("highest")
-def by_adversary(setting: Setting, shares: chex.Array, key: chex.PRNGKey) -> Mapping[str, Scores]:
+def by_adversary(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Mapping[str, Scores]:
     """Scores of one table under each adversary; under "told", of gross corruption.
 
     The trimmed fit knows the share, but for "told", where it is told the shares and TOLD is true.
@@ -243,11 +243,11 @@ def _scores(setting, table, gram, test_gram, made: Contaminated, share) -> Score
 
 
 def judged(
-    coefficients: chex.Array,
-    test_gram: chex.Array,
+    coefficients: jax.Array,
+    test_gram: jax.Array,
     table: Split,
-    kept: chex.Array,
-    honest: chex.Array,
+    kept: jax.Array,
+    honest: jax.Array,
 ) -> Scores:
     """Scores of coefficients `[M, n]`, with the Gram matrix `[q, n]` of test rows.
 
@@ -262,8 +262,8 @@ def judged(
 
 def trimmed(
     setting: Setting,
-    gram: chex.Array,
-    y: chex.Array,
+    gram: jax.Array,
+    y: jax.Array,
     share: chex.Numeric,
     start: Literal["best", "zero"] = "best",
 ) -> subquantile.Fit:
@@ -280,7 +280,7 @@ def trimmed(
 
 
 @jax.default_matmul_precision("highest")
-def ridge_on(rows: chex.Array, gram: chex.Array, y: chex.Array, alpha: chex.Numeric) -> chex.Array:
+def ridge_on(rows: jax.Array, gram: jax.Array, y: jax.Array, alpha: chex.Numeric) -> jax.Array:
     """Coefficients of `kernel_ridge` of some rows, by products, which fits can share, to 1e-5."""
 
     def regularized(a):

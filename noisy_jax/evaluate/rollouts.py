@@ -32,8 +32,8 @@ class Rollout(NamedTuple):
     """
 
     state: State
-    predictions: chex.Array
-    diverged_at: chex.Array
+    predictions: jax.Array
+    diverged_at: jax.Array
 
 
 @jax.default_matmul_precision("highest")
@@ -102,7 +102,7 @@ def final_regret(
     loss: Loss,
     comparator: chex.Array,
     y_noise: Noise | None = None,
-) -> chex.Array:
+) -> jax.Array:
     """Regret after the last round of the rollout under the same key, without its predictions.
 
     The differences of losses are summed in blocks, so that float32 is precise over long streams.

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,8 @@ def fourier_features(
         seed: of the random frequencies.
     """
     whole("num_features / 2", num_features // 2)
-    return FourierFeatures(positive("length_scale", length_scale), 2 * (num_features // 2), seed)
+    length_scale = cast(float, positive("length_scale", length_scale))
+    return FourierFeatures(length_scale, 2 * (num_features // 2), seed)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,7 +236,8 @@ class _Trial:
     def weights(self, factor, parts=None) -> np.ndarray:
         """The regularized solution on all groups."""
         parts = self.corrected if parts is None else parts
-        return self._solve(*(sum(p[k] for p in parts) for k in (0, 1)), factor, 1.0)
+        gram, cross = (sum(p[k] for p in parts) for k in (0, 1))
+        return self._solve(gram, cross, factor, 1.0)
 
     def _solve(self, gram, cross, factor, share):
         values, vectors = np.linalg.eigh(gram)
@@ -292,7 +294,9 @@ def _characteristic(observations: Observations, scale: np.ndarray):
     if noise is not None:
         name = type(noise).__name__
         if noise.characteristic_vanishes or noise.log_characteristic(jnp.zeros(len(scale))) is None:
-            raise ValueError(f"noise must have a known characteristic function without zeros: {name}")
+            raise ValueError(
+                f"noise must have a known characteristic function without zeros: {name}"
+            )
         return lambda omega: jnp.exp(copies * noise.log_characteristic(omega / scale / copies))
     if observations.cov is not None:
         raise ValueError(

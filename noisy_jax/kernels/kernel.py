@@ -36,12 +36,12 @@ class Kernel:
         envelope: h; `None` where it is 1.
     """
 
-    gram: Callable[[chex.Array, chex.Array], chex.Array]
-    diagonal: Callable[[chex.Array], chex.Array]
+    gram: Callable[[chex.Array, chex.Array], jax.Array]
+    diagonal: Callable[[chex.Array], jax.Array]
     series: Callable[[int], PowerSeries] | None = None
     envelope: Envelope | None = None
 
-    def __call__(self, x: chex.Array, z: chex.Array) -> chex.Array:
+    def __call__(self, x: chex.Array, z: chex.Array) -> jax.Array:
         """The Gram matrix, `[n, m]`."""
         return self.gram(x, z)
 

@@ -49,10 +49,10 @@ class CorrectedState(NamedTuple):
 
     sums: Sums
     pending: Sums
-    weights: chex.Array
-    regularization: chex.Array
-    penalty: chex.Array
-    round: chex.Array
+    weights: jax.Array
+    regularization: jax.Array
+    penalty: jax.Array
+    round: jax.Array
 
 
 def corrected_ftrl(
@@ -119,9 +119,7 @@ def corrected_ftrl(
         predictions = moments.features(x) @ state.weights
         new = moments.sums(samples, kept)
         pending = jax.tree.map(jnp.add, state.pending, new)
-        state = state._replace(
-            pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32)
-        )
+        state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
         return jax.lax.cond(complete, solved, lambda s: s, state), predictions
 
@@ -168,8 +166,8 @@ class Leader(NamedTuple):
         regularization: `[]`, λ.
     """
 
-    weights: chex.Array
-    regularization: chex.Array
+    weights: jax.Array
+    regularization: jax.Array
 
 
 def leader(

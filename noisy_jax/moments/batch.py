@@ -40,7 +40,7 @@ class LinearMoments(NamedTuple):
 
     def plus(self, other: "LinearMoments", sign: float = 1.0) -> "LinearMoments":
         """The moments of both parts together; with sign −1, of this one without the other."""
-        return LinearMoments(*(a + sign * b for a, b in zip(self, other, strict=True)))
+        return LinearMoments._make(a + sign * b for a, b in zip(self, other, strict=True))
 
     def centred(self, *, corrected: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """The moments about the means: an unbiased Gram matrix `[d, d]` and cross moment `[d]`.

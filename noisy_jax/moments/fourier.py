@@ -9,7 +9,7 @@ features of Rahimi and Recht (2007).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import chex
 import jax
@@ -21,7 +21,7 @@ from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.validation import instance, non_negative, positive, whole
 
-Array = chex.Array
+Array = jax.Array
 
 
 class Frequencies(NamedTuple):
@@ -150,4 +150,4 @@ def _known(noise: Noise, dim: int) -> Callable[[Array], Array]:
         )
     if noise.log_characteristic(jnp.zeros(dim)) is None:
         raise ValueError(f"noise must have a known characteristic function, but {name} has none")
-    return lambda omega: jnp.exp(noise.log_characteristic(omega))
+    return lambda omega: jnp.exp(cast(Array, noise.log_characteristic(omega)))

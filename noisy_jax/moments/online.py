@@ -12,16 +12,17 @@ Source: corrected least squares (Fuller, 1987; Nakamura, 1990) for linear featur
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import chex
+import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample
 from noisy_jax.noise import covariance_times
 from noisy_jax.validation import whole
 
-Array = chex.Array
+Array = jax.Array
 
 
 class Sums(NamedTuple):
@@ -97,8 +98,8 @@ def known_covariance() -> Moments:
         return Sums(seen.T @ x - noise, samples.y @ seen, kept.sum(), slack)
 
     def read(weights, sample: Sample):
-        value = sample.x[0] @ weights
-        return value, value**2 - weights @ covariance_times(sample.cov, weights)
+        value, cov = sample.x[0] @ weights, cast(chex.Numeric, sample.cov)
+        return value, value**2 - weights @ covariance_times(cov, weights)
 
     return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies=1, linear=True)
 

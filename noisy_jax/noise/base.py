@@ -110,7 +110,7 @@ class Noise:
         object.__setattr__(self, parameter, parser(name, value, hint, shape=None))
 
     @jax.default_matmul_precision("highest")
-    def sample(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
+    def sample(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
         """A noisy copy x + mean + n.
 
         Args:
@@ -125,7 +125,7 @@ class Noise:
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
     @jax.default_matmul_precision("highest")
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> chex.Array:
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
         """The same noisy copy with the known mean subtracted: x + n, as learners receive it."""
         x = jnp.asarray(x)
         x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
@@ -135,14 +135,14 @@ class Noise:
         draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
         return x + self._scaled(draws)
 
-    def covariance(self, dim: int) -> chex.Array:
+    def covariance(self, dim: int) -> jax.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""
         whole("dim", dim)
         check_dimension(f"{type(self).__name__}.cov", self.cov, (dim,))
         cov = jnp.asarray(self.cov)
         return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
 
-    def fourth_moment(self, dim: int) -> chex.Array:
+    def fourth_moment(self, dim: int) -> jax.Array:
         """E‖n‖⁴ of the centred noise, `[]`, if coordinates are independent or Gaussian.
 
         (tr Σ)² + 2‖Σ‖²_F + κ Σ_i Σ_ii², with the excess kurtosis κ of one coordinate.
@@ -152,7 +152,7 @@ class Noise:
         gaussian = jnp.sum(variances) ** 2 + 2 * jnp.sum(cov**2)
         return gaussian + self.excess_kurtosis * jnp.sum(variances**2)
 
-    def log_characteristic(self, omega: chex.Array) -> chex.Array | None:
+    def log_characteristic(self, omega: chex.Array) -> jax.Array | None:
         """log E exp(i⟨ω, n⟩) of the centred noise n.
 
         Args:
@@ -164,18 +164,18 @@ class Noise:
         """
         return None
 
-    def _standard(self, key: chex.PRNGKey, size: int, dtype) -> chex.Array:
+    def _standard(self, key: chex.PRNGKey, size: int, dtype) -> jax.Array:
         """`[size]` independent centred draws at unit scale."""
         raise NotImplementedError(
             f"{type(self).__name__} must define centred(self, key, x), which returns x + n"
         )
 
-    def _scaled(self, draws: chex.Array) -> chex.Array:
+    def _scaled(self, draws: chex.Array) -> jax.Array:
         """Noise `[..., d]` of covariance Σ from standard draws `[..., d]`."""
         return jnp.broadcast_to(getattr(self, self._spread), draws.shape) * draws
 
 
-def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
+def covariance_times(cov: chex.Numeric, vectors: chex.Array) -> jax.Array:
     """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
 
     Example:
@@ -187,7 +187,7 @@ def covariance_times(cov: chex.Array, vectors: chex.Array) -> chex.Array:
     return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
 
 
-def sound_covariance(cov: chex.Numeric) -> chex.Array:
+def sound_covariance(cov: chex.Numeric) -> jax.Array:
     """Σ as `[]`, `[d]` or `[d, d]`; NaN if it is not PSD, for traced ones, which no check sees."""
     cov = jnp.asarray(cov, float)
     if cov.ndim < 2:

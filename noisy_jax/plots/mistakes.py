@@ -1,8 +1,8 @@
 """Pictures of classifiers on streams: mistakes against rounds."""
 
 from collections.abc import Mapping
+from typing import Any
 
-import chex
 import numpy as np
 
 from noisy_jax.evaluate.regrets import NORMAL_95
@@ -11,8 +11,8 @@ from noisy_jax.plots.style import curve, label, look
 
 
 def mistakes(
-    rounds: chex.Array,
-    panels: Mapping[str, Mapping[str, tuple[chex.Array, chex.Array]]],
+    rounds: Any,
+    panels: Mapping[str, Mapping[str, tuple[Any, Any]]],
     *,
     axes=None,
 ):

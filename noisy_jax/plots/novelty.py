@@ -1,8 +1,8 @@
 """Pictures of novelty detectors: what they reject, and how often they sound an alarm."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-import chex
 import numpy as np
 
 from noisy_jax.evaluate.regrets import NORMAL_95
@@ -12,9 +12,7 @@ PITCH = 1.25
 """Of the rows of a gallery, in columns: a caption goes between them."""
 
 
-def rejections(
-    galleries: Mapping[str, tuple[chex.Array, Sequence[str]]], *, columns: int = 5, axes=None
-):
+def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: int = 5, axes=None):
     """Galleries of small grey images, to be read row by row, with a caption below each.
 
     Args:
@@ -61,9 +59,7 @@ def rejections(
     return axes
 
 
-def alarm_rates(
-    nus: chex.Array, detectors: Mapping[str, tuple[chex.Array, chex.Array]], *, axes=None
-):
+def alarm_rates(nus: Any, detectors: Mapping[str, tuple[Any, Any]], *, axes=None):
     """Achieved shares of alarms against ν, on log-log axes, with 95% intervals of the means.
 
     The dotted line is where the share is ν.

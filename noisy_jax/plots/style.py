@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import chex
 import numpy as np
 
 # The palette of Okabe and Ito, which the colour-blind can tell apart. Markers tell curves apart in
@@ -70,8 +69,8 @@ def look(index: int) -> dict[str, str]:
 
 def curve(
     axes,
-    x: chex.Array,
-    middle: chex.Array,
+    x: Any,
+    middle: Any,
     ends: Sequence,
     line: str = "-",
     **options: Any,

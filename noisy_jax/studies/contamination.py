@@ -112,7 +112,9 @@ def _on_clean_inputs(settings, data) -> list[dict]:
     shares = jnp.array(settings.shares)
     methods = robustness.METHODS
     found = _over_seeds(settings, data, functools.partial(robustness.by_adversary, setting, shares))
-    errors = {name: (found.mean[name].error, found.std_error[name].error) for name in found.mean}
+    errors: dict[str, tuple[Any, ...]] = {
+        name: (found.mean[name].error, found.std_error[name].error) for name in found.mean
+    }
     if data == "linear":
         others = _over_seeds(
             settings, "scikit-learn", functools.partial(_of_rivals, setting, shares)

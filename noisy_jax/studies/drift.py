@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -144,7 +143,7 @@ def run(settings: Settings) -> Iterator[Report]:
     )
 
 
-def mistakes(predictions: chex.Array, y: chex.Array) -> chex.Array:
+def mistakes(predictions: jax.Array, y: jax.Array) -> jax.Array:
     """How many mistakes were made up to each round, `[T]`: y p ≤ 0, or p is NaN."""
     return jnp.cumsum(~(y * predictions > 0))
 
@@ -190,7 +189,7 @@ def _compared(settings, difficulty, rounds, progress):
     return tuned, found
 
 
-def _counted(settings, key, difficulty, rounds) -> dict[str, chex.Array]:
+def _counted(settings, key, difficulty, rounds) -> dict[str, jax.Array]:
     """Mistakes `[2, G, M, R]` with the settings `[2, G, M, 3]` of each family and schedule.
 
     All M settings of a group have the γ of its first: one Gram matrix serves them.

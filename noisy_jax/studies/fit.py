@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,9 @@ def run(settings: Settings) -> Iterator[Report]:
     table = _observations(settings)
     candidates = None
     if settings.kernel is not None:
-        candidates = [fits.fourier(length_scale=positive("--kernel", v)) for v in settings.kernel]
+        candidates = [
+            fits.fourier(length_scale=float(positive("--kernel", v))) for v in settings.kernel
+        ]
     result = fits.fit(table, candidates)
     x = table.x.mean(axis=1)
     predictions = [
@@ -94,7 +97,7 @@ def run(settings: Settings) -> Iterator[Report]:
         np.append(result.uncorrected.intercept, result.uncorrected.coefficients),
         np.append(np.nan, result.reliability),
     )
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    rows = [dict[str, Any](zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     yield Report(
         str(result),
         {"coefficients": Table(rows, []), **tables},

@@ -39,7 +39,7 @@ DIM, CLUSTERS, SPREAD, OUTLIER_SPREAD, OUTLIERS = 16, 6, 0.5, 2.0, 0.02
 """Of `clusters`: dimensions, clusters, deviations in a cluster and of outliers, their share."""
 
 
-Measured = Mapping[str, Mapping[str, chex.Array]]
+Measured = Mapping[str, Mapping[str, jax.Array]]
 """By decay and name, one number for each of `combinations`."""
 
 SHOWN = {"always": Rule("always", -np.inf), "on_alarms": Rule("on_update", 0.0)}
@@ -139,7 +139,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return images / 8 - 1, labels
 
 
-def clusters(key: chex.PRNGKey, rounds: int) -> tuple[chex.Array, chex.Array]:
+def clusters(key: chex.PRNGKey, rounds: int) -> tuple[jax.Array, jax.Array]:
     """Points `[T, 16]` of six round clusters with a few outliers, and which are those, `[T]`.
 
     Centres are normal, and so are points around their centre, outliers around the origin.
@@ -153,7 +153,7 @@ def clusters(key: chex.PRNGKey, rounds: int) -> tuple[chex.Array, chex.Array]:
     return x, outlier
 
 
-def on_digits(images: chex.Array, train: int, nus: Sequence[float], key: chex.PRNGKey) -> Measured:
+def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRNGKey) -> Measured:
     """What detectors do with digits, at η = t^(−1/2) and the random order of the key.
 
     Returns:
@@ -266,7 +266,9 @@ def by_rule(part: Measured, name: str, nus: Sequence[float], rate: float) -> dic
     }
 
 
-def _table(title, estimate: Any, names: Sequence[str], nus, rates) -> Table:
+def _table(
+    title, estimate: Any, names: Sequence[str], nus: Sequence[float], rates: Sequence[float]
+) -> Table:
     """A row for each detector in each setting, with the measurements of these names."""
     rows, every = [], combinations(nus, rates)
     for rate, nu, rule in itertools.product(rates, nus, RULES):

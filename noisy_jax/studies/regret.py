@@ -20,7 +20,7 @@ from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
 from noisy_jax.validation import check_horizons, positive
 
-NOISES: Mapping[str, Callable[[float], Any]] = {
+NOISES: Mapping[str, Callable[[Any], Any]] = {
     "gaussian": noise.Gaussian,
     "laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
     "uniform": lambda variance: noise.Uniform((3 * variance) ** 0.5),

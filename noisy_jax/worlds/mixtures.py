@@ -52,7 +52,7 @@ def log_sum_exp(terms: chex.Array, xp: Any) -> Any:
 
 def of_distance(
     rates: chex.Array, log_weights: chex.Array, decay: Decay | None
-) -> Callable[[chex.Array], chex.Array]:
+) -> Callable[[chex.Array], jax.Array]:
     """F(r²) = Σ_q w_q exp(−b_q r²), as a function of r².
 
     In float32 it is an interpolant, if nothing is traced and the interpolant agrees with the sum on
@@ -82,7 +82,7 @@ def of_distance(
 
 def of_difference(
     rates: chex.Array, log_weights: chex.Array
-) -> Callable[[chex.Array, chex.Array], chex.Array]:
+) -> Callable[[chex.Array, chex.Array], jax.Array]:
     """Σ_q w_q exp(−Σ_i b_qi (x_i − z_i)²), by a sum over the nodes, one Gram at a time.
 
     Of points that are `near_origin` already.
@@ -141,13 +141,13 @@ class _Interpolant(NamedTuple):
     power: chex.Numeric
     rate: chex.Numeric
 
-    def __call__(self, r2):
+    def __call__(self, r2) -> jax.Array:
         """F(r²)."""
         w = jnp.minimum(r2 * self.scale, FARTHEST)
         # XLA writes an array of each costly value that is used more than once: make it one value.
         return self.value(w, jax.lax.rsqrt(1 + w), jnp)
 
-    def value(self, w, t, xp):
+    def value(self, w, t, xp) -> Any:
         """F, in the namespace `xp`."""
         slope = 4 / (1 - self.least)
         x = xp.maximum(slope * t + (2 - slope), -2)

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,9 +19,9 @@ class Contaminated(NamedTuple):
         corrupted: `[n]`, bool, which rows were rewritten.
     """
 
-    x: chex.Array
-    y: chex.Array
-    corrupted: chex.Array
+    x: jax.Array
+    y: jax.Array
+    corrupted: jax.Array
 
 
 def parsed_table(key, x, y) -> tuple[jax.Array, jax.Array]:
