@@ -24,8 +24,8 @@ def fit(
         β̂ = (Σ_i (x̃_i − x̄)(x̃_i − x̄)ᵀ − Σ_i Σ_i (1 − 1/n))⁻¹ Σ_i (x̃_i − x̄) ỹ_i.
 
     **What it is for**: interpretation of coefficients, and prediction at CLEAN features. To predict
-    from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates the
-    best prediction from them.
+    from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates
+    the best prediction from them.
 
     **What it assumes**: the classical error model, x̃ = x + n with n of mean zero, independent of x
     and of the noise in y. With Berkson errors, x = x̃ + n (a dose that was set to x̃, a group's mean

@@ -402,7 +402,8 @@ def _check_identified(moments: LinearMoments, names, scale) -> None:
         direction = direction / scale
         direction /= np.abs(direction).max()
         shown = np.argsort(-np.abs(direction))[:3]
-        words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown if abs(direction[j]) > 0.01)
+        shown = [j for j in shown if abs(direction[j]) > 0.01]
+        words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown)
         raise ValueError(
             f"the combination {words} is not identified: it varies no more than the noise in it; "
             "drop one of these columns, measure them again, or check the noise"

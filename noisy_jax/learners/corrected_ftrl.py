@@ -119,9 +119,7 @@ def corrected_ftrl(
         predictions = moments.features(x) @ state.weights
         new = moments.sums(samples, kept)
         pending = jax.tree.map(jnp.add, state.pending, new)
-        state = state._replace(
-            pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32)
-        )
+        state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
         return jax.lax.cond(complete, solved, lambda s: s, state), predictions
 

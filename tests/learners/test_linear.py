@@ -103,7 +103,7 @@ SHAPES = {
 def test_equals_numpy_loop(x64, rng, shape, changing):
     # 300 rounds are two blocks of the rollout and a rest.
     horizon, dim = 300, 3
-    stream = nj.streams.linear(jax.random.key(0), horizon, dim, misfit=0.1)
+    stream = nj.streams.linear(jax.random.key(0), horizon, dim, label_noise=0.1)
     covs = np.stack([SHAPES[shape](rng, dim) for _ in range(horizon)])
     if changing:
         noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(covs)))
@@ -224,7 +224,7 @@ def test_forgotten_vmap_fails_at_once():
 @pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     """The bound holds, and without the correction it is seen to fail, in one run."""
-    stream = nj.streams.linear(jax.random.key(0), 32768, 5, misfit=0.3)
+    stream = nj.streams.linear(jax.random.key(0), 32768, 5, label_noise=0.3)
     noise = nj.noise.Gaussian(0.36)
     moments = nj.bounds.moments(stream, noise)
     makers = {

@@ -9,7 +9,7 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 
 T, DIM = 40, 3
-STREAM = nj.streams.linear(jax.random.key(0), T, DIM, misfit=0.2)
+STREAM = nj.streams.linear(jax.random.key(0), T, DIM, label_noise=0.2)
 NOISE, NOTHING = nj.noise.Gaussian(0.5), nj.noise.Gaussian(0.0)
 TUNING = {"radius": 0.8, "learning_rate": 0.3}
 KERNEL = nj.kernels.gaussian(length_scale=0.5**0.5)
