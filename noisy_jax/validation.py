@@ -160,7 +160,10 @@ def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
 
 
 def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
-    """Raises ValueError if the decay factor 1 − ηλ is not positive, for a learning rate η."""
+    """Raises ValueError if η λ ≥ `limit`, for a learning rate η and a regularization λ.
+
+    At the limit 1 the factor 1 − ηλ, by which old terms decay, would not be positive.
+    """
     eta, lam = concrete(learning_rate), concrete(regularization)
     if eta is not None and lam is not None and not np.all(eta * lam < limit):
         raise ValueError(

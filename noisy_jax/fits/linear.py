@@ -192,7 +192,7 @@ class LinearFit(Coefficients):
 
 
 def load_fit(path: str | Path) -> LinearFit:
-    """The fit that `LinearFit.save` wrote."""
+    """Reads the `LinearFit` that `LinearFit.save` wrote to a file."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         arrays = {"coefficients", "covariance", "reliability", "gram", "cross", "noise", "means"}

@@ -51,7 +51,8 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
 
     With q = entry/R² (for the clean kernel, entry/k(x, x)), the relative error of an interpolant is
     at most 1e-6(1 + ¼ log(1/q)) down to q = 1e-4, and smaller entries are within 3e-10 R². Beyond
-    10⁵ times the mean squared width of the Gaussians the error is at most 1e-7 R², or that if more.
+    10⁵ times the mean squared length scale of the Gaussians, the error is at most the larger of
+    1e-7 R² and this.
 
     Args:
         measure: μ, with mass below the cutoff, such as `rational_measure(length_scale=1.0)`.
