@@ -5,8 +5,8 @@ No terms are dropped. A `Rule` says in which rounds f decays, and how low the th
 
 Since f ≥ 0, there is no alarm while ρ < 0. From ρ_1 = 0 with η_t = t^(−1/2), the alarm of round 1
 takes ρ to ν − 1, and each quiet round adds ν/√t, so that the next alarm comes when 2ν√t exceeds
-about 1. If ρ is kept at 0 or above, it follows projected descent (the best ρ is never negative), and
-more than a share ν of the rounds may be alarms.
+about 1. If ρ is kept at 0 or above, it follows projected descent (no best ρ is negative), and more
+than a share ν of the rounds may be alarms.
 
 Source: Online Learning with Kernels, Eq. 20 with the signs that descend, and Figure 3.
 """
