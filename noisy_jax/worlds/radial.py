@@ -6,7 +6,7 @@ noise. Cut off at u_max and integrated by nodes u_q and weights w_q ≥ 0 it has
     k(x, a) = Σ_q w_q exp(−u_q r²),
     k̂(x, a) = Σ_q w_q det(I − 2u_qΣ)^(−1/2) exp(−u_q zᵀ(I − 2u_qΣ)⁻¹z),   z = x − a,  r = ‖z‖.
 
-The error of the quadrature changes which kernel is learnt, not the surrogate's mean.
+The error of the quadrature changes which kernel is learned, not the surrogate's mean.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6.1, Eq. 6 (the last
 display there drops μ(u)) and Appendix E, where every σ must be σ²: as printed the surrogate is

@@ -92,7 +92,7 @@ def test_measured_gradients_are_those_of_the_function_that_was_learnt():
     assert float(result["copies"]) == 2
 
 
-def test_base_for_finds_the_geometric_law_of_a_budget():
+def test_base_for_finds_the_geometric_distribution_of_a_budget():
     def mean_copies(p):
         return nj.estimators.geometric([1.0, 0.0, 2.0, 1.0], p=p).mean
 
