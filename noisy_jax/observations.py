@@ -128,7 +128,8 @@ def from_arrays(
     if len(names) != dim or len(set(names)) != dim:
         raise ValueError(f"names must be {dim} different names, got {list(names)}")
     for j, i in zip(*np.nonzero(~np.isfinite(x).all(axis=1).T), strict=True):
-        raise ValueError(f"column {names[j]!r}, row {i} is {x[i, 0, j]}: drop or impute such rows")
+        bad = x[i, ~np.isfinite(x[i, :, j]), j][0]
+        raise ValueError(f"column {names[j]!r}, row {i} is {bad}: drop or impute such rows")
     if not np.isfinite(y).all():
         i = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"{target!r}, row {i} is {y[i]}: drop such rows")
