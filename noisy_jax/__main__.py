@@ -33,7 +33,7 @@ STUDIES = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """The studies and their options."""
+    """The command line's parser: a sub-command for each study, whose options are its settings."""
     layout = argparse.RawDescriptionHelpFormatter
     width = max(map(len, STUDIES))
     examples = (f"  {line}" for s in STUDIES.values() for line in s.Settings.examples())

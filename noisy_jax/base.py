@@ -71,9 +71,9 @@ class Learner(NamedTuple):
         noise: distribution of the noise that the learner corrects for; `None` if it is built for
             none in particular. `evaluate.rollout` warns when it runs under another distribution.
         exact_targets: whether noise in the targets would make the learner biased.
-        read: `(state, sample) -> (value, square)`, both `[]`: unbiased estimates of f(x) and f(x)² at
-            the clean x, from which `learn` estimates the error on clean data as
-            square − 2ỹ·value + ỹ²; `None` if there are none.
+        read: `(state, sample) -> (value, square)`, both `[]`: unbiased estimates of f(x) and of
+            f(x)² at the clean x. `learn` estimates the error on clean data from them, as
+            square − 2ỹ·value + ỹ². `None` if there are none.
     """
 
     init: Callable[[int], State]

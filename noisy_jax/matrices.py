@@ -43,7 +43,7 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
 
 
 def check_matrix(name: str, value) -> None:
-    """Raises ValueError if `value` is not an array, but for example a kernel."""
+    """Raises ValueError if `value` is not an array: it may be a kernel k instead of k(x, x)."""
     if not hasattr(value, "__len__"):
         raise ValueError(f"{name} must be [n, n], got {given(value)}; pass k(x, x) for a kernel k")
 

@@ -83,11 +83,11 @@ def from_arrays(
             A DataFrame keeps the names of its columns.
         y: `[n]` targets.
         noise: what is known of the error in one copy of a row, in the units of x:
-            a distribution such as `noise.Laplace(0.3)`; a covariance `[]` (the same variance in each
-            column), `[d]` (variances) or `[d, d]`; `noise.PerRound(jax.vmap(noise.Gaussian)(covs))`
-            for one covariance a row; a `noise.CovarianceEstimate`, whose standard errors widen
-            intervals; or `None` with V ≥ 2 replicates, from which it is then estimated.
-            0 says that x has no error.
+            a distribution such as `noise.Laplace(0.3)`; a covariance `[]` (the same variance in
+            each column), `[d]` (variances) or `[d, d]`;
+            `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
+            `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
+            `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
 
@@ -108,7 +108,7 @@ def from_arrays(
         names = [str(column) for column in columns]
     if columns is not None and hasattr(x, "dtypes"):
         for name, dtype in zip(columns, x.dtypes, strict=True):
-            if not np.issubdtype(np.asarray(x[name]).dtype, np.number) and dtype != bool:
+            if not np.issubdtype(np.asarray(x[name]).dtype, np.number) and dtype.name != "bool":
                 raise ValueError(f"column {name!r} holds text or objects; encode it as numbers")
     target = target or str(getattr(y, "name", None) or "y")
     x, y = _numbers("x", x), _numbers("y", y)
@@ -128,7 +128,8 @@ def from_arrays(
     if len(names) != dim or len(set(names)) != dim:
         raise ValueError(f"names must be {dim} different names, got {list(names)}")
     for j, i in zip(*np.nonzero(~np.isfinite(x).all(axis=1).T), strict=True):
-        raise ValueError(f"column {names[j]!r}, row {i} is {x[i, 0, j]}: drop or impute such rows")
+        bad = x[i, ~np.isfinite(x[i, :, j]), j][0]
+        raise ValueError(f"column {names[j]!r}, row {i} is {bad}: drop or impute such rows")
     if not np.isfinite(y).all():
         i = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"{target!r}, row {i} is {y[i]}: drop such rows")

@@ -125,7 +125,10 @@ def power_series(
 
 
 def absolute_terms(coefficients: chex.Array, radius: chex.Numeric) -> chex.Array:
-    """|γ_n| r^n, `[order + 1]`, by logarithms: neither factor overflows alone."""
+    """|γ_n| r^n for coefficients γ_0, γ_1, … and a radius r, `[order + 1]`.
+
+    Computed by logarithms, since |γ_n| or r^n alone may overflow where their product does not.
+    """
     return _terms(_log_sizes(coefficients), radius, 0)
 
 

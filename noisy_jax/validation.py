@@ -136,29 +136,6 @@ def check_finite(name: str, value, hint: str = "") -> None:
         )
 
 
-def check_positive(name: str, value, meaning: str) -> None:
-    """Raises ValueError unless all values are positive; `meaning` says what the argument is."""
-    array = _numbers(name, value)
-    if array is not None and not np.all((array > 0) & np.isfinite(array)):
-        raise ValueError(f"{name} must be positive and finite, got {value}: it is {meaning}")
-
-
-def check_non_negative(name: str, value, reason: str) -> None:
-    """Raises ValueError if a value is negative or not finite; `reason` says why."""
-    array = _numbers(name, value)
-    if array is not None and not np.all((array >= 0) & np.isfinite(array)):
-        raise ValueError(f"{name} must be finite and >= 0, got {value}: {reason}")
-
-
-def check_one_number(name: str, value) -> None:
-    """Raises ValueError unless the value is one finite number; `jax.vmap` sweeps over several."""
-    if np.ndim(value) > 0:
-        raise ValueError(
-            f"{name} must be one number, got shape {list(np.shape(value))}; sweep it with jax.vmap"
-        )
-    check_finite(name, value)
-
-
 def check_concrete(name: str, value, reason: str) -> None:
     """Raises ValueError if the value is traced; `reason` says why."""
     if concrete(value) is None:
@@ -172,50 +149,21 @@ def check_not_below(name: str, value, least_name: str, least) -> None:
         raise ValueError(f"{name} must be at least {least_name} = {least}, got {value}")
 
 
-def check_between(name: str, value, low: float, high: float, meaning: str) -> None:
-    """Raises ValueError unless low < value < high; `meaning` says what the argument is."""
-    check_one_number(name, value)
-    number = concrete(value)
-    if number is not None and not low < number < high:
-        raise ValueError(f"{name} must be above {low:g} and below {high:g}, got {value}: {meaning}")
-
-
-def check_choice(name: str, value, choices: Sequence) -> None:
-    """Raises ValueError if the value is not one of the choices."""
-    choice(name, value, choices)
-
-
-def check_radius(radius) -> None:
-    """Raises ValueError unless the radius is a positive number whose square does not overflow."""
-    check_positive("radius", radius, "the norm of the largest predictor that competes")
-    check_one_number("radius", radius)
-    largest = np.sqrt(np.finfo(jax.dtypes.canonicalize_dtype(float)).max)
-    array = concrete(radius)
-    if array is not None and array > largest:
-        raise ValueError(
-            f"radius must be at most {largest:.2g}, beyond which its square overflows, got {radius}"
-        )
-
-
-def check_at_least(name: str, value: int, least: int, meaning: str) -> None:
-    """Raises ValueError unless the value is a whole number of at least `least`."""
-    whole(name, value, least, f"it is {meaning}")
-
-
 def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
     """The numbers of rounds as a list, if there is at least one and they increase."""
     if np.ndim(horizons) != 1:
         raise ValueError(f"{name} must be a list of numbers of rounds, got {given(horizons)}")
-    for horizon in horizons:
-        check_at_least(f"each of {name}", horizon, 1, "a number of rounds")
-    horizons = [int(horizon) for horizon in horizons]
+    horizons = [whole(f"each of {name}", horizon, 1, "a number of rounds") for horizon in horizons]
     if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):
         raise ValueError(f"{name} must be at least one and increasing, got {horizons}")
     return horizons
 
 
 def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
-    """Raises ValueError if the decay factor 1 − ηλ is not positive, for a learning rate η."""
+    """Raises ValueError if η λ ≥ `limit`, for a learning rate η and a regularization λ.
+
+    At the limit 1 the factor 1 − ηλ, by which old terms decay, would not be positive.
+    """
     eta, lam = concrete(learning_rate), concrete(regularization)
     if eta is not None and lam is not None and not np.all(eta * lam < limit):
         raise ValueError(

@@ -194,7 +194,7 @@ def test_values_keep_the_precision_of_the_argument(x64):
         assert series(jnp.float64(0.2)).dtype == jnp.float64
 
 
-def test_refuses_points_where_the_series_diverges(x64):
+def test_rejects_points_where_the_series_diverges(x64):
     series = losses.logistic().series(5, 1.0)
     assert series.convergence == pytest.approx(np.hypot(1, np.pi))
     with pytest.raises(ValueError, match=r"about 1.0 converges for \|a − c\| < 3.29.*= 3.5: use"):
@@ -218,6 +218,6 @@ def test_refuses_points_where_the_series_diverges(x64):
         (lambda: power_series(np.ones, 1.5, degree=1), "order must be a whole number"),
     ],
 )
-def test_refuses_bad_input(use, message):
+def test_rejects_bad_input(use, message):
     with pytest.raises(ValueError, match=message):
         use()

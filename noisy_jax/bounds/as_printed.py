@@ -9,7 +9,7 @@ Each function has the name and the arguments of its corrected form in `bounds`.
     >>> print(right.second_moment, printed.second_moment)
     16.0 8.0
 
-The first value is attained, so that the second is no bound.
+The first value is attained, so that the second, smaller one is not a bound.
 """
 
 import chex
@@ -56,7 +56,7 @@ def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Nu
 
 
 def uncorrected(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
-    """The textbook's bound B_w √(GT), which takes the noisy data for the clean ones.
+    """The textbook's bound B_w √(GT), which treats the noisy data as if they were clean.
 
     It bounds the regret on noisy data, and is false on clean data: the bias is missing.
     """

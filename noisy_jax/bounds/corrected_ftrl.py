@@ -13,9 +13,9 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
 
         Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t
 
-    The expectation of the left side is the regret on clean data (squared loss). The inequality holds
-    on every path for linear features; for Fourier features, whose negative eigenvalues are set to
-    zero, it is not proved and the number is only a diagnostic.
+    The expectation of the left side is the regret on clean data (squared loss). For linear features
+    the inequality holds for every draw of the noise. For Fourier features, whose negative
+    eigenvalues are set to zero, it is not proved, and the number is only a diagnostic.
 
     Args:
         state: after the last complete block of rounds.
@@ -24,8 +24,8 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
     Returns:
         `[]`; NaN if S_t + λ_{t−1} I was not positive definite in some round.
 
-    Source: McMahan, A survey of algorithms and analysis for adaptive online learning (2017), applied
-    to unbiased quadratics.
+    Source: McMahan, A survey of algorithms and analysis for adaptive online learning (2017),
+    applied to unbiased quadratics.
 
     Example:
         >>> import jax, noisy_jax as nj

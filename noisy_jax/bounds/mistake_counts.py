@@ -54,16 +54,18 @@ class MistakeGuarantee(NamedTuple):
 
 @jax.default_matmul_precision("highest")
 def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
-    """How far a sequence of comparators moves, exactly.
+    """The drift of a sequence of comparators: max ‖g_t‖, Σ ‖g_{t+1} − g_t‖, Σ ‖g_{t+1} − g_t‖².
 
-    Measure it on the comparators: the theorems do not hold with the drift of a learner.
+    Measure it on the comparators. The bounds do not hold with the drift of a learner's iterates.
 
     Args:
-        weights: `[m, n]`, g_t as coefficients of n points, or as a vector of weights.
-        gram: `[n, n]`, k of the n points; without it norms are Euclidean.
+        weights: `[m, n]`, one comparator a row: coefficients a of g = Σ_i a_i k(x_i, ·) over n
+            points, or the weights of a linear function.
+        gram: `[n, n]`, k(x_i, x_j) of the n points; `None` for linear functions, whose norms are
+            Euclidean.
 
     Returns:
-        `Drift` of `[]` arrays.
+        `Drift`, each field `[]`.
 
     Source: Online Learning with Kernels, Sec. IV.B.
 

@@ -29,7 +29,8 @@ from noisy_jax.worlds.world import World, check_world
 class KernelBall(NamedTuple):
     """The best function in the ball of a kernel's space, for the squared loss on clean data.
 
-    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its element of the surrogate's space.
+    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its counterpart in the surrogate's
+    space, with feature maps Ψ of k and Ψ̂ of the surrogate.
 
     Attributes:
         coefficients: `[n]`, a (with the least Σ_j a_j²/m_j, if several give f).

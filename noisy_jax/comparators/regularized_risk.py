@@ -84,8 +84,8 @@ def regularized(
         gram: `[m, m]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite; not traced.
         y: `[m]` targets; ±1 for a loss of the margin.
         loss: any convex loss of `losses`; of an adaptive one, `loss.at(scale)`.
-        regularization: λ > 0, as in `learners.norma`; 2C/m of the C of `subquantile` and
-            `regressors`, which weigh ‖f‖² beside a sum of losses.
+        regularization: λ > 0, the weight of ½‖g‖² beside the mean loss, as in `learners.norma` and
+            in `robust`.
         tolerance: duality gap at which to stop, as a fraction of the risk of g = 0. Rounding limits
             it to about 1e-11 if λ is small.
         max_iterations: number of steps after which to stop in any case, with the best g so far.

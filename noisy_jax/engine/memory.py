@@ -125,7 +125,17 @@ def weight_vector(points: Callable[..., Any] = lambda x: x) -> Memory:
 
 
 def room(space: Space, size: int):
-    """Slots for `size` atoms, and functions that read the filled slots chunk by chunk."""
+    """Storage for at least `size` atoms, which is read in chunks so that it stays in the cache.
+
+    Args:
+        space: inner products of the atoms.
+        size: number of atoms to store; rounded up to whole chunks.
+
+    Returns:
+        `(init, read, evaluate)`: `init(atom)` makes empty storage, `(atoms, weights)`;
+        `read(atoms, weights, t, queries, points)` and `evaluate(atoms, weights, t, points)` are
+        `Memory.values` and `Memory.evaluate`, and skip the chunks that are empty before round t.
+    """
     hint = "learners pass their own, as in buffer=lambda space: engine.ring(space, size)"
     instance("space", space, Space, hint)
     chunk = min(size, _CHUNK)
@@ -136,7 +146,7 @@ def room(space: Space, size: int):
         return atoms, jnp.zeros(slots)
 
     def read(atoms, weights, t, queries, points):
-        """Values of f at queries and at points before round t, `([m] or None, [n])`."""
+        """Values of f, as stored before round t, at queries and points: `([m] or None, [n])`."""
 
         def one_chunk(c, sums):
             def part(a):

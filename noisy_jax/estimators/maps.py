@@ -34,11 +34,11 @@ from noisy_jax.validation import array_module, check_axes, check_key
 
 
 class MapOrders(NamedTuple):
-    """The random orders of one estimate.
+    """The numbers that are drawn at random for one estimate of Ψ(x).
 
     Attributes:
-        tensor: `[]`, N, the power of x.
-        envelope: `[]`, number of pairs of copies for the envelope; zero if there is none.
+        tensor: `[]`, N, the tensor power of x that is estimated.
+        envelope: `[]`, number of pairs of copies that estimate the envelope h; zero if h = 1.
     """
 
     tensor: jax.Array

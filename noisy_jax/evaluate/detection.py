@@ -1,11 +1,12 @@
 """Novelty detectors by NORMA, and measures of detectors.
 
-All detectors are NORMA with λ = 1, as in the paper, and exp(−‖x − z‖²/s²), s² = d/2; nothing is
-truncated. A `Rule` says in which rounds f decays, and how low the threshold ρ may fall. As f ≥ 0,
-there is no alarm while ρ < 0, and none from ρ_1 = 0 and η_t = t^(−1/2) before 2ν√t exceeds about 1:
-the alarm of round 1 takes ρ to ν − 1, and each quiet round adds ν/√t. Kept at 0 or above, ρ follows
-projected descent instead (no best ρ is negative), and more than a share ν of the rounds may be
-alarms.
+All detectors are NORMA with λ = 1, as in the paper, and the kernel exp(−‖x − z‖²/2ℓ²), ℓ = √d/2.
+No terms are dropped. A `Rule` says in which rounds f decays, and how low the threshold ρ may fall.
+
+Since f ≥ 0, there is no alarm while ρ < 0. From ρ_1 = 0 with η_t = t^(−1/2), the alarm of round 1
+takes ρ to ν − 1, and each quiet round adds ν/√t, so that the next alarm comes when 2ν√t exceeds
+about 1. If ρ is kept at 0 or above, it follows projected descent (no best ρ is negative), and more
+than a share ν of the rounds may be alarms.
 
 Source: Online Learning with Kernels, Eq. 20 with the signs that descend, and Figure 3.
 """

@@ -59,7 +59,7 @@ def measured(
     *,
     num_seeds: int,
 ) -> Estimate:
-    """Copies and moments of the gradient estimates at a function that was learnt.
+    """Copies and moments of the gradient estimates at a function that was learned.
 
     A run learns through the stream, then goes through it again with a function that stands still:
     what a round then adds is a fresh estimate g̃Ψ̃ of the clean gradient ∇ there.

@@ -40,7 +40,7 @@ def tuned(
 
     Args:
         factory: such as `learners.two_copies`.
-        bound: the guarantee that goes with it, such as `bounds.two_copies`.
+        bound: the guarantee for this learner, such as `bounds.two_copies`.
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
         rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.

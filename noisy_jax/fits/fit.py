@@ -18,22 +18,23 @@ def fit(
     """Least squares on clean features, computed from noisy ones.
 
     Ordinary least squares on features with measurement error shrinks coefficients towards zero and
-    spreads them over correlated columns. `fit` takes the error's contribution out of the second
-    moments, which gives a consistent estimate of the coefficients on clean features:
+    spreads them over correlated columns. `fit` subtracts the error's contribution from the second
+    moments, which gives a consistent estimate of the coefficients on clean features. With the mean
+    x̄ of n rows and the covariance C_i of the error in row i,
 
-        β̂ = (Σ_i (x̃_i − x̄)(x̃_i − x̄)ᵀ − Σ_i Σ_i (1 − 1/n))⁻¹ Σ_i (x̃_i − x̄) ỹ_i.
+        β̂ = (Σ_i [(x̃_i − x̄)(x̃_i − x̄)ᵀ − (1 − 1/n) C_i])⁻¹ Σ_i (x̃_i − x̄) ỹ_i.
 
     **What it is for**: interpretation of coefficients, and prediction at CLEAN features. To predict
-    from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates the
-    best prediction from them.
+    from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates
+    the best prediction from them.
 
     **What it assumes**: the classical error model, x̃ = x + n with n of mean zero, independent of x
     and of the noise in y. With Berkson errors, x = x̃ + n (a dose that was set to x̃, a group's mean
     that stands for its members), n is independent of x̃ instead, ordinary least squares is right for
     a linear model, and `fit` would overcorrect.
 
-    Intervals are from the sandwich estimator: no distribution is assumed. Those of a kernel fit do
-    not exist; its table compares estimated errors.
+    Intervals are from the sandwich estimator, which assumes no distribution. A kernel fit has no
+    intervals; its table compares estimated errors.
 
     Args:
         observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`.

@@ -119,7 +119,8 @@ class FourierFit(FourierPredictor):
             f"{self.target} as a function of {len(self.center)} noisy features, "
             f"{self.num_rows:,} rows",
             "",
-            f"{'length scale':>12} {'features':>9} {'λ factor':>9} {'clean error':>12} {'± 95%':>9}",
+            f"{'length scale':>12} {'features':>9} {'λ factor':>9} {'clean error':>12} "
+            f"{'± 95%':>9}",
         ]
         lines += [
             f"{c.features.length_scale:>12.3g} {c.features.num_features:>9} {c.factor:>9.2g} "
@@ -295,7 +296,7 @@ def _characteristic(observations: Observations, scale: np.ndarray):
         name = type(noise).__name__
         if noise.characteristic_vanishes or noise.log_characteristic(jnp.zeros(len(scale))) is None:
             raise ValueError(
-                f"noise must have a known characteristic function without zeros: {name}"
+                f"noise must have a known characteristic function without zeros, got {name}"
             )
         return lambda omega: jnp.exp(copies * noise.log_characteristic(omega / scale / copies))
     if observations.cov is not None:

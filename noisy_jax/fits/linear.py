@@ -192,7 +192,7 @@ class LinearFit(Coefficients):
 
 
 def load_fit(path: str | Path) -> LinearFit:
-    """The fit that `LinearFit.save` wrote."""
+    """Reads the `LinearFit` that `LinearFit.save` wrote to a file."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         arrays = {"coefficients", "covariance", "reliability", "gram", "cross", "noise", "means"}
@@ -402,7 +402,8 @@ def _check_identified(moments: LinearMoments, names, scale) -> None:
         direction = direction / scale
         direction /= np.abs(direction).max()
         shown = np.argsort(-np.abs(direction))[:3]
-        words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown if abs(direction[j]) > 0.01)
+        shown = [j for j in shown if abs(direction[j]) > 0.01]
+        words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown)
         raise ValueError(
             f"the combination {words} is not identified: it varies no more than the noise in it; "
             "drop one of these columns, measure them again, or check the noise"

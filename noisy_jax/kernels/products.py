@@ -84,16 +84,18 @@ def exponential_series(rate, order) -> PowerSeries:
 
 
 def binomial(*, alpha: chex.Numeric) -> Kernel:
-    """k(x, z) = (1 − ⟨x, z⟩)^(−α) for ‖x‖, ‖z‖ < 1, β_n = Γ(α + n)/(Γ(α) n!).
+    """The binomial kernel k(x, z) = (1 − ⟨x, z⟩)^(−α) for ‖x‖, ‖z‖ < 1.
 
-    Source: Online Learning of Noisy Data with Kernels, Sec. 2, corrected: printed as
+    It is the power series Σ_n β_n ⟨x, z⟩^n with β_n = Γ(α + n)/(Γ(α) n!).
+
+    Source: Online Learning of Noisy Data with Kernels, Sec. 2, corrected. The paper prints
     (1 + ⟨x, z⟩)^(−α), which is not positive definite, since its coefficients alternate in sign.
 
     Args:
         alpha: α > 0.
 
     Returns:
-        A `Kernel`; NaN or infinite where ⟨x, z⟩ ≥ 1.
+        A `Kernel`; NaN where ⟨x, z⟩ ≥ 1.
 
     Example:
         >>> import jax.numpy as jnp

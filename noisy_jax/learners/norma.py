@@ -38,7 +38,7 @@ class NormaState(NamedTuple):
     """What NORMA learns beside f: field `rule` of its `ExpansionState`.
 
     Attributes:
-        offset: `[]`, b; zero if no offset is learnt.
+        offset: `[]`, b; zero if no offset is learned.
         scale: `[]`, ρ, ε or σ of an adaptive loss; `None` with a fixed loss.
     """
 

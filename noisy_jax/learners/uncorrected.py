@@ -2,9 +2,10 @@
 
     ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t
 
-has mean ∇_t + 2Σ_t w_t. So it descends on ℓ_t(w) + wᵀΣ_t w, which shrinks the coefficients: the
-attenuation of the errors-in-variables literature, which calls this the naive estimator. Its regret
-on clean data grows linearly, unless the best clean predictor is not affected by that shrinkage.
+has mean ∇_t + 2Σ_t w_t. So it descends on ℓ_t(w) + wᵀΣ_t w, which biases the
+coefficients towards zero. The errors-in-variables literature calls this bias attenuation, and the
+estimator naive. Its regret on clean data grows linearly, unless this bias leaves the best clean
+predictor unchanged.
 """
 
 import chex
@@ -17,7 +18,7 @@ from noisy_jax.learners.gradient_descent import gradient_descent
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
-    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃, `[d]`: the gradient on the noisy copy, biased by 2Σw on clean data."""
+    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃, `[d]`, whose mean is the gradient on the clean instance plus 2Σw."""
     copy = sample.x[0]
     return 2 * (jnp.vdot(weights, copy) - sample.y) * copy
 

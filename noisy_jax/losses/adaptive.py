@@ -1,4 +1,4 @@
-"""Losses whose scale is learnt along with the predictor: margin ρ, tube ε or Huber's width σ.
+"""Losses whose scale is learned along with the predictor: margin ρ, tube ε or Huber's width σ.
 
 ν is the share of the rounds that should lie beyond the scale. Each round adds to the scale the
 learning rate times `AdaptiveLoss.descent`. Where `descent` is an indicator minus ν (or ν minus an
@@ -21,7 +21,7 @@ from noisy_jax.validation import between, check_not_below, choice, non_negative,
 
 
 class AdaptiveLoss(NamedTuple):
-    """A loss ℓ(p, y; s) = φ(a; s) of the margin or the residual a, with a scale s to be learnt.
+    """A loss ℓ(p, y; s) = φ(a; s) of the margin or the residual a, with a scale s to be learned.
 
     Attributes:
         name: its name, with its parameters.

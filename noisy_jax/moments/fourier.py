@@ -1,8 +1,9 @@
 """Unbiased second moments of Fourier features, from one noisy copy of each instance.
 
-Noise multiplies a wave by its characteristic function φ: E e^{i⟨ω, x̃⟩} = φ(ω) e^{i⟨ω, x⟩}. Products of
-two features are waves at sums and differences of their frequencies, so that dividing each by φ there
-gives the second moments of the clean features, under any noise whose φ is known and has no zeros.
+In expectation, noise multiplies a wave by the noise's characteristic function φ:
+E e^{i⟨ω, x̃⟩} = φ(ω) e^{i⟨ω, x⟩}. The product of two features consists of waves at the sum and at
+the difference of their frequencies. Dividing each of these by its φ gives the second moments of the
+clean features, under any noise whose φ is known and has no zeros.
 
 Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993) in the random
 features of Rahimi and Recht (2007).
@@ -45,21 +46,23 @@ class Frequencies(NamedTuple):
 def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 0.0) -> Moments:
     """Fourier features from ONE copy, under any noise of known characteristic function φ.
 
-    z(x) = c (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j. Since E e^{i⟨ω, x̃⟩} = φ(ω) e^{i⟨ω, x⟩}, the products of two
-    features are those of noisy copies, written by sums and differences of angles and divided by φ:
+    The features are z(x) = c (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j. Products of two of them are sums of
+    waves at ω_j + ω_k and ω_j − ω_k, whose clean values follow from noisy copies:
 
         Σ_t e^{i⟨ω_j ∓ ω_k, x_t⟩} = E Σ_t e^{i⟨ω_j ∓ ω_k, x̃_t⟩} / φ(ω_j ∓ ω_k).
 
     So the second moments are those of ordinary random-feature regression, multiplied entrywise by
-    fixed matrices: one product of matrices a block of rounds, and one correction when they are read.
+    fixed matrices. The cost is one matrix product for each block of rounds, and one correction when
+    they are read.
 
     Args:
         frequencies: as `gaussian_frequencies` draws them.
-        wiener: ε ≥ 0: with t rounds, divides by φ + ε/(t φ̄) in the place of φ. 0 is unbiased; a
-            positive number keeps entries finite where |φ| is small (Wiener's deconvolution).
+        wiener: ε ≥ 0. After t rounds the divisor is φ + ε/(t φ̄) instead of φ, with the complex
+            conjugate φ̄. ε = 0 is unbiased; a positive ε keeps entries finite where |φ| is small
+            (Wiener deconvolution).
 
     Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993) in the random
-    features of Rahimi and Recht (2007); `claims-moments` M2.
+    features of Rahimi and Recht (2007).
     """
     wiener = non_negative("wiener", wiener)
     omega, amplitude = frequencies.omega, frequencies.amplitude

@@ -32,8 +32,8 @@ class Sums(NamedTuple):
         gram: `[D, D]`.
         cross: `[D]`.
         count: `[]`, number of rounds.
-        slack: `[]`, how much smaller than zero the corrected Gram matrix of these rounds can be at
-            most; 0 where no such number is known.
+        slack: `[]`, s ≥ 0 such that no eigenvalue of the corrected Gram matrix of these rounds is
+            below −s; 0 where no such bound is known.
     """
 
     gram: Array
@@ -67,17 +67,21 @@ class Moments(NamedTuple):
 
 
 def known_covariance() -> Moments:
-    """Linear features, one copy of each instance, noise of known covariance Σ_t (`Sample.cov`).
+    """Linear features, z(x) = x, from one copy, with noise of known covariance Σ_t (`Sample.cov`).
 
-        Â_t = x̃x̃ᵀ − Σ_t,   b̂_t = ỹx̃
+    One round contributes the unbiased estimates of xxᵀ and of yx
+
+        Â_t = x̃x̃ᵀ − Σ_t,   b̂_t = ỹx̃.
+
+    Returns:
+        `Moments` of d features.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> sample = nj.Sample(jnp.array([[[1.0], [0.0]]]), jnp.ones(1), jnp.array([0.25]))
+        >>> samples = nj.Sample(jnp.ones((1, 1, 2)), jnp.ones(1), jnp.full(1, 0.25))
         >>> moments = known_covariance()
-        >>> sums = moments.sums(Sample(jnp.ones((1, 1, 2)), jnp.ones(1), jnp.full(1, 0.25)),
-        ...                     jnp.ones(1))
-        >>> print(moments.corrected(sums)[0])
+        >>> gram, cross = moments.corrected(moments.sums(samples, jnp.ones(1)))
+        >>> print(gram)
         [[0.75 1.  ]
          [1.   0.75]]
     """
@@ -105,12 +109,15 @@ def known_covariance() -> Moments:
 
 
 def two_copies(copies: int = 2) -> Moments:
-    """Linear features, V ≥ 2 independent copies of each instance, nothing known of the noise.
+    """Linear features, z(x) = x, from V ≥ 2 independent copies; the noise need not be known.
 
         Â_t = (s sᵀ − Σ_v x̃_v x̃_vᵀ)/(V(V − 1)),   b̂_t = ỹ s/V,   s = Σ_v x̃_v
 
     Args:
         copies: V.
+
+    Returns:
+        `Moments` of d features.
     """
     copies = whole("copies", copies, 2, "one copy of unknown noise does not identify the moments")
 

@@ -22,14 +22,20 @@ class CovarianceEstimate(NamedTuple):
 
 
 def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
-    """The noise's covariance from replicates; the clean instances need not be known.
+    """Estimates the noise's covariance from replicates; the clean instances need not be known.
 
-    Σ̂ = (1/n) Σ_i S_i with S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1), the sample covariance of
-    the copies of instance i (for V = 2: half the outer product of their difference). The standard
-    error is that of the mean of the n independent S_i.
+    With the mean x̄_i of the V copies of instance i,
+
+        Σ̂ = (1/n) Σ_i S_i,   S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1).
+
+    S_i is the sample covariance of these copies (for V = 2, half the outer product of their
+    difference). Its standard deviation over the instances, divided by √n, is the standard error.
 
     Args:
         copies: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
+
+    Returns:
+        A `CovarianceEstimate`: Σ̂ `[d, d]` and the standard error of each entry.
 
     Raises:
         ValueError: the first two axes seem to be swapped: V > n, V ≥ 10, and in most features the

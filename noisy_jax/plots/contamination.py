@@ -20,7 +20,7 @@ def contamination(
     Args:
         shares: `[E]`, increasing.
         errors: by panel and curve, `[E]` of (error, low, high), the ends of an interval. All panels
-            have the curves of the first; one named "oracle" is dashed, as nobody can have it.
+            have the curves of the first. One named "oracle", which knows the clean rows, is dashed.
         label: of the vertical axis.
         axes: matplotlib axes to draw on, one for each panel; new ones, five in a row, by default.
 

@@ -13,11 +13,11 @@ PITCH = 1.25
 
 
 def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: int = 5, axes=None):
-    """Galleries of small grey images, to be read row by row, with a caption below each.
+    """Draws galleries of small grey images, row by row, with a caption below each image.
 
     Args:
-        galleries: by title, images `[n, h, w]`, the largest value white, and n captions. Greys are
-            the same in all.
+        galleries: titles with images `[n, h, w]` and n captions. All galleries have the same grey
+            scale; the largest value is white.
         columns: images side by side, at least 1.
         axes: matplotlib axes to draw on, one for each gallery; new ones side by side by default.
 

@@ -160,8 +160,9 @@ def drifting(
 ) -> Stream:
     """Two classes whose means take a small random step every few rounds.
 
-    A stream with a longer horizon begins with the rounds of the shorter one with the same key, up
-    to rounding. Call it under `jax.jit`: without it, every call compiles again.
+    Every `period` rounds each mean takes a normal step with standard deviation `difficulty.drift`.
+    With the same key, a longer stream begins with the rounds of a shorter one, up to rounding. Call
+    it under `jax.jit`: without it, every call compiles again.
 
     Args:
         key: randomness of classes and examples.
@@ -171,9 +172,9 @@ def drifting(
         period: rounds between steps, at least 1.
 
     Returns:
-        A `Stream` with x `[T, 2]` and y = ±1. If less than 1/256 of the candidates of a period
-        are kept, because the margin is too large, a concrete stream raises ValueError, and in a
-        traced one the last rounds of the period are NaN.
+        A `Stream` with x `[T, 2]` and y = ±1. Candidates within the margin are drawn again, up to
+        256 for each round. If they do not suffice, because the margin is too large, `drifting`
+        raises ValueError; under `jit` the last rounds of the period are NaN instead.
 
     Example:
         >>> import jax

@@ -16,7 +16,7 @@ def linear(
     dim: int,
     *,
     radius: chex.Numeric = 1.0,
-    misfit: chex.Numeric = 0.0,
+    label_noise: chex.Numeric = 0.0,
 ) -> Stream:
     """A linear teacher: y_t = ⟨w, x_t⟩ + m_t, ‖w‖ = radius, x_t uniform in the unit ball.
 
@@ -25,10 +25,10 @@ def linear(
         horizon: T ≥ 1 rounds.
         dim: d ≥ 1 dimensions.
         radius: norm of the teacher's weights w.
-        misfit: half-width ≥ 0 of the uniform label noise m_t.
+        label_noise: half-width ≥ 0 of the uniform label noise m_t.
 
     Returns:
-        A `Stream` with ‖x_t‖ ≤ 1 and |y_t| ≤ radius + misfit.
+        A `Stream` with ‖x_t‖ ≤ 1 and |y_t| ≤ radius + label_noise.
 
     Example:
         >>> import jax
@@ -38,13 +38,13 @@ def linear(
     """
     check_key(key)
     horizon, dim = whole("horizon", horizon), whole("dim", dim)
-    radius, misfit = positive("radius", radius), non_negative("misfit", misfit)
+    radius, label_noise = positive("radius", radius), non_negative("label_noise", label_noise)
     w_key, x_key, m_key = jax.random.split(key, 3)
     direction = jax.random.normal(w_key, (dim,))
     weights = radius * direction / jnp.linalg.norm(direction)
     x = jax.random.ball(x_key, dim, shape=(horizon,))
     targets = jnp.matmul(x, weights, precision="highest")
-    return Stream(x, targets + misfit * jax.random.uniform(m_key, (horizon,), minval=-1))
+    return Stream(x, targets + label_noise * jax.random.uniform(m_key, (horizon,), minval=-1))
 
 
 @jax.default_matmul_precision("highest")
@@ -57,7 +57,7 @@ def teacher(
     centers: int = 8,
     radius: chex.Numeric = 1.0,
     spread: chex.Numeric = 1.0,
-    misfit: chex.Numeric = 0.0,
+    label_noise: chex.Numeric = 0.0,
 ) -> Stream:
     """A non-linear teacher: y_t = f(x_t) + m_t, f = Σ_j a_j k(c_j, ·), ‖f‖ = √(aᵀKa) = radius.
 
@@ -72,10 +72,10 @@ def teacher(
         centers: how many c_j, at least 1.
         radius: norm of f in the space of the kernel.
         spread: largest ‖x_t‖ and ‖c_j‖.
-        misfit: half-width ≥ 0 of the uniform label noise m_t.
+        label_noise: half-width ≥ 0 of the uniform label noise m_t.
 
     Returns:
-        A `Stream` with |y_t| ≤ radius √k(x_t, x_t) + misfit.
+        A `Stream` with |y_t| ≤ radius √k(x_t, x_t) + label_noise.
 
     Raises:
         ValueError: the kernel is not finite on the ball (where the stream is concrete).
@@ -90,7 +90,7 @@ def teacher(
     check_kernel(kernel)
     horizon, dim, centers = whole("horizon", horizon), whole("dim", dim), whole("centers", centers)
     radius, spread = positive("radius", radius), positive("spread", spread)
-    misfit = non_negative("misfit", misfit)
+    label_noise = non_negative("label_noise", label_noise)
     c_key, a_key, x_key, m_key = jax.random.split(key, 4)
     c = spread * jax.random.ball(c_key, dim, shape=(centers,))
     a = jax.random.normal(a_key, (centers,))
@@ -103,4 +103,4 @@ def teacher(
             f"kernel must be finite on the ball of radius spread = {spread}, but the teacher is "
             "not: a smaller spread would do"
         )
-    return Stream(x, values + misfit * jax.random.uniform(m_key, (horizon,), minval=-1))
+    return Stream(x, values + label_noise * jax.random.uniform(m_key, (horizon,), minval=-1))

@@ -17,7 +17,7 @@ from noisy_jax.studies.settings import option
 from noisy_jax.validation import positive
 
 LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")
-"""Learners by name. The last one sees clean data: its regret is no price of the noise."""
+"""Learners by name. The last one sees clean data, so that its regret is not due to noise."""
 
 
 @dataclasses.dataclass(frozen=True)

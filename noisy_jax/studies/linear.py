@@ -53,8 +53,8 @@ class Settings(regret.RegretSettings):
     seeds: int = regret.seeds(32)
     learners: tuple[str, ...] = option(
         tuple(LEARNERS),
-        "known_covariance (one copy; takes 2Σw away), two_copies, as_printed (one copy; takes Σw "
-        "away, as the paper prints it), uncorrected (one copy, taken to be clean)",
+        "known_covariance (one copy; subtracts 2Σw), two_copies, as_printed (one copy; subtracts "
+        "Σw, as in the paper), uncorrected (one copy, treated as if it were clean)",
         metavar="NAME",
         choices=tuple(LEARNERS),
     )

@@ -230,7 +230,7 @@ def rejections(
 
     @jax.jit
     def one_pass(nu):
-        # ν is traced, so that none is refused as too small for the decay: the pictures show it.
+        # ν is traced, so that none is rejected as too small for the decay: the pictures show it.
         learner = detector(rule, nu, FALLING, horizon=train, dim=images.shape[1])
         played = watched(learner, images[order[:train]])
         return played.predictions, learner.predict(played.state, images)

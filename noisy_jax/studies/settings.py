@@ -88,7 +88,7 @@ class BaseSettings:
 
 
 def flag(name: str) -> str:
-    """The option of a field."""
+    """The command-line option of a field: `--noise-variance` for `noise_variance`."""
     return f"--{name.replace('_', '-')}"
 
 

@@ -17,12 +17,13 @@ from noisy_jax.validation import non_negative, positive
 class Settings(BaseSettings):
     """Picture of the rational kernel, cut off, and its surrogates.
 
-    What does a kernel look like that can be learnt from noisy data?
+    Which kernel can be learned from noisy data, and what does it look like?
 
-    The rational kernel g = (1 + r²/d)⁻¹ is a mixture of Gaussians of all widths. Those narrower
-    than the noise must go: cut off at c, it is k = g(1 − exp(−c/g)), and has an exact surrogate k̂
-    for c < d/(4σ²). A larger c brings k closer to g, and makes the noisy copies longer, which slows
-    learning. Draws all three kernels and writes worlds.png, worlds.csv and config.json.
+    The rational kernel g = (1 + r²/d)⁻¹ is a mixture of Gaussians of all length scales. Those
+    narrower than the noise are left out: cut off at c, g becomes k = g(1 − exp(−c/g)), which has an
+    exact surrogate k̂ for c < d/(4σ²). A larger c brings k closer to g, but increases the norm of
+    noisy copies, which slows learning. Draws all three kernels, and writes worlds.png, worlds.csv
+    and config.json.
 
     Examples:
       python -m noisy_jax worlds

@@ -6,7 +6,7 @@ noise. Cut off at u_max and integrated by nodes u_q and weights w_q ≥ 0 it has
     k(x, a) = Σ_q w_q exp(−u_q r²),
     k̂(x, a) = Σ_q w_q det(I − 2u_qΣ)^(−1/2) exp(−u_q zᵀ(I − 2u_qΣ)⁻¹z),   z = x − a,  r = ‖z‖.
 
-The error of the quadrature changes which kernel is learnt, not the surrogate's mean.
+The error of the quadrature changes which kernel is learned, not the surrogate's mean.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6.1, Eq. 6 (the last
 display there drops μ(u)) and Appendix E, where every σ must be σ²: as printed the surrogate is
@@ -51,7 +51,8 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
 
     With q = entry/R² (for the clean kernel, entry/k(x, x)), the relative error of an interpolant is
     at most 1e-6(1 + ¼ log(1/q)) down to q = 1e-4, and smaller entries are within 3e-10 R². Beyond
-    10⁵ times the mean squared width of the Gaussians the error is at most 1e-7 R², or that if more.
+    10⁵ times the mean squared length scale of the Gaussians, the error is at most the larger of
+    1e-7 R² and this.
 
     Args:
         measure: μ, with mass below the cutoff, such as `rational_measure(length_scale=1.0)`.

@@ -32,15 +32,19 @@ Atoms = Any
 class World:
     """A clean kernel k and its surrogate k̂ under a noise distribution.
 
+    For noise n, E k̂(x + n, a) = k(x, a): the learner evaluates k̂ on noisy copies, and predicts
+    with k. Below, Ψ(z) = k(z, ·) is the feature map of k. The function u = Σ_i a_i Ψ(z_i) has the
+    counterpart û = Σ_i a_i Ψ̂(z_i) in the space of the surrogate, whose feature map is Ψ̂.
+
     Attributes:
         dim: d, the dimension of the data.
         kernel: k, for clean data.
         surrogate: `(atoms[n], atoms[m]) -> [n, m]`, k̂ between noisy copies.
         diagonal: `[]`, R² ≥ k̂(x̃, x̃), the largest squared norm of a noisy copy in the
             surrogate's space.
-        ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, so that ‖û‖² ≤ κ(‖u₊‖² + ‖u₋‖²) for
-            u = Σ_i a_i Ψ(z_i) and its parts of positive and of negative a_i; infinite where k̂
-            takes negative values or no such κ exists.
+        ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, so that ‖û‖² ≤ κ(‖u₊‖² + ‖u₋‖²) for the parts
+            u₊ and u₋ of u with positive and with negative a_i; infinite where k̂ takes negative
+            values or no such κ exists.
         norm_ratio: `[]`, κ' with ‖û‖² ≤ κ' ‖u‖² for every u; infinite where there is none.
         approximation_error: `[]`, sup |k − the kernel that was asked for|, zero unless a mixture
             was cut off.

@@ -156,8 +156,8 @@ def tuned_numpy(samples, x, y):
     predictions = np.zeros(len(y), np.float32)
     for t in range(len(y)):
         gram = queries[t] @ stored[:, :t]
-        own, probe, predictions[t] = scale * (np.exp(gram, out=gram) @ weights[:t])
-        alpha = -2 * LEARNING_RATE * (probe - y[t])
+        own, query, predictions[t] = scale * (np.exp(gram, out=gram) @ weights[:t])
+        alpha = -2 * LEARNING_RATE * (query - y[t])
         squared_norm += 2 * alpha * own + alpha**2 * scale[0]
         weights[t] = alpha
         if squared_norm > RADIUS**2:

@@ -341,7 +341,7 @@ def test_kernel_ball_goes_through_jit_and_vmap(rng):
     [
         (np.eye(2), [1.0, 2.0], {"radius": -1.0}, r"radius must be positive and finite, got -1\.0"),
         (nj.kernels.linear(), [1.0, 2.0], {}, "gram must be .* got Kernel; .* k\\(x, x\\)"),
-        (np.eye(2), [1.0, 2.0], {"surrogate": max}, "surrogate must be .*; pass k\\(x, x\\) for a kernel k"),
+        (np.eye(2), [1.0, 2.0], {"surrogate": max}, r"surrogate must be .*; pass k\(x, x\)"),
         (np.eye(3), [1.0, 2.0], {}, r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
         (np.eye(2), np.ones((2, 1)), {}, r"y must be \[n\] with n >= 1, got \[2, 1\]"),
         (np.eye(2), [1.0, np.nan], {}, r"y must be finite, but y\[1\] is nan"),

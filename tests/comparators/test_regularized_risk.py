@@ -214,7 +214,7 @@ def test_the_minimizer_is_zero_if_zero_is_the_best(gram, y, loss):
         ({"y": [[1.0, 1.0]]}, r"y must be \[n\] with n >= 1, got \[1, 2\]"),
         ({"y": [0.0, 1.0]}, r"y must be labels −1 and \+1, got 0; 2y − 1 turns labels 0 and 1"),
         ({"y": [1.0, 3.0]}, r"y must be labels −1 and \+1, got 3$"),
-        ({"loss": losses.logistic}, r"loss must be a Loss, got function: losses\.squared\(\) makes one"),
+        ({"loss": losses.logistic}, r"loss must be a Loss, got function: losses\.squared\(\)"),
         ({"tolerance": 0.0}, r"tolerance must be positive and finite, got 0\.0"),
         ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
     ],

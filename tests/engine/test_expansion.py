@@ -246,7 +246,7 @@ def test_rounds_beyond_the_horizon_are_reported():
         ),
     ],
 )
-def test_refuses_bad_arguments(options, message):
+def test_rejects_bad_arguments(options, message):
     valid = {
         "read": itself,
         "rule": soft_margin_rule(),
@@ -265,7 +265,7 @@ def test_refuses_bad_arguments(options, message):
         (weight_vector(), r"the learner's weights of shape \[2\] does not fit .* dimension 3"),
     ],
 )
-def test_refuses_data_of_another_dimension_than_the_states(memory, message):
+def test_rejects_data_of_another_dimension_than_the_states(memory, message):
     learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=9)
     with pytest.raises(ValueError, match=message):
         learner.predict(learner.init(2), jnp.ones(3))
@@ -273,7 +273,7 @@ def test_refuses_data_of_another_dimension_than_the_states(memory, message):
         learner.step(learner.init(2), Sample(jnp.ones((1, 3)), jnp.ones(()), jnp.ones(())), KEY)
 
 
-def test_memories_and_rules_refuse_bad_arguments():
+def test_memories_and_rules_reject_bad_arguments():
     with pytest.raises(ValueError, match="horizon must be a whole number of at least 1"):
         everything(SPACE, 0)
     with pytest.raises(ValueError, match="size must be a whole number of at least 1"):

@@ -109,6 +109,6 @@ def test_large_starts_are_found():
         (lambda space: growing_start(0.5, 0.0), "excess must be above 0 and below 0.5, got 0.0"),
     ],
 )
-def test_refuses_bad_arguments(call, message):
+def test_rejects_bad_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call(Space(KERNEL.gram, KERNEL.gram))

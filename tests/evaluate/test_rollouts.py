@@ -14,7 +14,7 @@ NOISE = nj.noise.Gaussian(0.2)
 
 @pytest.mark.parametrize("horizon", [1, BLOCK, 2 * BLOCK + 5])
 def test_final_regret_is_the_last_of_the_rollout(horizon):
-    stream = nj.streams.linear(jax.random.key(0), horizon, 3, misfit=0.2)
+    stream = nj.streams.linear(jax.random.key(0), horizon, 3, label_noise=0.2)
     learner = nj.wrappers.paired(
         nj.learners.uncorrected(radius=1.0, learning_rate=0.1),
         nj.learners.two_copies(radius=1.0, learning_rate=0.1),

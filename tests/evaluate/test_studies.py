@@ -17,7 +17,7 @@ from tests.keys import key
 
 NOISE = nj.noise.Gaussian(0.2)
 COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
-STREAM = nj.streams.linear(jax.random.key(0), 512, 3, misfit=0.1)
+STREAM = nj.streams.linear(jax.random.key(0), 512, 3, label_noise=0.1)
 MOMENTS = nj.bounds.moments(STREAM, NOISE)
 LEARNERS = {
     "two copies": nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, MOMENTS, radius=1.0),
@@ -368,7 +368,7 @@ def test_an_error_of_a_guarantee_comes_before_the_work():
         ),
     }
     done = []
-    with pytest.raises(ValueError, match="needs a finite .excess_kurtosis."):
+    with pytest.raises(ValueError, match=r"needs a finite .excess_kurtosis."):
         nj.study(
             learners, STREAM, NOISE, jax.random.key(0), progress=lambda *a: done.append(a),
             **OPTIONS,

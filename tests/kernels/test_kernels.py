@@ -181,6 +181,6 @@ def test_length_scales_are_scikit_learns_as_the_module_says(kernel, reference, r
         ),
     ],
 )
-def test_refuses_bad_input(build, message):
+def test_rejects_bad_input(build, message):
     with pytest.raises(ValueError, match=message):
         build()

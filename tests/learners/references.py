@@ -131,8 +131,8 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
         (stored, count), order = estimate(t, 0), orders.derivative[t]
         length = slope.series.coefficients[order] / slope.orders.probabilities[order]
         for which in range(1, order + 1):
-            probe, more = estimate(t, which)
-            value = y[t] * (w @ probe) if estimator.loss.kind == "margin" else w @ probe - y[t]
+            query, more = estimate(t, which)
+            value = y[t] * (w @ query) if estimator.loss.kind == "margin" else w @ query - y[t]
             length, count = length * (value - center), count + more
         w = w - rate * length * (y[t] if estimator.loss.kind == "margin" else 1) * stored
         if w @ w > squared_radius:

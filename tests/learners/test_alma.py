@@ -115,6 +115,6 @@ def test_bad_traced_parameters_are_reported(rng):
         ({"kernel": plain}, "kernel must be a Kernel"),
     ],
 )
-def test_refuses_bad_arguments(options, message):
+def test_rejects_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         alma(**{"kernel": KERNEL, "threshold": 1.0, "buffer": 10, **options})

@@ -337,6 +337,6 @@ def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
         ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),
     ],
 )
-def test_refuses_bad_hyper_parameters(name, options, message):
+def test_rejects_bad_hyper_parameters(name, options, message):
     with pytest.raises(ValueError, match=message):
         BASE[name](**options)

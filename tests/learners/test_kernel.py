@@ -157,7 +157,7 @@ def test_clones_are_independent_copies_of_the_stated_noise(copies):
 
 
 @pytest.mark.claim("EXT-SingleCopyKernel")
-def test_cloned_refuses_what_it_cannot_clone():
+def test_cloned_rejects_what_it_cannot_clone():
     learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
         nj.wrappers.cloned(learner, nj.noise.Laplace(0.1))
@@ -211,7 +211,7 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
     assert np.all((ratios > 2.5) & (ratios < 6.5)), errors
 
 
-def test_refuses_what_is_no_world():
+def test_rejects_other_types_than_worlds():
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
     options = {"radius": 1.0, "learning_rate": 0.1}
@@ -221,7 +221,7 @@ def test_refuses_what_is_no_world():
         nj.learners.fourier_worlds(world, **options)
 
 
-def test_refuses_data_of_another_dimension():
+def test_rejects_data_of_another_dimension():
     noise = nj.noise.Gaussian(0.1)
     world = nj.worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise)
     features = nj.worlds.fourier(world, jax.random.key(0), 8)

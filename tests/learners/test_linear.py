@@ -103,7 +103,7 @@ SHAPES = {
 def test_equals_numpy_loop(x64, rng, shape, changing):
     # 300 rounds are two blocks of the rollout and a rest.
     horizon, dim = 300, 3
-    stream = nj.streams.linear(jax.random.key(0), horizon, dim, misfit=0.1)
+    stream = nj.streams.linear(jax.random.key(0), horizon, dim, label_noise=0.1)
     covs = np.stack([SHAPES[shape](rng, dim) for _ in range(horizon)])
     if changing:
         noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(covs)))
@@ -198,7 +198,7 @@ def test_too_few_copies_raise():
         learner.step(learner.init(3), nj.Sample(jnp.ones((1, 3)), jnp.float32(0)), None)
 
 
-def test_wrong_dimensions_are_refused():
+def test_wrong_dimensions_are_rejected():
     learner = known_covariance(radius=1.0, learning_rate=0.1)
     state, key = learner.init(3), jax.random.key(0)
     with pytest.raises(ValueError, match=r"weights of shape \[3\] does not fit .* dimension 2"):
@@ -209,7 +209,7 @@ def test_wrong_dimensions_are_refused():
         learner.step(state, nj.Sample(jnp.ones((1, 3)), jnp.float32(0), jnp.ones(2)), key)
 
 
-def test_unknown_covariance_is_refused():
+def test_unknown_covariance_is_rejected():
     learner = known_covariance(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match=r"needs sample\.cov"):
         learner.step(learner.init(3), nj.Sample(jnp.ones((1, 3)), jnp.float32(0)), None)
@@ -224,7 +224,7 @@ def test_forgotten_vmap_fails_at_once():
 @pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     """The bound holds, and without the correction it is seen to fail, in one run."""
-    stream = nj.streams.linear(jax.random.key(0), 32768, 5, misfit=0.3)
+    stream = nj.streams.linear(jax.random.key(0), 32768, 5, label_noise=0.3)
     noise = nj.noise.Gaussian(0.36)
     moments = nj.bounds.moments(stream, noise)
     makers = {
@@ -259,14 +259,14 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
         (lambda w, sample: None, r"got \[\]"),
     ],
 )
-def test_a_gradient_of_another_shape_is_refused(gradient, given):
+def test_a_gradient_of_another_shape_is_rejected(gradient, given):
     learner = nj.learners.gradient_descent(gradient, copies=1, radius=1.0, learning_rate=0.1)
     sample = nj.Sample(jnp.ones((1, 3)), jnp.float32(0))
     with pytest.raises(ValueError, match=r"gradient must be \[3\], .* " + given):
         learner.step(learner.init(3), sample, None)
 
 
-def test_a_schedule_of_arrays_is_refused():
+def test_a_schedule_of_arrays_is_rejected():
     learner = two_copies(radius=1.0, learning_rate=lambda count: jnp.ones(3))
     sample = nj.Sample(jnp.ones((2, 3)), jnp.float32(0))
     with pytest.raises(ValueError, match=r"learning_rate must be \[\], .* got \[3\]"):
@@ -274,6 +274,6 @@ def test_a_schedule_of_arrays_is_refused():
 
 
 @pytest.mark.parametrize("dim", [0, -1, 2.5])
-def test_dimensions_that_are_none_are_refused(dim):
+def test_dimensions_that_are_none_are_rejected(dim):
     with pytest.raises(ValueError, match=f"dim must be a whole number of at least 1, got {dim}"):
         two_copies(radius=1.0, learning_rate=0.1).init(dim)

@@ -512,7 +512,7 @@ def test_labels_are_checked(rng):
         ({"copies": 3}, "copies must be 1 or 2, got 3"),
     ],
 )
-def test_refuses_bad_arguments(options, message):
+def test_rejects_bad_arguments(options, message):
     valid = {
         "kernel": KERNEL, "loss": losses.soft_margin(), "learning_rate": 0.1,
         "regularization": 0.1, "buffer": 10,
@@ -522,7 +522,7 @@ def test_refuses_bad_arguments(options, message):
         norma(**{**valid, **options})
 
 
-def test_features_refuse_a_buffer():
+def test_features_reject_a_buffer():
     features = nj.worlds.fourier_gaussian(
         jax.random.key(0), 8, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
     )

@@ -241,7 +241,7 @@ def test_smoothed_hinge_learns_labels():
     assert below(mistakes - 0.5)
 
 
-def test_bad_input_is_refused():
+def test_bad_input_is_rejected():
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared())
     make = nj.learners.random_truncation
     with pytest.raises(ValueError, match="estimator must be a GradientEstimator"):
@@ -258,7 +258,7 @@ def test_bad_input_is_refused():
         nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
 
 
-def test_labels_other_than_signs_are_refused_or_end_in_nan():
+def test_labels_other_than_signs_are_rejected_or_end_in_nan():
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.logistic())
     learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=0.1)
     clean = nj.streams.linear(jax.random.key(0), 4, 2)

@@ -14,8 +14,10 @@ X, Y, W = np.array([0.7, -1.2]), 0.6, np.array([0.3, -0.8])
 
 
 def expectation(function, points, weights):
-    values = [jax.tree.map(lambda leaf, w=w: w * leaf, function(p)) for p, w in
-              zip(points, weights, strict=True)]
+    values = [
+        jax.tree.map(lambda leaf, w=w: w * leaf, function(p))
+        for p, w in zip(points, weights, strict=True)
+    ]
     return jax.tree.map(lambda *leaves: sum(leaves), *values)
 
 
@@ -94,9 +96,7 @@ def _hermite(cov):
 @pytest.mark.usefixtures("x64")
 def test_fourier_features_are_unbiased_under_skewed_noise():
     moments = features(Skewed(), dim=2)
-    expected = expectation(
-        lambda n: one_round(moments, (X + n)[None]), [2.0, -1.0], [1 / 3, 2 / 3]
-    )
+    expected = expectation(lambda n: one_round(moments, (X + n)[None]), [2.0, -1.0], [1 / 3, 2 / 3])
     check(expected, np.asarray(moments.features(jnp.asarray(X))))
 
 

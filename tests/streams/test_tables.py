@@ -166,8 +166,8 @@ def test_no_key_is_used_twice():
     with jax.debug_key_reuse(True):
         for make in (
             lambda key: resampled(key, table, 5),
-            lambda key: linear(key, 5, 2, misfit=0.1),
-            lambda key: nj.streams.teacher(key, 5, 2, kernel=kernel, misfit=0.1),
+            lambda key: linear(key, 5, 2, label_noise=0.1),
+            lambda key: nj.streams.teacher(key, 5, 2, kernel=kernel, label_noise=0.1),
             lambda key: nj.streams.drifting(key, 20),
             lambda key: nj.streams.switching(key, 5, period=5),
             lambda key: nj.streams.one_copy_adversaries(key, 5).noiseless.stream,

@@ -36,9 +36,9 @@ def test_teacher_of_a_gaussian_kernel_has_its_norm(x64):
 @pytest.mark.parametrize(
     "make", [linear, lambda *a, **options: teacher(*a, kernel=GAUSSIAN, **options)]
 )
-def test_misfit_has_its_half_width(make):
-    plain, misfit = (make(jax.random.key(0), 5000, 2, misfit=m) for m in (0.0, 0.3))
-    difference = np.asarray(misfit.y - plain.y)
+def test_label_noise_has_its_half_width(make):
+    plain, label_noise = (make(jax.random.key(0), 5000, 2, label_noise=m) for m in (0.0, 0.3))
+    difference = np.asarray(label_noise.y - plain.y)
     assert 0.29 < np.abs(difference).max() <= 0.3 + 1e-6
     assert abs(difference.mean()) < 0.02
 
@@ -46,7 +46,10 @@ def test_misfit_has_its_half_width(make):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: linear(jax.random.key(0), 5, 3, misfit=-1.0), "misfit must be finite and >= 0"),
+        (
+            lambda: linear(jax.random.key(0), 5, 3, label_noise=-1.0),
+            "label_noise must be finite and >= 0",
+        ),
         (lambda: linear(jax.random.key(0), 0, 3), "horizon must be a whole number of at least 1"),
         (lambda: linear(jax.random.key(0), 5, 3, radius=-1.0), "radius must be positive"),
         (lambda: linear(0, 5, 3), r"key must be a key such as jax\.random\.key\(0\), got 0"),
@@ -76,8 +79,8 @@ def test_misfit_has_its_half_width(make):
             "spread must be positive and finite, got inf",
         ),
         (
-            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, misfit=-1.0),
-            "misfit must be finite and >= 0",
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, label_noise=-1.0),
+            "label_noise must be finite and >= 0",
         ),
     ],
 )

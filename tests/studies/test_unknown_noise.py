@@ -74,7 +74,7 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
 def test_measured_gradients_are_those_of_the_function_that_was_learnt():
     # A linear kernel without noise draws nothing at random: the estimate is the gradient.
     rate, rounds = 0.3, 20
-    stream = nj.streams.linear(jax.random.key(0), rounds, 3, misfit=0.5)
+    stream = nj.streams.linear(jax.random.key(0), rounds, 3, label_noise=0.5)
     estimator = nj.estimators.gradient(
         nj.kernels.linear(), nj.losses.squared(), squared_radius=25.0, x_second_moment=1.0
     )
@@ -92,7 +92,7 @@ def test_measured_gradients_are_those_of_the_function_that_was_learnt():
     assert float(result["copies"]) == 2
 
 
-def test_base_for_finds_the_geometric_law_of_a_budget():
+def test_base_for_finds_the_geometric_distribution_of_a_budget():
     def mean_copies(p):
         return nj.estimators.geometric([1.0, 0.0, 2.0, 1.0], p=p).mean
 

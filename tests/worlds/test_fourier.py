@@ -254,7 +254,7 @@ def test_keys_and_hyper_parameters_may_be_traced(rng):
     ],
     ids=["gaussian", "laplace", "probability", "outliers"],
 )
-def test_features_under_what_is_traced_and_no_law_are_nan(make):
+def test_features_under_traced_noise_without_a_distribution_are_nan(make):
     @jax.jit
     def noisy(parameter):
         return weighted_features(make(parameter), 2).noisy(jnp.ones(2))
@@ -275,7 +275,7 @@ WORLD = worlds.gaussian(dim=2, length_scale=1.0, noise=Gaussian(0.1))
 
 
 @pytest.mark.parametrize("num_features", [0, -2, 7, 8.0, True])
-def test_refuses_numbers_of_features_that_are_no_pairs(num_features):
+def test_rejects_wrong_numbers_of_features(num_features):
     with pytest.raises(ValueError, match="num_features must be"):
         worlds.fourier(WORLD, KEY, num_features)
     with pytest.raises(ValueError, match="num_features must be"):
@@ -296,21 +296,21 @@ def test_refuses_numbers_of_features_that_are_no_pairs(num_features):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_refuses_laws_without_unbiased_features(noise, message):
+def test_rejects_distributions_without_unbiased_features(noise, message):
     with pytest.raises(ValueError, match=message):
         weighted_features(noise, 2)
     with pytest.raises(ValueError, match=message):
         worlds.fourier(dataclasses.replace(WORLD, noise=noise), KEY, 8)
 
 
-def test_refuses_worlds_without_one_law_or_a_spectrum():
+def test_rejects_worlds_without_one_distribution_or_a_spectrum():
     with pytest.raises(ValueError, match="changes from round to round"):
         worlds.fourier(dataclasses.replace(WORLD, noise=None), KEY, 8)
     with pytest.raises(ValueError, match="sampler of its surrogate's spectral density"):
         worlds.fourier(dataclasses.replace(WORLD, spectrum=None), KEY, 8)
 
 
-def test_refuses_other_bad_input():
+def test_rejects_other_bad_input():
     with pytest.raises(ValueError, match="length_scale must be positive"):
         worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=0.0, noise=Gaussian(0.1))
     with pytest.raises(ValueError, match="dim must be a whole number"):
@@ -327,14 +327,14 @@ def test_refuses_other_bad_input():
         gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))
 
 
-def test_the_refused_variance_is_about_where_it_breaks():
+def test_the_rejected_variance_is_about_where_it_breaks():
     def build(variance):
         return weighted_features(Gaussian(variance), 10, 1000)
 
     message = r"overflows float32 above R² = exp\(44\.36\), .* in dimension 10 from about "
-    with pytest.raises(ValueError, match=message) as refused:
+    with pytest.raises(ValueError, match=message) as rejected:
         build(9.0)
-    share = float(re.search(r"about (\S+) times this variance", str(refused.value)).group(1))
+    share = float(re.search(r"about (\S+) times this variance", str(rejected.value)).group(1))
     assert np.isfinite(build(0.9 * share * 9.0).squared_norm ** 2)
     with pytest.raises(ValueError, match="overflows"):
         build(1.1 * share * 9.0)

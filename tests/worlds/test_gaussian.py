@@ -317,7 +317,7 @@ def test_gradient_in_the_probability_of_contamination(x64):
     np.testing.assert_allclose(jax.grad(surrogate)(0.0), expected, rtol=1e-9)
 
 
-def test_data_of_another_dimension_are_refused(case):
+def test_data_of_another_dimension_are_rejected(case):
     _, world, _ = case
     fits, other = jnp.ones((2, world.dim)), jnp.ones((2, 5))
     for use in (
@@ -406,13 +406,13 @@ class Triangular(noise.Noise):
         ({"dim": 0}, "dim must be a whole number of at least 1"),
     ],
 )
-def test_refuses_bad_input(settings, message):
+def test_rejects_bad_input(settings, message):
     defaults = {"dim": 3, "length_scale": 2**0.5, "noise": noise.Gaussian(0.1)}
     with pytest.raises(ValueError, match=message):
         worlds.gaussian(**(defaults | settings))
 
 
-def test_the_refused_dimension_and_variance_are_where_it_breaks(x64):
+def test_the_rejected_dimension_and_variance_are_where_it_breaks(x64):
     def build(dim):
         return worlds.gaussian(dim=dim, length_scale=1.25**0.5, noise=noise.Gaussian(1.0))
 

@@ -61,7 +61,7 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
 
 @pytest.mark.claim("EXT-HeteroscedasticAlg2")
 @pytest.mark.parametrize("name", UNBIASED)
-def test_unbiased_for_every_element_and_every_covariance(x64, name):
+def test_unbiased_for_every_atom_and_every_covariance(x64, name):
     max_cov, covs, points = UNBIASED[name]
     dim = points.shape[1]
     world = worlds.heteroscedastic(dim=dim, length_scale=LENGTH_SCALE, max_cov=max_cov)
@@ -180,14 +180,14 @@ def test_what_is_traced_and_too_large_is_nan():
         (np.stack([FULL, FULL, FULL]), r"needs max_cov of shape \[2, 2\], got \[\]"),
     ],
 )
-def test_element_refuses(cov, message):
+def test_atom_rejects(cov, message):
     world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=0.3)
     with pytest.raises(ValueError, match=message):
         world.atom(jnp.zeros((3, 2)), cov)
 
 
 @pytest.mark.parametrize("max_cov", [0.3, np.array([0.3, 0.2]), FULL], ids=np.ndim)
-def test_data_of_another_dimension_are_refused(max_cov):
+def test_data_of_another_dimension_are_rejected(max_cov):
     world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=max_cov)
     atoms = world.atom(jnp.zeros((3, 2)), jnp.zeros(3))
     for use in (
@@ -208,7 +208,7 @@ def test_data_of_another_dimension_are_refused(max_cov):
         ({"length_scale": 0.0}, "length_scale must be positive"),
     ],
 )
-def test_refuses_bad_input(settings, message):
+def test_rejects_bad_input(settings, message):
     with pytest.raises(ValueError, match=message):
         worlds.heteroscedastic(
             **({"dim": 2, "length_scale": LENGTH_SCALE, "max_cov": 0.3} | settings)

@@ -507,6 +507,6 @@ def short_of_mass():
         (lambda: of_density(lambda u: u, mass=0.0), "mass must be positive"),
     ],
 )
-def test_refuses_bad_input(make, message):
+def test_rejects_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()

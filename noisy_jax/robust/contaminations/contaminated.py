@@ -59,5 +59,5 @@ def random_rows(key, y, contamination) -> jax.Array:
 
 
 def relabelled(x, y, labels, rows) -> Contaminated:
-    """The table with new labels in the given rows."""
+    """The table with `labels` in the `rows` of a mask, which are then the corrupted ones."""
     return Contaminated(x, jnp.where(rows, labels, y), rows)

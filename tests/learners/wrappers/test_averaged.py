@@ -77,7 +77,7 @@ def test_the_mean_keeps_its_digits_over_ten_million_rounds():
 
 
 def test_norma_is_averaged_where_its_memory_keeps_all():
-    """Corollary 5's f̄, against the mean of the predictions of f_1, …, f_T; a ring is refused."""
+    """Corollary 5's f̄, against the mean of the predictions of f_1, …, f_T; a ring is rejected."""
     stream = nj.streams.linear(jax.random.key(0), 12, 3)
 
     def learner(buffer):
@@ -102,7 +102,7 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
         nj.wrappers.averaged(learner(5)).init(3)
 
 
-def test_refuses_a_state_without_weights():
+def test_rejects_a_state_without_weights():
     blind = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
     pair = nj.wrappers.paired(blind, blind)
     with pytest.raises(ValueError, match="field 'weights'"):

@@ -9,7 +9,7 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 
 T, DIM = 40, 3
-STREAM = nj.streams.linear(jax.random.key(0), T, DIM, misfit=0.2)
+STREAM = nj.streams.linear(jax.random.key(0), T, DIM, label_noise=0.2)
 NOISE, NOTHING = nj.noise.Gaussian(0.5), nj.noise.Gaussian(0.0)
 TUNING = {"radius": 0.8, "learning_rate": 0.3}
 KERNEL = nj.kernels.gaussian(length_scale=0.5**0.5)
@@ -49,7 +49,7 @@ def test_one_run_of_noiseless_serves_all_draws(expected):
         return nj.rollout(learner, STREAM, NOISE, key).predictions
 
     keys = jax.random.split(jax.random.key(1), 3)
-    at_once = jax.vmap(run, out_axes=None)  # refuses what differs between keys
+    at_once = jax.vmap(run, out_axes=None)  # rejects what differs between keys
     np.testing.assert_allclose(at_once(keys), expected["uncorrected_kernel"], atol=1e-6)
 
 
@@ -132,7 +132,7 @@ BUILT_FOR = {
 
 
 @pytest.mark.parametrize("make", BUILT_FOR.values(), ids=BUILT_FOR)
-def test_noiseless_refuses_a_learner_built_for_noise(make):
+def test_noiseless_rejects_a_learner_built_for_noise(make):
     with pytest.raises(
         ValueError, match=r"got one built for Gaussian.*build it for noise\.Gaussian"
     ):

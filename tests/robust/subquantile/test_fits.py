@@ -282,7 +282,7 @@ def test_flipped_labels_are_found(rng):
 
 
 def test_nan_is_reported_not_trimmed(rng):
-    """A traced NaN cannot be refused; as the largest loss it would be the first to go."""
+    """A traced NaN cannot be rejected; as the largest loss it would be the first to go."""
     gram, y = regression(rng, n=60)
     y[3] = np.nan
     fit = ridge(gram, y, 0.2, 0.0125)
