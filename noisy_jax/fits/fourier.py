@@ -49,8 +49,9 @@ def fourier_features(
         num_features: D, even.
         seed: of the random frequencies.
     """
-    whole("num_features / 2", num_features // 2)
-    return FourierFeatures(positive("length_scale", length_scale), 2 * (num_features // 2), seed)
+    if whole("num_features", num_features, 2) % 2:
+        raise ValueError(f"num_features must be even, got {num_features}")
+    return FourierFeatures(positive("length_scale", length_scale), num_features, seed)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
