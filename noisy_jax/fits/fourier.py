@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Sample
-from noisy_jax.fits.linear import Comparison
+from noisy_jax.fits.coefficients import Comparison
 from noisy_jax.moments.fourier import Frequencies, fourier, gaussian_frequencies
 from noisy_jax.noise import Gaussian
 from noisy_jax.observations import Observations
