@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
@@ -25,7 +26,8 @@ class Observations:
     """n rows of noisy features with their targets, in float64 and original units.
 
     Attributes:
-        x: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates).
+        x: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates), less
+            the known mean of the noise.
         y: `[n]` targets, which may contain noise of mean zero that is independent of x's.
         cov: covariance of the error of one copy: `[d, d]`, the same in all rows; `[n, d, d]`, one a
             row; `None` if it is unknown and must come from the replicates.
@@ -83,8 +85,8 @@ def from_arrays(
             A DataFrame keeps the names of its columns.
         y: `[n]` targets.
         noise: what is known of the error in one copy of a row, in the units of x:
-            a distribution such as `noise.Laplace(0.3)`; a covariance `[]` (the same variance in
-            each column), `[d]` (variances) or `[d, d]`;
+            a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
+            covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
@@ -134,7 +136,7 @@ def from_arrays(
         i = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"{target!r}, row {i} is {y[i]}: drop such rows")
     cov, error, distribution = _known(noise, *x.shape)
-    return Observations(x, y, cov, error, distribution, names, target)
+    return Observations(x - _mean(noise, dim), y, cov, error, distribution, names, target)
 
 
 def csv(
@@ -220,6 +222,17 @@ def _known(noise, rows, copies, dim):
     if isinstance(noise, Noise):
         return _full(noise.cov, dim, ()), exact, noise
     return _full(noise, dim, ()), exact, None
+
+
+def _mean(noise, dim) -> np.ndarray:
+    """The noise's known mean, as it is subtracted from x: `[d]`, or `[n, 1, d]` for one a row."""
+    if isinstance(noise, PerRound):
+        means = jax.vmap(lambda one: jnp.broadcast_to(one.mean, (dim,)))(noise.distribution)
+        return np.asarray(means, np.float64)[:, None]
+    mean = np.asarray(noise.mean if isinstance(noise, Noise) else 0.0, np.float64)
+    if mean.shape not in ((), (dim,)):
+        raise ValueError(f"noise must have a mean [] or [{dim}], got {list(mean.shape)}")
+    return np.broadcast_to(mean, (dim,))
 
 
 def _full(cov, dim, leading) -> np.ndarray:

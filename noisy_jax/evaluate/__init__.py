@@ -1,6 +1,6 @@
 """Evaluates learners on clean data: rollouts, regret, Monte Carlo over seeds, and studies."""
 
-from noisy_jax.evaluate.learn import Learned, learn
+from noisy_jax.evaluate.learning import Learned, learn
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95, Growth, cumulative_loss, growth, regret
 from noisy_jax.evaluate.results import Row, Study

@@ -44,8 +44,8 @@ def tuned(
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
         rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
-        **options: passed to both. An option of one of them alone goes with it, in a
-            `functools.partial`.
+        **options: passed to the factory and to the bound. For an option of only one of them, pass
+            that one as a `functools.partial`.
 
     Returns:
         `horizon -> (learner, guarantee)`.
@@ -86,7 +86,7 @@ def tuned_kernel_learner(
             `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`.
         rate_factor: m > 0, multiplies the theorem's learning rate, which is very conservative for
             kernels (`bounds.at_rate_factor`).
-        **options: for the factory and the bound alike, such as `radius=2.0`; random truncation
+        **options: passed to the factory and to the bound, such as `radius=2.0`; random truncation
             has none.
 
     Returns:

@@ -1,9 +1,9 @@
 """Batch fits of noisy tables: corrected coefficients and functions, with error bars."""
 
+from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit, load_fit
 from noisy_jax.fits.fit import fit
-from noisy_jax.fits.fourier import Candidate, FourierFeatures, FourierFit, FourierPredictor
-from noisy_jax.fits.fourier import fourier_features as fourier
-from noisy_jax.fits.linear import Coefficients, Comparison, LinearFit, load_fit
+from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
+from noisy_jax.fits.functions import fourier_features as fourier
 
 __all__ = [
     "Candidate",

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from noisy_jax.fits.fourier import FourierFeatures, FourierFit, fourier_fit
-from noisy_jax.fits.linear import LinearFit, linear_fit
+from noisy_jax.fits.coefficients import LinearFit
+from noisy_jax.fits.fourier import fourier_fit
+from noisy_jax.fits.functions import FourierFeatures, FourierFit
+from noisy_jax.fits.linear import linear_fit
 from noisy_jax.observations import Observations
 
 

@@ -1,19 +1,17 @@
 """Kernel regression on noisy features: random Fourier features with corrected second moments."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Sample
-from noisy_jax.fits.linear import Comparison
+from noisy_jax.fits.coefficients import Comparison
+from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
 from noisy_jax.moments.fourier import Frequencies, fourier, gaussian_frequencies
 from noisy_jax.noise import Gaussian
 from noisy_jax.observations import Observations
-from noisy_jax.validation import positive, whole
 
 _GROUPS = 16
 _BLOCK = 4096
@@ -23,127 +21,6 @@ _PAIRS_OF_REPLICATES = 2048
 """Rows from which an unknown characteristic function is estimated at most."""
 _FLOOR = 0.05
 """Smallest characteristic function that an estimate from replicates is trusted for."""
-
-
-class FourierFeatures(NamedTuple):
-    """Which Fourier features a fit uses.
-
-    Attributes:
-        length_scale: ℓ of the kernel exp(−r²/2ℓ²), in standard deviations of the columns.
-        num_features: D, even.
-        seed: of the frequencies.
-    """
-
-    length_scale: float
-    num_features: int = 256
-    seed: int = 0
-
-
-def fourier_features(
-    *, length_scale: float, num_features: int = 256, seed: int = 0
-) -> FourierFeatures:
-    """Features for `nj.fit`: those of the Gaussian kernel exp(−r²/2ℓ²).
-
-    Args:
-        length_scale: ℓ > 0, in standard deviations of the noisy columns.
-        num_features: D, even.
-        seed: of the random frequencies.
-    """
-    whole("num_features / 2", num_features // 2)
-    length_scale = cast(float, positive("length_scale", length_scale))
-    return FourierFeatures(length_scale, 2 * (num_features // 2), seed)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FourierPredictor:
-    """A function of clean features, Σ_j w_j z_j(x) plus a constant, in original units.
-
-    Attributes:
-        omega: `[P, d]` frequencies, per original unit.
-        center: `[d]`, taken from x first.
-        weights: `[D]`, of the cosines and then of the sines.
-        constant: value that is added.
-    """
-
-    omega: np.ndarray
-    center: np.ndarray
-    weights: np.ndarray
-    constant: float
-
-    def predict(self, x: Any) -> np.ndarray:
-        """Predictions `[...]` at features `[..., d]` in original units."""
-        x = np.asarray(x, np.float64)
-        if x.shape[-1:] != self.center.shape:
-            raise ValueError(f"x must be [..., {len(self.center)}], got {list(x.shape)}")
-        angles = (x - self.center) @ self.omega.T
-        return np.concatenate([np.cos(angles), np.sin(angles)], -1) @ self.weights + self.constant
-
-
-class Candidate(NamedTuple):
-    """Estimated error on clean data of one choice of features.
-
-    Attributes:
-        features: the choice.
-        factor: regularization in units of the moments' standard deviation.
-        risk: estimated mean squared error on clean data.
-        std_error: its standard error over groups of rows.
-    """
-
-    features: FourierFeatures
-    factor: float
-    risk: float
-    std_error: float
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FourierFit(FourierPredictor):
-    """A corrected kernel regression; print it for the table of candidates.
-
-    Attributes:
-        uncorrected: the same features fitted to the noisy rows.
-        risk: estimated errors of both on clean data.
-        candidates: best factor of every candidate, best first.
-        target: name of y.
-        num_rows: n.
-    """
-
-    uncorrected: FourierPredictor
-    risk: Comparison
-    candidates: tuple[Candidate, ...]
-    target: str
-    num_rows: int
-
-    def __str__(self) -> str:
-        """The candidates, and the comparison with the uncorrected fit."""
-        lines = [
-            f"{self.target} as a function of {len(self.center)} noisy features, "
-            f"{self.num_rows:,} rows",
-            "",
-            f"{'length scale':>12} {'features':>9} {'λ factor':>9} {'clean error':>12} "
-            f"{'± 95%':>9}",
-        ]
-        lines += [
-            f"{c.features.length_scale:>12.3g} {c.features.num_features:>9} {c.factor:>9.2g} "
-            f"{c.risk:>12.4g} {1.96 * c.std_error:>9.2g}"
-            for c in self.candidates[:8]
-        ]
-        best = self.candidates[0]
-        ties = [c for c in self.candidates[1:] if c.risk - best.risk < 2 * c.std_error]
-        if ties:
-            lines.append(f"{len(ties)} more cannot be told apart from the first.")
-        risk, half = self.risk, 1.96 * self.risk.difference_std_error
-        return "\n".join(
-            [
-                *lines,
-                "",
-                "Mean squared error on clean data, estimated from noisy data by cross-fitting:",
-                f"corrected {risk.corrected:.4g}, uncorrected {risk.uncorrected:.4g}; difference "
-                f"{risk.difference:.2g} [{risk.difference - half:.2g}, "
-                f"{risk.difference + half:.2g}]: {risk.verdict()}.",
-                "This fit is for clean features. To predict from features that are as noisy as",
-                "these, use the uncorrected fit (fit.uncorrected).",
-            ]
-        )
 
 
 def fourier_fit(

@@ -68,9 +68,10 @@ def corrected_ftrl(
     Args:
         moments: how rounds become unbiased moments, such as `moments.known_covariance()`.
         radius: B > 0 for predictors with ‖w‖ ≤ B; `None` for all.
-        regularization: λ_0 ≥ 0, the least λ, in units of ‖z‖². It hardly matters.
+        regularization: λ_0 ≥ 0, the least λ, in units of ‖z‖². Results hardly depend on it.
         solve_every: k ≥ 1, rounds between two solutions of the normal equations.
-        groups: G ≥ 2, groups of blocks whose sums are kept apart, for error bars.
+        groups: G ≥ 2, groups of blocks whose sums are stored separately. Their differences show the
+            random error of the moments, from which λ is chosen for Fourier features.
 
     Returns:
         A `Learner` with `CorrectedState`.
@@ -186,8 +187,8 @@ def leader(
         sums: each leaf with a leading axis of groups.
         radius: as in `corrected_ftrl`.
         regularization: λ_0, as in `corrected_ftrl`.
-        slack: what the next block can take away from the smallest eigenvalue.
-        previous: λ before, which λ does not fall below.
+        slack: the most by which the next block can reduce the smallest eigenvalue.
+        previous: the last λ; the new one is at least as large.
     """
     whole_sums = _whole(sums)
     gram, cross = moments.corrected(whole_sums)

@@ -1,5 +1,7 @@
 """Linear fits against published results, ordinary least squares, and simulated coverage."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -85,8 +87,6 @@ def settings(setting, rng):
         cov = variances[:, None, None] * np.array([[1, 0.3], [0.3, 1]])
         factor = np.linalg.cholesky(cov)
         noise = np.einsum("nij,nj->ni", factor, rng.normal(size=(n, 2)))
-        import jax
-
         return from_arrays(x + noise, y, noise=nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(cov)))
     if setting == "replicates":
         return from_arrays(x[:, None] + 0.6 * rng.normal(size=(n, 2, 2)), y)
@@ -185,3 +185,18 @@ def test_wrong_input_is_one_clear_line(arguments, message):
     with pytest.raises(ValueError, match=message) as caught:
         nj.fit(from_arrays(x, y, noise=noise))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["one distribution", "one a row"])
+def test_a_known_mean_of_the_noise_is_subtracted(form):
+    x, y = table(500)
+    noisy = x + np.random.default_rng(4).normal(size=x.shape)
+    mean = np.array([3.0, -1.0, 0.5])
+    noise = nj.noise.Gaussian(np.full(3, 0.1), mean=mean)
+    if form == "one a row":
+        rows = jnp.tile(jnp.full(3, 0.1), (500, 1)), jnp.tile(jnp.asarray(mean), (500, 1))
+        noise = nj.noise.PerRound(jax.vmap(lambda cov, mean: nj.noise.Gaussian(cov, mean))(*rows))
+    fit = nj.fit(from_arrays(noisy + mean, y, noise=noise))
+    expected = nj.fit(from_arrays(noisy, y, noise=0.1))
+    np.testing.assert_allclose(fit.coefficients, expected.coefficients, rtol=1e-5)
+    np.testing.assert_allclose(fit.intercept, expected.intercept, rtol=1e-5)

@@ -1,0 +1,214 @@
+"""What a linear fit found: coefficients with intervals, and their estimated error on clean data."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit  # SciPy comes with JAX
+
+SINGULAR = 1e-10  # smallest eigenvalue of a correlation matrix that float64 sums can tell from 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Coefficients:
+    """A linear predictor with its uncertainty, in original units.
+
+    Attributes:
+        intercept: the constant term.
+        coefficients: `[d]`.
+        covariance: `[1 + d, 1 + d]`, of the intercept and the coefficients.
+        degrees_of_freedom: of Student's t in intervals.
+    """
+
+    intercept: float
+    coefficients: np.ndarray
+    covariance: np.ndarray
+    degrees_of_freedom: int
+
+    @property
+    def std_error(self) -> np.ndarray:
+        """`[1 + d]` standard errors of the intercept and the coefficients."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0))
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each."""
+        width = stdtrit(self.degrees_of_freedom, (1 + level) / 2) * self.std_error
+        middle = np.append(self.intercept, self.coefficients)
+        return middle - width, middle + width
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Predictions `[...]` at features `[..., d]` in original units."""
+        x = np.asarray(x, np.float64)
+        if x.shape[-1:] != self.coefficients.shape:
+            raise ValueError(
+                f"x must be [..., {len(self.coefficients)}], got {list(x.shape)}: one column a "
+                "feature, in the order of the fit"
+            )
+        return x @ self.coefficients + self.intercept
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Mean squared errors on clean data, estimated from noisy rows that the fit did not see.
+
+    Each contains the variance of the noise in y.
+
+    Attributes:
+        corrected: of the corrected coefficients.
+        corrected_std_error: its standard error.
+        uncorrected: of the uncorrected coefficients.
+        uncorrected_std_error: its standard error.
+        difference: corrected − uncorrected, paired by row.
+        difference_std_error: its standard error.
+        variance: of y, for R² = 1 − error/variance.
+    """
+
+    corrected: float
+    corrected_std_error: float
+    uncorrected: float
+    uncorrected_std_error: float
+    difference: float
+    difference_std_error: float
+    variance: float
+
+    def verdict(self) -> str:
+        """Whether the correction helped, from the 95% interval of the difference."""
+        if self.difference + 1.96 * self.difference_std_error < 0:
+            return "the correction helps"
+        if self.difference - 1.96 * self.difference_std_error > 0:
+            return "the correction hurts"
+        return "no clear difference"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearFit(Coefficients):
+    """A corrected linear regression; print it for the table.
+
+    The attributes of `Coefficients` are the corrected ones.
+
+    Attributes:
+        uncorrected: ordinary least squares on the noisy rows.
+        reliability: `[d]`, the share of each column's variance that is not noise.
+        risk: estimated errors of both on clean data.
+        names: d names of the columns.
+        target: name of y.
+        num_rows: n.
+        gram: `[d, d]`, corrected centred moments of the columns, per row.
+        cross: `[d]`, centred moments with y, per row.
+        noise: `[d, d]`, mean covariance of the error that was taken away.
+        means: `[1 + d]`, means of y and of the columns.
+    """
+
+    uncorrected: Coefficients
+    reliability: np.ndarray
+    risk: Comparison
+    names: tuple[str, ...]
+    target: str
+    num_rows: int
+    gram: np.ndarray
+    cross: np.ndarray
+    noise: np.ndarray
+    means: np.ndarray
+
+    def __str__(self) -> str:
+        """The table: coefficients, intervals, uncorrected coefficients, reliability, verdict."""
+        low, high = self.interval()
+        width = max(9, *map(len, self.names))
+        lines = [
+            f"{self.target} on {len(self.names)} noisy features, {self.num_rows:,} rows",
+            "",
+            f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
+            f"{'uncorrected':>11} {'reliability':>11}",
+        ]
+        rows = zip(
+            ("intercept", *self.names),
+            np.append(self.intercept, self.coefficients),
+            self.std_error,
+            low,
+            high,
+            np.append(self.uncorrected.intercept, self.uncorrected.coefficients),
+            ("", *(f"{value:.3f}" for value in self.reliability)),
+            strict=True,
+        )
+        table = [
+            f"{name:<{width}} {value:>10.4g} {error:>10.2g} "
+            f"{f'[{start:.4g}, {end:.4g}]':>23} {plain:>11.4g} {share:>11}"
+            for name, value, error, start, end, plain, share in rows
+        ]
+        if len(table) > 11:
+            table = [*table[:10], f"… and {len(table) - 10} more columns"]
+        risk = self.risk
+        half = 1.96 * risk.difference_std_error
+        return "\n".join(
+            [
+                *lines,
+                *table,
+                "",
+                "Mean squared error on clean data, estimated from noisy data by cross-fitting:",
+                f"corrected {risk.corrected:.4g} (R² {1 - risk.corrected / risk.variance:.3f}), "
+                f"uncorrected {risk.uncorrected:.4g} (R² "
+                f"{1 - risk.uncorrected / risk.variance:.3f}); difference {risk.difference:.2g} "
+                f"[{risk.difference - half:.2g}, {risk.difference + half:.2g}]: {risk.verdict()}.",
+                "These coefficients are for interpretation and for clean features. To predict from",
+                "features that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
+            ]
+        )
+
+    def sensitivity(self, factors=(0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)) -> np.ndarray:
+        """Coefficients under other assumed noise, `[len(factors), d]`.
+
+        Row k assumes `factors[k]` times the covariance of the fit; 0 gives the uncorrected
+        coefficients. Rows where the data would not identify the fit are NaN.
+
+        Example:
+            >>> import numpy as np, noisy_jax as nj
+            >>> rng = np.random.default_rng(0)
+            >>> x = rng.normal(size=(40_000, 1))
+            >>> noisy = x + rng.normal(size=x.shape)
+            >>> fit = nj.fit(nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=1.0))
+            >>> print(fit.sensitivity([0.0, 1.0]).round(1))
+            [[1.]
+             [2.]]
+        """
+        plain = self.gram + self.noise
+        rows = []
+        for factor in factors:
+            gram = plain - factor * self.noise
+            sound = smallest_eigenvalue(gram, plain)[0] > SINGULAR
+            rows.append(np.linalg.solve(gram, self.cross) if sound else np.nan * self.cross)
+        return np.array(rows)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the fit as JSON; `nj.load_fit` reads it."""
+        text = json.dumps(dataclasses.asdict(self), default=lambda array: array.tolist(), indent=1)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def load_fit(path: str | Path) -> LinearFit:
+    """Reads the `LinearFit` that `LinearFit.save` wrote to a file."""
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        arrays = {"coefficients", "covariance", "reliability", "gram", "cross", "noise", "means"}
+        parse = {name: np.asarray(values[name]) for name in arrays}
+        plain = values["uncorrected"]
+        plain |= {name: np.asarray(plain[name]) for name in ("coefficients", "covariance")}
+        return LinearFit(
+            **{
+                **values,
+                **parse,
+                "names": tuple(values["names"]),
+                "uncorrected": Coefficients(**plain),
+                "risk": Comparison(**values["risk"]),
+            }
+        )
+    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} does not hold a fit: {error}") from None
+
+
+def smallest_eigenvalue(gram, plain):
+    """The smallest eigenvalue of the Gram matrix in units of the columns, and its direction."""
+    size = np.sqrt(np.diag(plain))
+    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
+    return values[0], vectors[:, 0] / size
