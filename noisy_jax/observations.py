@@ -17,6 +17,8 @@ from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.streams.csv_files import read_csv
 from noisy_jax.validation import given
 
+__all__ = ["Observations", "csv", "from_arrays"]
+
 Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
 """What may be known of the noise: see `from_arrays`."""
 

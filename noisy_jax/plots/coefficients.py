@@ -32,18 +32,11 @@ def coefficients(fit: LinearFit, *, axes=None):
     places = np.arange(len(fit.names))[::-1]
     for index, (name, one) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
         low, high = (end[1:] * scale for end in one.interval())
-        middle = one.coefficients * scale
-        axes.errorbar(
-            middle,
-            places + 0.12 - 0.24 * index,
-            xerr=(middle - low, high - middle),
-            linestyle="",
-            capsize=3,
-            label=name,
-            **look(index),
-        )
+        height = places + 0.12 - 0.24 * index
+        axes.hlines(height, low, high, color=look(index)["color"])
+        axes.plot(one.coefficients * scale, height, linestyle="", label=name, **look(index))
     axes.axvline(0, color="0.5", linewidth=0.8)
     axes.set_yticks(places, fit.names)
-    label(axes, f"change of {fit.target} for one standard deviation of the column")
+    label(axes, f"change of {fit.target} for one standard deviation of the column", "column")
     axes.legend(frameon=False)
     return axes

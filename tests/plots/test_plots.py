@@ -33,8 +33,11 @@ ROUNDS, RATES = np.array([1, 50, 100]), (np.array([0.1, 0.2, 0.4]), np.full(3, 0
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
 AGAINST = OneCopyRow("blind", 16, 0.1, 0.01, 0.6, 0.01, 0.6, 0.58, 0.62, 0.3)
 LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
+NOISY = np.random.default_rng(0).normal(size=(50, 2))
+FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "alarm_rates": 0,
+    "coefficients": 0,
     "contamination": 1,
     "price": 1,
     "mistakes": 1,
@@ -44,6 +47,7 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "worlds": 1,
 }
 ARGUMENTS = {
+    "coefficients": (FIT,),
     "alarm_rates": (RATES[0], {"a": RATES, "b": RATES}),
     "contamination": (RATES[0], {"gross": ERRORS}),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
