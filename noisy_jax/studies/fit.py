@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,8 @@ def _picture(result):
 def _observations(settings: Settings) -> observations.Observations:
     if settings.data is None or settings.target is None:
         raise ValueError("name the table and its target: --data FILE.csv --target COLUMN")
+    if not Path(settings.data).is_file():
+        raise ValueError(f"there is no file {settings.data}")
     given = [settings.variance, settings.covariance, settings.replicates]
     if sum(value is not None for value in given) != 1:
         raise ValueError(

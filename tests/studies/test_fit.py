@@ -1,0 +1,80 @@
+"""The study fit: a noisy table from the shell to corrected coefficients."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from noisy_jax.__main__ import main
+
+TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 3))
+    y = 10 + x @ list(TRUTH.values()) + 0.3 * rng.normal(size=3000)
+    spread = np.sqrt([0.2, 0.4, 0.0])
+    first, second = (x + spread * rng.normal(size=x.shape) for _ in range(2))
+    path = tmp_path / "noisy.csv"
+    table = np.column_stack([first, second[:, :2], y])
+    np.savetxt(path, table, delimiter=",", header="x1,x2,x3,x1b,x2b,y", comments="")
+    one = tmp_path / "one.csv"
+    np.savetxt(one, np.column_stack([first, y]), delimiter=",", header="x1,x2,x3,y", comments="")
+    np.savetxt(tmp_path / "sigma.csv", np.diag([0.2, 0.4, 0.0]), delimiter=",")
+    return path, one, tmp_path / "sigma.csv"
+
+
+def coefficients(folder):
+    with open(folder / "coefficients.csv", newline="", encoding="utf-8") as file:
+        return {
+            row["name"]: {k: float(row[k]) for k in row if k != "name"}
+            for row in csv.DictReader(file)
+        }
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        ["--variance", "x1=0.2", "x2=0.4"],
+        ["--variance", "0.2", "0.4", "0"],
+        ["--covariance"],
+        ["--replicates", "x1:x1b", "x2:x2b"],
+    ],
+    ids=["by name", "in order", "matrix", "replicates"],
+)
+def test_the_coefficients_are_corrected(noisy, known, tmp_path, capsys):
+    with_replicates, one, sigma = noisy
+    data = with_replicates if known[0] == "--replicates" else one
+    known = [*known, str(sigma)] if known == ["--covariance"] else known
+    out = tmp_path / "out"
+    assert main(["fit", "--data", str(data), "--target", "y", *known, "--out", str(out)]) == 0
+    found = coefficients(out)
+    for name, truth in TRUTH.items():
+        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    assert abs(found["x2"]["uncorrected"]) < abs(found["x2"]["low"])
+    assert "the correction helps" in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == {
+        "coefficients.csv", "coefficients.png", "config.json", "predictions.csv",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "y", "--variance", "0.1"], "name the table and its target"),
+        (["--data", "DATA", "--target", "y"], "state the error in the features by one of"),
+        (["--data", "DATA", "--target", "y", "--variance", "x9=1"], "has no feature 'x9'"),
+        (["--data", "DATA", "--target", "y", "--variance", "a", "b"], "--variance must be numbers"),
+        (["--data", "DATA", "--target", "y", "--replicates", "x1"], "FEATURE:REPLICATE"),
+        (["--data", "DATA", "--target", "y", "--variance", "x1=9"], "'x1' is not identified"),
+        (["--data", "DATA", "--target", "price", "--variance", "1"], "no column named 'price'"),
+        (["--data", "no.csv", "--target", "y", "--variance", "1"], "there is no file no.csv"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(noisy, options, message, tmp_path, capsys):
+    options = [str(noisy[1]) if option == "DATA" else option for option in options]
+    assert main(["fit", *options, "--out", str(tmp_path / "out")]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
