@@ -166,7 +166,7 @@ def full_run():
 
     def run(key):
         traced.append(key)
-        return nj.rollouts.final_regret(
+        return nj.evaluate.final_regret(
             LEARNER, stream, NOISE, key, loss=nj.losses.squared(), comparator=comparator
         )
 
