@@ -14,6 +14,10 @@ where f̂_t(w) = wᵀÂ_t w − 2⟨b̂_t, w⟩, if S_t + λ_{t−1} I is positi
 expectation the left side is the regret on clean data. The right side is known after the run only
 (`bounds.corrected_ftrl`). With weights solved for every k rounds, a block of k is one round here.
 
+For Fourier features negative eigenvalues of S_t are set to zero and λ_t is 0.15 times the standard
+deviation of the moments, estimated from groups of rounds. The guarantee does not cover this, and
+the regret of this rule has not been measured.
+
 Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
 (Fuller, 1987; Nakamura, 1990); online ridge regression is the case without noise (Vovk, 2001;
 Azoury and Warmuth, 2001).
