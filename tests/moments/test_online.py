@@ -115,3 +115,11 @@ def test_frequencies_need_a_characteristic_function_without_zeros():
         features(nj.noise.Uniform(1.0), dim=1)
     with pytest.raises(ValueError, match="StudentT has none"):
         features(nj.noise.StudentT(5.0, 1.0), dim=1)
+
+
+def test_no_key_is_used_twice():
+    draw = jax.jit(lambda key: nj.moments.gaussian_frequencies(
+        key, 6, dim=2, length_scale=1.0, characteristic=nj.noise.Gaussian(0.1)
+    ))  # fmt: skip
+    with jax.debug_key_reuse(True):
+        assert draw(jax.random.key(0)).omega.shape == (3, 2)
