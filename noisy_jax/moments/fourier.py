@@ -125,7 +125,11 @@ def gaussian_frequencies(
         characteristic: distribution of the noise, whose characteristic function is known and has no
             zeros; or a function `omega[..., d] -> φ[...]`.
     """
-    pairs = whole("num_features", num_features, 2, "a cosine and a sine for each frequency") // 2
+    pairs, odd = divmod(whole("num_features", num_features, 2), 2)
+    if odd:
+        raise ValueError(
+            f"num_features must be even, a cosine and a sine a frequency, got {num_features}"
+        )
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
     phi = _known(characteristic, dim) if not callable(characteristic) else characteristic

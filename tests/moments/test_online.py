@@ -117,6 +117,13 @@ def test_frequencies_need_a_characteristic_function_without_zeros():
         features(nj.noise.StudentT(5.0, 1.0), dim=1)
 
 
+def test_an_odd_number_of_features_raises():
+    with pytest.raises(ValueError, match=r"num_features must be even, .* got 3"):
+        nj.moments.gaussian_frequencies(
+            jax.random.key(0), 3, dim=1, length_scale=1.0, characteristic=nj.noise.Gaussian(0.1)
+        )
+
+
 def test_no_key_is_used_twice():
     draw = jax.jit(lambda key: nj.moments.gaussian_frequencies(
         key, 6, dim=2, length_scale=1.0, characteristic=nj.noise.Gaussian(0.1)
