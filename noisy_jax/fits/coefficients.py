@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit  # SciPy comes with JAX
 
-SINGULAR = 1e-10  # smallest eigenvalue of a correlation matrix that float64 sums can tell from 0
+from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -205,10 +205,3 @@ def load_fit(path: str | Path) -> LinearFit:
         )
     except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} does not hold a fit: {error}") from None
-
-
-def smallest_eigenvalue(gram, plain):
-    """The smallest eigenvalue of the Gram matrix in units of the columns, and its direction."""
-    size = np.sqrt(np.diag(plain))
-    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
-    return values[0], vectors[:, 0] / size
