@@ -1,7 +1,6 @@
 """Linear fits against published results, ordinary least squares, and simulated coverage."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -159,44 +158,3 @@ def test_a_saved_fit_is_the_fit(tmp_path):
     (tmp_path / "fit.json").write_text("{}")
     with pytest.raises(ValueError, match="does not hold a fit"):
         nj.load_fit(tmp_path / "fit.json")
-
-
-X, Y = table(20)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (lambda: (X, Y[:-1], 0.1), "x has 20 rows, but y has 19"),
-        (lambda: (np.zeros((2, 20, 3)), Y, None), "np.swapaxes"),
-        (lambda: (X, Y, None), "noise is unknown"),
-        (lambda: (X, Y, -0.1), "variances of at least zero, got -0.1"),
-        (lambda: (X, Y, [0.1, 0.2]), r"shape \[\], \[3\] or \[3, 3\], got \[2\]"),
-        (lambda: (X, Y, np.array([[1, 2, 0], [2, 1, 0], [0, 0, 1.0]])), "positive semi-definite"),
-        (lambda: (np.where(X > 5, np.nan, X), Y, 0.1), "column 'x1', row"),
-        (lambda: (np.ones((20, 3)), Y, 0.0), "column 'x1' is constant"),
-        (lambda: (X, np.ones(20), 0.0), "'y' takes one value only"),
-        (lambda: (X[:3], Y[:3], 0.0), r"more than d \+ 1 = 4 rows, got 3"),
-        (lambda: ([["a", "b"]], [1.0], 0.0), "x must be an array of numbers"),
-    ],
-)
-def test_wrong_input_is_one_clear_line(arguments, message):
-    x, y, noise = arguments()
-    with pytest.raises(ValueError, match=message) as caught:
-        nj.fit(from_arrays(x, y, noise=noise))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("form", ["one distribution", "one a row"])
-def test_a_known_mean_of_the_noise_is_subtracted(form):
-    x, y = table(500)
-    noisy = x + np.random.default_rng(4).normal(size=x.shape)
-    mean = np.array([3.0, -1.0, 0.5])
-    noise = nj.noise.Gaussian(np.full(3, 0.1), mean=mean)
-    if form == "one a row":
-        rows = jnp.tile(jnp.full(3, 0.1), (500, 1)), jnp.tile(jnp.asarray(mean), (500, 1))
-        noise = nj.noise.PerRound(jax.vmap(lambda cov, mean: nj.noise.Gaussian(cov, mean))(*rows))
-    fit = nj.fit(from_arrays(noisy + mean, y, noise=noise))
-    expected = nj.fit(from_arrays(noisy, y, noise=0.1))
-    np.testing.assert_allclose(fit.coefficients, expected.coefficients, rtol=1e-5)
-    np.testing.assert_allclose(fit.intercept, expected.intercept, rtol=1e-5)
