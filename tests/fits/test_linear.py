@@ -1,44 +1,12 @@
-"""Linear fits against published results, ordinary least squares, and simulated coverage."""
+"""Linear fits: units, replicates, weights, and simulated coverage."""
 
 import jax
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
 
 import noisy_jax as nj
 from noisy_jax.observations import from_arrays
-
-# Fuller, Measurement Error Models (1987), Table 1.2.1: corn yield on soil nitrogen, of which the
-# measurement error has variance 57. Sec. 1.2.2 reports the estimates and standard errors.
-NITROGEN = np.array([70, 97, 53, 64, 95, 64, 50, 70, 94, 69, 51], float)
-YIELD = np.array([86, 115, 90, 86, 110, 91, 99, 96, 99, 104, 96], float)
-
-
-def test_corn_yield_as_published():
-    fit = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0, names=["nitrogen"]))
-    np.testing.assert_allclose(fit.coefficients, [0.4232], rtol=1e-4)
-    np.testing.assert_allclose(fit.intercept, 67.56, rtol=1e-4)
-    np.testing.assert_allclose(fit.std_error[1], 0.1745, rtol=0.1)
-    np.testing.assert_allclose(fit.reliability, [1 - 57 / 304.85], rtol=1e-4)
-
-
-def table(n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, 3)) * [1, 10, 0.1] + [5, -300, 0.2]
-    return x, x @ [1.0, -0.2, 3.0] + 7 + rng.normal(size=n) * (1 + (x[:, 0] > 5))
-
-
-def test_without_noise_it_is_least_squares_with_robust_errors():
-    x, y = table()
-    fit = nj.fit(from_arrays(x, y, noise=0.0))
-    plain = LinearRegression().fit(x, y)
-    np.testing.assert_allclose(fit.coefficients, plain.coef_, rtol=1e-8)
-    np.testing.assert_allclose(fit.intercept, plain.intercept_, rtol=1e-8)
-    z = np.column_stack([np.ones(len(y)), x])
-    bread = np.linalg.inv(z.T @ z)
-    meat = (z * (y - plain.predict(x))[:, None] ** 2).T @ z * len(y) / (len(y) - 4)
-    np.testing.assert_allclose(fit.covariance, bread @ meat @ bread, rtol=1e-6)  # HC1
-    np.testing.assert_allclose(fit.uncorrected.covariance, fit.covariance)
+from tests.fits.test_outside import NITROGEN, YIELD, table
 
 
 def test_weights_and_clusters_are_repeated_rows():
