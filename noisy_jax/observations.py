@@ -52,7 +52,8 @@ class Observations:
         rows, copies, dim = self.x.shape
         known = "estimated from replicates" if self.cov is None else "known covariance"
         known = known if self.noise is None else type(self.noise).__name__
-        return f"Observations({rows:,} rows, {dim} features, {copies} copies, noise: {known})"
+        copies = "1 copy" if copies == 1 else f"{copies} copies"
+        return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
 
     def averaged(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean of each row's copies, and the covariance of the error of that mean.
@@ -105,7 +106,7 @@ def from_arrays(
     Example:
         >>> import numpy as np
         >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
-        Observations(5 rows, 2 features, 1 copies, noise: known covariance)
+        Observations(5 rows, 2 features, 1 copy, noise: known covariance)
     """
     columns = getattr(x, "columns", None)
     if names is None and columns is not None:
@@ -214,7 +215,13 @@ def _known(noise, rows, copies, dim):
             )
         return None, exact, None
     if isinstance(noise, CovarianceEstimate):
-        return _full(noise.cov, dim, ()), np.asarray(noise.std_error, np.float64), None
+        error = _numbers("std_error", noise.std_error)
+        if error.shape != (dim, dim) or not (error >= 0).all():
+            raise ValueError(
+                f"std_error must be [{dim}, {dim}] numbers of at least zero, got "
+                f"{list(error.shape)}"
+            )
+        return _full(noise.cov, dim, ()), error, None
     if isinstance(noise, PerRound):
         leaves = jax.tree.leaves(noise)
         if np.shape(leaves[0])[0] != rows:

@@ -117,7 +117,7 @@ class LinearFit(Coefficients):
         low, high = self.interval()
         width = max(9, *map(len, self.names))
         lines = [
-            f"{self.target} on {len(self.names)} noisy features, {self.num_rows:,} rows",
+            f"{self.target} on {counted_features(len(self.names))}, {self.num_rows:,} noisy rows",
             "",
             f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
             f"{'uncorrected':>11} {'reliability':>11}",
@@ -184,6 +184,11 @@ class LinearFit(Coefficients):
         """Writes the fit as JSON; `nj.load_fit` reads it."""
         text = json.dumps(dataclasses.asdict(self), default=lambda array: array.tolist(), indent=1)
         Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def counted_features(count: int) -> str:
+    """The words `1 feature` or `2 features`."""
+    return f"{count} feature{'s' if count > 1 else ''}"
 
 
 def load_fit(path: str | Path) -> LinearFit:

@@ -52,8 +52,8 @@ def linear_fit(
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.plus(part)
-    grams = [whole.centred(corrected=corrected)[0] / whole.weight for corrected in (True, False)]
-    check_identified(*grams, observations.names, scale)
+    clean, noisy = (whole.centred(corrected=c)[0] / whole.weight for c in (True, False))
+    check_identified(clean, noisy, observations.names, scale)
 
     uncertain = observations.cov_std_error / observations.x.shape[1] / np.outer(scale, scale)
     units = _Units(center, scale, y_center, y_scale)
@@ -101,7 +101,8 @@ def _coefficients(
     psi[:, 0] = residual
     psi[:, 1:] = (x - mean) * residual[:, None]
     if corrected:
-        psi[:, 1:] += cov @ beta
+        share = (1.0 if weights is None else weights[:, None]) / moments.weight
+        psi[:, 1:] += (cov @ beta) * (1 - share)  # as `centred` takes it away: Σ ψ_i = 0
     if weights is not None:
         psi *= weights[:, None]
     groups = n
