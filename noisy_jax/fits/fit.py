@@ -1,21 +1,24 @@
 """`fit`: regression on noisy features, judged on clean ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from noisy_jax.fits.coefficients import LinearFit
 from noisy_jax.fits.fourier import fourier_fit
 from noisy_jax.fits.functions import FourierFeatures, FourierFit
+from noisy_jax.fits.jackknife import jackknife_fit
 from noisy_jax.fits.linear import linear_fit
 from noisy_jax.observations import Observations
+from noisy_jax.validation import choice
 
 
 def fit(
-    observations: Observations,
+    observations: Observations | Iterable[Observations],
     features: FourierFeatures | Sequence[FourierFeatures] | None = None,
     *,
     weights: Any = None,
     clusters: Any = None,
+    errors: str | None = None,
 ) -> LinearFit | FourierFit:
     """Least squares on clean features, computed from noisy ones.
 
@@ -35,15 +38,21 @@ def fit(
     that stands for its members), n is independent of x̃ instead, ordinary least squares is right for
     a linear model, and `fit` would overcorrect.
 
-    Intervals are from the sandwich estimator, which assumes no distribution. A kernel fit has no
-    intervals; its table compares estimated errors.
+    Intervals are from the sandwich estimator or from the jackknife, which both assume no
+    distribution. A kernel fit has no intervals; its table compares estimated errors.
 
     Args:
-        observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`.
+        observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`; or
+            an iterable of such tables, the chunks of a table that is larger than the memory, which
+            a linear fit reads once.
         features: `None` for a linear fit; `nj.fits.fourier(length_scale=…)` or a list of such for a
             kernel fit, of which the one with the least cross-fitted clean risk is taken.
         weights: `[n]` weights of the rows, for a linear fit; 1 by default.
         clusters: `[n]` labels of groups of rows that may depend on each other, for a linear fit.
+        errors: of a linear fit, "sandwich" (the default for one table) or "jackknife" (for chunks),
+            which leaves out one of 32 groups of rows at a time. Its groups are blocks of 64
+            consecutive rows, so that it also holds if neighbouring rows depend on each other. Its
+            standard errors scatter by 13%.
 
     Returns:
         A `LinearFit` or a `FourierFit`. Print it; `fit.predict(x)` predicts at clean features.
@@ -66,8 +75,20 @@ def fit(
         >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
         [ 2. -1.] [ 1.2 -0.9]
     """
-    if features is None:
-        return linear_fit(observations, weights=weights, clusters=clusters)
-    if weights is not None or clusters is not None:
-        raise ValueError("weights and clusters are for linear fits; leave them out with features")
-    return fourier_fit(observations, features)
+    if isinstance(observations, Iterable):
+        if features is not None or weights is not None or clusters is not None:
+            raise ValueError(
+                "chunks are for linear fits without weights and clusters; pass one table"
+            )
+        if errors == "sandwich":
+            raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
+        return jackknife_fit(observations)
+    if features is not None:
+        if weights is not None or clusters is not None or errors is not None:
+            raise ValueError(
+                "weights, clusters and errors are for linear fits; leave them out with features"
+            )
+        return fourier_fit(observations, features)
+    if choice("errors", errors or "sandwich", ("sandwich", "jackknife")) == "jackknife":
+        return jackknife_fit([observations], weights=weights, clusters=clusters)
+    return linear_fit(observations, weights=weights, clusters=clusters)

@@ -59,6 +59,16 @@ class LinearMoments(NamedTuple):
             gram = gram - (self.cov - self.squared_cov / self.weight)
         return gram, self.xy - self.x * self.y / self.weight
 
+    def solution(self, *, corrected: bool = True) -> tuple[float, np.ndarray]:
+        """Intercept and coefficients `[d]` that solve the normal equations."""
+        beta = np.linalg.solve(*self.centred(corrected=corrected))
+        return float(self.y - self.x @ beta) / self.weight, beta
+
+    def clean_error(self, intercept: float, beta: np.ndarray) -> float:
+        """Σ w (ỹ − a − ⟨β, x̃⟩)² − w βᵀΣβ, unbiased for a fixed predictor's error on clean rows."""
+        a, total = intercept, self.yy - 2 * self.xy @ beta + beta @ (self.xx - self.cov) @ beta
+        return float(total + a * (a * self.weight - 2 * self.y + 2 * self.x @ beta))
+
 
 def linear_moments(
     x: np.ndarray, y: np.ndarray, cov: np.ndarray, weights: np.ndarray | None = None

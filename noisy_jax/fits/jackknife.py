@@ -1,0 +1,88 @@
+"""Linear fits in one pass over chunks of a table, with intervals by the jackknife.
+
+Moments of G groups of rows are kept instead of the rows. The fit without group g, β_(g), follows
+from the moments of the other groups, and
+
+    Var β̂ = (G − 1)/G Σ_g (β_(g) − mean)(β_(g) − mean)ᵀ.
+
+A group consists of blocks of consecutive rows, since neighbouring rows may depend on each other.
+
+Source: Shao and Tu, The Jackknife and Bootstrap (1995), Sec. 2.3.
+"""
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.fits.coefficients import LinearFit
+from noisy_jax.fits.identification import check_identified
+from noisy_jax.fits.linear import (
+    GROUPS,
+    Units,
+    assembled,
+    checked_clusters,
+    checked_weights,
+    covariances,
+    grouped,
+    uncertainty,
+)
+from noisy_jax.moments.batch import LinearMoments, linear_moments
+from noisy_jax.observations import Observations
+from noisy_jax.validation import instance
+
+_LEAST_GROUPS = 8  # fewer give standard errors that scatter by more than a quarter
+_BLOCK = 64  # consecutive rows that stay together
+
+
+def jackknife_fit(
+    chunks: Iterable[Observations], *, weights: Any = None, clusters: Any = None
+) -> LinearFit:
+    """See `nj.fit`: intervals by the delete-a-group jackknife, from one pass over chunks.
+
+    The first chunk's means and standard deviations are the units for all of them. Weights and
+    clusters are for one chunk alone.
+    """
+    first, units, parts, rows = None, None, {}, 0
+    for chunk in chunks:
+        instance("chunks", chunk, Observations, "nj.observations.from_arrays makes one")
+        x, cov = chunk.averaged()
+        if first is None or units is None:
+            first, units = chunk, Units.of(x, chunk.y, chunk)
+        if (chunk.names, chunk.target) != (first.names, first.target):
+            raise ValueError(
+                f"all chunks must have the columns {list(first.names)} and the target "
+                f"{first.target!r}, but one has {list(chunk.names)} and {chunk.target!r}"
+            )
+        n = len(chunk.y)
+        labels = checked_clusters(clusters, n)
+        labels = (rows + np.arange(n)) // _BLOCK if labels is None else labels
+        order, slices = grouped(labels, GROUPS)
+        table = units.table(x, chunk.y, cov)._replace(weights=checked_weights(weights, n))
+        for group in slices:
+            part, name = linear_moments(*table.rows(order[group])), labels[order[group][0]] % GROUPS
+            parts[name] = parts[name].plus(part) if name in parts else part
+        rows += n
+    if first is None or units is None:
+        raise ValueError("observations must be at least one chunk, got none")
+    if len(parts) < _LEAST_GROUPS:
+        kind = f"{_LEAST_GROUPS * _BLOCK} rows" if clusters is None else f"{_LEAST_GROUPS} clusters"
+        raise ValueError(f"the jackknife needs at least {kind}; use errors='sandwich'")
+    return _fit(list(parts.values()), units, first, rows)
+
+
+def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:
+    whole = functools.reduce(LinearMoments.plus, parts)
+    check_identified(*covariances(whole), first.names, units.scale)
+    count, found = len(parts), []
+    for corrected in (True, False):
+        value, beta = whole.solution(corrected=corrected)
+        without = [whole.plus(part, -1.0).solution(corrected=corrected) for part in parts]
+        apart = np.array([np.append(*pair) for pair in without])
+        apart -= apart.mean(axis=0)
+        spread = apart.T @ apart * (count - 1) / count
+        if corrected:
+            spread[1:, 1:] += uncertainty(whole, beta, first, units)
+        found.append(units.restored(value, beta, spread, np.zeros_like(beta), count - 1))
+    return assembled(parts, found[0], found[1], units, first, rows)
