@@ -27,8 +27,7 @@ predicting zero, and with fewer rounds than features it is no better. Like every
 copy, it must be told the covariance of the noise. The study measures all of these.
 
 Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
-(Fuller, 1987; Nakamura, 1990); online ridge regression is the case without noise (Vovk, 2001;
-Azoury and Warmuth, 2001).
+(Fuller, 1987); online ridge regression is the case without noise (Azoury and Warmuth, 2001).
 """
 
 from typing import NamedTuple
@@ -91,38 +90,33 @@ def corrected_ftrl(
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)
     least = non_negative("regularization", regularization)
-    every = whole("solve_every", solve_every)
-    groups = whole("groups", groups, 2)
+    every, groups = whole("solve_every", solve_every), whole("groups", groups, 2)
     rows = every * -(-_GROUP_ROWS // every)  # of a group's blocks, whole multiples of k
 
     def init(dim: int) -> CorrectedState:
-        size = moments.num_features(whole("dim", dim))
-        empty = Sums(jnp.zeros((size, size)), jnp.zeros(size), jnp.zeros(()), jnp.zeros(()))
+        size, zero = moments.num_features(whole("dim", dim)), jnp.zeros(())
+        empty = Sums(jnp.zeros((size, size)), jnp.zeros(size), zero, zero)
         grouped = jax.tree.map(lambda leaf: jnp.zeros((groups, *leaf.shape)), empty)
-        zero = jnp.zeros(())
-        return CorrectedState(
-            grouped, empty, jnp.zeros(size), zero + least, zero, jnp.zeros((), jnp.int32)
-        )
+        return CorrectedState(grouped, empty, jnp.zeros(size), zero + least, zero, jnp.int32(0))
 
     def solved(state: CorrectedState) -> CorrectedState:
         """The state after a complete block: its sums join their group, and weights are solved."""
         group = (state.round - 1) // rows % groups
         sums = jax.tree.map(lambda a, b: a.at[group].add(b), state.sums, state.pending)
-        whole_sums = _whole(sums)
-        gram, _ = moments.corrected(whole_sums)
-        own_gram, own_cross = moments.corrected(state.pending._replace(count=whole_sums.count))
+        total = _whole(sums)
+        gram, _ = moments.corrected(total)
+        own_gram, own_cross = moments.corrected(state.pending._replace(count=total.count))
         gradient = 2 * (own_gram @ state.weights - own_cross)
-        weights, lam = leader(
-            moments,
-            sums,
-            radius=radius,
-            regularization=least,
-            slack=state.pending.slack,
-            previous=state.regularization,
+        (weights, lam), factor = _leader(
+            moments, sums, radius, least, state.pending.slack, state.regularization
         )
         # The first weights are 0 whatever λ is, so that its λ may be chosen after its block.
         before = jnp.where(state.round <= every, lam, state.regularization)
-        step = _solve(gram, before, gradient)
+        step = jax.lax.cond(
+            before == lam,
+            lambda: _solve(factor, gradient),
+            lambda: _solve(_factor(gram, before), gradient),
+        )
         penalty = state.penalty + gradient @ step / 4
         empty = jax.tree.map(jnp.zeros_like, state.pending)
         return CorrectedState(sums, empty, weights, lam, penalty, state.round)
@@ -134,7 +128,7 @@ def corrected_ftrl(
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
-        return jax.lax.cond(complete, solved, lambda s: s, state), predictions
+        return jax.lax.cond(complete, solved, lambda same: same, state), predictions
 
     @jax.default_matmul_precision("highest")
     def unroll(state: CorrectedState, samples: Sample, x, keys):
@@ -142,17 +136,14 @@ def corrected_ftrl(
         rounds = x.shape[0]
         blocks = (rounds + every - 2) // every + 1
         first = state.round % every
-        place = jnp.arange(blocks * every) - first
-        kept = ((place >= 0) & (place < rounds)).astype(x.dtype)
-        index = jnp.clip(place, 0, rounds - 1)
-        inputs = jax.tree.map(
-            lambda leaf: leaf[index].reshape(blocks, every, *leaf.shape[1:]), (samples, x)
-        )
-        state, predictions = jax.lax.scan(
-            lambda s, i: advance(s, i[0], i[1], i[2]),
-            state,
-            (inputs[0], kept.reshape(blocks, every), inputs[1]),
-        )
+
+        def in_blocks(leaf):
+            room = jnp.zeros((blocks * every, *leaf.shape[1:]), leaf.dtype)
+            filled = jax.lax.dynamic_update_slice_in_dim(room, leaf, first, axis=0)
+            return filled.reshape(blocks, every, *leaf.shape[1:])
+
+        inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x))
+        state, predictions = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)
         return state, jax.lax.dynamic_slice_in_dim(predictions.reshape(-1), first, rounds)
 
     @jax.default_matmul_precision("highest")
@@ -165,10 +156,10 @@ def corrected_ftrl(
     def predict(state: CorrectedState, x):
         return moments.features(x) @ state.weights
 
-    def read(state: CorrectedState, sample: Sample):
-        return moments.read(state.weights, sample)
-
-    return Learner(init, step, predict, moments.copies, unroll, read=read)
+    return Learner(
+        init, step, predict, moments.copies, unroll,
+        read=lambda state, sample: moments.read(state.weights, sample),
+    )  # fmt: skip
 
 
 class Leader(NamedTuple):
@@ -195,45 +186,48 @@ def leader(
     """The corrected leader of sums in groups, such as the added `state.sums` of several devices.
 
     Args:
-        moments: as in `corrected_ftrl`.
+        moments, radius, regularization: as in `corrected_ftrl`.
         sums: each leaf with a leading axis of groups.
-        radius: as in `corrected_ftrl`.
-        regularization: λ_0, as in `corrected_ftrl`.
         slack: the most by which the next block can reduce the smallest eigenvalue.
         previous: the last λ; the new one is at least as large.
     """
-    whole_sums = _whole(sums)
-    gram, cross = moments.corrected(whole_sums)
+    return _leader(moments, sums, radius, regularization, slack, previous)[0]
+
+
+def _leader(moments, sums, radius, least, slack, previous):
+    """The leader, and the triangular factor of S + λI."""
+    whole = _whole(sums)
+    gram, cross = moments.corrected(whole)
     if moments.linear:
         caution = 2 if radius is None else 1
-        lam = regularization + caution * _shift(gram, regularization) + slack
-        lam = jnp.maximum(previous, lam)
-        return Leader(_in_ball(gram, lam, cross, radius), lam)
-    lam = regularization + _SPREAD * _spread(moments, sums, whole_sums)
-    lam = jnp.maximum(previous, lam)
+        lam = jnp.maximum(previous, least + caution * _shift(gram, least) + slack)
+        factor = _factor(gram, lam)
+        return Leader(_in_ball(gram, lam, cross, radius, factor), lam), factor
+    lam = jnp.maximum(previous, least + _SPREAD * _spread(moments, sums, whole))
     values, vectors = jnp.linalg.eigh(gram)
     weights = _diagonal_in_ball(jnp.maximum(values, 0), lam, vectors.T @ cross, radius)
-    return Leader(vectors @ weights, lam)
+    return Leader(vectors @ weights, lam), _factor(gram, lam)
 
 
 def _whole(sums: Sums) -> Sums:
     return jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
 
 
-def _solve(gram, lam, vector):
-    """(S + λI)⁻¹v, NaN where the matrix is not positive definite."""
-    factor = jnp.linalg.cholesky(gram + lam * jnp.eye(len(vector)))
+def _factor(gram, lam):
+    """The Cholesky factor of S + λI, NaN where the matrix is not positive definite."""
+    return jax.lax.linalg.cholesky(gram + lam * jnp.eye(len(gram)), symmetrize_input=False)
+
+
+def _solve(factor, vector):
     return jax.scipy.linalg.cho_solve((factor, True), vector)
 
 
 def _shift(gram, least):
     """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: most often one."""
-    size = len(gram)
-    unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / size) + 1e-30
+    unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / len(gram)) + 1e-30
 
     def fails(m):
-        factor = jnp.linalg.cholesky(gram + m * jnp.eye(size))
-        return ~jnp.isfinite(factor[-1, -1])
+        return ~jnp.isfinite(_factor(gram, m)[-1, -1])
 
     def narrowed(carry):
         low, high, steps = carry  # it fails at low, and is sound at high, infinite at first
@@ -250,9 +244,9 @@ def _shift(gram, least):
     return jax.lax.while_loop(wide, narrowed, (zero, high, 0))[1]
 
 
-def _in_ball(gram, lam, cross, radius):
+def _in_ball(gram, lam, cross, radius, factor):
     """argmin of λ‖w‖² + wᵀSw − 2⟨b, w⟩, over ‖w‖ ≤ B if there is a ball (More and Sorensen)."""
-    weights = _solve(gram, lam, cross)
+    weights = _solve(factor, cross)
     if radius is None:
         return weights
 
@@ -263,9 +257,9 @@ def _in_ball(gram, lam, cross, radius):
     def newton(carry):
         mu, weights, steps = carry
         norm = jnp.linalg.norm(weights)
-        slope = weights @ _solve(gram, lam + mu, weights)
+        slope = weights @ _solve(_factor(gram, lam + mu), weights)
         mu = mu + (norm / radius - 1) * norm**2 / slope
-        return mu, _solve(gram, lam + mu, cross), steps + 1
+        return mu, _solve(_factor(gram, lam + mu), cross), steps + 1
 
     return jax.lax.while_loop(outside, newton, (jnp.zeros_like(lam), weights, 0))[1]
 
@@ -295,13 +289,13 @@ def _spread(moments, sums, whole_sums):
     share = sums.count / jnp.maximum(whole_sums.count, 1)
     apart = grams - share[:, None, None] * grams.sum(axis=0)[None]
     square = jnp.einsum("gij,gjk->ik", apart, apart) * number / jnp.maximum(number - 1, 1)
-    vector = jnp.ones(square.shape[0]) / jnp.sqrt(square.shape[0])
+    vector = jnp.ones(len(square)) / len(square) ** 0.5
 
     def power(_, v):
         v = square @ v
         return v / jnp.maximum(jnp.linalg.norm(v), 1e-30)
 
     vector = jax.lax.fori_loop(0, 12, power, vector)
+    spread = jnp.sqrt(jnp.maximum(vector @ square @ vector, 0))
     # One group alone says nothing about the spread: be as cautious as one round's size.
-    alone = jnp.sqrt(whole_sums.count)
-    return jnp.where(number > 1, jnp.sqrt(jnp.maximum(vector @ square @ vector, 0)), alone)
+    return jnp.where(number > 1, spread, jnp.sqrt(whole_sums.count))

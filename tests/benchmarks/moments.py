@@ -1,0 +1,138 @@
+"""Speed of moments, of fits and of the corrected leader: `python tests/benchmarks/moments.py`.
+
+Needs the extra `benchmark` (scikit-learn is the peer) and a machine that does nothing else. It
+reports which requirements are met; its exit status is 0 in any case.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.linear_model import LinearRegression
+from timing import Row, at_least, at_most, judged, machine, median_times, memory, print_table
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+
+ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4096
+ROUNDS, SEEDS = 262_144, 16
+VARIANCE = 0.1
+
+
+def table(rows, dim):
+    """Noisy float32 rows and their targets."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    x = jax.random.normal(keys[0], (rows, dim))
+    y = x @ jnp.ones(dim) + jax.random.normal(keys[1], (rows,))
+    return x + VARIANCE**0.5 * jax.random.normal(keys[2], x.shape), y
+
+
+def fourier_rows():
+    """The sums of Fourier moments in blocks, against the matrix products that they contain."""
+    frequencies = nj.moments.gaussian_frequencies(
+        jax.random.key(1),
+        FEATURES,
+        dim=DIM,
+        length_scale=2.0,
+        characteristic=nj.noise.Gaussian(VARIANCE),
+    )
+    moments = nj.moments.fourier(frequencies)
+
+    empty = nj.moments.Sums(
+        jnp.zeros((FEATURES, FEATURES)), jnp.zeros(FEATURES), jnp.zeros(()), jnp.zeros(())
+    )
+
+    def sums(x, y):
+        def block(total, rows):
+            own = moments.sums(Sample(rows[0][:, None], rows[1]), jnp.ones(BLOCK))
+            return jax.tree.map(jnp.add, total, own), None
+
+        count = len(y) // BLOCK
+        rows = (
+            x[: count * BLOCK].reshape(count, BLOCK, DIM),
+            y[: count * BLOCK].reshape(count, BLOCK),
+        )
+        return jax.lax.scan(block, empty, rows)[0]
+
+    def waves(x):
+        def block(total, rows):
+            return total + jnp.sum(moments.features(rows), axis=0), None
+
+        count = len(x) // BLOCK
+        rows = x[: count * BLOCK].reshape(count, BLOCK, DIM)
+        return jax.lax.scan(block, jnp.zeros(FEATURES), rows)[0]
+
+    def product(z):
+        def block(total, _):
+            return total + z.T @ (z + total[0, 0]), None
+
+        return jax.lax.scan(block, jnp.zeros((FEATURES, FEATURES)), None, length=ROWS // BLOCK)[0]
+
+    x, y = table(ROWS, DIM)
+    half = x[: ROWS // 2], y[: ROWS // 2]
+    compiled = jax.jit(sums).lower(x, y).compile()
+    smaller = jax.jit(sums).lower(*half).compile()
+    z = jax.random.normal(jax.random.key(2), (BLOCK, FEATURES)) * 1e-3
+    times = median_times(
+        functools.partial(compiled, x, y),
+        functools.partial(jax.jit(waves), x),
+        functools.partial(jax.jit(product), z),
+        repeats=3,
+    )
+    together, features, products = times
+    inside = [
+        memory(c) - sum(a.nbytes for a in data) for c, data in ((compiled, (x, y)), (smaller, half))
+    ]
+    flops = 2 * FEATURES**2 * ROWS / 1e9
+    return [
+        Row(f"Fourier moments, n = {ROWS:,}, D = {FEATURES}", together, "s"),
+        Row("of which cosines and sines", features, "s"),
+        Row("matrix products of the same size", flops / products, "Gflop/s"),
+        at_least("D² part: rate / that of matrix products", products / (together - features), 0.5),
+        at_most("memory beside the rows, n / half of n", inside[0] / inside[1], 1.1),
+    ]
+
+
+def linear_fit():
+    """`nj.fit` against ordinary least squares."""
+    x, y = (np.asarray(a, np.float64) for a in table(ROWS, DIM))
+    observed = nj.observations.from_arrays(x, y, noise=VARIANCE)
+    ours, theirs, pass_ = median_times(
+        lambda: nj.fit(observed).coefficients,
+        lambda: LinearRegression().fit(x, y).coef_,
+        lambda: nj.fit(observed, errors="jackknife").coefficients,
+        repeats=5,
+    )
+    return [
+        at_most(f"fit / LinearRegression, n = {ROWS:,}, d = {DIM}", ours / theirs, 3),
+        Row("fit by the jackknife / LinearRegression", pass_ / theirs, "ratio"),
+    ]
+
+
+def leader(dim, seeds, required):
+    """Rounds of the corrected leader in a second, a solution every 64."""
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
+    x, y = table(ROUNDS, dim)
+    samples = Sample(
+        jnp.broadcast_to(x[None, :, None], (seeds, ROUNDS, 1, dim)),
+        jnp.broadcast_to(y, (seeds, ROUNDS)),
+        jnp.full((seeds, ROUNDS), VARIANCE),
+    )
+    (seconds,) = median_times(functools.partial(judged(learner), samples, x), repeats=3)
+    rate = seeds * ROUNDS / seconds / 1e6
+    what = f"corrected_ftrl, d = {dim}, {seeds} streams"
+    return Row(what, rate, "M rounds/s", f">= {required}", rate >= required)
+
+
+if __name__ == "__main__":
+    print(machine(), end="\n\n")
+    print_table(
+        [
+            *fourier_rows(),
+            *linear_fit(),
+            leader(10, 1, 3.0),
+            leader(10, SEEDS, 5.0),
+            leader(64, 1, 0.5),
+        ]
+    )
