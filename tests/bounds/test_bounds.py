@@ -357,14 +357,14 @@ def test_bad_arguments_of_parallel_worlds_raise(diagonal, options, message):
         ({"stream": nj.Stream(np.ones((3, 2)), np.ones(2))}, r"got x \[3, 2\] and y \[2\]"),
         ({"stream": nj.Stream(np.full((3, 2), np.nan), np.ones(3))}, r"x\[0, 0\] is nan"),
         ({"stream": (np.ones((3, 2)), np.ones(3))}, "stream must be a Stream, got tuple"),
-        ({"noise": 0.1}, r"noise must be a distribution such as .* got 0\.1"),
+        ({"noise": 0.1}, r"noise must be a Noise, got 0\.1: "),
         (
             {"noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(4)))},
             "along the 3 rounds",
         ),
         (
             {"y_noise": nj.noise.Gaussian(np.ones(2))},
-            r"scalar distribution, .* shapes \[\[2\], \[\]\]",
+            r"scalar distribution, got \[2\]",
         ),
     ],
 )

@@ -307,7 +307,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
             {"learners": {"a": nj.learners.uncorrected(radius=1.0, learning_rate=0.1)}},
             r"learners\['a'\] must be a function horizon -> .* got Learner",
         ),
-        ({"y_noise": 0.1}, r"y_noise must be a scalar distribution or None, got 0\.1"),
+        ({"y_noise": 0.1}, r"y_noise must be a Noise, got 0\.1: "),
         ({"horizons": []}, "at least one and increasing"),
         ({"horizons": [64, 64]}, r"increasing, got \[64, 64\]"),
         ({"horizons": [64, 1024]}, "largest horizon, 1024, exceeds the 512 rounds"),
