@@ -167,17 +167,20 @@ X, Y = table(20)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda: (X, Y[:-1], 0.1), "x has 20 rows, but y has 19"),
+        (lambda: (X, Y[:-1], 0.1), r"x has 20 rows, but y has shape \[19\]"),
         (lambda: (np.zeros((2, 20, 3)), Y, None), "np.swapaxes"),
         (lambda: (X, Y, None), "noise is unknown"),
-        (lambda: (X, Y, -0.1), "variances of at least zero, got -0.1"),
-        (lambda: (X, Y, [0.1, 0.2]), r"shape \[\], \[3\] or \[3, 3\], got \[2\]"),
+        (lambda: (X, Y, -0.1), "noise must be finite and >= 0, got -0.1: it holds variances"),
+        (lambda: (X, Y, [0.1, 0.2]), r"noise of shape \[2\] does not fit data of dimension 3"),
         (lambda: (X, Y, np.array([[1, 2, 0], [2, 1, 0], [0, 0, 1.0]])), "positive semi-definite"),
-        (lambda: (np.where(X > 5, np.nan, X), Y, 0.1), "column 'x1', row"),
+        (
+            lambda: (np.where(X > 5, np.nan, X), Y, 0.1),
+            r"x\[\d+, 0\] is nan .* in all\): drop or impute",
+        ),
         (lambda: (np.ones((20, 3)), Y, 0.0), "column 'x1' is constant"),
         (lambda: (X, np.ones(20), 0.0), "'y' takes one value only"),
         (lambda: (X[:3], Y[:3], 0.0), r"more than d \+ 1 = 4 rows, got 3"),
-        (lambda: ([["a", "b"]], [1.0], 0.0), "x must be an array of numbers"),
+        (lambda: ([["a", "b"]], [1.0], 0.0), r"x\[0, 0\] must be a number, got 'a'"),
     ],
 )
 def test_wrong_input_is_one_clear_line(arguments, message):
