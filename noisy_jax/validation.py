@@ -189,8 +189,7 @@ def check_copies_given(needed: int, given: int) -> None:
     """Raises ValueError if a sample has fewer noisy copies than the learner reads."""
     if given < needed:
         raise ValueError(
-            f"this learner reads {needed} independent noisy copies of x in a round, but the sample "
-            f"has {given}: draw more copies, or use a learner that needs fewer"
+            f"this learner reads {needed} independent noisy copies of x, but the sample has {given}"
         )
 
 

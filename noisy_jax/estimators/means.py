@@ -91,6 +91,6 @@ class MeanEstimator(NamedTuple):
 def first_copies(copies: chex.Array, needed: int, axes: str) -> jax.Array:
     """As many copies, along the first axis, as the largest order needs, in floating point."""
     check_axes("copies", copies, axes)
-    if (found := len(copies)) < needed:
+    if (found := np.shape(copies)[0]) < needed:
         raise ValueError(f"the largest order needs {needed} independent copies, got {found}")
     return floating(copies)[:needed]

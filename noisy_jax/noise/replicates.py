@@ -49,8 +49,8 @@ def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
     shape = np.shape(copies)
     if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
         raise ValueError(f"copies must be [n, V, d] with n >= 2 and V >= 2, got {list(shape)}")
-    copies = jnp.asarray(number("copies", copies, shape=None))
-    _check_axes_not_swapped(copies)
+    _check_axes_not_swapped(number("copies", copies, shape=None))
+    copies = jnp.asarray(copies)
     residuals = copies - copies.mean(axis=1, keepdims=True)
     covs = jnp.einsum("nvi,nvj->nij", residuals, residuals, precision="highest") / (shape[1] - 1)
     return CovarianceEstimate(

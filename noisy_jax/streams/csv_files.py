@@ -1,6 +1,7 @@
 """Streams of clean examples from CSV files."""
 
 import csv as csv_reader
+import math
 from pathlib import Path
 
 import jax
@@ -57,7 +58,7 @@ def _header_problem(header: list[str], target: str) -> str:
     if not any(header):
         return "is empty"
     counted = [[str(i + start) for i in range(len(header))] for start in (0, 1)]
-    numbers = all(_number(name) is not None for name in header)
+    numbers = not any(math.isnan(_number(name)) for name in header)
     if numbers and (header not in counted or target not in header):
         return "has numbers in its first line, which must name the columns"
     for number, name in enumerate(header, start=1):
@@ -73,11 +74,12 @@ def _header_problem(header: list[str], target: str) -> str:
     return "" if len(header) > 1 else f"has no column beside the target {target!r}"
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str) -> float:
+    """The number in a cell, NaN if there is none."""
     try:
         return float(cell)
     except ValueError:
-        return None
+        return math.nan
 
 
 def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
@@ -86,9 +88,9 @@ def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
     numbers, kind = [_number(cell) for cell in cells], jax.dtypes.canonicalize_dtype(float)
     largest = float(np.finfo(kind).max)
     for name, cell, number in zip(header, cells, numbers, strict=True):
-        if number is None or not abs(number) <= largest:
+        if not abs(number) <= largest:
             problem = "is not a finite number; encode text, and fill or drop missing cells first"
-            if number is not None and np.isfinite(number):
+            if math.isfinite(number):
                 problem = f"overflows {kind}: use a larger unit"
             raise ValueError(f"{place}, column {name!r}: {cell!r} {problem}")
     return numbers

@@ -65,7 +65,7 @@ def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numer
     def atom(x, cov):
         check_made_for(dim, jnp.shape(x))
         if cov is None:
-            raise ValueError("cov must be the covariance of each copy, got None: or use gaussian")
+            raise ValueError("cov must hold the covariance of each noisy copy, got None")
         return x, _at_most(max_cov, cov, x.shape)
 
     rank = max_cov.ndim

@@ -169,7 +169,7 @@ def test_what_is_traced_and_too_large_is_nan():
 @pytest.mark.parametrize(
     ("cov", "message"),
     [
-        (None, r"covariance of each copy, got None: or use gaussian"),
+        (None, "cov must hold the covariance of each noisy copy, got None"),
         (0.1, r"cov must have shape \[3\] for max_cov \[\], got \[\]"),
         (np.ones((3, 3)) / 10, r"got \[3, 3\]"),
         (np.array([0.1, 0.2, -0.1]), r"cov must be finite and >= 0, but cov\[2\] is -0\.1"),
