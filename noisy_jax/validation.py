@@ -48,7 +48,7 @@ def _numbers(name: str, value) -> np.ndarray | None:
 
 def number(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
     """The value, if it is one finite number; `shape=None` allows arrays of them."""
-    return _parsed(name, value, "finite", lambda v: v == v, hint, shape)
+    return _parsed(name, value, "finite", lambda v: True, hint, shape)
 
 
 def positive(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
@@ -172,10 +172,8 @@ def check_table(x, y) -> None:
     """Raises ValueError unless x is `[T, d]` and y is `[T]`, T ≥ 1 and d ≥ 1."""
     x_shape, y_shape = np.shape(x), np.shape(y)
     if len(x_shape) != 2 or x_shape[:1] != y_shape or 0 in x_shape:
-        raise ValueError(
-            "x must be [T, d] and y [T] with the same T >= 1 and d >= 1, "
-            f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
-        )
+        found = f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
+        raise ValueError(f"x must be [T, d] and y [T] with the same T >= 1 and d >= 1, {found}")
 
 
 def check_stream(x, y) -> None:
