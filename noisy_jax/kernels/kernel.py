@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import between, check_axes, check_dimension, instance, positive
+from noisy_jax.validation import between, check_axes, instance, positive
 
 
 class Envelope(NamedTuple):
@@ -88,7 +88,8 @@ def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
 def _check_points(x, z) -> None:
     check_axes("x", x, "[n, d]", "; one point is x[None]")
     check_axes("z", z, "[m, d]", "; one point is z[None]")
-    check_dimension("x", x, z.shape)
+    if (dim := x.shape[1]) != z.shape[1]:
+        raise ValueError(f"points of dimension {z.shape[1]} do not fit those of dimension {dim}")
 
 
 def length_scale_of(value: chex.Numeric) -> chex.Numeric:
