@@ -110,8 +110,8 @@ class Noise:
 
     def _parse_scalar(self, parameter: str, parser, stacked: bool, *bounds, hint="") -> None:
         """Likewise, of a parameter `[]`."""
-        if np.ndim(getattr(self, parameter)) > stacked:
-            raise ValueError(f"{type(self).__name__}.{parameter} must be one number")
+        if np.ndim(value := getattr(self, parameter)) > stacked:
+            raise ValueError(f"{type(self).__name__}.{parameter} must be one number, got {value}")
         self._parse(parameter, parser, stacked, *bounds, hint=hint)
 
     @jax.default_matmul_precision("highest")

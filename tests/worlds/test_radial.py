@@ -519,3 +519,9 @@ def short_of_mass():
 def test_rejects_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_density_that_is_negative_gives_nan_if_the_cutoff_is_traced():
+    measure = worlds.density_measure(lambda u: u - 0.5, mass=1.0)
+    nodes, log_weights = jax.jit(measure.quadrature)(1.0)
+    np.testing.assert_array_equal(np.isnan(log_weights), nodes < 0.5)
