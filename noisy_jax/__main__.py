@@ -10,6 +10,7 @@ from noisy_jax.studies import (
     drift,
     fit,
     kernel,
+    leader,
     linear,
     novelty,
     one_copy,
@@ -21,6 +22,7 @@ from noisy_jax.studies import (
 STUDIES = {
     "linear": linear,
     "fit": fit,
+    "leader": leader,
     "kernel": kernel,
     "worlds": worlds,
     "drift": drift,

@@ -18,7 +18,7 @@ from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.base import check_noise
 from noisy_jax.streams.columns import numeric
 from noisy_jax.streams.csv_files import read_csv
-from noisy_jax.validation import check_dimension
+from noisy_jax.validation import check_dimension, check_shape, non_negative
 
 __all__ = ["Observations", "csv", "from_arrays"]
 
@@ -55,7 +55,8 @@ class Observations:
         rows, copies, dim = self.x.shape
         known = "estimated from replicates" if self.cov is None else "known covariance"
         known = known if self.noise is None else type(self.noise).__name__
-        return f"Observations({rows:,} rows, {dim} features, {copies} copies, noise: {known})"
+        copies = "1 copy" if copies == 1 else f"{copies} copies"
+        return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
 
     def averaged(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean of each row's copies, and the covariance of the error of that mean.
@@ -108,7 +109,7 @@ def from_arrays(
     Example:
         >>> import numpy as np
         >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
-        Observations(5 rows, 2 features, 1 copies, noise: known covariance)
+        Observations(5 rows, 2 features, 1 copy, noise: known covariance)
     """
     columns = getattr(x, "columns", None)
     if names is None and columns is not None:
@@ -191,7 +192,9 @@ def _known(noise, rows, copies, dim):
             raise ValueError(f"noise is unknown: give {known}")
         return None, exact, None
     if isinstance(noise, CovarianceEstimate):
-        return _full(noise.cov, dim), np.asarray(noise.std_error, np.float64), None
+        error = np.asarray(non_negative("std_error", noise.std_error, shape=None), np.float64)
+        check_shape("std_error", error, (dim, dim), "one number for each entry of cov")
+        return _full(noise.cov, dim), error, None
     if isinstance(noise, PerRound):
         check_noise(noise, None, rows)
         cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)

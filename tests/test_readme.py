@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_examples_run(capsys):
     first, *others = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     assert len([line for line in first.splitlines() if line.strip()]) <= 15

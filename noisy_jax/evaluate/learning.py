@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Sample, State, check_learner
+from noisy_jax.fits.identification import check_identified
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, instance
 
@@ -60,7 +61,8 @@ def learn(learner: Learner, observations: Observations, key: chex.PRNGKey) -> Le
     Args:
         learner: any learner that needs at most as many copies as there are replicates.
         observations: from `nj.observations.from_arrays`, with one distribution of the noise or one
-            a row. Learners that read the covariance need it to be known.
+            a row. Learners that read the covariance need it to be known. It must not exceed the
+            covariance of the rows.
         key: for the learner's own randomness.
 
     Example:
@@ -88,7 +90,9 @@ def learn(learner: Learner, observations: Observations, key: chex.PRNGKey) -> Le
     if not (scale > 0).all() or not y_scale > 0:
         raise ValueError("every column, and y, must take more than one value")
     if cov is not None:
-        cov = np.broadcast_to(cov / np.outer(scale, scale), (len(y), *cov.shape[-2:]))
+        cov = cov / np.outer(scale, scale)
+        _check_covariance((x - center) / scale, cov, observations.names, scale)
+        cov = np.broadcast_to(cov, (len(y), *cov.shape[-2:]))
         cov = jnp.asarray(cov, float)
     samples = Sample(
         jnp.asarray((x - center) / scale, float), jnp.asarray((y - y_center) / y_scale, float), cov
@@ -106,6 +110,15 @@ def learn(learner: Learner, observations: Observations, key: chex.PRNGKey) -> Le
         y_center,
         y_scale,
     )
+
+
+def _check_covariance(x, cov, names, scale) -> None:
+    """Raises ValueError if the noise varies more than the data, by more than chance explains."""
+    rows, copies, dim = x.shape
+    plain = np.einsum("nvi,nvj->ij", x, x) / (rows * copies)
+    chance = 2 * (dim / rows) ** 0.5 + dim / rows + 5 * (2 / rows) ** 0.5  # of λ_min, Gaussian data
+    gram = plain - cov.reshape(-1, dim, dim).mean(axis=0)
+    check_identified(gram, plain, names, scale, least=-chance)
 
 
 def _run(learner: Learner, samples: Sample, keys):

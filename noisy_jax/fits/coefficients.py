@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit  # SciPy comes with JAX
 
-SINGULAR = 1e-10  # smallest eigenvalue of a correlation matrix that float64 sums can tell from 0
+from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class LinearFit(Coefficients):
         low, high = self.interval()
         width = max(9, *map(len, self.names))
         lines = [
-            f"{self.target} on {len(self.names)} noisy features, {self.num_rows:,} rows",
+            f"{self.target} on {counted_features(len(self.names))}, {self.num_rows:,} noisy rows",
             "",
             f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
             f"{'uncorrected':>11} {'reliability':>11}",
@@ -186,6 +186,11 @@ class LinearFit(Coefficients):
         Path(path).write_text(text + "\n", encoding="utf-8")
 
 
+def counted_features(count: int) -> str:
+    """The words `1 feature` or `2 features`."""
+    return f"{count} feature{'s' if count > 1 else ''}"
+
+
 def load_fit(path: str | Path) -> LinearFit:
     """Reads the `LinearFit` that `LinearFit.save` wrote to a file."""
     try:
@@ -205,10 +210,3 @@ def load_fit(path: str | Path) -> LinearFit:
         )
     except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} does not hold a fit: {error}") from None
-
-
-def smallest_eigenvalue(gram, plain):
-    """The smallest eigenvalue of the Gram matrix in units of the columns, and its direction."""
-    size = np.sqrt(np.diag(plain))
-    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
-    return values[0], vectors[:, 0] / size

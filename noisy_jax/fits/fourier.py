@@ -92,13 +92,13 @@ class _Trial:
             length_scale=features.length_scale,
             characteristic=phi,
         )
-        moments = fourier(self.frequencies)
+        moments = fourier(self.frequencies, wiener=0.0)
         none = Frequencies(*self.frequencies[:2], *map(jnp.ones_like, self.frequencies[2:]))
         sums = _sums(moments, x, y)
         self.count = np.asarray([s.count for s in sums], np.float64)
         self.yy = np.array([float(y[g::_GROUPS] @ y[g::_GROUPS]) for g in range(_GROUPS)])
         self.corrected = [_float64(moments.corrected(s)) for s in sums]
-        self.noisy = [_float64(fourier(none).corrected(s)) for s in sums]
+        self.noisy = [_float64(fourier(none, wiener=0.0).corrected(s)) for s in sums]
         whole_gram = sum(gram for gram, _ in self.corrected)
         share = self.count / self.count.sum()
         apart = [g - s * whole_gram for (g, _), s in zip(self.corrected, share, strict=True)]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.fits.coefficients import Comparison
+from noisy_jax.fits.coefficients import Comparison, counted_features
 from noisy_jax.validation import positive, whole
 
 
@@ -100,8 +100,8 @@ class FourierFit(FourierPredictor):
     def __str__(self) -> str:
         """The candidates, and the comparison with the uncorrected fit."""
         lines = [
-            f"{self.target} as a function of {len(self.center)} noisy features, "
-            f"{self.num_rows:,} rows",
+            f"{self.target} as a function of {counted_features(len(self.center))}, "
+            f"{self.num_rows:,} noisy rows",
             "",
             f"{'length scale':>12} {'features':>9} {'λ factor':>9} {'clean error':>12} "
             f"{'± 95%':>9}",

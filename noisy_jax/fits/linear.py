@@ -5,13 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.fits.coefficients import (
-    SINGULAR,
-    Coefficients,
-    Comparison,
-    LinearFit,
-    smallest_eigenvalue,
-)
+from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
+from noisy_jax.fits.identification import check_identified
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
 from noisy_jax.validation import instance
@@ -57,7 +52,8 @@ def linear_fit(
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.plus(part)
-    _check_identified(whole, observations.names, scale)
+    clean, noisy = (whole.centred(corrected=c)[0] / whole.weight for c in (True, False))
+    check_identified(clean, noisy, observations.names, scale)
 
     uncertain = observations.cov_std_error / observations.x.shape[1] / np.outer(scale, scale)
     units = _Units(center, scale, y_center, y_scale)
@@ -105,7 +101,8 @@ def _coefficients(
     psi[:, 0] = residual
     psi[:, 1:] = (x - mean) * residual[:, None]
     if corrected:
-        psi[:, 1:] += cov @ beta
+        share = (1.0 if weights is None else weights[:, None]) / moments.weight
+        psi[:, 1:] += (cov @ beta) * (1 - share)  # as `centred` takes it away: Σ ψ_i = 0
     if weights is not None:
         psi *= weights[:, None]
     groups = n
@@ -185,26 +182,3 @@ def _clusters(clusters, n):
     if clusters.shape != (n,):
         raise ValueError(f"clusters must be {n} labels, one a row, got {list(clusters.shape)}")
     return np.unique(clusters, return_inverse=True)[1]
-
-
-def _check_identified(moments: LinearMoments, names, scale) -> None:
-    """Raises ValueError that names the column, or the direction, that noise covers."""
-    gram, plain = moments.centred()[0], moments.centred(corrected=False)[0]
-    for j in np.flatnonzero(np.diag(gram) <= 0):
-        noise, all_ = (plain - gram)[j, j] / moments.weight, plain[j, j] / moments.weight
-        raise ValueError(
-            f"column {names[j]!r} is not identified: its noise variance, "
-            f"{noise * scale[j] ** 2:.4g}, is not below its own variance, "
-            f"{all_ * scale[j] ** 2:.4g}; drop it, measure it again, or check the noise"
-        )
-    value, direction = smallest_eigenvalue(gram, plain)
-    if value <= SINGULAR:
-        direction = direction / scale
-        direction /= np.abs(direction).max()
-        shown = np.argsort(-np.abs(direction))[:3]
-        shown = [j for j in shown if abs(direction[j]) > 0.01]
-        words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown)
-        raise ValueError(
-            f"the combination {words} is not identified: it varies no more than the noise in it; "
-            "drop one of these columns, measure them again, or check the noise"
-        )

@@ -43,7 +43,7 @@ class Frequencies(NamedTuple):
     total: Array
 
 
-def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 0.0) -> Moments:
+def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
     """Fourier features from ONE copy, under any noise of known characteristic function φ.
 
     The features are z(x) = c (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j. Products of two of them are sums of
@@ -58,8 +58,8 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 0.0) -> Moments:
     Args:
         frequencies: as `gaussian_frequencies` draws them.
         wiener: ε ≥ 0. After t rounds the divisor is φ + ε/(t φ̄) instead of φ, with the complex
-            conjugate φ̄. ε = 0 is unbiased; a positive ε keeps entries finite where |φ| is small
-            (Wiener deconvolution).
+            conjugate φ̄. ε = 0 is unbiased; a positive ε damps entries whose |φ|² is below ε/t,
+            which are lost in the noise (Wiener deconvolution).
 
     Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993) in the random
     features of Rahimi and Recht (2007).
@@ -76,7 +76,7 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 0.0) -> Moments:
         z = waves(samples.x[:, 0])
         return Sums((kept[:, None] * z).T @ z, (kept * samples.y) @ z, kept.sum(), jnp.zeros(()))
 
-    def corrected(sums: Sums):
+    def corrected(sums: Sums, wiener=wiener):
         floor = wiener / jnp.maximum(sums.count, 1)
         cc, cs = sums.gram[:pairs, :pairs], sums.gram[:pairs, pairs:]
         ss = sums.gram[pairs:, pairs:]
@@ -91,7 +91,7 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 0.0) -> Moments:
 
     def read(weights, sample: Sample):
         one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample._replace(y=jnp.ones(())))
-        gram, value = corrected(sums(one, jnp.ones(1)))
+        gram, value = corrected(sums(one, jnp.ones(1)), 0.0)  # readings must be unbiased
         return weights @ value, weights @ gram @ weights
 
     return Moments(

@@ -239,7 +239,7 @@ def _check_stacked(distribution: Noise, horizon: int | None = None) -> None:
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(distribution)]
     lengths = {shape[:1] for shape in shapes} | ({(horizon,)} if horizon else set())
     if len(lengths) > 1 or () in lengths:
-        rounds = f"{horizon} rounds of the stream" if horizon else "rounds"
+        rounds = f"{horizon} rounds" if horizon else "rounds"
         wanted = f"every parameter stacked along the {rounds}"
         raise ValueError(f"PerRound needs {wanted}, got shapes {shapes}; {_PER_ROUND}")
 

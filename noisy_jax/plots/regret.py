@@ -41,7 +41,10 @@ def regret(study: Study, *, axes=None):
     ordinate = "expected regret on clean data in $T$ rounds"
     label(axes, "horizon $T$ (rounds)", ordinate, log="xy")
     tick_at(axes.xaxis, [row.horizon for row in study.rows])
-    tick_by_decades(axes.yaxis)
+    if min(row.low for row in study.rows) < 0:  # a comparator in a ball can be beaten
+        axes.set_yscale("symlog", linthresh=10)
+    else:
+        tick_by_decades(axes.yaxis)
     legend_above(axes, ncols=2)
     return axes
 

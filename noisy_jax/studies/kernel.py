@@ -80,7 +80,7 @@ class Settings(regret.RegretSettings):
 def run(settings: Settings) -> Iterator[Report]:
     """A study of regret for each data set."""
     loaded = regret.load_all(settings, _teacher, variance=0.1, of_teacher=0.3)
-    cases = [_case(settings, each) for each in loaded]  # bad settings are found before the work
+    cases = [case(settings, each) for each in loaded]  # bad settings are found before the work
     for each, (learners, comparator, words) in zip(loaded, cases, strict=True):
         result = regret.study_of(settings, each, learners, comparator, part=each.name)
         yield report_of(result, f"{each.words}\n{words}", each.name)
@@ -92,7 +92,7 @@ def _teacher(key) -> Stream:
     return streams.teacher(key, 500, 2, kernel=kernel, centers=8, radius=1.6, spread=2.0)
 
 
-def _case(settings, each):
+def case(settings, each):
     """The learners by name, the comparator, and a heading."""
     dim = each.stream.x.shape[1]
     world, words = _world(settings, dim, each.noise, each.noise)

@@ -1,6 +1,8 @@
 import errno
 import io
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -228,6 +230,32 @@ def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path):
     first = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path, progress=second)
     again = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
     chex.assert_trees_all_equal(first, again)
+
+
+SECOND = """
+import sys
+from noisy_jax.evaluate.checkpoints import Checkpoint
+try:
+    Checkpoint(sys.argv[1], "run").load((0, 0.0))
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_second_process_on_a_folder_is_one_clear_error(tmp_path):
+    def second():
+        command = [sys.executable, "-c", SECOND, str(tmp_path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    store = Checkpoint(tmp_path, "run")
+    store.load((0, 0.0))
+    store.save((4, 2.0))
+    assert "is in use by another run" in second()
+    store.save((8, 3.0))
+    store.close()
+    assert second() == ""
+    assert loaded(tmp_path, (0, 0.0)) == (8, 3.0)
 
 
 def test_nothing_is_written_through_a_symbolic_link(tmp_path):

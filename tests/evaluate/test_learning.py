@@ -39,3 +39,19 @@ def test_too_few_replicates_are_an_error():
     learner = nj.learners.two_copies(radius=2.0, learning_rate=0.01)
     with pytest.raises(ValueError, match="needs 2 noisy copies of each row, but there are 1"):
         nj.learn(learner, observed, jax.random.key(0))
+
+
+def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
+    """Rows of pure noise vary less than it in half of all tables; a fifth less is no chance."""
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    x, y = rng.normal(size=(2000, 2)), rng.normal(size=2000)
+
+    def learned(variances, names=("dose", "age")):
+        observed = nj.observations.from_arrays(x, y, noise=variances, names=names)
+        return nj.learn(learner, observed, jax.random.key(0))
+
+    assert np.isfinite(learned([1.02, 1.0]).risk)
+    with pytest.raises(ValueError, match=r"'age' is not identified: its noise variance, 1.5,"):
+        learned([0.5, 1.5])
+    with pytest.raises(ValueError, match=r"combination .* is not identified"):
+        learned([[0.9, 0.5], [0.5, 0.9]])

@@ -1,45 +1,12 @@
-"""Linear fits against published results, ordinary least squares, and simulated coverage."""
+"""Linear fits: units, replicates, weights, and simulated coverage."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
 
 import noisy_jax as nj
 from noisy_jax.observations import from_arrays
-
-# Fuller, Measurement Error Models (1987), Table 1.2.1: corn yield on soil nitrogen, of which the
-# measurement error has variance 57. Sec. 1.2.2 reports the estimates and standard errors.
-NITROGEN = np.array([70, 97, 53, 64, 95, 64, 50, 70, 94, 69, 51], float)
-YIELD = np.array([86, 115, 90, 86, 110, 91, 99, 96, 99, 104, 96], float)
-
-
-def test_corn_yield_as_published():
-    fit = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0, names=["nitrogen"]))
-    np.testing.assert_allclose(fit.coefficients, [0.4232], rtol=1e-4)
-    np.testing.assert_allclose(fit.intercept, 67.56, rtol=1e-4)
-    np.testing.assert_allclose(fit.std_error[1], 0.1745, rtol=0.1)
-    np.testing.assert_allclose(fit.reliability, [1 - 57 / 304.85], rtol=1e-4)
-
-
-def table(n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, 3)) * [1, 10, 0.1] + [5, -300, 0.2]
-    return x, x @ [1.0, -0.2, 3.0] + 7 + rng.normal(size=n) * (1 + (x[:, 0] > 5))
-
-
-def test_without_noise_it_is_least_squares_with_robust_errors():
-    x, y = table()
-    fit = nj.fit(from_arrays(x, y, noise=0.0))
-    plain = LinearRegression().fit(x, y)
-    np.testing.assert_allclose(fit.coefficients, plain.coef_, rtol=1e-8)
-    np.testing.assert_allclose(fit.intercept, plain.intercept_, rtol=1e-8)
-    z = np.column_stack([np.ones(len(y)), x])
-    bread = np.linalg.inv(z.T @ z)
-    meat = (z * (y - plain.predict(x))[:, None] ** 2).T @ z * len(y) / (len(y) - 4)
-    np.testing.assert_allclose(fit.covariance, bread @ meat @ bread, rtol=1e-6)  # HC1
-    np.testing.assert_allclose(fit.uncorrected.covariance, fit.covariance)
+from tests.fits.test_outside import NITROGEN, YIELD, table
 
 
 def test_weights_and_clusters_are_repeated_rows():
@@ -159,47 +126,3 @@ def test_a_saved_fit_is_the_fit(tmp_path):
     (tmp_path / "fit.json").write_text("{}")
     with pytest.raises(ValueError, match="does not hold a fit"):
         nj.load_fit(tmp_path / "fit.json")
-
-
-X, Y = table(20)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (lambda: (X, Y[:-1], 0.1), r"x has 20 rows, but y has shape \[19\]"),
-        (lambda: (np.zeros((2, 20, 3)), Y, None), "np.swapaxes"),
-        (lambda: (X, Y, None), "noise is unknown"),
-        (lambda: (X, Y, -0.1), "noise must be finite and >= 0, got -0.1: it holds variances"),
-        (lambda: (X, Y, [0.1, 0.2]), r"noise of shape \[2\] does not fit data of dimension 3"),
-        (lambda: (X, Y, np.array([[1, 2, 0], [2, 1, 0], [0, 0, 1.0]])), "positive semi-definite"),
-        (
-            lambda: (np.where(X > 5, np.nan, X), Y, 0.1),
-            r"x\[\d+, 0\] is nan .* in all\): drop or impute",
-        ),
-        (lambda: (np.ones((20, 3)), Y, 0.0), "column 'x1' is constant"),
-        (lambda: (X, np.ones(20), 0.0), "'y' takes one value only"),
-        (lambda: (X[:3], Y[:3], 0.0), r"more than d \+ 1 = 4 rows, got 3"),
-        (lambda: ([["a", "b"]], [1.0], 0.0), r"x\[0, 0\] must be a number, got 'a'"),
-    ],
-)
-def test_wrong_input_is_one_clear_line(arguments, message):
-    x, y, noise = arguments()
-    with pytest.raises(ValueError, match=message) as caught:
-        nj.fit(from_arrays(x, y, noise=noise))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("form", ["one distribution", "one a row"])
-def test_a_known_mean_of_the_noise_is_subtracted(form):
-    x, y = table(500)
-    noisy = x + np.random.default_rng(4).normal(size=x.shape)
-    mean = np.array([3.0, -1.0, 0.5])
-    noise = nj.noise.Gaussian(np.full(3, 0.1), mean=mean)
-    if form == "one a row":
-        rows = jnp.tile(jnp.full(3, 0.1), (500, 1)), jnp.tile(jnp.asarray(mean), (500, 1))
-        noise = nj.noise.PerRound(jax.vmap(lambda cov, mean: nj.noise.Gaussian(cov, mean))(*rows))
-    fit = nj.fit(from_arrays(noisy + mean, y, noise=noise))
-    expected = nj.fit(from_arrays(noisy, y, noise=0.1))
-    np.testing.assert_allclose(fit.coefficients, expected.coefficients, rtol=1e-5)
-    np.testing.assert_allclose(fit.intercept, expected.intercept, rtol=1e-5)

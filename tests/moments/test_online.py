@@ -73,7 +73,7 @@ def features(noise, dim):
     frequencies = nj.moments.gaussian_frequencies(
         jax.random.key(0), 2, dim=dim, length_scale=2.0, characteristic=noise
     )
-    return nj.moments.fourier(frequencies)
+    return nj.moments.fourier(frequencies, wiener=0.0)
 
 
 @pytest.mark.usefixtures("x64")

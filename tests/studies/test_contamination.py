@@ -28,6 +28,7 @@ def rows(tmp_path_factory):
     return found, folder
 
 
+@pytest.mark.slow
 def test_every_adversary_and_method_is_there(rows):
     found, folder = rows
     methods = {key[2] for key in found if key[0] == "synthetic"}
@@ -42,6 +43,7 @@ def test_every_adversary_and_method_is_there(rows):
     assert json.loads((folder / "config.json").read_text())["command"]["rows"] == 60
 
 
+@pytest.mark.slow
 def test_without_corruption_trimmed_fit_and_oracle_are_ridge(rows):
     found, _ = rows
     for adversary in ("gross", "region", "far covariate"):
@@ -51,6 +53,7 @@ def test_without_corruption_trimmed_fit_and_oracle_are_ridge(rows):
             assert error == pytest.approx(ridge, rel=0.02)
 
 
+@pytest.mark.slow
 def test_trimming_finds_gross_rows_where_told_enough(rows):
     found, _ = rows
     fit, ridge, oracle = (
@@ -67,6 +70,7 @@ def test_trimming_finds_gross_rows_where_told_enough(rows):
     assert float(told[1]["recall"]) == pytest.approx(0.7 / 0.8)
 
 
+@pytest.mark.slow
 def test_noisy_instances_are_reported(rows):
     found, _ = rows
     fit, ridge, oracle = (

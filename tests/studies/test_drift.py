@@ -30,6 +30,7 @@ def read(folder, name):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_saves_and_says_what_it_found(small):
     folder, printed = small
     assert {path.name for path in folder.iterdir()} == {
@@ -48,6 +49,7 @@ def test_saves_and_says_what_it_found(small):
     assert config["tuned"]["drift"]["Perceptron"]["margin"] == 0
 
 
+@pytest.mark.slow
 def test_differences_are_those_of_the_means(small):
     folder, _ = small
     last = {
@@ -64,6 +66,7 @@ def test_differences_are_those_of_the_means(small):
         assert float(row["mean"]) <= 0
 
 
+@pytest.mark.slow
 def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
     folder, _ = small
     rows = read(folder, "mistakes.csv")

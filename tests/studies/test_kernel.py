@@ -15,6 +15,7 @@ def rows_of(folder):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
     found, world_ball = [], nj.comparators.world_ball
 
@@ -51,6 +52,7 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
             assert 1.3 < radius < 1.5 if row["learner"] == "parallel_worlds" else 1.6 < radius < 2
 
 
+@pytest.mark.slow
 def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, capsys, rng):
     lines = [f"{a},{b},{a * b}" for a, b in rng.normal(size=(20, 2))]
     (tmp_path / "product.csv").write_text("\n".join(["left,right,product", *lines]))
@@ -65,6 +67,7 @@ def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, cap
         assert names == ["parallel_worlds", "uncorrected_kernel", "clean"]
 
 
+@pytest.mark.slow
 def test_a_radial_world_goes_through_the_learners(tmp_path, capsys):
     """Theorem 5: against the cut-off rational kernel, regret is below the bound and sublinear."""
     arguments = ["--kernel", "rational", "--learners", "parallel_worlds", "clean"]

@@ -75,6 +75,7 @@ def on_digits(key, settings):
         yield np.mean(scores <= 0), np.mean(last[TRAIN:] <= 0), effective(alpha)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Fig3")
 @pytest.mark.parametrize(
     ("name", "run", "key"), [("digits", on_digits, KEYS[0]), ("clusters", on_clusters, KEYS[1])]
@@ -104,6 +105,7 @@ def test_tables_are_those_of_a_plain_loop(small, name, run, key):
     np.testing.assert_allclose(errors, spread, rtol=1e-2, atol=one)
 
 
+@pytest.mark.slow
 def test_saves_and_says_what_it_found(small):
     folder, printed = small
     pictures = {"rejections_always.png", "rejections_on_alarms.png"}

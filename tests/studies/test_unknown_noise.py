@@ -16,6 +16,7 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
     found, world_ball = [], nj.comparators.world_ball
 
