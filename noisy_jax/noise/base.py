@@ -209,6 +209,16 @@ def characteristic_problem(noise: Noise, dim: int) -> str:
     return "" if known else "whose characteristic function is not known"
 
 
+def check_characteristic(noise: Noise, dim: int) -> None:
+    """Raises ValueError unless the noise has a characteristic function that one can divide by."""
+    instance("noise", noise, Noise, "one distribution, such as noise.Laplace(0.1)")
+    name = type(noise).__name__
+    check_dimension(f"{name}.cov", noise.cov, (dim,))
+    if problem := characteristic_problem(noise, dim):
+        wanted = "noise must have a known characteristic function without zeros"
+        raise ValueError(f"{wanted}, got {name}, {problem}: features divide by it")
+
+
 @register_distribution
 class PerRound:
     """A distribution that changes from round to round: its leaves are stacked along T rounds.

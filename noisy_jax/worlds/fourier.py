@@ -15,7 +15,7 @@ import numpy as np
 
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
-from noisy_jax.noise.base import characteristic_problem
+from noisy_jax.noise.base import check_characteristic
 from noisy_jax.validation import check_dimension, check_key, instance, whole
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
@@ -119,7 +119,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
         >>> fourier(world, jax.random.key(0), 256).noisy(jax.numpy.ones((5, 3))).shape
         (5, 256)
     """
-    pairs = _number_of_pairs(num_features)
+    pairs = number_of_pairs(num_features)
     check_world(world)
     check_key(key)
     if world.noise is None:
@@ -127,7 +127,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     if world.spectrum is None:
         needed = "a sampler of its surrogate's spectral density (World.spectrum)"
         raise ValueError(f"world must have {needed}; worlds.fourier_gaussian needs none")
-    _check_characteristic(world.noise, world.dim)
+    check_characteristic(world.noise, world.dim)
     omega = world.spectrum(key, pairs)
     log_phi = world.noise.log_characteristic(omega)
     amplitude = jnp.sqrt(jnp.asarray(world.diagonal, omega.dtype) / pairs)
@@ -173,11 +173,11 @@ def fourier_gaussian(
         >>> features = fourier_gaussian(
         ...     jax.random.key(0), 64, dim=3, length_scale=2**0.5, noise=distribution)
     """
-    pairs = _number_of_pairs(num_features)
+    pairs = number_of_pairs(num_features)
     check_key(key)
     dim = whole("dim", dim)
     length_scale = length_scale_of(length_scale)
-    _check_characteristic(noise, dim)
+    check_characteristic(noise, dim)
     omega = jax.random.normal(key, (pairs, dim)) / jnp.asarray(length_scale, float)
     log_phi = jnp.asarray(noise.log_characteristic(omega))
     features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs), noise)
@@ -200,20 +200,12 @@ def _fourier_world(omega, log_phi, amplitude, noise):
     return FourierWorld(omega / turn, log_phi.imag / turn, amplitude, modulus, noise)
 
 
-def _number_of_pairs(num_features):
+def number_of_pairs(num_features: int) -> int:
+    """D/2, if the number of features D is even and at least 2."""
     num_features = whole("num_features", num_features, 2, "a cosine and a sine a frequency")
     if num_features % 2:
         raise ValueError(f"num_features must be even, one sine for each cosine, got {num_features}")
     return num_features // 2
-
-
-def _check_characteristic(noise, dim):
-    instance("noise", noise, Noise, "one distribution, such as noise.Laplace(0.1)")
-    name = type(noise).__name__
-    check_dimension(f"{name}.cov", noise.cov, (dim,))
-    if problem := characteristic_problem(noise, dim):
-        wanted = "noise must have a known characteristic function without zeros"
-        raise ValueError(f"{wanted}, got {name}, {problem}: features would divide by it")
 
 
 # Of sin(2πr) ≈ Σ_k a_k r^(2k+1), minimax on |r| ≤ ¼ with error 3.3e-9, below float32's rounding.

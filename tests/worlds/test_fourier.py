@@ -287,7 +287,7 @@ def test_rejects_wrong_numbers_of_features(num_features):
     [
         (
             Uniform(1.0),
-            "got Uniform, whose characteristic function has zeros: features",
+            "got Uniform, whose characteristic function has zeros: features divide",
         ),
         (Rademacher(1.0), "got Rademacher, whose characteristic function has zeros"),
         (StudentT(df=5.0, scale=0.1), "got StudentT, whose characteristic function is not known"),
