@@ -18,7 +18,7 @@ import chex
 import jax
 import numpy as np
 
-from noisy_jax.validation import check_axes, check_copies_given, check_stream, given, instance
+from noisy_jax.validation import check_axes, check_copies_given, check_stream, instance
 
 State: TypeAlias = Any
 """What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
@@ -111,11 +111,7 @@ def unrolled(learner: Learner) -> Callable[..., tuple[State, jax.Array]]:
 
 def check_learner(learner: Learner, name: str = "learner") -> None:
     """Raises ValueError if `learner` is not a `Learner`, for example if it is a factory."""
-    if not isinstance(learner, Learner):
-        raise ValueError(
-            f"{name} must be a Learner, as learners.two_copies(radius=…, learning_rate=…) builds "
-            f"it, got {given(learner)}"
-        )
+    instance(name, learner, Learner, "learners.two_copies(radius=…, learning_rate=…) makes one")
 
 
 def check_is_stream(stream: Stream) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from noisy_jax.validation import check_finite, check_shape, concrete, given
+from noisy_jax.validation import check_finite, check_shape, concrete, given, non_negative
 
 # Sample covariances of collinear data are singular up to a few roundings of float32.
 PSD_SLACK = 1e-5
@@ -16,30 +16,18 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
 
     If `stacked`, a leading axis of rounds comes first.
     """
-    shape = np.shape(cov)[1:] if stacked else np.shape(cov)
+    shape = np.shape(cov)[stacked:]
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ValueError(
             f"{name} must have shape [], [d] or [d, d], got {list(shape)}; for noise that changes "
             "from round to round stack distributions: noise.PerRound(jax.vmap(Gaussian)(covs))"
         )
-    check_finite(name, cov)
-    array = concrete(cov)
-    if array is None:
-        return
     if len(shape) < 2:
-        if np.any(array < 0):
-            raise ValueError(f"{name} holds variances and must be >= 0, got {array.min()}")
-        return
-    slack = PSD_SLACK * max(np.abs(array).max(), np.finfo(np.float32).tiny)
-    if np.abs(array - array.swapaxes(-1, -2)).max() > slack:
-        raise ValueError(
-            f"{name} must be symmetric, but differs from its transpose; (Σ + Σᵀ)/2 would do"
-        )
-    smallest = np.linalg.eigvalsh(array).min()
-    if smallest < -slack:
-        raise ValueError(
-            f"{name} must be positive semi-definite, but its smallest eigenvalue is {smallest:.3g}"
-        )
+        non_negative(name, cov, "it holds variances", shape=None)
+    else:
+        _check_symmetric(name, cov, PSD_SLACK, "; (Σ + Σᵀ)/2 would do")
+        if (array := concrete(cov)) is not None:
+            check_semidefinite(name, np.linalg.eigvalsh(array), PSD_SLACK)
 
 
 def check_matrix(name: str, value) -> None:
@@ -51,20 +39,20 @@ def check_matrix(name: str, value) -> None:
 def check_gram(name: str, gram, size: int) -> None:
     """Raises ValueError unless `gram` is symmetric, `[size, size]` and finite."""
     check_shape(name, gram, (size, size), f"as y is [{size}]")
-    check_finite(name, gram)
-    array = concrete(gram)
-    if array is not None and np.abs(array - array.T).max() > _GRAM_SLACK * np.abs(array).max():
-        raise ValueError(
-            f"{name} must be symmetric, but differs from its transpose; both its "
-            "rows and its columns are the same points"
-        )
+    _check_symmetric(name, gram, _GRAM_SLACK, "; its rows and its columns must be the same points")
 
 
-def check_semidefinite(name: str, eigenvalues) -> None:
-    """Raises ValueError if the first of increasing eigenvalues is negative beyond rounding."""
+def _check_symmetric(name, value, slack, hint) -> None:
+    check_finite(name, value)
+    if (array := concrete(value)) is None:
+        return
+    if np.abs(array - array.swapaxes(-1, -2)).max() > slack * np.abs(array).max():
+        raise ValueError(f"{name} must be symmetric, but differs from its transpose{hint}")
+
+
+def check_semidefinite(name: str, eigenvalues, slack: float = _GRAM_SLACK) -> None:
+    """Raises ValueError if an eigenvalue is negative beyond rounding."""
     array = concrete(eigenvalues)
-    if array is not None and array[0] < -_GRAM_SLACK * np.abs(array).max():
-        raise ValueError(
-            f"{name} must be positive semi-definite, but it has eigenvalues from {array[0]:.2g} to "
-            f"{array[-1]:.2g}; is the kernel positive definite?"
-        )
+    if array is not None and array.min() < -slack * np.abs(array).max():
+        found = f"eigenvalues from {array.min():.3g} to {array.max():.3g}"
+        raise ValueError(f"{name} must be positive semi-definite, but has {found}")

@@ -13,9 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
+from noisy_jax.noise.base import check_noise
+from noisy_jax.streams.columns import numeric
 from noisy_jax.streams.csv_files import read_csv
-from noisy_jax.validation import given
+from noisy_jax.validation import check_dimension, check_shape, non_negative
 
 __all__ = ["Observations", "csv", "from_arrays"]
 
@@ -111,33 +114,19 @@ def from_arrays(
     columns = getattr(x, "columns", None)
     if names is None and columns is not None:
         names = [str(column) for column in columns]
-    if columns is not None and hasattr(x, "dtypes"):
-        for name, dtype in zip(columns, x.dtypes, strict=True):
-            if not np.issubdtype(np.asarray(x[name]).dtype, np.number) and dtype.name != "bool":
-                raise ValueError(f"column {name!r} holds text or objects; encode it as numbers")
     target = target or str(getattr(y, "name", None) or "y")
-    x, y = _numbers("x", x), _numbers("y", y)
-    if y.ndim != 1 or not y.size:
-        raise ValueError(f"y must be [n] with n >= 1, got {list(y.shape)}")
-    if x.ndim not in (2, 3):
+    x, y = (numeric(n, v, np.float64).astype(np.float64) for n, v in (("x", x), ("y", y)))
+    if x.ndim not in (2, 3) or 0 in x.shape:
         raise ValueError(f"x must be [n, d], or [n, V, d] with replicates, got {list(x.shape)}")
-    if x.shape[0] != len(y):
-        swapped = x.ndim == 3 and x.shape[1] == len(y)
+    if y.shape != x.shape[:1]:
+        swapped = y.shape == x.shape[1:2] and x.ndim == 3
         hint = "; replicates belong on the second axis: np.swapaxes(x, 0, 1)" if swapped else ""
-        raise ValueError(f"x has {x.shape[0]} rows, but y has {len(y)}{hint}")
+        raise ValueError(f"x has {len(x)} rows, but y has shape {list(y.shape)}{hint}")
     x = x[:, None] if x.ndim == 2 else x
-    if 0 in x.shape:
-        raise ValueError(f"x must have at least one row, copy and column, got {list(x.shape)}")
     dim = x.shape[2]
     names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:
         raise ValueError(f"names must be {dim} different names, got {list(names)}")
-    for j, i in zip(*np.nonzero(~np.isfinite(x).all(axis=1).T), strict=True):
-        bad = x[i, ~np.isfinite(x[i, :, j]), j][0]
-        raise ValueError(f"column {names[j]!r}, row {i} is {bad}: drop or impute such rows")
-    if not np.isfinite(y).all():
-        i = int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"{target!r}, row {i} is {y[i]}: drop such rows")
     cov, error, distribution = _known(noise, *x.shape)
     return Observations(x - _mean(noise, dim), y, cov, error, distribution, names, target)
 
@@ -194,43 +183,25 @@ def csv(
     return from_arrays(x, column[target], noise=noise, names=names, target=target)
 
 
-def _numbers(name, values) -> np.ndarray:
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biuf":
-            array = array.astype(np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"{name} must be an array of numbers, got {given(values)}") from None
-    return np.asarray(array, np.float64)
-
-
 def _known(noise, rows, copies, dim):
     """The covariance of one copy's error, its standard error, and the distribution if known."""
     exact = np.zeros((dim, dim))
     if noise is None:
         if copies < 2:
-            raise ValueError(
-                "noise is unknown: give its variance (noise=0.1, or one number a column), or at "
-                "least two replicates of each row as x [n, V, d]"
-            )
+            known = "its variance, as 0.1 or one number a column, or replicates as x [n, V >= 2, d]"
+            raise ValueError(f"noise is unknown: give {known}")
         return None, exact, None
     if isinstance(noise, CovarianceEstimate):
-        error = _numbers("std_error", noise.std_error)
-        if error.shape != (dim, dim) or not (error >= 0).all():
-            raise ValueError(
-                f"std_error must be [{dim}, {dim}] numbers of at least zero, got "
-                f"{list(error.shape)}"
-            )
-        return _full(noise.cov, dim, ()), error, None
+        error = np.asarray(non_negative("std_error", noise.std_error, shape=None), np.float64)
+        check_shape("std_error", error, (dim, dim), "one number for each entry of cov")
+        return _full(noise.cov, dim), error, None
     if isinstance(noise, PerRound):
-        leaves = jax.tree.leaves(noise)
-        if np.shape(leaves[0])[0] != rows:
-            raise ValueError(f"noise has {np.shape(leaves[0])[0]} rows, but x has {rows}")
+        check_noise(noise, None, rows)
         cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
-        return _full(cov, dim, (rows,)), exact, None
+        return _full(cov, dim, stacked=True), exact, None
     if isinstance(noise, Noise):
-        return _full(noise.cov, dim, ()), exact, noise
-    return _full(noise, dim, ()), exact, None
+        return _full(noise.cov, dim), exact, noise
+    return _full(noise, dim), exact, None
 
 
 def _mean(noise, dim) -> np.ndarray:
@@ -239,29 +210,14 @@ def _mean(noise, dim) -> np.ndarray:
         means = jax.vmap(lambda one: jnp.broadcast_to(one.mean, (dim,)))(noise.distribution)
         return np.asarray(means, np.float64)[:, None]
     mean = np.asarray(noise.mean if isinstance(noise, Noise) else 0.0, np.float64)
-    if mean.shape not in ((), (dim,)):
-        raise ValueError(f"noise must have a mean [] or [{dim}], got {list(mean.shape)}")
+    check_dimension("noise.mean", mean, (dim,))
     return np.broadcast_to(mean, (dim,))
 
 
-def _full(cov, dim, leading) -> np.ndarray:
-    """`[*leading, d, d]` from a covariance in any of its forms."""
-    cov = _numbers("noise", cov)
-    rank = cov.ndim - len(leading)
-    if rank == 0:
-        cov = cov[..., None, None] * np.eye(dim)
-    elif rank == 1 and cov.shape[-1] == dim:
-        cov = cov[..., None] * np.eye(dim)
-    if cov.shape != (*leading, dim, dim):
-        raise ValueError(
-            f"noise must be a covariance of shape [], [{dim}] or [{dim}, {dim}], got "
-            f"{list(cov.shape)}; for one a row use noise.PerRound"
-        )
-    if not np.isfinite(cov).all() or not np.allclose(cov, np.swapaxes(cov, -1, -2), rtol=1e-6):
-        raise ValueError("noise must be a finite and symmetric covariance")
-    variances = np.diagonal(cov, axis1=-2, axis2=-1)
-    if (variances < 0).any():
-        raise ValueError(f"noise must hold variances of at least zero, got {variances.min():g}")
-    if np.linalg.eigvalsh(cov).min() < -1e-9 * max(variances.max(), 1e-300):
-        raise ValueError("noise must be positive semi-definite, but has a negative eigenvalue")
-    return cov
+def _full(cov, dim, *, stacked=False) -> np.ndarray:
+    """`[d, d]` from a covariance in any of its forms; `[n, d, d]` from stacked ones."""
+    check_covariance("noise", cov, stacked=stacked)
+    cov = np.asarray(cov, np.float64)
+    check_dimension("noise", cov[0] if stacked else cov, (dim,))
+    rank = cov.ndim - stacked
+    return cov if rank == 2 else cov.reshape(cov.shape + (1,) * (2 - rank)) * np.eye(dim)

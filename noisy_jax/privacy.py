@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm as normal
 
 from noisy_jax.noise import Gaussian, Laplace
-from noisy_jax.validation import between, check_concrete, choice, concrete, positive, whole
+from noisy_jax.validation import between, check_concrete, choice, positive, whole, within
 
 __all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism"]
 
@@ -56,13 +56,9 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
 
 def _representable(name: str, value):
     """The value, if the default precision neither rounds it to zero nor overflows."""
-    limits, array = jnp.finfo(jax.dtypes.canonicalize_dtype(float)), concrete(value)
-    if array is not None and not limits.tiny <= array <= limits.max:
-        raise ValueError(
-            f"{name} must be between {limits.tiny:.2g} and {limits.max:.2g}, which {limits.dtype} "
-            f"holds, got {value:g}: use another unit"
-        )
-    return value
+    limits = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
+    hint = f"{limits.dtype} holds no other: use another unit"
+    return within(name, value, float(limits.tiny), float(limits.max), hint)
 
 
 def laplace_mechanism(
@@ -85,11 +81,8 @@ def laplace_mechanism(
         >>> print(laplace_mechanism(epsilon=4.0, l1_sensitivity=2.0, copies=2).scale)
         1.0
     """
-    epsilon, l1_sensitivity = (
-        positive("epsilon", epsilon),
-        positive("l1_sensitivity", l1_sensitivity),
-    )
-    scale = whole("copies", copies) * l1_sensitivity / epsilon
+    distance = positive("l1_sensitivity", l1_sensitivity)
+    scale = whole("copies", copies) * distance / positive("epsilon", epsilon)
     return Laplace(_representable("the scale of the noise", scale))
 
 
@@ -124,15 +117,12 @@ def gaussian_mechanism(
     numbers = {"epsilon": epsilon, "delta": delta, "l2_sensitivity": l2_sensitivity}
     for name, value in numbers.items():
         check_concrete(name, value, "the noise is calibrated on the host")
-    epsilon, l2_sensitivity = (
-        positive("epsilon", epsilon),
-        positive("l2_sensitivity", l2_sensitivity),
-    )
+    epsilon, distance = positive("epsilon", epsilon), positive("l2_sensitivity", l2_sensitivity)
     delta = between("delta", delta, 0, 1, "for δ = 0 use laplace_mechanism")
     copies = whole("copies", copies)
     with jax.enable_x64(True):
         noise_to_distance = float(_calibrated(float(epsilon), float(delta)))
-    variance = copies * (noise_to_distance * float(l2_sensitivity)) ** 2
+    variance = copies * (noise_to_distance * float(distance)) ** 2
     return Gaussian(_representable("the variance of the noise", variance))
 
 

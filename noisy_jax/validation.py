@@ -11,14 +11,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-
-Shape: TypeAlias = tuple[int, ...] | None
 
 
 def concrete(value) -> np.ndarray | None:
@@ -42,35 +39,38 @@ def given(value) -> str:
 
 def _numbers(name: str, value) -> np.ndarray | None:
     array = concrete(value)
-    if array is None:
-        return None
-    kind = np.result_type(array, np.float32)
-    if not np.issubdtype(kind, np.number):
-        raise ValueError(f"{name} must be numbers, got {given(value)}")
-    if np.issubdtype(kind, np.complexfloating):
-        raise ValueError(f"{name} must be real, got {given(value)}")
+    kind = np.float32 if array is None else np.result_type(array, np.float32)
+    if not np.issubdtype(kind, np.floating):
+        wanted = "real" if np.issubdtype(kind, np.complexfloating) else "numbers"
+        raise ValueError(f"{name} must be {wanted}, got {given(value)}")
     return array
 
 
-def number(name: str, value, hint: str = "", *, shape: Shape = ()):
-    """The value, if it is finite; `shape=None` allows arrays."""
-    return _parsed(name, value, "finite", lambda v: v == v, hint, shape)
+def number(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
+    """The value, if it is one finite number; `shape=None` allows arrays of them."""
+    return _parsed(name, value, "finite", lambda v: True, hint, shape)
 
 
-def positive(name: str, value, hint: str = "", *, shape: Shape = ()):
+def positive(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
     """The value, if it is finite and above zero."""
     return _parsed(name, value, "positive and finite", lambda v: v > 0, hint, shape)
 
 
-def non_negative(name: str, value, hint: str = "", *, shape: Shape = ()):
+def non_negative(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
     """The value, if it is finite and at least zero."""
     return _parsed(name, value, "finite and >= 0", lambda v: v >= 0, hint, shape)
 
 
-def between(name: str, value, low: float, high: float, hint: str = "", *, shape: Shape = ()):
+def between(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | None = ()):
     """The value, if it is above `low` and below `high`."""
-    what = f"above {low:g} and below {high:g}"
+    what = f"above {low:g} and {'finite' if high == np.inf else f'below {high:g}'}"
     return _parsed(name, value, what, lambda v: (v > low) & (v < high), hint, shape)
+
+
+def within(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | None = ()):
+    """The value, if it is at least `low` and at most `high`."""
+    what = f"in [{low:g}, {high:g}]"
+    return _parsed(name, value, what, lambda v: (v >= low) & (v <= high), hint, shape)
 
 
 def whole(name: str, value, least: int = 1, hint: str = "") -> int:
@@ -98,20 +98,24 @@ def instance(name: str, value, kind: type, hint: str = ""):
 
 def _parsed(name, value, what, allowed, hint, shape):
     """A concrete value unchanged, or ValueError; a traced one with NaN where it is not allowed."""
-    if shape is not None and np.shape(value) != shape:
-        sweep = "; use jax.vmap for several values" if shape == () else ""
-        what = f"of shape {list(shape)}" if shape else "one number"
-        raise ValueError(f"{name} must be {what}, got shape {list(np.shape(value))}{sweep}")
+    if shape is not None and np.ndim(value):
+        found = f"got shape {list(np.shape(value))}; use jax.vmap for several values"
+        raise ValueError(f"{name} must be one number, {found}")
     array = _numbers(name, value)
     if array is None:
         return jnp.where(allowed(value) & jnp.isfinite(value), value, jnp.nan)
-    if not np.all(allowed(array) & np.isfinite(array)):
-        raise ValueError(_message(name, what, value, hint))
+    fine = allowed(array) & np.isfinite(array)
+    if not np.all(fine):
+        raise ValueError(_message(name, what, value, hint, np.argwhere(~fine)))
     return value
 
 
-def _message(name, what, value, hint) -> str:
-    return f"{name} must be {what}, got {given(value)}{hint and f': {hint}'}"
+def _message(name, what, value, hint, places=()) -> str:
+    found = f"got {given(value)}"
+    if np.size(places):
+        first = places[0].tolist()
+        found = f"but {name}{first} is {np.asarray(value)[tuple(first)]} ({len(places)} in all)"
+    return f"{name} must be {what}, {found}{hint and f': {hint}'}"
 
 
 def check_key(key) -> None:
@@ -124,16 +128,8 @@ def check_key(key) -> None:
 
 def check_finite(name: str, value, hint: str = "") -> None:
     """Raises ValueError if there is NaN or infinity, and names the first place."""
-    array = _numbers(name, value)
-    if array is None:
-        return
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        place = f"[{', '.join(map(str, bad[0]))}]" if array.ndim else ""
-        count = f" ({len(bad)} in all)" if array.ndim else ""
-        raise ValueError(
-            f"{name} must be finite, but {name}{place} is {array[tuple(bad[0])]}{count}{hint}"
-        )
+    if concrete(value) is not None:
+        number(name, value, hint, shape=None)
 
 
 def check_concrete(name: str, value, reason: str) -> None:
@@ -172,25 +168,26 @@ def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
         )
 
 
-def check_stream(x, y) -> None:
-    """Raises ValueError unless x is `[T, d]`, y is `[T]`, T ≥ 1, d ≥ 1, and all is finite."""
+def check_table(x, y) -> None:
+    """Raises ValueError unless x is `[T, d]` and y is `[T]`, T ≥ 1 and d ≥ 1."""
     x_shape, y_shape = np.shape(x), np.shape(y)
-    if len(x_shape) != 2 or len(y_shape) != 1 or x_shape[0] != y_shape[0] or 0 in x_shape:
-        raise ValueError(
-            "x must be [T, d] and y [T] with the same T >= 1 and d >= 1, "
-            f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
-        )
-    hint = ": drop or impute such rounds first"
-    check_finite("x", x, hint)
-    check_finite("y", y, hint)
+    if len(x_shape) != 2 or x_shape[:1] != y_shape or 0 in x_shape:
+        found = f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
+        raise ValueError(f"x must be [T, d] and y [T] with the same T >= 1 and d >= 1, {found}")
+
+
+def check_stream(x, y) -> None:
+    """Raises ValueError unless `check_table` holds and all numbers are finite."""
+    check_table(x, y)
+    check_finite("x", x, "drop or impute such rounds first")
+    check_finite("y", y, "drop or impute such rounds first")
 
 
 def check_copies_given(needed: int, given: int) -> None:
     """Raises ValueError if a sample has fewer noisy copies than the learner reads."""
     if given < needed:
         raise ValueError(
-            f"this learner reads {needed} independent noisy copies of x in a round, but the sample "
-            f"has {given}: draw more copies, or use a learner that needs fewer"
+            f"this learner reads {needed} independent noisy copies of x, but the sample has {given}"
         )
 
 
@@ -202,43 +199,36 @@ def check_axes(name: str, value, axes: str, hint: str = "") -> None:
 
 def check_shape(name: str, value, shape: tuple[int, ...], reason: str) -> None:
     """Raises ValueError unless the array has this shape; `reason` says where it comes from."""
-    if np.shape(value) != shape:
-        given = list(np.shape(value))
-        raise ValueError(f"{name} must be {list(shape)}, {reason}, got {given}")
+    if (found := np.shape(value)) != shape:
+        raise ValueError(f"{name} must be {list(shape)}, {reason}, got {list(found)}")
 
 
 def check_targets(y, hint: str = "") -> None:
     """Raises ValueError unless y is `[n]`, n ≥ 1, of finite numbers."""
     if np.ndim(y) != 1 or not np.size(y):
-        raise ValueError(
-            f"y must be [n] with n >= 1, got {list(np.shape(y))}: one target a row, of one table"
-        )
+        raise ValueError(f"y must be [n] with n >= 1, got {list(np.shape(y))}: one target a row")
     check_finite("y", y, hint)
 
 
 def check_labels(name: str, y) -> None:
     """Raises ValueError if a label is neither −1 nor +1."""
     array = _numbers(name, y)
-    if array is None:
-        return
-    others = array[np.abs(array) != 1]
-    if others.size:
-        zero_one = np.all((array == 0) | (array == 1))
-        hint = "; 2y − 1 turns labels 0 and 1 into these" if zero_one else ""
-        raise ValueError(f"{name} must be labels −1 and +1, got {others.flat[0]:g}{hint}")
+    if array is not None and not np.all(right := np.abs(array) == 1):
+        hint = "; 2y − 1 turns labels 0 and 1 into these" if set(array.flat) <= {0, 1} else ""
+        raise ValueError(f"{name} must be labels −1 and +1, got {array[~right].flat[0]:g}{hint}")
 
 
 def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
     """Raises ValueError if a parameter `[d]` or `[d, d]` does not fit data `[..., d]` or `[]`."""
     shape = np.shape(parameter)
-    if shape and (not data_shape or shape[-1] != data_shape[-1]):
+    if shape and shape[-1:] != data_shape[-1:]:
         given = f"data of dimension {data_shape[-1]}" if data_shape else "a scalar"
         raise ValueError(f"{name} of shape {list(shape)} does not fit {given}")
 
 
 def check_made_for(dim: int, shape: tuple[int, ...]) -> None:
     """Raises ValueError if data `[..., d]` do not have the dimension `dim`."""
-    if not shape or shape[-1] != dim:
+    if shape[-1:] != (dim,):
         given = f"dimension {shape[-1]}" if shape else "a scalar"
         raise ValueError(
             f"made for data of dimension {dim}, got {given}: build the learner, or its world, with "

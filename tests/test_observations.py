@@ -40,7 +40,7 @@ def test_a_data_frame_keeps_its_names():
     frame = pd.DataFrame(X, columns=["size", "age", "rooms"])
     table = from_arrays(frame, pd.Series(Y, name="price"), noise=0.1)
     assert (table.names, table.target) == (("size", "age", "rooms"), "price")
-    with pytest.raises(ValueError, match="column 'age' holds text or objects"):
+    with pytest.raises(ValueError, match="row 0 of column 'age' must be a number, got 'old'"):
         from_arrays(frame.assign(age="old"), Y, noise=0.1)
 
 
@@ -73,30 +73,50 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
 @pytest.mark.parametrize(
     ("x", "y", "noise", "message"),
     [
-        (X, Y[:-1], 0.1, "x has 20 rows, but y has 19"),
+        (X, Y[:-1], 0.1, r"x has 20 rows, but y has shape \[19\]"),
         (np.zeros((2, 20, 3)), Y, None, r"replicates belong on the second axis: np.swapaxes"),
         (X[0], Y, 0.1, r"x must be \[n, d\], or \[n, V, d\] with replicates, got \[3\]"),
-        (X[:, :0], Y, 0.1, r"at least one row, copy and column, got \[20, 1, 0\]"),
-        (X, Y[:, None], 0.1, r"y must be \[n\] with n >= 1, got \[20, 1\]"),
-        ([["a", "b"]], [1.0], 0.0, "x must be an array of numbers"),
-        (np.where(np.arange(20)[:, None] == 4, np.nan, X), Y, 0.1, "column 'x1', row 4 is nan"),
-        (X, np.where(np.arange(20) == 2, np.inf, Y), 0.1, "'y', row 2 is inf: drop such rows"),
-        (X, Y, None, "noise is unknown: give its variance .* or at least two replicates"),
-        (X[:, None], Y, None, "noise is unknown: give its variance .* or at least two replicates"),
-        (X, Y, -0.1, "noise must hold variances of at least zero, got -0.1"),
-        (X, Y, [0.1, 0.2], r"shape \[\], \[3\] or \[3, 3\], got \[2\]"),
-        (X, Y, nj.noise.Gaussian([0.1, 0.2]), r"shape \[\], \[3\] or \[3, 3\], got \[2\]"),
-        (X, Y, np.full((20, 3), 0.1), "for one a row use noise.PerRound"),
+        (X[:, :0], Y, 0.1, r"x must be \[n, d\], or .* got \[20, 0\]"),
+        (X, Y[:, None], 0.1, r"x has 20 rows, but y has shape \[20, 1\]"),
+        ([["a", "b"]], [1.0], 0.0, r"x\[0, 0\] must be a number, got 'a'"),
+        (np.where(np.arange(20)[:, None] == 4, np.nan, X), Y, 0.1, r"x\[4, 0\] is nan \(3 in"),
+        (X, np.where(np.arange(20) == 2, np.inf, Y), 0.1, r"y\[2\] is inf \(1 in all\): drop"),
+        (
+            X,
+            Y,
+            None,
+            r"noise is unknown: give .* or replicates as x \[n",
+        ),
+        (
+            X[:, None],
+            Y,
+            None,
+            r"noise is unknown: give .* or replicates as x \[n",
+        ),
+        (X, Y, -0.1, "noise must be finite and >= 0, got -0.1: it holds variances"),
+        (X, Y, [0.1, 0.2], r"noise of shape \[2\] does not fit data of dimension 3"),
+        (X, Y, nj.noise.Gaussian([0.1, 0.2]), r"noise of shape \[2\] does not"),
+        (
+            X,
+            Y,
+            np.full((20, 3), 0.1),
+            r"got \[20, 3\]; for noise .* noise\.PerRound",
+        ),
         (X, Y, [[1, 2, 0], [2, 1, 0], [0, 0, 1]], "positive semi-definite"),
-        (X, Y, [[1, 2, 0], [0, 9, 0], [0, 0, 1]], "finite and symmetric"),
-        (X, Y, "laplace", "noise must be an array of numbers"),
-        (X, Y, per_row([0.1] * 19), "noise has 19 rows, but x has 20"),
+        (
+            X,
+            Y,
+            [[1, 2, 0], [0, 9, 0], [0, 0, 1]],
+            "noise must be symmetric",
+        ),
+        (X, Y, "laplace", "noise must be numbers, got 'laplace'"),
+        (X, Y, per_row([0.1] * 19), "every parameter stacked along the 20 rounds, got shapes"),
         (X, Y, per_row(np.full((20, 2), 0.1)), "does not fit data of dimension 3"),
         (
             X,
             Y,
             nj.noise.CovarianceEstimate(np.eye(3), np.eye(2)),
-            r"std_error must be \[3, 3\] numbers of at least zero, got \[2, 2\]",
+            r"std_error must be \[3, 3\], one number for each .*, got \[2, 2\]",
         ),
     ],
 )

@@ -25,14 +25,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.estimators import orders
-from noisy_jax.estimators.cutoffs import check_convergence, order_for, series_of
+from noisy_jax.estimators.cutoffs import order_for, series_of
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
-from noisy_jax.estimators.means import MeanEstimator, check_copies
+from noisy_jax.estimators.means import MeanEstimator, first_copies
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.validation import (
     array_module,
-    check_axes,
+    between,
     check_key,
     choice,
     concrete,
@@ -104,10 +104,10 @@ class GradientEstimator(NamedTuple):
         Returns:
             One `MapEstimate` whose `copies` are those of the whole round, and `[G]` others.
         """
-        check_axes("x", x, "[copies, d]")
-        check_copies(self.copies, x)
         query_points = self.derivative.copies
-        x = x[: self.copies].reshape(1 + query_points, self.maps.copies, -1)
+        x = first_copies(x, self.copies, "[copies, d]").reshape(
+            1 + query_points, self.maps.copies, -1
+        )
         every = jax.vmap(self.maps.estimate)(orders.maps, x)
         stored = jax.tree.map(lambda leaf: leaf[0], every)
         others = jax.tree.map(lambda leaf: leaf[1:], every)
@@ -207,8 +207,13 @@ def gradient(
     distribution, p = choice("distribution", distribution, get_args(Distribution)), orders.base(p)
     center, max_bias = number("center", center), positive("max_bias", max_bias)
     kernel_series, loss_series = series_of(kernel, loss)
-    geometric_base = p if distribution == "geometric" else None
-    check_convergence(kernel_series(1).convergence, x_second_moment, geometric_base)
+    reach = kernel_series(1).convergence
+    if np.isfinite(reach) and concrete(x_second_moment) is not None:
+        hint = "the kernel's series diverges: scale the data down"
+        between("x_second_moment", x_second_moment, 0, reach, hint)
+        if distribution == "geometric":
+            hint = "the second moment diverges: scale the data down, or distribution='optimal'"
+            between("p", p, 1, reach / x_second_moment, hint)
 
     def distribution_of(coefficients, second_moment):
         if distribution == "geometric":
@@ -217,10 +222,7 @@ def gradient(
 
     diagonal = 1.0 if kernel.envelope is not None else kernel_series(1).absolute(x_second_moment)
     if concrete(diagonal) is not None and not np.isfinite(diagonal):
-        raise ValueError(
-            f"x_second_moment is too large for this kernel, got {x_second_moment}: its series "
-            "cannot be summed there; scale the data down"
-        )
+        raise ValueError(f"x_second_moment = {x_second_moment} is too large: scale the data down")
 
     def maps_of(order) -> MapEstimator:
         series, envelope = kernel_series(order), None

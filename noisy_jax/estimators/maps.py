@@ -26,11 +26,11 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.estimators.means import MeanEstimator, check_copies
+from noisy_jax.estimators.means import MeanEstimator, first_copies
 from noisy_jax.estimators.orders import OrderDistribution
 from noisy_jax.kernels import Kernel
-from noisy_jax.series import PowerSeries, floating
-from noisy_jax.validation import array_module, check_axes, check_key
+from noisy_jax.series import PowerSeries
+from noisy_jax.validation import array_module, check_key
 
 
 class MapOrders(NamedTuple):
@@ -105,13 +105,11 @@ class MapEstimator(NamedTuple):
             x: `[copies, d]`, independent noisy copies of x: those of the tensor, then the
                 envelope's pairs.
         """
-        check_axes("x", x, "[copies, d]")
-        check_copies(self.copies, x)
-        power, x = self._tensor.copies, floating(x)
+        power, x = self._tensor.copies, first_copies(x, self.copies, "[copies, d]")
         weight = self._tensor.weight(orders.tensor, x.dtype)
         used = orders.tensor + 2 * orders.envelope
         if self.envelope is not None:
-            pairs = x[power : self.copies].reshape(-1, 2, x.shape[1])
+            pairs = x[power:].reshape(-1, 2, x.shape[1])
             norms = jnp.sum(pairs[:, 0] * pairs[:, 1], axis=1)
             weight = weight * self.envelope.estimate(orders.envelope, norms)
         unused = (jnp.arange(power) >= orders.tensor)[:, None]

@@ -70,9 +70,7 @@ class MeanEstimator(NamedTuple):
         Returns:
             `[]`.
         """
-        check_axes("copies", copies, "[n]")
-        check_copies(self.copies, copies)
-        copies = floating(copies)[: self.copies]
+        copies = first_copies(copies, self.copies, "[n]")
         used = jnp.where(jnp.arange(self.copies) < order, copies - self.series.center, 1)
         return self.weight(order, copies.dtype) * jnp.prod(used)
 
@@ -90,10 +88,9 @@ class MeanEstimator(NamedTuple):
         return self.series.remainder(radius)
 
 
-def check_copies(needed: int, copies: chex.Array) -> None:
-    """Raises ValueError for fewer copies (along the leading axis) than the largest order needs."""
-    if np.shape(copies)[0] < needed:
-        raise ValueError(
-            f"at its largest orders this estimate needs {needed} independent copies, got "
-            f"{np.shape(copies)[0]}: give more, or cut off the series earlier"
-        )
+def first_copies(copies: chex.Array, needed: int, axes: str) -> jax.Array:
+    """As many copies, along the first axis, as the largest order needs, in floating point."""
+    check_axes("copies", copies, axes)
+    if (found := np.shape(copies)[0]) < needed:
+        raise ValueError(f"the largest order needs {needed} independent copies, got {found}")
+    return floating(copies)[:needed]

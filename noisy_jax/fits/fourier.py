@@ -11,6 +11,7 @@ from noisy_jax.fits.coefficients import Comparison
 from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
 from noisy_jax.moments.fourier import Frequencies, fourier, gaussian_frequencies
 from noisy_jax.noise import Gaussian
+from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observations import Observations
 
 _GROUPS = 16
@@ -170,11 +171,7 @@ def _characteristic(observations: Observations, scale: np.ndarray):
     if noise is None and observations.cov is not None and not observations.cov.any():
         noise = Gaussian(0.0)
     if noise is not None:
-        name = type(noise).__name__
-        if noise.characteristic_vanishes or noise.log_characteristic(jnp.zeros(len(scale))) is None:
-            raise ValueError(
-                f"noise must have a known characteristic function without zeros, got {name}"
-            )
+        check_characteristic(noise, len(scale))
         return lambda omega: jnp.exp(copies * noise.log_characteristic(omega / scale / copies))
     if observations.cov is not None:
         raise ValueError(

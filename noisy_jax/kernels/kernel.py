@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import between, check_axes, given, positive
+from noisy_jax.validation import between, check_axes, instance, positive
 
 
 class Envelope(NamedTuple):
@@ -88,11 +88,8 @@ def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
 def _check_points(x, z) -> None:
     check_axes("x", x, "[n, d]", "; one point is x[None]")
     check_axes("z", z, "[m, d]", "; one point is z[None]")
-    if x.shape[1] != z.shape[1]:
-        raise ValueError(
-            f"points of dimension {z.shape[1]} do not fit those of dimension {x.shape[1]}: both "
-            "must be rows of the same d features"
-        )
+    if (dim := x.shape[1]) != z.shape[1]:
+        raise ValueError(f"points of dimension {z.shape[1]} do not fit those of dimension {dim}")
 
 
 def length_scale_of(value: chex.Numeric) -> chex.Numeric:
@@ -106,5 +103,4 @@ def length_scale_of(value: chex.Numeric) -> chex.Numeric:
 
 def check_kernel(kernel: Kernel) -> None:
     """Raises ValueError if `kernel` is not a `Kernel`."""
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"kernel must be a Kernel, as kernels builds it, got {given(kernel)}")
+    instance("kernel", kernel, Kernel, "kernels.gaussian(length_scale=1.0) makes one")

@@ -110,7 +110,7 @@ def novelty(
 
 
 def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:
-    nu, initial = check_nu(nu), number("initial", initial)
+    nu, initial = between("nu", nu, 0, 1), number("initial", initial)
     return AdaptiveLoss(
         f"{name}(nu={shown(nu)})",
         "margin",
@@ -140,7 +140,7 @@ def nu_epsilon_insensitive(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> 
         >>> print(nu_epsilon_insensitive(nu=0.5).at(1.0)(1.0, 4.0))
         2.5
     """
-    nu, initial = check_nu(nu), non_negative("initial", initial)
+    nu, initial = between("nu", nu, 0, 1), non_negative("initial", initial)
     return AdaptiveLoss(
         f"nu_epsilon_insensitive(nu={shown(nu)})",
         "residual",
@@ -187,8 +187,10 @@ def nu_huber(
         >>> print(loss.descent(0.5, 1.0), loss.descent(2.0, 1.0))
         -0.125 0.25
     """
-    choice("tracker", tracker, ("quantile", "joint"))
-    nu = check_nu(nu, 1.0 if tracker == "quantile" else 0.5)
+    if choice("tracker", tracker, ("quantile", "joint")) == "quantile":
+        nu = between("nu", nu, 0, 1)
+    else:
+        nu = between("nu", nu, 0, 0.5, "the joint gradient has no fixed point for larger ν")
     initial, smallest = positive("initial", initial), positive("smallest", smallest)
     check_not_below("initial", initial, "smallest", smallest)
 
@@ -211,9 +213,3 @@ def nu_huber(
 
 def _excess(nu):
     return lambda a, s: jnp.where(jnp.abs(a) > s, 1.0, 0.0) - nu
-
-
-def check_nu(nu: chex.Numeric, limit: float = 1.0) -> chex.Numeric:
-    """The share ν, if it is one number above zero and below the limit."""
-    hint = "" if limit == 1 else "the joint gradient has no fixed point for larger ν"
-    return between("nu", nu, 0, limit, hint)

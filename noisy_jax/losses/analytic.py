@@ -170,8 +170,7 @@ def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
     uses the result as the series about 0.
 
     Args:
-        sharpness: s > 0. The variance of an estimate of φ' from noisy copies grows as exp(s²a²), so
-            keep s|a| of order 1.
+        sharpness: s > 0, as for `smoothed_absolute`.
 
     Example:
         >>> print(smoothed_hinge().gradient(1.0, 1.0))

@@ -67,10 +67,8 @@ class Loss(NamedTuple):
         predicted, targets = np.shape(p), np.shape(y)
         one_rank = not predicted or len(targets) == len(predicted)
         if not one_rank and predicted[len(predicted) - len(targets) :] != targets:
-            raise ValueError(
-                "targets must have the shape of the predictions, or of their last axes, got "
-                f"{list(targets)} and {list(predicted)}"
-            )
+            shapes = f"of their last axes, got {list(targets)} and {list(predicted)}"
+            raise ValueError(f"targets must have the shape of the predictions, or {shapes}")
         kind = choice("Loss.kind", self.kind, ("margin", "residual"))
         return sound_labels(y) if kind == "margin" else y
 

@@ -20,7 +20,9 @@ import numpy as np
 from noisy_jax.base import Sample
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
-from noisy_jax.validation import instance, non_negative, positive, whole
+from noisy_jax.noise.base import check_characteristic
+from noisy_jax.validation import non_negative, positive, whole
+from noisy_jax.worlds.fourier import number_of_pairs
 
 Array = jax.Array
 
@@ -125,11 +127,7 @@ def gaussian_frequencies(
         characteristic: distribution of the noise, whose characteristic function is known and has no
             zeros; or a function `omega[..., d] -> φ[...]`.
     """
-    pairs, odd = divmod(whole("num_features", num_features, 2), 2)
-    if odd:
-        raise ValueError(
-            f"num_features must be even, a cosine and a sine a frequency, got {num_features}"
-        )
+    pairs = number_of_pairs(num_features)
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
     phi = _known(characteristic, dim) if not callable(characteristic) else characteristic
@@ -148,13 +146,5 @@ def gaussian_frequencies(
 
 
 def _known(noise: Noise, dim: int) -> Callable[[Array], Array]:
-    name = type(noise).__name__
-    instance("noise", noise, Noise, "such as noise.Laplace(0.3)")
-    if noise.characteristic_vanishes:
-        raise ValueError(
-            f"noise must have a characteristic function without zeros, got {name}: it removes "
-            "frequencies from the data"
-        )
-    if noise.log_characteristic(jnp.zeros(dim)) is None:
-        raise ValueError(f"noise must have a known characteristic function, but {name} has none")
+    check_characteristic(noise, dim)
     return lambda omega: jnp.exp(cast(Array, noise.log_characteristic(omega)))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.matrices import PSD_SLACK
-from noisy_jax.validation import check_dimension, check_key, given, number, whole
+from noisy_jax.validation import check_dimension, check_key, check_shape, instance, number, whole
 
 _T = TypeVar("_T", bound=type)
 
@@ -97,17 +97,22 @@ class Noise:
         shapes = {name: list(np.shape(getattr(self, name))) for name in names}
         shapes = {name: shape for name, shape in shapes.items() if len(shape) > stacked}
         if len({shape[-1] for shape in shapes.values()}) > 1:
-            raise ValueError(
-                f"{type(self).__name__} must have parameters of one dimension d, got {shapes}"
-            )
+            name = type(self).__name__
+            raise ValueError(f"{name} must have parameters of one dimension d, got {shapes}")
 
-    def _parse(self, parameter: str, parser, stacked: bool) -> None:
+    def _parse(self, parameter: str, parser, stacked: bool, *bounds, hint: str = "") -> None:
         """Replaces a parameter `[]` or `[d]` by what the parser returns."""
         name, value = f"{type(self).__name__}.{parameter}", getattr(self, parameter)
         if np.ndim(value) > 1 + stacked:
             raise ValueError(f"{name} must have shape [] or [d], got {list(np.shape(value))}")
-        hint = "jax.vmap gives NaN where a parameter is out of range" if stacked else ""
-        object.__setattr__(self, parameter, parser(name, value, hint, shape=None))
+        hint = hint or ("jax.vmap gives NaN where a parameter is out of range" if stacked else "")
+        object.__setattr__(self, parameter, parser(name, value, *bounds, hint, shape=None))
+
+    def _parse_scalar(self, parameter: str, parser, stacked: bool, *bounds, hint="") -> None:
+        """Likewise, of a parameter `[]`."""
+        if np.ndim(value := getattr(self, parameter)) > stacked:
+            raise ValueError(f"{type(self).__name__}.{parameter} must be one number, got {value}")
+        self._parse(parameter, parser, stacked, *bounds, hint=hint)
 
     @jax.default_matmul_precision("highest")
     def sample(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
@@ -196,6 +201,24 @@ def sound_covariance(cov: chex.Numeric) -> jax.Array:
     return jnp.where(variances[0] >= -PSD_SLACK * variances[-1], cov, jnp.nan)
 
 
+def characteristic_problem(noise: Noise, dim: int) -> str:
+    """Why one cannot divide by the noise's characteristic function; "" if one can."""
+    if noise.characteristic_vanishes:
+        return "whose characteristic function has zeros"
+    known = noise.log_characteristic(jnp.zeros(dim)) is not None
+    return "" if known else "whose characteristic function is not known"
+
+
+def check_characteristic(noise: Noise, dim: int) -> None:
+    """Raises ValueError unless the noise has a characteristic function that one can divide by."""
+    instance("noise", noise, Noise, "one distribution, such as noise.Laplace(0.1)")
+    name = type(noise).__name__
+    check_dimension(f"{name}.cov", noise.cov, (dim,))
+    if problem := characteristic_problem(noise, dim):
+        wanted = "noise must have a known characteristic function without zeros"
+        raise ValueError(f"{wanted}, got {name}, {problem}: features divide by it")
+
+
 @register_distribution
 class PerRound:
     """A distribution that changes from round to round: its leaves are stacked along T rounds.
@@ -213,22 +236,22 @@ class PerRound:
     distribution: Noise
 
     def __post_init__(self):
-        if not isinstance(self.distribution, Noise):
-            raise ValueError(
-                f"PerRound needs a noise distribution with stacked parameters, got "
-                f"{given(self.distribution)}; build it as PerRound(jax.vmap(Gaussian)(covs))"
-            )
+        instance("PerRound.distribution", self.distribution, Noise, _PER_ROUND)
         self.distribution.check(stacked=True)
-        shapes = [np.shape(leaf) for leaf in jax.tree.leaves(self.distribution)]
-        if len({shape[:1] for shape in shapes}) > 1 or () in shapes:
-            raise ValueError(_not_stacked("the rounds", shapes))
+        _check_stacked(self.distribution)
 
 
-def _not_stacked(axis: str, shapes) -> str:
-    return (
-        f"PerRound needs every parameter stacked along {axis}, got shapes {shapes}; build it as "
-        "PerRound(jax.vmap(Gaussian)(covs))"
-    )
+_PER_ROUND = "build it as PerRound(jax.vmap(Gaussian)(covs))"
+
+
+def _check_stacked(distribution: Noise, horizon: int | None = None) -> None:
+    """Raises ValueError unless all leaves lead with an axis of T rounds."""
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(distribution)]
+    lengths = {shape[:1] for shape in shapes} | ({(horizon,)} if horizon else set())
+    if len(lengths) > 1 or () in lengths:
+        rounds = f"{horizon} rounds" if horizon else "rounds"
+        wanted = f"every parameter stacked along the {rounds}"
+        raise ValueError(f"PerRound needs {wanted}, got shapes {shapes}; {_PER_ROUND}")
 
 
 def check_noise(noise: Noise | PerRound, y_noise: Noise | None, horizon: int | None = None) -> None:
@@ -239,18 +262,11 @@ def check_noise(noise: Noise | PerRound, y_noise: Noise | None, horizon: int | N
         y_noise: of y, or `None`.
         horizon: T; `None` for a single round.
     """
-    if not isinstance(noise, Noise if horizon is None else Noise | PerRound):
-        raise ValueError(
-            f"noise must be a distribution such as noise.Gaussian(0.1), got {given(noise)}"
-        )
-    if y_noise is not None and not isinstance(y_noise, Noise):
-        raise ValueError(f"y_noise must be a scalar distribution or None, got {given(y_noise)}")
-    shapes = [list(np.shape(leaf)) for leaf in jax.tree.leaves(y_noise)]
-    if any(shapes):
-        raise ValueError(
-            f"y_noise must be a scalar distribution, got parameters of shapes {shapes}"
-        )
-    if isinstance(noise, PerRound):
-        shapes = [np.shape(leaf) for leaf in jax.tree.leaves(noise.distribution)]
-        if {shape[:1] for shape in shapes} != {(horizon,)}:
-            raise ValueError(_not_stacked(f"the {horizon} rounds of the stream", shapes))
+    if isinstance(noise, PerRound) and horizon is not None:
+        _check_stacked(noise.distribution, horizon)
+    else:
+        instance("noise", noise, Noise, "noise.Gaussian(0.1) is one")
+    if y_noise is not None:
+        instance("y_noise", y_noise, Noise, "noise.Gaussian(0.1) is one")
+    for leaf in jax.tree.leaves(y_noise):
+        check_shape("each parameter of y_noise", leaf, (), "a scalar distribution")

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation import concrete, number, positive
+from noisy_jax.validation import between, positive
 
 
 class _Independent(Noise):
@@ -154,9 +154,8 @@ class StudentT(_Independent):
     def check(self, *, stacked):
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
-        if jnp.ndim(self.df) > stacked:
-            raise ValueError(f"StudentT.df must be one number, got {self.df}")
-        self._parse("df", _degrees_of_freedom, stacked)
+        hint = "with fewer the variance is infinite, and infinite ν is Gaussian noise"
+        self._parse_scalar("df", between, stacked, 2, np.inf, hint=hint)
 
     @property
     def cov(self):
@@ -170,12 +169,3 @@ class StudentT(_Independent):
 
     def _standard(self, key, size, dtype):
         return jax.random.t(key, self.df, (size,), dtype)
-
-
-def _degrees_of_freedom(name, df, hint, *, shape):
-    df = number(name, df, hint or "infinite ν is Gaussian noise", shape=shape)
-    if concrete(df) is None:
-        return jnp.where(df > 2, df, jnp.nan)
-    if not np.all(np.asarray(df) > 2):
-        raise ValueError(f"{name} must be above 2, got {df}: otherwise the variance is infinite")
-    return df

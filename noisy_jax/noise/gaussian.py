@@ -3,7 +3,6 @@
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.matrices import PSD_SLACK, check_covariance
 from noisy_jax.noise.base import (
@@ -12,7 +11,7 @@ from noisy_jax.noise.base import (
     register_distribution,
     sound_covariance,
 )
-from noisy_jax.validation import concrete, non_negative, number, whole
+from noisy_jax.validation import non_negative, whole, within
 
 
 class _Normal(Noise):
@@ -106,11 +105,7 @@ class ContaminatedGaussian(_Normal):
     def check(self, *, stacked):
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
-        if jnp.ndim(self.probability) > stacked:
-            raise ValueError(
-                f"ContaminatedGaussian.probability must be one number, got {self.probability}"
-            )
-        self._parse("probability", _share, stacked)
+        self._parse_scalar("probability", within, stacked, 0, 1)
 
     @property
     def cov(self):
@@ -146,12 +141,3 @@ class ContaminatedGaussian(_Normal):
             jnp.logaddexp(jnp.log1p(-frequent), jnp.log(frequent) + log_gaussian),
         )
         return jax.lax.complex(real, jnp.zeros_like(real))
-
-
-def _share(name, value, hint, *, shape):
-    value = number(name, value, hint, shape=shape)
-    if concrete(value) is None:
-        return jnp.where((value >= 0) & (value <= 1), value, jnp.nan)
-    if not np.all((np.asarray(value) >= 0) & (np.asarray(value) <= 1)):
-        raise ValueError(f"{name} must be in [0, 1], got {value}")
-    return value

@@ -6,7 +6,7 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_finite, concrete
+from noisy_jax.validation import concrete, number
 
 
 class CovarianceEstimate(NamedTuple):
@@ -48,12 +48,8 @@ def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
     """
     shape = np.shape(copies)
     if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
-        raise ValueError(
-            "copies must have shape [n, V, d] with n >= 2 instances and V >= 2 copies of each, "
-            f"got {list(shape)}"
-        )
-    check_finite("copies", copies)
-    _check_axes_not_swapped(copies)
+        raise ValueError(f"copies must be [n, V, d] with n >= 2 and V >= 2, got {list(shape)}")
+    _check_axes_not_swapped(number("copies", copies, shape=None))
     copies = jnp.asarray(copies)
     residuals = copies - copies.mean(axis=1, keepdims=True)
     covs = jnp.einsum("nvi,nvj->nij", residuals, residuals, precision="highest") / (shape[1] - 1)
@@ -74,5 +70,5 @@ def _check_axes_not_swapped(copies) -> None:
     if np.mean(noise > np.exp(5 * standard_error) * instances) > 0.5:
         raise ValueError(
             f"copies must be [n, V, d], but of n = {n} instances the V = {v} copies differ more "
-            "than the instances do: if the axes are swapped, give np.swapaxes(copies, 0, 1)"
+            "than the instances do: np.swapaxes(copies, 0, 1) swaps the axes"
         )

@@ -12,12 +12,13 @@ ROUNDING = 1e-12
 """A standard deviation below this share of the largest value is the rounding of a constant."""
 
 
-def numeric(name: str, table: Any) -> Any:
-    """The table as an array of finite numbers that the default precision holds.
+def numeric(name: str, table: Any, dtype: Any = float) -> Any:
+    """The table as an array of finite numbers that the data type can hold.
 
     Args:
         name: of the argument, for messages.
         table: an array, nested lists, or a data frame, whose columns messages then name.
+        dtype: of what the numbers will be; by default JAX's default precision.
 
     Raises:
         ValueError: rows of different lengths, text, NaN, infinity, or a number that overflows.
@@ -34,14 +35,14 @@ def numeric(name: str, table: Any) -> Any:
                 where = _place(name, table, place)
                 raise ValueError(f"{where} must be a number, got {value!r}: encode text first")
         array = array.astype(float)
-    kind = jax.dtypes.canonicalize_dtype(float)
+    kind = jax.dtypes.canonicalize_dtype(float) if dtype is float else np.dtype(dtype)
     bad = np.argwhere(~(np.abs(array) <= np.finfo(kind).max))
     if len(bad):
         value, where = array[tuple(bad[0])], _place(name, table, bad[0])
         if np.isfinite(value):
             problem = f"{value:g}, which overflows {kind}: use a larger unit"
         else:
-            problem = f"{value} ({len(bad)} in all): drop or impute such rounds first"
+            problem = f"{value} ({len(bad)} in all): drop or impute them first"
         raise ValueError(f"{name} must be finite, but {where} is {problem}")
     return array
 

@@ -1,6 +1,7 @@
 """Streams of clean examples from CSV files."""
 
 import csv as csv_reader
+import math
 from pathlib import Path
 
 import jax
@@ -44,57 +45,52 @@ def read_csv(path: str | Path, target: str) -> tuple[list[str], np.ndarray]:
             rows = [(lines.line_num, cells) for cells in lines if cells]
     except (UnicodeDecodeError, csv_reader.Error) as error:
         raise ValueError(f"{path} is not a CSV file in UTF-8: {error}") from error
-    if not any(header):
-        raise ValueError(f"{path} is empty")
-    _check_header(path, header, target)
-    if not rows:
-        raise ValueError(f"{path} has a header but no rows")
+    problem = _header_problem(header, target) or ("" if rows else "has a header but no rows")
+    if problem:
+        raise ValueError(f"{path} {problem}")
     return header, np.array(
         [_numbers(cells, header, f"{path}, line {line}") for line, cells in rows]
     )
 
 
-def _check_header(path, header: list[str], target: str) -> None:
+def _header_problem(header: list[str], target: str) -> str:
+    """What is wrong with the names of the columns; "" if nothing."""
+    if not any(header):
+        return "is empty"
     counted = [[str(i + start) for i in range(len(header))] for start in (0, 1)]
-    numbers = all(_number(name) is not None for name in header)
+    numbers = not any(math.isnan(_number(name)) for name in header)
     if numbers and (header not in counted or target not in header):
-        raise ValueError(f"{path} has numbers in its first line, which must name the columns")
+        return "has numbers in its first line, which must name the columns"
     for number, name in enumerate(header, start=1):
         if not name or name.startswith("Unnamed:"):
-            raise ValueError(
-                f"{path} has no name for column {number}: name it, or remove it if it holds row "
-                "numbers (pandas writes none with to_csv(path, index=False))"
+            return (
+                f"has no name for column {number}: name it, or remove it if it holds row numbers "
+                "(pandas writes none with to_csv(path, index=False))"
             )
         if header.count(name) > 1:
-            raise ValueError(f"{path} has more than one column named {name!r}")
+            return f"has more than one column named {name!r}"
     if target not in header:
-        raise ValueError(f"{path} has no column named {target!r}; it has {', '.join(header)}")
-    if len(header) == 1:
-        raise ValueError(f"{path} has no column beside the target {target!r}")
+        return f"has no column named {target!r}; it has {', '.join(header)}"
+    return "" if len(header) > 1 else f"has no column beside the target {target!r}"
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str) -> float:
+    """The number in a cell, NaN if there is none."""
     try:
         return float(cell)
     except ValueError:
-        return None
+        return math.nan
 
 
 def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
     if len(cells) != len(header):
         raise ValueError(f"{place}: {len(cells)} cells under {len(header)} column names")
-    numbers, kind = [], jax.dtypes.canonicalize_dtype(float)
+    numbers, kind = [_number(cell) for cell in cells], jax.dtypes.canonicalize_dtype(float)
     largest = float(np.finfo(kind).max)
-    for name, cell in zip(header, cells, strict=True):
-        number = _number(cell)
-        if number is None or not np.isfinite(number):
-            raise ValueError(
-                f"{place}, column {name!r}: {cell!r} is not a finite number; encode text, and fill "
-                "or drop missing cells first"
-            )
-        if abs(number) > largest:
-            raise ValueError(
-                f"{place}, column {name!r}: {cell} overflows {kind}: use a larger unit"
-            )
-        numbers.append(number)
+    for name, cell, number in zip(header, cells, numbers, strict=True):
+        if not abs(number) <= largest:
+            problem = "is not a finite number; encode text, and fill or drop missing cells first"
+            if math.isfinite(number):
+                problem = f"overflows {kind}: use a larger unit"
+            raise ValueError(f"{place}, column {name!r}: {cell!r} {problem}")
     return numbers

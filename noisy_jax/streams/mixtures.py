@@ -133,10 +133,7 @@ def _walking(key, periods, difficulty) -> Mixtures:
 def switching_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -> Mixtures:
     """The classes of `switching`, from period to period: `Mixtures` with a leading axis `[P]`.
 
-    Args:
-        key: as for `switching`.
-        periods: P ≥ 1.
-        difficulty: as for `switching`; its drift has no effect.
+    The arguments are as for `drifting_mixtures`.
 
     Example:
         >>> import jax
@@ -195,14 +192,8 @@ def switching(
 ) -> Stream:
     """Two classes that are replaced by new ones after every period.
 
-    Args:
-        key: randomness of classes and examples.
-        horizon: T ≥ 1 rounds.
-        difficulty: as for `drifting`; its drift has no effect.
-        period: rounds between switches, at least 1.
-
-    Returns:
-        A `Stream`, as `drifting`.
+    The arguments and the result are as for `drifting`, with `period` rounds between switches; the
+    drift of `difficulty` has no effect.
 
     Example:
         >>> import jax
@@ -268,11 +259,9 @@ def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
     counts = concrete(found)
     if counts is not None and counts.min() < period:
         worst = counts.argmin()
-        raise ValueError(
-            f"difficulty must keep {period} examples a period, but with the margin "
-            f"{difficulty.margin:g} only {counts[worst]} of the {_ATTEMPTS * _CANDIDATES * period} "
-            f"candidates of period {worst} are kept: use a smaller margin or smaller deviations"
-        )
+        found = f"{counts[worst]} of {_ATTEMPTS * _CANDIDATES * period} draws of period {worst}"
+        wanted = f"use smaller ones, as {period} are needed"
+        raise ValueError(f"difficulty's margin or deviations keep only {found}: {wanted}")
     x, y = stream
     return Stream(x.reshape(-1, 2)[:horizon], y.ravel()[:horizon])
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.streams.columns import ROUNDING, numeric, warn_of_lost_digits
-from noisy_jax.validation import check_key, choice, instance, whole
+from noisy_jax.validation import check_key, check_table, choice, instance, whole
 
 DATASETS = ("diabetes", "breast_cancer", "digits")
 """Names that `dataset` knows."""
@@ -37,7 +37,7 @@ def from_arrays(x: Any, y: Any) -> Stream:
     """
     columns = getattr(x, "columns", None)
     x, y = numeric("x", x), numeric("y", y)
-    _check_shapes(x, y)
+    check_table(x, y)
     warn_of_lost_digits("x", x, columns)
     warn_of_lost_digits("y", y)
     return Stream(jnp.asarray(x, float), jnp.asarray(y, float))
@@ -61,7 +61,7 @@ def scaled(x: Any, y: Any) -> Stream:
         [-1.  1.  1.]
     """
     x, y = numeric("x", x), numeric("y", y)
-    _check_shapes(x, y)
+    check_table(x, y)
     return scaled_table(x, y)
 
 
@@ -81,15 +81,6 @@ def scaled_table(x: np.ndarray, y: np.ndarray) -> Stream:
     y = np.where(y == values[1], 1.0, -1.0) if len(values) == 2 else y - y.mean()
     x, y = x / np.linalg.norm(x, axis=1).max(), y / np.abs(y).max()
     return Stream(jnp.asarray(x, float), jnp.asarray(y, float))
-
-
-def _check_shapes(x, y) -> None:
-    x_shape, y_shape = np.shape(x), np.shape(y)
-    if len(x_shape) != 2 or x_shape[:1] != y_shape or 0 in x_shape:
-        raise ValueError(
-            "x must be [T, d] and y [T] with the same T >= 1 and d >= 1, "
-            f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
-        )
 
 
 def dataset(name: str) -> Stream:
@@ -131,6 +122,6 @@ def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
     """
     check_key(key)
     x, y = instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
-    _check_shapes(x, y)
+    check_table(x, y)
     rows = jax.random.randint(key, (whole("horizon", horizon),), 0, np.shape(y)[0])
     return Stream(jnp.asarray(x)[rows], jnp.asarray(y)[rows])

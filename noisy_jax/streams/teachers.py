@@ -3,11 +3,10 @@
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import check_key, concrete, non_negative, positive, whole
+from noisy_jax.validation import check_finite, check_key, non_negative, positive, whole
 
 
 def linear(
@@ -71,14 +70,11 @@ def teacher(
         kernel: k, one of `kernels`.
         centers: how many c_j, at least 1.
         radius: norm of f in the space of the kernel.
-        spread: largest ‖x_t‖ and ‖c_j‖.
+        spread: largest ‖x_t‖ and ‖c_j‖; the kernel must be finite there.
         label_noise: half-width ≥ 0 of the uniform label noise m_t.
 
     Returns:
         A `Stream` with |y_t| ≤ radius √k(x_t, x_t) + label_noise.
-
-    Raises:
-        ValueError: the kernel is not finite on the ball (where the stream is concrete).
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -97,10 +93,5 @@ def teacher(
     a = radius * a / jnp.sqrt(a @ kernel(c, c) @ a)
     x = spread * jax.random.ball(x_key, dim, shape=(horizon,))
     values = kernel(x, c) @ a
-    known = concrete(values)
-    if known is not None and not np.all(np.isfinite(known)):
-        raise ValueError(
-            f"kernel must be finite on the ball of radius spread = {spread}, but the teacher is "
-            "not: a smaller spread would do"
-        )
+    check_finite("values", values, f"for spread = {spread} the kernel is not, use a smaller one")
     return Stream(x, values + label_noise * jax.random.uniform(m_key, (horizon,), minval=-1))

@@ -15,13 +15,8 @@ import numpy as np
 
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
-from noisy_jax.validation import (
-    check_dimension,
-    check_key,
-    concrete,
-    given,
-    whole,
-)
+from noisy_jax.noise.base import check_characteristic
+from noisy_jax.validation import check_dimension, check_key, instance, whole
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
@@ -124,20 +119,15 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
         >>> fourier(world, jax.random.key(0), 256).noisy(jax.numpy.ones((5, 3))).shape
         (5, 256)
     """
-    pairs = _number_of_pairs(num_features)
+    pairs = number_of_pairs(num_features)
     check_world(world)
     check_key(key)
     if world.noise is None:
-        raise ValueError(
-            "world must have noise of one distribution, but its noise changes from round to round: "
-            "features divide by the characteristic function of one distribution"
-        )
+        raise ValueError("world must have one noise distribution: its changes from round to round")
     if world.spectrum is None:
-        raise ValueError(
-            "world must have a sampler of its surrogate's spectral density (World.spectrum), got "
-            "None; worlds.fourier_gaussian does not need one"
-        )
-    _check_characteristic(world.noise, world.dim)
+        needed = "a sampler of its surrogate's spectral density (World.spectrum)"
+        raise ValueError(f"world must have {needed}; worlds.fourier_gaussian needs none")
+    check_characteristic(world.noise, world.dim)
     omega = world.spectrum(key, pairs)
     log_phi = world.noise.log_characteristic(omega)
     amplitude = jnp.sqrt(jnp.asarray(world.diagonal, omega.dtype) / pairs)
@@ -183,34 +173,26 @@ def fourier_gaussian(
         >>> features = fourier_gaussian(
         ...     jax.random.key(0), 64, dim=3, length_scale=2**0.5, noise=distribution)
     """
-    pairs = _number_of_pairs(num_features)
+    pairs = number_of_pairs(num_features)
     check_key(key)
     dim = whole("dim", dim)
     length_scale = length_scale_of(length_scale)
-    _check_characteristic(noise, dim)
+    check_characteristic(noise, dim)
     omega = jax.random.normal(key, (pairs, dim)) / jnp.asarray(length_scale, float)
     log_phi = jnp.asarray(noise.log_characteristic(omega))
     features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs), noise)
-    log_squared_norm = concrete(jax.nn.logsumexp(-log_phi.real) - np.log(pairs))
-    if log_squared_norm is not None:
-        check_log_diagonal(
-            float(log_squared_norm),
-            lambda limit: (
-                f"of Gaussian noise in dimension {dim} from about {limit / log_squared_norm:.2g} "
-                "times this variance on; a larger length_scale, less noise or a lower "
-                "dimension"
-            ),
-        )
+
+    def log_squared_norm(share):
+        log_phi = jnp.asarray(noise.log_characteristic(share**0.5 * omega))
+        return jax.nn.logsumexp(-log_phi.real) - np.log(pairs)
+
+    check_log_diagonal(log_squared_norm, "a larger length_scale or fewer dimensions")
     return features
 
 
 def check_features(features: FourierWorld) -> None:
     """Raises ValueError if `features` is not a `FourierWorld`."""
-    if not isinstance(features, FourierWorld):
-        raise ValueError(
-            "features must be a FourierWorld, as worlds.fourier(world, key, num_features) builds "
-            f"it, got {given(features)}"
-        )
+    instance("features", features, FourierWorld, "worlds.fourier(world, key, num_features) is one")
 
 
 def _fourier_world(omega, log_phi, amplitude, noise):
@@ -218,27 +200,12 @@ def _fourier_world(omega, log_phi, amplitude, noise):
     return FourierWorld(omega / turn, log_phi.imag / turn, amplitude, modulus, noise)
 
 
-def _number_of_pairs(num_features):
+def number_of_pairs(num_features: int) -> int:
+    """D/2, if the number of features D is even and at least 2."""
     num_features = whole("num_features", num_features, 2, "a cosine and a sine a frequency")
     if num_features % 2:
-        raise ValueError(
-            f"num_features must be even, a cosine and a sine a frequency, got {num_features}"
-        )
+        raise ValueError(f"num_features must be even, one sine for each cosine, got {num_features}")
     return num_features // 2
-
-
-def _check_characteristic(noise, dim):
-    name = type(noise).__name__
-    if not isinstance(noise, Noise):
-        raise ValueError(f"noise must be one distribution of noisy_jax.noise.Noise, got {name}")
-    check_dimension(f"{name}.cov", noise.cov, (dim,))
-    wanted = f"noise must have a known characteristic function without zeros, got {name}"
-    if noise.characteristic_vanishes:
-        raise ValueError(
-            f"{wanted}, which has zeros: no unbiased features exist at those frequencies"
-        )
-    if noise.log_characteristic(jnp.zeros(dim)) is None:
-        raise ValueError(f"{wanted}, whose log_characteristic is None")
 
 
 # Of sin(2πr) ≈ Σ_k a_k r^(2k+1), minimax on |r| ≤ ¼ with error 3.3e-9, below float32's rounding.

@@ -7,11 +7,11 @@ here.
 """
 
 import chex
-import jax.numpy as jnp
 
 from noisy_jax import kernels
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.base import characteristic_problem
 from noisy_jax.validation import check_dimension, whole
 from noisy_jax.worlds.surrogates import PARTS
 from noisy_jax.worlds.world import World
@@ -67,18 +67,12 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
 
 
 def _not_covered(noise, dim) -> str:
-    name = type(noise).__name__
     covered = ", ".join(distribution.__name__ for distribution in PARTS)
-    message = f"noise must be one of {covered}, got {name}: the surrogate has no closed form here"
+    message = f"noise must be one of {covered}, got {type(noise).__name__}"
     if isinstance(noise, PerRound):
         return f"{message}; worlds.heteroscedastic takes Gaussian noise that changes by round"
     if not isinstance(noise, Noise):
         return message
-    if noise.characteristic_vanishes:
-        return (
-            f"noise must be one of {covered}, got {name}: its characteristic function has zeros, "
-            "so that no surrogate exists"
-        )
-    if noise.log_characteristic(jnp.zeros(dim)) is None:
-        return f"{message}, nor is its characteristic function known"
+    if problem := characteristic_problem(noise, dim):
+        return f"{message}, {problem}: no surrogate can be found"
     return f"{message}; worlds.fourier_gaussian takes any noise of known characteristic function"

@@ -65,10 +65,7 @@ def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numer
     def atom(x, cov):
         check_made_for(dim, jnp.shape(x))
         if cov is None:
-            raise ValueError(
-                "cov must be the covariance of each noisy copy, got None: this world needs to know "
-                "Σ_t in every round; worlds.gaussian takes one distribution for all rounds"
-            )
+            raise ValueError("cov must hold the covariance of each noisy copy, got None")
         return x, _at_most(max_cov, cov, x.shape)
 
     rank = max_cov.ndim
@@ -95,17 +92,10 @@ def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numer
 def _at_most(max_cov, cov, shape):
     """Stacked covariances in the form of Σ_max; ValueError, or NaN if traced, unless ⪯ Σ_max."""
     n, dim = shape
-    if np.ndim(cov) not in (1, 2, 3) or np.shape(cov) != (n, *[dim] * (np.ndim(cov) - 1)):
-        raise ValueError(
-            f"cov must be stacked along the {n} copies as [{n}], [{n}, {dim}] or "
-            f"[{n}, {dim}, {dim}], got shape {list(np.shape(cov))}"
-        )
-    if np.ndim(cov) - 1 > max_cov.ndim:
-        raise ValueError(
-            f"cov of shape {list(np.shape(cov))} needs max_cov of shape "
-            f"{[dim] * (np.ndim(cov) - 1)}, got {list(max_cov.shape)}: "
-            "give max_cov in the form of the noise's covariances"
-        )
+    shapes = [[n, *[dim] * rank] for rank in range(max_cov.ndim + 1)]
+    if list(np.shape(cov)) not in shapes:
+        wanted = f"{' or '.join(map(str, shapes))} for max_cov {list(max_cov.shape)}"
+        raise ValueError(f"cov must have shape {wanted}, got {list(np.shape(cov))}")
     check_covariance("cov", cov, stacked=True)
     cov = _filled(jax.vmap(sound_covariance)(jnp.asarray(cov, float)), max_cov.ndim, dim)
     gap = max_cov[None] - cov
@@ -115,10 +105,8 @@ def _at_most(max_cov, cov, shape):
     known = concrete(below)
     if known is not None and not known.all():
         i = int(np.argmin(known))
-        raise ValueError(
-            f"cov[{i}] must be at most max_cov in every direction, but the smallest eigenvalue of "
-            f"max_cov − cov[{i}] is {float(smallest[i]):.3g}; use a larger max_cov"
-        )
+        found = f"but max_cov − cov[{i}] has an eigenvalue {float(smallest[i]):.3g}"
+        raise ValueError(f"cov[{i}] must be at most max_cov in every direction, {found}")
     return jnp.where(jnp.expand_dims(below, tuple(range(1, cov.ndim))), cov, jnp.nan)
 
 

@@ -19,13 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc, gammaln
 
-from noisy_jax.validation import (
-    array_module,
-    check_finite,
-    concrete,
-    non_negative,
-    positive,
-)
+from noisy_jax.validation import array_module, concrete, non_negative, positive, within
 from noisy_jax.worlds.mixtures import Decay, positive_float
 
 NUM_NODES = 64
@@ -66,12 +60,8 @@ def rational_measure(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -
         0.1353
     """
     length_scale = positive_float("length_scale", length_scale)
-    alpha = _within(
-        ALPHAS,
-        "alpha",
-        positive_float("alpha", alpha),
-        f"below, {NUM_NODES} nodes do not reach its tail; above, it is almost exp(−r²/2ℓ²)",
-    )
+    hint = f"below, {NUM_NODES} nodes do not reach its tail; above, it is almost exp(−r²/2ℓ²)"
+    alpha = within("alpha", positive_float("alpha", alpha), *ALPHAS, hint)
     m = 2 * alpha * length_scale**2
 
     def quadrature(cutoff):
@@ -107,12 +97,8 @@ def matern_measure(*, nu: chex.Numeric, length_scale: chex.Numeric) -> Measure:
         >>> print(f"{matern_measure(nu=1.5, length_scale=2.0).tail(1.0):.4f}")
         0.0546
     """
-    nu = _within(
-        NUS,
-        "nu",
-        positive_float("nu", nu),
-        "below, the kernel is almost white noise; above, almost exp(−r²/2ℓ²)",
-    )
+    hint = "below, the kernel is almost white noise; above, almost exp(−r²/2ℓ²)"
+    nu = within("nu", positive_float("nu", nu), *NUS, hint)
     length_scale = positive_float("length_scale", length_scale)
     beta = nu / (2 * length_scale**2)
 
@@ -160,12 +146,9 @@ def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
         >>> print(discrete_measure([1.0, 4.0], [0.5, 0.25]).tail(2.0))
         0.25
     """
-    shape = np.shape(nodes)
-    if len(shape) != 1 or shape != np.shape(weights) or 0 in shape:
-        raise ValueError(
-            "nodes and weights must be of one shape [Q] with Q >= 1, "
-            f"got {list(shape)} and {list(np.shape(weights))}"
-        )
+    shape, other = np.shape(nodes), np.shape(weights)
+    if len(shape) != 1 or shape != other or 0 in shape:
+        raise ValueError(f"nodes and weights must be of one shape [Q], got {shape} and {other}")
     nodes = positive("nodes", nodes, shape=None)
     weights = non_negative("weights", weights, shape=None)
     xp = array_module(nodes, weights)
@@ -208,40 +191,17 @@ def density_measure(
     def quadrature(cutoff):
         t, weights = _legendre()
         nodes = cutoff * t**2
-        values = density(nodes)
-        check_finite("density", values)
+        hint = f"its values at {NUM_NODES} increasing nodes u up to the cutoff"
+        values = non_negative("density", density(nodes), hint, shape=None)
         xp = array_module(nodes, values)
-        if xp is np:
-            values = np.asarray(values, float)
-            _check_density(nodes, values)
-        positive = values > 0
-        log_density = xp.where(positive, xp.log(xp.where(positive, values, 1)), -np.inf)
+        values = xp.asarray(values, float)
+        log_density = xp.where(values == 0, -np.inf, xp.log(xp.where(values == 0, 1, values)))
         return nodes, np.log(2 * t * weights) + xp.log(cutoff) + log_density
 
     def tail(cutoff):
         return jnp.maximum(mass - jnp.sum(jnp.exp(quadrature(cutoff)[1])), 0)
 
     return Measure(quadrature, tail, mass, decay)
-
-
-def _within(bounds, name, value, reason):
-    """The value, if it is in the bounds; NaN if it is traced and out of them."""
-    least, most = bounds
-    if concrete(value) is None:
-        return jnp.where((value >= least) & (value <= most), value, jnp.nan)
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, got {value}: {reason}")
-    return value
-
-
-def _check_density(nodes, values):
-    """Raises ValueError if a value is negative, and says where."""
-    bad = np.flatnonzero(np.asarray(values) < 0)
-    if bad.size:
-        raise ValueError(
-            f"density must be >= 0, got {values[bad[0]]} at u = {nodes[bad[0]]:.6g} ({bad.size} of "
-            f"{nodes.size} nodes)"
-        )
 
 
 def _legendre():

@@ -26,6 +26,7 @@ from noisy_jax.matrices import PSD_SLACK
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation import (
     array_module,
+    between,
     check_dimension,
     check_made_for,
     concrete,
@@ -86,11 +87,16 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
 
     # One variance stands for d of them where the noise is isotropic.
     twice = 2 * nodes[:, None] * variances[None]
-    log_ratios = -0.5 * dim / len(variances) * xp.sum(xp.log1p(-twice), axis=1)
+
+    def log_ratios_at(share):
+        return -0.5 * dim / len(variances) * xp.sum(xp.log1p(-share * twice), axis=1)
+
+    log_ratios = log_ratios_at(1)
     lifted = log_weights + log_ratios
-    log_diagonal = log_sum_exp(lifted, xp)
-    if xp is np:
-        _check_diagonal(log_diagonal, dim, nodes, log_weights, variances)
+    check_log_diagonal(
+        lambda share: log_sum_exp(log_weights + log_ratios_at(share), xp),
+        "a smaller cutoff or fewer dimensions",
+    )
     rates = nodes[:, None] / (1 - twice)
 
     clean = of_distance(nodes, log_weights, measure.decay)
@@ -122,7 +128,7 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         dim=dim,
         kernel=Kernel(kernel, lambda x: jnp.full(x.shape[:-1], peak, jnp.result_type(x, float))),
         surrogate=surrogate,
-        diagonal=_scalar(xp.exp(log_diagonal)),
+        diagonal=_scalar(xp.exp(log_sum_exp(lifted, xp))),
         ratio=_scalar(xp.exp(xp.max(xp.where(log_weights > -np.inf, log_ratios, 0)))),
         approximation_error=tail,
         noise=noise,
@@ -218,11 +224,7 @@ def matern(
 
 def _principal_variances(noise, dim, cutoff):
     """Eigenvalues of Σ, `[1]` if isotropic else `[d]`; its axes, `None` if they are the data's."""
-    if not isinstance(noise, Gaussian):
-        raise ValueError(
-            f"noise must be noise.Gaussian, got {type(noise).__name__}: radial kernels have a "
-            "surrogate in closed form for that noise only; for other noise use the Gaussian kernel"
-        )
+    instance("noise", noise, Gaussian, "for other noise use the Gaussian kernel, worlds.gaussian")
     check_dimension("noise.cov", noise.cov, (dim,))
     xp = array_module(noise.cov, cutoff)
     cov, axes = xp.asarray(noise.cov, float), None
@@ -237,11 +239,8 @@ def _principal_variances(noise, dim, cutoff):
     variances = np.maximum(variances, 0)
     if np.ptp(variances) <= 1e-12 * norm:
         variances, axes = variances[:1], None
-    if norm > 0 and cutoff >= 1 / (2 * norm):
-        raise ValueError(
-            f"cutoff must be below 1/(2‖Σ‖) = {1 / (2 * norm):.6g}, got {cutoff}: no surrogate "
-            "exists from there on; a smaller cutoff or less noise would do"
-        )
+    if norm > 0:
+        between("cutoff", cutoff, 0, 1 / (2 * norm), "from 1/(2‖Σ‖) on no surrogate exists")
     return variances, axes
 
 
@@ -253,31 +252,8 @@ def _check_mass(measure, cutoff, log_weights, tail):
     below, mass = np.sum(np.exp(log_weights)), measure.mass
     missing = concrete(below + tail - mass)
     if missing is not None and not abs(missing) <= 1e-4 * mass:
-        raise ValueError(
-            f"measure.mass must be that of its nodes up to the cutoff, {below:.6g}, and of its "
-            f"tail, {tail:.6g}, got {mass:.6g}"
-        )
-
-
-def _check_diagonal(log_diagonal, dim, nodes, log_weights, variances):
-    """Raises ValueError if the square of R² overflows."""
-
-    def hint(limit):
-        scales, dims = np.linspace(0, 1, 1001), np.arange(1, dim + 1)
-
-        def log_determinants(scale):
-            return -0.5 * np.mean(np.log1p(-2 * nodes[:, None] * scale * variances[None]), axis=1)
-
-        by_scale = np.stack([log_weights + dim * log_determinants(scale) for scale in scales])
-        by_dim = log_weights[None] + dims[:, None] * log_determinants(1)[None]
-        scale = scales[np.argmax(log_sum_exp(by_scale, np) > limit)]
-        breaking = dims[np.argmax(log_sum_exp(by_dim, np) > limit)]
-        return (
-            f"with noise like this from dimension {breaking} on, in dimension {dim} from a "
-            f"variance of {scale * variances.max():.4g} on; a smaller cutoff or less noise"
-        )
-
-    check_log_diagonal(log_diagonal, hint)
+        parts = f"nodes up to the cutoff, {below:.6g}, and tail, {tail:.6g}"
+        raise ValueError(f"measure.mass must be that of its {parts}, got {mass:.6g}")
 
 
 def _pair(x, z, dim):

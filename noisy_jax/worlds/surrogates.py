@@ -13,12 +13,17 @@ import numpy as np
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
 from noisy_jax.noise.base import sound_covariance
-from noisy_jax.validation import concrete
+from noisy_jax.validation import between, concrete
 from noisy_jax.worlds.world import check_log_diagonal
 
 
 def _gaussian_noise(dim, length_scale, noise):
-    _check_length_scale(dim, length_scale, noise.cov)
+    if (cov := concrete(noise.cov)) is not None:
+        variances = np.linalg.eigvalsh(cov) if cov.ndim == 2 else cov
+        least = float(variances.max()) ** 0.5
+        hint = "up to √‖Σ‖, the largest standard deviation of the noise, no surrogate exists"
+        length_scale = between("length_scale", length_scale, least, np.inf, hint)
+        _check_diagonal(dim, length_scale, variances, lambda share: -0.5 * np.log1p(-share))
     whitening, log_diagonal = _whitening(dim, length_scale, noise.cov)
     diagonal = jnp.exp(log_diagonal)
     scaled = whitening.T * (math.sqrt(0.5) / jnp.asarray(length_scale, float))
@@ -80,7 +85,8 @@ def _clean_spectrum(key, n, dim, length_scale):
 
 
 def _laplace_noise(dim, length_scale, noise):
-    _check_excess(dim, length_scale, noise.scale)
+    if concrete(noise.scale) is not None:
+        _check_diagonal(dim, length_scale, np.square(noise.scale), np.log1p)
     scale = jnp.asarray(noise.scale, float)
     scale = jnp.broadcast_to(jnp.where(scale > 0, scale, jnp.nan), (dim,))
     excess = (scale / length_scale) ** 2
@@ -109,8 +115,13 @@ def _laplace_noise(dim, length_scale, noise):
 
 
 def _contaminated_noise(dim, length_scale, noise):
-    _check_probability(noise.probability)
     q = jnp.asarray(noise.probability, float)
+    known = concrete(noise.probability)
+    if known is not None and known.astype(q.dtype) >= 0.5:
+        raise ValueError(
+            f"ContaminatedGaussian.probability must be below 1/2 in {q.dtype}, got {known}, as the "
+            "surrogate's series diverges; worlds.fourier_gaussian takes any probability"
+        )
     odds = jnp.where((q >= 0) & (q < 0.5), q / (1 - q), jnp.nan)
     weights = jnp.asarray(alternating_weights(jnp.finfo(q.dtype).eps), q.dtype)
     j = jnp.arange(len(weights), dtype=q.dtype)
@@ -176,60 +187,13 @@ def alternating_weights(error):
     return (signs * np.cumsum(signs * coefficients))[:n]  # division by 1 + y
 
 
-def _check_length_scale(dim, length_scale, cov):
-    """Raises ValueError if there is no surrogate, or its diagonal is too large."""
-    variances, length_scale = concrete(cov), concrete(length_scale)
-    if variances is None or length_scale is None:
-        return
-    if variances.ndim == 2:
-        variances = np.linalg.eigvalsh(variances)
-    square = length_scale**2
-    share = (variances / square).astype(jax.dtypes.canonicalize_dtype(float))
-    if share.max() >= 1:
-        raise ValueError(
-            f"length_scale must be above √‖Σ‖ = {variances.max() ** 0.5:.6g}, the largest standard "
-            f"deviation of the Gaussian noise, got {length_scale:.6g}: no surrogate exists; a "
-            f"wider kernel would do, or noise of variance below length_scale² = {square:.6g}"
-        )
-    _check_diagonal(
-        -0.5 * np.log1p(-np.broadcast_to(share, (dim,))),
-        "variance",
-        lambda log: -np.expm1(-2 * log) * square,
-    )
-
-
-def _check_excess(dim, length_scale, scale):
-    """Raises ValueError if the diagonal is too large."""
-    scale, length_scale = concrete(scale), concrete(length_scale)
-    if scale is None or length_scale is None:
-        return
-    _check_diagonal(
-        np.log1p(np.broadcast_to((scale / length_scale) ** 2, (dim,))),
-        "scale",
-        lambda log: np.sqrt(np.expm1(log)) * length_scale,
-    )
-
-
-def _check_diagonal(logs, spread, spread_at):
-    """Raises ValueError if the square of R² = exp(Σ_i logs_i) overflows."""
-    dim = len(logs)
-    check_log_diagonal(
-        logs.sum(),
-        lambda limit: (
-            f"with noise like this from dimension {int(limit / logs.mean()) + 1} on, in dimension "
-            f"{dim} from a {spread} of {spread_at(limit / dim):.4g} on each coordinate on; a "
-            "larger length_scale or less noise"
-        ),
-    )
-
-
-def _check_probability(probability):
-    value, dtype = concrete(probability), jax.dtypes.canonicalize_dtype(float)
-    if value is not None and value.astype(dtype) >= 0.5:
-        raise ValueError(
-            f"ContaminatedGaussian.probability must be below 1/2 in {dtype}, got {value}: the "
-            "surrogate's series diverges; worlds.fourier_gaussian takes any probability"
-        )
+def _check_diagonal(dim, length_scale, variances, log_factor):
+    """Raises ValueError if the square of R² = exp(Σ_i log_factor(variance_i/ℓ²)) overflows."""
+    if concrete(length_scale) is not None:
+        dtype = jax.dtypes.canonicalize_dtype(float)
+        shares = np.broadcast_to(variances / length_scale**2, (dim,)).astype(dtype)
+        advice = "a larger length_scale or fewer dimensions"
+        check_log_diagonal(lambda most: np.sum(log_factor(most * shares)), advice)
 
 
 PARTS = {

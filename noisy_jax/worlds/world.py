@@ -22,7 +22,7 @@ import numpy as np
 
 from noisy_jax.kernels import Kernel
 from noisy_jax.noise import Noise
-from noisy_jax.validation import check_made_for
+from noisy_jax.validation import check_made_for, concrete, instance
 
 Atoms = Any
 """What noisy copies are stored as: a pytree whose leaves lead with an axis of atoms."""
@@ -94,23 +94,25 @@ class World:
         return x
 
 
-def check_log_diagonal(log_diagonal: float, hint: Callable[[float], str]) -> None:
+def check_log_diagonal(at: Callable[[float], Any], advice: str) -> None:
     """Raises ValueError if R⁴, which learners and bounds need, overflows.
 
-    `hint` says, given the largest log R², from where on that is and what would help.
+    Args:
+        at: log R² if the covariance of the noise is multiplied by a number.
+        advice: what would do besides less noise.
     """
     dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
     limit = np.log(float(dtype.max)) / 2
-    if not log_diagonal <= limit:
-        raise ValueError(
-            f"R² = exp({log_diagonal:.4g}) is too large: its square overflows {dtype.dtype} above "
-            f"R² = exp({limit:.4g}), {hint(limit)} would do"
-        )
+    with np.errstate(divide="ignore"):
+        found = concrete(at(1.0))
+        if found is not None and not found <= limit:
+            most = max((share for share in np.linspace(0, 1, 101) if at(share) <= limit), default=0)
+            raise ValueError(
+                f"R² = exp({found:.4g}) is too large: its square overflows {dtype.dtype} above R² "
+                f"= exp({limit:.4g}); {most:.2g} times this noise covariance, or {advice}, would do"
+            )
 
 
 def check_world(world: World) -> None:
     """Raises ValueError if `world` is not a `World`."""
-    if not isinstance(world, World):
-        raise ValueError(
-            f"world must be a World, as worlds.gaussian builds it, got {type(world).__name__}"
-        )
+    instance("world", world, World, "worlds.gaussian makes one")

@@ -317,7 +317,7 @@ def test_surrogate_radius_takes_the_better_of_two_ratios():
         (world(2.0), {"angle": 60.0}, r"angle must be in radians, in \[0, π\], got 60\.0"),
         (world(2.0), {"angle": -0.1}, "angle must be in radians"),
         (world(2.0), {"angle": np.nan}, "angle must be in radians"),
-        (2.0, {}, "world must be a World, .* got float"),
+        (2.0, {}, r"world must be a World, got 2\.0"),
         (world(2.0), {"norm": 0.0}, r"norm must be positive and finite, got 0\.0"),
     ],
 )
@@ -357,14 +357,14 @@ def test_bad_arguments_of_parallel_worlds_raise(diagonal, options, message):
         ({"stream": nj.Stream(np.ones((3, 2)), np.ones(2))}, r"got x \[3, 2\] and y \[2\]"),
         ({"stream": nj.Stream(np.full((3, 2), np.nan), np.ones(3))}, r"x\[0, 0\] is nan"),
         ({"stream": (np.ones((3, 2)), np.ones(3))}, "stream must be a Stream, got tuple"),
-        ({"noise": 0.1}, r"noise must be a distribution such as .* got 0\.1"),
+        ({"noise": 0.1}, r"noise must be a Noise, got 0\.1: "),
         (
             {"noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(4)))},
             "along the 3 rounds",
         ),
         (
             {"y_noise": nj.noise.Gaussian(np.ones(2))},
-            r"scalar distribution, .* shapes \[\[2\], \[\]\]",
+            r"scalar distribution, got \[2\]",
         ),
     ],
 )

@@ -368,7 +368,7 @@ def test_bad_arguments_of_world_ball_raise():
         4,
     )
     for other in (features, world.kernel):
-        with pytest.raises(ValueError, match=f"must be a World, .* got {type(other).__name__}"):
+        with pytest.raises(ValueError, match=f"must be a World, got {type(other).__name__}"):
             world_ball(stream, other, 1.0)
     with pytest.raises(ValueError, match=r"got a traced one: .* under jit or vmap use kernel_ball"):
         jax.jit(lambda s: world_ball(s, world, 1.0))(stream)

@@ -215,9 +215,9 @@ def test_rejects_other_types_than_worlds():
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
     options = {"radius": 1.0, "learning_rate": 0.1}
-    with pytest.raises(ValueError, match=r"world must be a World, .* got Kernel"):
+    with pytest.raises(ValueError, match=r"world must be a World, got Kernel"):
         nj.learners.parallel_worlds(kernel, horizon=5, **options)
-    with pytest.raises(ValueError, match=r"features must be a FourierWorld, .* got World"):
+    with pytest.raises(ValueError, match=r"features must be a FourierWorld, got World"):
         nj.learners.fourier_worlds(world, **options)
 
 

@@ -163,7 +163,9 @@ def test_without_jit_the_stream_is_the_same():
 
 
 def test_a_margin_that_keeps_nothing_raises_or_gives_nan():
-    with pytest.raises(ValueError, match="margin 10000 only 0 of the 2560 candidates of period 0"):
+    with pytest.raises(
+        ValueError, match="margin or deviations keep only 0 of 2560 draws of period 0"
+    ):
         drifting(KEY, 10, difficulty=DIFFICULTIES["A"]._replace(margin=1e4))
     stream = drifting_with(KEY, 1e4)
     assert np.isnan(stream.x).all()

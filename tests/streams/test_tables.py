@@ -59,7 +59,7 @@ def test_csv_equals_arrays(tmp_path, rng):
         (",a,y\n0,1,2\n1,3,4\n", r"no name for column 1: .* row numbers \(pandas"),
         ("Unnamed: 0,a,y\n0,1,2\n1,3,4\n", "no name for column 1"),
         ("0.5,2.5\n3,4\n", "numbers in its first line, which must name the columns"),
-        ("a,y\n1,2\n1e300,3\n", "line 3, column 'a': 1e300 overflows float32"),
+        ("a,y\n1,2\n1e300,3\n", "line 3, column 'a': '1e300' overflows float32"),
         ("a,y\n1,2\n3,high\n", r"line 3, column 'y': 'high' is not a finite number"),
         ("a,y\n,2\n", r"line 2, column 'a': '' is not a finite number"),
         ("a,y\n1,nan\n", r"line 2, column 'y': 'nan' is not a finite number"),

@@ -285,12 +285,15 @@ def test_rejects_wrong_numbers_of_features(num_features):
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        (Uniform(1.0), "got Uniform, which has zeros: no unbiased features exist"),
-        (Rademacher(1.0), "got Rademacher, which has zeros"),
-        (StudentT(df=5.0, scale=0.1), "got StudentT, whose log_characteristic is None"),
+        (
+            Uniform(1.0),
+            "got Uniform, whose characteristic function has zeros: features divide",
+        ),
+        (Rademacher(1.0), "got Rademacher, whose characteristic function has zeros"),
+        (StudentT(df=5.0, scale=0.1), "got StudentT, whose characteristic function is not known"),
         (
             PerRound(jax.vmap(Gaussian)(jnp.ones(4))),
-            "one distribution of noisy_jax.noise.Noise, got PerRound",
+            "noise must be a Noise, got PerRound: one distribution",
         ),
         (Gaussian(np.ones(3)), r"Gaussian.cov of shape \[3\] does not fit data of dimension 2"),
     ],
@@ -317,7 +320,7 @@ def test_rejects_other_bad_input():
         weighted_features(Gaussian(0.1), 0)
     with pytest.raises(ValueError, match=r"one number, got shape \[2\]"):
         worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=[1.0, 12.0], noise=Gaussian(0.1))
-    with pytest.raises(ValueError, match=r"world must be a World, as .* got Kernel"):
+    with pytest.raises(ValueError, match="world must be a World, got Kernel: "):
         worlds.fourier(WORLD.kernel, KEY, 8)
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
         worlds.fourier(WORLD, 0, 8)
@@ -327,14 +330,14 @@ def test_rejects_other_bad_input():
         gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))
 
 
-def test_the_rejected_variance_is_about_where_it_breaks():
+def test_the_variance_that_an_error_names_would_do():
     def build(variance):
         return weighted_features(Gaussian(variance), 10, 1000)
 
-    message = r"overflows float32 above R² = exp\(44\.36\), .* in dimension 10 from about "
+    message = r"overflows float32 above R² = exp\(44\.36\); "
     with pytest.raises(ValueError, match=message) as rejected:
         build(9.0)
-    share = float(re.search(r"about (\S+) times this variance", str(rejected.value)).group(1))
-    assert np.isfinite(build(0.9 * share * 9.0).squared_norm ** 2)
+    share = float(re.search(r"(\S+) times this noise covariance", str(rejected.value)).group(1))
+    assert np.isfinite(build(share * 9.0).squared_norm ** 2)
     with pytest.raises(ValueError, match="overflows"):
         build(1.1 * share * 9.0)

@@ -87,7 +87,7 @@ def chunked_gram(
     x = jnp.asarray(x, float)
     if x.ndim != 2 or 0 in x.shape:
         raise ValueError(f"x must be [n, d] with n >= 1 and d >= 1, got {list(x.shape)}")
-    check_finite("x", x, ": drop or impute such rows first")
+    check_finite("x", x, "drop or impute such rows first")
     size, dim = x.shape
     check_shape("kernel(x, x)", jax.eval_shape(kernel, x, x), (size, size), "k(x_i, x_j)")
     blocks = jnp.pad(x, ((0, -size % chunk), (0, 0))).reshape(-1, chunk, dim)

@@ -180,7 +180,7 @@ def logistic_problem(
 
 def _checked(gram, y) -> tuple[Gram, jax.Array]:
     y = jnp.asarray(y, float)
-    check_targets(y, ": drop such rows first, they are not trimmed")
+    check_targets(y, "drop such rows first, they are not trimmed")
     gram = gram if isinstance(gram, Gram) else dense_gram(gram)
     if gram.size != y.size:
         raise ValueError(f"gram must be [{y.size}, {y.size}], as y, got a side of {gram.size}")

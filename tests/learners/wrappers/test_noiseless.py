@@ -179,7 +179,7 @@ def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
 
     zero, half = jax.vmap(stepped)(jnp.array([0.0, 0.5]))
     np.testing.assert_allclose(half - zero, 0.3 * 2 * 0.5 * np.full(DIM, 0.1), rtol=1e-4)
-    with pytest.raises(ValueError, match=r"cov holds variances and must be >= 0, got -0\.1"):
+    with pytest.raises(ValueError, match=r"cov must be finite and >= 0, got -0\.1: it holds var"):
         nj.wrappers.assuming(learner, -0.1)
 
 
