@@ -3,7 +3,7 @@
     f_1 = 0,   f_{t+1} = (1 − η_t λ) f_t − η_t ℓ'(f_t(x_t), y_t) k(x_t, ·)
 
 They hold on every stream: nothing in them is an expectation, except in `online_to_batch`.
-X² ≥ k(x_t, x_t) throughout.
+X² ≥ k(x_t, x_t), c ≥ |ℓ'| and λ are as in `regularized_risk` throughout.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from noisy_jax.validation import between, non_negative, positive
 
 
 class APriori(NamedTuple):
-    """How large any hypothesis of a run can become.
+    """How large f_t can become in a run.
 
     Attributes:
         coefficients: `[]`, c/λ ≥ Σ_i |α_i|.
@@ -46,20 +46,17 @@ class RiskGuarantee(NamedTuple):
 def a_priori(
     diagonal: chex.Numeric, *, slope: chex.Numeric, regularization: chex.Numeric
 ) -> APriori:
-    """How large a hypothesis can become: Σ_i |α_i| ≤ c/λ, ‖f_t‖ ≤ cX/λ and |f_t(x)| ≤ cX²/λ.
+    """How large f_t = Σ_i α_i k(x_i, ·) can become: Σ_i |α_i|, ‖f_t‖ and |f_t(x)|.
+
+        Σ_i |α_i| ≤ c/λ,   ‖f_t‖ ≤ cX/λ,   |f_t(x)| ≤ cX²/λ
 
     They follow from S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i|, so that they hold for
     every schedule η_t < 1/λ, and whichever terms are dropped. The minimizer ĝ of the regularized
-    risk has ‖ĝ‖ ≤ cX/λ too. All this is without an offset, which is not regularized and has no
-    bound.
+    risk has ‖ĝ‖ ≤ cX/λ too. An offset is not regularized and has no bound.
+
+    Arguments as in `regularized_risk`.
 
     Source: Online Learning with Kernels, Eq. 17 (norm and value); Σ_i |α_i| here.
-
-    Args:
-        diagonal: X² > 0.
-        slope: c ≥ |ℓ'|; 1 for the soft margin, logistic, ε-insensitive and Huber's loss. (The
-            squared loss has no such bound.)
-        regularization: λ > 0.
 
     Example:
         >>> print(a_priori(4.0, slope=1.0, regularization=0.5).norm)
@@ -93,9 +90,10 @@ def regularized_risk(
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
 
     Args:
-        diagonal: X² > 0.
+        diagonal: X² ≥ k(x_t, x_t), positive.
         horizon: m > 0 rounds.
-        slope: c ≥ |ℓ'|, as in `a_priori`.
+        slope: c ≥ |ℓ'|, positive; 1 for the soft margin, logistic, ε-insensitive and Huber's loss.
+            (The squared loss has no such bound.)
         regularization: λ > 0.
         learning_rate: η < 1/λ of η_t = η/√t; by default the one with the smallest a.
         growing_memory: whether the run drops terms as in Theorem 6.
@@ -109,17 +107,17 @@ def regularized_risk(
         61.0
     """
     return risk_guarantee(
-        diagonal, horizon, slope, regularization, learning_rate, 6 if growing_memory else 2
+        diagonal,
+        horizon=horizon,
+        slope=slope,
+        regularization=regularization,
+        learning_rate=learning_rate,
+        gradients=6 if growing_memory else 2,
     )
 
 
 def risk_guarantee(
-    diagonal: chex.Numeric,
-    horizon: chex.Numeric,
-    slope: chex.Numeric,
-    regularization: chex.Numeric,
-    learning_rate: chex.Numeric | None,
-    gradients: int,
+    diagonal, *, horizon, slope, regularization, learning_rate=None, gradients
 ) -> RiskGuarantee:
     """a√m + b with a = 2λU²(`gradients` · ηλ + 1/(ηλ))."""
     diagonal, horizon = positive("diagonal", diagonal), positive("horizon", horizon)
@@ -156,7 +154,7 @@ def online_to_batch(
     Args:
         diagonal: X² > 0.
         horizon: m > 0 rounds.
-        slope: c ≥ |ℓ'|, as in `a_priori`.
+        slope: c, as in `regularized_risk`.
         regularization: λ > 0.
         largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for ‖f‖ ≤ cX/λ; 5X²/(2λ) for the soft margin ρ ≤ X²/λ.
         failure_probability: δ in (0, 1).
@@ -208,7 +206,7 @@ def truncation_error(
     Args:
         diagonal: X² > 0.
         buffer: τ ≥ 0, the number of terms kept.
-        slope: c ≥ |ℓ'|, as in `a_priori`.
+        slope: c, as in `regularized_risk`.
         learning_rate: η < 1/λ.
         regularization: λ > 0.
         rounds: n, the number of examples seen; any number by default.
@@ -232,11 +230,5 @@ def truncation_error(
 
 def _decay(learning_rate, regularization) -> jax.Array:
     """ηλ, in (0, 1)."""
-    decay = between(
-        "learning_rate * regularization",
-        learning_rate * regularization,
-        0,
-        1,
-        "the decay factor 1 − ηλ must be positive",
-    )
-    return jnp.asarray(decay, float)
+    name, hint = "learning_rate * regularization", "the decay factor 1 − ηλ must be positive"
+    return jnp.asarray(between(name, learning_rate * regularization, 0, 1, hint), float)

@@ -15,10 +15,10 @@ from noisy_jax.validation import non_negative, number
 
 
 def covariate(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
+    key,
+    x,
+    y,
+    contamination,
     *,
     center: chex.Numeric | chex.Array = 0.8,
     spread: chex.Numeric = 0.15,
@@ -50,13 +50,7 @@ def covariate(
 
 
 def far_covariate(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    half_width: chex.Numeric = 6.0,
-    label_spread: chex.Numeric = 3.0,
+    key, x, y, contamination, *, half_width: chex.Numeric = 6.0, label_spread: chex.Numeric = 3.0
 ) -> Contaminated:
     """Rows scattered widely with random labels: x ~ U[−w, w]^d, y ~ N(0, s²).
 
