@@ -502,7 +502,7 @@ def test_labels_are_checked(rng):
         ({"buffer": 0}, "buffer must be a whole number of at least 1, got 0"),
         ({"buffer": None}, "buffer must be a whole number of at least 1, got None"),
         ({"buffer": weight_vector()}, r"buffer must be .* got Memory: .* \(or lambda space: "),
-        ({"loss": losses.squared}, "loss must be one of losses, such as"),
+        ({"loss": losses.squared}, "loss must be one such as losses.soft"),
         (
             {"loss": losses.novelty(nu=0.9), "offset": True},
             "offset must be False with the novelty",
