@@ -37,8 +37,6 @@ class TruncationGuarantee(NamedTuple):
         regret: `[]`, bound on the expected regret on clean data; infinite if it overflows.
         second_moment: `[]`, B_g B_Ψ ≥ E‖g̃Ψ̃‖².
         copies: `[]`, average number of noisy copies in a round.
-        inner_products: `[]`, number of inner products of instances in the whole run,
-            (2 + G) J T²/2 with G values of f in a slope and J factors in a stored estimate.
         bias: `[]`, the part of the regret bound that comes from cutting off the series of the
             slope; it does not depend on the learning rate.
         idle: `[]`, bound on the regret of predicting zero for T rounds.
@@ -50,7 +48,6 @@ class TruncationGuarantee(NamedTuple):
     regret: jax.Array | float
     second_moment: jax.Array | float
     copies: jax.Array | float
-    inner_products: jax.Array | float
     bias: jax.Array | float
     idle: jax.Array | float
     informative_from: jax.Array | float

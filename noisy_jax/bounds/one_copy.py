@@ -103,13 +103,9 @@ def _minimizers(loss, radius) -> tuple[float, float]:
     def slope_of_a(w):
         return 3 * loss.gradient(3 * w, 1.0) - loss.gradient(-w, 1.0)
 
-    def slope_of_b(w):
-        return loss.gradient(w, 1.0)
-
-    return (
-        _first_not_negative(slope_of_a, -reach, reach),
-        _first_not_negative(slope_of_b, -reach, reach),
-    )
+    slopes = slope_of_a, lambda w: loss.gradient(w, 1.0)
+    a, b = (_first_not_negative(slope, -reach, reach) for slope in slopes)
+    return a, b
 
 
 def _excess(loss, weights, best) -> np.ndarray:

@@ -91,13 +91,11 @@ def guarantee(
         idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
         xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
         root = xp.sqrt(estimator.squared_radius) * xp.sqrt(second_moment)
-        values, factors = estimator.derivative.copies, estimator.maps.series.coefficients.size - 1
         return TruncationGuarantee(
             learning_rate=estimator.squared_radius / (root * xp.sqrt(horizon)),
             regret=root * xp.sqrt(horizon) + horizon * bias,
             second_moment=second_moment,
             copies=copies,
-            inner_products=(2 + values) * factors * horizon**2 / 2,
             bias=horizon * bias,
             idle=horizon * idle,
             informative_from=(root / xp.maximum(idle - bias, 0)) ** 2,

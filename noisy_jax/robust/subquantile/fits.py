@@ -157,19 +157,14 @@ def logistic(
 
         F(f) = min_{|S| = m} (1/m) Σ_{i∈S} log(1 + e^(−y_i f(x_i))) + ½λ‖f‖²,   ‖f‖ ≤ R
 
-    The paper has labels 0 and 1 and λ = 0, so that R alone limits f.
+    The paper has labels 0 and 1 and λ = 0, so that R alone limits f. The arguments are those of
+    `ridge`, with these differences:
 
-    Args:
-        gram: as in `ridge`.
-        y: `[n]` labels −1 and +1. If traced, other labels give NaN.
-        contamination: as in `ridge`.
-        regularization: λ ≥ 0, as in `ridge`; it must be positive if R is infinite.
-        radius: R > 0.
-        start: as in `ridge`; "ridge" and "huber" are fits to the labels. At "zero" all losses are
-            equal, so that the first rows are kept at first.
-        solver: "descent" or "accelerated"; "alternation" is for ridge alone.
-        iterations: as in `ridge`.
-        tolerance: as in `ridge`.
+    - `y` are labels −1 and +1. If traced, other labels give NaN.
+    - λ may be zero only if R is finite.
+    - `start`: "ridge" and "huber" are fits to the labels. At "zero" all losses are equal, so that
+      the first rows are kept at first.
+    - `solver` is "descent" or "accelerated"; "alternation" is for ridge alone.
 
     Returns:
         A `Fit`; the sign of `fit.predict(kernel(z, x))` is the class.
