@@ -87,21 +87,19 @@ def at_rate_factor(guarantee: _Guarantee, rate_factor: chex.Numeric) -> _Guarant
         40.0 50.0
     """
     rate_factor = positive("rate_factor", rate_factor)
-    stake = (rate_factor + 1 / rate_factor) / 2
-    if isinstance(guarantee, Guarantee):
-        return guarantee._replace(
-            learning_rate=rate_factor * guarantee.learning_rate, regret=stake * guarantee.regret
-        )
-    if not isinstance(guarantee, TruncationGuarantee):
+    if not isinstance(guarantee, (Guarantee, TruncationGuarantee)):
         raise ValueError(
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "
             f"two_copies or parallel_worlds do, got {given(guarantee)}"
         )
+    rate, growth = rate_factor * guarantee.learning_rate, (rate_factor + 1 / rate_factor) / 2
+    if isinstance(guarantee, Guarantee):
+        return guarantee._replace(learning_rate=rate, regret=growth * guarantee.regret)
     with np.errstate(over="ignore"):
         return guarantee._replace(
-            learning_rate=rate_factor * guarantee.learning_rate,
-            regret=stake * (guarantee.regret - guarantee.bias) + guarantee.bias,
-            informative_from=stake**2 * guarantee.informative_from,
+            learning_rate=rate,
+            regret=growth * (guarantee.regret - guarantee.bias) + guarantee.bias,
+            informative_from=growth**2 * guarantee.informative_from,
         )
 
 

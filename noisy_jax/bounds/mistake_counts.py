@@ -4,7 +4,8 @@ Online gradient descent on the soft margin,
 
     f_1 = 0,   f_{t+1} = (1 − ηλ) f_t + η 1{y_t f_t(x_t) ≤ ρ} y_t k(x_t, ·),
 
-is compared with g_1, …, g_m that may change as well, as far as a `Drift` says; ALMA₂ with one u.
+is compared with functions g_1, …, g_m that may change as well; a `Drift` says how far they move.
+`alma` compares ALMA₂ with one fixed function u.
 """
 
 from typing import NamedTuple

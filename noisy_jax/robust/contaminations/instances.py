@@ -20,15 +20,15 @@ def covariate(
     y,
     contamination,
     *,
-    center: chex.Numeric | chex.Array = 0.8,
+    center: chex.Numeric = 0.8,
     spread: chex.Numeric = 0.15,
     label: chex.Numeric = -2.0,
 ) -> Contaminated:
     """Rows moved to one place with one label: x ~ N(center, spread²), y = label.
 
     There they outnumber the honest rows. They agree with one another, so that a fit through them
-    may have the lowest trimmed objective (with the default constants, from ε = 0.3 if
-    x ~ U[−3, 3]).
+    may have the lowest trimmed objective (with the default constants and x ~ U[−3, 3], from ε = 0.3
+    on).
 
     Args:
         center: a point `[d]`, or one number for all coordinates.

@@ -153,7 +153,7 @@ def region(
     contamination,
     *,
     target: chex.Array | None = None,
-    center: chex.Numeric | chex.Array = 1.0,
+    center: chex.Numeric = 1.0,
     size: chex.Numeric = 3.0,
 ) -> Contaminated:
     """All labels of a neighbourhood moved: the rows nearest to `center` get target + size.
