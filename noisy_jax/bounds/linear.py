@@ -47,9 +47,6 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
         noise: distribution of the noise in x̃.
         y_noise: scalar distribution of the noise in ỹ; none by default.
 
-    Returns:
-        `Moments` of `[]` arrays.
-
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[3.0, 4.0]], [2.0])

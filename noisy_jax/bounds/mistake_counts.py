@@ -33,9 +33,9 @@ class Drift(NamedTuple):
     """How far a sequence of comparators g_1, …, g_m moves.
 
     Attributes:
-        norm: B ≥ ‖g_t‖.
-        length: D_1 ≥ Σ_t ‖g_{t+1} − g_t‖.
-        squared_length: D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use D_1² instead if it is smaller.
+        norm: `[]`, B ≥ ‖g_t‖.
+        length: `[]`, D_1 ≥ Σ_t ‖g_{t+1} − g_t‖.
+        squared_length: `[]`, D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use D_1² if it is smaller.
             Zero for a comparator that does not move.
     """
 
@@ -72,9 +72,6 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
             points, or the weights of a linear function.
         gram: `[n, n]`, k(x_i, x_j) of the n points; `None` for linear functions, whose norms are
             Euclidean.
-
-    Returns:
-        `Drift`, each field `[]`.
 
     Source: Online Learning with Kernels, Sec. IV.B.
 

@@ -15,57 +15,18 @@ import jax.numpy as jnp
 from noisy_jax.validation import between, non_negative, positive
 
 
-class APriori(NamedTuple):
-    """How large f_t can become in a run.
-
-    Attributes:
-        coefficients: `[]`, c/λ ≥ Σ_i |α_i|.
-        norm: `[]`, U = cX/λ ≥ ‖f_t‖.
-        value: `[]`, cX²/λ ≥ |f_t(x)|.
-    """
-
-    coefficients: chex.Array
-    norm: chex.Array
-    value: chex.Array
-
-
 class RiskGuarantee(NamedTuple):
     """What Theorems 4 and 6 guarantee for the regularized risk in m rounds.
 
     Attributes:
         learning_rate: `[]`, η of η_t = η/√t.
-        regret: `[]`, bound on the cumulative regularized risk minus that of the best g.
+        regret: `[]`, a√m + b, bound on the cumulative regularized risk minus that of the best g.
         second_moment: `[]`, 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
     """
 
     learning_rate: chex.Array
     regret: chex.Array
     second_moment: chex.Array
-
-
-def a_priori(
-    diagonal: chex.Numeric, *, slope: chex.Numeric, regularization: chex.Numeric
-) -> APriori:
-    """How large f_t = Σ_i α_i k(x_i, ·) can become: Σ_i |α_i|, ‖f_t‖ and |f_t(x)|.
-
-        Σ_i |α_i| ≤ c/λ,   ‖f_t‖ ≤ cX/λ,   |f_t(x)| ≤ cX²/λ
-
-    They follow from S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i|, so that they hold for
-    every schedule η_t < 1/λ, and whichever terms are dropped. The minimizer ĝ of the regularized
-    risk has ‖ĝ‖ ≤ cX/λ too. An offset is not regularized and has no bound.
-
-    Arguments as in `regularized_risk`.
-
-    Source: Online Learning with Kernels, Eq. 17 (norm and value); Σ_i |α_i| here.
-
-    Example:
-        >>> print(a_priori(4.0, slope=1.0, regularization=0.5).norm)
-        4.0
-    """
-    diagonal = positive("diagonal", diagonal)
-    ratio = positive("slope", slope) / positive("regularization", regularization)
-    ratio = jnp.asarray(ratio, float)
-    return APriori(ratio, ratio * jnp.sqrt(diagonal), ratio * diagonal)
 
 
 def regularized_risk(
@@ -86,6 +47,10 @@ def regularized_risk(
     keeps s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), a = 2λU²(6ηλ + 1/(ηλ)), the
     smallest at ηλ = 1/√6.
 
+    U bounds all ‖f_t‖, c/λ all Σ_i |α_i| and cX²/λ all |f_t(x)|, whichever terms are dropped, at
+    every schedule η_t < 1/λ: S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i| (Eq. 17). The
+    minimizer of R_reg has a norm of at most U too. An offset is not regularized and has no bound.
+
     Source: Online Learning with Kernels, Theorem 4, and Theorem 6, repaired: dropping terms does
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
 
@@ -97,9 +62,6 @@ def regularized_risk(
         regularization: λ > 0.
         learning_rate: η < 1/λ of η_t = η/√t; by default the one with the smallest a.
         growing_memory: whether the run drops terms as in Theorem 6.
-
-    Returns:
-        `RiskGuarantee`, with η, a√m + b for the regret, and 4c²X² for the second moment.
 
     Example:
         >>> options = {"slope": 1.0, "regularization": 1.0, "learning_rate": 0.5}

@@ -55,9 +55,6 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
         loss: any convex loss of `losses`; only its label 1 is used.
         radius: B > 0. If both risks have a common minimizer in the ball, the lower bound is 0.
 
-    Returns:
-        `OneCopyLowerBound` of floats.
-
     Example:
         >>> import noisy_jax as nj
         >>> weight, lower_bound = one_copy_lower_bound(nj.losses.soft_margin(), radius=1.5)

@@ -84,9 +84,6 @@ def kernel_ball(
         surrogate: `[n, n]`, K̂_ij of the surrogate kernel at the same points; none by default.
         weights: `[n]`, m_j > 0, how often each point counts; once by default.
 
-    Returns:
-        A `KernelBall`, without `points`.
-
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u; there the
         coefficients are printed as non-negative, which would make β_u always π/2).
 
