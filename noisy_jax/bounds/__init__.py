@@ -19,9 +19,7 @@ from noisy_jax.bounds.mistake_counts import (
     mistakes,
 )
 from noisy_jax.bounds.norma import (
-    APriori,
     RiskGuarantee,
-    a_priori,
     online_to_batch,
     regularized_risk,
     truncation_error,
@@ -30,7 +28,6 @@ from noisy_jax.bounds.one_copy import OneCopyLowerBound, one_copy_excess, one_co
 from noisy_jax.bounds.unknown_noise import random_truncation
 
 __all__ = [
-    "APriori",
     "Drift",
     "Guarantee",
     "MistakeGuarantee",
@@ -38,7 +35,6 @@ __all__ = [
     "OneCopyLowerBound",
     "RiskGuarantee",
     "TruncationGuarantee",
-    "a_priori",
     "alma",
     "as_printed",
     "at_rate_factor",

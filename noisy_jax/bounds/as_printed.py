@@ -1,6 +1,7 @@
 """Formulas as the papers print them, to show where they differ from the corrected ones.
 
-Each function has the name and the arguments of its corrected form in `bounds`.
+Each function has the name and the arguments of its corrected form in `bounds`; `**options` are
+those of the corrected form that have no part in the error.
 
     >>> from noisy_jax import bounds
     >>> moments = bounds.Moments(1.0, 1.0, 1.0, 0.0)
@@ -11,6 +12,8 @@ Each function has the name and the arguments of its corrected form in `bounds`.
 
 The first value is attained, so that the second, smaller one is not a bound.
 """
+
+from typing import Any
 
 import chex
 import jax.numpy as jnp
@@ -91,45 +94,25 @@ def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -
 
 
 def regularized_risk(
-    diagonal: chex.Numeric,
-    *,
-    horizon: chex.Numeric,
-    slope: chex.Numeric,
-    regularization: chex.Numeric,
-    learning_rate: chex.Numeric | None = None,
-    growing_memory: bool = False,
+    diagonal: chex.Numeric, *, growing_memory: bool = False, **options: Any
 ) -> RiskGuarantee:
     """a = 2λU²(10ηλ + 1/(ηλ)) for a growing memory; Theorem 4, without one, is right as printed.
 
     Source: Online Learning with Kernels, Theorem 6. The proof allows ‖f_t‖ = 3U, but takes
     gradients for no longer than 2cX. The printed number of terms also falls after t_0.
     """
-    return risk_guarantee(
-        diagonal, horizon, slope, regularization, learning_rate, 10 if growing_memory else 2
-    )
+    return risk_guarantee(diagonal, gradients=10 if growing_memory else 2, **options)
 
 
 def truncation_error(
-    diagonal: chex.Numeric,
-    *,
-    buffer: chex.Numeric,
-    slope: chex.Numeric,
-    learning_rate: chex.Numeric,
-    regularization: chex.Numeric,
-    rounds: chex.Numeric | None = None,
+    diagonal: chex.Numeric, *, rounds: chex.Numeric | None = None, **options: Any
 ) -> chex.Array:
     """The sum cXη Σ_j β^j to j = n, which has one term too many (a valid, larger bound).
 
     Source: Online Learning with Kernels, Proposition 1.
     """
-    return corrected_truncation_error(
-        diagonal,
-        buffer=buffer,
-        slope=slope,
-        learning_rate=learning_rate,
-        regularization=regularization,
-        rounds=None if rounds is None else rounds + 1,
-    )
+    one_more = None if rounds is None else rounds + 1
+    return corrected_truncation_error(diagonal, rounds=one_more, **options)
 
 
 def random_truncation(

@@ -37,8 +37,6 @@ class TruncationGuarantee(NamedTuple):
         regret: `[]`, bound on the expected regret on clean data; infinite if it overflows.
         second_moment: `[]`, B_g B_Ψ ≥ E‖g̃Ψ̃‖².
         copies: `[]`, average number of noisy copies in a round.
-        inner_products: `[]`, number of inner products of instances in the whole run,
-            (2 + G) J T²/2 with G values of f in a slope and J factors in a stored estimate.
         bias: `[]`, the part of the regret bound that comes from cutting off the series of the
             slope; it does not depend on the learning rate.
         idle: `[]`, bound on the regret of predicting zero for T rounds.
@@ -50,7 +48,6 @@ class TruncationGuarantee(NamedTuple):
     regret: jax.Array | float
     second_moment: jax.Array | float
     copies: jax.Array | float
-    inner_products: jax.Array | float
     bias: jax.Array | float
     idle: jax.Array | float
     informative_from: jax.Array | float
@@ -90,21 +87,19 @@ def at_rate_factor(guarantee: _Guarantee, rate_factor: chex.Numeric) -> _Guarant
         40.0 50.0
     """
     rate_factor = positive("rate_factor", rate_factor)
-    stake = (rate_factor + 1 / rate_factor) / 2
-    if isinstance(guarantee, Guarantee):
-        return guarantee._replace(
-            learning_rate=rate_factor * guarantee.learning_rate, regret=stake * guarantee.regret
-        )
-    if not isinstance(guarantee, TruncationGuarantee):
+    if not isinstance(guarantee, (Guarantee, TruncationGuarantee)):
         raise ValueError(
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "
             f"two_copies or parallel_worlds do, got {given(guarantee)}"
         )
+    rate, growth = rate_factor * guarantee.learning_rate, (rate_factor + 1 / rate_factor) / 2
+    if isinstance(guarantee, Guarantee):
+        return guarantee._replace(learning_rate=rate, regret=growth * guarantee.regret)
     with np.errstate(over="ignore"):
         return guarantee._replace(
-            learning_rate=rate_factor * guarantee.learning_rate,
-            regret=stake * (guarantee.regret - guarantee.bias) + guarantee.bias,
-            informative_from=stake**2 * guarantee.informative_from,
+            learning_rate=rate,
+            regret=growth * (guarantee.regret - guarantee.bias) + guarantee.bias,
+            informative_from=growth**2 * guarantee.informative_from,
         )
 
 

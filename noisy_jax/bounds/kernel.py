@@ -77,9 +77,6 @@ def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -
         angle: β ∈ [0, π] in radians between the parts of u with positive and with negative
             coefficients (`comparators.KernelBall.angle`). Positive, unless the world has κ'.
 
-    Returns:
-        W, `[]`.
-
     Example:
         >>> import noisy_jax as nj
         >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))

@@ -1,7 +1,8 @@
 """Guarantees of the learners of linear predictors.
 
-The papers print second moments G without the cross term −2⟨w, x⟩y; here they are corrected. The
-printed ones are in `bounds.as_printed`.
+Each takes the `moments` of the noisy data, the number of rounds T > 0 as `horizon`, and the
+`radius` B_w > 0 of the ball that holds the weights. The papers print second moments G without the
+cross term −2⟨w, x⟩y; here they are corrected. The printed ones are in `bounds.as_printed`.
 """
 
 from typing import NamedTuple
@@ -46,9 +47,6 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
         noise: distribution of the noise in x̃.
         y_noise: scalar distribution of the noise in ỹ; none by default.
 
-    Returns:
-        `Moments` of `[]` arrays.
-
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[3.0, 4.0]], [2.0])
@@ -74,18 +72,13 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
 
 
 def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
-    """Guarantee of `learners.two_copies`.
+    """Guarantee of `learners.two_copies` for T = `horizon` rounds in a ball of radius B_w.
 
-    G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT). G is attained, at
-    x̃ = x = w = −y = 1.
+    G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT), with B_x and B_y of `moments`. G
+    is attained, at x̃ = x = w = −y = 1.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1, with G
     corrected.
-
-    Args:
-        moments: of the noisy data; `x_second_moment` and `y_second_moment` are used.
-        horizon: T > 0 rounds.
-        radius: B_w > 0.
 
     Example:
         >>> print(two_copies(Moments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
@@ -96,40 +89,33 @@ def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric)
 
 
 def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
-    """Guarantee of `learners.known_covariance`.
+    """Guarantee of `learners.known_covariance` for T = `horizon` rounds in a ball of radius B_w.
 
-    G = 4B_x²(B_w B_x + B_y)² with B_x⁴ ≥ E‖x̃‖⁴, η = B_w/√(GT), regret ≤ B_w √(GT).
+    G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT), where B_x⁴ ≥ E‖x̃‖⁴ is
+    `moments.x_fourth_moment`.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2, with
     the estimator and G corrected.
-
-    Args:
-        moments: of the noisy data; `x_fourth_moment` and `y_second_moment` are used.
-        horizon: T > 0 rounds.
-        radius: B_w > 0.
 
     Example:
         >>> moments = Moments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
         >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
         40.0
     """
-    x_second_moment = jnp.sqrt(_fourth(moments))
-    moment = second_moment(x_second_moment, moments.y_second_moment, radius)
+    hint = "the noise needs a finite `excess_kurtosis`, which a custom distribution must define"
+    fourth = positive("moments.x_fourth_moment", moments.x_fourth_moment, hint)
+    moment = second_moment(jnp.sqrt(fourth), moments.y_second_moment, radius)
     return gradient_descent(moment, horizon, radius)
 
 
 def uncorrected(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
-    """Guarantee of `learners.uncorrected`, linear in T.
+    """Guarantee of `learners.uncorrected` for T = `horizon` rounds, linear in T.
 
     G and η are those of `known_covariance`. The bias 2Σw of the gradients costs
-    −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
+    −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ, where B_Σ is
+    `moments.noise_norm`.
 
     Source: not in the papers.
-
-    Args:
-        moments: of the noisy data; `x_fourth_moment`, `y_second_moment` and `noise_norm` are used.
-        horizon: T > 0 rounds.
-        radius: B_w > 0.
 
     Example:
         >>> moments = Moments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
@@ -139,11 +125,6 @@ def uncorrected(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric
     unbiased = known_covariance(moments, horizon=horizon, radius=radius)
     bias = horizon * radius**2 * moments.noise_norm / 2
     return unbiased._replace(regret=unbiased.regret + bias)
-
-
-def _fourth(moments: Moments) -> chex.Numeric:
-    hint = "the noise needs a finite `excess_kurtosis`, which a custom distribution must define"
-    return positive("moments.x_fourth_moment", moments.x_fourth_moment, hint)
 
 
 def second_moment(

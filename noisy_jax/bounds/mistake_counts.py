@@ -4,7 +4,8 @@ Online gradient descent on the soft margin,
 
     f_1 = 0,   f_{t+1} = (1 − ηλ) f_t + η 1{y_t f_t(x_t) ≤ ρ} y_t k(x_t, ·),
 
-is compared with g_1, …, g_m that may change as well, as far as a `Drift` says; ALMA₂ with one u.
+is compared with functions g_1, …, g_m that may change as well; a `Drift` says how far they move.
+`alma` compares ALMA₂ with one fixed function u.
 """
 
 from typing import NamedTuple
@@ -15,7 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.matrices import check_gram
-from noisy_jax.validation import check_shape, concrete, instance, non_negative, number, positive
+from noisy_jax.validation import (
+    check_axes,
+    check_shape,
+    concrete,
+    instance,
+    non_negative,
+    number,
+    positive,
+)
 
 _ROUNDING = 1e-4  # of wᵀKw in float32, relative to Σ_ij |w_i K_ij w_j|
 
@@ -24,9 +33,9 @@ class Drift(NamedTuple):
     """How far a sequence of comparators g_1, …, g_m moves.
 
     Attributes:
-        norm: B ≥ ‖g_t‖.
-        length: D_1 ≥ Σ_t ‖g_{t+1} − g_t‖.
-        squared_length: D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use D_1² instead if it is smaller.
+        norm: `[]`, B ≥ ‖g_t‖.
+        length: `[]`, D_1 ≥ Σ_t ‖g_{t+1} − g_t‖.
+        squared_length: `[]`, D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use D_1² if it is smaller.
             Zero for a comparator that does not move.
     """
 
@@ -64,9 +73,6 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
         gram: `[n, n]`, k(x_i, x_j) of the n points; `None` for linear functions, whose norms are
             Euclidean.
 
-    Returns:
-        `Drift`, each field `[]`.
-
     Source: Online Learning with Kernels, Sec. IV.B.
 
     Example:
@@ -75,12 +81,8 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
         >>> print(found.norm, found.length, found.squared_length)
         5.0 3.0 9.0
     """
-    weights = jnp.asarray(weights, float)
-    if weights.ndim != 2 or 0 in weights.shape:
-        raise ValueError(
-            f"weights must be [m, n], one comparator a round, got {list(weights.shape)}"
-        )
-    number("weights", weights, shape=None)
+    check_axes("weights", weights, "[m, n]", ": one comparator a row")
+    weights = jnp.asarray(number("weights", weights, shape=None), float)
     if gram is not None:
         n = weights.shape[1]
         check_shape("gram", gram, (n, n), f"as weights are [m, {n}]")
@@ -96,15 +98,13 @@ def _squared_norms(name, weights, gram) -> chex.Array:
     if gram is None:
         return jnp.sum(weights**2, axis=1)
     squares = jnp.sum(weights * (weights @ gram), axis=1)
-    known = concrete(squares)
-    if known is not None and np.any(known < 0):
-        rows = np.abs(weights[known < 0])
-        share = known[known < 0] / np.sum(rows * (rows @ np.abs(gram)), axis=1)
-        if share.min() < -_ROUNDING:
-            raise ValueError(
-                f"gram must be positive semi-definite, but it gives {name} as low as "
-                f"{known.min():.2g}; is the kernel positive definite?"
-            )
+    sizes = jnp.sum(jnp.abs(weights) * (jnp.abs(weights) @ jnp.abs(gram)), axis=1)
+    lowest = concrete(squares + _ROUNDING * sizes)
+    if lowest is not None and np.any(lowest < 0):
+        raise ValueError(
+            f"gram must be positive semi-definite, but it gives {name} as low as "
+            f"{squares.min():.2g}; is the kernel positive definite?"
+        )
     return jnp.maximum(squares, 0)
 
 
@@ -131,7 +131,7 @@ def margin_errors(
     minimised: h is the z that minimises (K + C/z)/(γ − z).)
 
     Args:
-        diagonal: X² > 0.
+        diagonal: X² > 0, the largest k(x_t, x_t).
         drift: of the comparators, with B > 0.
         horizon: m > 0 rounds.
         margin: ρ ≥ 0 of the learner.
@@ -160,17 +160,10 @@ def mistakes(
 ) -> MistakeGuarantee:
     """How many mistakes, y_t f_t(x_t) ≤ 0, there are at most against drifting comparators.
 
-    The bound, η and λ of `margin_errors` at γ = μ. It holds for a learner with margin ρ = μ − h,
-    which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2.
+    The bound, η and λ of `margin_errors` at γ = μ, with the same arguments. It holds for a learner
+    with margin ρ = μ − h, which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2.
 
     Source: Online Learning with Kernels, Theorem 3, as printed.
-
-    Args:
-        diagonal: X² > 0.
-        drift: of the comparators, with B > 0.
-        horizon: m > 0 rounds.
-        comparator_margin: μ > 0, at which the comparators are judged.
-        comparator_loss: K ≥ 0, their cumulative loss Σ_t max(0, μ − y_t g_t(x_t)).
 
     Example:
         >>> still = Drift(norm=2.0, length=0.0, squared_length=0.0)

@@ -3,7 +3,7 @@
     f_1 = 0,   f_{t+1} = (1 − η_t λ) f_t − η_t ℓ'(f_t(x_t), y_t) k(x_t, ·)
 
 They hold on every stream: nothing in them is an expectation, except in `online_to_batch`.
-X² ≥ k(x_t, x_t) throughout.
+X² ≥ k(x_t, x_t), c ≥ |ℓ'| and λ are as in `regularized_risk` throughout.
 """
 
 from typing import NamedTuple
@@ -15,60 +15,18 @@ import jax.numpy as jnp
 from noisy_jax.validation import between, non_negative, positive
 
 
-class APriori(NamedTuple):
-    """How large any hypothesis of a run can become.
-
-    Attributes:
-        coefficients: `[]`, c/λ ≥ Σ_i |α_i|.
-        norm: `[]`, U = cX/λ ≥ ‖f_t‖.
-        value: `[]`, cX²/λ ≥ |f_t(x)|.
-    """
-
-    coefficients: chex.Array
-    norm: chex.Array
-    value: chex.Array
-
-
 class RiskGuarantee(NamedTuple):
     """What Theorems 4 and 6 guarantee for the regularized risk in m rounds.
 
     Attributes:
         learning_rate: `[]`, η of η_t = η/√t.
-        regret: `[]`, bound on the cumulative regularized risk minus that of the best g.
+        regret: `[]`, a√m + b, bound on the cumulative regularized risk minus that of the best g.
         second_moment: `[]`, 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
     """
 
     learning_rate: chex.Array
     regret: chex.Array
     second_moment: chex.Array
-
-
-def a_priori(
-    diagonal: chex.Numeric, *, slope: chex.Numeric, regularization: chex.Numeric
-) -> APriori:
-    """How large a hypothesis can become: Σ_i |α_i| ≤ c/λ, ‖f_t‖ ≤ cX/λ and |f_t(x)| ≤ cX²/λ.
-
-    They follow from S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i|, so that they hold for
-    every schedule η_t < 1/λ, and whichever terms are dropped. The minimizer ĝ of the regularized
-    risk has ‖ĝ‖ ≤ cX/λ too. All this is without an offset, which is not regularized and has no
-    bound.
-
-    Source: Online Learning with Kernels, Eq. 17 (norm and value); Σ_i |α_i| here.
-
-    Args:
-        diagonal: X² > 0.
-        slope: c ≥ |ℓ'|; 1 for the soft margin, logistic, ε-insensitive and Huber's loss. (The
-            squared loss has no such bound.)
-        regularization: λ > 0.
-
-    Example:
-        >>> print(a_priori(4.0, slope=1.0, regularization=0.5).norm)
-        4.0
-    """
-    diagonal = positive("diagonal", diagonal)
-    ratio = positive("slope", slope) / positive("regularization", regularization)
-    ratio = jnp.asarray(ratio, float)
-    return APriori(ratio, ratio * jnp.sqrt(diagonal), ratio * diagonal)
 
 
 def regularized_risk(
@@ -89,19 +47,21 @@ def regularized_risk(
     keeps s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), a = 2λU²(6ηλ + 1/(ηλ)), the
     smallest at ηλ = 1/√6.
 
+    U bounds all ‖f_t‖, c/λ all Σ_i |α_i| and cX²/λ all |f_t(x)|, whichever terms are dropped, at
+    every schedule η_t < 1/λ: S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i| (Eq. 17). The
+    minimizer of R_reg has a norm of at most U too. An offset is not regularized and has no bound.
+
     Source: Online Learning with Kernels, Theorem 4, and Theorem 6, repaired: dropping terms does
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
 
     Args:
-        diagonal: X² > 0.
+        diagonal: X² ≥ k(x_t, x_t), positive.
         horizon: m > 0 rounds.
-        slope: c ≥ |ℓ'|, as in `a_priori`.
+        slope: c ≥ |ℓ'|, positive; 1 for the soft margin, logistic, ε-insensitive and Huber's loss.
+            (The squared loss has no such bound.)
         regularization: λ > 0.
         learning_rate: η < 1/λ of η_t = η/√t; by default the one with the smallest a.
         growing_memory: whether the run drops terms as in Theorem 6.
-
-    Returns:
-        `RiskGuarantee`, with η, a√m + b for the regret, and 4c²X² for the second moment.
 
     Example:
         >>> options = {"slope": 1.0, "regularization": 1.0, "learning_rate": 0.5}
@@ -109,17 +69,17 @@ def regularized_risk(
         61.0
     """
     return risk_guarantee(
-        diagonal, horizon, slope, regularization, learning_rate, 6 if growing_memory else 2
+        diagonal,
+        horizon=horizon,
+        slope=slope,
+        regularization=regularization,
+        learning_rate=learning_rate,
+        gradients=6 if growing_memory else 2,
     )
 
 
 def risk_guarantee(
-    diagonal: chex.Numeric,
-    horizon: chex.Numeric,
-    slope: chex.Numeric,
-    regularization: chex.Numeric,
-    learning_rate: chex.Numeric | None,
-    gradients: int,
+    diagonal, *, horizon, slope, regularization, learning_rate=None, gradients
 ) -> RiskGuarantee:
     """a√m + b with a = 2λU²(`gradients` · ηλ + 1/(ηλ))."""
     diagonal, horizon = positive("diagonal", diagonal), positive("horizon", horizon)
@@ -156,7 +116,7 @@ def online_to_batch(
     Args:
         diagonal: X² > 0.
         horizon: m > 0 rounds.
-        slope: c ≥ |ℓ'|, as in `a_priori`.
+        slope: c, as in `regularized_risk`.
         regularization: λ > 0.
         largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for ‖f‖ ≤ cX/λ; 5X²/(2λ) for the soft margin ρ ≤ X²/λ.
         failure_probability: δ in (0, 1).
@@ -208,7 +168,7 @@ def truncation_error(
     Args:
         diagonal: X² > 0.
         buffer: τ ≥ 0, the number of terms kept.
-        slope: c ≥ |ℓ'|, as in `a_priori`.
+        slope: c, as in `regularized_risk`.
         learning_rate: η < 1/λ.
         regularization: λ > 0.
         rounds: n, the number of examples seen; any number by default.
@@ -232,11 +192,5 @@ def truncation_error(
 
 def _decay(learning_rate, regularization) -> jax.Array:
     """ηλ, in (0, 1)."""
-    decay = between(
-        "learning_rate * regularization",
-        learning_rate * regularization,
-        0,
-        1,
-        "the decay factor 1 − ηλ must be positive",
-    )
-    return jnp.asarray(decay, float)
+    name, hint = "learning_rate * regularization", "the decay factor 1 − ηλ must be positive"
+    return jnp.asarray(between(name, learning_rate * regularization, 0, 1, hint), float)

@@ -55,9 +55,6 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
         loss: any convex loss of `losses`; only its label 1 is used.
         radius: B > 0. If both risks have a common minimizer in the ball, the lower bound is 0.
 
-    Returns:
-        `OneCopyLowerBound` of floats.
-
     Example:
         >>> import noisy_jax as nj
         >>> weight, lower_bound = one_copy_lower_bound(nj.losses.soft_margin(), radius=1.5)
@@ -103,13 +100,9 @@ def _minimizers(loss, radius) -> tuple[float, float]:
     def slope_of_a(w):
         return 3 * loss.gradient(3 * w, 1.0) - loss.gradient(-w, 1.0)
 
-    def slope_of_b(w):
-        return loss.gradient(w, 1.0)
-
-    return (
-        _first_not_negative(slope_of_a, -reach, reach),
-        _first_not_negative(slope_of_b, -reach, reach),
-    )
+    slopes = slope_of_a, lambda w: loss.gradient(w, 1.0)
+    a, b = (_first_not_negative(slope, -reach, reach) for slope in slopes)
+    return a, b
 
 
 def _excess(loss, weights, best) -> np.ndarray:

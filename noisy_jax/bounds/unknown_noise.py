@@ -18,7 +18,9 @@ from noisy_jax.series import absolute_terms
 from noisy_jax.validation import array_module, instance, positive
 
 ORDER = 400
-"""Number of terms of f₊(r) that are summed. Beyond their reach f₊ is infinite (e^r: r > 433)."""
+"""Number of terms that are summed of f₊, the power series of f with absolute coefficients.
+
+Where these do not suffice, as for e^r at r > 433, f₊(r) counts as infinite."""
 
 
 def random_truncation(
@@ -91,13 +93,11 @@ def guarantee(
         idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
         xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
         root = xp.sqrt(estimator.squared_radius) * xp.sqrt(second_moment)
-        values, factors = estimator.derivative.copies, estimator.maps.series.coefficients.size - 1
         return TruncationGuarantee(
             learning_rate=estimator.squared_radius / (root * xp.sqrt(horizon)),
             regret=root * xp.sqrt(horizon) + horizon * bias,
             second_moment=second_moment,
             copies=copies,
-            inner_products=(2 + values) * factors * horizon**2 / 2,
             bias=horizon * bias,
             idle=horizon * idle,
             informative_from=(root / xp.maximum(idle - bias, 0)) ** 2,

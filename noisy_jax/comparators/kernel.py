@@ -84,9 +84,6 @@ def kernel_ball(
         surrogate: `[n, n]`, K̂_ij of the surrogate kernel at the same points; none by default.
         weights: `[n]`, m_j > 0, how often each point counts; once by default.
 
-    Returns:
-        A `KernelBall`, without `points`.
-
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u; there the
         coefficients are printed as non-negative, which would make β_u always π/2).
 
@@ -136,9 +133,9 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     Rounds with the same x are merged, as the angle β requires. The computation is in float64
     whatever the default is, as Gram matrices of smooth kernels need it, and the result is rounded
     to the default. It takes O(n³) time for n distinct points. For very large radii float64 is not
-    enough either: if ‖f‖ needs directions of a smooth kernel below the limit of `kernel_ball`,
-    8√n ε, f is the best function of a slightly smaller space (n = 40, d = 1, ℓ² = 2: at radius 10³
-    the lifted norm is 0.1% too small, at 10⁴ 4%, with errors of the loss of 5e-7 and 2e-4).
+    enough either: eigenvalues below the limit of `kernel_ball` count as zero, so that f is the best
+    function of a slightly smaller space (40 points on a line, ℓ² = 2: at radius 10³ the lifted norm
+    is 0.1% too small).
 
     `functools.partial(world_ball, world=world, radius=B)` is a comparator for `study`.
 

@@ -38,15 +38,11 @@ class LinearBall(NamedTuple):
 
 @jax.default_matmul_precision("highest")
 def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
-    """The best weights in the ball {‖w‖ ≤ radius} for a whole stream, exactly.
+    """The best weights in the ball {‖w‖ ≤ radius} for a whole clean stream, exactly.
 
     Streams may be rank-deficient, and the minimizer may lie inside the ball. Singular values below
     8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: if the scales of features
     differ by more than 10⁵, work in float64 (`jax.enable_x64`).
-
-    Args:
-        stream: T clean rounds.
-        radius: B > 0.
 
     Example:
         >>> import noisy_jax as nj
@@ -68,10 +64,6 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
 
     Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², with other weights for each t, in
     O(d³) time a round.
-
-    Args:
-        stream: T clean rounds.
-        radius: B > 0.
 
     Example:
         >>> import noisy_jax as nj

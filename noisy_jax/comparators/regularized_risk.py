@@ -98,11 +98,23 @@ def regularized(
         >>> print(found.predictions, bool(found.converged))
         [ 0.5 -0.5] True
     """
-    gram, y, lam = _parsed(gram, y, loss, regularization)
-    parsed = positive("tolerance", tolerance), whole("max_iterations", max_iterations)
+    check_loss(loss)
+    check_matrix("gram", gram)
+    for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
+        check_concrete(name, value, "the minimizer is found on the host")
+    parsed = (
+        np.float64(positive("regularization", regularization)),
+        positive("tolerance", tolerance),
+        whole("max_iterations", max_iterations),
+    )
+    gram, y = np.asarray(gram, np.float64), np.asarray(y, np.float64)
+    check_targets(y)
+    check_gram("gram", gram, y.size)
+    if loss.kind == "margin":
+        check_labels("y", y)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
-        found = _solve(gram, y, loss, lam, *parsed)
+        found = _solve(gram, y, loss, *parsed)
         rounded = [jnp.asarray(field, default) for field in found[:-2]]
         return Regularized(*rounded, *map(jnp.asarray, found[-2:]))
 
@@ -189,18 +201,3 @@ def _proximal(loss, y, w, mu):
     kink = jnp.abs(slope(p) - s) > 1e-8 * jnp.abs(steepest)
     curvature = jax.jvp(slope, (p,), (jnp.ones_like(p),))[1]
     return p, s, loss(p, y), jnp.where(kink, 1 / mu, curvature / (1 + mu * curvature))
-
-
-def _parsed(gram, y, loss, regularization):
-    """The arguments, checked, in float64."""
-    check_loss(loss)
-    check_matrix("gram", gram)
-    for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
-        check_concrete(name, value, "the minimizer is found on the host")
-    lam = positive("regularization", regularization)
-    gram, y, lam = (np.asarray(value, np.float64) for value in (gram, y, lam))
-    check_targets(y)
-    check_gram("gram", gram, y.size)
-    if loss.kind == "margin":
-        check_labels("y", y)
-    return gram, y, lam

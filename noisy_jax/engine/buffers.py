@@ -18,10 +18,8 @@ space, such as `lambda space: engine.everything(space, horizon)`."""
 def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Memory:
     """The memory that `buffer` stands for, in a space of the kernel's atoms."""
     if not callable(buffer):
-        meaning = (
-            "τ, number of newest rounds that are kept (or lambda space: engine.ring(space, τ))"
-        )
-        return ring(space, whole("buffer", buffer, 1, meaning))
+        hint = "τ, number of newest rounds that are kept (or lambda space: engine.ring(space, τ))"
+        return ring(space, whole("buffer", buffer, 1, hint))
     memory = buffer(space)
     if not isinstance(memory, Memory):
         raise ValueError(
@@ -39,14 +37,10 @@ def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Me
 def atoms_and_memory(
     kernel: Kernel | World | FourierWorld, buffer: Buffer | None
 ) -> tuple[Callable[..., Atoms], Memory]:
-    """How a noisy copy becomes an atom, and where atoms are kept.
+    """How a noisy copy becomes an atom, `(x[1, d], cov[1]) -> atom[1]`, and where atoms are kept.
 
-    Args:
-        kernel: a kernel, a world, or random features.
-        buffer: see `Buffer`; `None` with random features, which keep one weight vector.
-
-    Returns:
-        `(x[1, d], cov[1]) -> atom[1]`, as `reading` takes it, and a `Memory`.
+    `reading` takes the first, `expansion` the second. Random features keep one weight vector; their
+    `buffer` is `None`.
     """
     if isinstance(kernel, Kernel):
         return lambda x, cov: x, memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)

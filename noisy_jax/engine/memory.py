@@ -64,11 +64,7 @@ class Memory(NamedTuple):
 
 
 def everything(space: Space, horizon: int) -> Memory:
-    """A memory that keeps the atoms of all rounds, up to `horizon` of them.
-
-    Args:
-        space: inner products of the atoms.
-        horizon: T ≥ 1.
+    """A memory that keeps the atoms of all rounds, up to `horizon` ≥ 1 of them.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -93,8 +89,7 @@ def everything(space: Space, horizon: int) -> Memory:
 def weight_vector(points: Callable[..., Any] = lambda x: x) -> Memory:
     """A memory for atoms that are vectors `[D]`: it keeps only their weighted sum, `[D]`.
 
-    Args:
-        points: `x[m, d] -> [m, D]`, the feature map of clean instances; by default the identity.
+    `points` is the feature map of clean instances, `x[m, d] -> [m, D]`; by default the identity.
 
     Example:
         >>> import jax.numpy as jnp
@@ -125,11 +120,7 @@ def weight_vector(points: Callable[..., Any] = lambda x: x) -> Memory:
 
 
 def room(space: Space, size: int):
-    """Storage for at least `size` atoms, which is read in chunks so that it stays in the cache.
-
-    Args:
-        space: inner products of the atoms.
-        size: number of atoms to store; rounded up to whole chunks.
+    """Storage for `size` atoms, rounded up to whole chunks, which stay in the cache when read.
 
     Returns:
         `(init, read, evaluate)`: `init(atom)` makes empty storage, `(atoms, weights)`;

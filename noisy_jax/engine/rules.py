@@ -43,11 +43,7 @@ class Rule(NamedTuple):
 
 
 def parsed_rate(learning_rate: optax.ScalarOrSchedule) -> Any:
-    """The learning rate, checked; NaN where a traced one is not positive, or a schedule negative.
-
-    Args:
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, ….
-    """
+    """η > 0 or a schedule, checked; NaN if a traced η is not positive, or a schedule negative."""
     if isinstance(learning_rate, optax.GradientTransformation):
         raise ValueError(
             "learning_rate must be a number or a schedule, got an optimizer: pass it to a linear "
@@ -65,11 +61,9 @@ def parsed_rate(learning_rate: optax.ScalarOrSchedule) -> Any:
 
 
 def parsed_radius(radius: chex.Numeric, *, squared: bool = False) -> Any:
-    """The radius, checked; NaN where a traced one is not positive or out of the range of floats.
+    """W > 0, checked; NaN where a traced one is not positive or out of the range of floats.
 
-    Args:
-        radius: W > 0, the norm of the largest predictor that competes.
-        squared: whether its square must have full precision as well.
+    If `squared`, its square must have full precision as well.
     """
     radius = positive("radius", radius, "the norm of the largest predictor that competes")
     limits = np.finfo(jax.dtypes.canonicalize_dtype(float))
@@ -91,10 +85,8 @@ def schedule(learning_rate: optax.ScalarOrSchedule) -> Callable[[chex.Numeric], 
 def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
     """The rule of the squared loss: α_t = −2η_t(v − y_t), with y_t the target of the round.
 
-    v is the value of f_t at the last query point, or at the atom if there are no query points.
-
-    Args:
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, ….
+    v is the value of f_t at the last query point, or at the atom if there are no query points. The
+    learning rate is η > 0, or an optax schedule of rounds 0, 1, …
     """
     rate = schedule(learning_rate)
 

@@ -14,11 +14,9 @@ _LONGEST = 36  # e^36 rounds are more than any run has, and below 2^52
 
 
 def ring(space: Space, size: int) -> Memory:
-    """A memory of the `size` newest atoms; a new atom replaces the oldest.
+    """A memory of the τ = `size` ≥ 1 newest atoms; a new atom replaces the oldest.
 
-    Args:
-        space: inner products of the atoms.
-        size: τ ≥ 1, number of atoms; a block has at most τ rounds.
+    A block has at most τ rounds.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -65,7 +63,7 @@ def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
 
 
 def growing_start(decay: float, excess: float) -> int:
-    """t0 of Theorem 6: the first round from which on three conditions always hold.
+    """t0 of `growing` in Theorem 6: the first round from which on three conditions always hold.
 
         ηλ t^(−1/2) ≤ 1,   exp(−ηλ t^ε) ≤ ηλ t^(−1/2),   ⌈t^(1/2 + ε)⌉ ≤ 3t/4
 
@@ -75,9 +73,6 @@ def growing_start(decay: float, excess: float) -> int:
     Args:
         decay: ηλ > 0, of the learning rate η/√t.
         excess: ε, 0 < ε < ½.
-
-    Returns:
-        t0.
 
     Raises:
         ValueError: if t0 is beyond e^36 ≈ 4e15.

@@ -44,7 +44,7 @@ def alma(
     buffer: Buffer,
     block: int = 64,
 ) -> Learner:
-    """Kernel ALMA₂, for labels ±1.
+    """The approximate large margin algorithm (ALMA₂) with a kernel, for labels ±1.
 
     Args:
         kernel: any of `kernels`. Instances are divided by √k(x, x); one with k(x, x) = 0 changes

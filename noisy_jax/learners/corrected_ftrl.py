@@ -24,7 +24,7 @@ more slowly than a learner with a constant rate. Its moments are of fourth order
 heavy tails (a Student distribution of 4 degrees of freedom or fewer) they converge slowly or not at
 all. With Fourier features under Gaussian noise of a variance near ℓ² it can be worse than
 predicting zero, and with fewer rounds than features it is no better. Like every learner from one
-copy, it must be told the covariance of the noise. The study measures all of these.
+copy, it must be told the noise's covariance. The study measures all of these.
 
 Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
 (Fuller, 1987); online ridge regression is the case without noise (Azoury and Warmuth, 2001).
@@ -42,8 +42,7 @@ from noisy_jax.validation import instance, non_negative, positive, whole
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, for Fourier features
-_DOUBLINGS = 60
-_NEWTON_STEPS = 30
+_DOUBLINGS, _NEWTON_STEPS = 60, 30
 
 
 class CorrectedState(NamedTuple):
@@ -186,8 +185,10 @@ def leader(
     """The corrected leader of sums in groups, such as the added `state.sums` of several devices.
 
     Args:
-        moments, radius, regularization: as in `corrected_ftrl`.
+        moments: as in `corrected_ftrl`, as `radius` and `regularization`.
         sums: each leaf with a leading axis of groups.
+        radius: B > 0, or `None`.
+        regularization: λ_0.
         slack: the most by which the next block can reduce the smallest eigenvalue.
         previous: the last λ; the new one is at least as large.
     """

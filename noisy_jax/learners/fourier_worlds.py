@@ -33,8 +33,7 @@ def fourier_worlds(
     Args:
         features: noisy and clean feature maps, from `worlds.fourier`.
         radius: W > 0, norm of the largest weights that compete.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `bounds.parallel_worlds` gives
-            the theorem's.
+        learning_rate: η > 0, or a schedule, as in `parallel_worlds`.
         block: number of rounds that `unroll` plays at once.
 
     Returns:

@@ -48,8 +48,8 @@ def gradient_descent(
 ) -> Learner:
     """Projected online gradient descent on the weights of a linear predictor.
 
-    A run whose weights overflow, or whose traced rate or radius is not positive, ends in NaN, so
-    that `Rollout.diverged_at` can name the round.
+    A run ends in NaN if its weights overflow, or if a rate or radius that is traced (by `jit` or
+    `vmap`) is not positive. `Rollout.diverged_at` then names the round.
 
     Args:
         gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.

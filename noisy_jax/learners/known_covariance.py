@@ -50,12 +50,10 @@ def known_covariance(
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
     change from round to round. `wrappers.assuming` supplies one where the sample has none.
 
-    Args:
-        radius: B_w > 0, norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `bounds.known_covariance`
-            gives the theorem's.
-        optimizer: an optax transformation instead, as in `gradient_descent`.
-        as_printed: subtract Σw instead of 2Σw, to show the error of the printed formula.
+    The weights stay in the ball of radius B_w > 0. Give either a learning rate η > 0 (a number or
+    an optax schedule; `bounds.known_covariance` gives the theorem's) or an optax optimizer
+    (`gradient_descent`). `as_printed=True` subtracts Σw instead of 2Σw, to show the error of the
+    printed formula.
 
     Returns:
         A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for

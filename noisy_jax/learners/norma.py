@@ -63,22 +63,21 @@ def norma(
     Predictions are f(x) + b. With `losses.novelty` they are f(x) − ρ, and an alarm is f(x) ≤ ρ
     (Eq. 20 prints f(x) < ρ).
 
-    **Guarantees.** They hold on clean data with a kernel, without offset, at η_t = η/√t, for a loss
-    of bounded slope. Theorem 4 bounds the regret against the regularized risk if all terms are kept
-    (`buffer=lambda space: engine.everything(space, T)`), Theorem 6 with `engine.growing`. Neither
-    covers a fixed τ, the squared loss, or a world (`bounds.regularized_risk`).
+    **Guarantees** (`bounds.regularized_risk`) hold on clean data with a kernel, without offset, at
+    η_t = η/√t, for a loss of bounded slope: Theorem 4 if all terms are kept (`buffer=lambda space:
+    engine.everything(space, T)`), Theorem 6 with `engine.growing`. Neither covers a fixed τ, the
+    squared loss, or a world.
 
     **Noisy inputs.** With a world, f is read at a second copy of x, independent of the copy that
-    the new term holds. For the squared loss the step is then unbiased, as in `parallel_worlds`. For
-    another loss it is the step of ℓ averaged over the noise of f at the second copy. A step with
-    one copy for both is biased, unless x has no noise.
+    the new term holds. For the squared loss the step is then unbiased, as in `parallel_worlds`; for
+    another loss it is that of ℓ averaged over the noise of f at the second copy. A step with one
+    copy for both is biased, unless x has no noise.
 
     **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, a share ν of which
-    are support vectors. With few of them f detects little: choose ν ≥ 25ηλ. For smaller ν use
-    `decay="on_update"`: f then remembers 1/(ηλ) alarms, whatever ν is, although its steps are not
-    gradients. At ν = 0.01, η = t^(−1/2) and λ = 1, as in the paper, on six clusters with 2%
-    outliers, the AUC of alarms is 0.54 with "always" and 0.94 with "on_update", 0.998 if ρ also
-    stays non-negative (`losses.novelty(smallest=0.0)`). See `python -m noisy_jax novelty`.
+    are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning (of a
+    schedule, at η after as many rounds as the memory has room for). Choose a larger ν, less decay,
+    or `decay="on_update"`, with which f remembers 1/(ηλ) alarms, whatever ν is, although its steps
+    are not gradients. `python -m noisy_jax novelty` compares both.
 
     Args:
         kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features
@@ -88,25 +87,19 @@ def norma(
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; the paper's η/√t is
             `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`.
-        buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept. With
-            |ℓ'| ≤ c and k(x, x) ≤ X², the dropped terms have norm at most (1 − ηλ)^τ cX/λ. Or a
-            function that makes a `Memory` from a space, such as
-            `lambda space: engine.weight_vector()` with the linear kernel. `None` with random
-            features, which have no terms.
+        buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
+            |ℓ'| ≤ c and k(x, x) ≤ X² those dropped have norm at most (1 − ηλ)^τ cX/λ. Or a function
+            that makes a `Memory` from a space, such as `lambda space: engine.weight_vector()` with
+            the linear kernel. `None` with random features, which have no terms.
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
         block: number of rounds that `unroll` plays at once.
 
     Returns:
-        A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. `averaged` takes
-        one without offset that keeps all of f (`engine.everything`, or random features). A run ends
-        in NaN if a traced ηλ is above 1, a traced ν is outside (0, 1), or a traced label of a
-        margin loss is not ±1; concrete ones raise ValueError.
-
-    Warns:
-        UserWarning: novelty with "always" and ν < 25ηλ (of a schedule, ηλ after as many rounds as
-            the memory has room for).
+        A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. A run ends in NaN
+        if a traced ηλ is above 1, a traced ν is outside (0, 1), or a traced label of a margin loss
+        is not ±1; concrete ones raise ValueError.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -119,47 +112,49 @@ def norma(
         share of mistakes 0.07
     """
     if not isinstance(loss, (Loss, AdaptiveLoss)):
-        raise ValueError(
-            f"loss must be one of losses, such as losses.soft_margin(), got {given(loss)}"
-        )
-    if offset and not _labelled(loss):
+        raise ValueError(f"loss must be one such as losses.soft_margin(), got {given(loss)}")
+    labelled = getattr(loss, "labelled", True)
+    world = None if isinstance(kernel, Kernel) else kernel
+    if offset and not labelled:
         raise ValueError("offset must be False with the novelty loss, which learns a threshold ρ")
     regularization = non_negative("regularization", regularization, "λ of (λ/2)‖f‖²")
-    _check_first_decay(learning_rate, regularization)
+    rate_of, first, limit = schedule(learning_rate), learning_rate, 1.0
+    if callable(learning_rate):
+        first, limit = learning_rate(jnp.int32(0)), _LARGEST_DECAY
+        non_negative("learning_rate at round 0", first, "rounds are counted from 0")
+    check_decay(first, regularization, limit=limit)
     choice("decay", decay, ("always", "on_update"))
-    world = None if isinstance(kernel, Kernel) else kernel
     copies = choice("copies", (2 if world else 1) if copies is None else copies, (1, 2))
     atom, memory = atoms_and_memory(kernel, buffer)
-    if decay == "always" and not _labelled(loss):
-        room = memory.horizon or memory.longest_block
-        _warn_of_few_support_vectors(loss, learning_rate, regularization, room)
+    room = memory.horizon or memory.longest_block
+    if not labelled and decay == "always" and (room is not None or not callable(learning_rate)):
+        _warn_of_few_support_vectors(loss, rate_of(jnp.int32(room or 0)), regularization)
     return expansion(
         read=reading(atom, copies),
-        rule=_rule(loss, schedule(learning_rate), regularization, offset, decay),
+        rule=_rule(loss, rate_of, regularization, labelled, offset, decay),
         memory=memory,
         copies=copies,
         block=block,
         dim=world and world.dim,
-        labels=loss.kind == "margin" and _labelled(loss),
+        labels=loss.kind == "margin" and labelled,
         noise=world and world.noise,
     )
 
 
-def _rule(loss: Any, rate_of, regularization, offset, decay) -> Rule:
-    adaptive, labelled = isinstance(loss, AdaptiveLoss), _labelled(loss)
+def _rule(loss: Any, rate_of, regularization, labelled, offset, decay) -> Rule:
+    adaptive = isinstance(loss, AdaptiveLoss)
 
     def init() -> NormaState:
         return NormaState(jnp.zeros(()), jnp.asarray(loss.initial, float) if adaptive else None)
 
     def update(state: NormaState, values, y, t) -> Update:
-        rate = rate_of(t)
-        now = loss.at(state.scale) if adaptive else loss
+        b, s = state
+        now, rate = loss.at(s) if adaptive else loss, rate_of(t)
         y = y if labelled else jnp.ones_like(values[-1])
-        p = values[-1] + state.offset
+        p = values[-1] + b
         derivative = now.gradient(p, y)
         decays = 1.0 if decay == "always" else jnp.where(derivative != 0, 1.0, 0.0)
         sound = rate * regularization <= _LARGEST_DECAY
-        b, s = state
         if offset:
             b = b - rate * derivative
         if adaptive:
@@ -174,31 +169,15 @@ def _rule(loss: Any, rate_of, regularization, offset, decay) -> Rule:
     return Rule(init, update, output)
 
 
-def _labelled(loss) -> bool:
-    return getattr(loss, "labelled", True)
-
-
-def _check_first_decay(learning_rate, regularization) -> None:
-    if callable(learning_rate):
-        rate = learning_rate(jnp.int32(0))
-        non_negative("learning_rate at round 0", rate, "rounds are counted from 0")
-        check_decay(rate, regularization, limit=_LARGEST_DECAY)
-    else:
-        check_decay(learning_rate, regularization)
-
-
-def _warn_of_few_support_vectors(loss: Any, learning_rate, regularization, room) -> None:
-    if callable(learning_rate):
-        if room is None:
-            return
-        learning_rate = learning_rate(jnp.int32(room))
+def _warn_of_few_support_vectors(loss: Any, learning_rate, regularization) -> None:
     eta, lam, nu = map(concrete, (learning_rate, regularization, loss.nu))
-    if eta is not None and lam is not None and nu is not None and nu < 25 * eta * lam:
-        decay = eta * lam
-        larger = f"a nu of at least {25 * decay:.2g}, " if 25 * decay < 1 else ""
-        warnings.warn(
-            f"nu = {nu:g} is too small for a decay of {decay:.2g} in every round: about "
-            f"{nu / decay:.2g} support vectors stay in memory, fewer than 25. Use {larger}"
-            'less decay, or decay="on_update"',
-            stacklevel=3,
-        )
+    if eta is None or lam is None or nu is None or nu >= 25 * eta * lam:
+        return
+    decay = eta * lam
+    larger = f"a nu of at least {25 * decay:.2g}, " if 25 * decay < 1 else ""
+    warnings.warn(
+        f"nu = {nu:g} is too small for a decay of {decay:.2g} in every round: about "
+        f"{nu / decay:.2g} support vectors stay in memory, fewer than 25. Use {larger}"
+        'less decay, or decay="on_update"',
+        stacklevel=3,
+    )

@@ -24,13 +24,9 @@ def perceptron(
     offset: bool = False,
     block: int = 64,
 ) -> Learner:
-    """The kernel perceptron, for labels ±1.
+    """The kernel perceptron, for labels ±1. Its arguments are those of `norma`.
 
-    Args:
-        kernel: as for `norma`.
-        buffer: as for `norma`; τ counts rounds, not mistakes.
-        offset: whether to learn an offset b, which moves by y_t at each mistake.
-        block: number of rounds that `unroll` plays at once.
+    A buffer τ counts rounds, not mistakes; an offset b moves by y_t at each mistake.
 
     Returns:
         A `Learner`; predictions are f(x) + b, whose sign is the class (zero counts as a mistake).

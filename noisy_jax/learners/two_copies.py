@@ -33,11 +33,9 @@ def two_copies(
 ) -> Learner:
     """Online linear regression from two noisy copies of each instance (Algorithm 1, left).
 
-    Args:
-        radius: B_w > 0, norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `bounds.two_copies` gives the
-            theorem's.
-        optimizer: an optax transformation instead, as in `gradient_descent`.
+    The weights stay in the ball of radius B_w > 0. Give either a learning rate η > 0 (a number or
+    an optax schedule; `bounds.two_copies` gives the theorem's) or an optax optimizer
+    (`gradient_descent`).
 
     Returns:
         A `Learner` of 2 copies with O(d) time and memory a round. Its expected regret for the

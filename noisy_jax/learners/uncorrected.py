@@ -2,10 +2,10 @@
 
     ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t
 
-has mean ∇_t + 2Σ_t w_t. So it descends on ℓ_t(w) + wᵀΣ_t w, which biases the
-coefficients towards zero. The errors-in-variables literature calls this bias attenuation, and the
-estimator naive. Its regret on clean data grows linearly, unless this bias leaves the best clean
-predictor unchanged.
+has mean ∇_t + 2Σ_t w_t, with ∇_t the gradient on the clean instance. So it descends on
+ℓ_t(w) + wᵀΣ_t w, which biases the coefficients towards zero. The measurement-error literature calls
+this bias attenuation, and the estimator naive. Its regret on clean data grows linearly, unless the
+bias leaves the best clean predictor unchanged.
 """
 
 import chex
@@ -31,10 +31,8 @@ def uncorrected(
 ) -> Learner:
     """Online linear regression that treats one noisy copy as the clean instance.
 
-    Args:
-        radius: B_w > 0, norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; see `bounds.uncorrected`.
-        optimizer: an optax transformation instead, as in `gradient_descent`.
+    The weights stay in the ball of radius B_w > 0. Give either a learning rate η > 0 (a number or
+    an optax schedule) or an optax optimizer (`gradient_descent`).
 
     Returns:
         A `Learner` of 1 copy with O(d) time and memory a round. It has no sub-linear bound on its

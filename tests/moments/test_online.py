@@ -113,7 +113,7 @@ def test_without_the_correction_the_moments_are_seen_to_be_wrong():
 def test_frequencies_need_a_characteristic_function_without_zeros():
     with pytest.raises(ValueError, match="without zeros, got Uniform"):
         features(nj.noise.Uniform(1.0), dim=1)
-    with pytest.raises(ValueError, match="StudentT, whose .* is not known"):
+    with pytest.raises(ValueError, match=r"StudentT, whose .* is not known"):
         features(nj.noise.StudentT(5.0, 1.0), dim=1)
 
 

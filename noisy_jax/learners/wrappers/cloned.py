@@ -29,15 +29,12 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         learner: a learner of V copies, built for the noise that the clones have:
             `noise.cloned(V)`, of covariance VΣ. A world must exist for that noise: a Gaussian
             kernel of length scale ℓ needs 2‖Σ‖ < ℓ² for V = 2.
-        noise: the Gaussian noise of the single copy, the same in every round. Its mean has no
-            effect, as samples come with known means subtracted.
+        noise: the Gaussian noise of the single copy, the same in every round (clones of other noise
+            would not be independent). Its mean has no effect, as samples come with known means
+            subtracted.
 
     Returns:
         A `Learner` of 1 copy.
-
-    Raises:
-        ValueError: if the noise is not Gaussian (clones would not be independent), or if `learner`
-            was built for other noise than that of the clones.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -7,15 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import (
-    Learner,
-    Sample,
-    State,
-    Stream,
-    check_is_stream,
-    check_learner,
-    unrolled,
-)
+from noisy_jax.base import Learner, Sample, State, Stream, check_is_stream, check_learner, unrolled
 from noisy_jax.validation import concrete
 
 
@@ -39,16 +31,13 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     depend on the key, so that `vmap` over keys runs it only once.
 
     Args:
-        learner: a learner that is right without noise. Each of its copies is the clean instance,
-            and `sample.cov` is zero.
+        learner: a learner that is not built for noise, as those with a world are: it would correct
+            for noise that is not there. Each of its copies is the clean
+            instance, and `sample.cov` is zero.
         stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
 
     Returns:
         A `Learner` with room for at most the rounds of the stream.
-
-    Raises:
-        ValueError: if `learner` was built for noise, as those with a world are: it would correct
-            for noise that is not there.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -18,7 +18,7 @@ def paired(*learners: Learner) -> Learner:
     Returns:
         A `Learner` whose state is the tuple of their states and whose predictions are `[..., L]`.
         Each column is what its learner alone would give with the same key. Its `noise` is that of
-        the first learner that was built for some (variance zero only if no other was).
+        the first learner that was built for noise of positive variance.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -59,10 +59,8 @@ def paired(*learners: Learner) -> Learner:
 
     copies = max(learner.copies for learner in learners)
     horizons = [learner.horizon for learner in learners if learner.horizon is not None]
-    distributions = (learner.noise for learner in learners)
-    noise = max(
-        distributions, key=lambda distribution: (distribution is not None) + has_noise(distribution)
-    )
+    noises = [learner.noise for learner in learners]
+    noise = max(noises, key=lambda noise: (noise is not None) + has_noise(noise))
     exact_targets = any(learner.exact_targets for learner in learners)
     horizon = min(horizons, default=None)
     return Learner(init, step, predict, copies, unroll, horizon, noise, exact_targets)

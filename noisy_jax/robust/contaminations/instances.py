@@ -15,20 +15,20 @@ from noisy_jax.validation import non_negative, number
 
 
 def covariate(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
+    key,
+    x,
+    y,
+    contamination,
     *,
-    center: chex.Numeric | chex.Array = 0.8,
+    center: chex.Numeric = 0.8,
     spread: chex.Numeric = 0.15,
     label: chex.Numeric = -2.0,
 ) -> Contaminated:
     """Rows moved to one place with one label: x ~ N(center, spread²), y = label.
 
     There they outnumber the honest rows. They agree with one another, so that a fit through them
-    may have the lowest trimmed objective (with the default constants, from ε = 0.3 if
-    x ~ U[−3, 3]).
+    may have the lowest trimmed objective (with the default constants and x ~ U[−3, 3], from ε = 0.3
+    on).
 
     Args:
         center: a point `[d]`, or one number for all coordinates.
@@ -50,13 +50,7 @@ def covariate(
 
 
 def far_covariate(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    half_width: chex.Numeric = 6.0,
-    label_spread: chex.Numeric = 3.0,
+    key, x, y, contamination, *, half_width: chex.Numeric = 6.0, label_spread: chex.Numeric = 3.0
 ) -> Contaminated:
     """Rows scattered widely with random labels: x ~ U[−w, w]^d, y ~ N(0, s²).
 

@@ -18,13 +18,7 @@ from noisy_jax.validation import check_not_below, concrete, non_negative, number
 
 
 def gross(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    low: chex.Numeric = 5.0,
-    high: chex.Numeric = 20.0,
+    key, x, y, contamination, *, low: chex.Numeric = 5.0, high: chex.Numeric = 20.0
 ) -> Contaminated:
     """Labels far away on both sides: ±U[low, high].
 
@@ -47,14 +41,7 @@ def gross(
     return relabelled(x, y, labels, random_rows(row_key, y, contamination))
 
 
-def one_sided(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    label: chex.Numeric = 10.0,
-) -> Contaminated:
+def one_sided(key, x, y, contamination, *, label: chex.Numeric = 10.0) -> Contaminated:
     """The same label for all corrupted rows, far on one side, where errors do not cancel out.
 
     Args:
@@ -71,13 +58,7 @@ def one_sided(
 
 
 def shift(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    target: chex.Array | None = None,
-    size: chex.Numeric = 3.0,
+    key, x, y, contamination, *, target: chex.Array | None = None, size: chex.Numeric = 3.0
 ) -> Contaminated:
     """Labels moved to one side: target + size.
 
@@ -98,14 +79,7 @@ def shift(
     return relabelled(x, y, target + size, random_rows(key, y, contamination))
 
 
-def hugging(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    target: chex.Array,
-) -> Contaminated:
+def hugging(key, x, y, contamination, *, target: chex.Array) -> Contaminated:
     """Labels at the edge of the noise: target + τ, with τ the (1 − ε)-quantile of |y − target|.
 
     A fit near the target cannot tell the corrupted rows from honest ones, and trims honest rows
@@ -127,14 +101,7 @@ def hugging(
     return relabelled(x, y, target + edge, random_rows(key, y, contamination))
 
 
-def adaptive(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    predictions: chex.Array,
-) -> Contaminated:
+def adaptive(key, x, y, contamination, *, predictions: chex.Array) -> Contaminated:
     """Labels just inside the trimming threshold of a fit that the adversary sees.
 
     Let r = y − predictions, and let the threshold τ be the (1 − ε)-quantile of |r|. The rows of
@@ -160,14 +127,7 @@ def adaptive(
     return relabelled(x, y, predictions + edge, lowest)
 
 
-def flip(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
-    *,
-    target: chex.Array | None = None,
-) -> Contaminated:
+def flip(key, x, y, contamination, *, target: chex.Array | None = None) -> Contaminated:
     """Labels of the opposite sign: −target. Classes must be −1 and +1, not 0 and 1.
 
     Example:
@@ -187,13 +147,13 @@ def flip(
 
 
 def region(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
-    contamination: chex.Numeric,
+    key,
+    x,
+    y,
+    contamination,
     *,
     target: chex.Array | None = None,
-    center: chex.Numeric | chex.Array = 1.0,
+    center: chex.Numeric = 1.0,
     size: chex.Numeric = 3.0,
 ) -> Contaminated:
     """All labels of a neighbourhood moved: the rows nearest to `center` get target + size.

@@ -97,6 +97,8 @@ def ridge(
 
         F(f) = min_{|S| = m} (1/m) Σ_{i∈S} (f(x_i) − y_i)² + ½λ‖f‖²,   ‖f‖ ≤ R,   m = ⌈n(1 − ε)⌉
 
+    `fit.predict(kernel(z, x))` of the result gives predictions at new points z.
+
     Call it under `jax.jit`, otherwise each call compiles again. Use `jax.vmap` for several targets,
     shares, λ and radii; with one Gram matrix, all fits share its products. The result does not
     depend on the units of y.
@@ -121,9 +123,6 @@ def ridge(
         tolerance: ≥ 0; stops if refitting the rows kept would lower F by no more than this share
             of F. Use 0 for a fixed number of iterations. With λ = 0 and no radius there is no bound
             on the gap, and only `iterations` stops the fit.
-
-    Returns:
-        A `Fit`; `fit.predict(kernel(z, x))` gives predictions at new points.
 
     Source: Subquantile Minimization for Kernel Learning, Algorithm 1, corrected (see
         `problem` and `steps`).
@@ -157,22 +156,14 @@ def logistic(
 
         F(f) = min_{|S| = m} (1/m) Σ_{i∈S} log(1 + e^(−y_i f(x_i))) + ½λ‖f‖²,   ‖f‖ ≤ R
 
-    The paper has labels 0 and 1 and λ = 0, so that R alone limits f.
+    The sign of `fit.predict(kernel(z, x))` is the class. The paper has labels 0 and 1 and λ = 0, so
+    that R alone limits f. The arguments are those of `ridge`, with these differences:
 
-    Args:
-        gram: as in `ridge`.
-        y: `[n]` labels −1 and +1. If traced, other labels give NaN.
-        contamination: as in `ridge`.
-        regularization: λ ≥ 0, as in `ridge`; it must be positive if R is infinite.
-        radius: R > 0.
-        start: as in `ridge`; "ridge" and "huber" are fits to the labels. At "zero" all losses are
-            equal, so that the first rows are kept at first.
-        solver: "descent" or "accelerated"; "alternation" is for ridge alone.
-        iterations: as in `ridge`.
-        tolerance: as in `ridge`.
-
-    Returns:
-        A `Fit`; the sign of `fit.predict(kernel(z, x))` is the class.
+    - `y` are labels −1 and +1. If traced, other labels give NaN.
+    - λ may be zero only if R is finite.
+    - `start`: "ridge" and "huber" are fits to the labels. At "zero" all losses are equal, so that
+      the first rows are kept at first.
+    - `solver` is "descent" or "accelerated"; "alternation" is for ridge alone.
 
     Source: Subquantile Minimization for Kernel Learning, Algorithm 2, with the step size 1/L in
         place of m/‖K‖, which is a quarter of it.

@@ -147,7 +147,6 @@ def ridge_problem(
         >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
         4 rows kept, safe step 0.67
     """
-    gram, y = _checked(gram, y)
     return _problem(gram, y, squared_loss(), 2.0, contamination, regularization, radius)
 
 
@@ -167,8 +166,6 @@ def logistic_problem(
         >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
         3 rows kept, safe step 12.00
     """
-    gram, y = _checked(gram, y)
-    check_labels("y", y)
     lam, ball = concrete(regularization), concrete(radius)
     if lam is not None and ball is not None and np.any((lam == 0) & (ball == np.inf)):
         raise ValueError(
@@ -178,31 +175,22 @@ def logistic_problem(
     return _problem(gram, y, logistic_loss(), 0.25, contamination, regularization, radius)
 
 
-def _checked(gram, y) -> tuple[Gram, jax.Array]:
+def _problem(gram, y, loss, curvature, contamination, regularization, radius) -> Problem:
     y = jnp.asarray(y, float)
     check_targets(y, "drop such rows first, they are not trimmed")
+    if loss.kind == "margin":
+        check_labels("y", y)
     gram = gram if isinstance(gram, Gram) else dense_gram(gram)
     if gram.size != y.size:
         raise ValueError(f"gram must be [{y.size}, {y.size}], as y, got a side of {gram.size}")
-    return gram, y
-
-
-def _problem(gram, y, loss, curvature, contamination, regularization, radius) -> Problem:
-    return Problem(
-        gram,
-        y,
-        loss,
-        curvature,
-        rows_kept(y.size, contamination),
-        non_negative("regularization", regularization),
-        _radius(radius),
-    )
+    m, lam = rows_kept(y.size, contamination), non_negative("regularization", regularization)
+    return Problem(gram, y, loss, curvature, m, lam, _radius(radius))
 
 
 def _radius(radius):
     """R > 0; unlike elsewhere, infinity is allowed."""
-    given = concrete(radius)
-    if given is None and np.shape(radius) == ():
+    known = concrete(radius)
+    if known is None and np.shape(radius) == ():
         return jnp.where(radius > 0, radius, jnp.nan)
-    unlimited = given is not None and given.ndim == 0 and given == np.inf
+    unlimited = known is not None and known.ndim == 0 and known == np.inf
     return radius if unlimited else positive("radius", radius)

@@ -30,9 +30,6 @@ def coefficients(problem: Problem, names: tuple[str, ...]) -> chex.Array:
     C = jnp.maximum(problem.diagonal, least)
     solve = solver(gram, C)
 
-    def huber():
-        return modified_residuals(gram.product, solve, y, C, iterations=_REFITS)
-
     def smooth(a):
         # The coefficients of ridge are residuals/C. The part of them that K maps to zero has no
         # effect on f, but hides gradients in rounding errors. Ridge on the values removes it.
@@ -42,6 +39,6 @@ def coefficients(problem: Problem, names: tuple[str, ...]) -> chex.Array:
         "zero": lambda: jnp.zeros_like(y),
         "median": lambda: smooth(solve(jnp.full_like(y, jnp.median(y)))),
         "ridge": lambda: smooth(solve(y)),
-        "huber": lambda: smooth(huber()),
+        "huber": lambda: smooth(modified_residuals(gram.product, solve, y, C, iterations=_REFITS)),
     }
     return jnp.stack([makers[name]() for name in names])

@@ -1,0 +1,184 @@
+"""NORMA with bad arguments, and with those that give a warning."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax import losses
+from noisy_jax.base import Sample
+from noisy_jax.engine import everything, weight_vector
+from noisy_jax.learners import norma, perceptron
+from tests.learners.norma_runs import (
+    DIM,
+    KERNEL,
+    LENGTH_SCALE,
+    T,
+    inputs,
+    labelled,
+    unrolled,
+)
+
+
+def test_labels_are_checked(rng):
+    x, y = labelled(rng)
+    learner = norma(
+        KERNEL, losses.soft_margin(), learning_rate=0.1, regularization=0.1, buffer=T, block=16
+    )
+    state, key = learner.init(DIM), jax.random.key(0)
+    sample = Sample(jnp.asarray(x[:1]), jnp.asarray(0.0))
+    with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 0; 2y − 1 turns"):
+        learner.step(state, sample, key)
+    with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 3$"):
+        learner.step(state, sample._replace(y=jnp.asarray(3.0)), key)
+    y[20] = 0.0
+    _, predictions = unrolled(learner, x, y)
+    np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 20)
+    unlabelled = norma(
+        KERNEL, losses.novelty(nu=0.5), learning_rate=0.1, regularization=0.1, buffer=T, block=16
+    )
+    assert np.all(np.isfinite(unrolled(unlabelled, x, y)[1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": 10.0}, r"rate must be below 1/regularization = 10\.0, got 10\.0"),
+        ({"learning_rate": lambda t: 11.0 / (t + 1)}, r"below 1/regularization = 10\.0, got 11\.0"),
+        ({"learning_rate": lambda t: t**-0.5}, "at round 0 must be finite .* counted from 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"learning_rate": np.ones(2)}, r"learning_rate must be one number, got shape \[2\]"),
+        ({"regularization": np.ones(2)}, "regularization must be one number"),
+        ({"regularization": -1.0}, "regularization must be finite and >= 0"),
+        ({"buffer": 0}, "buffer must be a whole number of at least 1, got 0"),
+        ({"buffer": None}, "buffer must be a whole number of at least 1, got None"),
+        ({"buffer": weight_vector()}, r"buffer must be .* got Memory: .* \(or lambda space: "),
+        ({"loss": losses.squared}, "loss must be one such as losses.soft"),
+        (
+            {"loss": losses.novelty(nu=0.9), "offset": True},
+            "offset must be False with the novelty",
+        ),
+        ({"kernel": lambda x, z: x @ z.T}, "kernel must be a Kernel, a World or a FourierWorld"),
+        ({"decay": "never"}, "decay must be 'always' or 'on_update', got 'never'"),
+        ({"copies": 3}, "copies must be 1 or 2, got 3"),
+    ],
+)
+def test_rejects_bad_arguments(options, message):
+    valid = {
+        "kernel": KERNEL, "loss": losses.soft_margin(), "learning_rate": 0.1,
+        "regularization": 0.1, "buffer": 10,
+    }  # fmt: skip
+    norma(**valid)
+    with pytest.raises(ValueError, match=message):
+        norma(**{**valid, **options})
+
+
+def test_features_reject_a_buffer():
+    features = nj.worlds.fourier_gaussian(
+        jax.random.key(0), 8, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
+    )
+    with pytest.raises(ValueError, match="buffer must be None with random features"):
+        perceptron(features, buffer=10)
+
+
+@pytest.mark.parametrize("regularization", [1.0, 0.293])  # 0.293 · (1/0.293) > 1 in float32
+def test_a_schedule_may_start_where_all_would_be_forgotten(rng, regularization):
+    x, y = labelled(rng)
+    learner = norma(
+        KERNEL, losses.soft_margin(), learning_rate=lambda t: 1 / regularization / jnp.sqrt(t + 1),
+        regularization=regularization, buffer=T,
+    )  # fmt: skip
+    assert np.all(np.isfinite(unrolled(learner, x, y)[1]))
+
+
+def test_a_bad_traced_share_is_reported(rng):
+    x, y = labelled(rng)
+
+    @jax.jit
+    @jax.vmap
+    def predictions(nu):
+        learner = norma(
+            KERNEL, losses.nu_soft_margin(nu=nu), learning_rate=0.1, regularization=1.0, buffer=8
+        )
+        return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
+
+    sound, large, none = np.isfinite(predictions(jnp.array([0.9, 1.0, 0.0])))
+    assert np.all(sound)
+    assert not np.any(large[2:] | none[2:])
+
+
+def test_a_bad_traced_rate_is_reported(rng):
+    x, y = labelled(rng)
+
+    @jax.jit
+    @jax.vmap
+    def predictions(rate):
+        learner = norma(
+            KERNEL, losses.soft_margin(), learning_rate=rate, regularization=1.0, buffer=8
+        )
+        return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
+
+    sound, large, negative = np.isfinite(predictions(jnp.array([0.9, 1.1, -0.1])))
+    assert np.all(sound)
+    assert not np.any(large[2:] | negative[2:])
+
+
+def falling(t):
+    """η_t of Figure 3."""
+    return (t + 1.0) ** -0.5
+
+
+@pytest.mark.claim("NORMA-Eq20", "NORMA-Fig3")
+@pytest.mark.parametrize(
+    ("rate", "buffer", "decay", "warns"),
+    [
+        (0.002, 5000, "always", True),
+        (0.002, 5000, "on_update", False),
+        (0.0004, 5000, "always", False),
+        (falling, 5000, "always", True),
+        (falling, functools.partial(everything, horizon=5000), "always", True),
+        (falling, 10**7, "always", False),
+        (falling, 5000, "on_update", False),
+    ],
+)
+def test_warns_where_decay_leaves_few_support_vectors(rate, buffer, decay, warns):
+    def build():
+        return norma(
+            KERNEL, losses.novelty(nu=0.01), learning_rate=rate, regularization=1.0, buffer=buffer,
+            decay=decay,
+        )  # fmt: skip
+
+    if warns:
+        with pytest.warns(UserWarning, match="nu = 0.01 is too small for a decay .* than 25"):
+            build()
+    else:
+        build()
+
+
+@pytest.mark.parametrize(
+    ("rate", "advice"),
+    [(0.002, r"a nu of at least 0\.05, less decay, or"), (0.05, r"Use less decay")],
+)
+def test_the_warning_names_a_share_only_where_there_is_one(rate, advice):
+    with pytest.warns(UserWarning, match=f"support vectors stay in memory.*{advice}"):
+        norma(KERNEL, losses.novelty(nu=0.01), learning_rate=rate, regularization=1.0, buffer=9)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "buffer", "message"),
+    [
+        (
+            nj.kernels.gaussian(length_scale=0.5**0.5),
+            lambda space: weight_vector(),
+            "its own space",
+        ),
+        (nj.kernels.polynomial(degree=1), lambda space: weight_vector(), "its own space"),
+        (nj.kernels.linear(), lambda space: 5, "must make a Memory from a space"),
+    ],
+)
+def test_a_buffer_must_hold_the_functions_of_the_kernel(kernel, buffer, message):
+    with pytest.raises(ValueError, match=message.replace("its own", "kernel's own")):
+        perceptron(kernel, buffer=buffer)

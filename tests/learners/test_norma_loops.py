@@ -1,0 +1,172 @@
+"""NORMA against plain loops, and against itself in other units."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax import losses
+from noisy_jax.learners import norma
+from tests.learners import references
+from tests.learners.norma_runs import (
+    DIM,
+    FAR,
+    KERNEL,
+    PLAIN,
+    T,
+    inputs,
+    kept,
+    labelled,
+    scanned,
+    unrolled,
+    valued,
+)
+
+NU, SIGMA = 0.3, 0.6
+
+# Each loss as it is given to `norma`, and (α_t, s_{t+1}) of a round as the corrected claims write
+# them, from the rate e, the prediction p, the target y and the scale s.
+CLASSES = {
+    "soft margin": (
+        losses.soft_margin(margin=0.4),
+        lambda e, p, y, s: (e * y * (y * p <= 0.4), s),
+    ),
+    "logistic": (losses.logistic(), lambda e, p, y, s: (e * y / (1 + np.exp(y * p)), s)),
+    "nu": (
+        losses.nu_soft_margin(nu=NU),
+        lambda e, p, y, s: (e * y * (y * p <= s), s + e * (NU - (y * p <= s))),
+    ),
+    "novelty": (
+        losses.novelty(nu=NU),
+        lambda e, p, y, s: (e, s - e * (1 - NU)) if p <= s else (0.0, s + e * NU),
+    ),
+}
+VALUES = {
+    "squared": (losses.squared(), lambda e, p, y, s: (2 * e * (y - p), s)),
+    "tube": (
+        losses.epsilon_insensitive(epsilon=0.2),
+        lambda e, p, y, s: (e * np.sign(y - p) * (abs(y - p) > 0.2), s),
+    ),
+    "nu tube": (
+        losses.nu_epsilon_insensitive(nu=NU, initial=0.5),
+        lambda e, p, y, s: (
+            (e * np.sign(y - p), s + (1 - NU) * e) if abs(y - p) > s else (0.0, s - NU * e)
+        ),
+    ),
+    "huber": (
+        losses.huber(width=SIGMA),
+        lambda e, p, y, s: (e * np.sign(y - p) if abs(y - p) > SIGMA else e * (y - p) / SIGMA, s),
+    ),
+    "huber quantile": (
+        losses.nu_huber(nu=NU),
+        lambda e, p, y, s: (e * np.clip((y - p) / s, -1, 1), s + e * ((abs(y - p) > s) - NU)),
+    ),
+    "huber joint": (
+        losses.nu_huber(nu=NU, tracker="joint"),
+        lambda e, p, y, s: (
+            e * np.clip((y - p) / s, -1, 1),
+            s + e * ((0.5 if abs(y - p) > s else (y - p) ** 2 / (2 * s**2)) - NU),
+        ),
+    ),
+}
+
+
+@pytest.mark.claim("NORMA-Eq10-12", "NORMA-offset", "NORMA-Eq13-16,18", "NORMA-Eq19", "NORMA-Eq20")
+@pytest.mark.claim("NORMA-Eq24", "NORMA-adaptive-σ")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", [*CLASSES, *VALUES])
+def test_constant_rate_and_small_ring_equal_the_loop(rng, name):
+    loss, step = {**CLASSES, **VALUES}[name]
+    x, y = (labelled if name in CLASSES else valued)(rng)
+    offset, rate, decay, size = name != "novelty", 0.1, 0.04, 20
+    with warnings.catch_warnings(action="ignore"):  # few support vectors
+        learner = norma(
+            KERNEL, loss, learning_rate=rate, regularization=decay / rate, buffer=size,
+            offset=offset,
+        )  # fmt: skip
+    predictions, scales, alpha, b, scale = references.norma(
+        PLAIN, lambda t, *values: step(rate, *values), lambda t, added: 1 - decay, x, y,
+        oldest=lambda t: t - size, offset=offset, scale=getattr(loss, "initial", 0.0),
+    )  # fmt: skip
+    if name == "novelty":
+        predictions = predictions - scales
+    state, made, rules = scanned(learner, x, y)  # the test below unrolls
+    np.testing.assert_allclose(made, predictions, atol=1e-12)
+    np.testing.assert_allclose(state.weights[:size], kept(alpha, size), atol=1e-12)
+    np.testing.assert_allclose(state.rule.offset, b, atol=1e-12)
+    assert np.any(rules.offset != 0) == offset
+    if name in FAR:
+        np.testing.assert_allclose(rules.scale, scales, atol=1e-12)
+        np.testing.assert_allclose(state.rule.scale, scale, atol=1e-12)
+        share = np.mean(FAR[name](np.asarray(made), y, np.asarray(rules.scale)))
+        change = float(state.rule.scale) - loss.initial
+        np.testing.assert_allclose(abs(share - NU), abs(change) / (rate * T), atol=1e-12)
+        assert change != 0
+    else:
+        assert state.rule.scale is None
+
+
+@pytest.mark.claim("NORMA-Eq7-9")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", [*CLASSES, *VALUES])
+def test_schedule_and_decay_on_updates_equal_the_loop(rng, name):
+    loss, step = {**CLASSES, **VALUES}[name]
+    x, y = (labelled if name in CLASSES else valued)(rng)
+    learner = norma(
+        KERNEL, loss, learning_rate=lambda t: 0.5 / jnp.sqrt(t + 1), regularization=0.3,
+        buffer=T + 7, decay="on_update",
+    )  # fmt: skip
+    predictions, scales, alpha, _, scale = references.norma(
+        PLAIN, lambda t, *values: step(0.5 / np.sqrt(t + 1), *values),
+        lambda t, added: 1 - 0.15 / np.sqrt(t + 1) * (added != 0), x, y,
+        oldest=lambda t: 0, scale=getattr(loss, "initial", 0.0),
+    )  # fmt: skip
+    if name == "novelty":
+        predictions = predictions - scales
+    state, made = unrolled(learner, x, y)
+    np.testing.assert_allclose(made, predictions, atol=1e-12)
+    np.testing.assert_allclose(state.weights[:T], alpha, atol=1e-12)
+    if name in FAR:
+        np.testing.assert_allclose(state.rule.scale, scale, atol=1e-12)
+
+
+@pytest.mark.claim("NORMA-Eq10-12", "NORMA-Fig1")
+@pytest.mark.usefixtures("x64")
+def test_the_recursion_equals_the_closed_form(rng):
+    """f_t = Σ α_i β^(t − 1 − i) k(x_i, ·) over the τ newest, each α_i as it was born (Figure 1)."""
+    x, y = labelled(rng)
+    rate, regularization, size = 0.5, 0.2, 15
+    learner = norma(
+        KERNEL, losses.soft_margin(), learning_rate=rate, regularization=regularization, buffer=size
+    )
+    beta, births = 1 - rate * regularization, np.zeros(T)
+    predictions = np.zeros(T)
+    for t in range(T):
+        i = np.arange(max(0, t - size), t)
+        predictions[t] = births[i] * beta ** (t - 1 - i) @ PLAIN(x[i], x[t])
+        births[t] = rate * y[t] * (y[t] * predictions[t] <= 1)
+    np.testing.assert_allclose(unrolled(learner, x, y)[1], predictions, atol=1e-12)
+
+
+@pytest.mark.claim("NORMA-Eq13-16,18")
+@pytest.mark.usefixtures("x64")
+def test_only_two_numbers_matter(rng):
+    """f(η, λ, ρ) = η f(1, ηλ, ρ/η): one compiled sweep, which traces the hyper-parameters."""
+    x, y = labelled(rng)
+
+    @jax.jit
+    @jax.vmap
+    def predictions(rate, regularization, margin):
+        learner = norma(
+            KERNEL, losses.soft_margin(margin=margin), learning_rate=rate,
+            regularization=regularization, buffer=30,
+        )  # fmt: skip
+        return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
+
+    first, unit, other = predictions(
+        jnp.array([0.2, 1.0, 0.2]), jnp.array([0.5, 0.1, 0.5]), jnp.array([0.3, 1.5, 1.5])
+    )
+    np.testing.assert_allclose(first, 0.2 * unit, atol=1e-14)
+    assert np.abs(other - 0.2 * unit).max() > 0.05
