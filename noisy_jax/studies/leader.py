@@ -211,15 +211,16 @@ def _stress(settings, data) -> Report:
     heavy = noise.StudentT(df=3.0, scale=(variance / 3) ** 0.5)
     wide = noise.Gaussian(0.8 * settings.length_scale**2)
     few = regret.first(min(64, rounds), data.stream)
-    adversaries = streams.one_copy_adversaries(key, rounds)
-    rows = []
-    for case, stream, distribution in (
-        ("one-copy adversary A", *adversaries.noiseless),
-        ("one-copy adversary B", *adversaries.noisy),
+    a, b = streams.one_copy_adversaries(key, rounds)
+    linear: list[tuple[str, Stream, noise.Noise]] = [
+        ("one-copy adversary A", a.stream, a.noise),
+        ("one-copy adversary B", b.stream, b.noise),
         ("target changes its sign every 1,024 rounds", switching, data.noise),
         ("Student noise, 3 degrees of freedom", data.stream, heavy),
         ("64 rounds", few, data.noise),
-    ):
+    ]
+    rows = []
+    for case, stream, distribution in linear:
         known = bounds.moments(stream, distribution)
         leader = learners.corrected_ftrl(moments.known_covariance())
         compared = {
