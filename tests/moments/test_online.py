@@ -69,11 +69,11 @@ class Skewed(nj.noise.Noise):
         return jnp.log(jnp.exp(2j * total) / 3 + 2 * jnp.exp(-1j * total) / 3)
 
 
-def features(noise, dim):
+def features(noise, dim, wiener=0.0):
     frequencies = nj.moments.gaussian_frequencies(
         jax.random.key(0), 2, dim=dim, length_scale=2.0, characteristic=noise
     )
-    return nj.moments.fourier(frequencies, wiener=0.0)
+    return nj.moments.fourier(frequencies, wiener=wiener)
 
 
 @pytest.mark.usefixtures("x64")
@@ -98,6 +98,21 @@ def test_fourier_features_are_unbiased_under_skewed_noise():
     moments = features(Skewed(), dim=2)
     expected = expectation(lambda n: one_round(moments, (X + n)[None]), [2.0, -1.0], [1 / 3, 2 / 3])
     check(expected, np.asarray(moments.features(jnp.asarray(X))))
+
+
+def test_damping_vanishes_with_many_rounds_and_leaves_readings_unbiased():
+    """Wiener's ε damps small |φ| in sums of few rounds; a reading is of one round."""
+    exact, damped = (features(nj.noise.Gaussian(0.5), 2, wiener) for wiener in (0.0, 1.0))
+    samples = Sample(jnp.asarray(X, float)[None, None], jnp.ones(1))
+    sums, one = exact.sums(samples, jnp.ones(1)), Sample(samples.x[0], samples.y[0])
+    for count, tolerance in ((1.0, None), (1e6, 1e-3)):
+        grams = [m.corrected(sums._replace(count=jnp.asarray(count)))[0] for m in (exact, damped)]
+        if tolerance is None:
+            assert np.all(np.linalg.norm(grams[1]) < 0.7 * np.linalg.norm(grams[0]))
+        else:
+            np.testing.assert_allclose(*grams, rtol=tolerance, atol=tolerance)
+    weights = jnp.arange(4.0)
+    np.testing.assert_allclose(damped.read(weights, one), exact.read(weights, one), rtol=1e-6)
 
 
 @pytest.mark.usefixtures("x64")
