@@ -75,14 +75,14 @@ def jackknife_fit(
 def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:
     whole = functools.reduce(LinearMoments.plus, parts)
     check_identified(*covariances(whole), first.names, units.scale)
-    count, found = len(parts), []
+    count, mean, found = len(parts), whole.x / whole.weight, []
     for corrected in (True, False):
-        value, beta = whole.solution(corrected=corrected)
+        _, beta = whole.solution(corrected=corrected)
         without = [whole.plus(part, -1.0).solution(corrected=corrected) for part in parts]
-        apart = np.array([np.append(*pair) for pair in without])
+        apart = np.array([[value + mean @ beta, *beta] for value, beta in without])
         apart -= apart.mean(axis=0)
         spread = apart.T @ apart * (count - 1) / count
         if corrected:
             spread[1:, 1:] += uncertainty(whole, beta, first, units)
-        found.append(units.restored(value, beta, spread, np.zeros_like(beta), count - 1))
+        found.append(units.restored(whole.y / whole.weight, beta, spread, mean, count - 1))
     return assembled(parts, found[0], found[1], units, first, rows)

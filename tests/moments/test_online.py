@@ -111,7 +111,7 @@ def test_damping_vanishes_with_many_rounds_and_leaves_readings_unbiased():
             assert np.all(np.linalg.norm(grams[1]) < 0.7 * np.linalg.norm(grams[0]))
         else:
             np.testing.assert_allclose(*grams, rtol=tolerance, atol=tolerance)
-    weights = jnp.arange(4.0)
+    weights = jnp.asarray(W, float)
     np.testing.assert_allclose(damped.read(weights, one), exact.read(weights, one), rtol=1e-6)
 
 
