@@ -42,12 +42,10 @@ class Settings(regret.RegretSettings):
       python -m noisy_jax --data houses.csv --target price --horizons 1024 4096 --seeds 64
     """
 
-    data: str = option(
-        "diabetes", f"{regret.TABLES}, or a numeric CSV file", metavar="NAME|FILE.csv"
-    )
+    data: str = option("diabetes", f"{regret.TABLES}, or a numeric CSV file", "NAME|FILE.csv")
     noise: str = option("gaussian", "distribution of the noise", choices=sorted(regret.NOISES))
     noise_variance: float = option(
-        0.1, "variance of the noise on each feature; rows have norm at most 1", metavar="V"
+        0.1, "variance of the noise on each feature; rows have norm at most 1", "V"
     )
     horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384, 65536, 262144))
     seeds: int = regret.seeds(32)
@@ -55,7 +53,7 @@ class Settings(regret.RegretSettings):
         tuple(LEARNERS),
         "known_covariance (one copy; subtracts 2Σw), two_copies, as_printed (one copy; subtracts "
         "Σw, as in the paper), uncorrected (one copy, treated as if it were clean)",
-        metavar="NAME",
+        "NAME",
         choices=tuple(LEARNERS),
     )
     radius: float = regret.radius(1.0)
