@@ -243,11 +243,7 @@ def _scores(setting, table, gram, test_gram, made: Contaminated, share) -> Score
 
 
 def judged(
-    coefficients: jax.Array,
-    test_gram: jax.Array,
-    table: Split,
-    kept: jax.Array,
-    honest: jax.Array,
+    coefficients: jax.Array, test_gram: jax.Array, table: Split, kept: jax.Array, honest: jax.Array
 ) -> Scores:
     """Scores of coefficients `[M, n]`, with the Gram matrix `[q, n]` of test rows.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import jax
 
-from noisy_jax import bounds, comparators, learners, streams
+from noisy_jax import bounds, comparators, learners
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, report_of
@@ -61,16 +61,14 @@ class Settings(regret.RegretSettings):
 
 def run(settings: Settings) -> Iterator[Report]:
     """The study of regret."""
-    distribution = regret.noise_of(settings.noise, settings.noise_variance)
     table = regret.load(settings.data, settings.target)
-    stream_key, noise_key = jax.random.split(jax.random.key(settings.seed))
-    stream = streams.resampled(stream_key, table, max(settings.horizons))
-    words = regret.words_on(settings.data, table, settings, settings.noise_variance)
-    moments = bounds.moments(stream, distribution)
+    keys = jax.random.split(jax.random.key(settings.seed))
+    data = regret.data_set(settings, settings.data, table, settings.noise_variance, keys)
+    moments = bounds.moments(data.stream, data.noise)
     result = regret.study_of(
         settings,
-        regret.DataSet(settings.data, words, stream, distribution, noise_key),
+        data,
         {name: LEARNERS[name](moments, radius=settings.radius) for name in settings.learners},
         functools.partial(comparators.linear_ball, radius=settings.radius),
     )
-    yield report_of(result, words)
+    yield report_of(result, data.words)

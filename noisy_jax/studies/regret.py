@@ -14,7 +14,7 @@ from noisy_jax import noise, streams
 from noisy_jax.base import Stream
 from noisy_jax.comparators import KernelBall
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.studies import study
+from noisy_jax.evaluate.studies import first, study
 from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
@@ -29,7 +29,7 @@ NOISES: Mapping[str, Callable[[Any], Any]] = {
 
 TABLES = ", ".join(streams.DATASETS)
 
-# Options whose default differs between studies.
+# Options whose default differs between studies: functions of it.
 data = functools.partial(
     option, help=f"teacher (synthetic), {TABLES}, or numeric CSV files", metavar="NAME|FILE.csv"
 )
@@ -56,14 +56,12 @@ rate_factor = functools.partial(
 class RegretSettings(SeededSettings):
     """What all studies of regret have."""
 
-    target: str | None = option(
-        None, "name of the target's column in the CSV file", metavar="COLUMN"
-    )
+    target: str | None = option(None, "name of the target's column in the CSV file", "COLUMN")
     checkpoint: str | None = option(
         None,
         "folder for what is done so far: after an interruption the same command continues from "
         "there, also with more seeds (default: none)",
-        metavar="FOLDER",
+        "FOLDER",
     )
 
 
@@ -89,20 +87,6 @@ def is_csv(data: str) -> bool:
     return data.lower().endswith(".csv")
 
 
-def noise_of(name: str, variance: float) -> noise.Noise:
-    """The noise distribution that `--noise` and `--noise-variance` name."""
-    hint = "the learner clean of the study kernel shows what learning from clean data costs"
-    return NOISES[name](positive("--noise-variance", variance, hint))
-
-
-def words_on(data: str, table: Any, settings: Any, variance: float) -> str:
-    """What a study of regret is about."""
-    return (
-        f"{data}: {len(table.y):,} rows, {table.x.shape[1]} features; {settings.noise} noise of "
-        f"variance {variance} on each feature; {settings.seeds} noise draws"
-    )
-
-
 class DataSet(NamedTuple):
     """One data set under one noise distribution.
 
@@ -121,6 +105,26 @@ class DataSet(NamedTuple):
     key: jax.Array
 
 
+def data_set(settings: Any, data: str, table: Stream, variance: float, keys: Any) -> DataSet:
+    """A table, drawn with replacement, under noise of this variance.
+
+    Args:
+        settings: with `noise`, `horizons` and `seeds`.
+        data: what `--data` names.
+        table: its rows.
+        variance: of the noise on each feature.
+        keys: of the stream and of the noise.
+    """
+    hint = "the learner clean of the study kernel shows what learning from clean data costs"
+    distribution = NOISES[settings.noise](positive("--noise-variance", variance, hint))
+    words = (
+        f"{data}: {len(table.y):,} rows, {table.x.shape[1]} features; {settings.noise} noise of "
+        f"variance {variance} on each feature; {settings.seeds} noise draws"
+    )
+    stream = streams.resampled(keys[0], table, max(settings.horizons))
+    return DataSet(_folder(data), words, stream, distribution, keys[1])
+
+
 def load_all(
     settings: Any, teacher: Callable[[jax.Array], Stream], *, variance: float, of_teacher: float
 ) -> list[DataSet]:
@@ -136,9 +140,9 @@ def load_all(
     if len(set(names)) < len(names):
         raise ValueError(f"--data must differ in name, got {' '.join(names)}: each names a folder")
     files = any(map(is_csv, settings.data))
-    teacher_key, stream_key, noise_key = jax.random.split(jax.random.key(settings.seed), 3)
+    teacher_key, *keys = jax.random.split(jax.random.key(settings.seed), 3)
     loaded = []
-    for data, name in zip(settings.data, names, strict=True):
+    for data in settings.data:
         if data == "teacher":
             table, usual = teacher(teacher_key), of_teacher
         else:
@@ -146,20 +150,13 @@ def load_all(
             known = ("teacher", *streams.DATASETS)
             table, usual = load(data, target, known=known), variance
         chosen = usual if settings.noise_variance is None else settings.noise_variance
-        words = words_on(data, table, settings, chosen)
-        stream = streams.resampled(stream_key, table, max(settings.horizons))
-        loaded.append(DataSet(name, words, stream, noise_of(settings.noise, chosen), noise_key))
+        loaded.append(data_set(settings, data, table, chosen, keys))
     return loaded
 
 
 def _folder(data: str) -> str:
     """A name for the results; never "." or "..", which are other folders."""
     return (Path(data).stem.strip(".") or "data") if is_csv(data) else data
-
-
-def first(rounds: int, stream: Stream) -> Stream:
-    """The first rounds of a stream."""
-    return Stream(stream.x[:rounds], stream.y[:rounds])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
