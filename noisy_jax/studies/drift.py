@@ -33,15 +33,10 @@ GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class Family(NamedTuple):
-    """Learners that differ in two numbers, beside the kernel.
+    """Learners that differ in two numbers, beside the kernel."""
 
-    Attributes:
-        make: `(kernel, first, second, buffer) -> Learner`.
-        grid: names of both numbers, and the values that are tried.
-    """
-
-    make: Callable[..., Learner]
-    grid: Mapping[str, Sequence[float]]
+    make: Callable[..., Learner]  # (kernel, first, second, buffer) -> Learner
+    grid: Mapping[str, Sequence[float]]  # names of both numbers, and the values that are tried
 
     @property
     def names(self) -> tuple[str, ...]:

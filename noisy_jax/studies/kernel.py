@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from noisy_jax import bounds, comparators, kernels, streams, worlds
+from noisy_jax import bounds, kernels, streams, worlds
 from noisy_jax.base import Stream
 from noisy_jax.evaluate.tuning import tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, uncorrected_kernel
@@ -96,7 +96,7 @@ def _case(settings, each):
     """The learners by name, the comparator, and a heading."""
     dim = each.stream.x.shape[1]
     world, words = _world(settings, dim, each.noise, each.noise)
-    comparator = regret.Remembered(_ball(settings, world))
+    comparator = regret.WorldBall(world, settings.radius, each.stream)
     y_second_moment = float(np.max(each.stream.y**2))
     blind = functools.partial(uncorrected_kernel, world.kernel)
     makers, radii = {}, {}
@@ -112,10 +112,10 @@ def _case(settings, each):
             factory = functools.partial(parallel_worlds, world)
             if name == "cloned":
                 lifted = _cloned_world(settings, dim, each.noise)
-                ball = regret.Remembered(_ball(settings, lifted))
+                ball = regret.WorldBall(lifted, settings.radius, each.stream)
                 factory = functools.partial(_cloned, lifted, each.noise)
             diagonal = float(lifted.diagonal)
-            radius = ball.lifted_norms(each.stream, settings.horizons)
+            radius = ball.lifted_norms(settings.horizons)
         bound = functools.partial(bounds.parallel_worlds, diagonal, y_second_moment=y_second_moment)
         makers[name] = functools.partial(_tuned, factory, bound, radius, settings.rate_factor)
         radii[name] = radius[max(radius)]
@@ -134,10 +134,6 @@ def _world(settings, dim, distribution, stated) -> tuple[worlds.World, str]:
     cutoff = settings.cutoff or 1 / (10 * float(stated.cov))
     world = worlds.rational(dim=dim, noise=distribution, cutoff=cutoff)
     return world, f"kernel 1/(1 + r²/{dim}), cut off at u = {cutoff:.3g}"
-
-
-def _ball(settings, world):
-    return functools.partial(comparators.world_ball, world=world, radius=settings.radius)
 
 
 def _tuned(factory, bound, radii, rate_factor, horizon):

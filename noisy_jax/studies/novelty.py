@@ -123,7 +123,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     """Pixels `[1797, 64]` in [−1, 1], dark to bright, and digits `[1797]`, of scikit-learn."""
     from sklearn.datasets import load_digits
 
-    images, labels = load_digits(return_X_y=True)
+    images, labels = map(np.asarray, load_digits(return_X_y=True))
     return images / 8 - 1, labels
 
 
@@ -254,7 +254,7 @@ def by_rule(part: Measured, name: str, nus: Sequence[float], rate: float) -> dic
     }
 
 
-def _table(title, estimate, names, nus, rates) -> Table:
+def _table(title, estimate, names, nus: Sequence[float], rates: Sequence[float]) -> Table:
     """A row for each detector in each setting, with the measurements of these names."""
     rows, every = [], combinations(nus, rates)
     for rate, nu, rule in itertools.product(rates, nus, RULES):

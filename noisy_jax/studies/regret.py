@@ -10,15 +10,15 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from noisy_jax import noise, streams
+from noisy_jax import comparators, noise, streams
 from noisy_jax.base import Stream
-from noisy_jax.comparators import KernelBall
 from noisy_jax.evaluate.results import Study
 from noisy_jax.evaluate.studies import first, study
 from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
 from noisy_jax.validation import check_horizons, positive
+from noisy_jax.worlds import World
 
 NOISES: Mapping[str, Callable[[Any], Any]] = {
     "gaussian": noise.Gaussian,
@@ -88,32 +88,19 @@ def is_csv(data: str) -> bool:
 
 
 class DataSet(NamedTuple):
-    """One data set under one noise distribution.
+    """One data set under one noise distribution."""
 
-    Attributes:
-        name: of its folder.
-        words: what it is.
-        stream: clean rounds, as many as the largest horizon.
-        noise: distribution of the noise.
-        key: of the noise.
-    """
-
-    name: str
-    words: str
-    stream: Stream
+    name: str  # of its folder
+    words: str  # what it is
+    stream: Stream  # clean rounds, as many as the largest horizon
     noise: noise.Noise
-    key: jax.Array
+    key: jax.Array  # of the noise
 
 
 def data_set(settings: Any, data: str, table: Stream, variance: float, keys: Any) -> DataSet:
-    """A table, drawn with replacement, under noise of this variance.
+    """What `--data` names: its table drawn with replacement, under noise of this variance.
 
-    Args:
-        settings: with `noise`, `horizons` and `seeds`.
-        data: what `--data` names.
-        table: its rows.
-        variance: of the noise on each feature.
-        keys: of the stream and of the noise.
+    The keys are those of the stream and of the noise.
     """
     hint = "the learner clean of the study kernel shows what learning from clean data costs"
     distribution = NOISES[settings.noise](positive("--noise-variance", variance, hint))
@@ -130,11 +117,8 @@ def load_all(
 ) -> list[DataSet]:
     """The data sets of a study on several.
 
-    Args:
-        settings: with `data`, `target`, `noise`, `noise_variance`, `horizons`, `seeds` and `seed`.
-        teacher: `key -> ` the teacher's rows.
-        variance: of the noise if the settings name none.
-        of_teacher: the same for the teacher.
+    The teacher's rows are `teacher(key)`. If the settings name no variance of the noise, it is
+    `variance`, and `of_teacher` for the teacher.
     """
     names = [_folder(data) for data in settings.data]
     if len(set(names)) < len(names):
@@ -159,27 +143,24 @@ def _folder(data: str) -> str:
     return (Path(data).stem.strip(".") or "data") if is_csv(data) else data
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Remembered:
-    """A comparator of the first rounds of one stream, which computes each answer once."""
+class WorldBall:
+    """The comparator `comparators.world_ball` of one stream, which computes each answer once."""
 
-    comparator: Callable[[Stream], KernelBall]
-    _found: dict[int, KernelBall] = dataclasses.field(default_factory=dict, init=False, repr=False)
+    def __init__(self, world: World, radius: float, stream: Stream):
+        self._comparator = functools.partial(comparators.world_ball, world=world, radius=radius)
+        self._best = functools.cache(lambda rounds: self._comparator(first(rounds, stream)))
 
-    def __call__(self, past: Stream) -> KernelBall:
-        """The comparator's answer for the first rounds of the stream."""
-        rounds = len(past.y)
-        if rounds not in self._found:
-            self._found[rounds] = self.comparator(past)
-        return self._found[rounds]
+    def __call__(self, past: Stream) -> comparators.KernelBall:
+        """The best function for the first rounds of the stream."""
+        return self._best(len(past.y))
 
     def __repr__(self) -> str:
         """That of the comparator, for `config.json`."""
-        return repr(self.comparator)
+        return repr(self._comparator)
 
-    def lifted_norms(self, stream: Stream, horizons: Sequence[int]) -> dict[int, float]:
-        """The comparator's norm in the surrogate's space for each horizon: what W must reach."""
-        return {rounds: float(self(first(rounds, stream)).lifted_norm) for rounds in horizons}
+    def lifted_norms(self, horizons: Sequence[int]) -> dict[int, float]:
+        """Its norm in the surrogate's space for each horizon: what W must reach."""
+        return {rounds: float(self._best(rounds).lifted_norm) for rounds in horizons}
 
 
 def study_of(
@@ -191,15 +172,9 @@ def study_of(
     part: str = ".",
     **parameters: Any,
 ) -> Study:
-    """The study of some learners on a data set, with a progress bar, on all devices.
+    """The study of tuned learners on a data set, with a progress bar, on all devices.
 
-    Args:
-        settings: with `seeds`, `horizons` and `checkpoint`.
-        data: the data set.
-        learners: by name, tuned.
-        comparator: `stream -> ` the best predictor.
-        part: folder below the checkpoint.
-        **parameters: further entries of `config.json`.
+    `part` is the folder below that of the checkpoints; `parameters` go into `config.json`.
     """
     devices = jax.devices()
     with progress_bar("rounds") as progress:

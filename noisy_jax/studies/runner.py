@@ -66,13 +66,7 @@ def report_of(study: Study, heading: str, folder: str = ".") -> Report:
 
 
 def run(name: str, study: ModuleType, settings: BaseSettings, out: str) -> int:
-    """Runs a study, and prints and saves each of its reports.
-
-    Args:
-        name: of the study.
-        study: one of the modules of studies.
-        settings: its `Settings`.
-        out: folder for the results.
+    """Runs a study by its settings, and prints each of its reports and saves it below `out`.
 
     Returns:
         The exit status: 0, or 1 if something could not be saved.

@@ -3,21 +3,10 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from noisy_jax import (
-    bounds,
-    comparators,
-    estimators,
-    kernels,
-    losses,
-    noise,
-    plots,
-    streams,
-    worlds,
-)
-from noisy_jax.base import Stream
+from noisy_jax import bounds, estimators, kernels, losses, noise, plots, streams, worlds
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.gradients import both_distributions, estimate_row, estimates_table, measured
 from noisy_jax.evaluate.studies import first
@@ -76,37 +65,22 @@ class Settings(regret.RegretSettings):
 
 
 class Truncation(NamedTuple):
-    """Random truncation by one distribution of orders.
-
-    Attributes:
-        estimator: of the gradient.
-        learner: tuned.
-        p: base of the geometric distribution; `None` for the optimal one.
-    """
+    """Random truncation by one distribution of orders."""
 
     estimator: GradientEstimator
-    learner: MakeLearner
-    p: float | None
+    learner: MakeLearner  # tuned
+    p: float | None  # base of the geometric distribution; None for the optimal one
 
 
 class Case(NamedTuple):
-    """One kernel on one data set, ready to be run.
+    """One kernel on one data set, ready to be run."""
 
-    Attributes:
-        kernel: its name.
-        heading: what it is, in words.
-        comparator: `stream -> KernelBall`.
-        truncations: by the names of their learners.
-        learners: by name, tuned.
-        copies: noisy copies a round on average, of the learners that see any.
-    """
-
-    kernel: str
-    heading: str
-    comparator: Callable[[Stream], Any]
-    truncations: Mapping[str, Truncation]
-    learners: Mapping[str, MakeLearner]
-    copies: Mapping[str, float]
+    kernel: str  # its name
+    heading: str  # what it is, in words
+    comparator: regret.WorldBall
+    truncations: Mapping[str, Truncation]  # by the names of their learners
+    learners: Mapping[str, MakeLearner]  # by name, tuned
+    copies: Mapping[str, float]  # a round on average, of the learners that see noisy ones
 
 
 def run(settings: Settings) -> Iterator[Report]:
@@ -166,7 +140,7 @@ def _polynomial(settings, data) -> Case:
         "polynomial",
         f"kernel (⟨x, z⟩ + {settings.offset:g})^{DEGREE}; functions of norm at most "
         f"{settings.radius:g} compete\n{words}",
-        functools.partial(comparators.world_ball, world=clean, radius=settings.radius),
+        regret.WorldBall(clean, settings.radius, stream),
         truncations,
         {name: truncation.learner for name, truncation in truncations.items()}
         | {
@@ -182,10 +156,8 @@ def _gaussian(settings, data) -> Case:
     """The Gaussian kernel: parallel worlds and random truncation by the better distribution."""
     moments, dim = bounds.moments(data.stream, data.noise), data.stream.x.shape[1]
     world = worlds.gaussian(dim=dim, length_scale=settings.length_scale, noise=data.noise)
-    comparator = regret.Remembered(
-        functools.partial(comparators.world_ball, world=world, radius=settings.radius)
-    )
-    radius = max(comparator.lifted_norms(data.stream, settings.horizons).values())
+    comparator = regret.WorldBall(world, settings.radius, data.stream)
+    radius = max(comparator.lifted_norms(settings.horizons).values())
     truncations, words = _truncations(settings, world.kernel, moments)
     name, factory = "optimal_truncation", functools.partial(parallel_worlds, world)
     known, unknown = _tuned(settings, factory, world.diagonal, moments, radius), truncations[name]
