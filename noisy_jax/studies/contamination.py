@@ -112,28 +112,17 @@ def _on_clean_inputs(settings, data) -> list[dict]:
         case _:
             table = streams.dataset(data)
             setting = robustness.real(table, settings.length_scale, settings.alpha)
-    key, shares = jax.random.key(settings.seed), jnp.array(settings.shares)
-
-    def over_tables(run_one):
-        run_one = functools.partial(run_one, setting, shares)
-        return over_seeds(run_one, key, settings.seeds, data, batch_size=1)
-
-    mean, std_error, _ = over_tables(robustness.by_adversary)
-    methods = robustness.METHODS
-    if data == "linear":
-        others = over_tables(_of_rivals)
-        methods += tuple(rivals())
-        mean, std_error = _beside(mean, others.mean), _beside(std_error, others.std_error)
     adversaries = (*robustness.ADVERSARIES, "told")
-    return _rows(settings, data, adversaries, methods, ("subquantile",), mean, std_error)
 
+    def rows_of(run_one, methods, trimming):
+        run_one = functools.partial(run_one, setting, jnp.array(settings.shares))
+        return _rows(settings, data, run_one, adversaries, methods, trimming)
 
-def _beside(scores, errors):
-    """The scores by adversary, with the errors `[E, M]` of further methods."""
-    return {
-        name: score._replace(error=np.concatenate([score.error, errors[name]], axis=1))
-        for name, score in scores.items()
-    }
+    rows = rows_of(robustness.by_adversary, robustness.METHODS, ("subquantile",))
+    if data == "linear":
+        rows += rows_of(_of_rivals, rivals(), ())
+        rows.sort(key=lambda row: adversaries.index(row["adversary"]))
+    return rows
 
 
 def _on_noisy_inputs(settings) -> list[dict]:
@@ -144,20 +133,18 @@ def _on_noisy_inputs(settings) -> list[dict]:
         settings.noise_variance,
         jnp.array(settings.shares),
     )
-    key = jax.random.key(settings.seed)
-    mean, std_error, _ = over_seeds(run_one, key, settings.seeds, "noisy inputs", batch_size=1)
-    names, methods = noisy_inputs.ADVERSARIES, noisy_inputs.METHODS
-    trimming = ("blind", "surrogate", "second copy")
-    return _rows(settings, "noisy inputs", names, methods, trimming, mean, std_error)
+    names, trimming = noisy_inputs.ADVERSARIES, ("blind", "surrogate", "second copy")
+    return _rows(settings, "noisy inputs", run_one, names, noisy_inputs.METHODS, trimming)
 
 
-def _rows(settings, data, adversaries, methods, trimming, mean, std_error) -> list[dict]:
-    """A row for each adversary, method and share, from `Scores` by adversary.
+def _rows(settings, data, run_one, adversaries, methods, trimming) -> list[dict]:
+    """A row for each adversary, method and share, from runs that return `Scores` by adversary.
 
     Methods that trim have the share of honest rows among those kept, and of those kept among the
     honest ones.
     """
-    rows = []
+    key, rows = jax.random.key(settings.seed), []
+    mean, std_error, _ = over_seeds(run_one, key, settings.seeds, data, batch_size=1)
     for adversary in adversaries:
         score, errors = mean[adversary], std_error[adversary].error
         precision, recall = (  # of all methods, or only of the one that trims
@@ -223,17 +210,18 @@ def rival_errors(test_x, test_y, x, y) -> np.ndarray:
     return np.array([[error(make(), *table) for make in rivals().values()] for table in tables])
 
 
-def _of_rivals(setting, shares, key) -> dict[str, jax.Array]:
-    """`rival_errors` by adversary, called on the host from a compiled run."""
+def _of_rivals(setting, shares, key) -> dict[str, robustness.Scores]:
+    """`rival_errors` by adversary, called on the host from a compiled run; rivals trim nothing."""
     table, relabelled, moved = robustness.contaminated(setting, shares, key)
     shape = jax.ShapeDtypeStruct((len(shares), len(rivals())), table.x.dtype)
+    nothing = jnp.full(len(shares), jnp.nan)
 
     def called(*arrays):
         return rival_errors(*map(np.asarray, arrays)).astype(shape.dtype)
 
-    return {
-        name: jax.pure_callback(
-            called, shape, table.test_x, table.test_y, made.x, made.y, vmap_method="sequential"
-        )
-        for name, made in {**relabelled, **moved}.items()
-    }
+    def score(made):
+        arrays = table.test_x, table.test_y, made.x, made.y
+        error = jax.pure_callback(called, shape, *arrays, vmap_method="sequential")
+        return robustness.Scores(error, nothing, nothing)
+
+    return {name: score(made) for name, made in {**relabelled, **moved}.items()}

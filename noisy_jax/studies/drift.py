@@ -176,23 +176,19 @@ def _counted(settings, key, *, difficulty, rounds) -> dict[str, jax.Array]:
 
         return everything(space._replace(read=read), horizon)
 
-    def of_one(make, stream, kernel, numbers):
+    def of_one(make, stream, gamma, numbers):
+        kernel = kernels.gaussian(length_scale=(2 * gamma) ** -0.5)
         learner = make(kernel, *numbers, buffer)
         played = rollout(learner, stream, noise.Gaussian(0.0), jax.random.key(0))
         return mistakes(played.predictions, stream.y)[rounds - 1]
 
-    def of_gamma(make, stream, group):
-        kernel = kernels.gaussian(length_scale=(2 * group[0, 0]) ** -0.5)
-        return jax.vmap(functools.partial(of_one, make, stream, kernel))(group[:, 1:])
-
-    def of_schedule(make, stream, settings):
-        return jax.vmap(functools.partial(of_gamma, make, stream))(settings)
+    def of_family(make, settings):
+        of_group = jax.vmap(functools.partial(of_one, make), in_axes=(None, None, 0))
+        of_schedule = jax.vmap(of_group, in_axes=(None, 0, 0))
+        return jax.vmap(of_schedule)(both, settings[:, :, 0, 0], settings[..., 1:])
 
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
-    return {
-        name: jax.vmap(functools.partial(of_schedule, FAMILIES[name].make))(both, array)
-        for name, array in settings.items()
-    }
+    return {name: of_family(FAMILIES[name].make, array) for name, array in settings.items()}
 
 
 def best(rival: str, counts: np.ndarray) -> dict[str, float]:
