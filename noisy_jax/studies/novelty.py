@@ -38,7 +38,7 @@ DIM, CLUSTERS, SPREAD, OUTLIER_SPREAD, OUTLIERS = 16, 6, 0.5, 2.0, 0.02
 """Of `clusters`: dimensions, clusters, deviations in a cluster and of outliers, their share."""
 
 Measured = Mapping[str, Mapping[str, jax.Array]]
-"""By decay and name, one number for each of `combinations`."""
+"""By decay and name, `[R, N, F]` for the learning rates, ν and `FLOORS`."""
 
 SHOWN = {"always": Rule("always", -np.inf), "on_alarms": Rule("on_update", 0.0)}
 """The detectors whose rejections are shown: that of Eq. 20, and the one that keeps to ν."""
@@ -102,7 +102,7 @@ def run(settings: Settings) -> Iterator[Report]:
     }
 
     def draw_alarms():
-        mean, error = (by_rule(part, "alarms", NUS, FALLING) for part in alarms[:2])
+        mean, error = (by_rule(part, "alarms") for part in alarms[:2])
         axes = plots.alarm_rates(NUS, {name: (mean[name], error[name]) for name in mean})
         axes.set_title(f"{train:,} digits, η = t^(−1/2), {seeds} orders", fontsize=10)
         return axes.figure
@@ -145,9 +145,8 @@ def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRN
     """What detectors do with digits, at η = t^(−1/2) and the random order of the key.
 
     Returns:
-        By decay, for each of `combinations(nus, (FALLING,))`: `alarms`, the share of the rounds
-        with f(x) ≤ ρ; `unseen`, the same share of the other digits after the last round;
-        `support_vectors`, their effective number then.
+        `alarms`, the share of the rounds with f(x) ≤ ρ; `unseen`, the same share of the other
+        digits after the last round; `support_vectors`, their effective number then.
     """
     shown = images[jax.random.permutation(key, len(images))]
 
@@ -158,7 +157,7 @@ def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRN
             "support_vectors": effective_terms(played.state.weights),
         }
 
-    return _measured(measure, shown[:train], combinations(nus, (FALLING,)))
+    return _measured(measure, shown[:train], nus, (FALLING,))
 
 
 def on_clusters(
@@ -167,9 +166,9 @@ def on_clusters(
     """What detectors do with `clusters`, in the second half of the rounds.
 
     Returns:
-        By decay, for each of `combinations(nus, rates)`: `inliers` and `outliers`, shares of alarms
-        among them; `auc`, the probability that an outlier's f(x) − ρ is below an inlier's;
-        `support_vectors`, their effective number after the last round.
+        `inliers` and `outliers`, shares of alarms among them; `auc`, the probability that an
+        outlier's f(x) − ρ is below an inlier's; `support_vectors`, their effective number after the
+        last round.
     """
     x, outlier = clusters(key, rounds)
     late = outlier[rounds // 2 :]
@@ -183,23 +182,22 @@ def on_clusters(
             "support_vectors": effective_terms(played.state.weights),
         }
 
-    return _measured(measure, x, combinations(nus, rates))
+    return _measured(measure, x, nus, rates)
 
 
-def combinations(nus: Sequence[float], rates: Sequence[float]) -> list[tuple[float, float, float]]:
-    """All (η, ν, floor)."""
-    return list(itertools.product(rates, nus, FLOORS))
-
-
-def _measured(measure, x, every) -> Measured:
+def _measured(measure, x, nus, rates) -> Measured:
     """All settings see the same points: one Gram matrix serves them."""
 
     def one(decay, rate, nu, floor):
         learner = detector(Rule(decay, floor), nu, rate, horizon=len(x), dim=x.shape[1])
         return measure(learner, watched(learner, x))
 
-    columns = [jnp.array(column) for column in zip(*every, strict=True)]
-    return {decay: jax.vmap(functools.partial(one, decay))(*columns) for decay in DECAYS}
+    def every(decay):
+        run = functools.partial(one, decay)
+        settings = jnp.meshgrid(*map(jnp.array, (rates, nus, FLOORS)), indexing="ij")
+        return jax.vmap(jax.vmap(jax.vmap(run)))(*settings)
+
+    return {decay: every(decay) for decay in DECAYS}
 
 
 def rejections(
@@ -243,26 +241,24 @@ def rejections(
     }
 
 
-def by_rule(part: Measured, name: str, nus: Sequence[float], rate: float) -> dict[str, np.ndarray]:
-    """One measurement of each detector, `[N]` for the ν at a rate, from that of all settings."""
-    every = combinations(nus, (rate,))
+def by_rule(part: Measured, name: str, rate: int = 0) -> dict[str, np.ndarray]:
+    """One measurement of each detector, `[N]` by ν, at the learning rate of this index."""
     return {
-        rule.name: np.array(
-            [part[rule.decay][name][every.index((rate, nu, rule.floor))] for nu in nus]
-        )
+        rule.name: np.asarray(part[rule.decay][name])[rate, :, FLOORS.index(rule.floor)]
         for rule in RULES
     }
 
 
-def _table(title, estimate, names, nus: Sequence[float], rates: Sequence[float]) -> Table:
+def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[float]) -> Table:
     """A row for each detector in each setting, with the measurements of these names."""
-    rows, every = [], combinations(nus, rates)
-    for rate, nu, rule in itertools.product(rates, nus, RULES):
-        place = every.index((rate, nu, rule.floor))
-        mean, error = estimate.mean[rule.decay], estimate.std_error[rule.decay]
-        row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
-        row |= rule._asdict() | {name: float(mean[name][place]) for name in names}
-        rows.append(row | {f"{name}_std_error": float(error[name][place]) for name in names})
+    rows = []
+    for r, rate in enumerate(rates):
+        mean, error = ({name: by_rule(part, name, r) for name in names} for part in estimate[:2])
+        for (n, nu), rule in itertools.product(enumerate(nus), RULES):
+            row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
+            row |= rule._asdict() | {name: float(mean[name][rule.name][n]) for name in names}
+            row |= {f"{name}_std_error": float(error[name][rule.name][n]) for name in names}
+            rows.append(row)
     columns: list[tuple[str, Any]] = [("η", "{learning_rate}"), ("ν", "{nu:g}")]
     columns.append(("detector", lambda row: Rule(row["decay"], row["floor"]).name))
     for name in names[:-1]:
