@@ -1,4 +1,3 @@
-import csv
 import errno
 import subprocess
 import sys
@@ -7,6 +6,7 @@ import pytest
 
 from noisy_jax.__main__ import STUDIES, main
 from noisy_jax.evaluate.tables import Table
+from tests.studies.files import names_in, rows_of
 
 NAMES = list(STUDIES)
 
@@ -168,19 +168,14 @@ def test_a_picture_that_cannot_be_written_leaves_table_and_data(tmp_path, capsys
     (tmp_path / "worlds.png").mkdir()
     assert main(["worlds", "--cutoffs", "2", "--out", str(tmp_path)]) == 1
     assert "0.135" in capsys.readouterr().out
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "worlds.csv",
-        "config.json",
-        "worlds.png",
-    }
+    assert names_in(tmp_path) == {"worlds.csv", "config.json", "worlds.png"}
 
 
 def test_a_table_writes_no_formulas(tmp_path):
     names = ["=1+1", "+a", "-a", "@a", "a=1", "plain"]
     table = Table([{"name": name, "number": -1.5} for name in names], [("name", "{name}")])
     table.save(tmp_path / "names.csv")
-    with open(tmp_path / "names.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "names.csv")
     assert [row["name"] for row in rows] == ["'=1+1", "'+a", "'-a", "'@a", "a=1", "plain"]
     assert [float(row["number"]) for row in rows] == [-1.5] * 6
 

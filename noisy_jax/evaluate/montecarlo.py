@@ -36,17 +36,11 @@ class Estimate(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Moments of the seeds seen so far, on the host in float64.
+    """Moments of the seeds seen so far, on the host in float64."""
 
-    Attributes:
-        num_seeds: how many.
-        mean: the run's pytree, mean over seeds.
-        squares: the run's pytree, Σ (value − mean)² over seeds.
-    """
-
-    num_seeds: Any
-    mean: Any
-    squares: Any
+    num_seeds: Any  # how many
+    mean: Any  # the run's pytree, mean over seeds
+    squares: Any  # the run's pytree, Σ (value − mean)² over seeds
 
 
 def monte_carlo(

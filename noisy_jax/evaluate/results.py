@@ -81,11 +81,8 @@ class Study:
     def save(self, folder: str | Path) -> Path:
         """Writes `results.csv` and `config.json`; `plots.regret(study)` draws the picture.
 
-        Args:
-            folder: where to write; made if it does not exist.
-
         Returns:
-            The folder's path.
+            The folder's path; the folder is made if it does not exist.
 
         Raises:
             ValueError: the folder cannot be written.

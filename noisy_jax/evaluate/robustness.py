@@ -39,21 +39,13 @@ _ITERATIONS, _TOLERANCE = 100, 1e-3  # of the trimmed fits: far below the errors
 
 
 class Split(NamedTuple):
-    """Rows to fit and rows to test on, all clean.
+    """Rows to fit and rows to test on, all clean."""
 
-    Attributes:
-        x: `[n, d]`.
-        y: `[n]`.
-        target: `[n]`, y without noise, or the best guess of it.
-        test_x: `[q, d]`.
-        test_y: `[q]`.
-    """
-
-    x: jax.Array
-    y: jax.Array
-    target: jax.Array
-    test_x: jax.Array
-    test_y: jax.Array
+    x: jax.Array  # [n, d]
+    y: jax.Array  # [n]
+    target: jax.Array  # [n], y without noise, or the best guess of it
+    test_x: jax.Array  # [q, d]
+    test_y: jax.Array  # [q]
 
 
 class Setting(NamedTuple):
@@ -135,17 +127,11 @@ def real(stream: Stream, length_scale: float, alpha: float) -> Setting:
 
 
 class Contaminations(NamedTuple):
-    """One table under every adversary.
+    """One table under every adversary, by name, with leaves `[E, …]`."""
 
-    Attributes:
-        table: the clean one.
-        relabelled: by name, leaves `[E, …]`; the adversaries who leave instances as they are.
-        moved: by name, leaves `[E, …]`; those who do not.
-    """
-
-    table: Split
-    relabelled: Mapping[str, Contaminated]
-    moved: Mapping[str, Contaminated]
+    table: Split  # the clean one
+    relabelled: Mapping[str, Contaminated]  # by the adversaries who leave instances as they are
+    moved: Mapping[str, Contaminated]  # by those who do not
 
 
 def contaminated(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Contaminations:
@@ -243,11 +229,7 @@ def _scores(setting, table, gram, test_gram, made: Contaminated, share) -> Score
 
 
 def judged(
-    coefficients: jax.Array,
-    test_gram: jax.Array,
-    table: Split,
-    kept: jax.Array,
-    honest: jax.Array,
+    coefficients: jax.Array, test_gram: jax.Array, table: Split, kept: jax.Array, honest: jax.Array
 ) -> Scores:
     """Scores of coefficients `[M, n]`, with the Gram matrix `[q, n]` of test rows.
 

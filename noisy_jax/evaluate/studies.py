@@ -117,11 +117,11 @@ def study(
     with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
         simulations = []
         for horizon in horizons:
-            past = _first(horizon, stream)
+            past = first(horizon, stream)
             run = jax.tree_util.Partial(
                 _run(makers, horizon, loss),
                 past,
-                _first(horizon, noise) if isinstance(noise, PerRound) else noise,
+                first(horizon, noise) if isinstance(noise, PerRound) else noise,
                 y_noise,
                 _predictions(comparator, past),
             )
@@ -185,7 +185,8 @@ def _check_learners(learners) -> None:
             )
 
 
-def _first(rounds: int, tree):
+def first(rounds: int, tree):
+    """The first rounds of a stream, or of noise by rounds."""
     return jax.tree.map(lambda leaf: leaf[:rounds], tree)
 
 

@@ -40,7 +40,8 @@ def tuned(
 
     Args:
         factory: such as `learners.two_copies`.
-        bound: the guarantee for this learner, such as `bounds.two_copies`.
+        bound: the guarantee for this learner, such as `bounds.two_copies`; that of another learner
+            of the library is an error.
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
         rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
@@ -49,9 +50,6 @@ def tuned(
 
     Returns:
         `horizon -> (learner, guarantee)`.
-
-    Raises:
-        ValueError: the bound belongs to another learner of the library.
 
     Example:
         >>> import noisy_jax as nj
@@ -83,7 +81,8 @@ def tuned_kernel_learner(
         factory: `(*, horizon, learning_rate, **options) -> Learner`, such as
             `functools.partial(learners.parallel_worlds, world)`.
         bound: `(*, horizon, **options) -> guarantee`, the bound that belongs to it, such as
-            `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`.
+            `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`; that
+            of another learner of the library is an error.
         rate_factor: m > 0, multiplies the theorem's learning rate, which is very conservative for
             kernels (`bounds.at_rate_factor`).
         **options: passed to the factory and to the bound, such as `radius=2.0`; random truncation
@@ -91,9 +90,6 @@ def tuned_kernel_learner(
 
     Returns:
         `horizon -> (learner, guarantee)`.
-
-    Raises:
-        ValueError: the bound belongs to another learner of the library.
 
     Example:
         >>> import functools, noisy_jax as nj

@@ -1,6 +1,7 @@
 """Pictures of the adversaries whom no learner from one noisy copy beats both."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,9 @@ from noisy_jax.losses import Loss
 from noisy_jax.plots.style import curve, label, legend_above, look, panels, tick_at
 
 
-def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=None):
+def one_copy(
+    rows: Sequence[Mapping[str, Any]], losses: Mapping[str, Loss], *, radius: float, axes=None
+):
     """Average regret under the worse adversary against the horizon, and why it has a lower bound.
 
     On the left each learner, with 95% intervals, and the lower bound for the first loss. On the
@@ -17,8 +20,8 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
     lower bound, marked, is where the two cross.
 
     Args:
-        rows: with `learner`, `horizon`, `maximum`, `low` and `high`, as `studies.one_copy.Row`; of
-            learners for the first loss.
+        rows: mappings with `learner`, `horizon`, `maximum`, `low` and `high`, as those of the
+            table of `studies.one_copy`; of learners for the first loss.
         losses: by name.
         radius: B > 0, of the ball in which learners and competitors are.
         axes: two matplotlib axes to draw on; new ones side by side by default.
@@ -27,8 +30,8 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
         The axes, an array.
 
     Example:
-        >>> import types, noisy_jax as nj
-        >>> row = types.SimpleNamespace(learner="blind", horizon=16, maximum=0.6, low=0.5, high=0.7)
+        >>> import noisy_jax as nj
+        >>> row = {"learner": "blind", "horizon": 16, "maximum": 0.6, "low": 0.5, "high": 0.7}
         >>> left, right = one_copy([row], {"squared": nj.losses.squared()}, radius=1.5)
         >>> right.get_xlabel()
         'constant weight $w$'
@@ -37,7 +40,7 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
     bounds = {name: one_copy_lower_bound(loss, radius=radius) for name, loss in losses.items()}
     _draw_regrets(axes[0], rows, next(iter(bounds.values()))[1])
     _draw_excesses(axes[1], losses, bounds, radius)
-    top = max(1, *(1.05 * row.high for row in rows))
+    top = max(1, *(1.05 * row["high"] for row in rows))
     titles = (
         f"Learners under the worse adversary, {next(iter(losses))} loss",
         "Constant weights under both; marks are lower bounds",
@@ -49,14 +52,15 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
 
 
 def _draw_regrets(ax, rows, lowest):
-    for index, learner in enumerate(dict.fromkeys(row.learner for row in rows)):
-        own = [row for row in rows if row.learner == learner]
-        ends = [row.low for row in own], [row.high for row in own]
-        middle = [row.maximum for row in own]
-        curve(ax, [row.horizon for row in own], middle, ends, label=learner, **look(index))
+    for index, learner in enumerate(dict.fromkeys(row["learner"] for row in rows)):
+        horizon, middle, *ends = (
+            [row[column] for row in rows if row["learner"] == learner]
+            for column in ("horizon", "maximum", "low", "high")
+        )
+        curve(ax, horizon, middle, ends, label=learner, **look(index))
     ax.axhline(lowest, color="0.2", linestyle=":", label=f"lower bound for one copy: {lowest:.3f}")
     label(ax, "horizon $T$ (rounds)", "expected regret on clean data, a round", log="x")
-    tick_at(ax.xaxis, [row.horizon for row in rows], most=6)
+    tick_at(ax.xaxis, [row["horizon"] for row in rows], most=6)
 
 
 def _draw_excesses(ax, losses, bounds, radius):

@@ -10,12 +10,7 @@ from noisy_jax.plots import style
 from noisy_jax.plots.style import curve, label, look
 
 
-def mistakes(
-    rounds: Any,
-    panels: Mapping[str, Mapping[str, tuple[Any, Any]]],
-    *,
-    axes=None,
-):
+def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, axes=None):
     """Mistakes of learners up to each round, with 95% intervals of the means over seeds.
 
     Args:

@@ -2,10 +2,10 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +13,9 @@ import numpy as np
 
 from noisy_jax import plots, streams
 from noisy_jax.evaluate import noisy_inputs, robustness
-from noisy_jax.evaluate.montecarlo import monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.tables import Table
-from noisy_jax.studies.runner import Report, progress_bar
+from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.validation import non_negative, positive
 
@@ -47,35 +46,35 @@ class Settings(SeededSettings):
     data: tuple[str, ...] = option(
         ("synthetic", "diabetes"),
         "synthetic, linear, diabetes; linear takes longest",
-        metavar="NAME",
+        "NAME",
         choices=("synthetic", "linear", "diabetes"),
     )
     shares: tuple[float, ...] = option(
         tuple(round(0.05 * i, 2) for i in range(10)),
         "ε, shares of corrupted rows in [0, 0.5), increasing",
-        metavar="E",
-        check=_shares,
+        "E",
+        _shares,
     )
-    rows: int = option(500, "rows of the synthetic table", metavar="N", check=at_least(10))
+    rows: int = option(500, "rows of the synthetic table", "N", at_least(10))
     length_scale: float = option(
         10**0.5,
         "ℓ of the kernel exp(−r²/2ℓ²) for diabetes, features of unit variance",
-        metavar="L",
-        check=positive,
+        "L",
+        positive,
     )
     alpha: float = option(
         1.0,
         "weight of ‖f‖² beside the sum of squared errors for diabetes, as scikit-learn's alpha",
-        metavar="A",
-        check=positive,
+        "A",
+        positive,
     )
     noise_variance: float = option(
         0.02,
         "noise on the synthetic instances, below 0.25; 0 leaves that part out",
-        metavar="V",
-        check=non_negative,
+        "V",
+        non_negative,
     )
-    seeds: int = option(50, "tables drawn and corrupted", metavar="N", check=INTERVALS)
+    seeds: int = option(50, "tables drawn and corrupted", "N", INTERVALS)
 
 
 def run(settings: Settings) -> Iterator[Report]:
@@ -88,19 +87,23 @@ def run(settings: Settings) -> Iterator[Report]:
         )
     rows: list[dict] = []
     for data in dict.fromkeys(settings.data):
-        clean = _on_clean_inputs(settings, data)
-        parts = [clean]
+        parts = [_on_clean_inputs(settings, data)]
         if data == "synthetic" and settings.noise_variance:
             parts.append(_on_noisy_inputs(settings))
-        rows = rows + [row for part in parts for row in part]
+        rows = [*rows, *itertools.chain(*parts)]
         shown = [_table(part) for part in parts]
         whole = dataclasses.replace(shown[0], rows=rows)
-        draw = functools.partial(_draw, settings.shares, clean)
+        panels: dict = {}
+        for row in parts[0]:
+            if row["adversary"] != "told":
+                curve = panels.setdefault(row["adversary"], {}).setdefault(row["method"], [])
+                curve.append((row["error"], max(row["low"], 1e-6), row["high"]))
+        draw = picture(plots.contamination, settings.shares, panels)
         yield Report("\n\n".join(map(str, shown)), {"contamination": whole}, {data: draw})
 
 
 def _on_clean_inputs(settings, data) -> list[dict]:
-    """All rows of one data set, in the order of adversary, method, share."""
+    """All rows of one data set."""
     match data:
         case "synthetic":
             setting = robustness.synthetic(settings.rows)
@@ -109,63 +112,60 @@ def _on_clean_inputs(settings, data) -> list[dict]:
         case _:
             table = streams.dataset(data)
             setting = robustness.real(table, settings.length_scale, settings.alpha)
-    shares = jnp.array(settings.shares)
-    methods = robustness.METHODS
-    found = _over_seeds(settings, data, functools.partial(robustness.by_adversary, setting, shares))
-    errors: dict[str, tuple[Any, ...]] = {
-        name: (found.mean[name].error, found.std_error[name].error) for name in found.mean
-    }
+    adversaries = (*robustness.ADVERSARIES, "told")
+
+    def rows_of(run_one, methods, trimming):
+        run_one = functools.partial(run_one, setting, jnp.array(settings.shares))
+        return _rows(settings, data, run_one, adversaries, methods, trimming)
+
+    rows = rows_of(robustness.by_adversary, robustness.METHODS, ("subquantile",))
     if data == "linear":
-        others = _over_seeds(
-            settings, "scikit-learn", functools.partial(_of_rivals, setting, shares)
-        )
-        for name in others.mean:
-            both = zip(errors[name], (others.mean[name], others.std_error[name]), strict=True)
-            errors[name] = tuple(np.concatenate(pair, axis=-1) for pair in both)
-        methods = (*methods, *rivals())
-    rows = []
-    for name in (*robustness.ADVERSARIES, "told"):
-        score, (mean, error) = found.mean[name], errors[name]
-        for i, method in enumerate(methods[: mean.shape[-1]]):
-            kept = (score.precision, score.recall) if method == "subquantile" else None
-            names = {"data": data, "adversary": name, "method": method}
-            true = robustness.TOLD if name == "told" else None
-            rows += _rows(names, settings.shares, true, mean[:, i], error[:, i], kept)
+        rows += rows_of(_of_rivals, rivals(), ())
+        rows.sort(key=lambda row: adversaries.index(row["adversary"]))
     return rows
 
 
 def _on_noisy_inputs(settings) -> list[dict]:
-    setting, shares = robustness.synthetic(settings.rows), jnp.array(settings.shares)
-    scale = robustness.SYNTHETIC_LENGTH_SCALE
     run_one = functools.partial(
-        noisy_inputs.on_noisy_inputs, setting, scale, settings.noise_variance, shares
+        noisy_inputs.on_noisy_inputs,
+        robustness.synthetic(settings.rows),
+        robustness.SYNTHETIC_LENGTH_SCALE,
+        settings.noise_variance,
+        jnp.array(settings.shares),
     )
-    found, rows = _over_seeds(settings, "noisy inputs", run_one), []
-    for name, score in found.mean.items():
-        for i, method in enumerate(noisy_inputs.METHODS):
-            trims = method in ("blind", "surrogate", "second copy")
-            kept = (score.precision[:, i], score.recall[:, i]) if trims else None
-            names = {"data": "noisy inputs", "adversary": name, "method": method}
-            error = found.std_error[name].error[:, i]
-            rows += _rows(names, settings.shares, None, score.error[:, i], error, kept)
+    names, trimming = noisy_inputs.ADVERSARIES, ("blind", "surrogate", "second copy")
+    return _rows(settings, "noisy inputs", run_one, names, noisy_inputs.METHODS, trimming)
+
+
+def _rows(settings, data, run_one, adversaries, methods, trimming) -> list[dict]:
+    """A row for each adversary, method and share, from runs that return `Scores` by adversary.
+
+    Methods that trim have the share of honest rows among those kept, and of those kept among the
+    honest ones.
+    """
+    key, rows = jax.random.key(settings.seed), []
+    mean, std_error, _ = over_seeds(run_one, key, settings.seeds, data, batch_size=1)
+    for adversary in adversaries:
+        score, errors = mean[adversary], std_error[adversary].error
+        precision, recall = (  # of all methods, or only of the one that trims
+            np.broadcast_to(kept.reshape(len(errors), -1), errors.shape)
+            for kept in (score.precision, score.recall)
+        )
+        places = itertools.product(enumerate(methods), enumerate(settings.shares))
+        for (i, method), (e, told) in places:
+            error, half, trims = score.error[e, i], NORMAL_95 * errors[e, i], method in trimming
+            numbers = {
+                "share": robustness.TOLD if adversary == "told" else told,
+                "told": told,
+                "error": error,
+                "low": error - half,
+                "high": error + half,
+                "precision": precision[e, i] if trims else math.nan,
+                "recall": recall[e, i] if trims else math.nan,
+            }
+            names = {"data": data, "adversary": adversary, "method": method}
+            rows.append(names | {name: float(number) for name, number in numbers.items()})
     return rows
-
-
-def _over_seeds(settings, description, run_one) -> Any:
-    key = jax.random.key(settings.seed)
-    with progress_bar(description, "table") as progress:
-        return monte_carlo(run_one, key, settings.seeds, batch_size=1, progress=progress)
-
-
-def _rows(names, shares, true, means, errors, kept) -> Iterator[dict]:
-    """A row for each share; `true` is the share of corrupted rows if it is another."""
-    nothing = (math.nan,) * len(shares)
-    precision, recall = (nothing, nothing) if kept is None else kept
-    for told, mean, error, p, r in zip(shares, means, errors, precision, recall, strict=True):
-        half = NORMAL_95 * error
-        numbers = {"share": told if true is None else true, "told": told, "error": mean}
-        numbers |= {"low": mean - half, "high": mean + half, "precision": p, "recall": r}
-        yield names | {name: float(number) for name, number in numbers.items()}
 
 
 def _table(rows) -> Table:
@@ -182,15 +182,6 @@ def _table(rows) -> Table:
     columns += [(f"{share:g}", f"{{cells[{i}]}}") for i, share in enumerate(shares)]
     title = f"{rows[0]['data']}: error on clean data (RMSE), by ε"
     return Table(rows, columns, title, shown)
-
-
-def _draw(shares, rows):
-    panels: dict = {}
-    for row in rows:
-        if row["adversary"] != "told":
-            curve = panels.setdefault(row["adversary"], {}).setdefault(row["method"], [])
-            curve.append((row["error"], max(row["low"], 1e-6), row["high"]))
-    return plots.contamination(shares, panels)[0].figure
 
 
 def rivals() -> Mapping[str, Callable]:
@@ -219,17 +210,18 @@ def rival_errors(test_x, test_y, x, y) -> np.ndarray:
     return np.array([[error(make(), *table) for make in rivals().values()] for table in tables])
 
 
-def _of_rivals(setting, shares, key) -> dict[str, jax.Array]:
-    """`rival_errors` by adversary, called on the host from a compiled run."""
+def _of_rivals(setting, shares, key) -> dict[str, robustness.Scores]:
+    """`rival_errors` by adversary, called on the host from a compiled run; rivals trim nothing."""
     table, relabelled, moved = robustness.contaminated(setting, shares, key)
     shape = jax.ShapeDtypeStruct((len(shares), len(rivals())), table.x.dtype)
+    nothing = jnp.full(len(shares), jnp.nan)
 
     def called(*arrays):
         return rival_errors(*map(np.asarray, arrays)).astype(shape.dtype)
 
-    return {
-        name: jax.pure_callback(
-            called, shape, table.test_x, table.test_y, made.x, made.y, vmap_method="sequential"
-        )
-        for name, made in {**relabelled, **moved}.items()
-    }
+    def score(made):
+        arrays = table.test_x, table.test_y, made.x, made.y
+        error = jax.pure_callback(called, shape, *arrays, vmap_method="sequential")
+        return robustness.Scores(error, nothing, nothing)
+
+    return {name: score(made) for name, made in {**relabelled, **moved}.items()}

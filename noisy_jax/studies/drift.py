@@ -16,11 +16,10 @@ import numpy as np
 from noisy_jax import kernels, learners, losses, noise, plots, streams
 from noisy_jax.base import Learner, Stream
 from noisy_jax.engine import everything
-from noisy_jax.evaluate.montecarlo import monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import rollout
 from noisy_jax.evaluate.tables import Table, half_width
-from noisy_jax.studies.runner import Report, progress_bar
+from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 
 SCHEDULES: Mapping[str, Callable[..., Stream]] = {
@@ -34,15 +33,10 @@ GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class Family(NamedTuple):
-    """Learners that differ in two numbers, beside the kernel.
+    """Learners that differ in two numbers, beside the kernel."""
 
-    Attributes:
-        make: `(kernel, first, second, buffer) -> Learner`.
-        grid: names of both numbers, and the values that are tried.
-    """
-
-    make: Callable[..., Learner]
-    grid: Mapping[str, Sequence[float]]
+    make: Callable[..., Learner]  # (kernel, first, second, buffer) -> Learner
+    grid: Mapping[str, Sequence[float]]  # names of both numbers, and the values that are tried
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,10 +102,10 @@ class Settings(SeededSettings):
     difficulty: str = option(
         "A", "of the streams: A medium, B hard, C easy", choices=sorted(streams.DIFFICULTIES)
     )
-    horizon: int = option(10_000, "rounds", metavar="T", check=at_least(1))
-    seeds: int = option(100, "independent streams", metavar="N", check=INTERVALS)
+    horizon: int = option(10_000, "rounds", "T", at_least(1))
+    seeds: int = option(100, "independent streams", "N", INTERVALS)
     tuning_seeds: int = option(
-        4, "further streams, by which parameters are chosen", metavar="N", check=at_least(1)
+        4, "further streams, by which parameters are chosen", "N", at_least(1)
     )
 
 
@@ -119,28 +113,25 @@ def run(settings: Settings) -> Iterator[Report]:
     """Tunes the rivals for each schedule, and counts their mistakes on other streams."""
     difficulty = streams.DIFFICULTIES[settings.difficulty]
     rounds = np.unique(np.linspace(1, settings.horizon, 101).astype(int))
-    with progress_bar("streams", "stream") as progress:
-        tuned, found = _compared(settings, difficulty, rounds, progress)
+    tuning_key, key = jax.random.split(jax.random.key(settings.seed))
+    tuned = _tuned(tuning_key, settings.tuning_seeds, difficulty, rounds[-1:])
+    run_one = functools.partial(_paired, difficulty=difficulty, rounds=rounds)
+    run_one = jax.tree_util.Partial(run_one, _chosen(tuned))
+    found = over_seeds(run_one, key, settings.seeds, "streams", batch_size=10)
     curves = {s: _curves(found, i) for i, s in enumerate(SCHEDULES)}
-    mistakes = _mistakes_table(settings, curves, tuned, rounds)
-    differences = _differences_table(found)
+    tables = {
+        "mistakes": _mistakes_table(settings, curves, tuned, rounds),
+        "differences": _differences_table(found),
+    }
     config = {
         "difficulty": difficulty._asdict(),
         "gammas": GAMMAS,
         "grids": {name: family.grid for name, family in FAMILIES.items()},
         "tuned": tuned,
     }
-
-    def draw():
-        panels = {f"classes {schedule}": each for schedule, each in curves.items()}
-        return plots.mistakes(rounds, panels)[0].figure
-
-    yield Report(
-        f"{mistakes}\n\n{differences}",
-        {"mistakes": mistakes, "differences": differences},
-        {"mistakes": draw},
-        config,
-    )
+    panels = {f"classes {schedule}": each for schedule, each in curves.items()}
+    draw = picture(plots.mistakes, rounds, panels)
+    yield Report("\n\n".join(map(str, tables.values())), tables, {"mistakes": draw}, config)
 
 
 def mistakes(predictions: jax.Array, y: jax.Array) -> jax.Array:
@@ -148,48 +139,28 @@ def mistakes(predictions: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.cumsum(~(y * predictions > 0))
 
 
-def _compared(settings, difficulty, rounds, progress):
-    """Tuned parameters by schedule and rival, and the estimate of curves and of differences."""
-    tuning_key, key = jax.random.split(jax.random.key(settings.seed))
-    total = settings.tuning_seeds + settings.seeds
-    progress(0, total)
+def _tuned(key, num_seeds, difficulty, last_round) -> dict[str, dict[str, dict[str, float]]]:
+    """The parameters with the fewest mistakes up to the last round, by schedule and rival."""
     grids = {name: np.stack([f.settings()] * len(SCHEDULES)) for name, f in FAMILIES.items()}
-
-    def last(grids, key):
-        counted = _counted(grids, key, difficulty, rounds[-1:])
-        return {name: counts[..., -1] for name, counts in counted.items()}
-
-    counts = monte_carlo(
-        jax.tree_util.Partial(last, grids),
-        tuning_key,
-        settings.tuning_seeds,
-        batch_size=1,
-        progress=lambda done, _: progress(done, total),
-    ).mean
-    tuned = {
+    run_one = functools.partial(_counted, difficulty=difficulty, rounds=last_round)
+    run_one = jax.tree_util.Partial(run_one, grids)
+    counts = over_seeds(run_one, key, num_seeds, "tuning", batch_size=1).mean
+    return {
         schedule: {name: best(name, counts[family][i]) for name, (family, _) in RIVALS.items()}
         for i, schedule in enumerate(SCHEDULES)
     }
 
-    def paired(chosen, key):
-        """Curves `[2, L, R]` of the rivals, and their differences `[2, L, L]` in the end."""
-        counted = _counted(chosen, key, difficulty, rounds)
-        rest = {family: iter(jnp.moveaxis(a[:, :, 0], 1, 0)) for family, a in counted.items()}
-        curves = jnp.stack([next(rest[family]) for family, _ in RIVALS.values()], axis=1)
-        final = curves[..., -1]
-        return curves, final[:, :, None] - final[:, None]
 
-    found = monte_carlo(
-        jax.tree_util.Partial(paired, _chosen(tuned)),
-        key,
-        settings.seeds,
-        batch_size=min(settings.seeds, 10),
-        progress=lambda done, _: progress(settings.tuning_seeds + done, total),
-    )
-    return tuned, found
+def _paired(chosen, key, *, difficulty, rounds):
+    """Curves `[2, L, R]` of the rivals, and their differences `[2, L, L]` in the end."""
+    counted = _counted(chosen, key, difficulty=difficulty, rounds=rounds)
+    rest = {family: iter(jnp.moveaxis(a[:, :, 0], 1, 0)) for family, a in counted.items()}
+    curves = jnp.stack([next(rest[family]) for family, _ in RIVALS.values()], axis=1)
+    final = curves[..., -1]
+    return curves, final[:, :, None] - final[:, None]
 
 
-def _counted(settings, key, difficulty, rounds) -> dict[str, jax.Array]:
+def _counted(settings, key, *, difficulty, rounds) -> dict[str, jax.Array]:
     """Mistakes `[2, G, M, R]` with the settings `[2, G, M, 3]` of each family and schedule.
 
     All M settings of a group have the γ of its first: one Gram matrix serves them.
@@ -205,23 +176,19 @@ def _counted(settings, key, difficulty, rounds) -> dict[str, jax.Array]:
 
         return everything(space._replace(read=read), horizon)
 
-    def of_one(make, stream, kernel, numbers):
+    def of_one(make, stream, gamma, numbers):
+        kernel = kernels.gaussian(length_scale=(2 * gamma) ** -0.5)
         learner = make(kernel, *numbers, buffer)
         played = rollout(learner, stream, noise.Gaussian(0.0), jax.random.key(0))
         return mistakes(played.predictions, stream.y)[rounds - 1]
 
-    def of_gamma(make, stream, group):
-        kernel = kernels.gaussian(length_scale=(2 * group[0, 0]) ** -0.5)
-        return jax.vmap(functools.partial(of_one, make, stream, kernel))(group[:, 1:])
-
-    def of_schedule(make, stream, settings):
-        return jax.vmap(functools.partial(of_gamma, make, stream))(settings)
+    def of_family(make, settings):
+        of_group = jax.vmap(functools.partial(of_one, make), in_axes=(None, None, 0))
+        of_schedule = jax.vmap(of_group, in_axes=(None, 0, 0))
+        return jax.vmap(of_schedule)(both, settings[:, :, 0, 0], settings[..., 1:])
 
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
-    return {
-        name: jax.vmap(functools.partial(of_schedule, FAMILIES[name].make))(both, array)
-        for name, array in settings.items()
-    }
+    return {name: of_family(FAMILIES[name].make, array) for name, array in settings.items()}
 
 
 def best(rival: str, counts: np.ndarray) -> dict[str, float]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from noisy_jax import bounds, comparators, kernels, streams, worlds
+from noisy_jax import bounds, kernels, streams, worlds
 from noisy_jax.base import Stream
 from noisy_jax.evaluate.tuning import tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, uncorrected_kernel
@@ -43,7 +43,7 @@ class Settings(regret.RegretSettings):
         None,
         "variance of the noise on each feature; rows have norm at most 1, the teacher's 2 "
         "(default: 0.1, the teacher's 0.3)",
-        metavar="V",
+        "V",
     )
     kernel: str = option(
         "gaussian",
@@ -53,22 +53,22 @@ class Settings(regret.RegretSettings):
     length_scale: float = option(
         1.0,
         "ℓ of the Gaussian kernel; ℓ² above V for Gaussian noise, above 2V for cloned",
-        metavar="L",
-        check=positive,
+        "L",
+        positive,
     )
     cutoff: float | None = option(
         None,
         "largest u of the Gaussians exp(−ur²) in the rational kernel, below 1/(4V), for cloned "
         "1/(8V) (default: 1/(10V))",
-        metavar="U",
-        check=positive,
+        "U",
+        positive,
     )
     learners: tuple[str, ...] | None = option(
         None,
         "parallel_worlds (two copies), cloned (one copy, made into two; Gaussian noise only), "
         "uncorrected_kernel (one copy, taken to be clean), clean (sees clean data) (default: all "
         "that the noise allows)",
-        metavar="NAME",
+        "NAME",
         choices=LEARNERS,
     )
     radius: float = regret.radius(1.2)
@@ -96,25 +96,26 @@ def case(settings, each):
     """The learners by name, the comparator, and a heading."""
     dim = each.stream.x.shape[1]
     world, words = _world(settings, dim, each.noise, each.noise)
-    comparator = regret.Remembered(_ball(settings, world))
+    comparator = regret.WorldBall(world, settings.radius, each.stream)
     y_second_moment = float(np.max(each.stream.y**2))
+    blind = functools.partial(uncorrected_kernel, world.kernel)
     makers, radii = {}, {}
     for name in _names(settings):
-        blind = functools.partial(uncorrected_kernel, world.kernel)
-        factory, lifted, ball = blind, None, comparator
-        if name == "parallel_worlds":
-            factory, lifted = functools.partial(parallel_worlds, world), world
-        elif name == "cloned":
-            lifted = _cloned_world(settings, dim, each.noise)
-            factory = functools.partial(_cloned, lifted, each.noise)
-            ball = regret.Remembered(_ball(settings, lifted))
+        # In the kernel's own space, unless the learner is in a surrogate's.
+        diagonal, radius = 1.0, dict.fromkeys(settings.horizons, settings.radius)
+        if name == "uncorrected_kernel":
+            factory = blind
         elif name == "clean":
             factory = functools.partial(_clean, blind, each.stream)
-        if lifted is None:
-            radius = dict.fromkeys(settings.horizons, settings.radius)
         else:
-            radius = ball.lifted_norms(each.stream, settings.horizons)
-        diagonal = 1.0 if lifted is None else float(lifted.diagonal)
+            lifted, ball = world, comparator
+            factory = functools.partial(parallel_worlds, world)
+            if name == "cloned":
+                lifted = _cloned_world(settings, dim, each.noise)
+                ball = regret.WorldBall(lifted, settings.radius, each.stream)
+                factory = functools.partial(_cloned, lifted, each.noise)
+            diagonal = float(lifted.diagonal)
+            radius = ball.lifted_norms(settings.horizons)
         bound = functools.partial(bounds.parallel_worlds, diagonal, y_second_moment=y_second_moment)
         makers[name] = functools.partial(_tuned, factory, bound, radius, settings.rate_factor)
         radii[name] = radius[max(radius)]
@@ -133,10 +134,6 @@ def _world(settings, dim, distribution, stated) -> tuple[worlds.World, str]:
     cutoff = settings.cutoff or 1 / (10 * float(stated.cov))
     world = worlds.rational(dim=dim, noise=distribution, cutoff=cutoff)
     return world, f"kernel 1/(1 + r²/{dim}), cut off at u = {cutoff:.3g}"
-
-
-def _ball(settings, world):
-    return functools.partial(comparators.world_ball, world=world, radius=settings.radius)
 
 
 def _tuned(factory, bound, radii, rate_factor, horizon):

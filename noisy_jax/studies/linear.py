@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import jax
 
-from noisy_jax import bounds, comparators, learners, streams
+from noisy_jax import bounds, comparators, learners
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, report_of
@@ -42,12 +42,10 @@ class Settings(regret.RegretSettings):
       python -m noisy_jax --data houses.csv --target price --horizons 1024 4096 --seeds 64
     """
 
-    data: str = option(
-        "diabetes", f"{regret.TABLES}, or a numeric CSV file", metavar="NAME|FILE.csv"
-    )
+    data: str = option("diabetes", f"{regret.TABLES}, or a numeric CSV file", "NAME|FILE.csv")
     noise: str = option("gaussian", "distribution of the noise", choices=sorted(regret.NOISES))
     noise_variance: float = option(
-        0.1, "variance of the noise on each feature; rows have norm at most 1", metavar="V"
+        0.1, "variance of the noise on each feature; rows have norm at most 1", "V"
     )
     horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384, 65536, 262144))
     seeds: int = regret.seeds(32)
@@ -55,7 +53,7 @@ class Settings(regret.RegretSettings):
         tuple(LEARNERS),
         "known_covariance (one copy; subtracts 2Σw), two_copies, as_printed (one copy; subtracts "
         "Σw, as in the paper), uncorrected (one copy, treated as if it were clean)",
-        metavar="NAME",
+        "NAME",
         choices=tuple(LEARNERS),
     )
     radius: float = regret.radius(1.0)
@@ -63,16 +61,14 @@ class Settings(regret.RegretSettings):
 
 def run(settings: Settings) -> Iterator[Report]:
     """The study of regret."""
-    distribution = regret.noise_of(settings.noise, settings.noise_variance)
     table = regret.load(settings.data, settings.target)
-    stream_key, noise_key = jax.random.split(jax.random.key(settings.seed))
-    stream = streams.resampled(stream_key, table, max(settings.horizons))
-    words = regret.words_on(settings.data, table, settings, settings.noise_variance)
-    moments = bounds.moments(stream, distribution)
+    keys = jax.random.split(jax.random.key(settings.seed))
+    data = regret.data_set(settings, settings.data, table, settings.noise_variance, keys)
+    moments = bounds.moments(data.stream, data.noise)
     result = regret.study_of(
         settings,
-        regret.DataSet(settings.data, words, stream, distribution, noise_key),
+        data,
         {name: LEARNERS[name](moments, radius=settings.radius) for name in settings.learners},
         functools.partial(comparators.linear_ball, radius=settings.radius),
     )
-    yield report_of(result, words)
+    yield report_of(result, data.words)

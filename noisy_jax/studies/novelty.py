@@ -23,9 +23,8 @@ from noisy_jax.evaluate.detection import (
     effective_terms,
     watched,
 )
-from noisy_jax.evaluate.montecarlo import monte_carlo
 from noisy_jax.evaluate.tables import Table, half_width
-from noisy_jax.studies.runner import Report, progress_bar
+from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.validation import between
 
@@ -38,16 +37,11 @@ CLUSTER_NUS, CLUSTER_RATES = (0.01, 0.05), (FALLING, 0.002)
 DIM, CLUSTERS, SPREAD, OUTLIER_SPREAD, OUTLIERS = 16, 6, 0.5, 2.0, 0.02
 """Of `clusters`: dimensions, clusters, deviations in a cluster and of outliers, their share."""
 
-
 Measured = Mapping[str, Mapping[str, jax.Array]]
-"""By decay and name, one number for each of `combinations`."""
+"""By decay and name, `[R, N, F]` for the learning rates, ν and `FLOORS`."""
 
 SHOWN = {"always": Rule("always", -np.inf), "on_alarms": Rule("on_update", 0.0)}
 """The detectors whose rejections are shown: that of Eq. 20, and the one that keeps to ν."""
-
-
-def _nu(name, value) -> None:
-    between(name, value, 0, 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,34 +63,29 @@ class Settings(SeededSettings):
       python -m noisy_jax novelty --nu 0.1 --train 800
     """
 
-    nu: float = option(0.05, "ν of the digits shown, in (0, 1)", metavar="V", check=_nu)
-    train: int = option(1297, "digits that are seen, of 1,797", metavar="T", check=at_least(1))
-    rounds: int = option(5000, "points of a stream of clusters", metavar="T", check=at_least(500))
-    seeds: int = option(20, "orders of the digits, and streams", metavar="N", check=INTERVALS)
+    nu: float = option(
+        0.05, "ν of the digits shown, in (0, 1)", "V", functools.partial(between, low=0, high=1)
+    )
+    train: int = option(1297, "digits that are seen, of 1,797", "T", at_least(1))
+    rounds: int = option(5000, "points of a stream of clusters", "T", at_least(500))
+    seeds: int = option(20, "orders of the digits, and streams", "N", INTERVALS)
 
 
 def run(settings: Settings) -> Iterator[Report]:
     """The detectors on digits and on clusters."""
-    images = jnp.asarray(digits()[0], float)
-    if settings.train >= len(images):
+    images, train, seeds = jnp.asarray(digits()[0], float), settings.train, settings.seeds
+    if train >= len(images):
         raise ValueError(
-            f"--train must be below {len(images)}, got {settings.train}: some digits must be unseen"
+            f"--train must be below {len(images)}, got {train}: some digits must be unseen"
         )
     order_key, stream_key = jax.random.split(jax.random.key(settings.seed))
-
-    def over_seeds(name, run, key) -> Any:
-        size = min(settings.seeds, 10)
-        with progress_bar(name, name) as progress:
-            return monte_carlo(run, key, settings.seeds, batch_size=size, progress=progress)
-
-    of_digits = functools.partial(on_digits, images, settings.train, NUS)
+    of_digits = functools.partial(on_digits, images, train, NUS)
     of_clusters = functools.partial(on_clusters, settings.rounds, CLUSTER_NUS, CLUSTER_RATES)
-    alarms = over_seeds("orders", of_digits, order_key)
-    separated = over_seeds("streams", of_clusters, stream_key)
+    alarms = over_seeds(of_digits, order_key, seeds, "orders", batch_size=10)
+    separated = over_seeds(of_clusters, stream_key, seeds, "streams", batch_size=10)
     tables = {
         "digits": _table(
-            f"digits: shares of alarms in {settings.train:,} rounds, mean of "
-            f"{settings.seeds} orders",
+            f"digits: shares of alarms in {train:,} rounds, mean of {seeds} orders",
             alarms,
             ("alarms", "unseen", "support_vectors"),
             NUS,
@@ -104,7 +93,7 @@ def run(settings: Settings) -> Iterator[Report]:
         ),
         "clusters": _table(
             f"clusters: shares of alarms in the later half of {settings.rounds:,} rounds, "
-            f"{OUTLIERS:.0%} outliers, mean of {settings.seeds} streams",
+            f"{OUTLIERS:.0%} outliers, mean of {seeds} streams",
             separated,
             ("inliers", "outliers", "auc", "support_vectors"),
             CLUSTER_NUS,
@@ -113,17 +102,16 @@ def run(settings: Settings) -> Iterator[Report]:
     }
 
     def draw_alarms():
-        mean, error = (by_rule(part, "alarms", NUS, FALLING) for part in alarms[:2])
+        mean, error = (by_rule(part, "alarms") for part in alarms[:2])
         axes = plots.alarm_rates(NUS, {name: (mean[name], error[name]) for name in mean})
-        title = f"{settings.train:,} digits, η = t^(−1/2), {settings.seeds} orders"
-        axes.set_title(title, fontsize=10)
+        axes.set_title(f"{train:,} digits, η = t^(−1/2), {seeds} orders", fontsize=10)
         return axes.figure
 
     def draw_rejections(rule):
         order = jax.random.fold_in(order_key, 0)  # that of the first seed
-        axes = plots.rejections(rejections(rule, settings.train, settings.nu, order))
-        axes[0].figure.suptitle(f"{rule.name}, ν = {settings.nu:g}")
-        return axes[0].figure
+        figure = picture(plots.rejections, rejections(rule, train, settings.nu, order))()
+        figure.suptitle(f"{rule.name}, ν = {settings.nu:g}")
+        return figure
 
     figures = {"alarms": draw_alarms}
     for name, rule in SHOWN.items():
@@ -135,7 +123,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     """Pixels `[1797, 64]` in [−1, 1], dark to bright, and digits `[1797]`, of scikit-learn."""
     from sklearn.datasets import load_digits
 
-    images, labels = load_digits(return_X_y=True)
+    images, labels = map(np.asarray, load_digits(return_X_y=True))
     return images / 8 - 1, labels
 
 
@@ -157,9 +145,8 @@ def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRN
     """What detectors do with digits, at η = t^(−1/2) and the random order of the key.
 
     Returns:
-        By decay, for each of `combinations(nus, (FALLING,))`: `alarms`, the share of the rounds
-        with f(x) ≤ ρ; `unseen`, the same share of the other digits after the last round;
-        `support_vectors`, their effective number then.
+        `alarms`, the share of the rounds with f(x) ≤ ρ; `unseen`, the same share of the other
+        digits after the last round; `support_vectors`, their effective number then.
     """
     shown = images[jax.random.permutation(key, len(images))]
 
@@ -170,7 +157,7 @@ def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRN
             "support_vectors": effective_terms(played.state.weights),
         }
 
-    return _measured(measure, shown[:train], combinations(nus, (FALLING,)))
+    return _measured(measure, shown[:train], nus, (FALLING,))
 
 
 def on_clusters(
@@ -179,9 +166,9 @@ def on_clusters(
     """What detectors do with `clusters`, in the second half of the rounds.
 
     Returns:
-        By decay, for each of `combinations(nus, rates)`: `inliers` and `outliers`, shares of alarms
-        among them; `auc`, the probability that an outlier's f(x) − ρ is below an inlier's;
-        `support_vectors`, their effective number after the last round.
+        `inliers` and `outliers`, shares of alarms among them; `auc`, the probability that an
+        outlier's f(x) − ρ is below an inlier's; `support_vectors`, their effective number after the
+        last round.
     """
     x, outlier = clusters(key, rounds)
     late = outlier[rounds // 2 :]
@@ -195,23 +182,22 @@ def on_clusters(
             "support_vectors": effective_terms(played.state.weights),
         }
 
-    return _measured(measure, x, combinations(nus, rates))
+    return _measured(measure, x, nus, rates)
 
 
-def combinations(nus: Sequence[float], rates: Sequence[float]) -> list[tuple[float, float, float]]:
-    """All (η, ν, floor)."""
-    return list(itertools.product(rates, nus, FLOORS))
-
-
-def _measured(measure, x, every) -> Measured:
+def _measured(measure, x, nus, rates) -> Measured:
     """All settings see the same points: one Gram matrix serves them."""
 
     def one(decay, rate, nu, floor):
         learner = detector(Rule(decay, floor), nu, rate, horizon=len(x), dim=x.shape[1])
         return measure(learner, watched(learner, x))
 
-    columns = [jnp.array(column) for column in zip(*every, strict=True)]
-    return {decay: jax.vmap(functools.partial(one, decay))(*columns) for decay in DECAYS}
+    def every(decay):
+        run = functools.partial(one, decay)
+        settings = jnp.meshgrid(*map(jnp.array, (rates, nus, FLOORS)), indexing="ij")
+        return jax.vmap(jax.vmap(jax.vmap(run)))(*settings)
+
+    return {decay: every(decay) for decay in DECAYS}
 
 
 def rejections(
@@ -255,28 +241,24 @@ def rejections(
     }
 
 
-def by_rule(part: Measured, name: str, nus: Sequence[float], rate: float) -> dict[str, np.ndarray]:
-    """One measurement of each detector, `[N]` for the ν at a rate, from that of all settings."""
-    every = combinations(nus, (rate,))
+def by_rule(part: Measured, name: str, rate: int = 0) -> dict[str, np.ndarray]:
+    """One measurement of each detector, `[N]` by ν, at the learning rate of this index."""
     return {
-        rule.name: np.array(
-            [part[rule.decay][name][every.index((rate, nu, rule.floor))] for nu in nus]
-        )
+        rule.name: np.asarray(part[rule.decay][name])[rate, :, FLOORS.index(rule.floor)]
         for rule in RULES
     }
 
 
-def _table(
-    title, estimate: Any, names: Sequence[str], nus: Sequence[float], rates: Sequence[float]
-) -> Table:
+def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[float]) -> Table:
     """A row for each detector in each setting, with the measurements of these names."""
-    rows, every = [], combinations(nus, rates)
-    for rate, nu, rule in itertools.product(rates, nus, RULES):
-        place = every.index((rate, nu, rule.floor))
-        mean, error = estimate.mean[rule.decay], estimate.std_error[rule.decay]
-        row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
-        row |= rule._asdict() | {name: float(mean[name][place]) for name in names}
-        rows.append(row | {f"{name}_std_error": float(error[name][place]) for name in names})
+    rows = []
+    for r, rate in enumerate(rates):
+        mean, error = ({name: by_rule(part, name, r) for name in names} for part in estimate[:2])
+        for (n, nu), rule in itertools.product(enumerate(nus), RULES):
+            row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
+            row |= rule._asdict() | {name: float(mean[name][rule.name][n]) for name in names}
+            row |= {f"{name}_std_error": float(error[name][rule.name][n]) for name in names}
+            rows.append(row)
     columns: list[tuple[str, Any]] = [("η", "{learning_rate}"), ("ν", "{nu:g}")]
     columns.append(("detector", lambda row: Rule(row["decay"], row["floor"]).name))
     for name in names[:-1]:

@@ -3,20 +3,19 @@
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from noisy_jax import bounds, comparators, learners, losses, plots, streams
 from noisy_jax.base import Learner
-from noisy_jax.evaluate.montecarlo import monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import final_regret
 from noisy_jax.evaluate.tables import Table
 from noisy_jax.learners import wrappers
 from noisy_jax.studies import regret
-from noisy_jax.studies.runner import Report, progress_bar
+from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, option
 
 RADIUS = 1.5
@@ -38,35 +37,6 @@ LOSSES = {
 """Losses whose lower bound the picture shows; the learners have the first one."""
 
 
-class Row(NamedTuple):
-    """Average regret on clean data, a round, of one learner at one horizon.
-
-    Attributes:
-        learner: its name.
-        horizon: T.
-        noiseless: mean over seeds under adversary A.
-        noiseless_std_error: standard error of that mean.
-        noisy: mean over seeds under adversary B.
-        noisy_std_error: standard error of that mean.
-        maximum: the larger of the two means.
-        low: the larger of the lower ends of their 95% intervals.
-        high: the larger of the upper ends.
-        lower_bound: on the expectation of `maximum`, for a learner from one copy that knows nothing
-            of the noise.
-    """
-
-    learner: str
-    horizon: int
-    noiseless: float
-    noiseless_std_error: float
-    noisy: float
-    noisy_std_error: float
-    maximum: float
-    low: float
-    high: float
-    lower_bound: float
-
-
 @dataclasses.dataclass(frozen=True)
 class Settings(SeededSettings):
     """Why one noisy copy of unknown noise is not enough.
@@ -85,23 +55,19 @@ class Settings(SeededSettings):
     """
 
     horizons: tuple[int, ...] = regret.horizons((256, 1024, 4096, 16384, 65536))
-    seeds: int = option(32, "independent draws of data and noise", metavar="N", check=INTERVALS)
+    seeds: int = option(32, "independent draws of data and noise", "N", INTERVALS)
 
 
 def run(settings: Settings) -> Iterator[Report]:
     """Every learner under both adversaries."""
     best = bounds.one_copy_lower_bound(losses.squared(), radius=RADIUS)
-    found, done = {}, 0
-    with progress_bar("rounds") as progress:
-        total = settings.seeds * sum(settings.horizons)
-        for horizon in settings.horizons:
-            key = jax.random.fold_in(jax.random.key(settings.seed), horizon)
-            run_one = functools.partial(average_regret, horizon)
-            found[horizon] = monte_carlo(run_one, key, settings.seeds)
-            done += settings.seeds * horizon
-            progress(done, total)
+    found = {}
+    for horizon in settings.horizons:
+        key = jax.random.fold_in(jax.random.key(settings.seed), horizon)
+        run_one = functools.partial(average_regret, horizon)
+        found[horizon] = over_seeds(run_one, key, settings.seeds, f"T = {horizon:,}")
     rows = [
-        _row(name, i, horizon, estimate, best.lower_bound)
+        _row(name, horizon, estimate.mean[:, i], estimate.std_error[:, i], best.lower_bound)
         for i, name in enumerate(tuned(1))
         for horizon, estimate in found.items()
     ]
@@ -113,8 +79,7 @@ def run(settings: Settings) -> Iterator[Report]:
         ("larger", "{maximum:.4f}"),
         ("interval", "[{low:.4f}, {high:.4f}]"),
     ]
-    title = "average regret on clean data, a round, with 95% intervals"
-    table = Table([row._asdict() for row in rows], columns, title)
+    table = Table(rows, columns, "average regret on clean data, a round, with 95% intervals")
     words = f"lower bound on the larger one, for one copy of unknown noise: {best.lower_bound:.4f}"
     config = {
         "radius": RADIUS,
@@ -122,7 +87,7 @@ def run(settings: Settings) -> Iterator[Report]:
         "hedge": HEDGE,
         "lower_bound": best._asdict(),
     }
-    draw = functools.partial(_draw, rows)
+    draw = picture(plots.one_copy, rows, LOSSES, radius=RADIUS)
     yield Report(f"{table}\n\n{words}", {"one_copy": table}, {"one_copy": draw}, config)
 
 
@@ -164,27 +129,25 @@ def average_regret(horizon: int, key: jax.Array) -> jax.Array:
     return jnp.stack(regrets) / horizon
 
 
-def _row(name: str, i: int, horizon: int, estimate: Any, lower_bound: float) -> Row:
-    means, errors = estimate.mean[:, i], estimate.std_error[:, i]
-    (noiseless, noisy), (noiseless_error, noisy_error) = means.tolist(), errors.tolist()
-    low, high = (max(means + side * NORMAL_95 * errors) for side in (-1, 1))
-    return Row(
-        learner=name,
-        horizon=horizon,
-        noiseless=noiseless,
-        noiseless_std_error=noiseless_error,
-        noisy=noisy,
-        noisy_std_error=noisy_error,
-        maximum=float(max(means)),
-        low=float(low),
-        high=float(high),
-        lower_bound=lower_bound,
-    )
+def _row(name, horizon, means, errors, lower_bound) -> dict[str, Any]:
+    """Average regret of one learner at one horizon: means and standard errors under A and B.
+
+    `maximum` is the larger mean, `low` and `high` the larger ends of both 95% intervals, and
+    `lower_bound` that of the expectation of `maximum`, for a learner that is not told the noise.
+    """
+    half = NORMAL_95 * errors
+    numbers = {
+        "noiseless": means[0],
+        "noiseless_std_error": errors[0],
+        "noisy": means[1],
+        "noisy_std_error": errors[1],
+        "maximum": max(means),
+        "low": max(means - half),
+        "high": max(means + half),
+        "lower_bound": lower_bound,
+    }
+    return {"learner": name, "horizon": horizon} | {n: float(v) for n, v in numbers.items()}
 
 
 def _with_interval(name):
     return lambda row: f"{row[name]:.4f} ± {NORMAL_95 * row[f'{name}_std_error']:.4f}"
-
-
-def _draw(rows):
-    return plots.one_copy(rows, LOSSES, radius=RADIUS)[0].figure

@@ -10,15 +10,15 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from noisy_jax import noise, streams
+from noisy_jax import comparators, noise, streams
 from noisy_jax.base import Stream
-from noisy_jax.comparators import KernelBall
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.studies import study
+from noisy_jax.evaluate.studies import first, study
 from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
 from noisy_jax.validation import check_horizons, positive
+from noisy_jax.worlds import World
 
 NOISES: Mapping[str, Callable[[Any], Any]] = {
     "gaussian": noise.Gaussian,
@@ -29,7 +29,7 @@ NOISES: Mapping[str, Callable[[Any], Any]] = {
 
 TABLES = ", ".join(streams.DATASETS)
 
-# Options whose default differs between studies.
+# Options whose default differs between studies: functions of it.
 data = functools.partial(
     option, help=f"teacher (synthetic), {TABLES}, or numeric CSV files", metavar="NAME|FILE.csv"
 )
@@ -56,14 +56,12 @@ rate_factor = functools.partial(
 class RegretSettings(SeededSettings):
     """What all studies of regret have."""
 
-    target: str | None = option(
-        None, "name of the target's column in the CSV file", metavar="COLUMN"
-    )
+    target: str | None = option(None, "name of the target's column in the CSV file", "COLUMN")
     checkpoint: str | None = option(
         None,
         "folder for what is done so far: after an interruption the same command continues from "
         "there, also with more seeds (default: none)",
-        metavar="FOLDER",
+        "FOLDER",
     )
 
 
@@ -89,36 +87,29 @@ def is_csv(data: str) -> bool:
     return data.lower().endswith(".csv")
 
 
-def noise_of(name: str, variance: float) -> noise.Noise:
-    """The noise distribution that `--noise` and `--noise-variance` name."""
+class DataSet(NamedTuple):
+    """One data set under one noise distribution."""
+
+    name: str  # of its folder
+    words: str  # what it is
+    stream: Stream  # clean rounds, as many as the largest horizon
+    noise: noise.Noise
+    key: jax.Array  # of the noise
+
+
+def data_set(settings: Any, data: str, table: Stream, variance: float, keys: Any) -> DataSet:
+    """What `--data` names: its table drawn with replacement, under noise of this variance.
+
+    The keys are those of the stream and of the noise.
+    """
     hint = "the learner clean of the study kernel shows what learning from clean data costs"
-    return NOISES[name](positive("--noise-variance", variance, hint))
-
-
-def words_on(data: str, table: Any, settings: Any, variance: float) -> str:
-    """What a study of regret is about."""
-    return (
+    distribution = NOISES[settings.noise](positive("--noise-variance", variance, hint))
+    words = (
         f"{data}: {len(table.y):,} rows, {table.x.shape[1]} features; {settings.noise} noise of "
         f"variance {variance} on each feature; {settings.seeds} noise draws"
     )
-
-
-class DataSet(NamedTuple):
-    """One data set under one noise distribution.
-
-    Attributes:
-        name: of its folder.
-        words: what it is.
-        stream: clean rounds, as many as the largest horizon.
-        noise: distribution of the noise.
-        key: of the noise.
-    """
-
-    name: str
-    words: str
-    stream: Stream
-    noise: noise.Noise
-    key: jax.Array
+    stream = streams.resampled(keys[0], table, max(settings.horizons))
+    return DataSet(_folder(data), words, stream, distribution, keys[1])
 
 
 def load_all(
@@ -126,19 +117,16 @@ def load_all(
 ) -> list[DataSet]:
     """The data sets of a study on several.
 
-    Args:
-        settings: with `data`, `target`, `noise`, `noise_variance`, `horizons`, `seeds` and `seed`.
-        teacher: `key -> ` the teacher's rows.
-        variance: of the noise if the settings name none.
-        of_teacher: the same for the teacher.
+    The teacher's rows are `teacher(key)`. If the settings name no variance of the noise, it is
+    `variance`, and `of_teacher` for the teacher.
     """
     names = [_folder(data) for data in settings.data]
     if len(set(names)) < len(names):
         raise ValueError(f"--data must differ in name, got {' '.join(names)}: each names a folder")
     files = any(map(is_csv, settings.data))
-    teacher_key, stream_key, noise_key = jax.random.split(jax.random.key(settings.seed), 3)
+    teacher_key, *keys = jax.random.split(jax.random.key(settings.seed), 3)
     loaded = []
-    for data, name in zip(settings.data, names, strict=True):
+    for data in settings.data:
         if data == "teacher":
             table, usual = teacher(teacher_key), of_teacher
         else:
@@ -146,9 +134,7 @@ def load_all(
             known = ("teacher", *streams.DATASETS)
             table, usual = load(data, target, known=known), variance
         chosen = usual if settings.noise_variance is None else settings.noise_variance
-        words = words_on(data, table, settings, chosen)
-        stream = streams.resampled(stream_key, table, max(settings.horizons))
-        loaded.append(DataSet(name, words, stream, noise_of(settings.noise, chosen), noise_key))
+        loaded.append(data_set(settings, data, table, chosen, keys))
     return loaded
 
 
@@ -157,32 +143,24 @@ def _folder(data: str) -> str:
     return (Path(data).stem.strip(".") or "data") if is_csv(data) else data
 
 
-def first(rounds: int, stream: Stream) -> Stream:
-    """The first rounds of a stream."""
-    return Stream(stream.x[:rounds], stream.y[:rounds])
+class WorldBall:
+    """The comparator `comparators.world_ball` of one stream, which computes each answer once."""
 
+    def __init__(self, world: World, radius: float, stream: Stream):
+        self._comparator = functools.partial(comparators.world_ball, world=world, radius=radius)
+        self._best = functools.cache(lambda rounds: self._comparator(first(rounds, stream)))
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Remembered:
-    """A comparator of the first rounds of one stream, which computes each answer once."""
-
-    comparator: Callable[[Stream], KernelBall]
-    _found: dict[int, KernelBall] = dataclasses.field(default_factory=dict, init=False, repr=False)
-
-    def __call__(self, past: Stream) -> KernelBall:
-        """The comparator's answer for the first rounds of the stream."""
-        rounds = len(past.y)
-        if rounds not in self._found:
-            self._found[rounds] = self.comparator(past)
-        return self._found[rounds]
+    def __call__(self, past: Stream) -> comparators.KernelBall:
+        """The best function for the first rounds of the stream."""
+        return self._best(len(past.y))
 
     def __repr__(self) -> str:
         """That of the comparator, for `config.json`."""
-        return repr(self.comparator)
+        return repr(self._comparator)
 
-    def lifted_norms(self, stream: Stream, horizons: Sequence[int]) -> dict[int, float]:
-        """The comparator's norm in the surrogate's space for each horizon: what W must reach."""
-        return {rounds: float(self(first(rounds, stream)).lifted_norm) for rounds in horizons}
+    def lifted_norms(self, horizons: Sequence[int]) -> dict[int, float]:
+        """Its norm in the surrogate's space for each horizon: what W must reach."""
+        return {rounds: float(self._best(rounds).lifted_norm) for rounds in horizons}
 
 
 def study_of(
@@ -194,15 +172,9 @@ def study_of(
     part: str = ".",
     **parameters: Any,
 ) -> Study:
-    """The study of some learners on a data set, with a progress bar, on all devices.
+    """The study of tuned learners on a data set, with a progress bar, on all devices.
 
-    Args:
-        settings: with `seeds`, `horizons` and `checkpoint`.
-        data: the data set.
-        learners: by name, tuned.
-        comparator: `stream -> ` the best predictor.
-        part: folder below the checkpoint.
-        **parameters: further entries of `config.json`.
+    `part` is the folder below that of the checkpoints; `parameters` go into `config.json`.
     """
     devices = jax.devices()
     with progress_bar("rounds") as progress:

@@ -8,6 +8,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import chex
+import numpy as np
+
+from noisy_jax import plots
+from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.provenance import versions
 from noisy_jax.evaluate.results import Study, save_config
 from noisy_jax.evaluate.tables import Table
@@ -49,27 +54,19 @@ class Report(NamedTuple):
             draw().savefig(folder / f"{name}.png", dpi=150)
 
 
+def picture(plot: Callable[..., Any], *arguments: Any, **options: Any) -> Callable[[], Any]:
+    """A function that draws one of `plots` and returns the figure, for `Report.figures`."""
+    return lambda: np.ravel(plot(*arguments, **options))[0].figure
+
+
 def report_of(study: Study, heading: str, folder: str = ".") -> Report:
     """The report of a study of regret."""
-    from noisy_jax import plots
-
-    return Report(
-        f"{heading}\n\n{study}",
-        {"results": study.table},
-        {"regret": lambda: plots.regret(study).figure},
-        study.config,
-        folder,
-    )
+    figures = {"regret": picture(plots.regret, study)}
+    return Report(f"{heading}\n\n{study}", {"results": study.table}, figures, study.config, folder)
 
 
 def run(name: str, study: ModuleType, settings: BaseSettings, out: str) -> int:
-    """Runs a study, and prints and saves each of its reports.
-
-    Args:
-        name: of the study.
-        study: one of the modules of studies.
-        settings: its `Settings`.
-        out: folder for the results.
+    """Runs a study by its settings, and prints each of its reports and saves it below `out`.
 
     Returns:
         The exit status: 0, or 1 if something could not be saved.
@@ -108,3 +105,16 @@ def progress_bar(description: str, unit: str = "round") -> Iterator[Callable[[in
             bar.update(done - bar.n)
 
         yield progress
+
+
+def over_seeds(
+    run: Callable[[chex.PRNGKey], Any],
+    key: chex.PRNGKey,
+    num_seeds: int,
+    description: str,
+    batch_size: int = 128,
+) -> Estimate:
+    """`monte_carlo` with a progress bar, at most `batch_size` seeds at once."""
+    with progress_bar(description, "seed") as progress:
+        size = min(batch_size, num_seeds)
+        return monte_carlo(run, key, num_seeds, batch_size=size, progress=progress)

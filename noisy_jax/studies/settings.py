@@ -15,10 +15,9 @@ from noisy_jax.validation import choice, whole
 def option(
     default: Any,
     help: str,
-    *,
     metavar: str | None = None,
-    choices: Sequence[str] | None = None,
     check: Callable[[str, Any], Any] | None = None,
+    choices: Sequence[str] | None = None,
 ) -> Any:
     """A field of `BaseSettings`, which becomes an option of the same name with hyphens.
 
@@ -26,11 +25,11 @@ def option(
         default: value where the option is not given; `None` is not mentioned in the help.
         help: what the option means.
         metavar: name of the value in the help.
-        choices: the values that are allowed; any by default.
         check: `(name, value)`, raises ValueError if the value is wrong, such as
             `validation.positive`.
+        choices: the values that are allowed; any by default.
     """
-    metadata = {"help": help, "metavar": metavar, "choices": choices, "check": check}
+    metadata = {"help": help, "metavar": metavar, "check": check, "choices": choices}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -41,12 +40,14 @@ class BaseSettings:
     def __post_init__(self):
         """Raises ValueError if a value is wrong, with the name of its option."""
         for field in dataclasses.fields(self):
-            value, (check, choices) = getattr(self, field.name), _checks(field)
-            for each in value if isinstance(value, (tuple, list)) else [value]:
-                if choices and each is not None:
-                    choice(flag(field.name), each, choices)
-            if check and value is not None:
-                check(flag(field.name), value)
+            value, name = getattr(self, field.name), flag(field.name)
+            if value is None:
+                continue
+            if field.metadata["choices"]:
+                for each in value if isinstance(value, (tuple, list)) else [value]:
+                    choice(name, each, field.metadata["choices"])
+            if field.metadata["check"]:
+                field.metadata["check"](name, value)
 
     @classmethod
     def summary(cls) -> str:
@@ -63,13 +64,15 @@ class BaseSettings:
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
         """Adds an option for each field, those that are the study's own first."""
         kinds = typing.get_type_hints(cls)
-        own = cls.__annotations__
-        for field in sorted(dataclasses.fields(cls), key=lambda field: field.name not in own):
+        for field in sorted(
+            dataclasses.fields(cls), key=lambda f: f.name not in cls.__annotations__
+        ):
             kind, several = _element(kinds[field.name])
             words = field.metadata["help"]
             if field.default is not None:
                 values: Any = field.default if several else [field.default]
-                words += f" (default: {' '.join(map(_text, values))})"
+                shown = (f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+                words += f" (default: {' '.join(shown)})"
             parser.add_argument(
                 flag(field.name),
                 type=kind,
@@ -92,20 +95,12 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _checks(field):
-    return field.metadata["check"], field.metadata["choices"]
-
-
 def _element(kind) -> tuple[type, bool]:
     """The type of one value, and whether there are several: (int, True) for `tuple[int, ...]`."""
     if isinstance(kind, types.UnionType):
         (kind,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
     several = typing.get_origin(kind) is tuple
     return (typing.get_args(kind)[0] if several else kind), several
-
-
-def _text(value) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def at_least(least: int, hint: str = "") -> Callable[[str, Any], Any]:

@@ -3,34 +3,19 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from noisy_jax import (
-    bounds,
-    comparators,
-    estimators,
-    kernels,
-    losses,
-    noise,
-    plots,
-    streams,
-    worlds,
-)
-from noisy_jax.base import Stream
+from noisy_jax import bounds, estimators, kernels, losses, noise, plots, streams, worlds
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.evaluate.gradients import (
-    both_distributions,
-    estimate_row,
-    estimates_table,
-    measured,
-)
+from noisy_jax.evaluate.gradients import both_distributions, estimate_row, estimates_table, measured
+from noisy_jax.evaluate.studies import first
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.evaluate.tuning import MakeLearner, tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.studies import regret
-from noisy_jax.studies.runner import Report, report_of
+from noisy_jax.studies.runner import Report, picture, report_of
 from noisy_jax.studies.settings import option
 from noisy_jax.validation import positive
 
@@ -67,16 +52,11 @@ class Settings(regret.RegretSettings):
         None,
         "variance of the noise on each feature; rows have norm at most 1 (default: 0.04, the "
         "teacher's 0.2)",
-        metavar="V",
+        "V",
     )
-    offset: float = option(
-        1.5, "of the kernel (⟨x, z⟩ + C)², above 1 + dV", metavar="C", check=positive
-    )
+    offset: float = option(1.5, "of the kernel (⟨x, z⟩ + C)², above 1 + dV", "C", positive)
     length_scale: float = option(
-        2.0,
-        "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V for Gaussian noise",
-        metavar="L",
-        check=positive,
+        2.0, "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V for Gaussian noise", "L", positive
     )
     radius: float = regret.radius(1.0)
     rate_factor: float = regret.rate_factor(16.0)
@@ -84,26 +64,23 @@ class Settings(regret.RegretSettings):
     seeds: int = regret.seeds(8)
 
 
+class Truncation(NamedTuple):
+    """Random truncation by one distribution of orders."""
+
+    estimator: GradientEstimator
+    learner: MakeLearner  # tuned
+    p: float | None  # base of the geometric distribution; None for the optimal one
+
+
 class Case(NamedTuple):
-    """One kernel on one data set, ready to be run.
+    """One kernel on one data set, ready to be run."""
 
-    Attributes:
-        kernel: its name.
-        heading: what it is, in words.
-        comparator: `stream -> KernelBall`.
-        truncations: estimators of the gradient, by the names of their learners.
-        p: base of the geometric distribution.
-        learners: by name, tuned.
-        copies: noisy copies a round on average, of the learners that see any.
-    """
-
-    kernel: str
-    heading: str
-    comparator: Callable[[Stream], Any]
-    truncations: Mapping[str, GradientEstimator]
-    p: float
-    learners: Mapping[str, MakeLearner]
-    copies: Mapping[str, float]
+    kernel: str  # its name
+    heading: str  # what it is, in words
+    comparator: regret.WorldBall
+    truncations: Mapping[str, Truncation]  # by the names of their learners
+    learners: Mapping[str, MakeLearner]  # by name, tuned
+    copies: Mapping[str, float]  # a round on average, of the learners that see noisy ones
 
 
 def run(settings: Settings) -> Iterator[Report]:
@@ -120,30 +97,22 @@ def run(settings: Settings) -> Iterator[Report]:
     for data, pair in zip(loaded, cases, strict=True):
         results, estimates, exponents = {}, [], []
         for case in pair:
-            result = regret.study_of(
-                settings,
-                data,
-                case.learners,
-                case.comparator,
-                part=f"{data.name}/{case.kernel}",
-                copies=case.copies,
-            )
             folder = f"{data.name}/{case.kernel}"
+            result = regret.study_of(
+                settings, data, case.learners, case.comparator, part=folder, copies=case.copies
+            )
             yield report_of(result, f"{data.words}\n{case.heading}", folder)
             results[case.kernel] = result
-            estimates += _estimates(settings, data, case)
-            exponents += _exponents(settings, data, case, result)
+            for name in case.truncations:
+                estimates.append(_estimate(settings, data, case, name))
+                exponents.append(_exponent(settings, data, case, name, result))
         tables = {
             "estimates": estimates_table(estimates),
             "exponents": Table(exponents, _EXPONENTS, _EXPONENTS_TITLE),
         }
-        copies = {case.kernel: case.copies for case in pair}
-        draw = functools.partial(_draw, results, copies)
-        yield Report("\n\n".join(map(str, tables.values())), tables, {"price": draw}, {}, data.name)
-
-
-def _draw(results, copies):
-    return plots.price(results, copies)[0].figure
+        draw = picture(plots.price, results, {case.kernel: case.copies for case in pair})
+        text = "\n\n".join(map(str, tables.values()))
+        yield Report(text, tables, {"price": draw}, folder=data.name)
 
 
 def _polynomial(settings, data) -> Case:
@@ -161,27 +130,24 @@ def _polynomial(settings, data) -> Case:
     clean = worlds.World(
         stream.x.shape[1], kernel, kernel.gram, diagonal, noise=noise.Gaussian(0.0)
     )
+    truncations, words = _truncations(settings, kernel, moments)
     blind = functools.partial(uncorrected_kernel, kernel)
-    bound = functools.partial(
-        bounds.parallel_worlds, diagonal, y_second_moment=moments.y_second_moment
-    )
-    tuning = {"radius": settings.radius, "rate_factor": settings.rate_factor}
-    truncations, p, words = _truncations(settings, kernel, moments)
+    seeing = {
+        "uncorrected_kernel": blind,
+        "clean": lambda **tuning: noiseless(blind(**tuning), stream),
+    }
     return Case(
         "polynomial",
         f"kernel (⟨x, z⟩ + {settings.offset:g})^{DEGREE}; functions of norm at most "
         f"{settings.radius:g} compete\n{words}",
-        functools.partial(comparators.world_ball, world=clean, radius=settings.radius),
+        regret.WorldBall(clean, settings.radius, stream),
         truncations,
-        p,
-        {
-            **_tuned(settings, truncations),
-            "uncorrected_kernel": tuned_kernel_learner(blind, bound, **tuning),
-            "clean": tuned_kernel_learner(
-                lambda **tuning: noiseless(blind(**tuning), stream), bound, **tuning
-            ),
+        {name: truncation.learner for name, truncation in truncations.items()}
+        | {
+            name: _tuned(settings, factory, diagonal, moments, settings.radius)
+            for name, factory in seeing.items()
         },
-        {name: float(made.mean_copies) for name, made in truncations.items()}
+        {name: float(each.estimator.mean_copies) for name, each in truncations.items()}
         | {"uncorrected_kernel": 1.0},
     )
 
@@ -190,20 +156,11 @@ def _gaussian(settings, data) -> Case:
     """The Gaussian kernel: parallel worlds and random truncation by the better distribution."""
     moments, dim = bounds.moments(data.stream, data.noise), data.stream.x.shape[1]
     world = worlds.gaussian(dim=dim, length_scale=settings.length_scale, noise=data.noise)
-    comparator = regret.Remembered(
-        functools.partial(comparators.world_ball, world=world, radius=settings.radius)
-    )
-    radius = max(comparator.lifted_norms(data.stream, settings.horizons).values())
-    known = tuned_kernel_learner(
-        functools.partial(parallel_worlds, world),
-        functools.partial(
-            bounds.parallel_worlds, world.diagonal, y_second_moment=moments.y_second_moment
-        ),
-        radius=radius,
-        rate_factor=settings.rate_factor,
-    )
-    truncations, p, words = _truncations(settings, world.kernel, moments)
-    optimal = "optimal_truncation"
+    comparator = regret.WorldBall(world, settings.radius, data.stream)
+    radius = max(comparator.lifted_norms(settings.horizons).values())
+    truncations, words = _truncations(settings, world.kernel, moments)
+    name, factory = "optimal_truncation", functools.partial(parallel_worlds, world)
+    known, unknown = _tuned(settings, factory, world.diagonal, moments, radius), truncations[name]
     return Case(
         "gaussian",
         f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most "
@@ -211,14 +168,20 @@ def _gaussian(settings, data) -> Case:
         f"copies\n{words}",
         comparator,
         truncations,
-        p,
-        {"parallel_worlds": known, optimal: _tuned(settings, truncations)[optimal]},
-        {"parallel_worlds": 2.0, optimal: float(truncations[optimal].mean_copies)},
+        {"parallel_worlds": known, name: unknown.learner},
+        {"parallel_worlds": 2.0, name: float(unknown.estimator.mean_copies)},
     )
 
 
-def _truncations(settings, kernel, moments):
-    """Estimators by the optimal distribution and by the geometric one, its p, and words on it."""
+def _tuned(settings, factory, diagonal, moments, radius) -> MakeLearner:
+    bound = functools.partial(
+        bounds.parallel_worlds, diagonal, y_second_moment=moments.y_second_moment
+    )
+    return tuned_kernel_learner(factory, bound, radius=radius, rate_factor=settings.rate_factor)
+
+
+def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]:
+    """By the optimal distribution, and by the geometric one at as many copies; words on both."""
     make = functools.partial(
         estimators.gradient,
         kernel,
@@ -228,69 +191,63 @@ def _truncations(settings, kernel, moments):
         y_largest=float(moments.y_second_moment) ** 0.5,
     )
     optimal, geometric, p = both_distributions(make)
-    copies = f"random truncation takes {optimal.mean_copies:.3g} copies a round"
-    words = f"{copies}, geometric with p = {p:.4g}"
-    return {"optimal_truncation": optimal, "geometric_truncation": geometric}, p, words
 
-
-def _tuned(settings, truncations) -> dict[str, MakeLearner]:
-    return {
-        name: tuned_kernel_learner(
+    def truncation(estimator, p=None):
+        learner = tuned_kernel_learner(
             functools.partial(random_truncation, estimator),
             functools.partial(bounds.random_truncation, estimator),
             rate_factor=settings.rate_factor,
         )
-        for name, estimator in truncations.items()
+        return Truncation(estimator, learner, p)
+
+    copies = f"random truncation takes {optimal.mean_copies:.3g} copies a round"
+    both = {
+        "optimal_truncation": truncation(optimal),
+        "geometric_truncation": truncation(geometric, p),
     }
+    return both, f"{copies}, geometric with p = {p:.4g}"
 
 
-def _estimates(settings, data, case) -> list[dict]:
+def _estimate(settings, data, case, name) -> dict[str, Any]:
     """What gradient estimates are like at the smallest horizon, and bounds at the largest."""
-    rounds, rows = min(settings.horizons), []
-    past = regret.first(rounds, data.stream)
-    for name, estimator in case.truncations.items():
-        theory = bounds.random_truncation(estimator, horizon=rounds)
-        rate = settings.rate_factor * float(theory.learning_rate)
-        estimate = measured(estimator, rate, past, data.noise, data.key, num_seeds=settings.seeds)
-        theory = bounds.random_truncation(estimator, horizon=max(settings.horizons))
-        rows.append(estimate_row(case.kernel, name, estimate, theory))
-    return rows
+    estimator, rounds = case.truncations[name].estimator, min(settings.horizons)
+    theory = bounds.random_truncation(estimator, horizon=rounds)
+    rate = settings.rate_factor * float(theory.learning_rate)
+    past = first(rounds, data.stream)
+    estimate = measured(estimator, rate, past, data.noise, data.key, num_seeds=settings.seeds)
+    theory = bounds.random_truncation(estimator, horizon=max(settings.horizons))
+    return estimate_row(case.kernel, name, estimate, theory)
 
 
-def _exponents(settings, data, case, result) -> list[dict]:
-    """Growth of regret beside the bounds at the largest horizon, for each truncation.
+def _exponent(settings, data, case, name, result) -> dict[str, Any]:
+    """Growth of regret of a truncation beside the bounds at the largest horizon.
 
-    Where the study of regret leaves a truncation out, it has a study of its own here.
+    Where the study of regret leaves the truncation out, it has a study of its own here.
     """
-    rows, horizon = [], max(settings.horizons)
-    for name, estimator in case.truncations.items():
-        if name not in case.learners:
-            learners = {name: _tuned(settings, {name: estimator})[name]}
-            part = f"{data.name}/{case.kernel}/{name}"
-            result = regret.study_of(settings, data, learners, case.comparator, part=part)
-        (last,) = (row for row in result.rows if (row.learner, row.horizon) == (name, horizon))
-        closed = bounds.random_truncation(estimator, horizon=horizon, closed_form=True, p=case.p)
-        theory = bounds.random_truncation(estimator, horizon=horizon)
-        # A bound ∝ √T that is m times as large is informative from m² times the horizon on.
-        informative = float(theory.informative_from) * (last.bound / float(theory.regret)) ** 2
-        rows.append(
-            {
-                "kernel": case.kernel,
-                "learner": name,
-                "horizon": horizon,
-                "regret": last.regret,
-                "std_error": last.std_error,
-                "bound": last.bound,
-                "closed_form": float(bounds.at_rate_factor(closed, settings.rate_factor).regret)
-                if name == "geometric_truncation"
-                else math.nan,
-                "idle": float(theory.idle),
-                "informative_from": informative,
-                "informative": horizon > informative,
-                **result.growth[name]._asdict(),
-            }
-        )
-    return rows
+    (estimator, learner, p), horizon = case.truncations[name], max(settings.horizons)
+    if name not in case.learners:
+        part = f"{data.name}/{case.kernel}/{name}"
+        result = regret.study_of(settings, data, {name: learner}, case.comparator, part=part)
+    (last,) = (row for row in result.rows if (row.learner, row.horizon) == (name, horizon))
+    theory, closed = bounds.random_truncation(estimator, horizon=horizon), math.nan
+    if p is not None:
+        form = bounds.random_truncation(estimator, horizon=horizon, closed_form=True, p=p)
+        closed = float(bounds.at_rate_factor(form, settings.rate_factor).regret)
+    # A bound ∝ √T that is m times as large is informative from m² times the horizon on.
+    informative = float(theory.informative_from) * (last.bound / float(theory.regret)) ** 2
+    return {
+        "kernel": case.kernel,
+        "learner": name,
+        "horizon": horizon,
+        "regret": last.regret,
+        "std_error": last.std_error,
+        "bound": last.bound,
+        "closed_form": closed,
+        "idle": float(theory.idle),
+        "informative_from": informative,
+        "informative": horizon > informative,
+        **result.growth[name]._asdict(),
+    }
 
 
 _EXPONENTS_TITLE = (

@@ -3,12 +3,13 @@
 import dataclasses
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from noisy_jax import kernels, noise, plots, worlds
 from noisy_jax.evaluate.tables import Table
-from noisy_jax.studies.runner import Report
+from noisy_jax.studies.runner import Report, picture
 from noisy_jax.studies.settings import BaseSettings, at_least, option
 from noisy_jax.validation import non_negative, positive
 
@@ -31,17 +32,11 @@ class Settings(BaseSettings):
     """
 
     cutoffs: tuple[float, ...] = option(
-        (2.0, 4.0),
-        "c, one panel for each, below d/(4σ²)",
-        metavar="C",
-        check=lambda name, value: positive(name, value, shape=None),
+        (2.0, 4.0), "c, one panel for each, below d/(4σ²)", "C", partial(positive, shape=None)
     )
-    dim: int = option(4, "dimension of the data", metavar="D", check=at_least(1))
+    dim: int = option(4, "dimension of the data", "D", at_least(1))
     noise_variance: float = option(
-        0.2,
-        "σ², variance of the noise on each feature; 0 for none",
-        metavar="V",
-        check=non_negative,
+        0.2, "σ², variance of the noise on each feature; 0 for none", "V", non_negative
     )
 
 
@@ -56,31 +51,23 @@ def run(settings: Settings) -> Iterator[Report]:
             "have no surrogate under this noise"
         )
     kernel, distribution = kernels.rational(length_scale=(dim / 2) ** 0.5), noise.Gaussian(variance)
-    made = {
-        c: worlds.rational(dim=dim, noise=distribution, cutoff=c / dim) for c in settings.cutoffs
-    }
     distances = np.linspace(0, 5, 201)
-    values, rows, shown = plots.profile(kernel, distances, dim), [], []
-    for c, world in made.items():
-        grams = (world.kernel, world.surrogate)
-        columns = distances, values, *(plots.profile(gram, distances, dim) for gram in grams)
-        names = ("r", "g", "k", "surrogate")
-        rows += [
-            {"c": c, **dict(zip(names, map(float, row), strict=True))}
-            for row in zip(*columns, strict=True)
-        ]
+    panels, rows, shown = {}, [], []
+    for c in settings.cutoffs:
+        world = worlds.rational(dim=dim, noise=distribution, cutoff=c / dim)
+        panels[f"$c = {c:g}$, $\\sigma^2 = {variance:g}$"] = world
+        grams = kernel, world.kernel, world.surrogate
+        values = distances, *(plots.profile(gram, distances, dim) for gram in grams)
+        for r, g, k, surrogate in np.transpose(values).tolist():
+            rows.append({"c": c, "r": r, "g": g, "k": k, "surrogate": surrogate})
         error, diagonal = float(world.approximation_error), float(world.diagonal)
         shown.append({"c": c, "limit": limit, "error": error, "diagonal": diagonal})
-    cells = [
+    columns = [
         ("c", "{c:g}"),
         ("limit of c", "{limit:.4g}"),
         ("sup|g − k|", "{error:.3g}"),
         ("R² = k̂(0)", "{diagonal:.4g}"),
     ]
-    table = Table(rows, cells, shown=shown)
-
-    def draw():
-        titles = {f"$c = {c:g}$, $\\sigma^2 = {variance:g}$": world for c, world in made.items()}
-        return plots.worlds(titles, kernel, distances=distances)[0].figure
-
+    table = Table(rows, columns, shown=shown)
+    draw = picture(plots.worlds, panels, kernel, distances=distances)
     yield Report(str(table), {"worlds": table}, {"worlds": draw})

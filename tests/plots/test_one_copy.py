@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from noisy_jax import losses, plots
-from noisy_jax.studies.one_copy import Row
 
 ROWS = [
-    Row(name, t, 0.1, 0.01, level, 0.01, level, level - 0.02, level + 0.02, 0.3)
-    for name, level in {"blind": 0.6, "two": 0.1}.items()
+    {"learner": name, "horizon": t, "maximum": v, "low": v - 0.02, "high": v + 0.02}
+    for name, v in {"blind": 0.6, "two": 0.1}.items()
     for t in (16, 64)
 ]
 LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
@@ -34,7 +33,7 @@ def test_draws_regrets_lower_bound_and_excesses():
 
 
 def test_no_learner_is_above_the_picture():
-    far = [row._replace(maximum=5 * row.maximum, high=5 * row.high) for row in ROWS]
+    far = [row | {"maximum": 5 * row["maximum"], "high": 5 * row["high"]} for row in ROWS]
     left, right = plots.one_copy(far, LOSSES, radius=1.5)
     assert left.get_ylim() == right.get_ylim()  # the lower bound stands at one height in both
     assert left.get_ylim()[1] > 5 * 0.62

@@ -12,7 +12,6 @@ import noisy_jax as nj
 from noisy_jax.evaluate.regrets import Growth
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.plots import style
-from noisy_jax.studies.one_copy import Row as OneCopyRow
 
 matplotlib.use("agg")
 
@@ -31,7 +30,7 @@ STUDY = Study(
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
 ROUNDS, RATES = np.array([1, 50, 100]), (np.array([0.1, 0.2, 0.4]), np.full(3, 0.01))
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
-AGAINST = OneCopyRow("blind", 16, 0.1, 0.01, 0.6, 0.01, 0.6, 0.58, 0.62, 0.3)
+AGAINST = {"learner": "blind", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
 LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
 FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
@@ -52,7 +51,7 @@ ARGUMENTS = {
     "contamination": (RATES[0], {"gross": ERRORS}),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "mistakes": (ROUNDS, {"drift": dict.fromkeys(("A0", "B0", "A"), RATES)}),
-    "one_copy": ([AGAINST, AGAINST._replace(learner="two")], LOSSES),
+    "one_copy": ([AGAINST, AGAINST | {"learner": "two"}], LOSSES),
     "regret": (STUDY,),
     "rejections": ({"alarms": (np.ones((1, 8, 8)), ["7"])},),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),

@@ -1,4 +1,3 @@
-import csv
 import json
 
 import jax
@@ -9,6 +8,7 @@ import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.evaluate import robustness
 from noisy_jax.studies import contamination
+from tests.studies.files import names_in, rows_of
 
 QUICK = ["contamination", "--shares", "0", "0.3", "--seeds", "2"]
 
@@ -19,8 +19,7 @@ def rows(tmp_path_factory):
     folder = tmp_path_factory.mktemp("contamination")
     arguments = [*QUICK, "--data", "synthetic", "--rows", "60", "--out", str(folder)]
     assert main(arguments) == 0
-    with open(folder / "contamination.csv", newline="") as file:
-        table = list(csv.DictReader(file))
+    table = rows_of(folder / "contamination.csv")
     found = {
         (row["data"], row["adversary"], row["method"], float(row["told"])): row for row in table
     }
@@ -35,11 +34,7 @@ def test_every_adversary_and_method_is_there(rows):
     assert methods == set(robustness.METHODS)
     adversaries = {key[1] for key in found if key[0] == "synthetic"}
     assert adversaries == {*robustness.ADVERSARIES, "told"}
-    assert {path.name for path in folder.iterdir()} == {
-        "contamination.csv",
-        "config.json",
-        "synthetic.png",
-    }
+    assert names_in(folder) == {"contamination.csv", "config.json", "synthetic.png"}
     assert json.loads((folder / "config.json").read_text())["command"]["rows"] == 60
 
 

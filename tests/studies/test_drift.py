@@ -1,4 +1,3 @@
-import csv
 import json
 
 import jax
@@ -9,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.studies import drift
+from tests.studies.files import names_in, rows_of
 
 SEEDS, HORIZON = 3, 150
 
@@ -25,20 +25,11 @@ def small(tmp_path_factory):
     return folder, "\n".join(printed)
 
 
-def read(folder, name):
-    with open(folder / name, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.slow
 def test_saves_and_says_what_it_found(small):
     folder, printed = small
-    assert {path.name for path in folder.iterdir()} == {
-        "mistakes.csv",
-        "differences.csv",
-        "config.json",
-        "mistakes.png",
-    }
+    files = {"mistakes.csv", "differences.csv", "config.json", "mistakes.png"}
+    assert names_in(folder) == files
     assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
     assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in printed
     assert "differences of mistakes, paired by stream" in printed
@@ -54,10 +45,10 @@ def test_differences_are_those_of_the_means(small):
     folder, _ = small
     last = {
         (row["schedule"], row["learner"]): float(row["mistakes"])
-        for row in read(folder, "mistakes.csv")
+        for row in rows_of(folder / "mistakes.csv")
         if int(row["round"]) == HORIZON
     }
-    rows = read(folder, "differences.csv")
+    rows = rows_of(folder / "differences.csv")
     assert len(last) == 10
     assert len(rows) == 20
     for row in rows:
@@ -69,7 +60,7 @@ def test_differences_are_those_of_the_means(small):
 @pytest.mark.slow
 def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
     folder, _ = small
-    rows = read(folder, "mistakes.csv")
+    rows = rows_of(folder / "mistakes.csv")
     tuned = json.loads((folder / "config.json").read_text())["tuned"]
     keys = [
         jax.random.fold_in(jax.random.split(jax.random.key(0))[1], seed) for seed in range(SEEDS)
@@ -117,7 +108,7 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
         between = np.diff(runs[:, -1], axis=1)
         (row,) = (
             row
-            for row in read(folder, "differences.csv")
+            for row in rows_of(folder / "differences.csv")
             if (row["schedule"], {row["fewer"], row["more"]}) == (schedule, set(pair))
         )
         assert between.std() > 0

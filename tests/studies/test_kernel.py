@@ -1,4 +1,3 @@
-import csv
 import json
 
 import pytest
@@ -6,13 +5,9 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.studies.kernel import LEARNERS
+from tests.studies.files import names_in, rows_of
 
 QUICK = ["--horizons", "32", "64", "--seeds", "2"]
-
-
-def rows_of(folder):
-    with open(folder / "results.csv", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.slow
@@ -32,13 +27,13 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
     assert "regret grows like T^a" in printed
     assert "(no interval)" in printed
     folder = tmp_path / "teacher"
-    assert {path.name for path in folder.iterdir()} == {"results.csv", "config.json", "regret.png"}
+    assert names_in(folder) == {"results.csv", "config.json", "regret.png"}
     config = json.loads((folder / "config.json").read_text())
     assert config["command"]["length_scale"] == 1.0
     assert config["comparator"].startswith("functools.partial(<function ")
     assert list(config["learners"]) == list(LEARNERS)
 
-    rows = rows_of(folder)
+    rows = rows_of(folder / "results.csv")
     assert [row["learner"] for row in rows[::2]] == list(LEARNERS)
     for row in rows:
         clean = row["learner"] == "clean"
@@ -63,7 +58,7 @@ def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, cap
     assert "teacher: 500 rows, 2 features; laplace noise of variance 0.3 on each" in printed
     assert "product.csv: 20 rows, 2 features; laplace noise of variance 0.1 on each" in printed
     for name in ("teacher", "product"):
-        names = [row["learner"] for row in rows_of(tmp_path / name)]
+        names = [row["learner"] for row in rows_of(tmp_path / name / "results.csv")]
         assert names == ["parallel_worlds", "uncorrected_kernel", "clean"]
 
 
@@ -77,7 +72,7 @@ def test_a_radial_world_goes_through_the_learners(tmp_path, capsys):
     assert "kernel 1/(1 + r²/2), cut off at u = 0.333; functions of norm at most 1.2" in printed
     rows = {
         (row["learner"], int(row["horizon"])): {n: float(v) for n, v in list(row.items())[2:]}
-        for row in rows_of(tmp_path / "teacher")
+        for row in rows_of(tmp_path / "teacher" / "results.csv")
     }
     for row in rows.values():
         assert 0 < row["regret"] < row["bound"]

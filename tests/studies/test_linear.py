@@ -4,6 +4,7 @@ import numpy as np
 
 from noisy_jax.__main__ import main
 from noisy_jax.studies.linear import LEARNERS
+from tests.studies.files import names_in
 
 QUICK = ["--horizons", "64", "256", "1024", "--seeds", "4"]
 
@@ -15,11 +16,7 @@ def test_main_job_on_bundled_data(tmp_path, capsys):
     for name in ("known_covariance", "two_copies", "as_printed", "uncorrected"):
         assert printed.count(f"\n{name} ") == 4  # three horizons and the exponent
     assert "regret grows like T^a" in printed
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "results.csv",
-        "config.json",
-        "regret.png",
-    }
+    assert names_in(tmp_path) == {"results.csv", "config.json", "regret.png"}
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["command"]["noise_variance"] == 0.1
     assert list(config["learners"]) == list(LEARNERS)
@@ -30,20 +27,9 @@ def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
     lines = [f"{a},{b},{a - b}" for a, b in rng.normal(size=(30, 2))]
     table = tmp_path / "table.csv"
     table.write_text("\n".join(["left,right,gap", *lines]))
-    status = main(
-        [
-            *(*QUICK, "--data", str(table), "--target", "gap", "--noise", "laplace"),
-            *(
-                "--noise-variance",
-                "0.05",
-                "--learners",
-                "two_copies",
-                "--out",
-                str(tmp_path / "out"),
-            ),
-        ]
-    )
-    assert status == 0
+    data = ["--data", str(table), "--target", "gap", "--noise", "laplace"]
+    options = [*data, "--noise-variance", "0.05", "--learners", "two_copies"]
+    assert main([*QUICK, *options, "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     assert "30 rows, 2 features; laplace noise of variance 0.05" in printed
     assert "uncorrected" not in printed

@@ -1,4 +1,3 @@
-import csv
 import json
 
 import jax
@@ -10,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from noisy_jax.__main__ import main
 from noisy_jax.evaluate.detection import Rule, auc, effective_terms
 from noisy_jax.studies import novelty
+from tests.studies.files import names_in, rows_of
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1
 KEYS = jax.random.split(jax.random.key(0))
@@ -82,8 +82,7 @@ def on_digits(key, settings):
 )
 def test_tables_are_those_of_a_plain_loop(small, name, run, key):
     fields = FIELDS[name]
-    with open(small[0] / f"{name}.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(small[0] / f"{name}.csv")
     assert len(rows) == {"digits": 4 * 7, "clusters": 4 * 2 * 2}[name]
     settings = [
         (
@@ -109,7 +108,7 @@ def test_tables_are_those_of_a_plain_loop(small, name, run, key):
 def test_saves_and_says_what_it_found(small):
     folder, printed = small
     pictures = {"rejections_always.png", "rejections_on_alarms.png"}
-    assert {path.name for path in folder.iterdir()} == FILES | pictures
+    assert names_in(folder) == FILES | pictures
     for name in (*pictures, "alarms.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
     assert json.loads((folder / "config.json").read_text())["command"]["nu"] == NU

@@ -1,4 +1,3 @@
-import csv
 import json
 
 import jax
@@ -8,6 +7,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.studies.one_copy import tuned
+from tests.studies.files import names_in, rows_of
 
 LOWEST = (1 - 5**-0.5) ** 2
 LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
@@ -19,17 +19,12 @@ def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path, capsy
     assert main(["one-copy", *arguments]) == 0
     printed = capsys.readouterr().out
     assert "for one copy of unknown noise: 0.3056" in printed
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "one_copy.csv",
-        "config.json",
-        "one_copy.png",
-    }
+    assert names_in(tmp_path) == {"one_copy.csv", "config.json", "one_copy.png"}
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["command"]["seeds"] == 6
     assert config["lower_bound"]["weight"] == pytest.approx(5**-0.5)
 
-    with open(tmp_path / "one_copy.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "one_copy.csv")
     assert [row["learner"] for row in rows] == np.repeat(LEARNERS, 2).tolist()
     assert [row["horizon"] for row in rows] == ["32", "1024"] * 4
     for row in rows:

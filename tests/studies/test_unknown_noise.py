@@ -1,4 +1,3 @@
-import csv
 import json
 from pathlib import Path
 
@@ -9,11 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.evaluate.gradients import base_for, measured
-
-
-def rows_of(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+from tests.studies.files import names_in, rows_of
 
 
 @pytest.mark.slow
@@ -40,13 +35,8 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
     alone = Path("teacher", "gaussian", "geometric_truncation")
     parts = (*(Path("teacher", kind) for kind in kinds), alone)
     assert stored == {part / "horizon_64" / "moments.npz" for part in parts}
-    assert {path.name for path in folder.iterdir()} == {
-        *kinds,
-        "estimates.csv",
-        "exponents.csv",
-        "config.json",
-        "price.png",
-    }
+    files = {"estimates.csv", "exponents.csv", "config.json", "price.png"}
+    assert names_in(folder) == {*kinds, *files}
     truncations = ["optimal_truncation", "geometric_truncation"]
     names = [*truncations, "uncorrected_kernel", "clean"], ["parallel_worlds", truncations[0]]
     for kind, learners in zip(kinds, names, strict=True):

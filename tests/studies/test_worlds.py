@@ -1,25 +1,22 @@
-import csv
 import json
 
 import numpy as np
 import pytest
 
 from noisy_jax.__main__ import main
+from tests.studies.files import rows_of
 
 
 @pytest.mark.claim("DA-Fig1")
 def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
-    assert (
-        main(["worlds", "--noise-variance", "0.36", "--cutoffs", "2", "1", "--out", str(tmp_path)])
-        == 0
-    )
+    options = ["--noise-variance", "0.36", "--cutoffs", "2", "1"]
+    assert main(["worlds", *options, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[1].split() == ["c", "limit", "of", "c", "sup|g", "−", "k|", "R²", "=", "k̂(0)"]
     assert printed[2].split() == ["2", "2.778", "0.135", "1.171"]
     assert printed[3].split() == ["1", "2.778", "0.368", "0.7461"]
-    with open(tmp_path / "worlds.csv", newline="") as file:
-        table = np.array(list(csv.reader(file))[1:], float)
-    c, r, g, k, surrogate = table.T
+    rows = rows_of(tmp_path / "worlds.csv")
+    c, r, g, k, surrogate = np.array([list(row.values()) for row in rows], float).T
     np.testing.assert_allclose(g, 1 / (1 + r**2 / 4), rtol=1e-5)
     np.testing.assert_allclose(k, g * (1 - np.exp(-c / g)), rtol=1e-5)
     np.testing.assert_allclose(surrogate[0], 1.1714357833666746, rtol=1e-5)
