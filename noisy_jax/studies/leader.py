@@ -11,6 +11,7 @@ import numpy as np
 from noisy_jax import bounds, comparators, learners, moments, noise, streams, worlds
 from noisy_jax.base import Learner, Stream
 from noisy_jax.evaluate.results import Study
+from noisy_jax.evaluate.studies import first
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.learners.wrappers import assuming, noiseless
@@ -46,36 +47,28 @@ class Settings(regret.RegretSettings):
       python -m noisy_jax leader --data houses.csv --target price --parts linear --seeds 32
     """
 
-    data: str = option(
-        "diabetes", f"{regret.TABLES}, or a numeric CSV file", metavar="NAME|FILE.csv"
-    )
+    data: str = option("diabetes", f"{regret.TABLES}, or a numeric CSV file", "NAME|FILE.csv")
     noise: str = regret.kernel_noise("gaussian")
     noise_variance: float = option(
-        0.1, "variance of the noise on each feature; rows have norm at most 1", metavar="V"
+        0.1, "variance of the noise on each feature; rows have norm at most 1", "V"
     )
-    parts: tuple[str, ...] = option(PARTS, "what to run", metavar="PART", choices=PARTS)
+    parts: tuple[str, ...] = option(PARTS, "what to run", "PART", choices=PARTS)
     horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384))
     seeds: int = regret.seeds(8)
     radius: float = regret.radius(1.0)
-    kernel_radius: float = option(
-        1.2, "norm of the largest function that competes", metavar="B", check=positive
-    )
-    features: int = option(128, "D of Fourier features, even", metavar="D", check=at_least(2))
+    kernel_radius: float = option(1.2, "norm of the largest function that competes", "B", positive)
+    features: int = option(128, "D of Fourier features, even", "D", at_least(2))
     length_scale: float = option(
-        1.0, "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V, for cloned above 2V", metavar="L",
-        check=positive,
-    )  # fmt: skip
+        1.0, "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V, for cloned above 2V", "L", positive
+    )
     rate_factor: float = regret.rate_factor(8.0)
 
 
 def run(settings: Settings) -> Iterator[Report]:
     """A report for each part."""
-    distribution = regret.noise_of(settings.noise, settings.noise_variance)
     table = regret.load(settings.data, settings.target)
-    stream_key, noise_key = jax.random.split(jax.random.key(settings.seed))
-    stream = streams.resampled(stream_key, table, max(settings.horizons))
-    words = regret.words_on(settings.data, table, settings, settings.noise_variance)
-    data = regret.DataSet(settings.data, words, stream, distribution, noise_key)
+    keys = jax.random.split(jax.random.key(settings.seed))
+    data = regret.data_set(settings, settings.data, table, settings.noise_variance, keys)
     parts = {"linear": _linear, "kernel": _kernel}
     made = {name: parts[name](settings, data) for name in parts if name in settings.parts}
     for name, part in made.items():
@@ -166,7 +159,7 @@ def _report(settings, data, part: _Part, result: Study, name: str) -> Report:
     report = report_of(result, f"{data.words}\n{part.heading}", name)
     more = {}
     for horizon in settings.horizons:
-        past = regret.first(horizon, data.stream)
+        past = first(horizon, data.stream)
         ball = np.asarray(part.comparator(past).predictions, np.float64)
         more[horizon] = _loss(ball, past) - _loss(_least_squares(part.features, past), past)
     rows = [
@@ -210,7 +203,7 @@ def _stress(settings, data) -> Report:
     switching = Stream(data.stream.x, data.stream.y * (-1.0) ** (np.arange(rounds) // 1024))
     heavy = noise.StudentT(df=3.0, scale=(variance / 3) ** 0.5)
     wide = noise.Gaussian(0.8 * settings.length_scale**2)
-    few = regret.first(min(64, rounds), data.stream)
+    few = first(min(64, rounds), data.stream)
     a, b = streams.one_copy_adversaries(key, rounds)
     linear: list[tuple[str, Stream, noise.Noise]] = [
         ("one-copy adversary A", a.stream, a.noise),
