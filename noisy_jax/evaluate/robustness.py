@@ -160,7 +160,8 @@ def by_adversary(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Mapp
     table, relabelled, moved = contaminated(setting, shares, key)
     gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
     score = partial(_scores, setting, table, gram, test_gram)
-    by_label = jax.vmap(jax.vmap(score), in_axes=(0, None))(_stacked(relabelled), shares)
+    # Not `vmap`: with loops of so many fits at once, XLA's CPU client can wait for itself for ever.
+    by_label = jax.lax.map(lambda made: jax.vmap(score)(made, shares), _stacked(relabelled))
 
     def score_moved(made, share):
         gram, test_gram = setting.kernel(made.x, made.x), setting.kernel(table.test_x, made.x)
