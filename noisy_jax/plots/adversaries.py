@@ -24,7 +24,7 @@ def one_copy(rows: Sequence, losses: Mapping[str, Loss], *, radius: float, axes=
         axes: two matplotlib axes to draw on; new ones side by side by default.
 
     Returns:
-        The axes, an array.
+        A sequence of the axes, one for each panel.
 
     Example:
         >>> import types, noisy_jax as nj
