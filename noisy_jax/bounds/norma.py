@@ -110,8 +110,8 @@ def online_to_batch(
 
     This holds for every g with probability 1 − δ over m independent examples. The expectation is
     over a new example (x, y), and f̄ = (1/m)Σ_{t=1}^m f_t is the average of the functions that
-    predict in the m rounds: `wrappers.averaged` predicts with it. R_reg[g], the regularized risk of
-    g on the m examples, a and b are those of `regularized_risk`.
+    NORMA predicts with in the m rounds (`wrappers.averaged`). R_reg[g], the regularized risk of g
+    on the m examples, a, b and the learning rates are those of `regularized_risk`.
 
     Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 

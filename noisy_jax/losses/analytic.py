@@ -50,8 +50,8 @@ def _squared_series(order, center: Any = 0.0) -> PowerSeries:
 def logistic() -> Loss:
     """Logistic loss ℓ(p, y) = log(1 + e^(−yp)), y = ±1.
 
-    With the margin a = yp, φ'(a) = −1/(1 + e^a). Its series about a centre c converges for
-    |a − c| < √(c² + π²), the distance to the poles at ±iπ.
+    As a function of the margin a = yp its derivative is φ'(a) = −1/(1 + e^a). The series of φ'
+    about a centre c converges for |a − c| < √(c² + π²), the distance to the poles at ±iπ.
 
     Example:
         >>> print(logistic().gradient(0.0, 1.0))
@@ -92,8 +92,8 @@ def _logistic_series(order, center: Any = 0.0) -> PowerSeries:
 def exponential() -> Loss:
     """Exponential loss ℓ(p, y) = e^(−yp), y = ±1.
 
-    With the margin a = yp, φ'(a) = −e^(−a). The coefficients of its series about a centre c are
-    γ_n = (−1)^(n+1) e^(−c)/n!.
+    As a function of the margin a = yp it is φ(a) = e^(−a). The derivative φ'(a) = −e^(−a) has the
+    series Σ_n γ_n (a − c)^n about any centre c, with γ_n = (−1)^(n+1) e^(−c)/n!.
 
     Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp) without the
     minus sign.
