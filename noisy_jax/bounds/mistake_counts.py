@@ -30,13 +30,15 @@ _ROUNDING = 1e-4  # of wᵀKw in float32, relative to Σ_ij |w_i K_ij w_j|
 
 
 class Drift(NamedTuple):
-    """How far a sequence of comparators g_1, …, g_m moves.
+    """How far the functions g_1, …, g_m move, with which a learner is compared in m rounds.
+
+    `drift` computes it; `margin_errors` and `mistakes` use it. Norms are those of the kernel's
+    Hilbert space. If all g_t are equal, `length` and `squared_length` are zero.
 
     Attributes:
-        norm: `[]`, B ≥ ‖g_t‖.
+        norm: `[]`, B ≥ ‖g_t‖ for all t.
         length: `[]`, D_1 ≥ Σ_t ‖g_{t+1} − g_t‖.
-        squared_length: `[]`, D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use D_1² if it is smaller.
-            Zero for a comparator that does not move.
+        squared_length: `[]`, D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use min(D_2, D_1²).
     """
 
     norm: chex.Numeric

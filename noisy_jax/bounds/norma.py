@@ -43,6 +43,7 @@ def regularized_risk(
         Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] ≤ m R_reg[g] + a√m + b
         a = 2λU²(2ηλ + 1/(ηλ)),   b = U²/(2η),   U = cX/λ
 
+    where R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖² is the regularized risk of g on the m rounds.
     ηλ = 1/√2 gives the smallest a, 4√2 λU². With the slowly growing memory of Theorem 6, which
     keeps s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), a = 2λU²(6ηλ + 1/(ηλ)), the
     smallest at ηλ = 1/√6.
@@ -103,27 +104,29 @@ def online_to_batch(
     failure_probability: chex.Numeric,
     learning_rate: chex.Numeric | None = None,
 ) -> chex.Array:
-    """How much the expected risk of the average f̄ can exceed the best risk on the sample.
+    """By how much the risk of NORMA's average function can exceed the best risk on the sample.
 
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
 
-    with probability 1 − δ over m independent examples, for every g and f̄ = (1/m)Σ_{t=1}^m f_t, with
-    which `wrappers.averaged` predicts; a and b are those of `regularized_risk`.
+    This holds for every g with probability 1 − δ over m independent examples. The expectation is
+    over a new example (x, y), and f̄ = (1/m)Σ_{t=1}^m f_t is the average of the functions that
+    NORMA predicts with in the m rounds (`wrappers.averaged`). R_reg[g], the regularized risk of g
+    on the m examples, a, b and the learning rates are those of `regularized_risk`.
 
-    Source: Online Learning with Kernels, Corollary 5, which prints the sum in f̄ up to m − 1; it is
-    over the m hypotheses that predict.
+    Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 
     Args:
-        diagonal: X² > 0.
+        diagonal: X² ≥ k(x_t, x_t), positive.
         horizon: m > 0 rounds.
-        slope: c, as in `regularized_risk`.
+        slope: c ≥ |ℓ'|, as in `regularized_risk`.
         regularization: λ > 0.
-        largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for ‖f‖ ≤ cX/λ; 5X²/(2λ) for the soft margin ρ ≤ X²/λ.
+        largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the soft-margin loss
+            with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
         failure_probability: δ in (0, 1).
         learning_rate: as in `regularized_risk`.
 
     Returns:
-        `[]`, the right side without R_reg[g].
+        `[]`, the right side of the inequality without R_reg[g].
 
     Example:
         >>> options = {"slope": 1.0, "regularization": 1.0, "largest_risk": 2.5}

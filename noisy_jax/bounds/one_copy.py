@@ -25,10 +25,10 @@ _HALVINGS = 64
 
 
 class OneCopyLowerBound(NamedTuple):
-    """The least average regret that one of the two adversaries causes.
+    """The lower bound of `one_copy_lower_bound`, and where it is attained.
 
     Attributes:
-        weight: the constant weight that attains it; between the minimizers of the two risks.
+        weight: the constant weight that attains the bound; between the minimizers of the two risks.
         lower_bound: lower bound on the larger of the two expected average regrets, for every T.
     """
 
@@ -72,12 +72,18 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 
 
 def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
-    """The average regret of constant weights under each adversary.
+    """The average regret of constant weights under each of the two `streams.one_copy_adversaries`.
+
+    The clean instances and the weights are single numbers. A predictor that plays the weight w in
+    every round has the expected regret per round
+
+        excess_A(w) = ½ℓ(3w, 1) + ½ℓ(−w, 1) − its minimum over |w| ≤ B,
+        excess_B(w) = ℓ(w, 1) − its minimum over |w| ≤ B.
 
     Args:
-        loss: as in `one_copy_lower_bound`.
-        weights: `[...]`, w.
-        radius: B > 0 of the ball.
+        loss: ℓ, any convex loss of `losses`.
+        weights: `[...]`, weights w, each evaluated separately.
+        radius: B > 0; the comparators are the weights in [−B, B].
 
     Returns:
         `[2, ...]` in float64, excess_A(w) and excess_B(w).

@@ -37,7 +37,7 @@ class MapOrders(NamedTuple):
     """The numbers that are drawn at random for one estimate of Ψ(x).
 
     Attributes:
-        tensor: `[]`, N, the tensor power of x that is estimated.
+        tensor: `[]`, N, the order of the tensor power of x that is estimated.
         envelope: `[]`, number of pairs of copies that estimate the envelope h; zero if h = 1.
     """
 
@@ -46,12 +46,16 @@ class MapOrders(NamedTuple):
 
 
 class MapEstimate(NamedTuple):
-    """Estimates of Ψ(x), as they are stored; several have one more leading axis.
+    """An estimate Ψ̃ of a kernel's feature map Ψ(x), as `MapEstimator.estimate` returns it.
+
+    Ψ̃ is a tensor of random order N ≤ J, stored as J vectors: ⟨Ψ̃, Ψ̃'⟩ is the product over j of the
+    inner products of the j-th vectors of Ψ̃ and Ψ̃'. All leaves of n estimates have a leading axis n.
 
     Attributes:
-        factors: `[J, d + 1]`, the vectors whose inner products are multiplied.
-        root: `[]`, √β_N.
-        copies: `[]`, number of copies of x that were used.
+        factors: `[J, d + 1]`, the J vectors; they hold the noisy copies and the estimate's weight.
+        root: `[]`, √β_N, for the kernel's series Q(a) = Σ_n β_n a^n; `MapEstimator.evaluate` needs
+            it.
+        copies: `[]`, number of copies of x that the estimate used.
     """
 
     factors: jax.Array
@@ -65,8 +69,8 @@ class MapEstimator(NamedTuple):
     Attributes:
         kernel: k.
         series: of Q, up to the largest order J.
-        orders: distribution of the tensor power.
-        envelope: estimator of h(x) from copies of ‖x‖²; `None` if h = 1.
+        orders: distribution of the order N of the tensor.
+        envelope: estimator of h(x) from noisy values of ‖x‖²; `None` if h = 1.
     """
 
     kernel: Kernel

@@ -47,27 +47,28 @@ class Kernel:
 
 
 def inner_products(x: chex.Array, z: chex.Array) -> jax.Array:
-    """⟨x_i, z_j⟩ of `[n, d]` and `[m, d]`, `[n, m]`."""
+    """The matrix `[n, m]` of inner products ⟨x_i, z_j⟩ of the rows of x `[n, d]` and z `[m, d]`."""
     _check_points(x, z)
     return jnp.matmul(x, z.T, precision="highest")
 
 
 def squared_distances(x: chex.Array, z: chex.Array) -> jax.Array:
-    """‖x_i − z_j‖² of `[n, d]` and `[m, d]`, `[n, m]`, by a matrix product, at least zero.
+    """The matrix `[n, m]` of ‖x_i − z_j‖² between the rows of x `[n, d]` and z `[m, d]`.
 
-    The product loses what is small beside the squared spread of z, whatever the distance of the
-    data from the origin (see `near_origin`).
+    They are computed by a matrix product and are never negative. The rounding error is relative to
+    the squared spread of z, not to the distance of the data from the origin (see `near_origin`).
     """
     return expanded_distances(*near_origin(x, z))
 
 
 def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
-    """x `[n, d]` and z `[m, d]` less one common point, so that z lies close to the origin.
+    """x `[n, d]` and z `[m, d]` minus one common point, so that z lies close to the origin.
 
-    ‖x‖² + ‖z‖² − 2⟨x, z⟩ rounds at ‖z‖², which far from the origin is more than the distances
-    themselves. The point taken away is the one of z's bounding box next to the origin: zero where z
-    surrounds the origin, and nowhere is z farther out than before. It depends on z alone: the rows
-    of x may be slots of a buffer that are still zero.
+    The rounding error of ‖x‖² + ‖z‖² − 2⟨x, z⟩ is relative to ‖z‖². Far from the origin it can be
+    larger than the distances themselves. The point that is subtracted is the one in z's bounding
+    box that is closest to the origin. It is zero if the box contains the origin, and no row of z
+    moves away from the origin. The point depends on z only, because rows of x may be slots of a
+    buffer that are still zero.
     """
     _check_points(x, z)
     z = jnp.asarray(z, jnp.result_type(z, float))

@@ -2,29 +2,31 @@
 
     w_{t+1} = argmin_w λ_t ‖w‖² + Σ_{s ≤ t} (wᵀÂ_s w − 2⟨b̂_s, w⟩) = (S_t + λ_t I)⁻¹ Σ_{s ≤ t} b̂_s
 
-with S_t = Σ_{s ≤ t} Â_s and unbiased moments Â_s, b̂_s of the clean features (`moments`): in
-expectation each summand is the loss on clean data, less y². There is no learning rate, no horizon
-and, unless one is asked for, no radius.
+with S_t = Σ_{s ≤ t} Â_s, where Â_s and b̂_s are unbiased estimates of the moments z(x_s)z(x_s)ᵀ and
+y_s z(x_s) of the clean features z (`moments`). In expectation each summand is the squared loss on
+clean data minus y_s². The learner needs no learning rate and no horizon; a radius is optional.
 
 **Guarantee**, for every u (in the ball, if there is one) and every sequence of rounds:
 
     Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t,   g_t = 2(Â_t w_t − b̂_t),
 
 where f̂_t(w) = wᵀÂ_t w − 2⟨b̂_t, w⟩, if S_t + λ_{t−1} I is positive definite in every round. In
-expectation the left side is the regret on clean data. The right side is known after the run only
-(`bounds.corrected_ftrl`). With weights solved for every k rounds, a block of k is one round here.
+expectation the left side is the regret on clean data. The right side is only known after the run
+(`bounds.corrected_ftrl`). If the weights are computed every k rounds, a block of k rounds counts as
+one round in these formulas.
 
-For Fourier features negative eigenvalues of S_t are set to zero, and λ_t is λ_0 and a quarter of
-the standard deviation of the moments, which is estimated from groups of rounds. The guarantee does
-not cover this. The rule was chosen by measurement, at Gaussian noise of variance 0.1, 0.2 and 0.3
-(the study `leader`), with `moments.fourier(…, wiener=1.0)`.
+For Fourier features negative eigenvalues of S_t are set to zero. λ_t is λ_0 plus a quarter of the
+standard deviation of the moments, which is estimated from groups of rounds. The guarantee does not
+cover this. The rule was chosen by experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (the
+study `leader`) and `moments.fourier(…, wiener=1.0)`.
 
-**Where it loses.** The leader weighs all rounds alike: if the best predictor changes, it follows
-more slowly than a learner with a constant rate. Its moments are of fourth order in the noise: under
-heavy tails (a Student distribution of 4 degrees of freedom or fewer) they converge slowly or not at
-all. With Fourier features under Gaussian noise of a variance near ℓ² it can be worse than
-predicting zero, and with fewer rounds than features it is no better. Like every learner from one
-copy, it must be told the noise's covariance. The study measures all of these.
+**Limitations.** The learner gives all rounds the same weight: if the best predictor changes, it
+follows more slowly than a learner with a constant rate. The variance of its moments depends on the
+fourth moment of the noise: under heavy tails (Student's t with 4 degrees of freedom or fewer) they
+converge slowly or not at all. With Fourier features under Gaussian noise of a variance near ℓ² it
+can be worse than predicting zero. In fewer rounds than features it is no better than predicting
+zero. Like every learner with one copy, it must know the covariance of the noise. The study measures
+all of these.
 
 Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
 (Fuller, 1987); online ridge regression is the case without noise (Azoury and Warmuth, 2001).
@@ -49,11 +51,12 @@ class CorrectedState(NamedTuple):
     """State of the corrected leader.
 
     Attributes:
-        sums: sums of complete blocks, each leaf with a leading axis of G groups of blocks.
-        pending: sums of the block that is not complete yet.
+        sums: sums over the complete blocks of k rounds, each leaf with a leading axis of G groups.
+        pending: sums over the block that is not complete yet.
         weights: `[D]`, w_t.
         regularization: `[]`, λ_t.
-        penalty: `[]`, ¼ Σ g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t so far; NaN if the condition failed.
+        penalty: `[]`, ¼ Σ g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t so far, for `bounds.corrected_ftrl`; NaN if
+            S_t + λ_{t−1} I was not positive definite in some round.
         round: `[]`, rounds seen.
     """
 
@@ -73,18 +76,26 @@ def corrected_ftrl(
     solve_every: int = 16,
     groups: int = 16,
 ) -> Learner:
-    """The corrected leader, for linear or Fourier features.
+    """Online least squares on unbiased moments of the clean features ("corrected leader").
+
+    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or Fourier features z. Its weights
+    solve a ridge regression on estimates of Σ_t z(x_t)z(x_t)ᵀ and Σ_t y_t z(x_t) over all rounds so
+    far. The noise does not bias these estimates. `bounds.corrected_ftrl` bounds the regret after a
+    run.
 
     Args:
-        moments: how rounds become unbiased moments, such as `moments.known_covariance()`.
-        radius: B > 0 for predictors with ‖w‖ ≤ B; `None` for all.
-        regularization: λ_0 ≥ 0, the least λ, in units of ‖z‖². Results hardly depend on it.
-        solve_every: k ≥ 1, rounds between two solutions of the normal equations.
-        groups: G ≥ 2, groups of blocks whose sums are stored separately. Their differences show the
-            random error of the moments, from which λ is chosen for Fourier features.
+        moments: the features, and how noisy copies become unbiased moments of them:
+            `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`.
+        radius: B > 0, if the weights must have ‖w‖ ≤ B; `None` for no constraint.
+        regularization: λ_0 ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses; in
+            the units of ‖z(x)‖². Results hardly depend on it.
+        solve_every: k ≥ 1, number of rounds after which the weights are computed again.
+        groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With Fourier
+            features λ_t is chosen by the differences between groups, which show the random error of
+            the moments.
 
     Returns:
-        A `Learner` with `CorrectedState`.
+        A `Learner` whose state is a `CorrectedState`, of size O(G D²) for D features.
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)
@@ -162,11 +173,11 @@ def corrected_ftrl(
 
 
 class Leader(NamedTuple):
-    """The corrected leader of given moments.
+    """The weights that `corrected_ftrl` plays, given its sums.
 
     Attributes:
-        weights: `[D]`.
-        regularization: `[]`, λ.
+        weights: `[D]`, w.
+        regularization: `[]`, λ, the ridge penalty of these weights.
     """
 
     weights: jax.Array
@@ -182,14 +193,15 @@ def leader(
     slack: chex.Numeric = 0.0,
     previous: chex.Numeric = 0.0,
 ) -> Leader:
-    """The corrected leader of sums in groups, such as the added `state.sums` of several devices.
+    """The weights for given sums, such as `state.sums` of several devices added together.
 
     Args:
-        moments: as in `corrected_ftrl`, as `radius` and `regularization`.
-        sums: each leaf with a leading axis of groups.
-        radius: B > 0, or `None`.
-        regularization: λ_0.
-        slack: the most by which the next block can reduce the smallest eigenvalue.
+        moments: as in `corrected_ftrl`.
+        sums: each leaf with a leading axis of groups, as in `CorrectedState`.
+        radius: B > 0, or `None`, as in `corrected_ftrl`.
+        regularization: λ_0, as in `corrected_ftrl`.
+        slack: the most by which the next block can reduce the smallest eigenvalue of the Gram
+            matrix.
         previous: the last λ; the new one is at least as large.
     """
     return _leader(moments, sums, radius, regularization, slack, previous)[0]

@@ -29,21 +29,26 @@ def parallel_worlds(
     learning_rate: optax.ScalarOrSchedule,
     block: int = 64,
 ) -> Learner:
-    """Online kernel regression from two noisy copies under known noise (Algorithm 2).
+    """Online kernel regression from two noisy copies, if the distribution of the noise is known.
 
     Args:
         world: the clean kernel and its surrogate under the noise, such as `worlds.gaussian` gives.
-        horizon: T, number of rounds that there is room for.
-        radius: W > 0, norm of the largest predictor that competes, in the surrogate's space
-            (`bounds.surrogate_radius`, or a comparator's `lifted_norm`).
+        horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.
+        radius: W > 0, radius of the ball that holds the learner's function and its competitors, in
+            the norm of the surrogate's space: `bounds.surrogate_radius` or a comparator's
+            `lifted_norm`.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `bounds.parallel_worlds` gives
             the theorem's, which is very conservative.
-        block: number of rounds that `unroll` plays at once.
+        block: number of rounds that `unroll` computes at once. It changes the speed, and results
+            only by rounding.
 
     Returns:
-        A `Learner` of 2 copies with O(t) kernel evaluations in round t and O(T) memory. Its
-        expected regret for the squared loss on clean data is at most 2WR(WR + B_y)√T
+        A `Learner` that reads 2 copies, with O(t) kernel evaluations in round t and O(T) memory. At
+        the theorem's learning rate its expected regret for the squared loss on clean data is at
+        most 2WR(WR + B_y)√T, with R² = `world.diagonal` and B_y² ≥ E ỹ² for the targets ỹ
         (`bounds.parallel_worlds`).
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -53,8 +58,8 @@ def parallel_worlds(
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, noise, jax.random.key(1))
         >>> loss = (run.predictions - stream.y) ** 2
-        >>> print(f"mean squared loss {loss.mean():.2f}, zero's {jnp.mean(stream.y**2):.2f}")
-        mean squared loss 0.02, zero's 0.20
+        >>> print(f"squared loss {loss.mean():.2f}, of predicting 0 {jnp.mean(stream.y**2):.2f}")
+        squared loss 0.02, of predicting 0 0.20
     """
     check_world(world)
     atom, memory = atoms_and_memory(world, lambda space: everything(space, horizon))

@@ -21,7 +21,11 @@ from noisy_jax.validation import between, check_not_below, choice, non_negative,
 
 
 class AdaptiveLoss(NamedTuple):
-    """A loss ℓ(p, y; s) = φ(a; s) of the margin or the residual a, with a scale s to be learned.
+    """A loss ℓ(p, y; s) = φ(a; s) of a prediction p for a target y, with a scale s that is learned.
+
+    The argument a is the margin y p or the residual p − y, as in `Loss`. The scale is a margin ρ, a
+    tube ε or Huber's width σ. In round t the learner sets s to s_{t+1} = max(smallest, s_t + η_t
+    descent(a_t, s_t)), where η_t is its learning rate.
 
     Attributes:
         name: its name, with its parameters.
@@ -30,10 +34,11 @@ class AdaptiveLoss(NamedTuple):
         derivative: `(a[...], s) -> [...]`, ∂φ/∂a, a subgradient at kinks.
         descent: `(a[...], s) -> [...]`, the direction in which s moves: −∂φ/∂s, except in
             `nu_huber(tracker="quantile")`.
-        nu: ν.
-        initial: s_1.
-        smallest: s is kept at or above this.
-        labelled: whether the loss reads targets; if not, every y is taken as 1.
+        nu: ν, the share of rounds that should lie beyond the scale (for `nu_huber` with
+            tracker="joint" see there).
+        initial: s_1, the scale before the first round.
+        smallest: lower bound on s.
+        labelled: whether the loss reads targets; if not, y = 1 in every round.
     """
 
     name: str
@@ -47,7 +52,7 @@ class AdaptiveLoss(NamedTuple):
     labelled: bool = True
 
     def at(self, scale: chex.Numeric) -> Loss:
-        """The loss at one scale."""
+        """The `Loss` at one fixed scale s."""
         return Loss(
             f"{self.name} at {shown(scale)}",
             self.kind,

@@ -50,7 +50,8 @@ def _squared_series(order, center: Any = 0.0) -> PowerSeries:
 def logistic() -> Loss:
     """Logistic loss ℓ(p, y) = log(1 + e^(−yp)), y = ±1.
 
-    φ'(a) = −1/(1 + e^a); its series about c converges up to the poles at ±iπ, √(c² + π²) away.
+    As a function of the margin a = yp its derivative is φ'(a) = −1/(1 + e^a). The series of φ'
+    about a centre c converges for |a − c| < √(c² + π²), the distance to the poles at ±iπ.
 
     Example:
         >>> print(logistic().gradient(0.0, 1.0))
@@ -91,7 +92,8 @@ def _logistic_series(order, center: Any = 0.0) -> PowerSeries:
 def exponential() -> Loss:
     """Exponential loss ℓ(p, y) = e^(−yp), y = ±1.
 
-    φ'(a) = −e^(−a), γ_n = (−1)^(n+1) e^(−c)/n!.
+    As a function of the margin a = yp it is φ(a) = e^(−a). The derivative φ'(a) = −e^(−a) has the
+    series Σ_n γ_n (a − c)^n about any centre c, with γ_n = (−1)^(n+1) e^(−c)/n!.
 
     Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp) without the
     minus sign.
@@ -163,8 +165,8 @@ def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
     at a = 1, 1/(2s√π).
 
     Its series about a centre c has γ_0 = φ'(c) and, with Hermite polynomials H,
-    γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). Use c = 0: with much noise, the
-    margins are small beside 1.
+    γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). Use c = 0: with strong noise the
+    margins are much smaller than 1.
 
     Source: Online Learning of Noisy Data with Kernels, Example 4. App. C expands about a = 1 and
     uses the result as the series about 0.

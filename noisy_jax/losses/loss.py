@@ -14,8 +14,8 @@ from noisy_jax.validation import check_labels, choice, concrete, instance
 class Loss(NamedTuple):
     """A convex loss ℓ(p, y) = φ(a) of a prediction p for a target y.
 
-    a is the margin y p, for labels y = ±1, or the residual p − y. Other labels than ±1 raise
-    ValueError where they are concrete, and give NaN where they are traced.
+    The argument a is either the margin y p, for labels y = ±1, or the residual p − y. If a is the
+    margin, other labels raise ValueError if they are concrete, and give NaN if they are traced.
 
     `loss(p, y)` is ℓ(p, y); `loss.gradient(p, y)` is its derivative ∂ℓ/∂p.
 
@@ -24,8 +24,8 @@ class Loss(NamedTuple):
         kind: "margin" or "residual".
         value: `a[...] -> [...]`, φ.
         derivative: `a[...] -> [...]`, φ', a subgradient where φ has a kink.
-        series: `(order, center) -> PowerSeries` of φ'; `None` where φ is not analytic.
-        analytic: name of an analytic loss that is close, for one that is not analytic.
+        series: `(order, center) -> PowerSeries`, the power series of φ'; `None` if it has none.
+        analytic: for a loss that is not analytic, the name of a similar one that is.
 
     Example:
         >>> from noisy_jax import losses

@@ -1,11 +1,11 @@
-"""Unbiased second moments of rounds as learners see them: sums that merge, corrected when read.
+"""Unbiased second moments of clean features, from the noisy samples that learners see.
 
-For features z(x) of the clean instance, `Moments` turn what rounds show into Â and b̂ with
+For features z(x) of the clean instance, `Moments` compute from the samples Â and b̂ with
 
     E Â = Σ_t z(x_t) z(x_t)ᵀ      and      E b̂ = Σ_t y_t z(x_t).
 
-Sums of rounds are kept as they are and corrected when they are read, so that sums from parts of a
-stream (blocks, devices, files) add up.
+This takes two steps. `Moments.sums` sums over rounds; the sums over parts of a stream (blocks,
+devices, files) can be added. `Moments.corrected` computes the moments from the total.
 
 Source: corrected least squares (Fuller, 1987; Nakamura, 1990) for linear features; deconvolution
 (Stefanski and Carroll, 1990; Fan and Truong, 1993) for Fourier features.
@@ -26,11 +26,13 @@ Array = jax.Array
 
 
 class Sums(NamedTuple):
-    """Sums over rounds, which add up.
+    """Sums over rounds. The sums over two sets of rounds can be added, leaf by leaf.
+
+    `Moments.corrected` computes the unbiased moments from them.
 
     Attributes:
-        gram: `[D, D]`.
-        cross: `[D]`.
+        gram: `[D, D]`, from products of two noisy features.
+        cross: `[D]`, from products of a noisy feature and the target.
         count: `[]`, number of rounds.
         slack: `[]`, s ≥ 0 such that no eigenvalue of the corrected Gram matrix of these rounds is
             below −s; 0 where no such bound is known.
@@ -43,17 +45,18 @@ class Sums(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """How rounds become unbiased second moments of clean features.
+    """Functions that compute unbiased second moments of D clean features z(x) from noisy samples.
 
     Attributes:
         num_features: `d -> D`.
-        features: `x[..., d] -> z(x)[..., D]`, of clean instances.
-        sums: `(samples, kept[B]) -> Sums` over B rounds with leading axes B; rounds where `kept` is
-            0 do not count.
-        corrected: `Sums -> (gram[D, D], cross[D])`, unbiased for those of the clean features.
-        read: `(weights[D], sample) -> (value, square)`, unbiased for f(x) = ⟨w, z(x)⟩ and f(x)² at
-            the clean x of one round.
-        copies: V, noisy copies that a round must show.
+        features: `x[..., d] -> z(x)[..., D]`, for clean instances x.
+        sums: `(samples, kept[B]) -> Sums`, sums over B rounds. Every leaf of `samples` has a
+            leading axis B. `kept` is 1 for rounds that count and 0 for others.
+        corrected: `Sums -> (gram[D, D], cross[D])`, unbiased estimates of Σ_t z(x_t)z(x_t)ᵀ and
+            Σ_t y_t z(x_t), which are sums over the rounds and not means.
+        read: `(weights[D], sample) -> (value, square)`, from the sample of one round: unbiased
+            estimates of f(x) = ⟨w, z(x)⟩ and of f(x)² at the clean x. Both are `[]`.
+        copies: V, number of noisy copies that a sample must have.
         linear: whether z(x) = x.
     """
 

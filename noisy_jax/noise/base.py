@@ -21,10 +21,11 @@ _T = TypeVar("_T", bound=type)
 
 @dataclass_transform(frozen_default=True)
 def register_distribution(cls: _T) -> _T:
-    """Makes a class a frozen dataclass and a pytree; unflattening does not check parameters.
+    """Class decorator: makes a subclass of `Noise` a frozen dataclass and a pytree.
 
-    Leaves of the pytree may then be tracers, arrays stacked over rounds, or JAX's placeholders.
-    Parameters are checked where a user constructs the distribution.
+    Parameters are checked when a user constructs the distribution. They are not checked when JAX
+    unflattens the pytree, so that leaves may be tracers, arrays stacked over rounds, or JAX's
+    placeholders.
     """
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     names = tuple(field.name for field in dataclasses.fields(cls))
@@ -45,18 +46,23 @@ def register_distribution(cls: _T) -> _T:
 class Noise:
     """The interface of every noise distribution.
 
-    For a custom distribution, write a subclass under `register_distribution`. It has fields for its
-    parameters, `mean` and `cov` as fields, class attributes or properties, and a method
-    `centred(self, key, x)` that returns x + n. Parameters may have any shapes, but `mean` and `cov`
-    must have the same d. Two more are optional: `log_characteristic`, which worlds of the noise
-    need, and `excess_kurtosis`, which guarantees of learners from one copy need.
+    A noisy copy of x is x + mean + n, where `mean` is known and the random n has mean zero. For a
+    custom distribution, write a subclass with the decorator `register_distribution`. It needs
+
+    - a dataclass field for each parameter, of any shape;
+    - `mean` and `cov`, as fields, class attributes or properties, for the same number d of
+      features;
+    - a method `centred(self, key, x)` that returns x + n.
+
+    Two members are optional: `worlds.fourier_gaussian` and Fourier features need the method
+    `log_characteristic`, and the bounds of linear learners with one copy need `excess_kurtosis`.
 
     Attributes:
         mean: `[]` or `[d]`, the known mean.
         cov: covariance Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`.
-        excess_kurtosis: E n⁴/σ⁴ − 3 of one coordinate, `[]`; NaN if unknown.
-        characteristic_vanishes: whether the characteristic function has zeros: the noise then
-            removes these frequencies from the data.
+        excess_kurtosis: E n_i⁴/σ⁴ − 3 for a coordinate n_i of variance σ², `[]`; NaN if unknown.
+        characteristic_vanishes: whether the characteristic function has zeros. At these frequencies
+            noisy copies carry no information on x, and worlds do not accept the noise.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -88,7 +94,11 @@ class Noise:
         return tuple(getattr(self, "__dataclass_fields__", ()))
 
     def check(self, *, stacked: bool) -> None:
-        """Raises ValueError if parameters are wrong; `stacked` ones have a leading axis T."""
+        """Raises ValueError if parameters are wrong.
+
+        Args:
+            stacked: whether parameters have a leading axis of T rounds, as in `PerRound`.
+        """
         fields = self._fields()
         # A property is written for one distribution: for stacked parameters it may be wrong.
         names = [name for name in (self._spread, "mean") if name in fields or not stacked]
@@ -119,7 +129,7 @@ class Noise:
         """A noisy copy x + mean + n.
 
         Args:
-            key: randomness of this copy.
+            key: randomness of n.
             x: `[..., d]` clean instances, or `[]` a clean target (for a scalar distribution).
 
         Returns:
@@ -131,7 +141,10 @@ class Noise:
 
     @jax.default_matmul_precision("highest")
     def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """The same noisy copy with the known mean subtracted: x + n, as learners receive it."""
+        """A noisy copy x + n without the known mean, as learners receive it.
+
+        The arguments and the result are as for `sample`. With the same key, n is the same.
+        """
         x = jnp.asarray(x)
         x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
         for name in self._fields():
@@ -148,9 +161,10 @@ class Noise:
         return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
 
     def fourth_moment(self, dim: int) -> jax.Array:
-        """E‖n‖⁴ of the centred noise, `[]`, if coordinates are independent or Gaussian.
+        """E‖n‖⁴, `[]`, for noise with independent or Gaussian coordinates.
 
-        (tr Σ)² + 2‖Σ‖²_F + κ Σ_i Σ_ii², with the excess kurtosis κ of one coordinate.
+        (tr Σ)² + 2‖Σ‖²_F + κ Σ_i Σ_ii², with the excess kurtosis κ of one coordinate. Distributions
+        of other kinds must override it.
         """
         cov = self.covariance(dim)
         variances = jnp.diag(cov)
@@ -158,13 +172,13 @@ class Noise:
         return gaussian + self.excess_kurtosis * jnp.sum(variances**2)
 
     def log_characteristic(self, omega: chex.Array) -> jax.Array | None:
-        """log E exp(i⟨ω, n⟩) of the centred noise n.
+        """The log of the characteristic function, log E exp(i⟨ω, n⟩).
 
         Args:
-            omega: `[..., d]` frequencies.
+            omega: `[..., d]` frequencies ω.
 
         Returns:
-            `[...]` complex: log modulus in the real part (−∞ at a zero of the characteristic
+            `[...]` complex: log of the modulus in the real part (−∞ at a zero of the characteristic
             function), argument in the imaginary part. `None` if no closed form is known.
         """
         return None

@@ -1,7 +1,6 @@
 """Noise with independent coordinates: Laplace, uniform, Rademacher and Student's t.
 
-Each takes a scale of each coordinate, `[]` (the same for all) or `[d]`, and a known `mean`, `[]` or
-`[d]`.
+Each has a scale, `[]` (the same for all d coordinates) or `[d]`, and a known `mean`, `[]` or `[d]`.
 """
 
 import chex
@@ -35,11 +34,11 @@ def _log_product(characteristics: jax.Array) -> chex.Array:
 
 @register_distribution
 class Laplace(_Independent):
-    """Laplace noise with density exp(−|n_i|/b_i)/(2b_i); variance 2b².
+    """Laplace noise: independent coordinates with density exp(−|n_i|/b_i)/(2b_i), variance 2b_i².
 
     Args:
-        scale: b > 0.
-        mean: the known mean.
+        scale: b > 0, `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean.
 
     Example:
         >>> float(Laplace(0.5).cov)
@@ -53,7 +52,7 @@ class Laplace(_Independent):
 
     @property
     def cov(self):
-        """2b²."""
+        """Variances 2b², of the shape of `scale`."""
         return 2 * self.scale**2
 
     def _standard(self, key, size, dtype):
@@ -67,11 +66,11 @@ class Laplace(_Independent):
 
 @register_distribution
 class Uniform(_Independent):
-    """Uniform noise on [−a_i, a_i]; variance a²/3.
+    """Uniform noise: independent coordinates on [−a_i, a_i], variance a_i²/3.
 
     Args:
-        half_width: a > 0.
-        mean: the known mean.
+        half_width: a > 0, `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean.
 
     Example:
         >>> float(Uniform(3.0).cov)
@@ -87,7 +86,7 @@ class Uniform(_Independent):
 
     @property
     def cov(self):
-        """a²/3."""
+        """Variances a²/3, of the shape of `half_width`."""
         return self.half_width**2 / 3
 
     def _standard(self, key, size, dtype):
@@ -100,11 +99,11 @@ class Uniform(_Independent):
 
 @register_distribution
 class Rademacher(_Independent):
-    """Noise ±c_i, each sign with probability ½; variance c².
+    """Rademacher noise: independent coordinates ±c_i, each sign with probability ½, variance c_i².
 
     Args:
-        scale: c > 0.
-        mean: the known mean.
+        scale: c > 0, `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean.
 
     Example:
         >>> float(Rademacher(2.0).cov)
@@ -119,7 +118,7 @@ class Rademacher(_Independent):
 
     @property
     def cov(self):
-        """c²."""
+        """Variances c², of the shape of `scale`."""
         return self.scale**2
 
     def _standard(self, key, size, dtype):
@@ -132,15 +131,15 @@ class Rademacher(_Independent):
 
 @register_distribution
 class StudentT(_Independent):
-    """Heavy-tailed noise c_i·t_ν; variance c²ν/(ν−2).
+    """Student's t noise, with heavy tails: independent coordinates c_i·t_ν, variance c_i²ν/(ν−2).
 
-    The guarantee for a known covariance needs the fourth moment, which is finite for ν > 4 only.
-    The characteristic function has no closed form here: `log_characteristic` is `None`.
+    `bounds.known_covariance` needs the fourth moment, which is finite for ν > 4 only. The
+    characteristic function is not available: `log_characteristic` returns `None`.
 
     Args:
-        df: degrees of freedom ν > 2, `[]`; with fewer the variance is infinite.
-        scale: c > 0.
-        mean: the known mean.
+        df: degrees of freedom ν > 2, `[]`; for ν ≤ 2 the variance is infinite.
+        scale: c > 0, `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean.
 
     Example:
         >>> float(StudentT(df=4.0, scale=1.0).cov)
@@ -159,7 +158,7 @@ class StudentT(_Independent):
 
     @property
     def cov(self):
-        """c²ν/(ν−2)."""
+        """Variances c²ν/(ν−2), of the shape of `scale`."""
         return self.scale**2 * self.df / (self.df - 2)
 
     @property

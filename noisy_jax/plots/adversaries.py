@@ -27,7 +27,7 @@ def one_copy(
         axes: two matplotlib axes to draw on; new ones side by side by default.
 
     Returns:
-        The axes, an array.
+        A sequence of the axes, one for each panel.
 
     Example:
         >>> import noisy_jax as nj

@@ -15,17 +15,19 @@ def contamination(
     label: str = "error on clean data (RMSE)",
     axes=None,
 ):
-    """Small multiples of error, on a log axis, against the share of corrupted rows.
+    """Error, on a logarithmic axis, against the share of corrupted rows, in one or more panels.
 
     Args:
-        shares: `[E]`, increasing.
-        errors: by panel and curve, `[E]` of (error, low, high), the ends of an interval. All panels
-            have the curves of the first. One named "oracle", which knows the clean rows, is dashed.
-        label: of the vertical axis.
+        shares: `[E]`, shares of corrupted rows, increasing.
+        errors: `{panel: {curve: points}}`, where `points` has one tuple (error, low, high) for each
+            share; low and high are the ends of an interval, drawn as a band. The legend shows the
+            curves of the first panel, so all panels must have the same names in the same order. A
+            curve named "oracle" (a fit that knows the clean rows) is dashed.
+        label: label of the vertical axis.
         axes: matplotlib axes to draw on, one for each panel; new ones, five in a row, by default.
 
     Returns:
-        The axes, an array.
+        A sequence of the axes, one for each panel.
 
     Example:
         >>> errors = {"ridge": [(0.1, 0.09, 0.11), (0.5, 0.4, 0.6)]}

@@ -15,13 +15,13 @@ def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *
 
     Args:
         rounds: `[R]` numbers of rounds.
-        panels: by title, then by name of the learner, the mean `[R]` and its standard error `[R]`;
-            a name that ends in 0, of a learner without a margin, has the look of the name without
-            and is dashed.
+        panels: `{title: {learner: (mean, standard error)}}`, both `[R]`. If the name of a learner
+            ends in 0 (the variant without a margin), its curve is dashed, with the colour and
+            marker of the name without the 0.
         axes: matplotlib axes to draw on, one for each panel; new ones side by side by default.
 
     Returns:
-        The axes, an array.
+        A sequence of the axes, one for each panel.
 
     Source: Online Learning with Kernels, Figure 2.
 

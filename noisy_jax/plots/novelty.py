@@ -22,7 +22,7 @@ def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: i
         axes: matplotlib axes to draw on, one for each gallery; new ones side by side by default.
 
     Returns:
-        The axes, an array.
+        A sequence of the axes, one for each panel.
 
     Source: Online Learning with Kernels, Figure 3.
 

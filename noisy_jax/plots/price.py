@@ -9,16 +9,16 @@ from noisy_jax.plots.style import curve, label, legend_above, look, panels, tick
 
 
 def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
-    """Mean regret against the noisy copies paid for it, on log-log axes, with 95% intervals.
+    """Mean regret against the number of noisy copies used, on log-log axes, with 95% intervals.
 
     Args:
-        studies: by title, a panel for each.
-        copies: by title, the noisy copies a round of each learner; learners without an entry are
-            left out.
+        studies: `{title: study}`, a panel for each.
+        copies: `{title: {learner: number of noisy copies that it uses per round}}`; learners
+            without an entry are left out.
         axes: matplotlib axes to draw on, one for each study; new ones side by side by default.
 
     Returns:
-        The axes, an array.
+        A sequence of the axes, one for each panel.
 
     Example:
         >>> from noisy_jax.evaluate.results import Row

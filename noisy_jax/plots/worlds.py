@@ -23,7 +23,7 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
         axes: matplotlib axes to draw on, one for each world; new ones side by side by default.
 
     Returns:
-        The axes, an array.
+        A sequence of the axes, one for each panel.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Figure 1, which shows g and k
         of `worlds.rational`.

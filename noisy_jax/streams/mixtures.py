@@ -45,14 +45,20 @@ _CANDIDATES, _ATTEMPTS = 4, 64
 
 
 class Difficulty(NamedTuple):
-    """What makes a moving stream hard to follow.
+    """Parameters of `drifting` and `switching` that make the classes easier or harder to learn.
+
+    Each class is a mixture of K round Gaussians in the plane; p₊ and p₋ are the densities of the
+    two classes.
 
     Attributes:
-        components: K ≥ 1, Gaussians in each class; a Python number.
-        smallest_deviation: smallest σ > 0 of a component.
-        largest_deviation: largest σ of a component; σ is uniform between the two.
-        margin: ≥ 0, what |log(p₊/p₋)| must exceed.
-        drift: ≥ 0, standard deviation of each coordinate of a mean's step.
+        components: K ≥ 1, number of Gaussians in each class; a Python integer, never traced.
+        smallest_deviation: lower end of the range from which the standard deviation σ of each
+            Gaussian is drawn uniformly; positive.
+        largest_deviation: upper end of that range.
+        margin: at least 0; an example (x, y) is kept only if y log(p₊(x)/p₋(x)) exceeds it. So no
+            label contradicts the Bayes rule, and larger margins are easier.
+        drift: at least 0; `drifting` moves each coordinate of each mean by a normal step with this
+            standard deviation, once per period. It has no effect in `switching`.
     """
 
     components: int

@@ -20,22 +20,25 @@ from noisy_jax.worlds.world import World
 def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
     """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under Gaussian, Laplace or contaminated noise.
 
-    With z = x − a:
+    The surrogate k̂, with z = x − a, under each distribution (R², u, û and Ψ are as in `World`, W
+    and B_y as in `bounds.parallel_worlds`):
 
-    - `noise.Gaussian`, only where ‖Σ‖ < ℓ²:
-      k̂ = det(I − Σ/ℓ²)^(−½) exp(−½zᵀ(ℓ²I − Σ)⁻¹z). It is positive, with k̂ ≤ R²k.
-    - `noise.Laplace`, at any scales b_i:
+    - `noise.Gaussian` with covariance Σ. The world exists only if ‖Σ‖ < ℓ²:
+      k̂ = det(I − Σ/ℓ²)^(−½) exp(−½zᵀ(ℓ²I − Σ)⁻¹z). It is positive, and k̂ ≤ R²k.
+    - `noise.Laplace` with any scales b_i:
       k̂ = Π_i (1 + b_i²/ℓ² − b_i²z_i²/ℓ⁴) exp(−z_i²/2ℓ²). It takes negative values and |k̂|/k is
       unbounded (`ratio` is infinite), so that ‖û‖ has no bound in terms of ‖u‖. Regret is still at
-      most 2WR(WR + B_y)√T against every u = Σ_i a_i Ψ(z_i) with ‖û‖² = aᵀK̂a ≤ W².
-    - `noise.ContaminatedGaussian`, at any Σ, for q < ½:
+      most 2WR(WR + B_y)√T against every u = Σ_i a_i Ψ(z_i) with ‖û‖ ≤ W, where ‖û‖² is
+      Σ_ij a_i a_j k̂(z_i, z_j).
+    - `noise.ContaminatedGaussian` with any `outlier_cov` Σ and a `probability` q < ½:
       k̂ = (1 − q)⁻¹ Σ_j (−q/(1 − q))^j det(I + jΣ/ℓ²)^(−½) exp(−½zᵀ(ℓ²I + jΣ)⁻¹z). It takes
-      negative values far from zero, but φ ≥ 1 − q gives ‖û‖² ≤ ‖u‖²/(1 − q) for every u
-      (`norm_ratio`). The alternating series is summed with Chebyshev weights: a dozen terms for
-      float32 and two dozen for float64, for any q.
+      negative values far from zero. But the noise's characteristic function is at least 1 − q, so
+      that ‖û‖² ≤ ‖u‖²/(1 − q) for every u (`norm_ratio`). The alternating series is summed with
+      Chebyshev weights: a dozen terms for float32 and two dozen for float64, for any q.
 
-    The length scale and the distribution's parameters may be traced. A traced world that does not
-    exist has a surrogate of NaN; a concrete one raises ValueError, also if R⁴ overflows.
+    The length scale and the distribution's parameters may be traced. If the world does not exist,
+    concrete parameters raise ValueError, and traced ones give a surrogate of NaN. Concrete ones
+    also raise ValueError if R⁴ overflows.
 
     Args:
         dim: d, at least 1.
@@ -44,11 +47,10 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
             mean is ignored, as `noise.observe` subtracts it.
 
     Returns:
-        A `World` with a spectrum. With zero noise its surrogate is the clean kernel.
+        A `World` with a `spectrum`. Without noise its surrogate is the clean kernel.
 
-    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 5, for any Σ,
-    and with ‖Σ‖ < ℓ² strictly, where Theorem 3 prints ≤. Laplace and contaminated noise are in none
-    of the papers.
+    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 5, here for any
+    Σ. Theorem 3 prints ≤ instead of ‖Σ‖ < ℓ². Laplace and contaminated noise are not in the papers.
 
     Example:
         >>> import noisy_jax as nj

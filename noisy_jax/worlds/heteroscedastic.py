@@ -1,8 +1,8 @@
 """The world of the Gaussian kernel under Gaussian noise that changes from round to round.
 
-Each noisy copy is stored with its covariance Σ_i. Its feature map is ω ↦ exp(iω·x̃_i), damped by
-exp(−½ωᵀ(Σ_max − Σ_i)ω), in the surrogate space of `gaussian` under noise of covariance Σ_max. This
-is what adding noise up to Σ_max does on average.
+Each noisy copy is stored with the covariance Σ_i of its noise. Its feature map is ω ↦ exp(iω·x̃_i)
+times exp(−½ωᵀ(Σ_max − Σ_i)ω), in the surrogate space of `gaussian` under noise of covariance Σ_max.
+This is the average effect of adding more noise to the copy until its covariance is Σ_max.
 """
 
 import math
@@ -23,32 +23,36 @@ from noisy_jax.worlds.world import World
 
 
 def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numeric) -> World:
-    """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under N(0, Σ_t) with Σ_t ⪯ Σ_max, Σ_t known.
+    """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under Gaussian noise that changes every round.
 
-    Atoms are pairs (x̃_i, Σ_i). With z the difference of two points,
+    The noise of round t is N(0, Σ_t). Σ_t is known and Σ_t ⪯ Σ_max, which means that Σ_max − Σ_t is
+    positive semidefinite (PSD). An atom, the stored form of a noisy copy, is a pair (x̃_i, Σ_i) of
+    the copy and the covariance of its noise. With z the difference of two points,
 
     k̂_it  = det(A_it/ℓ²)^(−½) exp(−½zᵀA_it⁻¹z),  A_it = ℓ²I + Σ_max − Σ_i − Σ_t   (`surrogate`)
     k_i   = det(A_i/ℓ²)^(−½) exp(−½zᵀA_i⁻¹z),    A_i  = ℓ²I + Σ_max − Σ_i         (`evaluate`)
 
     and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for every atom i and every Σ_t.
 
-    Comparators, R² (`diagonal`) and `ratio` are those of `gaussian` under N(0, Σ_max) in all
-    rounds: u = Σ_i a_i k(z_i, ·) is lifted to the atoms (z_i, Σ_max). Clean examples have Σ_i = 0.
+    Comparators, R² (`diagonal`) and `ratio` are those of `gaussian` with noise N(0, Σ_max) in all
+    rounds: the counterpart û of u = Σ_i a_i k(z_i, ·) has the atoms (z_i, Σ_max). An instance
+    without noise has Σ_i = 0.
 
-    The length scale and covariances may be traced. If traced values are wrong, the result is NaN:
-    the surrogate, or an atom whose Σ_i is not a covariance or not ⪯ Σ_max. Full covariances cost
+    The length scale and covariances may be traced. Wrong traced values give NaN: in the surrogate
+    if Σ_max is wrong, and in an atom if its Σ_i is not PSD or not ⪯ Σ_max. Full covariances cost
     O(d³) for each pair of atoms.
 
     Args:
         dim: d, at least 1.
         length_scale: ℓ with ℓ² > ‖Σ_max‖, `[]`.
-        max_cov: Σ_max as `[]`, `[d]` or `[d, d]`, PSD; full if any Σ_t is full, and so on.
+        max_cov: Σ_max as `[]`, `[d]` (diagonal) or `[d, d]`, PSD. Its form must be at least as
+            general as that of every Σ_t: `[d, d]` if a Σ_t is a full matrix, for example.
 
     Returns:
         A `World` whose `atom(x[n, d], cov)` takes covariances ⪯ Σ_max stacked as `[n]`, `[n, d]` or
         `[n, d, d]`, and stores them in the form of Σ_max.
 
-    Source: not in the papers, which take Σ_t as constant in the kernel setting.
+    Source: not in the papers, where the covariance is the same in all rounds of the kernel setting.
 
     Example:
         >>> import jax.numpy as jnp

@@ -136,11 +136,15 @@ def laplacian_measure(*, length_scale: chex.Numeric) -> Measure:
 
 
 def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
-    """The measure of finitely many Gaussians, Σ_q w_q exp(−u_q r²).
+    """The measure of a kernel that is a sum of Q Gaussians, Σ_q w_q exp(−u_q r²) with r = ‖x − a‖.
 
     Args:
-        nodes: `[Q]`, u_q > 0; those beyond the cutoff are left out.
+        nodes: `[Q]`, u_q > 0. `worlds.radial` leaves out the Gaussians with u_q above its `cutoff`.
         weights: `[Q]`, w_q ≥ 0.
+
+    Returns:
+        A `Measure` for `worlds.radial`. Its `tail(cutoff)` is the sum of the weights w_q that are
+        left out.
 
     Example:
         >>> print(discrete_measure([1.0, 4.0], [0.5, 0.25]).tail(2.0))

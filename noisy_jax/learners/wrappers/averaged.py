@@ -16,14 +16,14 @@ from noisy_jax.base import Learner, State, check_learner
 
 
 class AveragedState(NamedTuple):
-    """State of an averaged learner.
+    """State of a learner that `averaged` returns, after t rounds.
 
     Attributes:
-        inner: the learner's own state; after t rounds it holds w_{t+1}.
-        mean_weights: w̄_t, of the shape of the inner weights; zero before the first round.
-        excess: what rounding has added to `mean_weights`, of the same shape. It keeps the mean
-            correct to the last digits over 10⁷ rounds and more.
-        count: `[]`, number of rounds seen.
+        inner: state of the wrapped learner, with the weights w_{t+1} for the next round.
+        mean_weights: w̄_t = (1/t) Σ_{s=1..t} w_s, a pytree like `inner.weights`; zero at t = 0.
+        excess: rounding error of `mean_weights`, a pytree of the same shapes. The next round
+            subtracts it (Kahan summation), so that errors do not add up over 10⁷ rounds or more.
+        count: `[]`, t.
     """
 
     inner: State
