@@ -1,6 +1,7 @@
 """One policy for all tests: eight faked devices, no silent broadcasting, warnings are errors."""
 
 import os
+from pathlib import Path
 
 # Compiling takes longer than running in nearly every test, and these flags make it four times as
 # fast. Of two equal flags the last one counts, so that the environment can override them.
@@ -37,7 +38,9 @@ def rng():
 def _compiled_programs_are_dropped():
     """Each compiled program holds memory maps, of which a process may have 65,530: free them."""
     yield
-    jax.clear_caches()
+    maps = Path("/proc/self/maps")
+    if not maps.exists() or len(maps.read_bytes().splitlines()) > 30_000:
+        jax.clear_caches()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -12,6 +12,7 @@ EXAMPLES = dict(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a learner", "a noise distribution", "a loss"])
 def test_worked_examples_run(name):
     assert EXAMPLES[name].count("\n") <= 60

@@ -114,6 +114,7 @@ def test_weight_vector_equals_the_expansion_of_the_linear_kernel(rng):
         np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-IncrementalNorm")
 @pytest.mark.parametrize("radius", [None, 4.0])
 def test_the_norm_holds_over_long_runs_in_float32(rng, radius):

@@ -88,6 +88,7 @@ def test_same_numbers_on_one_device_and_on_eight(num_seeds):
     chex.assert_trees_all_close(alone, plane, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_rollout_runs_on_a_mesh():
     stream = nj.streams.linear(jax.random.key(0), 40, 3)
     learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)

@@ -30,6 +30,7 @@ def test_final_regret_is_the_last_of_the_rollout(horizon):
     np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_learner_alone_sees_what_it_sees_in_company():
     stream = nj.streams.linear(jax.random.key(0), 150, 3)
     one = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)

@@ -20,6 +20,7 @@ import noisy_jax as nj
 PAGE = Path(__file__).parents[2] / "colabs" / "several_hosts.md"
 
 
+@pytest.mark.slow
 def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():
     noise = nj.noise.Gaussian(0.1)
     stream = nj.streams.linear(jax.random.key(0), 32, 2)

@@ -54,6 +54,7 @@ def test_grams_do_not_depend_on_the_origin(rng, name):
         np.testing.assert_allclose(gram(*far), expected, atol=1e-5 if name != "laplacian" else 2e-3)
 
 
+@pytest.mark.slow
 def test_heteroscedastic_worlds_do_not_depend_on_the_origin(rng):
     x, z, covs = grid(rng, 4), grid(rng, 3), np.array([0.0, 0.1, 0.2, 0.3])
     for max_cov in (0.4, np.full(3, 0.4), 0.4 * np.eye(3)):

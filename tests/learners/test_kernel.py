@@ -116,6 +116,7 @@ def test_heteroscedastic_noise_equals_the_loop(rng):
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
     world = nj.worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=COV)
     learner = nj.learners.parallel_worlds(world, horizon=6, radius=1.0, learning_rate=0.1)
@@ -187,6 +188,7 @@ def test_doubling_needs_room_for_the_whole_run():
     assert run.diverged_at == -1
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-FourierParallelWorlds")
 def test_fourier_worlds_converge_to_parallel_worlds(rng):
     x, copies, y = (a.astype(np.float32) for a in noisy(rng))

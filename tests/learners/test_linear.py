@@ -221,6 +221,7 @@ def test_forgotten_vmap_fails_at_once():
         learner.step(learner.init(3), nj.Sample(jnp.ones((5, 2, 3)), jnp.zeros(5)), None)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     """The bound holds, and without the correction it is seen to fail, in one run."""

@@ -72,6 +72,7 @@ def test_perceptron_makes_the_mistakes_of_river():
     np.testing.assert_allclose(state.rule.offset, model.intercept, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Fig2-repro")
 @pytest.mark.statistical
 def test_untuned_norma_beats_the_perceptron_on_a_drifting_target():

@@ -201,6 +201,7 @@ def below(differences):
     return differences.mean() < -5 * differences.std() / np.sqrt(len(differences))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_learns_a_polynomial_teacher(regression):
     """The teacher is in the ball, so that losses are regret."""
@@ -222,6 +223,7 @@ def test_copies_really_used_are_counted(regression):
     assert used.max() <= estimator.copies
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_smoothed_hinge_learns_labels():
     kernel, horizon = KERNELS["polynomial"], 2048

@@ -23,6 +23,7 @@ def test_main_job_on_bundled_data(tmp_path, capsys):
     assert "as_printed" in config["learners"]["as_printed"]
 
 
+@pytest.mark.slow
 def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
     lines = [f"{a},{b},{a - b}" for a, b in rng.normal(size=(30, 2))]
     table = tmp_path / "table.csv"
@@ -35,6 +36,7 @@ def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
     assert "uncorrected" not in printed
 
 
+@pytest.mark.slow
 def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
     arguments = ["--horizons", "64", "--learners", "two_copies", "--out", str(tmp_path / "out")]
     resumable = [*arguments, "--checkpoint", str(tmp_path / "done")]
@@ -50,6 +52,7 @@ def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
     assert "made by another configuration" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_data_set_named_dots_is_saved_inside_the_folder(tmp_path, capsys, rng):
     """`...csv` has the stem "..": results would be written beside the folder."""
     lines = [f"{a},{b},{a - b}" for a, b in rng.normal(size=(30, 2))]

@@ -13,6 +13,7 @@ LOWEST = (1 - 5**-0.5) ** 2
 LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Thm3")
 def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path, capsys):
     arguments = ["--horizons", "32", "1024", "--seeds", "6", "--out", str(tmp_path)]

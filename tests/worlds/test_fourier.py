@@ -176,6 +176,7 @@ def assert_mean_is(values, truth, floor):
     np.testing.assert_array_less(np.abs(values.mean(axis=0) - truth), 5 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "noise", [ContaminatedGaussian(0.7, probability=0.8), CentredExponential(0.6)], ids=str

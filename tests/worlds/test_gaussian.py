@@ -69,6 +69,7 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     assert np.abs(blind - truth).max() > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "distribution",

@@ -79,6 +79,7 @@ def test_unbiased_for_every_atom_and_every_covariance(x64, name):
         assert np.abs(biased[0] - truth[0]) > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_unbiased_in_ten_dimensions_by_sampling():
     max_cov = np.linspace(0.1, 0.4, 10)

@@ -344,6 +344,7 @@ def test_grams_are_psd_and_within_the_ratio(x64, rng, name):
     np.testing.assert_allclose(np.diag(noisy), world.diagonal, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["case study", "laplacian"])
 def test_unbiased_in_ten_dimensions_by_sampling(name):

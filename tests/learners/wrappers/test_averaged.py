@@ -31,6 +31,7 @@ def test_predicts_with_the_mean_of_played_iterates():
     assert int(result.state.count) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_average_is_better_than_the_last_iterate_on_independent_examples():
     """Online-to-batch: the risk of the average is below 3/4 of that of the last iterate."""
@@ -76,6 +77,7 @@ def test_the_mean_keeps_its_digits_over_ten_million_rounds():
     assert abs(run() - expected) < 1e-6 * expected
 
 
+@pytest.mark.slow
 def test_norma_is_averaged_where_its_memory_keeps_all():
     """Corollary 5's f̄, against the mean of the predictions of f_1, …, f_T; a ring is rejected."""
     stream = nj.streams.linear(jax.random.key(0), 12, 3)

@@ -12,6 +12,7 @@ def make(horizon):
     return nj.learners.two_copies(radius=1.0, learning_rate=rate)
 
 
+@pytest.mark.slow
 def test_equals_fresh_learners_tuned_for_each_phase():
     stream, key = nj.streams.linear(jax.random.key(0), 31, 3), jax.random.key(1)
     predictions = nj.rollout(nj.wrappers.doubling(make), stream, NOISE, key).predictions
@@ -25,6 +26,7 @@ def test_equals_fresh_learners_tuned_for_each_phase():
         start, length = start + length, 2 * length
 
 
+@pytest.mark.slow
 def test_pays_at_most_the_stated_factor_over_a_known_horizon():
     stream = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 6000)
     moments = nj.bounds.moments(stream, NOISE)

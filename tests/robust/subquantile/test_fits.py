@@ -79,6 +79,7 @@ def test_fits_are_ridge_on_the_rows_kept(x64, rng, solver):
     assert np.all(fits.certified > 0.3 * fits.decrease)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("SQ-T")
 def test_converged_fits_are_within_the_tolerance_in_float32(rng):
     """Of the least objective on the rows kept, by every solver; acceleration takes a third."""

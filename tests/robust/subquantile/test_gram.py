@@ -51,6 +51,7 @@ def test_chunks_equal_the_whole(x64, rng, chunk):
     np.testing.assert_allclose(roughly, exact, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_fits_need_no_gram_matrix(rng):
     """Ridge on the rows kept, from chunks, for two targets that share them."""
     x = rng.uniform(-3, 3, size=(50, 1))
