@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from noisy_jax.__main__ import main
 from noisy_jax.studies.linear import LEARNERS
