@@ -9,7 +9,7 @@ from noisy_jax.fits.functions import FourierFeatures, FourierFit
 from noisy_jax.fits.jackknife import jackknife_fit
 from noisy_jax.fits.linear import linear_fit
 from noisy_jax.observations import Observations
-from noisy_jax.validation import choice
+from noisy_jax.validation import choice, given
 
 
 def fit(
@@ -88,6 +88,9 @@ def fit(
             raise ValueError(
                 "weights, clusters and errors are for linear fits; leave them out with features"
             )
+        if not isinstance(features, FourierFeatures | Iterable):
+            what = "nj.fourier(length_scale=…), or a list of such"
+            raise ValueError(f"features must be {what}, got {given(features)}")
         return fourier_fit(observations, features)
     if choice("errors", errors or "sandwich", ("sandwich", "jackknife")) == "jackknife":
         return jackknife_fit([observations], weights=weights, clusters=clusters)
