@@ -64,7 +64,8 @@ class Coefficients:
 class Comparison:
     """Mean squared errors on clean data, estimated from noisy rows that the fit did not see.
 
-    Each contains the variance of the noise in y.
+    Each contains the variance of the noise in y. Standard errors contain the uncertainty of the
+    noise's covariance, if it is an estimate.
 
     Attributes:
         corrected: of the corrected coefficients.

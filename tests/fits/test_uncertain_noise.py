@@ -1,6 +1,5 @@
 """An estimated covariance of the noise: its errors reach coefficients and estimated errors."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -102,12 +101,15 @@ def test_chunks_must_agree_on_what_is_known_of_the_noise():
     one = from_arrays(x, y, noise=0.1)
     uncertain = from_arrays(x, y, noise=CovarianceEstimate([[0.1]], [[0.05]]))
     for other, message in (
-        (from_arrays(x[:, 0], y, noise=0.1), "as many copies of each row, but one has 2 and .* 1"),
+        (
+            from_arrays(x[:, 0], y, noise=0.1),
+            "as many copies of each row, but one has .* and another",
+        ),
         (from_arrays(x, y), "must have a known covariance of the noise, or none"),
         (uncertain, "the same uncertainty of the noise's covariance"),
     ):
         for chunks in ([one, other], [other, one]):
-            with pytest.raises(ValueError, match=message.replace("2 and .* 1", ".* and")) as caught:
+            with pytest.raises(ValueError, match=message) as caught:
                 nj.fit(chunks)
             assert "\n" not in str(caught.value)
-    assert jax.numpy.isfinite(nj.fit([uncertain, uncertain]).std_error).all()
+    assert np.isfinite(nj.fit([uncertain, uncertain]).std_error).all()
