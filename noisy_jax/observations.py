@@ -5,7 +5,7 @@ adds noise: the noise is already in the data.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.base import check_noise
 from noisy_jax.streams.columns import numeric
 from noisy_jax.streams.csv_files import read_csv
-from noisy_jax.validation import check_dimension, check_shape, non_negative
+from noisy_jax.validation import check_dimension, check_shape, non_negative, number
 
 __all__ = ["Observations", "csv", "from_arrays"]
 
@@ -40,6 +40,8 @@ class Observations:
         noise: distribution of the error, for fits that need more than its covariance, or `None`.
         names: d names of the columns.
         target: name of y.
+        cov_deviations: `[m, d, d]`, how the errors of different entries of `cov` depend on each
+            other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
     """
 
     x: np.ndarray
@@ -49,6 +51,7 @@ class Observations:
     noise: Noise | None
     names: tuple[str, ...]
     target: str
+    cov_deviations: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -75,12 +78,17 @@ class Observations:
         cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
         return mean, cov
 
+    def rows(self, which: np.ndarray) -> "Observations":
+        """Some of the rows: `which` holds their numbers, or is a mask `[n]`."""
+        cov = self.cov if self.cov is None or self.cov.ndim == 2 else self.cov[which]
+        return dataclasses.replace(self, x=self.x[which], y=self.y[which], cov=cov)
+
 
 def from_arrays(
     x: Any,
     y: Any,
     *,
-    noise: Known = None,
+    noise: Known | Mapping[str, float] = None,
     names: Sequence[str] | None = None,
     target: str | None = None,
 ) -> Observations:
@@ -96,6 +104,8 @@ def from_arrays(
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
+            Variances by name are a mapping, with 0 for columns that are not named, or a pandas
+            Series; a pandas DataFrame is a covariance by name.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
 
@@ -117,7 +127,10 @@ def from_arrays(
     target = target or str(getattr(y, "name", None) or "y")
     x, y = (numeric(n, v, np.float64).astype(np.float64) for n, v in (("x", x), ("y", y)))
     if x.ndim not in (2, 3) or 0 in x.shape:
-        raise ValueError(f"x must be [n, d], or [n, V, d] with replicates, got {list(x.shape)}")
+        hint = "; one feature is x[:, None]" if x.ndim == 1 else ""
+        raise ValueError(
+            f"x must be [n, d], or [n, V, d] with replicates, got {list(x.shape)}{hint}"
+        )
     if y.shape != x.shape[:1]:
         swapped = y.shape == x.shape[1:2] and x.ndim == 3
         hint = "; replicates belong on the second axis: np.swapaxes(x, 0, 1)" if swapped else ""
@@ -127,8 +140,14 @@ def from_arrays(
     names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:
         raise ValueError(f"names must be {dim} different names, got {list(names)}")
+    noise = _by_name(noise, names)
     cov, error, distribution = _known(noise, *x.shape)
-    return Observations(x - _mean(noise, dim), y, cov, error, distribution, names, target)
+    deviations = noise.deviations if isinstance(noise, CovarianceEstimate) else None
+    if deviations is not None:
+        deviations = np.asarray(number("deviations", deviations, shape=None), np.float64)
+        check_shape("deviations", deviations[:1], (1, dim, dim), "one matrix an instance")
+    x = x - _mean(noise, dim)
+    return Observations(x, y, cov, error, distribution, names, target, deviations)
 
 
 def csv(
@@ -146,7 +165,8 @@ def csv(
         noise: as in `from_arrays`, for the features in the order of the file; or a mapping from a
             feature's name to the variance of its error, 0 for features that are not named.
         replicates: mapping from a feature's name to the column, or columns, with its replicates, as
-            many for each. Features that are not named are taken to be exact.
+            many for each, and each column once. Features that are not named are taken to be exact:
+            their noise must be 0 or not given.
 
     Returns:
         `Observations`.
@@ -168,6 +188,11 @@ def csv(
             raise ValueError(f"{path} has no feature {name!r}; it has {features}")
     if len({len(names) for names in others.values()}) > 1:
         raise ValueError("replicates must name as many columns for each feature")
+    for name in repeated:
+        if name in others or repeated.count(name) > 1:
+            raise ValueError(f"replicates must name each column once, but {name!r} is named twice")
+        if isinstance(noise, Mapping) and name in noise:
+            raise ValueError(f"noise must name features, but {name!r} is a replicate of one")
     names = [name for name in header if name != target and name not in repeated]
     column = {name: table[:, j] for j, name in enumerate(header)}
     copies = 1 + (len(next(iter(others.values()))) if others else 0)
@@ -178,9 +203,36 @@ def csv(
         ],
         axis=1,
     )
+    table = from_arrays(x, column[target], noise=noise, names=names, target=target)
+    if others and table.cov is not None:
+        for name, variance in zip(names, np.diagonal(table.cov, axis1=-2, axis2=-1).T, strict=True):
+            if name not in others and np.any(variance):
+                raise ValueError(f"column {name!r} has noise but no replicates: name them, or none")
+    return table
+
+
+def _by_name(noise, names: tuple[str, ...]):
+    """The noise in the order of the columns, if it has labels."""
     if isinstance(noise, Mapping):
-        noise = [float(noise.get(name, 0)) for name in names]
-    return from_arrays(x, column[target], noise=noise, names=names, target=target)
+        for name in noise:
+            if name not in names:
+                raise ValueError(f"noise has {name!r}, but x has the columns {list(names)}")
+        return [noise.get(name, 0) for name in names]
+    if not hasattr(noise, "axes") or np.shape(noise) != len(noise.axes) * (len(names),):
+        return noise
+    orders = [in_order("noise", labels, names) for labels in noise.axes]
+    return np.asarray(noise)[np.ix_(*orders)]
+
+
+def in_order(name: str, labels: Iterable, names: Sequence[str]) -> list[int]:
+    """Positions of the names among the labels of a pandas argument; labels 0, 1, … are none."""
+    found = [str(label) for label in labels]
+    missing = [one for one in names if found.count(one) != 1]
+    if not missing:
+        return [found.index(one) for one in names]
+    if list(labels) == list(range(len(names))):
+        return list(range(len(names)))
+    raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {found}")
 
 
 def _known(noise, rows, copies, dim):

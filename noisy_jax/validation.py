@@ -92,7 +92,8 @@ def choice(name: str, value, choices: Sequence):
 def instance(name: str, value, kind: type, hint: str = ""):
     """The value, if it is an instance of the class, such as a `Learner`."""
     if not isinstance(value, kind):
-        raise ValueError(_message(name, f"a {kind.__name__}", value, hint))
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ValueError(_message(name, f"{article} {kind.__name__}", value, hint))
     return value
 
 

@@ -75,7 +75,12 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
     [
         (X, Y[:-1], 0.1, r"x has 20 rows, but y has shape \[19\]"),
         (np.zeros((2, 20, 3)), Y, None, r"replicates belong on the second axis: np.swapaxes"),
-        (X[0], Y, 0.1, r"x must be \[n, d\], or \[n, V, d\] with replicates, got \[3\]"),
+        (
+            X[0],
+            Y,
+            0.1,
+            r"x must be \[n, d\], or \[n, V, d\] .* got \[3\]; one feature is x\[:, None\]",
+        ),
         (X[:, :0], Y, 0.1, r"x must be \[n, d\], or .* got \[20, 0\]"),
         (X, Y[:, None], 0.1, r"x has 20 rows, but y has shape \[20, 1\]"),
         ([["a", "b"]], [1.0], 0.0, r"x\[0, 0\] must be a number, got 'a'"),
@@ -126,6 +131,36 @@ def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"c": 0.3, "a": 0.1},
+        pd.Series([0.3, 0.0, 0.1], index=["c", "b", "a"]),
+        pd.DataFrame(np.diag([0.0, 0.3, 0.1]), index=["b", "c", "a"], columns=["b", "c", "a"]),
+        pd.Series([0.1, 0.0, 0.3]),
+    ],
+    ids=["mapping", "series", "frame", "series without labels"],
+)
+def test_noise_with_labels_is_taken_by_name(noise):
+    table = from_arrays(pd.DataFrame(X, columns=["a", "b", "c"]), Y, noise=noise)
+    np.testing.assert_allclose(table.cov, np.diag([0.1, 0.0, 0.3]))
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ({"x4": 0.1}, r"noise has 'x4', but x has the columns \['x1', 'x2', 'x3'\]"),
+        ({"x1": "much"}, "noise must be numbers"),
+        (pd.Series([0.1] * 3, index=["x1", "x2", "z"]), "noise must have one label 'x3', got the"),
+        (pd.Series([0.1] * 2, index=["x1", "x2"]), "does not fit data of dimension 3"),
+    ],
+)
+def test_wrong_labels_of_noise_give_one_clear_line(noise, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        from_arrays(X, Y, noise=noise)
+    assert "\n" not in str(caught.value)
+
+
 def test_names_must_be_different():
     with pytest.raises(ValueError, match=r"names must be 3 different names, got \['a', 'a', 'b'\]"):
         from_arrays(X, Y, noise=0.1, names=["a", "a", "b"])
@@ -169,6 +204,8 @@ def test_a_csv_file_with_replicates(path):
     assert table.names == ("x1", "x2")
     np.testing.assert_array_equal(table.x[0], [[1, 2], [1.5, 2]])
     assert table.averaged()[1][0].tolist() == [[0.0625, 0], [0, 0]]
+    known = csv(path, target="y", replicates={"x1": "x1b"}, noise={"x1": 0.2})
+    np.testing.assert_allclose(known.averaged()[1], [[0.1, 0], [0, 0]])
 
 
 @pytest.mark.parametrize(
@@ -178,6 +215,20 @@ def test_a_csv_file_with_replicates(path):
         (TABLE, {"noise": {"y": 0.1}}, "has no feature 'y'"),
         (TABLE, {"replicates": {"x1": "x3"}}, "has no feature 'x3'"),
         (TABLE, {"replicates": {"x1": ["x1b", "x2"], "x2": "x1b"}}, "as many columns for each"),
+        (TABLE, {"replicates": {"x1": "x1"}}, "each column once, but 'x1' is named twice"),
+        (TABLE, {"replicates": {"x1": "x1b", "x1b": "x1"}}, "once, but 'x1b' is named twice"),
+        (TABLE, {"replicates": {"x1": "x1b", "x2": "x1b"}}, "once, but 'x1b' is named twice"),
+        (
+            TABLE,
+            {"replicates": {"x1": "x1b"}, "noise": {"x1b": 0.1}},
+            "noise must name features, but 'x1b' is a replicate of one",
+        ),
+        (
+            TABLE,
+            {"replicates": {"x1": "x1b"}, "noise": {"x1": 0.1, "x2": 0.2}},
+            "column 'x2' has noise but no replicates",
+        ),
+        (TABLE, {"replicates": {"x1": "x1b"}, "noise": 0.1}, "column 'x2' has noise but no rep"),
         (TABLE.replace("y", "z"), {"noise": 0.1}, "has no column named 'y'; it has x1, x2, z"),
         (TABLE.replace("x2", "x1"), {"noise": 0.1}, "has more than one column named 'x1'"),
         (TABLE.replace("x2", ""), {"noise": 0.1}, "has no name for column 2"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from scipy.special import stdtrit  # SciPy comes with JAX
 
 from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
+from noisy_jax.observations import in_order
+from noisy_jax.validation import between
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -20,12 +23,14 @@ class Coefficients:
         coefficients: `[d]`.
         covariance: `[1 + d, 1 + d]`, of the intercept and the coefficients.
         degrees_of_freedom: of Student's t in intervals.
+        names: d names of the columns.
     """
 
     intercept: float
     coefficients: np.ndarray
     covariance: np.ndarray
     degrees_of_freedom: int
+    names: tuple[str, ...]
 
     @property
     def std_error(self) -> np.ndarray:
@@ -34,12 +39,18 @@ class Coefficients:
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each."""
-        width = stdtrit(self.degrees_of_freedom, (1 + level) / 2) * self.std_error
+        share = (1 + between("level", level, 0, 1)) / 2
+        width = stdtrit(self.degrees_of_freedom, share) * self.std_error
         middle = np.append(self.intercept, self.coefficients)
         return middle - width, middle + width
 
     def predict(self, x: Any) -> np.ndarray:
-        """Predictions `[...]` at features `[..., d]` in original units."""
+        """Predictions `[...]` at features `[..., d]` in original units.
+
+        A DataFrame's columns are taken by their names.
+        """
+        if hasattr(x, "columns"):
+            x = x[[x.columns[k] for k in in_order("x", x.columns, self.names)]]
         x = np.asarray(x, np.float64)
         if x.shape[-1:] != self.coefficients.shape:
             raise ValueError(
@@ -53,7 +64,8 @@ class Coefficients:
 class Comparison:
     """Mean squared errors on clean data, estimated from noisy rows that the fit did not see.
 
-    Each contains the variance of the noise in y.
+    Each contains the variance of the noise in y. Standard errors contain the uncertainty of the
+    noise's covariance, if it is an estimate.
 
     Attributes:
         corrected: of the corrected coefficients.
@@ -63,6 +75,7 @@ class Comparison:
         difference: corrected − uncorrected, paired by row.
         difference_std_error: its standard error.
         variance: of y, for R² = 1 − error/variance.
+        degrees_of_freedom: of Student's t in the interval of the difference.
     """
 
     corrected: float
@@ -72,12 +85,19 @@ class Comparison:
     difference: float
     difference_std_error: float
     variance: float
+    degrees_of_freedom: float = math.inf
+
+    def interval(self) -> tuple[float, float]:
+        """Lower and upper end of the 95% interval of the difference."""
+        half = float(stdtrit(self.degrees_of_freedom, 0.975)) * self.difference_std_error
+        return self.difference - half, self.difference + half
 
     def verdict(self) -> str:
         """Whether the correction helped, from the 95% interval of the difference."""
-        if self.difference + 1.96 * self.difference_std_error < 0:
+        low, high = self.interval()
+        if high < 0:
             return "the correction helps"
-        if self.difference - 1.96 * self.difference_std_error > 0:
+        if low > 0:
             return "the correction hurts"
         return "no clear difference"
 
@@ -89,12 +109,12 @@ class LinearFit(Coefficients):
     The attributes of `Coefficients` are the corrected ones.
 
     Attributes:
-        uncorrected: ordinary least squares on the noisy rows.
+        uncorrected: ordinary least squares on the noisy rows, with replicates on their means.
         reliability: `[d]`, the share of each column's variance that is not noise.
         risk: estimated errors of both on clean data.
-        names: d names of the columns.
         target: name of y.
-        num_rows: n.
+        num_rows: n, rows of positive weight.
+        num_copies: V, the noisy copies of each row whose mean is taken.
         gram: `[d, d]`, corrected centred moments of the columns, per row.
         cross: `[d]`, centred moments with y, per row.
         noise: `[d, d]`, mean covariance of the error that was taken away.
@@ -104,9 +124,9 @@ class LinearFit(Coefficients):
     uncorrected: Coefficients
     reliability: np.ndarray
     risk: Comparison
-    names: tuple[str, ...]
     target: str
     num_rows: int
+    num_copies: int
     gram: np.ndarray
     cross: np.ndarray
     noise: np.ndarray
@@ -139,8 +159,9 @@ class LinearFit(Coefficients):
         ]
         if len(table) > 11:
             table = [*table[:10], f"… and {len(table) - 10} more columns"]
-        risk = self.risk
-        half = 1.96 * risk.difference_std_error
+        risk, copies = self.risk, self.num_copies
+        low, high = risk.interval()
+        noisy = "features" if copies == 1 else f"means of {copies} copies"
         return "\n".join(
             [
                 *lines,
@@ -150,9 +171,9 @@ class LinearFit(Coefficients):
                 f"corrected {risk.corrected:.4g} (R² {1 - risk.corrected / risk.variance:.3f}), "
                 f"uncorrected {risk.uncorrected:.4g} (R² "
                 f"{1 - risk.uncorrected / risk.variance:.3f}); difference {risk.difference:.2g} "
-                f"[{risk.difference - half:.2g}, {risk.difference + half:.2g}]: {risk.verdict()}.",
+                f"[{low:.2g}, {high:.2g}]: {risk.verdict()}.",
                 "These coefficients are for interpretation and for clean features. To predict from",
-                "features that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
+                f"{noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
             ]
         )
 
@@ -199,11 +220,11 @@ def load_fit(path: str | Path) -> LinearFit:
         parse = {name: np.asarray(values[name]) for name in arrays}
         plain = values["uncorrected"]
         plain |= {name: np.asarray(plain[name]) for name in ("coefficients", "covariance")}
+        plain["names"] = values["names"] = tuple(values["names"])
         return LinearFit(
             **{
                 **values,
                 **parse,
-                "names": tuple(values["names"]),
                 "uncorrected": Coefficients(**plain),
                 "risk": Comparison(**values["risk"]),
             }

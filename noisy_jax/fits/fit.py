@@ -9,7 +9,7 @@ from noisy_jax.fits.functions import FourierFeatures, FourierFit
 from noisy_jax.fits.jackknife import jackknife_fit
 from noisy_jax.fits.linear import linear_fit
 from noisy_jax.observations import Observations
-from noisy_jax.validation import choice
+from noisy_jax.validation import choice, given
 
 
 def fit(
@@ -39,15 +39,19 @@ def fit(
     a linear model, and `fit` would overcorrect.
 
     Intervals are from the sandwich estimator or from the jackknife, which both assume no
-    distribution. A kernel fit has no intervals; its table compares estimated errors.
+    distribution. If the covariance of the noise is itself an estimate, its uncertainty widens the
+    intervals and the standard errors of the estimated risks. A kernel fit has no intervals; its
+    table compares estimated errors.
 
     Args:
         observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`; or
             an iterable of such tables, the chunks of a table that is larger than the memory, which
-            a linear fit reads once.
+            a linear fit reads once. All chunks have the same columns, the same number of copies and
+            the same knowledge of the noise (given, with the same uncertainty, or from replicates).
         features: `None` for a linear fit; `nj.fits.fourier(length_scale=…)` or a list of such for a
             kernel fit, of which the one with the least cross-fitted clean risk is taken.
-        weights: `[n]` weights of the rows, for a linear fit; 1 by default.
+        weights: `[n]` weights of the rows, for a linear fit; 1 by default. Rows of weight 0
+            are left out of everything, also of the number of rows.
         clusters: `[n]` labels of groups of rows that may depend on each other, for a linear fit.
         errors: of a linear fit, "sandwich" (the default for one table) or "jackknife" (for chunks),
             which leaves out one of 32 groups of rows at a time. Its groups are blocks of 64
@@ -59,7 +63,8 @@ def fit(
 
     Raises:
         ValueError: if the data do not identify the fit (a column or a combination of columns varies
-            no more than the noise in it), a column is constant, or there are too few rows.
+            no more than the noise in it), a column is constant, chunks do not agree, or there
+            are too few rows.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 3.1; the estimated risk is the
     corrected score of Nakamura (1990), cross-fitted.
@@ -88,6 +93,9 @@ def fit(
             raise ValueError(
                 "weights, clusters and errors are for linear fits; leave them out with features"
             )
+        if not isinstance(features, FourierFeatures | Iterable):
+            what = "nj.fourier(length_scale=…), or a list of such"
+            raise ValueError(f"features must be {what}, got {given(features)}")
         return fourier_fit(observations, features)
     if choice("errors", errors or "sandwich", ("sandwich", "jackknife")) == "jackknife":
         return jackknife_fit([observations], weights=weights, clusters=clusters)

@@ -33,12 +33,14 @@ def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None
         )
     value, direction = smallest_eigenvalue(gram, plain)
     if value <= least:
+        noisy = direction @ (plain - gram) @ direction > SINGULAR
+        varies = "varies no more than the noise in it" if noisy else "does not vary"
         direction = direction / scale
         direction /= np.abs(direction).max()
         shown = np.argsort(-np.abs(direction))[:3]
         shown = [j for j in shown if abs(direction[j]) > 0.01]
         words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown)
         raise ValueError(
-            f"the combination {words} is not identified: it varies no more than the noise in it; "
+            f"the combination {words} is not identified: it {varies}; "
             "drop one of these columns, measure them again, or check the noise"
         )

@@ -22,11 +22,11 @@ from noisy_jax.fits.linear import (
     GROUPS,
     Units,
     assembled,
-    checked_clusters,
-    checked_weights,
+    check_varies,
     covariances,
     grouped,
-    uncertainty,
+    uncertainty_of_slopes,
+    with_weight,
 )
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
@@ -41,25 +41,22 @@ def jackknife_fit(
 ) -> LinearFit:
     """See `nj.fit`: intervals by the delete-a-group jackknife, from one pass over chunks.
 
-    The first chunk's means and standard deviations are the units for all of them. Weights and
-    clusters are for one chunk alone.
+    The first chunk's means and standard deviations are the units for all of them; a column that is
+    constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
-    first, units, parts, rows = None, None, {}, 0
+    first, units, parts, rows, ends = None, None, {}, 0, []
     for chunk in chunks:
-        instance("chunks", chunk, Observations, "nj.observations.from_arrays makes one")
+        instance("observations", chunk, Observations, "nj.observations.from_arrays makes one")
+        chunk, weights, labels = with_weight(chunk, weights, clusters)
         x, cov = chunk.averaged()
         if first is None or units is None:
-            first, units = chunk, Units.of(x, chunk.y, chunk)
-        if (chunk.names, chunk.target) != (first.names, first.target):
-            raise ValueError(
-                f"all chunks must have the columns {list(first.names)} and the target "
-                f"{first.target!r}, but one has {list(chunk.names)} and {chunk.target!r}"
-            )
+            first, units = chunk, Units.of_some(x, chunk.y)
+        _check_alike(first, chunk)
+        ends += [(x.min(axis=0), chunk.y.min()), (x.max(axis=0), chunk.y.max())]
         n = len(chunk.y)
-        labels = checked_clusters(clusters, n)
         labels = (rows + np.arange(n)) // _BLOCK if labels is None else labels
         order, slices = grouped(labels, GROUPS)
-        table = units.table(x, chunk.y, cov)._replace(weights=checked_weights(weights, n))
+        table = units.table(x, chunk.y, cov)._replace(weights=weights)
         for group in slices:
             part, name = linear_moments(*table.rows(order[group])), labels[order[group][0]] % GROUPS
             parts[name] = parts[name].plus(part) if name in parts else part
@@ -69,7 +66,27 @@ def jackknife_fit(
     if len(parts) < _LEAST_GROUPS:
         kind = f"{_LEAST_GROUPS * _BLOCK} rows" if clusters is None else f"{_LEAST_GROUPS} clusters"
         raise ValueError(f"the jackknife needs at least {kind}; use errors='sandwich'")
+    x_ends, y_ends = (np.array(values) for values in zip(*ends, strict=True))
+    check_varies(x_ends, y_ends, first)
     return _fit(list(parts.values()), units, first, rows)
+
+
+def _check_alike(first: Observations, chunk: Observations) -> None:
+    if (chunk.names, chunk.target) != (first.names, first.target):
+        raise ValueError(
+            f"all chunks must have the columns {list(first.names)} and the target "
+            f"{first.target!r}, but one has {list(chunk.names)} and {chunk.target!r}"
+        )
+    if chunk.x.shape[1] != first.x.shape[1]:
+        raise ValueError(
+            f"all chunks must have as many copies of each row, but one has {first.x.shape[1]} and "
+            f"another {chunk.x.shape[1]}"
+        )
+    if (chunk.cov is None) != (first.cov is None):
+        raise ValueError("either all chunks must have a known covariance of the noise, or none")
+    for name in ("cov_std_error", "cov_deviations"):
+        if not np.array_equal(getattr(chunk, name), getattr(first, name)):
+            raise ValueError("all chunks must have the same uncertainty of the noise's covariance")
 
 
 def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:
@@ -83,6 +100,7 @@ def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: in
         apart -= apart.mean(axis=0)
         spread = apart.T @ apart * (count - 1) / count
         if corrected:
-            spread[1:, 1:] += uncertainty(whole, beta, first, units)
-        found.append(units.restored(whole.y / whole.weight, beta, spread, mean, count - 1))
+            spread[1:, 1:] += uncertainty_of_slopes(whole, beta, first, units)
+        value = whole.y / whole.weight
+        found.append(units.restored(value, beta, spread, mean, count - 1, first.names))
     return assembled(parts, found[0], found[1], units, first, rows)

@@ -11,6 +11,7 @@ from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.identification import check_identified
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
+from noisy_jax.streams.columns import ROUNDING
 from noisy_jax.validation import instance
 
 _ROWS = 4096
@@ -26,9 +27,9 @@ def linear_fit(
 ) -> LinearFit:
     """See `nj.fit`: intervals by the sandwich."""
     instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    observations, weights, clusters = with_weight(observations, weights, clusters)
     x, cov = observations.averaged()
     y, n, dim = observations.y, *x.shape
-    weights, clusters = checked_weights(weights, n), checked_clusters(clusters, n)
     groups = n if clusters is None else int(clusters.max()) + 1
     if groups <= dim + 1:
         kind = "rows" if clusters is None else "clusters"
@@ -39,15 +40,16 @@ def linear_fit(
     clusters = None if clusters is None else clusters[order]
     parts = [linear_moments(*table.rows(group)) for group in slices]
     whole = functools.reduce(LinearMoments.plus, parts)
-    check_identified(*covariances(whole), observations.names, units.scale)
+    names = observations.names
+    check_identified(*covariances(whole), names, units.scale)
     found = []
     for corrected in (True, False):
         beta = whole.solution(corrected=corrected)[1]
         spread, freedom = _sandwich(whole, beta, table, clusters, corrected)
         if corrected:
-            spread[1:, 1:] += uncertainty(whole, beta, observations, units)
+            spread[1:, 1:] += uncertainty_of_slopes(whole, beta, observations, units)
         mean = whole.x / whole.weight
-        found.append(units.restored(whole.y / whole.weight, beta, spread, mean, freedom))
+        found.append(units.restored(whole.y / whole.weight, beta, spread, mean, freedom, names))
     return assembled(parts, found[0], found[1], units, observations, n)
 
 
@@ -78,13 +80,14 @@ class Units:
     @classmethod
     def of(cls, x, y, observations: Observations) -> "Units":
         """Means and standard deviations; raises ValueError if a column is constant."""
-        center, scale = x.mean(axis=0), x.std(axis=0)
-        for j in np.flatnonzero(scale <= 1e-12 * np.abs(x).max(axis=0)):
-            raise ValueError(f"column {observations.names[j]!r} is constant: drop it")
-        y_center, y_scale = float(y.mean()), float(y.std())
-        if not y_scale > 1e-12 * np.abs(y).max():
-            raise ValueError(f"{observations.target!r} takes one value only, {y[0]:g}")
-        return cls(center, scale, y_center, y_scale)
+        check_varies(x, y, observations)
+        return cls.of_some(x, y)
+
+    @classmethod
+    def of_some(cls, x, y) -> "Units":
+        """From some of the rows: a column that is constant in them has the scale 1."""
+        scale, y_scale = (np.where(_constant(z), 1.0, z.std(axis=0)) for z in (x, y))
+        return cls(x.mean(axis=0), scale, float(y.mean()), float(y_scale))
 
     def table(self, x, y, cov) -> Table:
         """The rows in these units."""
@@ -93,7 +96,7 @@ class Units:
         cov = cov / np.outer(self.scale, self.scale)
         return Table(x, (y - self.y_center) / self.y_scale, cov)
 
-    def restored(self, value, beta, covariance, at, degrees_of_freedom) -> Coefficients:
+    def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
         """In original units, the fit that predicts `value` at `at`, with the slopes `beta`.
 
         Args:
@@ -102,6 +105,7 @@ class Units:
             covariance: `[1 + d, 1 + d]`, of both.
             at: `[d]`.
             degrees_of_freedom: of the intervals.
+            names: of the columns.
         """
         center = self.center + self.scale * at
         ratio = self.y_scale / self.scale
@@ -112,7 +116,20 @@ class Units:
             coefficients=beta * ratio,
             covariance=jacobian @ covariance @ jacobian.T,
             degrees_of_freedom=degrees_of_freedom,
+            names=names,
         )
+
+
+def _constant(values: np.ndarray) -> np.ndarray:
+    return values.std(axis=0) <= ROUNDING * np.abs(values).max(axis=0)
+
+
+def check_varies(x: np.ndarray, y: np.ndarray, observations: Observations) -> None:
+    """Raises ValueError if a column of x `[n, d]`, or y `[n]`, is constant."""
+    for j in np.flatnonzero(_constant(x)):
+        raise ValueError(f"column {observations.names[j]!r} is constant: drop it")
+    if _constant(y):
+        raise ValueError(f"{observations.target!r} takes one value only, {y[0]:g}")
 
 
 def covariances(moments: LinearMoments) -> tuple[np.ndarray, np.ndarray]:
@@ -121,21 +138,28 @@ def covariances(moments: LinearMoments) -> tuple[np.ndarray, np.ndarray]:
     return clean, noisy
 
 
-def uncertainty(moments: LinearMoments, beta, observations: Observations, units: Units):
+def uncertainty_of_slopes(whole: LinearMoments, beta, observations: Observations, units: Units):
     """`[d, d]`, what an uncertain covariance of the noise adds to that of β (delta method)."""
-    scale = np.outer(units.scale, units.scale)
-    errors = observations.cov_std_error / observations.x.shape[1] / scale
-    added = np.zeros_like(errors)
-    if not errors.any():
-        return added
-    inverse = np.linalg.inv(covariances(moments)[0])
-    # dβ = −S⁻¹ dS β with dS = −dΣ, entry by entry of the symmetric dΣ.
-    for i, j in zip(*np.triu_indices(len(beta)), strict=True):
-        direction = np.zeros_like(errors)
-        direction[i, j] = direction[j, i] = 1
-        move = inverse @ direction @ beta
-        added += errors[i, j] ** 2 * np.outer(move, move)
-    return added
+    if not observations.cov_std_error.any():
+        return np.zeros((len(beta), len(beta)))
+    # dβ = −S⁻¹ dS β with dS = −dΣ.
+    inverse = np.linalg.inv(covariances(whole)[0])
+    return uncertainty(inverse[:, :, None] * beta, observations, units)
+
+
+def uncertainty(directions: np.ndarray, observations: Observations, units: Units) -> np.ndarray:
+    """`[k, k]`, covariance of Σ_ij M_ij Σ̂_ij for k matrices M, `[k, d, d]`.
+
+    Σ̂ is the uncertain covariance of the error in a mean of copies, in these units.
+    """
+    directions = directions / np.outer(units.scale, units.scale) / observations.x.shape[1]
+    if observations.cov_deviations is not None:
+        moves = np.tensordot(directions, observations.cov_deviations, axes=([1, 2], [1, 2]))
+    else:  # the error of Σ̂_ij moves both M_ij and M_ji
+        both = directions + np.swapaxes(directions, 1, 2)
+        both[:, *np.diag_indices(len(units.scale))] /= 2
+        moves = np.triu(both * observations.cov_std_error).reshape(len(both), -1)
+    return moves @ moves.T
 
 
 def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:
@@ -155,10 +179,10 @@ def assembled(parts, corrected, plain, units, observations, num_rows) -> LinearF
         **vars(corrected),
         uncorrected=plain,
         reliability=np.diag(clean) / np.diag(noisy),
-        risk=_risk(parts, whole, units),
-        names=observations.names,
+        risk=_risk(parts, whole, units, observations),
         target=observations.target,
         num_rows=num_rows,
+        num_copies=observations.x.shape[1],
         gram=clean * scale,
         cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
         noise=(noisy - clean) * scale,
@@ -202,7 +226,7 @@ def _scores(whole, beta, table: Table, corrected) -> np.ndarray:
     return psi
 
 
-def _risk(parts: list[LinearMoments], whole: LinearMoments, units: Units) -> Comparison:
+def _risk(parts: list[LinearMoments], whole: LinearMoments, units, observations) -> Comparison:
     """Estimated clean risks of both predictors, each group judged by the fit to the others."""
     errors = np.empty((len(parts), 3))
     for k, part in enumerate(parts):
@@ -213,10 +237,27 @@ def _risk(parts: list[LinearMoments], whole: LinearMoments, units: Units) -> Com
     means = errors.sum(axis=0)
     shares = np.array([part.weight for part in parts]) / whole.weight
     apart = errors - np.outer(shares, means)
-    std_errors = np.sqrt((apart**2).sum(axis=0) * len(parts) / (len(parts) - 1))
+    variances = (apart**2).sum(axis=0) * len(parts) / (len(parts) - 1)
+    if observations.cov_std_error.any():  # each error contains −βᵀΣβ
+        slopes = [whole.solution(corrected=corrected)[1] for corrected in (True, False)]
+        squares = [np.outer(beta, beta) * units.y_scale**2 for beta in slopes]
+        directions = np.array([*squares, squares[0] - squares[1]])
+        variances += np.diag(uncertainty(directions, observations, units))
+    std_errors = np.sqrt(variances)
     pairs = [float(value) for pair in zip(means, std_errors, strict=True) for value in pair]
     variance = (whole.yy / whole.weight - (whole.y / whole.weight) ** 2) * units.y_scale**2
-    return Comparison(*pairs, variance=float(variance))
+    return Comparison(*pairs, variance=float(variance), degrees_of_freedom=len(parts) - 1)
+
+
+def with_weight(observations: Observations, weights, clusters):
+    """The rows of positive weight, their weights and their clusters, if there are any."""
+    n = len(observations.y)
+    weights, clusters = checked_weights(weights, n), checked_clusters(clusters, n)
+    if weights is None or weights.all():
+        return observations, weights, clusters
+    kept = weights > 0
+    clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
+    return observations.rows(kept), weights[kept], clusters
 
 
 def checked_weights(weights, n):
@@ -238,4 +279,6 @@ def checked_clusters(clusters, n):
     clusters = np.asarray(clusters)
     if clusters.shape != (n,):
         raise ValueError(f"clusters must be {n} labels, one a row, got {list(clusters.shape)}")
+    for row in np.flatnonzero(clusters != clusters):  # NaN alone is not itself
+        raise ValueError(f"clusters must be labels, got NaN in row {row}: label it, or drop it")
     return np.unique(clusters, return_inverse=True)[1]

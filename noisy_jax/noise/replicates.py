@@ -15,10 +15,14 @@ class CovarianceEstimate(NamedTuple):
     Attributes:
         cov: `[d, d]`, unbiased and PSD.
         std_error: `[d, d]`, standard error of each entry.
+        deviations: `[n, d, d]`, symmetric matrices D_i that say how errors of different entries
+            depend on each other: for a fixed symmetric M, Σ_jk M_jk Σ̂_jk has the variance
+            Σ_i (Σ_jk M_jk D_ijk)². `None` takes the errors of different entries as independent.
     """
 
     cov: chex.Array
     std_error: chex.Array
+    deviations: chex.Array | None = None
 
 
 def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
@@ -35,7 +39,8 @@ def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
         copies: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
 
     Returns:
-        A `CovarianceEstimate`: Σ̂ `[d, d]` and the standard error of each entry.
+        A `CovarianceEstimate`: Σ̂ `[d, d]`, the standard error of each entry, and the deviations
+        (S_i − Σ̂)/√(n(n − 1)) of the n instances.
 
     Raises:
         ValueError: the first two axes seem to be swapped: V > n, V ≥ 10, and in most features the
@@ -53,9 +58,9 @@ def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
     copies = jnp.asarray(copies)
     residuals = copies - copies.mean(axis=1, keepdims=True)
     covs = jnp.einsum("nvi,nvj->nij", residuals, residuals, precision="highest") / (shape[1] - 1)
-    return CovarianceEstimate(
-        covs.mean(axis=0), covs.std(axis=0, ddof=1) / jnp.sqrt(jnp.asarray(shape[0], covs.dtype))
-    )
+    cov = covs.mean(axis=0, keepdims=True)
+    deviations = (covs - cov) / jnp.sqrt(jnp.asarray(shape[0] * (shape[0] - 1), covs.dtype))
+    return CovarianceEstimate(cov[0], jnp.sqrt(jnp.sum(deviations**2, axis=0)), deviations)
 
 
 def _check_axes_not_swapped(copies) -> None:

@@ -44,13 +44,27 @@ def test_risk_is_that_of_rows_left_out(rng):
     x, y = table(2500, rng)
     fit = nj.fit(observed(x, y), errors="jackknife")
     groups = np.arange(2500) // 64 % 32
-    errors = np.empty(2500)
+    errors, plain = np.empty((2, 2500))
     for g in range(32):
         here = groups == g
         beta = nj.fit(observed(x[~here], y[~here]))
         noise = 25 * np.sum((FACTOR.T @ beta.coefficients) ** 2)
         errors[here] = (y[here] - beta.predict(10 + 5 * x[here])) ** 2 - noise
-    np.testing.assert_allclose(fit.risk.corrected, errors.mean(), rtol=1e-8)
+        noise = 25 * np.sum((FACTOR.T @ beta.uncorrected.coefficients) ** 2)
+        plain[here] = (y[here] - beta.uncorrected.predict(10 + 5 * x[here])) ** 2 - noise
+    risk = fit.risk
+    found = {
+        "corrected": (risk.corrected, risk.corrected_std_error, errors),
+        "uncorrected": (risk.uncorrected, risk.uncorrected_std_error, plain),
+        "difference": (risk.difference, risk.difference_std_error, errors - plain),
+    }
+    for mean, std_error, values in found.values():
+        np.testing.assert_allclose(mean, values.mean(), rtol=1e-8)
+        apart = np.bincount(groups, values - values.mean()) / 2500  # sums of independent groups
+        np.testing.assert_allclose(std_error, np.sqrt(np.sum(apart**2) * 32 / 31), rtol=1e-6)
+    half = 2.0395 * risk.difference_std_error  # Student's t with 31 degrees of freedom
+    ends = [risk.difference - half, risk.difference + half]
+    np.testing.assert_allclose(risk.interval(), ends, rtol=1e-4)
 
 
 @pytest.mark.parametrize("cuts", [[1000, 1001, 3000], [64, 128], [2999]])
@@ -91,6 +105,32 @@ def test_clusters_stay_whole(rng):
     np.testing.assert_allclose(fit.std_error, without(left), rtol=1e-6)
 
 
+@pytest.mark.parametrize("first", [1, 900], ids=["one row", "sorted by an indicator"])
+def test_a_column_may_be_constant_in_the_first_chunk(rng, first):
+    x, y = table(4000, rng)
+    x = np.column_stack([x, np.arange(4000) >= 1000])
+    noise = np.zeros((3, 3))
+    noise[:2, :2] = FACTOR @ FACTOR.T
+
+    def part(rows):
+        return from_arrays(x[rows], y[rows], noise=noise)
+
+    chunks = nj.fit([part(slice(0, first)), part(slice(first, 4000))])
+    whole = nj.fit(part(slice(0, 4000)), errors="jackknife")
+    np.testing.assert_allclose(chunks.coefficients, whole.coefficients, rtol=1e-8)
+    np.testing.assert_allclose(chunks.covariance, whole.covariance, rtol=1e-6)
+    np.testing.assert_allclose(chunks.risk.difference, whole.risk.difference, rtol=1e-6)
+
+
+def test_a_column_that_is_constant_in_all_chunks_is_named(rng):
+    x, y = table(1200, rng)
+    x[:, 1] = 0.1
+    with pytest.raises(ValueError, match="column 'x2' is constant: drop it"):
+        nj.fit(from_arrays(a, b, noise=0.0) for a, b in ((x[:5], y[:5]), (x[5:], y[5:])))
+    with pytest.raises(ValueError, match="'y' takes one value only, 2"):
+        nj.fit([from_arrays(x[:, :1], 0 * y + 2, noise=0.0)])
+
+
 @pytest.mark.slow
 def test_intervals_cover():
     rng = np.random.default_rng(5)
@@ -112,7 +152,14 @@ def test_intervals_cover():
         (lambda one: nj.fit([one], errors="sandwich"), "the sandwich reads rows twice"),
         (lambda one: nj.fit([one], clusters=[0] * 100), "without weights and clusters"),
         (lambda one: nj.fit([]), "at least one chunk"),
-        (lambda one: nj.fit([1.0]), "nj.observations.from_arrays makes one"),
+        (lambda one: nj.fit([1.0]), "observations must be an Observations"),
+        (lambda one: nj.fit(np.ones((3, 2))), "observations must be an Observations"),
+        (lambda one: nj.fit(one, object()), "features must be nj.fourier.*, or a list of such"),
+        (lambda one: nj.fit(one).interval(95), "level must be above 0 and below 1, got 95"),
+        (
+            lambda one: nj.fit(one, clusters=np.where(np.arange(100) == 7, np.nan, 1.0)),
+            "clusters must be labels, got NaN in row 7",
+        ),
         (lambda one: nj.fit(one, errors="jackknife"), "at least 512 rows; use errors='sandwich'"),
         (
             lambda one: nj.fit(
