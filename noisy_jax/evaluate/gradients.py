@@ -1,4 +1,4 @@
-"""Estimates of the clean gradient by random truncation: made at equal cost, and measured."""
+"""Gradient estimates by random truncation at the same number of copies, and measurements."""
 
 import functools
 import math
@@ -19,13 +19,13 @@ from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.noise import Noise
 
 _STANDSTILL = 1e-12
-"""A learning rate that shows gradients and moves nothing."""
+"""A learning rate so small that f does not change, while coefficients still show the gradients."""
 
 
 def both_distributions(
     make: Callable[..., GradientEstimator],
 ) -> tuple[GradientEstimator, GradientEstimator, float]:
-    """Estimators by the optimal distribution and by the geometric one at as many copies, and its p.
+    """Estimators by the optimal and by the geometric distribution with the same mean copies, and p.
 
     Args:
         make: `estimators.gradient` but for the arguments `distribution` and `p`.
@@ -130,4 +130,4 @@ def estimates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         ("B_g B_Ψ", "{bound_second_moment:.4g}"),
         ("informative from T", "{informative_from:,.0f}"),
     ]
-    return Table(rows, columns, "gradient estimates, and the theorem's at its own learning rate")
+    return Table(rows, columns, "measured gradient estimates, and the theorem's bounds")

@@ -3,7 +3,7 @@
 Row i shows two independent copies x̃_i, x̃'_i of its instance, and y_i, clean or corrupted. With
 the clean kernel k, its surrogate k̂ and f = Σ_j a_j k(x̃_j, ·), which predicts on clean data:
 
-- blind: fits k(x̃, x̃) as if copies were clean;
+- uncorrected: fits k(x̃, x̃) as if copies were clean;
 - surrogate: fits k̂(x̃, x̃); the oracle is its ridge on the honest rows;
 - second copy: as surrogate, but trims by r_i = y_i − Σ_j a_j k̂(x̃_j, x̃'_i).
 
@@ -25,7 +25,14 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from noisy_jax.worlds import gaussian
 
-METHODS = ("blind ridge", "blind", "surrogate ridge", "surrogate", "second copy", "oracle")
+METHODS = (
+    "uncorrected ridge",
+    "uncorrected",
+    "surrogate ridge",
+    "surrogate",
+    "second copy",
+    "oracle",
+)
 """Names without ridge trim."""
 
 ADVERSARIES = ("gross", "shift", "small shift")
@@ -58,13 +65,13 @@ def on_noisy_inputs(
 
 
 def _noisy_scores(setting, world, table, first, second, made, share) -> Scores:
-    blind, surrogate = world.kernel(first, first), world.surrogate(first, first)
+    uncorrected, surrogate = world.kernel(first, first), world.surrogate(first, first)
     crossed = world.surrogate(second, first)
     alpha, honest = setting.alpha, ~made.corrupted
     everything = jnp.ones_like(made.corrupted)
     refit = partial(ridge_on, gram=surrogate, y=made.y, alpha=alpha)
-    blind_fit, surrogate_fit = (
-        trimmed(setting, gram, made.y, share) for gram in (blind, surrogate)
+    uncorrected_fit, surrogate_fit = (
+        trimmed(setting, gram, made.y, share) for gram in (uncorrected, surrogate)
     )
 
     def reselect(_, kept):
@@ -73,8 +80,8 @@ def _noisy_scores(setting, world, table, first, second, made, share) -> Scores:
 
     crosswise = jax.lax.fori_loop(0, _REFITS, reselect, surrogate_fit.kept)
     found = (
-        (ridge_on(everything, blind, made.y, alpha), everything),
-        (blind_fit.coefficients, blind_fit.kept),
+        (ridge_on(everything, uncorrected, made.y, alpha), everything),
+        (uncorrected_fit.coefficients, uncorrected_fit.kept),
         (refit(everything), everything),
         (surrogate_fit.coefficients, surrogate_fit.kept),
         (refit(crosswise), crosswise),

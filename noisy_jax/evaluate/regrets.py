@@ -22,7 +22,7 @@ def cumulative_loss(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.
     Args:
         loss: ℓ, one of `losses`.
         predictions: p, `[T]`.
-        y: `[T]` clean targets; −1 or +1 for a loss of the margin.
+        y: `[T]` clean targets; −1 or +1 for a margin loss.
 
     Returns:
         L, `[T]`.
@@ -39,7 +39,7 @@ def cumulative_loss(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.
 def regret(
     loss: Loss, predictions: chex.Array, comparator: chex.Array, y: chex.Array
 ) -> chex.Array:
-    """Regret R_t = Σ_{s ≤ t} ℓ(p_s, y_s) − ℓ(q_s, y_s) against a comparator, for every round t.
+    """Regret R_t = Σ_{s ≤ t} (ℓ(p_s, y_s) − ℓ(q_s, y_s)) against a comparator, for every round t.
 
     The differences are summed, which in float32 is more precise over long streams than the
     difference of two sums.
@@ -48,7 +48,7 @@ def regret(
         loss: ℓ, one of `losses`.
         predictions: p, `[T]`, of the learner.
         comparator: q, `[T]`, such as `comparators.linear_ball(stream, radius).predictions`.
-        y: `[T]` clean targets; −1 or +1 for a loss of the margin.
+        y: `[T]` clean targets; −1 or +1 for a margin loss.
 
     Returns:
         R, `[T]`. For the regret against the best comparator of each prefix, subtract

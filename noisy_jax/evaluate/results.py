@@ -25,7 +25,7 @@ class Row(NamedTuple):
         high: upper end.
         bound: the guarantee's bound on the expected regret; NaN where there is no guarantee, and
             so are `bound_over_regret` and `learning_rate`.
-        bound_over_regret: how loose the bound is; between 0 and 1 it fails.
+        bound_over_regret: bound divided by regret; between 0 and 1 the regret exceeds the bound.
         difference: mean of (regret − regret of the study's first learner), paired by seed.
         difference_std_error: standard error of that mean.
         learning_rate: the guarantee's η.

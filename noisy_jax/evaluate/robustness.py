@@ -160,7 +160,7 @@ def by_adversary(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Mapp
     table, relabelled, moved = contaminated(setting, shares, key)
     gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
     score = partial(_scores, setting, table, gram, test_gram)
-    # Not `vmap`: with loops of so many fits at once, XLA's CPU client can wait for itself for ever.
+    # Not `vmap`: XLA's CPU client can hang in the loops of so many fits at once.
     by_label = jax.lax.map(lambda made: jax.vmap(score)(made, shares), _stacked(relabelled))
 
     def score_moved(made, share):

@@ -68,7 +68,7 @@ def study(
         y_noise: scalar distribution of the noise in y; none by default.
         batch_size: see `monte_carlo`.
         mesh: see `monte_carlo`.
-        progress: called with (seed-rounds done, seed-rounds in all).
+        progress: called with (done, total), numbers of rounds summed over seeds.
         checkpoint: folder for checkpoints as `monte_carlo` writes them, in a subfolder for each
             horizon.
         parameters: further entries for `config.json`.

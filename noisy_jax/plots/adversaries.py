@@ -31,7 +31,7 @@ def one_copy(
 
     Example:
         >>> import noisy_jax as nj
-        >>> row = {"learner": "blind", "horizon": 16, "maximum": 0.6, "low": 0.5, "high": 0.7}
+        >>> row = {"learner": "uncorrected", "horizon": 16, "maximum": 0.6, "low": 0.5, "high": 0.7}
         >>> left, right = one_copy([row], {"squared": nj.losses.squared()}, radius=1.5)
         >>> right.get_xlabel()
         'constant weight $w$'

@@ -133,7 +133,7 @@ def _on_noisy_inputs(settings) -> list[dict]:
         settings.noise_variance,
         jnp.array(settings.shares),
     )
-    names, trimming = noisy_inputs.ADVERSARIES, ("blind", "surrogate", "second copy")
+    names, trimming = noisy_inputs.ADVERSARIES, ("uncorrected", "surrogate", "second copy")
     return _rows(settings, "noisy inputs", run_one, names, noisy_inputs.METHODS, trimming)
 
 

@@ -98,15 +98,15 @@ def case(settings, each):
     world, words = _world(settings, dim, each.noise, each.noise)
     comparator = regret.WorldBall(world, settings.radius, each.stream)
     y_second_moment = float(np.max(each.stream.y**2))
-    blind = functools.partial(uncorrected_kernel, world.kernel)
+    uncorrected = functools.partial(uncorrected_kernel, world.kernel)
     makers, radii = {}, {}
     for name in _names(settings):
         # In the kernel's own space, unless the learner is in a surrogate's.
         diagonal, radius = 1.0, dict.fromkeys(settings.horizons, settings.radius)
         if name == "uncorrected_kernel":
-            factory = blind
+            factory = uncorrected
         elif name == "clean":
-            factory = functools.partial(_clean, blind, each.stream)
+            factory = functools.partial(_clean, uncorrected, each.stream)
         else:
             lifted, ball = world, comparator
             factory = functools.partial(parallel_worlds, world)

@@ -34,11 +34,11 @@ class Settings(regret.RegretSettings):
     both, against a learner that takes the noisy copy to be clean, and one that sees clean data.
     Gaussian kernel: the better one, against parallel worlds, which know the distribution. Writes
     into a folder for each data set: results.csv, config.json and regret.png for each kernel;
-    estimates.csv, the gradient estimates; exponents.csv, growth of regret beside the theorems'
-    bounds; and price.png, regret against the copies paid for it.
+    estimates.csv, measurements of the gradient estimates; exponents.csv, growth of regret beside
+    the theorems' bounds; and price.png, regret against the number of noisy copies.
 
-    A bound says something about T rounds if it is below the loss of predicting zero, which at the
-    theorems' learning rate (--rate-factor 1) takes some thousand rounds, less for a small radius.
+    A bound is informative at T if it is below the loss of predicting zero, which at the
+    theorems' learning rate (--rate-factor 1) takes a few thousand rounds, less for a small radius.
 
     Examples:
       python -m noisy_jax unknown-noise
@@ -131,10 +131,10 @@ def _polynomial(settings, data) -> Case:
         stream.x.shape[1], kernel, kernel.gram, diagonal, noise=noise.Gaussian(0.0)
     )
     truncations, words = _truncations(settings, kernel, moments)
-    blind = functools.partial(uncorrected_kernel, kernel)
+    uncorrected = functools.partial(uncorrected_kernel, kernel)
     seeing = {
-        "uncorrected_kernel": blind,
-        "clean": lambda **tuning: noiseless(blind(**tuning), stream),
+        "uncorrected_kernel": uncorrected,
+        "clean": lambda **tuning: noiseless(uncorrected(**tuning), stream),
     }
     return Case(
         "polynomial",

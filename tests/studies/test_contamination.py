@@ -77,8 +77,8 @@ def test_noisy_instances_are_reported(rows):
     assert float(ridge["error"]) > 5 * float(oracle["error"])
     small = float(found["noisy inputs", "small shift", "surrogate", 0.3]["precision"])
     assert 0.6 < small < 1
-    blind = float(found["noisy inputs", "shift", "blind ridge", 0.0]["error"])
-    assert blind == float(found["noisy inputs", "gross", "blind ridge", 0.0]["error"])
+    uncorrected = float(found["noisy inputs", "shift", "uncorrected ridge", 0.0]["error"])
+    assert uncorrected == float(found["noisy inputs", "gross", "uncorrected ridge", 0.0]["error"])
 
 
 def test_real_data_are_split_and_scaled():

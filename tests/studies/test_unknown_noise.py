@@ -26,7 +26,7 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
     assert len(found) == 2  # one a kernel
     printed = capsys.readouterr().out
     assert "teacher: 500 rows, 2 features; gaussian noise of variance 0.2 on each" in printed
-    assert "gradient estimates, and the theorem's at its own learning rate" in printed
+    assert "measured gradient estimates, and the theorem's bounds" in printed
     assert "growth of regret like T^a, and the theorems' bounds" in printed
 
     folder = tmp_path / "teacher"
