@@ -24,14 +24,27 @@ def run(learner, samples, x, state=None):
     return jax.jit(learner.unroll)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))
 
 
+def adversary(name):
+    """One of the two adversaries that a learner from one copy cannot tell apart."""
+    stream, noise = getattr(nj.streams.one_copy_adversaries(jax.random.key(0), T), name)
+    noisy = noise.sample(jax.random.key(1), stream.x)
+    return stream.x, Sample(noisy[:, None], stream.y, jnp.full(T, noise.cov))
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [None, 0.5])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, "two copies", "noiseless", "noisy"])
 def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(seed, radius):
-    x, _, samples = rounds(seed)
     moments = nj.moments.known_covariance()
+    if seed in ("noiseless", "noisy"):
+        x, samples = adversary(seed)
+    elif seed == "two copies":
+        (x, _, samples), moments = rounds(2, copies=2), nj.moments.two_copies()
+    else:
+        x, _, samples = rounds(seed)
+    dim = x.shape[1]
     learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
-    state, gram, cross = learner.init(DIM), np.zeros((DIM, DIM)), np.zeros(DIM)
+    state, gram, cross = learner.init(dim), np.zeros((dim, dim)), np.zeros(dim)
     loss, penalty = 0.0, 0.0
     advance = jax.jit(learner.unroll)
     for start in range(0, T, EVERY):
@@ -45,13 +58,13 @@ def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(seed, r
         state = advance(state, block, jnp.asarray(x[start : start + EVERY]), None)[0]
         lam = float(state.regularization) if start == 0 else lam  # w is 0 there under every λ
         assert np.linalg.eigvalsh(gram)[0] + lam > 0
-        penalty += g @ np.linalg.solve(gram + lam * np.eye(DIM), g) / 4
+        penalty += g @ np.linalg.solve(gram + lam * np.eye(dim), g) / 4
         assert float(state.regularization) >= lam
         if radius is not None:
             assert np.linalg.norm(state.weights) <= radius * (1 + 1e-5)
     np.testing.assert_allclose(state.penalty, penalty, rtol=1e-9)
     lam = float(state.regularization)
-    for u in np.random.default_rng(seed).normal(size=(50, DIM)):
+    for u in np.random.default_rng(0).normal(size=(50, dim)):
         u = u if radius is None else u * radius / max(np.linalg.norm(u), radius)
         regret = loss - (u @ gram @ u - 2 * cross @ u)
         assert regret <= lam * u @ u + penalty + 1e-9
