@@ -74,6 +74,8 @@ class Learner(NamedTuple):
         read: `(state, sample) -> (value, square)`, both `[]`: unbiased estimates of f(x) and of
             f(x)² at the clean x. `learn` estimates the error on clean data from them, as
             square − 2ỹ·value + ỹ². `None` if there are none.
+        finish: `(state) -> state`, after the last round: uses the rounds that the state has seen
+            but not used yet. A run may still continue from it. `None` if there are none.
     """
 
     init: Callable[[int], State]
@@ -87,6 +89,7 @@ class Learner(NamedTuple):
     noise: Any = None
     exact_targets: bool = False
     read: Callable[[State, Sample], tuple[jax.Array, jax.Array]] | None = None
+    finish: Callable[[State], State] | None = None
 
 
 def unrolled(learner: Learner) -> Callable[..., tuple[State, jax.Array]]:

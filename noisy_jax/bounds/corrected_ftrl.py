@@ -3,6 +3,7 @@
 from typing import Any
 
 import chex
+import jax.numpy as jnp
 
 from noisy_jax.learners.corrected_ftrl import CorrectedState
 from noisy_jax.validation import instance, non_negative
@@ -18,11 +19,13 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
     eigenvalues are set to zero, it is not proved, and the number is only a diagnostic.
 
     Args:
-        state: after the last complete block of rounds.
+        state: after the last round. If the run ends within a block of `solve_every` rounds, pass
+            `learner.finish(state)`, which counts these rounds.
         comparator_norm: ‖u‖ ≥ 0, of the predictor that the learner is compared with.
 
     Returns:
-        `[]`; NaN if S_t + λ_{t−1} I was not positive definite in some round.
+        `[]`; NaN if S_t + λ_{t−1} I was not positive definite in some round, or if the last block
+        is not complete.
 
     Source: McMahan, A survey of algorithms and analysis for adaptive online learning (2017),
     applied to unbiased quadratics.
@@ -37,4 +40,5 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
     """
     instance("state", state, CorrectedState, "the state after a run of learners.corrected_ftrl")
     norm = non_negative("comparator_norm", comparator_norm)
-    return state.regularization * norm**2 + state.penalty
+    bound = state.regularization * norm**2 + state.penalty
+    return jnp.where(state.pending.count > 0, jnp.nan, bound)

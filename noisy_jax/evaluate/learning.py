@@ -10,26 +10,31 @@ import numpy as np
 
 from noisy_jax.base import Learner, Sample, State, check_learner
 from noisy_jax.fits.identification import check_identified
+from noisy_jax.fits.linear import Units
+from noisy_jax.learners.wrappers.assuming import Assumed
+from noisy_jax.noise import Noise
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, instance
 
+_TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the rows' noise
 
-@dataclasses.dataclass(frozen=True, eq=False)
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Learned:
-    """What a learner made of observations.
+    """What a learner made of observations; `print` shows its error on clean data.
 
     Attributes:
         state: the learner's state after the last row, in standardized units.
         risk: mean squared error on clean data of the predictions that were made along the way,
             in the units of y squared, estimated from the noisy rows; it contains the variance of
             the noise in y. NaN if the learner has no unbiased readings.
-        risk_std_error: its standard error.
+        risk_std_error: its standard error, if rows are independent.
         variance: of y, the error of predicting its mean.
         learner: the learner.
         center: `[d]`, means of the columns.
-        scale: `[d]`, standard deviations of the columns.
+        scale: `[d]`, standard deviations of the columns; 1 with `standardize=False`.
         y_center: mean of y.
-        y_scale: standard deviation of y.
+        y_scale: standard deviation of y; 1 with `standardize=False`.
     """
 
     state: State
@@ -42,6 +47,23 @@ class Learned:
     y_center: float
     y_scale: float
 
+    def __repr__(self) -> str:
+        """The estimated error, beside that of predicting the mean."""
+        low, high = self.risk_interval
+        found = "not known (the learner has no unbiased readings)"
+        if np.isfinite(self.risk):
+            found = f"{self.risk:.4g} (95% interval {low:.4g} to {high:.4g})"
+        return (
+            f"Learned: mean squared error on clean data {found}, "
+            f"of predicting the mean {self.variance:.4g}"
+        )
+
+    @property
+    def risk_interval(self) -> tuple[float, float]:
+        """The 95% interval of `risk`, from a normal distribution."""
+        half = 1.96 * self.risk_std_error
+        return self.risk - half, self.risk + half
+
     def predict(self, x: Any) -> np.ndarray:
         """Predictions `[...]` at clean features `[..., d]`, in original units."""
         x = (np.asarray(x, np.float64) - self.center) / self.scale
@@ -49,67 +71,112 @@ class Learned:
         return np.asarray(predictions, np.float64) * self.y_scale + self.y_center
 
 
-def learn(learner: Learner, observations: Observations, key: chex.PRNGKey) -> Learned:
+def learn(
+    learner: Learner, observations: Observations, key: chex.PRNGKey, *, standardize: bool = True
+) -> Learned:
     """Runs a learner once over observed noisy rows, in their order. No noise is added.
 
-    Columns and y are standardized first, by means and standard deviations of the noisy rows, so
-    that a learner's radius and length scale are in these units; predictions are in original units.
-    Before each step the learner's prediction is judged: with unbiased readings v of f(x) and q of
-    f(x)² at the clean x (`Learner.read`), q − 2ỹv + ỹ² is an unbiased estimate of its squared error
-    on clean data, whose mean over rows is the risk.
+    Columns and y are standardized first, by means and standard deviations of all noisy rows, also
+    of later ones, so that a learner's radius and length scale are in these units; predictions are
+    in original units. Before each step the learner's prediction is judged: with unbiased readings v
+    of f(x) and q of f(x)² at the clean x (`Learner.read`), q − 2ỹv + ỹ² is an unbiased estimate of
+    its squared error on clean data, whose mean over rows is the risk.
+
+    A learner that is built for a distribution of the noise, such as one in a world or with
+    `moments.fourier`, needs the noise in the units of the rows that it sees. The easiest way is
+    `standardize=False`, with the noise and the length scale in original units. Otherwise divide the
+    noise's scale by the columns' standard deviations.
 
     Args:
-        learner: any learner that needs at most as many copies as there are replicates.
+        learner: any learner that needs at most as many copies as there are replicates. Further
+            replicates have no effect.
         observations: from `nj.observations.from_arrays`, with one distribution of the noise or one
             a row. Learners that read the covariance need it to be known. It must not exceed the
             covariance of the rows.
         key: for the learner's own randomness.
+        standardize: whether columns and y are divided by their standard deviations. Their means are
+            always subtracted.
+
+    Returns:
+        `Learned`. After the last row the learner also uses the rows of an incomplete block
+        (`Learner.finish`).
+
+    Raises:
+        ValueError: if a column is constant, its noise exceeds its variance, or the learner is built
+            for other noise than that of the rows it sees.
 
     Example:
         >>> import jax, numpy as np, noisy_jax as nj
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(4000, 2))
         >>> y = x @ [2.0, -1.0] + 0.1 * rng.normal(size=4000)
-        >>> table = nj.observations.from_arrays(x + rng.normal(size=x.shape), y, noise=1.0)
+        >>> table = nj.observations.from_arrays(x + 0.3 * rng.normal(size=x.shape), y, noise=0.09)
         >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
         >>> learned = learn(learner, table, jax.random.key(0))
-        >>> bool(learned.risk + 2 * learned.risk_std_error < learned.variance)
-        True
+        >>> print(learned)
+        Learned: mean squared error on clean data 0.01... (95% interval -0.0... to 0.0...), of ...
     """
     check_learner(learner)
     instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
     check_key(key)
     x, y, cov = observations.x, observations.y, observations.cov
-    if x.shape[1] < learner.copies:
+    rows, copies, dim = x.shape
+    if copies < learner.copies:
         raise ValueError(
             f"the learner needs {learner.copies} noisy copies of each row, but there are "
-            f"{x.shape[1]}: use a learner that needs fewer, or replicates"
+            f"{copies}: use a learner that needs fewer, or replicates"
         )
-    center, scale = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
-    y_center, y_scale = float(y.mean()), float(y.std())
-    if not (scale > 0).all() or not y_scale > 0:
-        raise ValueError("every column, and y, must take more than one value")
+    units = Units.of(x.reshape(-1, dim), y, observations)
+    scale, y_scale = (units.scale, units.y_scale) if standardize else (np.ones(dim), 1.0)
+    x, y = (x - units.center) / scale, (y - units.y_center) / y_scale
     if cov is not None:
         cov = cov / np.outer(scale, scale)
-        _check_covariance((x - center) / scale, cov, observations.names, scale)
-        cov = np.broadcast_to(cov, (len(y), *cov.shape[-2:]))
+        _check_covariance(x, cov, observations.names, scale)
+        _check_noise(learner, observations, cov, scale)
         cov = jnp.asarray(cov, float)
-    samples = Sample(
-        jnp.asarray((x - center) / scale, float), jnp.asarray((y - y_center) / y_scale, float), cov
-    )
-    state, errors = _run(learner, samples, jax.random.split(key, len(y)))
+    samples = Sample(jnp.asarray(x, float), jnp.asarray(y, float))
+    state, errors = _run(learner, samples, cov, jax.random.split(key, rows))
+    state = state if learner.finish is None else learner.finish(state)
     errors = np.asarray(errors, np.float64) * y_scale**2
     return Learned(
         state,
         float(errors.mean()),
-        float(errors.std(ddof=1) / len(y) ** 0.5) if len(y) > 1 else np.nan,
-        y_scale**2,
+        float(errors.std(ddof=1) / rows**0.5) if rows > 1 else np.nan,
+        units.y_scale**2,
         learner,
-        center,
+        units.center,
         scale,
-        y_center,
+        units.y_center,
         y_scale,
     )
+
+
+def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
+    """Raises ValueError if a learner is built for other noise than the rows have."""
+    built, seen = learner.noise, observations.noise
+    if not isinstance(built, Noise) or isinstance(built, Assumed):
+        return
+    if cov.ndim == 3:
+        raise ValueError(
+            f"the learner is built for one {type(built).__name__} distribution, but the noise has "
+            "a covariance of its own in each row: use a learner that reads it, such as "
+            "corrected_ftrl with moments.known_covariance()"
+        )
+    own = np.asarray(built.covariance(len(scale)), np.float64)
+    same = np.allclose(own, cov, rtol=_TOLERANCE, atol=_TOLERANCE * np.diag(cov).max())
+    size = np.sqrt(np.where(np.diag(cov) > 0, np.diag(cov), 1.0))
+    omega = (np.array([0.5, 1.0, 2.0])[:, None, None] * np.diag(1 / size)).reshape(-1, len(scale))
+    phi = built.log_characteristic(jnp.asarray(omega, float))
+    other = None if seen is None else seen.log_characteristic(jnp.asarray(omega / scale, float))
+    if phi is not None and other is not None:
+        same = same and np.allclose(phi, other, rtol=2 * _TOLERANCE, atol=1e-3)
+    if not same:
+        units = f"{np.array2string(scale, precision=4, separator=', ', threshold=8)}"
+        divided = f": x is divided by {units}, so divide the noise's scale too, or use "
+        hint = ": build it for theirs" if (scale == 1).all() else f"{divided}standardize=False"
+        raise ValueError(
+            f"the learner is built for other {type(built).__name__} noise than the rows have{hint}"
+        )
 
 
 def _check_covariance(x, cov, names, scale) -> None:
@@ -121,11 +188,15 @@ def _check_covariance(x, cov, names, scale) -> None:
     check_identified(gram, plain, names, scale, least=-chance)
 
 
-def _run(learner: Learner, samples: Sample, keys):
+def _run(learner: Learner, samples: Sample, cov, keys):
+    shared = cov if cov is None or cov.ndim == 2 else None  # not copied for every row
+    samples = samples if shared is cov else samples._replace(cov=cov)
+
     @jax.jit
-    def run(samples, keys):
+    def run(samples, keys, shared):
         def one_round(state, inputs):
             sample, key = inputs
+            sample = sample if shared is None else sample._replace(cov=shared)
             error = jnp.nan * sample.y
             if learner.read is not None:
                 value, square = learner.read(state, sample)
@@ -134,4 +205,4 @@ def _run(learner: Learner, samples: Sample, keys):
 
         return jax.lax.scan(one_round, learner.init(samples.x.shape[2]), (samples, keys))
 
-    return run(samples, keys)
+    return run(samples, keys, shared)

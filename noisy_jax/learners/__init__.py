@@ -2,6 +2,7 @@
 
 from noisy_jax.learners.alma import AlmaState, alma
 from noisy_jax.learners.corrected_ftrl import corrected_ftrl
+from noisy_jax.learners.corrected_leader import leader
 from noisy_jax.learners.fourier_worlds import fourier_worlds
 from noisy_jax.learners.gradient_descent import GradientDescentState, gradient_descent
 from noisy_jax.learners.known_covariance import known_covariance
@@ -22,6 +23,7 @@ __all__ = [
     "fourier_worlds",
     "gradient_descent",
     "known_covariance",
+    "leader",
     "norma",
     "parallel_worlds",
     "perceptron",

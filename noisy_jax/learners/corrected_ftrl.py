@@ -15,10 +15,12 @@ expectation the left side is the regret on clean data. The right side is only kn
 (`bounds.corrected_ftrl`). If the weights are computed every k rounds, a block of k rounds counts as
 one round in these formulas.
 
-For Fourier features negative eigenvalues of S_t are set to zero. λ_t is λ_0 plus a quarter of the
-standard deviation of the moments, which is estimated from groups of rounds. The guarantee does not
-cover this. The rule was chosen by experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (the
-study `leader`) and `moments.fourier(…, wiener=1.0)`.
+λ_t does not decrease. It is at least a share of the mean of ‖z(x)‖², which the moments estimate:
+the units of x and y have no effect. For Fourier features negative eigenvalues of S_t are set to
+zero, and λ_t is this share plus a quarter of the standard deviation of the moments, which is
+estimated from groups of rounds. The guarantee does not cover this. The rule was chosen by
+experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (the study `leader`) and
+`moments.fourier(…, wiener=1.0)`.
 
 **Limitations.** The learner gives all rounds the same weight: if the best predictor changes, it
 follows more slowly than a learner with a constant rate. The variance of its moments depends on the
@@ -39,12 +41,11 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample
+from noisy_jax.learners.corrected_leader import factor, leader_and_factor, solve, total
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive, whole
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
-_SPREAD = 0.25  # λ in units of the moments' standard deviation, for Fourier features
-_DOUBLINGS, _NEWTON_STEPS = 60, 30
 
 
 class CorrectedState(NamedTuple):
@@ -87,9 +88,11 @@ def corrected_ftrl(
         moments: the features, and how noisy copies become unbiased moments of them:
             `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`.
         radius: B > 0, if the weights must have ‖w‖ ≤ B; `None` for no constraint.
-        regularization: λ_0 ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses; in
-            the units of ‖z(x)‖². Results hardly depend on it.
-        solve_every: k ≥ 1, number of rounds after which the weights are computed again.
+        regularization: ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses, as a
+            share of the mean of ‖z(x)‖². It has no units, and results hardly depend on it.
+        solve_every: k ≥ 1, number of rounds after which the weights are computed again. Rounds
+            after the last complete block have no effect on the weights; `Learner.finish` computes
+            them once more, and `learn` calls it.
         groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With Fourier
             features λ_t is chosen by the differences between groups, which show the random error of
             the moments.
@@ -99,7 +102,7 @@ def corrected_ftrl(
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)
-    least = non_negative("regularization", regularization)
+    share = non_negative("regularization", regularization)
     every, groups = whole("solve_every", solve_every), whole("groups", groups, 2)
     rows = every * -(-_GROUP_ROWS // every)  # of a group's blocks, whole multiples of k
 
@@ -107,25 +110,26 @@ def corrected_ftrl(
         size, zero = moments.num_features(whole("dim", dim)), jnp.zeros(())
         empty = Sums(jnp.zeros((size, size)), jnp.zeros(size), zero, zero)
         grouped = jax.tree.map(lambda leaf: jnp.zeros((groups, *leaf.shape)), empty)
-        return CorrectedState(grouped, empty, jnp.zeros(size), zero + least, zero, jnp.int32(0))
+        return CorrectedState(grouped, empty, jnp.zeros(size), zero, zero, jnp.int32(0))
 
     def solved(state: CorrectedState) -> CorrectedState:
-        """The state after a complete block: its sums join their group, and weights are solved."""
+        """The state after a block: its sums join their group, and the weights are solved."""
         group = (state.round - 1) // rows % groups
         sums = jax.tree.map(lambda a, b: a.at[group].add(b), state.sums, state.pending)
-        total = _whole(sums)
-        gram, _ = moments.corrected(total)
-        own_gram, own_cross = moments.corrected(state.pending._replace(count=total.count))
+        whole = total(sums)
+        gram, _ = moments.corrected(whole)
+        own_gram, own_cross = moments.corrected(state.pending._replace(count=whole.count))
         gradient = 2 * (own_gram @ state.weights - own_cross)
-        (weights, lam), factor = _leader(
-            moments, sums, radius, least, state.pending.slack, state.regularization
+        (weights, lam), triangle = leader_and_factor(
+            moments, sums, radius, share, state.pending.slack, state.regularization
         )
         # The first weights are 0 whatever λ is, so that its λ may be chosen after its block.
-        before = jnp.where(state.round <= every, lam, state.regularization)
+        is_first = state.pending.count == whole.count
+        before = jnp.where(is_first, lam, state.regularization)
         step = jax.lax.cond(
             before == lam,
-            lambda: _solve(factor, gradient),
-            lambda: _solve(_factor(gram, before), gradient),
+            lambda: solve(triangle, gradient),
+            lambda: solve(factor(gram, before), gradient),
         )
         penalty = state.penalty + gradient @ step / 4
         empty = jax.tree.map(jnp.zeros_like, state.pending)
@@ -166,149 +170,12 @@ def corrected_ftrl(
     def predict(state: CorrectedState, x):
         return moments.features(x) @ state.weights
 
+    @jax.jit
+    @jax.default_matmul_precision("highest")
+    def finish(state: CorrectedState):
+        return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
+
     return Learner(
-        init, step, predict, moments.copies, unroll,
-        read=lambda state, sample: moments.read(state.weights, sample),
+        init, step, predict, moments.copies, unroll, noise=moments.noise,
+        read=lambda state, sample: moments.read(state.weights, sample), finish=finish,
     )  # fmt: skip
-
-
-class Leader(NamedTuple):
-    """The weights that `corrected_ftrl` plays, given its sums.
-
-    Attributes:
-        weights: `[D]`, w.
-        regularization: `[]`, λ, the ridge penalty of these weights.
-    """
-
-    weights: jax.Array
-    regularization: jax.Array
-
-
-def leader(
-    moments: Moments,
-    sums: Sums,
-    *,
-    radius: chex.Numeric | None = None,
-    regularization: chex.Numeric = 0.1,
-    slack: chex.Numeric = 0.0,
-    previous: chex.Numeric = 0.0,
-) -> Leader:
-    """The weights for given sums, such as `state.sums` of several devices added together.
-
-    Args:
-        moments: as in `corrected_ftrl`.
-        sums: each leaf with a leading axis of groups, as in `CorrectedState`.
-        radius: B > 0, or `None`, as in `corrected_ftrl`.
-        regularization: λ_0, as in `corrected_ftrl`.
-        slack: the most by which the next block can reduce the smallest eigenvalue of the Gram
-            matrix.
-        previous: the last λ; the new one is at least as large.
-    """
-    return _leader(moments, sums, radius, regularization, slack, previous)[0]
-
-
-def _leader(moments, sums, radius, least, slack, previous):
-    """The leader, and the triangular factor of S + λI."""
-    whole = _whole(sums)
-    gram, cross = moments.corrected(whole)
-    if moments.linear:
-        caution = 2 if radius is None else 1
-        lam = jnp.maximum(previous, least + caution * _shift(gram, least) + slack)
-        factor = _factor(gram, lam)
-        return Leader(_in_ball(gram, lam, cross, radius, factor), lam), factor
-    lam = jnp.maximum(previous, least + _SPREAD * _spread(moments, sums, whole))
-    values, vectors = jnp.linalg.eigh(gram)
-    weights = _diagonal_in_ball(jnp.maximum(values, 0), lam, vectors.T @ cross, radius)
-    return Leader(vectors @ weights, lam), _factor(gram, lam)
-
-
-def _whole(sums: Sums) -> Sums:
-    return jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
-
-
-def _factor(gram, lam):
-    """The Cholesky factor of S + λI, NaN where the matrix is not positive definite."""
-    return jax.lax.linalg.cholesky(gram + lam * jnp.eye(len(gram)), symmetrize_input=False)
-
-
-def _solve(factor, vector):
-    return jax.scipy.linalg.cho_solve((factor, True), vector)
-
-
-def _shift(gram, least):
-    """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: most often one."""
-    unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / len(gram)) + 1e-30
-
-    def fails(m):
-        return ~jnp.isfinite(_factor(gram, m)[-1, -1])
-
-    def narrowed(carry):
-        low, high, steps = carry  # it fails at low, and is sound at high, infinite at first
-        middle = jnp.where(jnp.isfinite(high), (low + high) / 2, jnp.maximum(2 * low, unit))
-        failed = fails(middle)
-        return jnp.where(failed, middle, low), jnp.where(failed, high, middle), steps + 1
-
-    def wide(carry):
-        low, high, steps = carry
-        return (high > 1.1 * low) & (high > unit) & (steps < _DOUBLINGS)
-
-    zero = jnp.zeros_like(unit)
-    high = jnp.where(fails(zero), jnp.inf, zero)
-    return jax.lax.while_loop(wide, narrowed, (zero, high, 0))[1]
-
-
-def _in_ball(gram, lam, cross, radius, factor):
-    """argmin of λ‖w‖² + wᵀSw − 2⟨b, w⟩, over ‖w‖ ≤ B if there is a ball (More and Sorensen)."""
-    weights = _solve(factor, cross)
-    if radius is None:
-        return weights
-
-    def outside(carry):
-        _, weights, steps = carry
-        return (jnp.linalg.norm(weights) > radius * (1 + 1e-6)) & (steps < _NEWTON_STEPS)
-
-    def newton(carry):
-        mu, weights, steps = carry
-        norm = jnp.linalg.norm(weights)
-        slope = weights @ _solve(_factor(gram, lam + mu), weights)
-        mu = mu + (norm / radius - 1) * norm**2 / slope
-        return mu, _solve(_factor(gram, lam + mu), cross), steps + 1
-
-    return jax.lax.while_loop(outside, newton, (jnp.zeros_like(lam), weights, 0))[1]
-
-
-def _diagonal_in_ball(values, lam, cross, radius):
-    """The same in the eigenvectors' coordinates."""
-    weights = cross / (values + lam)
-    if radius is None:
-        return weights
-
-    def newton(_, mu):
-        weights = cross / (values + lam + mu)
-        norm = jnp.linalg.norm(weights)
-        slope = jnp.sum(weights**2 / (values + lam + mu))
-        return mu + jnp.maximum((norm / radius - 1) * norm**2 / slope, 0)
-
-    mu = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.zeros_like(lam))
-    return cross / (values + lam + mu)
-
-
-def _spread(moments, sums, whole_sums):
-    """Matrix standard deviation of the moments, ‖G/(G − 1) Σ_g (S_g − S̄)²‖^½, over groups."""
-    filled = sums.count > 0
-    number = filled.sum()
-    grams = jax.vmap(lambda s: moments.corrected(s._replace(count=whole_sums.count))[0])(sums)
-    # Groups are of different sizes until all are full: compare each with its share of the whole.
-    share = sums.count / jnp.maximum(whole_sums.count, 1)
-    apart = grams - share[:, None, None] * grams.sum(axis=0)[None]
-    square = jnp.einsum("gij,gjk->ik", apart, apart) * number / jnp.maximum(number - 1, 1)
-    vector = jnp.ones(len(square)) / len(square) ** 0.5
-
-    def power(_, v):
-        v = square @ v
-        return v / jnp.maximum(jnp.linalg.norm(v), 1e-30)
-
-    vector = jax.lax.fori_loop(0, 12, power, vector)
-    spread = jnp.sqrt(jnp.maximum(vector @ square @ vector, 0))
-    # One group alone says nothing about the spread: be as cautious as one round's size.
-    return jnp.where(number > 1, spread, jnp.sqrt(whole_sums.count))

@@ -58,7 +58,11 @@ def fourier_worlds(
         copies = jnp.asarray(features.noisy(sample.x[:2]))
         return Round(copies[0], copies[1:], sample.y)
 
-    return expansion(
+    def readings(state, sample: Sample):
+        first, second = jnp.asarray(features.noisy(sample.x[:2])) @ state.weights
+        return (first + second) / 2, first * second
+
+    learner = expansion(
         read=read,
         rule=squared_loss(learning_rate),
         memory=weight_vector(features.clean),
@@ -68,3 +72,4 @@ def fourier_worlds(
         dim=features.dim,
         noise=features.noise,
     )
+    return learner._replace(read=readings)

@@ -13,9 +13,10 @@ replaced by a recursion (`engine.expansion`).
 """
 
 import chex
+import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner
+from noisy_jax.base import Learner, Sample
 from noisy_jax.engine import atoms_and_memory, everything, expansion, reading, squared_loss
 from noisy_jax.worlds import World
 from noisy_jax.worlds.world import check_world
@@ -63,7 +64,15 @@ def parallel_worlds(
     """
     check_world(world)
     atom, memory = atoms_and_memory(world, lambda space: everything(space, horizon))
-    return expansion(
+
+    def readings(state, sample: Sample):
+        cov = sample.cov
+        cov = None if cov is None else jnp.broadcast_to(cov, (2, *jnp.shape(cov)))
+        copies, points = atom(sample.x[:2], cov), memory.space.points(sample.x[:1])
+        values, _ = memory.values(state.atoms, state.weights, state.round, copies, points)
+        return values.mean(), values.prod()
+
+    learner = expansion(
         read=reading(atom, 2),
         rule=squared_loss(learning_rate),
         memory=memory,
@@ -73,3 +82,4 @@ def parallel_worlds(
         dim=world.dim,
         noise=world.noise,
     )
+    return learner._replace(read=readings)

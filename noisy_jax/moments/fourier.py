@@ -45,6 +45,12 @@ class Frequencies(NamedTuple):
     total: Array
 
 
+class _Drawn(Frequencies):
+    """Frequencies that remember the distribution of the noise, until one of them is changed."""
+
+    noise: Noise | None = None
+
+
 def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
     """Fourier features from ONE copy, under any noise of known characteristic function φ.
 
@@ -97,8 +103,9 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
         return weights @ value, weights @ gram @ weights
 
     return Moments(
-        lambda d: 2 * pairs, lambda x: amplitude * waves(x), sums, corrected, read, 1, linear=False
-    )
+        lambda d: 2 * pairs, lambda x: amplitude * waves(x), sums, corrected, read, 1, linear=False,
+        noise=getattr(frequencies, "noise", None),
+    )  # fmt: skip
 
 
 def _inverse(phi, floor):
@@ -136,13 +143,15 @@ def gaussian_frequencies(
     directions = jax.random.orthogonal(direction_key, dim, shape=(blocks,)).reshape(-1, dim)[:pairs]
     lengths = jnp.linalg.norm(jax.random.normal(length_key, (pairs, dim)), axis=1)
     omega = directions * lengths[:, None] / length_scale
-    return Frequencies(
+    frequencies = _Drawn(
         omega,
         jnp.asarray(1 / np.sqrt(pairs)),
         phi(omega),
         phi(omega[:, None] - omega[None]),
         phi(omega[:, None] + omega[None]),
     )
+    frequencies.noise = characteristic if isinstance(characteristic, Noise) else None
+    return frequencies
 
 
 def _known(noise: Noise, dim: int) -> Callable[[Array], Array]:

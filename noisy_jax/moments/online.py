@@ -12,14 +12,14 @@ Source: corrected least squares (Fuller, 1987; Nakamura, 1990) for linear featur
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample
-from noisy_jax.noise import covariance_times
+from noisy_jax.noise import Noise, covariance_times
 from noisy_jax.validation import whole
 
 Array = jax.Array
@@ -58,6 +58,8 @@ class Moments(NamedTuple):
             estimates of f(x) = ⟨w, z(x)⟩ and of f(x)² at the clean x. Both are `[]`.
         copies: V, number of noisy copies that a sample must have.
         linear: whether z(x) = x.
+        noise: the distribution of the noise that the moments correct for; `None` if they need no
+            more than its covariance, or nothing.
     """
 
     num_features: Callable[[int], int]
@@ -67,6 +69,7 @@ class Moments(NamedTuple):
     read: Callable[[Array, Sample], tuple[Array, Array]]
     copies: int
     linear: bool
+    noise: Noise | None = None
 
 
 def known_covariance() -> Moments:
@@ -89,14 +92,17 @@ def known_covariance() -> Moments:
          [1.   0.75]]
     """
 
-    def sums(samples: Sample, kept: Array) -> Sums:
-        x = samples.x[:, 0]
+    def known(samples: Sample) -> chex.Numeric:
         if samples.cov is None:
             raise ValueError(
                 "known_covariance needs the noise's covariance, but the samples have none: use "
-                "moments.two_copies with replicates"
+                "two_copies with replicates"
             )
-        cov = jnp.asarray(samples.cov, x.dtype)
+        return samples.cov
+
+    def sums(samples: Sample, kept: Array) -> Sums:
+        x = samples.x[:, 0]
+        cov = jnp.asarray(known(samples), x.dtype)
         seen = kept[:, None] * x
         noise = jnp.tensordot(kept, cov, axes=1)
         if noise.ndim < 2:
@@ -105,8 +111,8 @@ def known_covariance() -> Moments:
         return Sums(seen.T @ x - noise, samples.y @ seen, kept.sum(), slack)
 
     def read(weights, sample: Sample):
-        value, cov = sample.x[0] @ weights, cast(chex.Numeric, sample.cov)
-        return value, value**2 - weights @ covariance_times(cov, weights)
+        value = sample.x[0] @ weights
+        return value, value**2 - weights @ covariance_times(known(sample), weights)
 
     return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies=1, linear=True)
 

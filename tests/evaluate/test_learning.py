@@ -1,6 +1,7 @@
 """Learning from observed rows: no noise is added, and the risk is that on clean data."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -55,3 +56,122 @@ def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
         learned([0.5, 1.5])
     with pytest.raises(ValueError, match=r"combination .* is not identified"):
         learned([[0.9, 0.5], [0.5, 0.9]])
+
+
+def test_the_error_is_printed_with_its_interval():
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    learned = nj.learn(learner, table()[2], jax.random.key(0))
+    low, high = learned.risk_interval
+    np.testing.assert_allclose(
+        [low, high], learned.risk + 1.96 * learned.risk_std_error * np.array([-1, 1])
+    )
+    assert f"clean data {learned.risk:.4g} (95% interval {low:.4g} to {high:.4g})" in str(learned)
+    assert len(str(learned)) < 200
+
+
+def test_rows_after_the_last_block_are_used():
+    """127 rows in blocks of 128: the learner would predict the mean."""
+    x, y, _ = table()
+    observed = nj.observations.from_arrays(x[:127], y[:127], noise=0.0)
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=128)
+    learned = nj.learn(learner, observed, jax.random.key(0))
+    assert np.mean((learned.predict(x) - y) ** 2) < 0.02
+
+
+def wide_rows(laplace=3.0):
+    rng = np.random.default_rng(1)
+    clean = rng.uniform(-20, 20, size=(6000, 1))
+    y = np.sin(0.2 * clean[:, 0])
+    noise = nj.noise.Laplace(laplace)
+    noisy = clean + rng.laplace(size=clean.shape) * laplace
+    return clean, y, nj.observations.from_arrays(noisy, y, noise=noise)
+
+
+def fourier_leader(length_scale, noise):
+    frequencies = nj.moments.gaussian_frequencies(
+        jax.random.key(2), 32, dim=1, length_scale=length_scale, characteristic=noise
+    )
+    return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=64)
+
+
+def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
+    clean, y, observed = wide_rows()
+    scale = observed.x.std()
+    in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
+    with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
+        nj.learn(in_raw_units, observed, jax.random.key(0))
+    for learner, standardize in (
+        (in_raw_units, False),
+        (fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale)), True),
+    ):
+        learned = nj.learn(learner, observed, jax.random.key(0), standardize=standardize)
+        assert np.mean((learned.predict(clean) - y) ** 2) < 0.02 < 0.1 * y.var()
+    other = fourier_leader(6.0, nj.noise.Gaussian(18.0))  # the same variance
+    with pytest.raises(ValueError, match="other Gaussian noise than the rows have: build it for"):
+        nj.learn(other, observed, jax.random.key(0), standardize=False)
+    stream = nj.Stream(jnp.asarray(clean[:8], float), jnp.asarray(y[:8], float))
+    with pytest.warns(UserWarning, match="built for other noise"):
+        nj.rollout(in_raw_units, stream, nj.noise.Laplace(1.0), jax.random.key(0))
+
+
+def test_fourier_features_take_no_covariance_of_each_row():
+    x, y, _ = table()
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.1, 0.3, len(y))))
+    observed = nj.observations.from_arrays(x[:, :1], y, noise=noise)
+    learner = fourier_leader(1.0, nj.noise.Gaussian(0.2))
+    with pytest.raises(ValueError, match="covariance of its own in each row"):
+        nj.learn(learner, observed, jax.random.key(0), standardize=False)
+
+
+def test_replicates_of_unknown_noise_do_not_serve_a_learner_that_reads_the_covariance():
+    _, _, observed = table(copies=2, noise=None)
+    known = nj.moments.known_covariance()
+    for learner in (
+        nj.learners.corrected_ftrl(known),
+        nj.learners.known_covariance(radius=2.0, learning_rate=0.01),
+    ):
+        with pytest.raises(ValueError, match="the samples have none: use two_copies"):
+            nj.learn(learner, observed, jax.random.key(0))
+
+
+def test_constant_columns_are_named():
+    x = np.column_stack([np.arange(10.0), np.full(10, 0.1)])
+    observed = nj.observations.from_arrays(x, np.arange(10.0), noise=0.0, names=("age", "dose"))
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    with pytest.raises(ValueError, match="'dose' is constant"):
+        nj.learn(learner, observed, jax.random.key(0))
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("kind", ["parallel_worlds", "fourier_worlds"])
+def test_readings_in_worlds_are_unbiased(kind):
+    """By quadrature over Gaussian noise, in a state after 20 rounds."""
+    noise = nj.noise.Gaussian(0.2)
+    world = nj.worlds.gaussian(dim=1, length_scale=1.0, noise=noise)
+    rate = {"radius": 5.0, "learning_rate": 0.2}
+    learner = nj.learners.parallel_worlds(world, horizon=20, **rate)
+    if kind == "fourier_worlds":
+        features = nj.worlds.fourier(world, jax.random.key(0), 16)
+        learner = nj.learners.fourier_worlds(features, **rate)
+    rng = np.random.default_rng(0)
+    samples = nj.Sample(jnp.asarray(rng.normal(size=(20, 2, 1))), jnp.ones(20), jnp.full(20, 0.2))
+    x, keys = jnp.zeros((20, 1)), jax.random.split(jax.random.key(0), 20)
+    state, _ = jax.jit(learner.unroll)(learner.init(1), samples, x, keys)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    clean, weights = 0.7, weights / weights.sum()
+    first, second = (a.ravel() for a in np.meshgrid(*2 * [clean + 0.2**0.5 * nodes]))
+    pairs = nj.Sample(jnp.stack([first, second], 1)[..., None], jnp.ones(1600), jnp.full(1600, 0.2))
+    value, square = jax.vmap(learner.read, (None, 0))(state, pairs)
+    expected = float(learner.predict(state, jnp.asarray([clean])))
+    mass = np.outer(weights, weights).ravel()
+    np.testing.assert_allclose(mass @ np.asarray(value), expected, rtol=1e-9)
+    np.testing.assert_allclose(mass @ np.asarray(square), expected**2, rtol=1e-9)
+
+
+def test_wrappers_of_other_copies_or_states_have_no_readings():
+    two = nj.learners.two_copies(radius=2.0, learning_rate=0.01)
+    _, _, observed = table()
+    learner = nj.wrappers.cloned(two, nj.noise.Gaussian(100.0))
+    assert np.isnan(nj.learn(learner, observed, jax.random.key(0), standardize=False).risk)
+    averaged = nj.wrappers.averaged(nj.learners.known_covariance(radius=2.0, learning_rate=0.01))
+    assert np.isnan(nj.learn(averaged, observed, jax.random.key(0)).risk)

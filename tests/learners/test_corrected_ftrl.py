@@ -7,7 +7,6 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from noisy_jax.learners.corrected_ftrl import leader
 
 T, DIM, EVERY = 96, 3, 8
 
@@ -25,14 +24,27 @@ def run(learner, samples, x, state=None):
     return jax.jit(learner.unroll)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))
 
 
+def adversary(name):
+    """One of the two adversaries that a learner from one copy cannot tell apart."""
+    stream, noise = getattr(nj.streams.one_copy_adversaries(jax.random.key(0), T), name)
+    noisy = noise.sample(jax.random.key(1), stream.x)
+    return stream.x, Sample(noisy[:, None], stream.y, jnp.full(T, noise.cov))
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [None, 0.5])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, "two copies", "noiseless", "noisy"])
 def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(seed, radius):
-    x, _, samples = rounds(seed)
     moments = nj.moments.known_covariance()
+    if seed in ("noiseless", "noisy"):
+        x, samples = adversary(seed)
+    elif seed == "two copies":
+        (x, _, samples), moments = rounds(2, copies=2), nj.moments.two_copies()
+    else:
+        x, _, samples = rounds(seed)
+    dim = x.shape[1]
     learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
-    state, gram, cross = learner.init(DIM), np.zeros((DIM, DIM)), np.zeros(DIM)
+    state, gram, cross = learner.init(dim), np.zeros((dim, dim)), np.zeros(dim)
     loss, penalty = 0.0, 0.0
     advance = jax.jit(learner.unroll)
     for start in range(0, T, EVERY):
@@ -46,13 +58,13 @@ def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(seed, r
         state = advance(state, block, jnp.asarray(x[start : start + EVERY]), None)[0]
         lam = float(state.regularization) if start == 0 else lam  # w is 0 there under every λ
         assert np.linalg.eigvalsh(gram)[0] + lam > 0
-        penalty += g @ np.linalg.solve(gram + lam * np.eye(DIM), g) / 4
+        penalty += g @ np.linalg.solve(gram + lam * np.eye(dim), g) / 4
         assert float(state.regularization) >= lam
         if radius is not None:
             assert np.linalg.norm(state.weights) <= radius * (1 + 1e-5)
     np.testing.assert_allclose(state.penalty, penalty, rtol=1e-9)
     lam = float(state.regularization)
-    for u in np.random.default_rng(seed).normal(size=(50, DIM)):
+    for u in np.random.default_rng(0).normal(size=(50, dim)):
         u = u if radius is None else u * radius / max(np.linalg.norm(u), radius)
         regret = loss - (u @ gram @ u - 2 * cross @ u)
         assert regret <= lam * u @ u + penalty + 1e-9
@@ -106,12 +118,12 @@ def test_halves_merge_and_devices_share_the_work():
     moments = nj.moments.known_covariance()
     learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
     whole = run(learner, samples, x)[0]
-    expected = leader(moments, whole.sums)
+    expected = nj.learners.leader(moments, whole.sums)
     halves = [
         run(learner, *jax.tree.map(lambda leaf, h=h: leaf[h], (samples, x)))[0]
         for h in (slice(0, T // 2), slice(T // 2, T))
     ]
-    merged = leader(moments, jax.tree.map(jnp.add, halves[0].sums, halves[1].sums))
+    merged = nj.learners.leader(moments, jax.tree.map(jnp.add, halves[0].sums, halves[1].sums))
     np.testing.assert_allclose(merged.weights, expected.weights, rtol=1e-9)
     np.testing.assert_allclose(merged.regularization, expected.regularization, rtol=1e-9)
 
@@ -125,4 +137,48 @@ def test_halves_merge_and_devices_share_the_work():
     shared = jax.shard_map(
         share, mesh=mesh, in_specs=rows, out_specs=jax.sharding.PartitionSpec(), check_vma=False
     )(samples)
-    np.testing.assert_allclose(leader(moments, shared).weights, expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(
+        nj.learners.leader(moments, shared).weights, expected.weights, rtol=1e-9
+    )
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("radius", [None, 0.5])
+def test_units_of_x_and_y_have_no_effect(radius):
+    """x in thousandths (and y, if a ball fixes the size of the weights): the same predictions."""
+    x, _, samples = rounds(6)
+    learner = nj.learners.corrected_ftrl(
+        nj.moments.known_covariance(), radius=radius, solve_every=EVERY
+    )
+    predictions = run(learner, samples, x)[1]
+    small, y_unit = 2.0**-10, 1.0 if radius is None else 2.0**-10
+    scaled = Sample(samples.x * small, samples.y * y_unit, samples.cov * small**2)
+    found = run(learner, scaled, x * small)[1]
+    np.testing.assert_allclose(found / y_unit, predictions, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_finish_counts_the_last_rounds_and_the_bound_needs_it():
+    """15 rounds in blocks of 8: the second block is not complete, as if blocks had 8 and 7."""
+    x, _, samples = rounds(7)
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
+    first = jax.tree.map(lambda leaf: leaf[:15], (samples, x))
+    state = run(learner, *first)[0]
+    assert np.isnan(nj.bounds.corrected_ftrl(state, comparator_norm=1.0))
+    finished = learner.finish(state)
+    noisy, y = np.asarray(samples.x[:15, 0]), np.asarray(samples.y[:15])
+    lam = float(finished.regularization)
+    gram, cross = noisy.T @ noisy - 15 * 0.25 * np.eye(DIM), noisy.T @ y
+    regularized = gram + lam * np.eye(DIM)
+    np.testing.assert_allclose(finished.weights, np.linalg.solve(regularized, cross), rtol=1e-8)
+    w, last = np.asarray(state.weights), noisy[8:]
+    g = 2 * ((last.T @ last - 7 * 0.25 * np.eye(DIM)) @ w - last.T @ y[8:])
+    before = gram + float(state.regularization) * np.eye(DIM)
+    added = g @ np.linalg.solve(before, g) / 4
+    np.testing.assert_allclose(finished.penalty, state.penalty + added, rtol=1e-8)
+    bound = nj.bounds.corrected_ftrl(finished, comparator_norm=2.0)
+    np.testing.assert_allclose(bound, 4 * lam + finished.penalty, rtol=1e-12)
+    one_more = jax.tree.map(lambda leaf: leaf[15:16], (samples, x))
+    later = run(learner, *one_more, state=finished)[0]
+    assert later.penalty > finished.penalty
+    np.testing.assert_allclose(later.sums.count.sum(), 16)

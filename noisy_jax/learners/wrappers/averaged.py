@@ -85,4 +85,6 @@ def averaged(learner: Learner) -> Learner:
     def predict(state: AveragedState, x):
         return learner.predict(state.inner._replace(weights=state.mean_weights), x)
 
-    return learner._replace(init=init, step=step, predict=predict, unroll=None)
+    return learner._replace(
+        init=init, step=step, predict=predict, unroll=None, read=None, finish=None
+    )

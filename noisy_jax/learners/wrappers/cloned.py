@@ -78,7 +78,7 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         samples, keys = jax.vmap(clone)(samples, keys)
         return unrolled(learner)(state, samples, x, keys)
 
-    return learner._replace(step=step, unroll=unroll, copies=1, noise=noise)
+    return learner._replace(step=step, unroll=unroll, copies=1, noise=noise, read=None)
 
 
 def _same(noise, clone_noise: Gaussian) -> bool:

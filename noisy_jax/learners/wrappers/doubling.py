@@ -80,4 +80,6 @@ def doubling(make_learner: Callable[[chex.Numeric], Learner]) -> Learner:
         learner = make_learner(state.phase_length.astype(jnp.result_type(float)))
         return learner.predict(state.inner, x)
 
-    return first._replace(init=init, step=step, predict=predict, unroll=None)
+    return first._replace(
+        init=init, step=step, predict=predict, unroll=None, read=None, finish=None
+    )

@@ -86,6 +86,8 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         horizon=min(rooms),
         noise=None,
         exact_targets=False,
+        read=None,
+        finish=None,
     )
 
 
