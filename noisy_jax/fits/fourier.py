@@ -28,7 +28,7 @@ _CONSECUTIVE = 64
 _BLOCK = 4096
 _FACTORS = np.array([0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0])
 """Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
-_WIENER = 1.0
+_WIENER = 4.0
 """ε of the divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
 
 
