@@ -228,7 +228,8 @@ def _drawing(
     def phi(omega):
         if noise is None:  # estimated below
             return jnp.ones(omega.shape[:-1], jnp.complex64)
-        return jnp.exp(copies * noise.log_characteristic(omega / scale / copies))
+        ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
+        return jnp.exp(copies * noise.log_characteristic(omega * ratio))
 
     def draw(features: FourierFeatures) -> Frequencies:
         frequencies = gaussian_frequencies(
