@@ -42,6 +42,12 @@ def table(x, y, noise):
     return nj.observations.from_arrays(x, y, noise=noise)
 
 
+def fitted(observations, features) -> nj.fits.FourierFit:
+    fit = nj.fit(observations, features)
+    assert isinstance(fit, nj.fits.FourierFit)
+    return fit
+
+
 @pytest.mark.statistical
 def test_the_corrected_fit_recovers_a_sine_under_laplace_noise():
     fit = nj.fit(table(*sine(10_000, generator()), LAPLACE), features(0.4, 0.6))
@@ -87,7 +93,7 @@ def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
     observations = table(
         *sine(3000, np.random.default_rng(3), gaussian=0.2), nj.noise.Gaussian(0.2)
     )
-    fit = nj.fit(observations, features(0.7, 0.1, 1e-42))
+    fit = fitted(observations, features(0.7, 0.1, 1e-42))
     assert [c.features.length_scale for c in fit.candidates] == [0.7, 0.1]
     assert np.isfinite([c.risk for c in fit.candidates]).all()
     assert error_of(fit) < error_of(fit.uncorrected)
