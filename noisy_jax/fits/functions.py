@@ -105,6 +105,7 @@ class FourierFit(FourierPredictor):
         uncorrected: the same features fitted to the noisy rows; with V replicates, to their means.
         risk: estimated errors on clean data of both, including the choice among the candidates.
         candidates: best factor of every candidate, best first: by the risk plus one standard error.
+            Those whose numbers overflow are left out.
         target: name of y.
         num_rows: n.
     """
