@@ -96,9 +96,10 @@ def fourier_fit(
 def _pessimistic(total, square, groups):
     """A risk summed over groups plus its standard error, from the sums and sums of squares.
 
-    The least risk alone would favour features whose risk is uncertain.
+    The least risk alone would favour features whose risk is uncertain. An estimate below 0 counts
+    as 0.
     """
-    return total + np.sqrt(np.maximum(square - total**2 / groups, 0))
+    return np.maximum(total, 0) + np.sqrt(np.maximum(square - total**2 / groups, 0))
 
 
 class _Trial:
