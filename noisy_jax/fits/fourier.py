@@ -1,6 +1,7 @@
 """Kernel regression on noisy features: random Fourier features with corrected second moments."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -9,26 +10,34 @@ import numpy as np
 from noisy_jax.base import Sample
 from noisy_jax.fits.coefficients import Comparison
 from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
-from noisy_jax.moments.fourier import Frequencies, fourier, gaussian_frequencies
+from noisy_jax.fits.identification import check_identified
+from noisy_jax.fits.linear import Units
+from noisy_jax.moments.fourier import (
+    Frequencies,
+    estimated_characteristic,
+    fourier,
+    gaussian_frequencies,
+)
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observations import Observations
 
 _GROUPS = 16
+_CONSECUTIVE = 64
+"""Rows in a row that belong to one group, since neighbouring rows may depend on each other."""
 _BLOCK = 4096
-_FACTORS = (0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0)
+_FACTORS = np.array([0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0])
 """Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
-_PAIRS_OF_REPLICATES = 2048
-"""Rows from which an unknown characteristic function is estimated at most."""
-_FLOOR = 0.05
-"""Smallest characteristic function that an estimate from replicates is trusted for."""
+_WIENER = 4.0
+"""ε of the divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
 
 
 def fourier_fit(
     observations: Observations, candidates: FourierFeatures | Sequence[FourierFeatures]
 ) -> FourierFit:
     """See `nj.fit`."""
-    listed = [candidates] if isinstance(candidates, FourierFeatures) else list(candidates)
+    listed = [candidates] if isinstance(candidates, FourierFeatures) else candidates
+    listed = list(listed) if isinstance(listed, Sequence) else []
     if not listed or not all(isinstance(c, FourierFeatures) for c in listed):
         raise ValueError("features must be nj.fourier(length_scale=…), or a list of such")
     if observations.cov is not None and observations.cov.ndim == 3:
@@ -37,156 +46,208 @@ def fourier_fit(
             "a linear fit takes such noise"
         )
     x, y = observations.x.mean(axis=1), observations.y
-    center, scale = x.mean(axis=0), x.std(axis=0)
-    y_center, y_scale = y.mean(), y.std()
-    if not (scale > 0).all() or not y_scale > 0:
-        raise ValueError("every column, and y, must take more than one value")
     if len(y) < 4 * _GROUPS:
         raise ValueError(f"kernel fits need at least {4 * _GROUPS} rows, got {len(y)}")
-    standard = ((x - center) / scale).astype(np.float32)
-    target = ((y - y_center) / y_scale).astype(np.float32)
-    phi = _characteristic(observations, scale)
-    tried = [_Trial(one, standard, target, phi) for one in listed]
-    table = [
-        Candidate(trial.features, factor, *trial.summary(risks))
-        for trial in tried
-        for factor, risks in trial.risks.items()
-    ]
-    order = np.argsort([candidate.risk for candidate in table])
-    best = table[order[0]]
-    trial = tried[listed.index(best.features)]
-    corrected, plain = trial.risks[best.factor], trial.plain_risks
-    difference = [c - p for c, p in zip(corrected, plain, strict=True)]
-    numbers = [v for r in (corrected, plain, difference) for v in trial.summary(r)]
-    units, amplitude = y_scale**2, float(trial.frequencies.amplitude)
-    risk = Comparison(*(float(v * units) for v in numbers), variance=float(units))
+    units = Units.of(x, y, observations)
+    standard = ((x - units.center) / units.scale).astype(np.float32)
+    target = ((y - units.y_center) / units.y_scale).astype(np.float32)
+    _check_noise(standard, observations, units)
+    draw = _drawing(observations, units.scale)
+    trials = [_Trial(one, draw(one), standard, target) for one in listed]
+    tried = [trial for trial in trials if np.isfinite(trial.risks).all()]
+    if not tried:
+        scales = ", ".join(f"{one.length_scale:g}" for one in listed)
+        raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
+    risks = np.concatenate([trial.risks for trial in tried])
+    plain = np.concatenate([[trial.plain_risks] * len(_FACTORS) for trial in tried])
+    pairs = list(itertools.product(tried, range(len(_FACTORS))))
+    total, square = risks.sum(axis=1), (risks**2).sum(axis=1)
+    order = np.argsort(_pessimistic(total, square, _GROUPS))
+    trial, factor = pairs[order[0]]
+    # Each group judges what the other groups would choose: the least of many risks is optimistic.
+    others = total[:, None] - risks, square[:, None] - risks**2, _GROUPS - 1
+    chosen = np.argmin(_pessimistic(*others), axis=0), np.arange(_GROUPS)
+    judged = risks[chosen], plain[chosen], risks[chosen] - plain[chosen]
+    variance, amplitude = units.y_scale**2, float(trial.frequencies.amplitude)
+    numbers = [v * variance for sums in judged for v in trial.mean(sums)]
     shown = {}
     for k in order:
-        shown.setdefault(table[k].features, table[k])
+        one, j = pairs[k]
+        mean, error = one.mean(risks[k])
+        made = Candidate(one.features, float(_FACTORS[j]), mean * variance, error * variance)
+        shown.setdefault(one.features, made)
+    scale = units.y_scale * amplitude
     make = {
-        "omega": np.asarray(trial.frequencies.omega, np.float64) / scale,
-        "center": center,
-        "constant": float(y_center),
+        "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
+        "center": units.center,
+        "constant": units.y_center,
     }
     return FourierFit(
         **make,
-        weights=trial.weights(best.factor) * y_scale * amplitude,
-        uncorrected=FourierPredictor(**make, weights=trial.plain_weights * y_scale * amplitude),
-        risk=risk,
-        candidates=tuple(
-            c._replace(risk=c.risk * units, std_error=c.std_error * units) for c in shown.values()
-        ),
+        weights=trial.weights[factor] * scale,
+        uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
+        risk=Comparison(*numbers, variance=variance),
+        candidates=tuple(shown.values()),
         target=observations.target,
         num_rows=len(y),
     )
 
 
+def _pessimistic(total, square, groups):
+    """A risk summed over groups plus its standard error, from the sums and sums of squares.
+
+    The least risk alone would favour features whose risk is uncertain. An estimate below 0 counts
+    as 0.
+    """
+    return np.maximum(total, 0) + np.sqrt(np.maximum(square - total**2 / groups, 0))
+
+
 class _Trial:
-    """Moments of one choice of features in groups of rows, and what follows from them."""
+    """Cross-fitted risks and weights of one choice of features.
 
-    def __init__(self, features: FourierFeatures, x, y, phi):
-        self.features = features
-        self.frequencies = gaussian_frequencies(
-            jax.random.key(features.seed),
-            features.num_features,
-            dim=x.shape[1],
-            length_scale=features.length_scale,
-            characteristic=phi,
-        )
-        moments = fourier(self.frequencies, wiener=0.0)
-        none = Frequencies(*self.frequencies[:2], *map(jnp.ones_like, self.frequencies[2:]))
-        sums = _sums(moments, x, y)
-        self.count = np.asarray([s.count for s in sums], np.float64)
-        self.yy = np.array([float(y[g::_GROUPS] @ y[g::_GROUPS]) for g in range(_GROUPS)])
-        self.corrected = [_float64(moments.corrected(s)) for s in sums]
-        self.noisy = [_float64(fourier(none, wiener=0.0).corrected(s)) for s in sums]
-        whole_gram = sum(gram for gram, _ in self.corrected)
-        share = self.count / self.count.sum()
-        apart = [g - s * whole_gram for (g, _), s in zip(self.corrected, share, strict=True)]
-        square = sum(a @ a for a in apart) * _GROUPS / (_GROUPS - 1)
-        self.spread = float(np.sqrt(np.linalg.eigvalsh(square)[-1]))
-        self.risks = {f: self._risks(self.corrected, f) for f in _FACTORS}
-        self.plain_factor = min(
-            _FACTORS, key=lambda f: np.sum(self._risks(self.noisy, f, judge=self.noisy))
-        )
-        self.plain_risks = self._risks(self.noisy, self.plain_factor)
-        self.plain_weights = self.weights(self.plain_factor, self.noisy)
+    Attributes:
+        risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
+            regularization; NaN if the moments are not finite.
+        weights: `[F, D]`, of the fits to all groups.
+        plain_risks: `[G]`, of the uncorrected fit, whose regularization is chosen on noisy data.
+        plain_weights: `[D]`.
+    """
 
-    def weights(self, factor, parts=None) -> np.ndarray:
-        """The regularized solution on all groups."""
-        parts = self.corrected if parts is None else parts
-        gram, cross = (sum(p[k] for p in parts) for k in (0, 1))
-        return self._solve(gram, cross, factor, 1.0)
+    def __init__(self, features: FourierFeatures, frequencies: Frequencies, x, y):
+        self.features, self.frequencies = features, frequencies
+        none = Frequencies(*frequencies[:2], *map(jnp.ones_like, frequencies[2:]))
+        groups = np.arange(len(y)) // min(_CONSECUTIVE, len(y) // _GROUPS) % _GROUPS
+        rows = [groups == g for g in range(_GROUPS)]
+        sums = [_sums(frequencies, x[own], y[own]) for own in rows]
+        self.count = np.array([own.sum() for own in rows])
+        yy = np.array([float(y[own] @ y[own]) for own in rows])
+        corrected = [_corrected(frequencies, s, _WIENER / _GROUPS) for s in sums]
+        self.risks = np.full((len(_FACTORS), _GROUPS), np.nan)
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(corrected)):
+            return
+        clean = _Solver(corrected, self.count)
+        noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
+        self.risks, self.weights = clean.risks(corrected, yy), clean.weights()
+        factor = noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
+        self.plain_risks = noisy.risks(corrected, yy)[factor]
+        self.plain_weights = noisy.weights()[factor]
 
-    def _solve(self, gram, cross, factor, share):
-        values, vectors = np.linalg.eigh(gram)
-        lam = factor * self.spread * share**0.5 + 1e-6 * self.count.sum()
-        return vectors @ ((vectors.T @ cross) / (np.maximum(values, 0) + lam))
-
-    def _risks(self, parts, factor, judge=None) -> list[float]:
-        """Σ of estimated squared errors in each group, of the fit to the other groups."""
-        judge = self.corrected if judge is None else judge
-        gram, cross = (sum(p[k] for p in parts) for k in (0, 1))
-        share = 1 - 1 / _GROUPS
-        sums = []
-        for part, (own_gram, own_cross), yy in zip(parts, judge, self.yy, strict=True):
-            w = self._solve(gram - part[0], cross - part[1], factor, share)
-            sums.append(float(w @ own_gram @ w - 2 * own_cross @ w + yy))
-        return sums
-
-    def summary(self, sums) -> tuple[float, float]:
+    def mean(self, sums) -> tuple[float, float]:
         """Mean over rows of sums over groups, and its standard error."""
-        means = np.asarray(sums) / self.count
-        return float(means.mean()), float(means.std(ddof=1) / _GROUPS**0.5)
+        n, mean = self.count.sum(), sums.sum() / self.count.sum()
+        square = np.sum((sums - self.count * mean) ** 2)
+        return float(mean), float(np.sqrt(square * _GROUPS / (_GROUPS - 1)) / n)
 
 
-def _sums(moments, x, y):
-    """Sums of each group of rows, row number modulo the number of groups, block by block."""
-    one = jax.jit(lambda x, y, kept: moments.sums(Sample(x[:, None], y), kept))
-    groups = []
-    for g in range(_GROUPS):
-        own_x, own_y, total = x[g::_GROUPS], y[g::_GROUPS], None
-        for start in range(0, len(own_y), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            filling = _BLOCK - len(own_y[block])
-            sums = one(
-                np.pad(own_x[block], ((0, filling), (0, 0))),
-                np.pad(own_y[block], (0, filling)),
-                np.pad(np.ones(len(own_y[block]), np.float32), (0, filling)),
-            )
-            sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
-            total = sums if total is None else jax.tree.map(np.add, total, sums)
-        groups.append(total)
-    return groups
+class _Solver:
+    """Regularized solutions from the moments of all groups, or of all but one."""
+
+    def __init__(self, parts, count):
+        self.parts, self.count = parts, count
+        self.gram, self.cross = (sum(part[k] for part in parts) for k in (0, 1))
+        share = count / count.sum()
+        apart = [gram - s * self.gram for (gram, _), s in zip(parts, share, strict=True)]
+        square = sum(a @ a for a in apart) * _GROUPS / (_GROUPS - 1)
+        self.spread = np.sqrt(max(np.linalg.eigvalsh(square)[-1], 0.0))
+
+    def weights(self, without=None) -> np.ndarray:
+        """`[F, D]`, for each regularization."""
+        gram, cross, rows = self.gram, self.cross, self.count.sum()
+        if without is not None:
+            own = self.parts[without]
+            gram, cross, rows = gram - own[0], cross - own[1], rows - self.count[without]
+        values, vectors = np.linalg.eigh(gram)
+        penalty = _FACTORS * self.spread * np.sqrt(rows / self.count.sum()) + 1e-6 * rows
+        return (vectors.T @ cross / (np.maximum(values, 0) + penalty[:, None])) @ vectors.T
+
+    def risks(self, judge, yy) -> np.ndarray:
+        """`[F, G]`, squared errors summed over each group, of the fits to the other groups."""
+        columns = []
+        for g, ((gram, cross), own) in enumerate(zip(judge, yy, strict=True)):
+            w = self.weights(without=g)
+            columns.append(np.sum((w @ gram) * w, axis=1) - 2 * w @ cross + own)
+        return np.stack(columns, axis=1)
 
 
-def _float64(pair):
-    return tuple(np.asarray(leaf, np.float64) for leaf in pair)
+@jax.jit
+def _block(frequencies, x, y, kept):
+    return fourier(frequencies).sums(Sample(x[:, None], y), kept)
 
 
-def _characteristic(observations: Observations, scale: np.ndarray):
-    """φ of the error in the standardized mean of the copies, as a function of frequencies."""
-    copies = observations.x.shape[1]
+@jax.jit
+def _read(frequencies, sums, wiener):
+    return fourier(frequencies, wiener=wiener).corrected(sums)
+
+
+def _corrected(frequencies, sums, wiener):
+    """Corrected moments in float64."""
+    return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
+
+
+def _sums(frequencies, x, y):
+    """Sums over rows in float64, block by block."""
+    total = None
+    for start in range(0, len(y), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        rows, filling = len(y[block]), _BLOCK - len(y[block])
+        sums = _block(
+            frequencies,
+            np.pad(x[block], ((0, filling), (0, 0))),
+            np.pad(y[block], (0, filling)),
+            np.pad(np.ones(rows, np.float32), (0, filling)),
+        )
+        sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
+        total = sums if total is None else jax.tree.map(np.add, total, sums)
+    return total
+
+
+def _check_noise(standard, observations: Observations, units: Units) -> None:
+    """Raises ValueError if a column varies no more than the known noise in it."""
+    if observations.cov is None or not observations.cov.any():
+        return
+    noise = observations.cov / observations.x.shape[1] / np.outer(units.scale, units.scale)
+    plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
+    check_identified(plain - noise, plain, observations.names, units.scale)
+
+
+def _drawing(
+    observations: Observations, scale: np.ndarray
+) -> Callable[[FourierFeatures], Frequencies]:
+    """Draws frequencies with φ of the error in the standardized mean of the copies."""
+    copies, dim = observations.x.shape[1:]
     noise = observations.noise
     if noise is None and observations.cov is not None and not observations.cov.any():
         noise = Gaussian(0.0)
-    if noise is not None:
-        check_characteristic(noise, len(scale))
-        return lambda omega: jnp.exp(copies * noise.log_characteristic(omega / scale / copies))
-    if observations.cov is not None:
+    if noise is None and copies == 1:
         raise ValueError(
             "a kernel fit needs the distribution of the noise, not its covariance alone: "
             "noise=nj.noise.Gaussian(cov) if it is Gaussian, or replicates"
         )
-    rows = np.linspace(0, len(observations.y) - 1, min(_PAIRS_OF_REPLICATES, len(observations.y)))
-    pairs = observations.x[rows.astype(int)]
-    apart = ((pairs[:, 0] - pairs[:, 1]) / scale / copies).astype(np.float32)
+    if noise is not None:
+        check_characteristic(noise, dim)
 
     def phi(omega):
-        """√mean cos⟨ω, x̃ − x̃'⟩ = |φ| of one copy, V of which make that of their mean."""
-        flat = omega.reshape(-1, omega.shape[-1])
-        squared = jax.lax.map(lambda w: jnp.cos(apart @ w).mean(), flat, batch_size=256)
-        phi = jnp.maximum(squared, _FLOOR**2) ** (copies / 2)
-        return phi.reshape(omega.shape[:-1]).astype(jnp.complex64)
+        if noise is None:  # estimated below
+            return jnp.ones(omega.shape[:-1], jnp.complex64)
+        ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
+        return jnp.exp(copies * noise.log_characteristic(omega * ratio))
 
-    return phi
+    def draw(features: FourierFeatures) -> Frequencies:
+        frequencies = gaussian_frequencies(
+            jax.random.key(features.seed),
+            features.num_features,
+            dim=dim,
+            length_scale=features.length_scale,
+            characteristic=phi,
+        )
+        if noise is not None:
+            return frequencies
+        sums = []
+        for v, u in itertools.combinations(range(copies), 2):
+            apart = (observations.x[:, v] - observations.x[:, u]) / scale / copies
+            ones = np.ones(len(apart), np.float32)
+            sums.append(_sums(frequencies, apart.astype(np.float32), ones))
+        total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
+        return estimated_characteristic(frequencies, total, copies=copies)
+
+    return draw

@@ -1,4 +1,4 @@
-"""What a kernel fit found: a function of random Fourier features, and its estimated error."""
+"""Results of a kernel fit: a function of random Fourier features, and its estimated error."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ class FourierFeatures(NamedTuple):
     Attributes:
         length_scale: ℓ of the kernel exp(−r²/2ℓ²), in standard deviations of the columns.
         num_features: D, even.
-        seed: of the frequencies.
+        seed: seed of the random frequencies.
     """
 
     length_scale: float
@@ -28,10 +28,27 @@ def fourier_features(
 ) -> FourierFeatures:
     """Features for `nj.fit`: those of the Gaussian kernel exp(−r²/2ℓ²).
 
+    The fit divides by the characteristic function φ of the noise. So it needs the distribution of
+    the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
+    assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
+    noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
+    estimated errors are wide, and a larger ℓ or more rows help.
+
     Args:
         length_scale: ℓ > 0, in standard deviations of the noisy columns.
         num_features: D, even.
-        seed: of the random frequencies.
+        seed: seed of the random frequencies.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, size=(4000, 1))
+        >>> noisy = x + rng.laplace(scale=0.4, size=x.shape)
+        >>> error = nj.noise.Laplace(0.4)
+        >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
+        >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
+        >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
+        [1.] [0.6]
     """
     if whole("num_features", num_features, 2) % 2:
         raise ValueError(f"num_features must be even, got {num_features}")
@@ -44,7 +61,7 @@ class FourierPredictor:
 
     Attributes:
         omega: `[P, d]` frequencies, per original unit.
-        center: `[d]`, taken from x first.
+        center: `[d]`, subtracted from x before the features are computed.
         weights: `[D]`, of the cosines and then of the sines.
         constant: value that is added.
     """
@@ -69,7 +86,8 @@ class Candidate(NamedTuple):
     Attributes:
         features: the choice.
         factor: regularization in units of the moments' standard deviation.
-        risk: estimated mean squared error on clean data.
+        risk: estimated mean squared error on clean data, of the best of several factors, hence
+            slightly too low; `FourierFit.risk` is judged by rows that did not choose.
         std_error: its standard error over groups of rows.
     """
 
@@ -84,9 +102,10 @@ class FourierFit(FourierPredictor):
     """A corrected kernel regression; print it for the table of candidates.
 
     Attributes:
-        uncorrected: the same features fitted to the noisy rows.
-        risk: estimated errors of both on clean data.
-        candidates: best factor of every candidate, best first.
+        uncorrected: the same features fitted to the noisy rows; with V replicates, to their means.
+        risk: estimated errors on clean data of both, including the choice among the candidates.
+        candidates: best factor of every candidate, best first: by the risk plus one standard error.
+            Those whose numbers overflow are left out.
         target: name of y.
         num_rows: n.
     """
@@ -115,15 +134,17 @@ class FourierFit(FourierPredictor):
         ties = [c for c in self.candidates[1:] if c.risk - best.risk < 2 * c.std_error]
         if ties:
             lines.append(f"{len(ties)} more cannot be told apart from the first.")
+        lines.append("Each error is that of its best λ factor, hence slightly too low.")
         risk, half = self.risk, 1.96 * self.risk.difference_std_error
         return "\n".join(
             [
                 *lines,
                 "",
                 "Mean squared error on clean data, estimated from noisy data by cross-fitting:",
-                f"corrected {risk.corrected:.4g}, uncorrected {risk.uncorrected:.4g}; difference "
-                f"{risk.difference:.2g} [{risk.difference - half:.2g}, "
-                f"{risk.difference + half:.2g}]: {risk.verdict()}.",
+                f"corrected {risk.corrected:.4g} (R² {1 - risk.corrected / risk.variance:.3f}), "
+                f"uncorrected {risk.uncorrected:.4g} (R² "
+                f"{1 - risk.uncorrected / risk.variance:.3f}); difference {risk.difference:.2g} "
+                f"[{risk.difference - half:.2g}, {risk.difference + half:.2g}]: {risk.verdict()}.",
                 "This fit is for clean features. To predict from features that are as noisy as",
                 "these, use the uncorrected fit (fit.uncorrected).",
             ]

@@ -1,7 +1,12 @@
 """Unbiased second moments of clean data from noisy data, for every kind of noise."""
 
 from noisy_jax.moments.batch import LinearMoments, linear_moments
-from noisy_jax.moments.fourier import Frequencies, fourier, gaussian_frequencies
+from noisy_jax.moments.fourier import (
+    Frequencies,
+    estimated_characteristic,
+    fourier,
+    gaussian_frequencies,
+)
 from noisy_jax.moments.online import Moments, Sums, known_covariance, two_copies
 
 __all__ = [
@@ -9,6 +14,7 @@ __all__ = [
     "LinearMoments",
     "Moments",
     "Sums",
+    "estimated_characteristic",
     "fourier",
     "gaussian_frequencies",
     "known_covariance",

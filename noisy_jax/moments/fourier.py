@@ -82,7 +82,9 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
 
     def sums(samples: Sample, kept: Array) -> Sums:
         z = waves(samples.x[:, 0])
-        return Sums((kept[:, None] * z).T @ z, (kept * samples.y) @ z, kept.sum(), jnp.zeros(()))
+        gram = jnp.matmul((kept[:, None] * z).T, z, precision="highest")  # 1/φ magnifies rounding
+        cross = jnp.matmul(kept * samples.y, z, precision="highest")
+        return Sums(gram, cross, kept.sum(), jnp.zeros(()))
 
     def corrected(sums: Sums, wiener=wiener):
         floor = wiener / jnp.maximum(sums.count, 1)
@@ -152,6 +154,34 @@ def gaussian_frequencies(
     )
     frequencies.noise = characteristic if isinstance(characteristic, Noise) else None
     return frequencies
+
+
+def estimated_characteristic(
+    frequencies: Frequencies, differences: Sums, *, copies: int = 2, floor: float = 0.05
+) -> Frequencies:
+    """Frequencies whose φ is estimated from replicates, for the mean of V copies.
+
+    If the noise of one copy is symmetric with φ > 0 (Gaussian, Laplace, Student's t; not uniform),
+    then E cos⟨ω, x̃ − x̃'⟩ = φ(ω)². The mean of V copies has the characteristic function
+    φ(ω/V)^V, whose estimate is (mean cos⟨ω, (x̃ − x̃')/V⟩)^{V/2}. It takes the place of φ, so
+    that the moments are consistent, but no longer unbiased.
+
+    Args:
+        frequencies: as `gaussian_frequencies` draws them; their φ is replaced.
+        differences: `fourier(frequencies).sums` of samples whose features are (x̃ − x̃')/V, and whose
+            targets are 1.
+        copies: V ≥ 2.
+        floor: smallest φ(ω/V) that is trusted; smaller estimates are replaced by it.
+    """
+    pairs = frequencies.omega.shape[0]
+    cc, ss = differences.gram[:pairs, :pairs], differences.gram[pairs:, pairs:]
+
+    def phi(cosines):
+        mean = jnp.maximum(jnp.asarray(cosines / differences.count), floor**2)
+        return (mean ** (copies / 2)).astype(frequencies.single.dtype)
+
+    single, difference, total = phi(differences.cross[:pairs]), phi(cc + ss), phi(cc - ss)
+    return frequencies._replace(single=single, difference=difference, total=total)
 
 
 def _known(noise: Noise, dim: int) -> Callable[[Array], Array]:

@@ -18,6 +18,7 @@ def option(
     metavar: str | None = None,
     check: Callable[[str, Any], Any] | None = None,
     choices: Sequence[str] | None = None,
+    may_be_empty: bool = False,
 ) -> Any:
     """A field of `BaseSettings`, which becomes an option of the same name with hyphens.
 
@@ -28,8 +29,10 @@ def option(
         check: `(name, value)`, raises ValueError if the value is wrong, such as
             `validation.positive`.
         choices: the values that are allowed; any by default.
+        may_be_empty: whether an option of several values may be given without a value.
     """
     metadata = {"help": help, "metavar": metavar, "check": check, "choices": choices}
+    metadata["nargs"] = "*" if may_be_empty else "+"
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -76,7 +79,7 @@ class BaseSettings:
             parser.add_argument(
                 flag(field.name),
                 type=kind,
-                nargs="+" if several else None,
+                nargs=field.metadata["nargs"] if several else None,
                 default=field.default,
                 choices=field.metadata["choices"],
                 metavar=field.metadata["metavar"],

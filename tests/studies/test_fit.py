@@ -70,6 +70,40 @@ def test_the_coefficients_are_corrected(noisy, known, tmp_path, capsys):
         (["--data", "DATA", "--target", "y", "--replicates", "x1"], "FEATURE:REPLICATE"),
         (["--data", "DATA", "--target", "y", "--variance", "x1=9"], "'x1' is not identified"),
         (["--data", "DATA", "--target", "price", "--variance", "1"], "no column named 'price'"),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "x1=.2"],
+            "--variance names 'x1' twice",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--replicates", "x1:x2", "x1:x3"],
+            "--replicates names 'x1' twice",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "--noise", "laplace"],
+            "--noise is for --kernel",
+        ),
+        (
+            [
+                "--data",
+                "DATA",
+                "--target",
+                "y",
+                "--replicates",
+                "x1:x2",
+                "--kernel",
+                "--noise",
+                "laplace",
+            ],
+            "--noise is for --kernel with --variance",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=9", "--kernel"],
+            "'x1' is not identified",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "--kernel", "-1"],
+            "--kernel must be",
+        ),
         (["--data", "no.csv", "--target", "y", "--variance", "1"], "there is no file no.csv"),
     ],
 )
@@ -78,3 +112,27 @@ def test_wrong_input_is_one_clear_line(noisy, options, message, tmp_path, capsys
     assert main(["fit", *options, "--out", str(tmp_path / "out")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
+
+
+def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, tmp_path, capsys):
+    out = tmp_path / "out"
+    options = ["--data", str(noisy[1]), "--target", "y", "--variance", "x1=0.2", "x2=0.4"]
+    options += ["--noise", "laplace", "--kernel"]
+    assert main(["fit", *options, "--out", str(out)]) == 0
+    assert "the correction helps" in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == {
+        "candidates.csv", "config.json", "predictions.csv",
+    }  # fmt: skip
+    with open(out / "candidates.csv", newline="", encoding="utf-8") as file:
+        assert {float(row["length_scale"]) for row in csv.DictReader(file)} == {0.5, 1, 2}
+
+
+def test_a_kernel_fit_of_one_feature_draws_its_function(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 1))
+    columns = np.column_stack([x + 0.3 * rng.normal(size=(500, 1)), np.sin(x)])
+    path, out = tmp_path / "one.csv", tmp_path / "out"
+    np.savetxt(path, columns, delimiter=",", header="x,y", comments="")
+    options = ["--data", str(path), "--target", "y", "--variance", "0.09", "--kernel", "1"]
+    assert main(["fit", *options, "--out", str(out)]) == 0
+    assert (out / "function.png").stat().st_size > 10_000

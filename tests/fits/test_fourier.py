@@ -1,0 +1,168 @@
+"""Kernel fits on noisy features: they recover the function, and say what they cannot know."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from tests.keys import SHIFT
+
+LAPLACE: Any = nj.noise.Laplace(np.sqrt(0.15))  # variance .3
+
+ONE: Any = nj.fourier(length_scale=1.0)
+
+
+def generator(number=0):
+    return np.random.default_rng(number + 1000 * SHIFT)
+
+
+def sine(n, rng, *, copies=1, gaussian=None):
+    """Noisy copies of uniform x, and y = sin 2x + noise."""
+    x = rng.uniform(-2, 2, (n, 1, 1))
+    shape = (n, copies, 1)
+    error = rng.laplace(scale=0.15**0.5, size=shape)
+    if gaussian is not None:
+        error = gaussian**0.5 * rng.normal(size=shape)
+    return x + error, np.sin(2 * x[:, 0, 0]) + 0.1 * rng.normal(size=n)
+
+
+def error_of(predictor):
+    """Mean squared error against sin 2x."""
+    x = np.linspace(-2, 2, 401)[:, None]
+    return np.mean((predictor.predict(x) - np.sin(2 * x[:, 0])) ** 2)
+
+
+def features(*length_scales, num_features=64) -> Any:
+    made = [nj.fourier(length_scale=v, num_features=num_features) for v in length_scales]
+    return made[0] if len(made) == 1 else made
+
+
+def table(x, y, noise):
+    return nj.observations.from_arrays(x, y, noise=noise)
+
+
+def fitted(observations, features) -> nj.fits.FourierFit:
+    fit = nj.fit(observations, features)
+    assert isinstance(fit, nj.fits.FourierFit)
+    return fit
+
+
+@pytest.mark.statistical
+def test_the_corrected_fit_recovers_a_sine_under_laplace_noise():
+    fit = nj.fit(table(*sine(10_000, generator()), LAPLACE), features(0.4, 0.6))
+    assert error_of(fit) < 0.12**2  # M2: .05, against .24 without correction
+    assert error_of(fit.uncorrected) > 0.2**2
+    assert fit.risk.verdict() == "the correction helps"
+    clean = error_of(fit) + 0.01  # y has noise of variance .01
+    assert abs(fit.risk.corrected - clean) < 5 * fit.risk.corrected_std_error
+    plain = error_of(fit.uncorrected) + 0.01
+    assert abs(fit.risk.uncorrected - plain) < 5 * fit.risk.uncorrected_std_error
+    # The shapes of predictions, and one line each for wrong ones.
+    assert fit.predict(np.zeros((5, 1))).shape == (5,)
+    assert fit.predict(np.zeros((2, 5, 1))).shape == (2, 5)
+    assert fit.uncorrected.predict([0.0]).shape == ()
+    with pytest.raises(ValueError, match=r"x must be \[\.\.\., 1\], got \[5, 2\]"):
+        fit.predict(np.zeros((5, 2)))
+    assert "R²" in str(fit)
+    assert len(str(fit).splitlines()) < 20
+
+
+@pytest.mark.statistical
+def test_the_uncorrected_fit_does_not_depend_on_the_noise_that_is_assumed():
+    """Gaussian noise makes corrected moments spread, which must not regularize the other fit."""
+    x, y = sine(20_000, generator(1), gaussian=0.3)
+    fit = nj.fit(table(x, y, nj.noise.Gaussian(0.3)), features(0.4))
+    same = nj.fit(table(x, y, 0.0), features(0.4))
+    assert error_of(fit.uncorrected) < 1.1 * error_of(same.uncorrected)
+
+
+@pytest.mark.statistical
+def test_replicates_of_unknown_noise_take_its_place():
+    rng = generator(2)
+    errors = [
+        error_of(nj.fit(table(*sine(n, rng, copies=2), None), features(0.7)))
+        for n in (3000, 60_000)
+    ]
+    assert errors[0] < 0.2**2
+    assert errors[1] < 0.035**2  # .05 where φ came from 2,048 rows only
+
+
+@pytest.mark.statistical
+def test_the_noise_of_replicates_is_estimated_from_all_rows():
+    """Every other row is exact, and those rows alone would say that there is no noise."""
+    rng = generator(9)
+    x = rng.uniform(-2, 2, (4095, 1, 1))
+    noisy = x + rng.laplace(scale=0.6, size=(4095, 2, 1)) * (np.arange(4095) % 2)[:, None, None]
+    fit = nj.fit(table(noisy, np.sin(2 * x[:, 0, 0]), None), features(0.7))
+    assert error_of(fit) < 0.5 * error_of(fit.uncorrected)
+
+
+def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
+    observations = table(
+        *sine(3000, np.random.default_rng(3), gaussian=0.2), nj.noise.Gaussian(0.2)
+    )
+    fit = fitted(observations, features(0.7, 0.1, 1e-42))
+    assert [c.features.length_scale for c in fit.candidates] == [0.7, 0.1]
+    assert np.isfinite([c.risk for c in fit.candidates]).all()
+    assert error_of(fit) < error_of(fit.uncorrected)
+    with pytest.raises(ValueError, match="no finite kernel fit for the length scales 1e-42"):
+        nj.fit(observations, features(1e-42))
+
+
+def test_narrow_features_in_three_dimensions_stay_finite():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(2000, 3))
+    noisy = x + 0.2**0.5 * rng.normal(size=x.shape)
+    fit = nj.fit(table(noisy, x[:, 0], nj.noise.Gaussian(0.2)), features(0.2))
+    risk = fit.risk
+    assert np.isfinite([risk.corrected, risk.uncorrected, risk.difference_std_error]).all()
+    assert 0 < risk.corrected + 5 * risk.corrected_std_error < 100 * risk.variance
+
+
+def test_neighbouring_rows_may_depend_on_each_other():
+    """The standard error of equal rows in blocks of 16 is four times that of single rows."""
+    x, y = sine(2000, np.random.default_rng(5))
+    y += 0.5 * np.random.default_rng(6).normal(size=2000)
+    once = nj.fit(table(x, y, 0.0), features(0.7)).risk
+    many = nj.fit(table(np.repeat(x, 16, 0), np.repeat(y, 16), 0.0), features(0.7)).risk
+    assert 0.5 < many.corrected_std_error / once.corrected_std_error < 2
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_the_risk_after_a_choice_among_candidates_is_not_optimistic():
+    rng, claims, gaps = generator(7), [], []
+    for _ in range(40):
+        fit = nj.fit(table(*sine(2000, rng), LAPLACE), features(0.4, 0.7, 1.2))
+        truth = error_of(fit) + 0.01
+        claims.append(fit.risk.corrected - truth)
+        gaps.append(claims[-1] / fit.risk.corrected_std_error)
+    assert np.mean(claims) > -5 * np.std(claims) / 40**0.5
+    assert np.mean(np.abs(gaps) < 2.13) > 0.95 - 5 * (0.05 * 0.95 / 40) ** 0.5
+
+
+def test_wrong_input_is_one_clear_line():
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=(200, 2)), rng.normal(size=200)
+
+    def error(x=x, y=y, noise=LAPLACE, features=ONE):
+        with pytest.raises(ValueError, match=r"^.*$") as caught:  # one line
+            nj.fit(table(x, y, noise), features)
+        return str(caught.value)
+
+    assert "column 'x1' is not identified" in error(noise=nj.noise.Laplace(3.0))
+    constant = np.column_stack([x[:, 0], np.full(200, 0.1)])
+    assert "column 'x2' is constant" in error(x=constant)
+    assert "'y' takes one value only" in error(y=np.full(200, 0.1))
+    assert "needs the distribution of the noise" in error(noise=0.1)
+    assert "at least 64 rows" in error(x=x[:50], y=y[:50])
+    assert "without zeros" in error(noise=nj.noise.Uniform(0.1))
+    wrongs: Any = ([], "rbf", 1.0, [1.0])
+    for wrong in wrongs:
+        assert "features must be nj.fourier" in error(features=wrong)
+    for wrong, message in ((3, "even"), (0, "at least 2")):
+        with pytest.raises(ValueError, match=message):
+            nj.fourier(length_scale=1.0, num_features=wrong)
+    with pytest.raises(ValueError, match="length_scale"):
+        nj.fourier(length_scale=0.0)

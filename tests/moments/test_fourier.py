@@ -1,0 +1,37 @@
+"""The characteristic function of unknown noise, estimated from replicates."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("copies", [2, 3])
+def test_all_differences_of_replicates_give_the_characteristic_function_of_their_mean(copies):
+    """Noise of −s, 0 and s with probabilities 1/8, 3/4 and 1/8 has φ = (3 + cos sω)/4 > 0."""
+    frequencies = nj.moments.gaussian_frequencies(
+        jax.random.key(0), 8, dim=1, length_scale=1.0, characteristic=nj.noise.Gaussian(0.0)
+    )
+    values, shares = 0.7 * np.array([-1.0, 0.0, 1.0]), np.array([1, 6, 1]) / 8
+    pairs = np.array(list(itertools.product(range(3), repeat=2)))
+    apart = (values[pairs[:, 0]] - values[pairs[:, 1]]) / copies
+    samples = Sample(jnp.asarray(apart[:, None, None]), jnp.ones(9))
+    weights = jnp.asarray(shares[pairs].prod(axis=1))
+    sums = nj.moments.fourier(frequencies).sums(samples, weights)
+    found = nj.moments.estimated_characteristic(frequencies, sums, copies=copies)
+
+    def phi(omega):
+        return ((3 + np.cos(0.7 * omega / copies)) / 4) ** copies
+
+    omega = np.asarray(frequencies.omega)[:, 0]
+    np.testing.assert_allclose(found.single, phi(omega), atol=1e-12)
+    np.testing.assert_allclose(found.difference, phi(omega[:, None] - omega), atol=1e-12)
+    np.testing.assert_allclose(found.total, phi(omega[:, None] + omega), atol=1e-12)
+    floored = nj.moments.estimated_characteristic(frequencies, sums, copies=copies, floor=0.999)
+    assert float(jnp.abs(floored.difference).min()) >= 0.999**copies - 1e-12
