@@ -86,7 +86,7 @@ def fourier_fit(
         **make,
         weights=trial.weights[factor] * scale,
         uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
-        risk=Comparison(*numbers, variance=variance),
+        risk=Comparison(*numbers, variance=variance, degrees_of_freedom=_GROUPS - 1),
         candidates=tuple(shown.values()),
         target=observations.target,
         num_rows=len(y),
@@ -115,7 +115,8 @@ class _Trial:
 
     def __init__(self, features: FourierFeatures, frequencies: Frequencies, x, y):
         self.features, self.frequencies = features, frequencies
-        none = Frequencies(*frequencies[:2], *map(jnp.ones_like, frequencies[2:]))
+        ones = (jnp.ones_like(phi) for phi in frequencies[2:5])
+        none = Frequencies(frequencies.omega, frequencies.amplitude, *ones)
         groups = np.arange(len(y)) // min(_CONSECUTIVE, len(y) // _GROUPS) % _GROUPS
         rows = [groups == g for g in range(_GROUPS)]
         sums = [_sums(frequencies, x[own], y[own]) for own in rows]

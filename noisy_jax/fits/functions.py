@@ -135,7 +135,8 @@ class FourierFit(FourierPredictor):
         if ties:
             lines.append(f"{len(ties)} more cannot be told apart from the first.")
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
-        risk, half = self.risk, 1.96 * self.risk.difference_std_error
+        risk = self.risk
+        low, high = risk.interval()
         return "\n".join(
             [
                 *lines,
@@ -144,7 +145,7 @@ class FourierFit(FourierPredictor):
                 f"corrected {risk.corrected:.4g} (R² {1 - risk.corrected / risk.variance:.3f}), "
                 f"uncorrected {risk.uncorrected:.4g} (R² "
                 f"{1 - risk.uncorrected / risk.variance:.3f}); difference {risk.difference:.2g} "
-                f"[{risk.difference - half:.2g}, {risk.difference + half:.2g}]: {risk.verdict()}.",
+                f"[{low:.2g}, {high:.2g}]: {risk.verdict()}.",
                 "This fit is for clean features. To predict from features that are as noisy as",
                 "these, use the uncorrected fit (fit.uncorrected).",
             ]

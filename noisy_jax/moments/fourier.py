@@ -36,6 +36,7 @@ class Frequencies(NamedTuple):
         single: `[P]` complex, φ(ω_j).
         difference: `[P, P]` complex, φ(ω_j − ω_k).
         total: `[P, P]` complex, φ(ω_j + ω_k).
+        noise: distribution of the noise, or `None` if only φ is known.
     """
 
     omega: Array
@@ -43,11 +44,6 @@ class Frequencies(NamedTuple):
     single: Array
     difference: Array
     total: Array
-
-
-class _Drawn(Frequencies):
-    """Frequencies that remember the distribution of the noise, until one of them is changed."""
-
     noise: Noise | None = None
 
 
@@ -106,7 +102,7 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
 
     return Moments(
         lambda d: 2 * pairs, lambda x: amplitude * waves(x), sums, corrected, read, 1, linear=False,
-        noise=getattr(frequencies, "noise", None),
+        noise=frequencies.noise,
     )  # fmt: skip
 
 
@@ -145,15 +141,14 @@ def gaussian_frequencies(
     directions = jax.random.orthogonal(direction_key, dim, shape=(blocks,)).reshape(-1, dim)[:pairs]
     lengths = jnp.linalg.norm(jax.random.normal(length_key, (pairs, dim)), axis=1)
     omega = directions * lengths[:, None] / length_scale
-    frequencies = _Drawn(
+    return Frequencies(
         omega,
         jnp.asarray(1 / np.sqrt(pairs)),
         phi(omega),
         phi(omega[:, None] - omega[None]),
         phi(omega[:, None] + omega[None]),
+        characteristic if isinstance(characteristic, Noise) else None,
     )
-    frequencies.noise = characteristic if isinstance(characteristic, Noise) else None
-    return frequencies
 
 
 def estimated_characteristic(
