@@ -115,8 +115,8 @@ class _Trial:
 
     def __init__(self, features: FourierFeatures, frequencies: Frequencies, x, y):
         self.features, self.frequencies = features, frequencies
-        ones = (jnp.ones_like(phi) for phi in frequencies[2:5])
-        none = Frequencies(frequencies.omega, frequencies.amplitude, *ones)
+        single, difference, total = map(jnp.ones_like, frequencies[2:5])
+        none = Frequencies(*frequencies[:2], single, difference, total)
         groups = np.arange(len(y)) // min(_CONSECUTIVE, len(y) // _GROUPS) % _GROUPS
         rows = [groups == g for g in range(_GROUPS)]
         sums = [_sums(frequencies, x[own], y[own]) for own in rows]
