@@ -1,9 +1,10 @@
 """Batch fits of noisy tables: corrected coefficients and functions, with error bars."""
 
-from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit, load_fit
+from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.fit import fit
 from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
 from noisy_jax.fits.functions import fourier_features as fourier
+from noisy_jax.fits.saved import load_fit
 
 __all__ = [
     "Candidate",

@@ -49,15 +49,7 @@ class Coefficients:
 
         A DataFrame's columns are taken by their names.
         """
-        if hasattr(x, "columns"):
-            x = x[[x.columns[k] for k in in_order("x", x.columns, self.names)]]
-        x = np.asarray(x, np.float64)
-        if x.shape[-1:] != self.coefficients.shape:
-            raise ValueError(
-                f"x must be [..., {len(self.coefficients)}], got {list(x.shape)}: one column a "
-                "feature, in the order of the fit"
-            )
-        return x @ self.coefficients + self.intercept
+        return features_of(x, self.names) @ self.coefficients + self.intercept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,8 +195,7 @@ class LinearFit(Coefficients):
 
     def save(self, path: str | Path) -> None:
         """Writes the fit as JSON; `nj.load_fit` reads it."""
-        text = json.dumps(dataclasses.asdict(self), default=lambda array: array.tolist(), indent=1)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write(self, path)
 
 
 def counted_features(count: int) -> str:
@@ -212,22 +203,20 @@ def counted_features(count: int) -> str:
     return f"{count} feature{'s' if count > 1 else ''}"
 
 
-def load_fit(path: str | Path) -> LinearFit:
-    """Reads the `LinearFit` that `LinearFit.save` wrote to a file."""
-    try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
-        arrays = {"coefficients", "covariance", "reliability", "gram", "cross", "noise", "means"}
-        parse = {name: np.asarray(values[name]) for name in arrays}
-        plain = values["uncorrected"]
-        plain |= {name: np.asarray(plain[name]) for name in ("coefficients", "covariance")}
-        plain["names"] = values["names"] = tuple(values["names"])
-        return LinearFit(
-            **{
-                **values,
-                **parse,
-                "uncorrected": Coefficients(**plain),
-                "risk": Comparison(**values["risk"]),
-            }
+def features_of(x: Any, names: tuple[str, ...]) -> np.ndarray:
+    """Features `[..., d]` in the order of a fit's names; a DataFrame's are found by name."""
+    if hasattr(x, "columns"):
+        x = x[[x.columns[k] for k in in_order("x", x.columns, names)]]
+    x = np.asarray(x, np.float64)
+    if x.shape[-1:] != (len(names),):
+        raise ValueError(
+            f"x must be [..., {len(names)}], got {list(x.shape)}: one column a feature, in the "
+            "order of the fit"
         )
-    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} does not hold a fit: {error}") from None
+    return x
+
+
+def write(fit: Any, path: str | Path) -> None:
+    """Writes the fields of a fit as JSON."""
+    text = json.dumps(dataclasses.asdict(fit), default=lambda array: array.tolist(), indent=1)
+    Path(path).write_text(text + "\n", encoding="utf-8")

@@ -81,6 +81,7 @@ def fourier_fit(
         "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
         "center": units.center,
         "constant": units.y_center,
+        "names": observations.names,
     }
     return FourierFit(
         **make,

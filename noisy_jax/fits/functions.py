@@ -1,11 +1,12 @@
 """Results of a kernel fit: a function of random Fourier features, and its estimated error."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.fits.coefficients import Comparison, counted_features
+from noisy_jax.fits.coefficients import Comparison, counted_features, features_of, write
 from noisy_jax.validation import positive, whole
 
 
@@ -64,19 +65,21 @@ class FourierPredictor:
         center: `[d]`, subtracted from x before the features are computed.
         weights: `[D]`, of the cosines and then of the sines.
         constant: value that is added.
+        names: d names of the columns.
     """
 
     omega: np.ndarray
     center: np.ndarray
     weights: np.ndarray
     constant: float
+    names: tuple[str, ...]
 
     def predict(self, x: Any) -> np.ndarray:
-        """Predictions `[...]` at features `[..., d]` in original units."""
-        x = np.asarray(x, np.float64)
-        if x.shape[-1:] != self.center.shape:
-            raise ValueError(f"x must be [..., {len(self.center)}], got {list(x.shape)}")
-        angles = (x - self.center) @ self.omega.T
+        """Predictions `[...]` at features `[..., d]` in original units.
+
+        A DataFrame's columns are taken by their names.
+        """
+        angles = (features_of(x, self.names) - self.center) @ self.omega.T
         return np.concatenate([np.cos(angles), np.sin(angles)], -1) @ self.weights + self.constant
 
 
@@ -115,6 +118,10 @@ class FourierFit(FourierPredictor):
     candidates: tuple[Candidate, ...]
     target: str
     num_rows: int
+
+    def save(self, path: str | Path) -> None:
+        """Writes the fit as JSON; `nj.load_fit` reads it."""
+        write(self, path)
 
     def __str__(self) -> str:
         """The candidates, and the comparison with the uncorrected fit."""

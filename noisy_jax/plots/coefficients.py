@@ -4,6 +4,7 @@ import numpy as np
 
 from noisy_jax.fits.coefficients import LinearFit
 from noisy_jax.plots.style import label, look, panels
+from noisy_jax.validation import instance
 
 
 def coefficients(fit: LinearFit, *, axes=None):
@@ -26,6 +27,7 @@ def coefficients(fit: LinearFit, *, axes=None):
         >>> coefficients(fit).get_xlabel()
         'change of y for one standard deviation of the column'
     """
+    instance("fit", fit, LinearFit, "nj.fit makes one without features")
     if axes is None:
         (axes,) = panels(None, 1, width=7.0, height=1.2 + 0.5 * len(fit.names))
     scale = np.sqrt(np.diag(fit.gram + fit.noise))
