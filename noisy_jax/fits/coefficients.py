@@ -84,6 +84,19 @@ class Comparison:
         half = float(stdtrit(self.degrees_of_freedom, 0.975)) * self.difference_std_error
         return self.difference - half, self.difference + half
 
+    def __str__(self) -> str:
+        """Two lines: both errors with R², and the interval of their difference."""
+        low, high = self.interval()
+        corrected, uncorrected = (
+            f"{name} {risk:.4g} (R² {1 - risk / self.variance:.3f})"
+            for name, risk in (("corrected", self.corrected), ("uncorrected", self.uncorrected))
+        )
+        return (
+            "Mean squared error on clean data, estimated from noisy data by cross-fitting:\n"
+            f"{corrected}, {uncorrected}; difference {self.difference:.2g} "
+            f"[{low:.2g}, {high:.2g}]: {self.verdict()}."
+        )
+
     def verdict(self) -> str:
         """Whether the correction helped, from the 95% interval of the difference."""
         low, high = self.interval()
@@ -151,19 +164,13 @@ class LinearFit(Coefficients):
         ]
         if len(table) > 11:
             table = [*table[:10], f"… and {len(table) - 10} more columns"]
-        risk, copies = self.risk, self.num_copies
-        low, high = risk.interval()
-        noisy = "features" if copies == 1 else f"means of {copies} copies"
+        noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
         return "\n".join(
             [
                 *lines,
                 *table,
                 "",
-                "Mean squared error on clean data, estimated from noisy data by cross-fitting:",
-                f"corrected {risk.corrected:.4g} (R² {1 - risk.corrected / risk.variance:.3f}), "
-                f"uncorrected {risk.uncorrected:.4g} (R² "
-                f"{1 - risk.uncorrected / risk.variance:.3f}); difference {risk.difference:.2g} "
-                f"[{low:.2g}, {high:.2g}]: {risk.verdict()}.",
+                str(self.risk),
                 "These coefficients are for interpretation and for clean features. To predict from",
                 f"{noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
             ]

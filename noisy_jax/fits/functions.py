@@ -142,17 +142,11 @@ class FourierFit(FourierPredictor):
         if ties:
             lines.append(f"{len(ties)} more cannot be told apart from the first.")
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
-        risk = self.risk
-        low, high = risk.interval()
         return "\n".join(
             [
                 *lines,
                 "",
-                "Mean squared error on clean data, estimated from noisy data by cross-fitting:",
-                f"corrected {risk.corrected:.4g} (R² {1 - risk.corrected / risk.variance:.3f}), "
-                f"uncorrected {risk.uncorrected:.4g} (R² "
-                f"{1 - risk.uncorrected / risk.variance:.3f}); difference {risk.difference:.2g} "
-                f"[{low:.2g}, {high:.2g}]: {risk.verdict()}.",
+                str(self.risk),
                 "This fit is for clean features. To predict from features that are as noisy as",
                 "these, use the uncorrected fit (fit.uncorrected).",
             ]
