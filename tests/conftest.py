@@ -43,6 +43,15 @@ def _compiled_programs_are_dropped():
         jax.clear_caches()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """In a run of the whole suite doctests are slow tests; of a few files they always run."""
+    if len({item.path for item in items}) > 100:
+        for item in items:
+            if isinstance(item, pytest.DoctestItem):
+                item.add_marker("slow")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A test that shows a claim fails where it is skipped or expected to fail."""
