@@ -275,6 +275,30 @@ def test_another_key_gives_other_features():
 WORLD = worlds.gaussian(dim=2, length_scale=1.0, noise=Gaussian(0.1))
 
 
+@pytest.mark.parametrize(
+    "world",
+    [
+        WORLD,
+        worlds.gaussian(dim=2, length_scale=1.0, noise=Laplace(0.3)),
+        worlds.gaussian(dim=2, length_scale=1.0, noise=ContaminatedGaussian(0.2, 0.25)),
+        worlds.rational(dim=2, noise=Gaussian(0.1), cutoff=1.0),
+    ],
+    ids=["gaussian", "laplace", "contaminated", "rational"],
+)
+def test_frequencies_use_no_key_twice(world):
+    draw = jax.jit(lambda key: worlds.fourier(world, key, 6).frequencies)
+    with jax.debug_key_reuse(True):
+        assert draw(jax.random.key(0)).shape == (3, 2)
+
+
+def test_the_check_of_keys_finds_one_that_is_used_twice():
+    def twice(key):
+        return jax.random.normal(key) + jax.random.uniform(key)
+
+    with jax.debug_key_reuse(True), pytest.raises(jax.errors.KeyReuseError):
+        jax.jit(twice)(jax.random.key(0))
+
+
 @pytest.mark.parametrize("num_features", [0, -2, 7, 8.0, True])
 def test_rejects_wrong_numbers_of_features(num_features):
     with pytest.raises(ValueError, match="num_features must be"):
