@@ -111,6 +111,7 @@ def test_two_copies_need_no_covariance():
     np.testing.assert_allclose(state.weights, np.linalg.solve(gram, cross), rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_halves_merge_and_devices_share_the_work():
     """Sums of two halves, and of four devices, give the leader of the whole stream."""

@@ -294,6 +294,7 @@ def test_one_noisy_target_in_several_factors_biases_the_slope():
     assert abs(noisy - clean) > 0.1
 
 
+@pytest.mark.slow
 def test_noisy_targets_raise_where_they_would_bias():
     stream, noise = nj.streams.linear(jax.random.key(0), 6, 2), nj.noise.Gaussian(0.1)
 

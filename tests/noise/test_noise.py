@@ -301,6 +301,7 @@ def test_estimated_covariance_is_unbiased_with_its_standard_error():
     )
 
 
+@pytest.mark.slow
 @given(
     n=st.integers(2, 6), copies=st.integers(2, 4), dim=st.integers(1, 4), seed=st.integers(0, 999)
 )

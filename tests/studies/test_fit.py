@@ -114,6 +114,7 @@ def test_wrong_input_is_one_clear_line(noisy, options, message, tmp_path, capsys
     assert message in line
 
 
+@pytest.mark.slow
 def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, tmp_path, capsys):
     out = tmp_path / "out"
     options = ["--data", str(noisy[1]), "--target", "y", "--variance", "x1=0.2", "x2=0.4"]

@@ -17,6 +17,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path, capsys):
     quick = ["--parts", "linear", "--horizons", "32", "64", "--seeds", "2"]
     assert main(["leader", *quick, "--out", str(tmp_path)]) == 0

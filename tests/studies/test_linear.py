@@ -10,6 +10,7 @@ from tests.studies.files import names_in
 QUICK = ["--horizons", "64", "256", "1024", "--seeds", "4"]
 
 
+@pytest.mark.slow
 def test_main_job_on_bundled_data(tmp_path, capsys):
     assert main([*QUICK, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
