@@ -71,7 +71,7 @@ class Observations:
             `[n, d]` means, and `[d, d]` or `[n, d, d]` covariances.
         """
         copies = self.x.shape[1]
-        mean = self.x.mean(axis=1)
+        mean = self.x[:, 0] if copies == 1 else self.x.mean(axis=1)
         if self.cov is not None:
             return mean, self.cov / copies
         residuals = self.x - mean[:, None]

@@ -35,7 +35,9 @@ def linear_fit(
         kind = "rows" if clusters is None else "clusters"
         raise ValueError(f"fit needs more than d + 1 = {dim + 1} {kind}, got {groups}")
     units = Units.of(x, y, observations)
-    order, slices = grouped(np.arange(n) if clusters is None else clusters, GROUPS)
+    order, slices = slice(None), [slice(g, None, GROUPS) for g in range(min(n, GROUPS))]
+    if clusters is not None:
+        order, slices = grouped(clusters, GROUPS)
     table = units.table(x, y, cov)._replace(weights=weights).rows(order)
     clusters = None if clusters is None else clusters[order]
     parts = [linear_moments(*table.rows(group)) for group in slices]

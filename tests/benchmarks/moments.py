@@ -15,7 +15,7 @@ from timing import Row, at_least, at_most, judged, machine, median_times, memory
 import noisy_jax as nj
 from noisy_jax.base import Sample
 
-ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4096
+ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4000
 ROUNDS, SEEDS = 262_144, 16
 VARIANCE = 0.1
 
