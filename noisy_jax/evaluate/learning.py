@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Sample, State, check_learner
+from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.fits.identification import check_identified
 from noisy_jax.fits.linear import Units
 from noisy_jax.learners.wrappers.assuming import Assumed
@@ -61,7 +62,7 @@ class Learned:
     @property
     def risk_interval(self) -> tuple[float, float]:
         """The 95% interval of `risk`, from a normal distribution."""
-        half = 1.96 * self.risk_std_error
+        half = NORMAL_95 * self.risk_std_error
         return self.risk - half, self.risk + half
 
     def predict(self, x: Any) -> np.ndarray:
@@ -189,14 +190,14 @@ def _check_covariance(x, cov, names, scale) -> None:
 
 
 def _run(learner: Learner, samples: Sample, cov, keys):
-    shared = cov if cov is None or cov.ndim == 2 else None  # not copied for every row
-    samples = samples if shared is cov else samples._replace(cov=cov)
+    per_row = cov is not None and cov.ndim == 3
+    samples = samples._replace(cov=cov) if per_row else samples
 
     @jax.jit
-    def run(samples, keys, shared):
+    def run(samples, keys):
         def one_round(state, inputs):
             sample, key = inputs
-            sample = sample if shared is None else sample._replace(cov=shared)
+            sample = sample if per_row else sample._replace(cov=cov)
             error = jnp.nan * sample.y
             if learner.read is not None:
                 value, square = learner.read(state, sample)
@@ -205,4 +206,4 @@ def _run(learner: Learner, samples: Sample, cov, keys):
 
         return jax.lax.scan(one_round, learner.init(samples.x.shape[2]), (samples, keys))
 
-    return run(samples, keys, shared)
+    return run(samples, keys)

@@ -7,7 +7,7 @@ from the moments of the other groups, and
 
 A group consists of blocks of consecutive rows, since neighbouring rows may depend on each other.
 
-Source: Shao and Tu, The Jackknife and Bootstrap (1995), Sec. 2.3.
+Source: Shao and Tu, The Jackknife and Bootstrap (1995).
 """
 
 import functools

@@ -151,7 +151,7 @@ def _fourier_leader(settings, distribution, stream):
 
 
 def _always(learner: Learner) -> MakeLearner:
-    """The learner for every horizon: the leader needs none, and its bound is known afterwards."""
+    """The same learner at each horizon. It has no bound before the run."""
     return lambda _: (learner, None)
 
 

@@ -46,7 +46,7 @@ class Settings(SeededSettings):
     Two adversaries show single copies of the same distribution, 3 or −1 with probability ½ each,
     labelled 1. In A these are the clean data; in B the clean data are 1, and the noise is ±2. The
     best weights differ, 1/5 and 1, and a learner from one copy that is not told which of the two it
-    is has an average regret of at least (1 − 1/√5)² under one of them, for every T. Runs linear
+    is has an average regret of at least (1 − 1/√5)² under one of them at any T. Runs linear
     learners under both, squared loss, and writes one_copy.csv, config.json and one_copy.png.
 
     Examples:
