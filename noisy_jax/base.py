@@ -52,6 +52,13 @@ class Sample(NamedTuple):
     cov: chex.Numeric | None = None
 
 
+Readings: TypeAlias = tuple[jax.Array, jax.Array]
+"""`(value, square)`, unbiased estimates of f(x) and of f(x)² at the clean x."""
+
+Unrolled: TypeAlias = tuple[State, jax.Array, Readings | None]
+"""`(state, predictions[T], readings)` of many rounds."""
+
+
 class Learner(NamedTuple):
     """An online learning algorithm, as pure functions of one round.
 
@@ -65,15 +72,16 @@ class Learner(NamedTuple):
         predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
         copies: V, the number of independent noisy copies of the instance that `step` reads.
         unroll: optional, a faster way through many rounds with the same numbers up to rounding:
-            `(state, samples, x[T, d], keys[T]) -> (state, predictions[T])`, where every leaf of
-            `samples` has a leading axis T.
+            `(state, samples, x[T, d], keys[T]) -> (state, predictions[T], readings)`, where every
+            leaf of `samples` has a leading axis T, and `readings` are those of `read` before each
+            round, `[T]` each, or `None`.
         horizon: the number of rounds that the state has room for; `None` if there is no limit.
         noise: distribution of the noise that the learner corrects for; `None` if it is built for
             none in particular. `evaluate.rollout` warns when it runs under another distribution.
         exact_targets: whether noise in the targets would make the learner biased.
-        read: `(state, sample) -> (value, square)`, both `[]`: unbiased estimates of f(x) and of
-            f(x)² at the clean x. `learn` estimates the error on clean data from them, as
-            square − 2ỹ·value + ỹ². `None` if there are none.
+        read: `(state, sample, key) -> (value, square)`, both `[]`: unbiased estimates of f(x) and
+            of f(x)² at the clean x, under the sample and key that `step` gets next. The error on
+            clean data is estimated from them (`estimated_errors`). `None` if there are none.
         finish: `(state) -> state`, after the last round: uses the rounds that the state has seen
             but not used yet. A run may still continue from it. `None` if there are none.
     """
@@ -82,22 +90,34 @@ class Learner(NamedTuple):
     step: Callable[[State, Sample, chex.PRNGKey], State]
     predict: Callable[[State, jax.Array], jax.Array]
     copies: int
-    unroll: Callable[[State, Sample, jax.Array, chex.PRNGKey], tuple[State, jax.Array]] | None = (
-        None
-    )
+    unroll: Callable[[State, Sample, jax.Array, chex.PRNGKey], Unrolled] | None = None
     horizon: int | None = None
     noise: Any = None
     exact_targets: bool = False
-    read: Callable[[State, Sample], tuple[jax.Array, jax.Array]] | None = None
+    read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
     finish: Callable[[State], State] | None = None
 
 
-def unrolled(learner: Learner) -> Callable[..., tuple[State, jax.Array]]:
-    """The learner's own `unroll`, or a scan of predict-then-step.
+def estimated_errors(readings: Readings, y: jax.Array) -> jax.Array:
+    """Estimates of the squared errors on clean data, q − 2ỹv + ỹ², from readings v and q.
 
-    Returns:
-        `(state, samples, x[T, d], keys[T]) -> (state, predictions[T])`, as `Learner.unroll`.
+    Their mean is E(f(x) − y)² plus the variance of the noise in ỹ.
     """
+    value, square = readings
+    return square - 2 * y * value + y**2
+
+
+def read_through(learner: Learner, shown: Callable) -> Callable[..., Readings] | None:
+    """`Learner.read` of a wrapper: that of a learner, for what `shown(state, sample, key)` shows.
+
+    `shown` returns the learner's own `(state, sample, key)`.
+    """
+    read = learner.read
+    return None if read is None else lambda *seen: read(*shown(*seen))
+
+
+def unrolled(learner: Learner) -> Callable[..., Unrolled]:
+    """The learner's own `unroll`, or a scan of predict, read and step."""
     if learner.unroll is not None:
         return learner.unroll
 
@@ -105,9 +125,11 @@ def unrolled(learner: Learner) -> Callable[..., tuple[State, jax.Array]]:
         def one_round(state, inputs):
             sample, x, key = inputs
             prediction = learner.predict(state, x)
-            return learner.step(state, sample, key), prediction
+            readings = None if learner.read is None else learner.read(state, sample, key)
+            return learner.step(state, sample, key), (prediction, readings)
 
-        return jax.lax.scan(one_round, state, (samples, x, keys))
+        state, (predictions, readings) = jax.lax.scan(one_round, state, (samples, x, keys))
+        return state, predictions, readings
 
     return unroll
 

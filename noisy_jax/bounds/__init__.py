@@ -1,11 +1,12 @@
 """Guarantees: learning rate, second moment and regret bound of each learner.
 
-All formulas are computed with arrays, so that a horizon may be traced (`wrappers.doubling`).
+All formulas are computed with arrays, so that a horizon may be traced.
 `as_printed` holds those formulas that the papers print differently. Subquantile minimization has no
 bound that can be computed.
 """
 
 from noisy_jax.bounds import as_printed
+from noisy_jax.bounds.adaptive import adaptive_rate, at_adaptive_rate, mixture
 from noisy_jax.bounds.corrected_ftrl import corrected_ftrl
 from noisy_jax.bounds.guarantee import Guarantee, TruncationGuarantee, at_rate_factor
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
@@ -35,14 +36,17 @@ __all__ = [
     "OneCopyLowerBound",
     "RiskGuarantee",
     "TruncationGuarantee",
+    "adaptive_rate",
     "alma",
     "as_printed",
+    "at_adaptive_rate",
     "at_rate_factor",
     "corrected_ftrl",
     "drift",
     "known_covariance",
     "margin_errors",
     "mistakes",
+    "mixture",
     "moments",
     "one_copy_excess",
     "one_copy_lower_bound",

@@ -7,14 +7,24 @@ A new learner is a call of `expansion` with a `read` function that makes a `Roun
 from noisy_jax.engine.buffers import Buffer, atoms_and_memory, memory_of
 from noisy_jax.engine.expansion import ExpansionState, Round, expansion, reading
 from noisy_jax.engine.memory import Atoms, Memory, Space, everything, weight_vector
-from noisy_jax.engine.rules import Rule, Update, schedule, squared_loss
+from noisy_jax.engine.rules import (
+    AdaptiveState,
+    Rate,
+    Rule,
+    Update,
+    rate_of,
+    schedule,
+    squared_loss,
+)
 from noisy_jax.engine.windows import growing, growing_start, ring
 
 __all__ = [
+    "AdaptiveState",
     "Atoms",
     "Buffer",
     "ExpansionState",
     "Memory",
+    "Rate",
     "Round",
     "Rule",
     "Space",
@@ -25,6 +35,7 @@ __all__ = [
     "growing",
     "growing_start",
     "memory_of",
+    "rate_of",
     "reading",
     "ring",
     "schedule",

@@ -98,6 +98,7 @@ def expansion(
     dim: int | None = None,
     labels: bool = False,
     noise: Any = None,
+    readings: bool = False,
 ) -> Learner:
     """A learner that moves a function in each round, from its parts.
 
@@ -118,6 +119,9 @@ def expansion(
         labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
             and become NaN where they are traced.
         noise: distribution of the noise that the learner corrects for; `None` for none.
+        readings: whether the outputs at the atom and at the first query point are independent and
+            unbiased for f(x) at the clean x. Then the learner has `Learner.read`: their mean and
+            their product.
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel
@@ -152,8 +156,8 @@ def expansion(
         # Without the barrier, XLA computes a costly feature map again for each of its uses.
         rounds = jax.lax.optimization_barrier(jax.vmap(read)(samples, keys))
         ahead, inside = _values(memory, state, rounds, memory.space.points(x))
-        state, predictions, added, keep = _play(
-            rule, memory.horizon, radius, state, ahead, inside, rounds.target
+        state, predictions, noisy, added, keep = _play(
+            rule, memory.horizon, radius, readings, state, ahead, inside, rounds.target
         )
         # Factors by which what was there before each round has shrunk by the end of the block.
         kept = jax.lax.cumprod(keep, reverse=True)
@@ -162,7 +166,7 @@ def expansion(
             state.atoms, state.weights, state.round, kept[0], rounds.atom, coefficients
         )
         state = state._replace(atoms=atoms, weights=weights, round=state.round + len(added))
-        return state, predictions
+        return state, (predictions, noisy)
 
     @jax.default_matmul_precision("highest")
     def unroll(state: ExpansionState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
@@ -178,23 +182,29 @@ def expansion(
         if labels:
             samples = samples._replace(y=sound_labels(samples.y))
         whole_blocks = rounds - rounds % block
-        inputs, predictions = (samples, x, keys), []
+        inputs, outputs = (samples, x, keys), []
         if whole_blocks:
             blocks = jax.tree.map(
                 lambda a: a[:whole_blocks].reshape(-1, block, *a.shape[1:]), inputs
             )
             state, output = jax.lax.scan(advance, state, blocks)
-            predictions.append(output.reshape(-1))
+            outputs.append(jax.tree.map(jnp.ravel, output))
         if whole_blocks < rounds:
             state, output = advance(state, jax.tree.map(lambda a: a[whole_blocks:], inputs))
-            predictions.append(output)
-        return state, jnp.concatenate(predictions)
+            outputs.append(output)
+        return state, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *outputs)
 
     @jax.default_matmul_precision("highest")
     def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
+        return one_round(state, sample, key)[0]
+
+    def read_now(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
+        return jax.tree.map(jnp.squeeze, one_round(state, sample, key)[2])
+
+    def one_round(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
         check_sample(sample, copies)
         samples, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
-        return unroll(state, samples, x, key[None])[0]
+        return unroll(state, samples, x, key[None])
 
     @jax.default_matmul_precision("highest")
     def predict(state: ExpansionState, x: jax.Array) -> jax.Array:
@@ -203,7 +213,10 @@ def expansion(
         values = memory.evaluate(state.atoms, state.weights, state.round, points)
         return rule.output(state.rule, values.reshape(x.shape[:-1]))
 
-    return Learner(init, step, predict, copies, unroll, memory.horizon, noise)
+    return Learner(
+        init, step, predict, copies, unroll, memory.horizon, noise,
+        read=read_now if readings else None,
+    )  # fmt: skip
 
 
 def _values(memory: Memory, state: ExpansionState, rounds: Round, points):
@@ -230,12 +243,12 @@ def _values(memory: Memory, state: ExpansionState, rounds: Round, points):
     return columns(*ahead), columns(*inside)
 
 
-def _play(rule, horizon, radius, state: ExpansionState, ahead, inside, target):
+def _play(rule, horizon, radius, readings, state: ExpansionState, ahead, inside, target):
     """The rounds of a block, one after another, on the scalars that `_values` read.
 
     Returns:
-        The state with its norm and rule after the block; `[B]` predictions, `[B]` coefficients of
-        the new atoms, and `[B]` factors on all that was there before each round.
+        The state with its norm and rule after the block; `[B]` predictions, readings (or `None`),
+        `[B]` coefficients of the new atoms, and `[B]` factors on what was there before each round.
     """
     dtype = ahead.dtype
 
@@ -243,18 +256,22 @@ def _play(rule, horizon, radius, state: ExpansionState, ahead, inside, target):
         ahead, squared_norm, rule_state = carry
         b, inside, target = inputs
         t, values = state.round + b, ahead[b, :-1]
-        prediction = rule.output(rule_state, ahead[b, -1])
-        alpha, decay, rule_state = rule.update(rule_state, values, target, t)
+        prediction, read = rule.output(rule_state, ahead[b, -1]), None
+        if readings:
+            first, second = rule.output(rule_state, values[:2])
+            read = (first + second) / 2, first * second
+        square = jnp.maximum(inside[b, 0], 0)
+        alpha, decay, rule_state = rule.update(rule_state, values, target, t, square)
         room = True if horizon is None else t < horizon
         alpha = jnp.where(jnp.all(jnp.isfinite(values)) & room, alpha, jnp.nan).astype(dtype)
         factor = jnp.ones((), dtype)
         if squared_norm is not None:
-            square = alpha**2 * inside[b, 0]
-            squared_norm = decay**2 * squared_norm + 2 * decay * alpha * values[0] + square
+            squared_norm *= decay**2
+            squared_norm += 2 * decay * alpha * values[0] + alpha**2 * square
             factor, squared_norm = _project(jnp.maximum(squared_norm, 0).astype(dtype), radius)
         added, keep = alpha * factor, jnp.asarray(decay * factor, dtype)
         ahead = keep * ahead + added * inside
-        return (ahead, squared_norm, rule_state), (prediction, added, keep)
+        return (ahead, squared_norm, rule_state), (prediction, read, added, keep)
 
     (_, squared_norm, rule_state), outputs = jax.lax.scan(
         one_round,

@@ -31,14 +31,15 @@ class Rule(NamedTuple):
 
     Attributes:
         init: `() -> state`, a pytree of arrays such as offsets, margins, counts; `()` for none.
-        update: `(state, values[1 + P], target, t) -> Update`; values are those of f_t at the atom,
-            then at the query points. It runs in a scan: use arithmetic on scalars only.
+        update: `(state, values[1 + P], target, t, square) -> Update`; values are those of f_t at
+            the atom, then at the query points, and square is ‖φ_t‖². It runs in a scan: use
+            arithmetic on scalars only.
         output: `(state, values[...]) -> [...]`, predictions from values of f_t. By default f_t
             itself; a rule with an offset or a threshold adds it here. (`averaged` averages f only.)
     """
 
     init: Callable[[], Any]
-    update: Callable[[Any, jax.Array, Any, jax.Array], Update]
+    update: Callable[[Any, jax.Array, Any, jax.Array, jax.Array], Update]
     output: Callable[[Any, jax.Array], jax.Array] = lambda state, values: values
 
 
@@ -82,15 +83,73 @@ def schedule(learning_rate: optax.ScalarOrSchedule) -> Callable[[chex.Numeric], 
     return rate if callable(rate) else optax.constant_schedule(rate)
 
 
-def squared_loss(learning_rate: optax.ScalarOrSchedule) -> Rule:
+class AdaptiveState(NamedTuple):
+    """State of an adaptive rate.
+
+    Attributes:
+        squares: `[]`, Σ ‖g_s‖² of the gradients so far.
+    """
+
+    squares: jax.Array
+
+
+class Rate(NamedTuple):
+    """A learning rate for each round.
+
+    Attributes:
+        init: `() -> state`.
+        at: `(state, t, square) -> (η_t, state)`, where square is ‖g_t‖² of the round's gradient.
+    """
+
+    init: Callable[[], Any]
+    at: Callable[[Any, chex.Numeric, jax.Array], tuple[Any, Any]]
+
+
+def rate_of(learning_rate: optax.ScalarOrSchedule | None, radius: chex.Numeric) -> Rate:
+    """The rate that an argument `learning_rate` stands for: a number, a schedule, or adaptive.
+
+    `None` stands for the adaptive rate in a ball of radius B,
+
+        η_t = √2 B/√(Σ_{s ≤ t} ‖g_s‖²),   Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t ‖g_t‖²)
+
+    for all vectors g_t and all w_t and u in the ball (`bounds.adaptive_rate`). It is zero before
+    the first gradient that is not zero, and NaN if the sum overflows.
+
+    Source: Streeter and McMahan, Less regret via online conditioning (2010); Duchi, Hazan and
+    Singer, Adaptive subgradient methods (2011), with one rate for all coordinates.
+    """
+    if learning_rate is not None:
+        constant = schedule(learning_rate)
+        return Rate(lambda: (), lambda state, t, square: (constant(t), state))
+    radius = parsed_radius(radius)
+
+    def at(state: AdaptiveState, t, square):
+        del t
+        squares = state.squares + square
+        positive = squares > 0  # False with NaN
+        rate = 2**0.5 * radius * jax.lax.rsqrt(jnp.where(positive, squares, 1))
+        rate = jnp.where(squares < jnp.inf, jnp.where(positive, rate, 0), jnp.nan)
+        return rate, AdaptiveState(squares)
+
+    return Rate(lambda: AdaptiveState(jnp.zeros(())), at)
+
+
+def squared_loss(
+    learning_rate: optax.ScalarOrSchedule | None = None, *, radius: chex.Numeric = 1.0
+) -> Rule:
     """The rule of the squared loss: α_t = −2η_t(v − y_t), with y_t the target of the round.
 
-    v is the value of f_t at the last query point, or at the atom if there are no query points. The
-    learning rate is η > 0, or an optax schedule of rounds 0, 1, …
+    v is the value of f_t at the last query point, or at the atom if there are no query points.
+
+    Args:
+        learning_rate: as in `rate_of`.
+        radius: B > 0 of the adaptive rate; others ignore it.
     """
-    rate = schedule(learning_rate)
+    rate = rate_of(learning_rate, radius)
 
-    def update(state, values, target, t) -> Update:
-        return Update(-2 * rate(t) * (values[-1] - target), 1.0, state)
+    def update(state, values, target, t, square) -> Update:
+        derivative = 2 * (values[-1] - target)
+        eta, state = rate.at(state, t, derivative**2 * square)
+        return Update(-eta * derivative, 1.0, state)
 
-    return Rule(lambda: (), update)
+    return Rule(rate.init, update)

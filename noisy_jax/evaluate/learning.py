@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Sample, State, check_learner
+from noisy_jax.base import Learner, Sample, State, check_learner, estimated_errors, unrolled
 from noisy_jax.evaluate.regrets import NORMAL_95
+from noisy_jax.evaluate.rollouts import scan_in_blocks
 from noisy_jax.fits.identification import check_identified
 from noisy_jax.fits.linear import Units
 from noisy_jax.learners.wrappers.assuming import Assumed
@@ -193,17 +194,19 @@ def _run(learner: Learner, samples: Sample, cov, keys):
     per_row = cov is not None and cov.ndim == 3
     samples = samples._replace(cov=cov) if per_row else samples
 
+    def block(state, inputs):
+        samples, keys = inputs
+        if cov is not None and not per_row:
+            samples = samples._replace(cov=jnp.broadcast_to(cov, (len(keys), *cov.shape)))
+        state, _, readings = unrolled(learner)(state, samples, samples.x[:, 0], keys)
+        if readings is None:
+            return state, jnp.full(len(keys), jnp.nan)
+        return state, estimated_errors(readings, samples.y)
+
     @jax.jit
+    @jax.default_matmul_precision("highest")
     def run(samples, keys):
-        def one_round(state, inputs):
-            sample, key = inputs
-            sample = sample if per_row else sample._replace(cov=cov)
-            error = jnp.nan * sample.y
-            if learner.read is not None:
-                value, square = learner.read(state, sample)
-                error = square - 2 * sample.y * value + sample.y**2
-            return learner.step(state, sample, key), error
+        return scan_in_blocks(block, learner.init(samples.x.shape[2]), (samples, keys))
 
-        return jax.lax.scan(one_round, learner.init(samples.x.shape[2]), (samples, keys))
-
-    return run(samples, keys)
+    state, errors = run(samples, keys)
+    return state, jnp.concatenate([error.ravel() for error in errors])

@@ -203,8 +203,7 @@ def _through_blocks(
 ):
     """Runs the rounds in blocks, whose output is `judge(predictions, (clean, comparator))`.
 
-    Returns the last state and a list of arrays with a leading axis of blocks: one for the full
-    blocks, one for the rest.
+    Returns as `scan_in_blocks`.
     """
     horizon, dim = stream.x.shape
     _check_room(learner.horizon, horizon, state)
@@ -220,20 +219,29 @@ def _through_blocks(
             ),
             in_axes=(0, 0, 0, 0 if per_round else None),
         )(keys[:, 0], clean.x, clean.y, distributions if per_round else noise)
-        state, predictions = unrolled(learner)(state, samples, clean.x, keys[:, 1])
+        state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys[:, 1])
         return state, judge(predictions, (clean, best))
 
     state = learner.init(dim) if state is None else state
     inputs = ((stream, comparator), rounds, noise.distribution if per_round else None)
-    whole = horizon - horizon % BLOCK
-    outputs = []
+    return scan_in_blocks(block, state, inputs)
+
+
+def scan_in_blocks(block, state, inputs):
+    """`jax.lax.scan` over blocks of inputs, whose leaves have a leading axis of rounds.
+
+    Returns the last state and a list of outputs, each leaf with a leading axis of blocks: one for
+    the full blocks, one for the rest.
+    """
+    rounds = len(jax.tree.leaves(inputs)[0])
+    whole, outputs = rounds - rounds % BLOCK, []
     if whole:
         blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, BLOCK, *a.shape[1:]), inputs)
         state, output = jax.lax.scan(block, state, blocks)
         outputs.append(output)
-    if whole < horizon:
+    if whole < rounds:
         state, output = block(state, jax.tree.map(lambda a: a[whole:], inputs))
-        outputs.append(output[None])
+        outputs.append(jax.tree.map(lambda leaf: leaf[None], output))
     return state, outputs
 
 

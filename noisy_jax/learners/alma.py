@@ -86,8 +86,8 @@ def alma(
         x = sample.x[0]
         return Round(x, None, (sample.y, jnp.any(kernel.diagonal(x[None]) > 0)))
 
-    def update(state: AlmaState, values, target, t) -> Update:
-        del t  # updates count, not rounds
+    def update(state: AlmaState, values, target, t, square) -> Update:
+        del t, square  # updates count, not rounds
         y, counts = target
         root = jnp.sqrt(state.updates + 1.0)
         margin = y * values[0]

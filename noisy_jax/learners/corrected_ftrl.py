@@ -138,11 +138,12 @@ def corrected_ftrl(
     def advance(state: CorrectedState, samples: Sample, kept, x):
         """Rounds inside one block: predictions, sums, and a solution if the block is complete."""
         predictions = moments.features(x) @ state.weights
+        readings = jax.vmap(moments.read, (None, 0))(state.weights, samples)
         new = moments.sums(samples, kept)
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
-        return jax.lax.cond(complete, solved, lambda same: same, state), predictions
+        return jax.lax.cond(complete, solved, lambda same: same, state), (predictions, readings)
 
     @jax.default_matmul_precision("highest")
     def unroll(state: CorrectedState, samples: Sample, x, keys):
@@ -157,8 +158,10 @@ def corrected_ftrl(
             return filled.reshape(blocks, every, *leaf.shape[1:])
 
         inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x))
-        state, predictions = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)
-        return state, jax.lax.dynamic_slice_in_dim(predictions.reshape(-1), first, rounds)
+        state, outputs = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)
+        return state, *jax.tree.map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf.reshape(-1), first, rounds), outputs
+        )
 
     @jax.default_matmul_precision("highest")
     def step(state: CorrectedState, sample: Sample, key: chex.PRNGKey):
@@ -177,5 +180,5 @@ def corrected_ftrl(
 
     return Learner(
         init, step, predict, moments.copies, unroll, noise=moments.noise,
-        read=lambda state, sample: moments.read(state.weights, sample), finish=finish,
+        read=lambda state, sample, key: moments.read(state.weights, sample), finish=finish,
     )  # fmt: skip

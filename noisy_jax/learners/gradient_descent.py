@@ -2,9 +2,10 @@
 
     w_1 = 0,   w_{t+1} = P(w_t − η_t ∇̃_t),   P the projection on {‖w‖ ≤ B_w}
 
-Learners of linear predictors differ only in the estimate ∇̃_t. For ‖u‖ ≤ B_w and constant η,
-Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², from which every regret bound in `bounds`
-follows.
+Learners of linear predictors differ only in the estimate ∇̃_t. The rate is adaptive by default,
+η_t = √2 B_w/√(Σ_{s ≤ t} ‖∇̃_s‖²), which needs no horizon and no moments of the data
+(`bounds.adaptive_rate`). For ‖u‖ ≤ B_w and constant η,
+Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², from which the theorems' rates follow.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and Lemma 3 (which
 prints w_t on both sides of the recursion; w_{t+1} is meant).
@@ -19,7 +20,8 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample, check_sample
-from noisy_jax.engine.rules import parsed_radius, parsed_rate
+from noisy_jax.engine.rules import parsed_radius, parsed_rate, rate_of
+from noisy_jax.moments import online
 from noisy_jax.validation import check_dimension, check_shape, given, whole
 
 Gradient = Callable[[jax.Array, Sample], jax.Array]
@@ -31,7 +33,7 @@ class GradientDescentState(NamedTuple):
 
     Attributes:
         weights: `[d]`, w_t; the prediction at x is ⟨w_t, x⟩.
-        optimizer: state of the optax transformation.
+        optimizer: state of the rate or of the optax transformation.
     """
 
     weights: jax.Array
@@ -55,27 +57,31 @@ def gradient_descent(
         gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.
         copies: V, number of noisy copies that `gradient` reads.
         radius: B_w > 0, norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, ….
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `None` for the adaptive rate
+            √2 B_w/√(Σ ‖∇̃_s‖²).
         optimizer: an optax transformation that works from gradients alone (such as `optax.adam`),
-            instead of `learning_rate`.
+            instead of a learning rate.
 
     Returns:
-        A `Learner` with a `GradientDescentState`.
+        A `Learner` with a `GradientDescentState`. It has unbiased readings (`Learner.read`) from
+        two copies, or from one whose noise covariance the sample holds; otherwise they are NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> def gradient(weights, sample):  # of the absolute loss, on one noisy copy
         ...     return jnp.sign(sample.x[0] @ weights - sample.y) * sample.x[0]
-        >>> learner = gradient_descent(gradient, copies=1, radius=1.0, learning_rate=0.1)
+        >>> learner = gradient_descent(gradient, copies=1, radius=1.0)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
         >>> print(f"mean loss {jnp.mean(jnp.abs(run.predictions - stream.y)):.2f}")
-        mean loss 0.15
+        mean loss 0.14
     """
     radius = parsed_radius(radius)
-    if (learning_rate is None) == (optimizer is None):
-        raise ValueError("give either learning_rate or optimizer, not both and not neither")
-    method: Any = optimizer if learning_rate is None else optax.sgd(parsed_rate(learning_rate))
+    if learning_rate is not None and optimizer is not None:
+        raise ValueError("give learning_rate or optimizer, not both")
+    method: Any = _adaptive(radius) if optimizer is None else optimizer
+    if learning_rate is not None:
+        method = optax.sgd(parsed_rate(learning_rate))
     if not all(callable(getattr(method, name, None)) for name in ("init", "update")):
         raise ValueError(
             f"optimizer must be a transformation such as optax.adam(0.1), got {given(optimizer)}"
@@ -107,7 +113,31 @@ def gradient_descent(
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
         return x @ state.weights
 
-    return Learner(init, step, predict, copies)
+    def read(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
+        del key
+        return _readings(state.weights, sample, copies)
+
+    return Learner(init, step, predict, copies, read=read)
+
+
+def _readings(weights: jax.Array, sample: Sample, copies: int):
+    """Unbiased estimates of ⟨w, x⟩ and its square, or NaN if one copy of unknown noise is all."""
+    if copies > 1:
+        return online.two_copies(copies).read(weights, sample)
+    if sample.cov is None:
+        return jnp.array(jnp.nan), jnp.array(jnp.nan)
+    return online.known_covariance().read(weights, sample)
+
+
+def _adaptive(radius: chex.Numeric) -> optax.GradientTransformation:
+    rate = rate_of(None, radius)
+
+    def update(updates, state, params=None):
+        del params
+        eta, state = rate.at(state, 0, jnp.vdot(updates, updates))
+        return -eta * updates, state
+
+    return optax.GradientTransformation(lambda params: rate.init(), update)
 
 
 def _projected(weights: jax.Array, radius: chex.Numeric) -> jax.Array:

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax import moments
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.noise import covariance_times
@@ -50,10 +49,10 @@ def known_covariance(
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
     change from round to round. `wrappers.assuming` supplies one where the sample has none.
 
-    The weights stay in the ball of radius B_w > 0. Give either a learning rate η > 0 (a number or
-    an optax schedule; `bounds.known_covariance` gives the theorem's) or an optax optimizer
-    (`gradient_descent`). `as_printed=True` subtracts Σw instead of 2Σw, to show the error of the
-    printed formula.
+    The weights stay in the ball of radius B_w > 0. The rate is adaptive by default; a learning rate
+    η > 0 (a number or an optax schedule; `bounds.known_covariance` gives the theorem's) or an optax
+    optimizer takes its place (`gradient_descent`). `as_printed=True` subtracts Σw instead of 2Σw,
+    to show the error of the printed formula.
 
     Returns:
         A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for
@@ -63,17 +62,15 @@ def known_covariance(
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = known_covariance(radius=1.0, learning_rate=0.05)
+        >>> learner = known_covariance(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
-        mean squared loss 0.04
+        mean squared loss 0.01
     """
-    learner = gradient_descent(
+    return gradient_descent(
         functools.partial(gradient_estimate, as_printed=as_printed),
         copies=1,
         radius=radius,
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
-    read = moments.known_covariance().read
-    return learner._replace(read=lambda state, sample: read(state.weights, sample))

@@ -24,10 +24,19 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner
-from noisy_jax.engine import Buffer, Rule, Update, atoms_and_memory, expansion, reading, schedule
+from noisy_jax.engine import (
+    Buffer,
+    Memory,
+    Rule,
+    Update,
+    atoms_and_memory,
+    expansion,
+    reading,
+    schedule,
+)
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import AdaptiveLoss, Loss
-from noisy_jax.validation import check_decay, choice, concrete, given, non_negative
+from noisy_jax.validation import check_decay, choice, concrete, given, non_negative, positive
 from noisy_jax.worlds import FourierWorld, World
 
 _LARGEST_DECAY = 1 + 1e-6
@@ -50,7 +59,7 @@ def norma(
     kernel: Kernel | World | FourierWorld,
     loss: Loss | AdaptiveLoss,
     *,
-    learning_rate: optax.ScalarOrSchedule,
+    learning_rate: optax.ScalarOrSchedule | None = None,
     regularization: chex.Numeric,
     buffer: Buffer | None = None,
     offset: bool = False,
@@ -85,8 +94,11 @@ def norma(
         loss: any of `losses`. `losses.squared` has no factor ½: the paper's η and λ (Eq. 21) are
             `learning_rate` = η/2 and `regularization` = 2λ.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; the paper's η/√t is
-            `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1.
-        regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`.
+            `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1. By
+            default η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …: the rate of strongly convex risks
+            until it is so small that the terms that a buffer τ drops would count.
+        regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`; λ > 0
+            for the default rate.
         buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
             |ℓ'| ≤ c and k(x, x) ≤ X² those dropped have norm at most (1 − ηλ)^τ cX/λ. Or a function
             that makes a `Memory` from a space, such as `lambda space: engine.weight_vector()` with
@@ -118,38 +130,57 @@ def norma(
     if offset and not labelled:
         raise ValueError("offset must be False with the novelty loss, which learns a threshold ρ")
     regularization = non_negative("regularization", regularization, "λ of (λ/2)‖f‖²")
-    rate_of, first, limit = schedule(learning_rate), learning_rate, 1.0
+    atom, memory = atoms_and_memory(kernel, buffer)
+    if learning_rate is None:
+        learning_rate = _of_strong_convexity(regularization, memory)
+    rate_at, first, limit = schedule(learning_rate), learning_rate, 1.0
     if callable(learning_rate):
         first, limit = learning_rate(jnp.int32(0)), _LARGEST_DECAY
         non_negative("learning_rate at round 0", first, "rounds are counted from 0")
     check_decay(first, regularization, limit=limit)
     choice("decay", decay, ("always", "on_update"))
     copies = choice("copies", (2 if world else 1) if copies is None else copies, (1, 2))
-    atom, memory = atoms_and_memory(kernel, buffer)
     room = memory.horizon or memory.longest_block
     if not labelled and decay == "always" and (room is not None or not callable(learning_rate)):
-        _warn_of_few_support_vectors(loss, rate_of(jnp.int32(room or 0)), regularization)
+        _warn_of_few_support_vectors(loss, rate_at(jnp.int32(room or 0)), regularization)
     return expansion(
         read=reading(atom, copies),
-        rule=_rule(loss, rate_of, regularization, labelled, offset, decay),
+        rule=_rule(loss, rate_at, regularization, labelled, offset, decay),
         memory=memory,
         copies=copies,
         block=block,
         dim=world and world.dim,
         labels=loss.kind == "margin" and labelled,
         noise=world and world.noise,
+        readings=bool(world) and copies == 2,
     )
 
 
-def _rule(loss: Any, rate_of, regularization, labelled, offset, decay) -> Rule:
+def _of_strong_convexity(regularization, memory: Memory):
+    """η_t = 1/(λ min(t, τ/3)): after 3/(ηλ) = τ rounds, when a term is dropped, 5% of it is left.
+
+    Source: Hazan, Agarwal and Kale, Logarithmic regret algorithms (2007); Shalev-Shwartz, Singer
+    and Srebro, Pegasos (2007).
+    """
+    positive("regularization", regularization, "or give learning_rate, which has a default for λ>0")
+    if memory.forgets and memory.horizon is not None:
+        raise ValueError(
+            "learning_rate must be given with engine.growing, such as the theorem's "
+            "lambda t: eta / jnp.sqrt(t + 1)"
+        )
+    longest = max(1.0, memory.longest_block / 3) if memory.longest_block else jnp.inf
+    return lambda t: 1 / (regularization * jnp.minimum(t + 1.0, longest))
+
+
+def _rule(loss: Any, rate_at, regularization, labelled, offset, decay) -> Rule:
     adaptive = isinstance(loss, AdaptiveLoss)
 
     def init() -> NormaState:
         return NormaState(jnp.zeros(()), jnp.asarray(loss.initial, float) if adaptive else None)
 
-    def update(state: NormaState, values, y, t) -> Update:
+    def update(state: NormaState, values, y, t, square) -> Update:
         b, s = state
-        now, rate = loss.at(s) if adaptive else loss, rate_of(t)
+        now, rate = loss.at(s) if adaptive else loss, rate_at(t)
         y = y if labelled else jnp.ones_like(values[-1])
         p = values[-1] + b
         derivative = now.gradient(p, y)

@@ -18,7 +18,7 @@ import chex
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, schedule
+from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.validation import instance
 
@@ -30,7 +30,7 @@ def random_truncation(
     estimator: GradientEstimator,
     *,
     horizon: int,
-    learning_rate: optax.ScalarOrSchedule,
+    learning_rate: optax.ScalarOrSchedule | None = None,
     block: int | None = None,
 ) -> Learner:
     """Online kernel learning under noise of unknown distribution (Algorithm 1).
@@ -43,7 +43,8 @@ def random_truncation(
         estimator: of the clean gradient, from `estimators.gradient`.
         horizon: T, number of rounds that there is room for.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, … (the paper's η is ours times
-            √T); `bounds.random_truncation` gives the theorem's, which is very conservative.
+            √T); `bounds.random_truncation` gives the theorem's, which is very conservative. By
+            default adaptive, √2 √B_w/√(Σ ‖g̃Ψ̃‖²), without a horizon (`bounds.adaptive_rate`).
         block: number of rounds that `unroll` plays at once; by default as many as read 192 values
             of f.
 
@@ -68,27 +69,30 @@ def random_truncation(
     hint = "estimators.gradient(kernel, loss, …) makes one"
     estimator = instance("estimator", estimator, GradientEstimator, hint)
     maps, derivative, loss = estimator.maps, estimator.derivative, estimator.loss
-    rate, margin = schedule(learning_rate), estimator.loss.kind == "margin"
+    radius, margin = estimator.squared_radius**0.5, estimator.loss.kind == "margin"
+    rate = rate_of(learning_rate, radius)
 
     def read(sample: Sample, key: chex.PRNGKey) -> Round:
         orders = estimator.draw_orders(key)
         stored, others = estimator.estimates(orders, sample.x)
         return Round(stored, others, (sample.y, orders.derivative))
 
-    def update(state, values, target, t) -> Update:
+    def update(state, values, target, t, square) -> Update:
         y, order = target
         estimate = derivative.estimate(order, loss.argument(values[1:], y))
         if margin:
             estimate = y * estimate
-        return Update(-rate(t) * estimate, 1.0, state)
+        eta, state = rate.at(state, t, estimate**2 * square)
+        return Update(-eta * estimate, 1.0, state)
 
     learner = expansion(
         read=read,
-        rule=Rule(lambda: (), update),
+        rule=Rule(rate.init, update),
         memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
         copies=estimator.copies,
-        radius=estimator.squared_radius**0.5,
+        radius=radius,
         block=max(1, _QUERIES // (2 + derivative.copies)) if block is None else block,
         labels=margin,
+        readings=derivative.copies > 0,
     )
     return learner._replace(exact_targets=not margin and derivative.copies > 1)

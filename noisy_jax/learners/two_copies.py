@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax import moments
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 
@@ -33,9 +32,9 @@ def two_copies(
 ) -> Learner:
     """Online linear regression from two noisy copies of each instance (Algorithm 1, left).
 
-    The weights stay in the ball of radius B_w > 0. Give either a learning rate η > 0 (a number or
-    an optax schedule; `bounds.two_copies` gives the theorem's) or an optax optimizer
-    (`gradient_descent`).
+    The weights stay in the ball of radius B_w > 0. The rate is adaptive by default; a learning rate
+    η > 0 (a number or an optax schedule; `bounds.two_copies` gives the theorem's) or an optax
+    optimizer takes its place (`gradient_descent`).
 
     Returns:
         A `Learner` of 2 copies with O(d) time and memory a round. Its expected regret for the
@@ -44,13 +43,11 @@ def two_copies(
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = two_copies(radius=1.0, learning_rate=0.05)
+        >>> learner = two_copies(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
-        mean squared loss 0.04
+        mean squared loss 0.01
     """
-    learner = gradient_descent(
+    return gradient_descent(
         gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
-    read = moments.two_copies().read
-    return learner._replace(read=lambda state, sample: read(state.weights, sample))

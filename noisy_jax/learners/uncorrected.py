@@ -31,8 +31,9 @@ def uncorrected(
 ) -> Learner:
     """Online linear regression that treats one noisy copy as the clean instance.
 
-    The weights stay in the ball of radius B_w > 0. Give either a learning rate η > 0 (a number or
-    an optax schedule) or an optax optimizer (`gradient_descent`).
+    The weights stay in the ball of radius B_w > 0. The rate is adaptive by default; a learning rate
+    η > 0 (a number or an optax schedule) or an optax optimizer takes its place
+    (`gradient_descent`).
 
     Returns:
         A `Learner` of 1 copy with O(d) time and memory a round. It has no sub-linear bound on its
@@ -41,7 +42,7 @@ def uncorrected(
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = uncorrected(radius=1.0, learning_rate=0.05)
+        >>> learner = uncorrected(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.11

@@ -277,7 +277,7 @@ def fourier():
             if not learning:
                 return state, total + jnp.sum(samples.x) + jnp.sum(stream.y)
             keys = jax.random.split(KEY, DRAWN_AT_ONCE)
-            state, predictions = learner.unroll(state, samples, stream.x, keys)
+            state, predictions, _ = learner.unroll(state, samples, stream.x, keys)
             return state, total + jnp.sum((predictions - stream.y) ** 2)
 
         start = learner.init(FEATURES_DIM), jnp.zeros(())

@@ -116,7 +116,7 @@ def growth():
         def one_block(state, block):
             samples = Sample(block.x[:, None], block.y)
             keys = jax.random.split(KEY, size)
-            state, predictions = learner.unroll(state, samples, block.x, keys)
+            state, predictions, _ = learner.unroll(state, samples, block.x, keys)
             return state, jnp.sum(block.y * predictions <= 0)
 
         return jax.lax.scan(one_block, learner.init(DIM), blocks)[1].sum()

@@ -31,7 +31,7 @@ KEY = jax.random.key(0)
 def soft_margin_rule():
     """Decay, an offset and a margin: the parts of NORMA."""
 
-    def update(offset, values, y, t):
+    def update(offset, values, y, t, square):
         step = RATE * y * (y * (values[0] + offset) <= MARGIN)
         return Update(step, 1 - DECAY, offset + step)
 
@@ -61,7 +61,7 @@ def both_ways(learner, x, y):
     samples = Sample(x[:, None], y, jnp.zeros(len(y)))
     keys = jax.random.split(KEY, len(y))
     return [
-        jax.jit(unrolled(way))(way.init(DIM), samples, x, keys)
+        jax.jit(unrolled(way))(way.init(DIM), samples, x, keys)[:2]
         for way in (learner, learner._replace(unroll=None))
     ]
 
@@ -141,7 +141,7 @@ def test_atoms_may_be_pytrees_with_several_query_points(rng):
         query_points = (jnp.stack([sample.x[0], -sample.x[0]]), jnp.array([2.0, 0.5]))
         return Round((sample.x[0], sample.y), query_points, sample.y)
 
-    def update(state, values, y, t):
+    def update(state, values, y, t, square):
         return Update(0.1 * (y - values[1] + values[2]), 0.9, state)
 
     space = Space(
@@ -165,7 +165,7 @@ def test_atoms_may_be_pytrees_with_several_query_points(rng):
 def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
     x, y = labelled(rng)
 
-    def update(state, values, y, t):
+    def update(state, values, y, t, square):
         return Update(jnp.where(t == 5, jnp.inf, 0.1 * y * (values[0] <= MARGIN)), 1.0, state)
 
     learner = expansion(

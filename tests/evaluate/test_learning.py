@@ -28,10 +28,14 @@ def test_the_leader_predicts_clean_rows_and_knows_its_error(copies):
 
 
 def test_a_learner_without_readings_has_no_risk():
-    _, _, observed = table()
-    learner = nj.learners.uncorrected(radius=2.0, learning_rate=0.01)
+    x, y, observed = table()
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    learner = nj.learners.uncorrected_kernel(kernel, horizon=len(y), radius=2.0)
     learned = nj.learn(learner, observed, jax.random.key(0))
     assert np.isnan(learned.risk)
+    replicates = nj.observations.from_arrays(np.stack([x, x + 0.1], axis=1), y)
+    unknown = nj.learn(nj.learners.uncorrected(radius=2.0), replicates, jax.random.key(0))
+    assert np.isnan(unknown.risk)
     assert np.isfinite(learned.predict([[100.0, 100.0]])).all()
 
 
@@ -130,7 +134,7 @@ def test_replicates_of_unknown_noise_do_not_serve_a_learner_that_reads_the_covar
         nj.learners.corrected_ftrl(known),
         nj.learners.known_covariance(radius=2.0, learning_rate=0.01),
     ):
-        with pytest.raises(ValueError, match="the samples have none: use two_copies"):
+        with pytest.raises(ValueError, match="use two_copies"):
             nj.learn(learner, observed, jax.random.key(0))
 
 
@@ -156,22 +160,13 @@ def test_readings_in_worlds_are_unbiased(kind):
     rng = np.random.default_rng(0)
     samples = nj.Sample(jnp.asarray(rng.normal(size=(20, 2, 1))), jnp.ones(20), jnp.full(20, 0.2))
     x, keys = jnp.zeros((20, 1)), jax.random.split(jax.random.key(0), 20)
-    state, _ = jax.jit(learner.unroll)(learner.init(1), samples, x, keys)
+    state, *_ = jax.jit(learner.unroll)(learner.init(1), samples, x, keys)
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     clean, weights = 0.7, weights / weights.sum()
     first, second = (a.ravel() for a in np.meshgrid(*2 * [clean + 0.2**0.5 * nodes]))
     pairs = nj.Sample(jnp.stack([first, second], 1)[..., None], jnp.ones(1600), jnp.full(1600, 0.2))
-    value, square = jax.vmap(learner.read, (None, 0))(state, pairs)
+    value, square = jax.vmap(learner.read, (None, 0, None))(state, pairs, keys[0])
     expected = float(learner.predict(state, jnp.asarray([clean])))
     mass = np.outer(weights, weights).ravel()
     np.testing.assert_allclose(mass @ np.asarray(value), expected, rtol=1e-9)
     np.testing.assert_allclose(mass @ np.asarray(square), expected**2, rtol=1e-9)
-
-
-def test_wrappers_of_other_copies_or_states_have_no_readings():
-    two = nj.learners.two_copies(radius=2.0, learning_rate=0.01)
-    _, _, observed = table()
-    learner = nj.wrappers.cloned(two, nj.noise.Gaussian(100.0))
-    assert np.isnan(nj.learn(learner, observed, jax.random.key(0), standardize=False).risk)
-    averaged = nj.wrappers.averaged(nj.learners.known_covariance(radius=2.0, learning_rate=0.01))
-    assert np.isnan(nj.learn(averaged, observed, jax.random.key(0)).risk)

@@ -41,7 +41,7 @@ def inputs(x, y):
 
 def unrolled(learner, x, y):
     """(state, predictions) by `unroll`."""
-    return jax.jit(learner.unroll)(learner.init(x.shape[1]), *inputs(x, y))
+    return jax.jit(learner.unroll)(learner.init(x.shape[1]), *inputs(x, y))[:2]
 
 
 def scanned(learner, x, y):

@@ -21,7 +21,7 @@ def plain(x, z):
 def run(learner, x, y):
     samples = Sample(jnp.asarray(x)[:, None], jnp.asarray(y))
     keys = jax.random.split(jax.random.key(0), len(y))
-    return jax.jit(learner.unroll)(learner.init(x.shape[1]), samples, jnp.asarray(x), keys)
+    return jax.jit(learner.unroll)(learner.init(x.shape[1]), samples, jnp.asarray(x), keys)[:2]
 
 
 def labelled(rng, rounds=80):

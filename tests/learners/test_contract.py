@@ -10,7 +10,9 @@ import optax
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.base import unrolled
 from noisy_jax.noise import observe
+from tests import keys
 
 BASE = {
     "two_copies": nj.learners.two_copies,
@@ -22,14 +24,6 @@ BASE = {
 
 def averaged(**options):
     return nj.wrappers.averaged(nj.learners.two_copies(**options))
-
-
-def doubling(*, radius, learning_rate):
-    def make(horizon):
-        rate = learning_rate / jnp.sqrt(jnp.asarray(horizon, float))
-        return nj.learners.two_copies(radius=radius, learning_rate=rate)
-
-    return nj.wrappers.doubling(make)
 
 
 def paired(**options):
@@ -69,6 +63,11 @@ def random_truncation(*, radius, learning_rate):
     return nj.learners.random_truncation(
         estimator, horizon=T, learning_rate=learning_rate, block=16
     )
+
+
+def adaptive(make):
+    """At the default rate, whatever the rate that is asked for."""
+    return lambda *, radius, learning_rate: make(radius=radius, learning_rate=None)
 
 
 def averaged_kernel(**options):
@@ -126,13 +125,18 @@ DECAYING = {
     "perceptron": perceptron,
     "alma": alma,
 }
+ADAPTIVE = {
+    "adaptive": adaptive(nj.learners.two_copies),
+    "adaptive kernel": adaptive(parallel_worlds),
+    "adaptive random truncation": adaptive(random_truncation),
+}
 PROJECTED = {
     **BASE,
     **KERNEL,
     "averaged": averaged,
     "averaged_kernel": averaged_kernel,
-    "doubling": doubling,
     "paired": paired,
+    **ADAPTIVE,
 }
 LEARNERS = {**PROJECTED, **DECAYING}
 OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
@@ -225,7 +229,9 @@ def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
     assert not np.allclose(good.predictions[0], good.predictions[1])
     bad = swept(jnp.array([-1.0, jnp.nan, 1e18]), jnp.array([0.1, 0.1, 1e30]), jnp.array([0.2] * 3))
     assert len(traces) == 1
-    if make in PROJECTED.values():
+    if make in ADAPTIVE.values():
+        np.testing.assert_array_equal(bad.diverged_at >= 1, [True, True, False])
+    elif make in PROJECTED.values():
         assert np.all(bad.diverged_at >= 1)
         large = swept(jnp.array([1e20] * 3), jnp.array([0.1] * 3), jnp.array([0.2] * 3)).diverged_at
         needs_a_square = make in KERNEL.values() or make is averaged_kernel
@@ -245,6 +251,41 @@ def test_resumes_from_state_round_and_key(make, stream):
     joined = jnp.concatenate([first.predictions, rest.predictions])
     whole = jax.tree.map(lambda a: a[0], (runs.state, runs.predictions))
     chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-6)
+
+
+WITHOUT_READINGS = (uncorrected_kernel, norma, perceptron, alma)
+
+
+@pytest.mark.statistical
+def test_readings_are_unbiased_and_the_same_in_unroll(make, stream):
+    learner, runs = played(make)
+    if make in WITHOUT_READINGS:
+        assert learner.read is None
+        return
+
+    def samples(key, rows):
+        own = jax.vmap(jax.random.split)(jax.random.split(key, len(rows.y)))
+        draw = functools.partial(observe, noise=NOISE, copies=learner.copies)
+        return jax.vmap(draw)(own[:, 0], rows.x, rows.y), own[:, 1]
+
+    @jax.jit
+    def all_ways(state, key):
+        shown, steps = samples(key, stream)
+        ways = [
+            unrolled(way)(learner.init(DIM), shown, stream.x, steps)[2]
+            for way in (learner, learner._replace(unroll=None))
+        ]
+        same = jax.tree.map(lambda a: jnp.repeat(a[:1], 4000, axis=0), stream)
+        shown, steps = samples(jax.random.fold_in(key, 1), same)
+        return ways, jax.vmap(learner.read, (None, 0, 0))(state, shown, steps)
+
+    state = jax.tree.map(lambda a: a[0], runs.state)
+    (blocks, rounds), (value, square) = all_ways(state, keys.key(8))
+    chex.assert_trees_all_close(blocks, rounds, rtol=1e-4, atol=1e-5)
+    clean = np.asarray(learner.predict(state, stream.x[0]))
+    for reading, expected in ((value, clean), (square, clean**2)):
+        error = np.asarray(reading).std(axis=0) / len(reading) ** 0.5
+        assert np.all(np.abs(reading.mean(axis=0) - expected) < 5 * error)
 
 
 def test_uses_no_key_twice(make, stream):
@@ -297,14 +338,6 @@ def test_a_bad_traced_rate_is_reported(name, stream):
             lambda: nj.wrappers.noiseless(averaged(**OPTIONS), ()),
             "stream must .* got tuple",
         ),
-        (
-            lambda: nj.wrappers.doubling(averaged(**OPTIONS)),
-            "horizon -> Learner, got Learner",
-        ),
-        (
-            lambda: nj.wrappers.doubling(lambda T: (T, None)),
-            "what make_learner returns .* got tuple",
-        ),
     ],
 )
 def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
@@ -333,7 +366,6 @@ def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
             {"radius": 1.0, "optimizer": optax.adam},
             r"such as optax\.adam\(0\.1\), got function",
         ),
-        ({"radius": 1.0}, "either learning_rate or optimizer"),
         ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),
     ],
 )

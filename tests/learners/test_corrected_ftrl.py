@@ -21,7 +21,7 @@ def rounds(seed, copies=1):
 
 def run(learner, samples, x, state=None):
     state = learner.init(DIM) if state is None else state
-    return jax.jit(learner.unroll)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))
+    return jax.jit(learner.unroll)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))[:2]
 
 
 def adversary(name):

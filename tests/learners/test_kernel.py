@@ -18,7 +18,7 @@ def run(learner, x, copies, y, cov=None):
     samples = Sample(jnp.asarray(copies), jnp.asarray(y), cov)
     keys = jax.random.split(jax.random.key(0), len(y))
     return [
-        jax.jit(unrolled(way))(way.init(x.shape[1]), samples, jnp.asarray(x), keys)
+        jax.jit(unrolled(way))(way.init(x.shape[1]), samples, jnp.asarray(x), keys)[:2]
         for way in (learner, learner._replace(unroll=None))
     ]
 
@@ -170,22 +170,6 @@ def test_cloned_rejects_what_it_cannot_clone():
     forgotten = nj.learners.parallel_worlds(world, horizon=5, radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match=r"build its world with noise\.cloned\(2\)"):
         nj.wrappers.cloned(forgotten, noise)
-
-
-def test_doubling_needs_room_for_the_whole_run():
-    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
-
-    def make(horizon, room):
-        return nj.learners.uncorrected_kernel(
-            kernel, horizon=room or horizon, radius=1.0, learning_rate=0.1 * horizon**-0.5
-        )
-
-    with pytest.raises(ValueError, match="room for 1 and 2 rounds when made for 1 and 2"):
-        nj.wrappers.doubling(lambda horizon: make(horizon, None))
-    learner = nj.wrappers.doubling(lambda horizon: make(horizon, 20))
-    stream = nj.streams.linear(jax.random.key(0), 20, DIM)
-    run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
-    assert run.diverged_at == -1
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, dist
         estimator, jax.tree.map(np.asarray, orders), x, y, copies, 0.3, rate
     )
     learner = nj.learners.random_truncation(estimator, horizon=rounds, learning_rate=rate, block=8)
-    state, ours = learner.unroll(
+    state, ours, _ = learner.unroll(
         learner.init(dim), nj.Sample(jnp.asarray(copies), jnp.asarray(y)), jnp.asarray(x), keys
     )
     np.testing.assert_allclose(ours, predictions, rtol=1e-10, atol=1e-12)
@@ -308,7 +308,6 @@ def test_noisy_targets_raise_where_they_would_bias():
         lambda learner: learner,
         lambda learner: nj.wrappers.cloned(learner, nj.noise.Gaussian(0.1)),
         lambda learner: nj.wrappers.paired(learner),
-        lambda learner: nj.wrappers.doubling(lambda horizon: learner),
     )
     for wrap in wraps:
         with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):

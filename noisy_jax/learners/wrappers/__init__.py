@@ -3,18 +3,20 @@
 from noisy_jax.learners.wrappers.assuming import assuming
 from noisy_jax.learners.wrappers.averaged import AveragedState, averaged
 from noisy_jax.learners.wrappers.cloned import cloned
-from noisy_jax.learners.wrappers.doubling import DoublingState, doubling
+from noisy_jax.learners.wrappers.mixture import MixtureState, mixture
 from noisy_jax.learners.wrappers.noiseless import NoiselessState, noiseless
 from noisy_jax.learners.wrappers.paired import paired
+from noisy_jax.learners.wrappers.swept import swept
 
 __all__ = [
     "AveragedState",
-    "DoublingState",
+    "MixtureState",
     "NoiselessState",
     "assuming",
     "averaged",
     "cloned",
-    "doubling",
+    "mixture",
     "noiseless",
     "paired",
+    "swept",
 ]

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Sample, check_learner, unrolled
+from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
 from noisy_jax.noise import Gaussian
 from noisy_jax.validation import check_dimension, concrete
 
@@ -40,7 +40,7 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         >>> import jax, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)
         >>> world = nj.worlds.gaussian(dim=3, length_scale=0.5**0.5, noise=noise.cloned(2))
-        >>> options = {"horizon": 1000, "radius": 2.0, "learning_rate": 0.1}
+        >>> options = {"horizon": 1000, "radius": 2.0}
         >>> learner = nj.learners.parallel_worlds(world, **options)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(cloned(learner, noise), stream, noise, jax.random.key(1))
@@ -78,7 +78,8 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         samples, keys = jax.vmap(clone)(samples, keys)
         return unrolled(learner)(state, samples, x, keys)
 
-    return learner._replace(step=step, unroll=unroll, copies=1, noise=noise, read=None)
+    read = read_through(learner, lambda state, *seen: (state, *clone(*seen)))
+    return learner._replace(step=step, unroll=unroll, copies=1, noise=noise, read=read)
 
 
 def _same(noise, clone_noise: Gaussian) -> bool:

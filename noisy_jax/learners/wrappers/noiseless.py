@@ -7,7 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Sample, State, Stream, check_is_stream, check_learner, unrolled
+from noisy_jax.base import (
+    Learner,
+    Sample,
+    State,
+    Stream,
+    check_is_stream,
+    check_learner,
+    read_through,
+    unrolled,
+)
 from noisy_jax.validation import concrete
 
 
@@ -42,7 +51,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.05)
+        >>> learner = nj.learners.uncorrected(radius=1.0)
         >>> both = nj.wrappers.paired(learner, noiseless(learner, stream))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(((run.predictions - stream.y[:, None]) ** 2).mean(axis=0).round(2))
@@ -74,8 +83,11 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
     def unroll(state: NoiselessState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
         rounds = state.round + jnp.arange(len(x), dtype=jnp.int32)
-        inner, predictions = unrolled(learner)(state.inner, clean(samples, rounds), x, keys)
-        return NoiselessState(inner, state.round + len(x)), predictions
+        inner, *made = unrolled(learner)(state.inner, clean(samples, rounds), x, keys)
+        return NoiselessState(inner, state.round + len(x)), *made
+
+    def shown(state: NoiselessState, sample: Sample, key: chex.PRNGKey):
+        return state.inner, clean(sample, state.round), key
 
     rooms = [room for room in (learner.horizon, np.shape(stream.y)[0]) if room is not None]
     return learner._replace(
@@ -86,7 +98,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         horizon=min(rooms),
         noise=None,
         exact_targets=False,
-        read=None,
+        read=read_through(learner, shown),
         finish=None,
     )
 

@@ -1,5 +1,6 @@
 """Several learners side by side on the same noise, as one learner."""
 
+import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
@@ -12,50 +13,68 @@ def paired(*learners: Learner) -> Learner:
     Differences between columns are then not blurred by the noise that the learners share.
 
     Args:
-        *learners: L ≥ 1 learners. Each reads as many as it needs of the shared copies, from the
-            first on.
+        *learners: one or more learners. Each reads as many as it needs of the shared copies, from
+            the first on. One with several columns, such as `swept` makes, keeps all of them.
 
     Returns:
         A `Learner` whose state is the tuple of their states and whose predictions are `[..., L]`.
+        It has unbiased readings, `[L]`, if all of them have.
         Each column is what its learner alone would give with the same key. Its `noise` is that of
         the first learner that was built for noise of positive variance.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> options = {"radius": 1.0, "learning_rate": 0.05}
+        >>> options = {"radius": 1.0}
         >>> both = paired(nj.learners.uncorrected(**options), nj.learners.two_copies(**options))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(((run.predictions - stream.y[:, None]) ** 2).mean(axis=0).round(2))
-        [0.11 0.04]
+        [0.11 0.01]
     """
     if not learners:
         raise ValueError("paired needs at least one learner, got none")
     for learner in learners:
         check_learner(learner)
 
+    reads = [learner.read for learner in learners if learner.read is not None]
+    readable = len(reads) == len(learners)
+
+    def shown(sample: Sample, learner: Learner) -> Sample:
+        return sample._replace(x=jnp.asarray(sample.x)[..., : learner.copies, :])
+
     def init(dim: int) -> tuple:
         return tuple(learner.init(dim) for learner in learners)
 
     def step(states, sample: Sample, key):
         return tuple(
-            learner.step(state, sample._replace(x=jnp.asarray(sample.x)[: learner.copies]), key)
+            learner.step(state, shown(sample, learner), key)
             for learner, state in zip(learners, states, strict=True)
         )
 
     def predict(states, x):
-        columns = [
-            learner.predict(state, x) for learner, state in zip(learners, states, strict=True)
-        ]
-        return jnp.stack(columns, axis=-1)
+        parts = [learner.predict(state, x) for learner, state in zip(learners, states, strict=True)]
+        return _columns(parts, x.ndim - 1)
 
     def unroll(states, samples: Sample, x, keys):
-        shown = jnp.asarray(samples.x)
         runs = [
-            unrolled(learner)(state, samples._replace(x=shown[:, : learner.copies]), x, keys)
+            unrolled(learner)(state, shown(samples, learner), x, keys)
             for learner, state in zip(learners, states, strict=True)
         ]
-        return tuple(state for state, _ in runs), jnp.stack([p for _, p in runs], axis=-1)
+        states, predictions, readings = zip(*runs, strict=True)
+        return states, _columns(predictions, 1), _columns(readings, 1) if readable else None
+
+    def read(states, sample: Sample, key):
+        parts = [
+            read(state, shown(sample, learner), key)
+            for read, learner, state in zip(reads, learners, states, strict=True)
+        ]
+        return _columns(parts, 0)
+
+    def finish(states):
+        return tuple(
+            learner.finish(state) if learner.finish else state
+            for learner, state in zip(learners, states, strict=True)
+        )
 
     copies = max(learner.copies for learner in learners)
     horizons = [learner.horizon for learner in learners if learner.horizon is not None]
@@ -63,4 +82,16 @@ def paired(*learners: Learner) -> Learner:
     noise = max(noises, key=lambda noise: (noise is not None) + has_noise(noise))
     exact_targets = any(learner.exact_targets for learner in learners)
     horizon = min(horizons, default=None)
-    return Learner(init, step, predict, copies, unroll, horizon, noise, exact_targets)
+    return Learner(
+        init, step, predict, copies, unroll, horizon, noise, exact_targets,
+        read=read if readable else None, finish=finish,
+    )  # fmt: skip
+
+
+def _columns(parts, rank: int):
+    """Results of several learners side by side, on a last axis, which some may have already."""
+
+    def joined(*leaves):
+        return jnp.concatenate([a[..., None] if a.ndim == rank else a for a in leaves], axis=-1)
+
+    return jax.tree.map(joined, *parts)

@@ -122,7 +122,6 @@ BUILT_FOR = {
         in_world(NOTHING), in_world(distribution)
     ),
     "averaged": lambda distribution: nj.wrappers.averaged(in_world(distribution)),
-    "doubling": lambda distribution: nj.wrappers.doubling(lambda horizon: in_world(distribution)),
     "assuming": informed,
     "assuming_beside_a_world": lambda distribution: nj.wrappers.assuming(
         in_world(distribution), 0.0

@@ -1,0 +1,196 @@
+"""`swept` against single learners, and `mixture` against NumPy and its guarantee."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import estimated_errors, unrolled
+from tests import keys
+
+T, DIM = 200, 2
+NOISE = nj.noise.Gaussian(0.1)
+RATES = jnp.array([0.003, 0.03, 0.3])
+
+
+def world():
+    return nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=NOISE)
+
+
+def in_world(rate, horizon=T):
+    return nj.learners.parallel_worlds(
+        world(), horizon=horizon, radius=2.0, learning_rate=rate, block=16
+    )
+
+
+def linear(rate):
+    return nj.learners.two_copies(radius=2.0, learning_rate=rate)
+
+
+def cloned(rate):
+    learner = nj.learners.parallel_worlds(
+        nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=NOISE.cloned(2)),
+        horizon=T, radius=2.0, learning_rate=rate, block=16,
+    )  # fmt: skip
+    return nj.wrappers.cloned(learner, NOISE)
+
+
+def of_length_scale(scale):
+    """Features that depend on what is swept, so that nothing can be shared."""
+    features = nj.worlds.fourier(
+        nj.worlds.gaussian(dim=DIM, length_scale=scale, noise=NOISE), jax.random.key(0), 8
+    )
+    return nj.learners.fourier_worlds(features, radius=2.0)
+
+
+def stream():
+    return nj.streams.linear(jax.random.key(0), T, DIM)
+
+
+MAKERS = {
+    "engine": (in_world, RATES),
+    "weights": (linear, RATES),
+    "one copy": (cloned, RATES),
+    "length scales": (of_length_scale, jnp.array([0.7, 1.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_columns_are_what_each_learner_gives_alone(name):
+    make, values = MAKERS[name]
+    swept = nj.wrappers.swept(make, values)
+    run = jax.jit(lambda key: nj.rollout(swept, stream(), NOISE, key))(jax.random.key(1))
+    assert run.predictions.shape == (T, 3)
+    for k, value in enumerate(values):
+        alone = nj.rollout(make(value), stream(), NOISE, jax.random.key(1))
+        np.testing.assert_allclose(run.predictions[:, k], alone.predictions, rtol=1e-4, atol=1e-5)
+    if name in ("engine", "one copy"):  # stored once for all
+        assert run.state.atoms.shape == alone.state.atoms.shape
+        assert run.state.weights.shape == (3, *alone.state.weights.shape)
+
+
+@pytest.mark.parametrize("name", ["engine", "one copy"])
+def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
+    make, values = MAKERS[name]
+    columns = nj.wrappers.paired(nj.wrappers.swept(make, values), make(0.1))
+    learner = nj.wrappers.mixture(nj.wrappers.swept(make, values), make(0.1))
+    key = jax.random.key(1)
+    run = jax.jit(lambda key: nj.rollout(learner, stream(), NOISE, key))(key)
+    by_step = jax.jit(lambda key: nj.rollout(learner._replace(unroll=None), stream(), NOISE, key))
+    np.testing.assert_allclose(by_step(key).predictions, run.predictions, rtol=1e-4, atol=1e-5)
+
+    def play(t):
+        noise_key, own = jax.random.split(jax.random.fold_in(key, t))
+        shown = nj.noise.observe(
+            noise_key, stream().x[t], stream().y[t], NOISE, copies=learner.copies
+        )
+        return shown, own
+
+    samples, own = jax.vmap(play)(jnp.arange(T))
+    _, predictions, readings = jax.jit(unrolled(columns))(
+        columns.init(DIM), samples, stream().x, own
+    )
+    losses = np.asarray(estimated_errors(readings, samples.y[:, None]), np.float64)
+    q, squares, expected, played = np.full(4, 0.25), 0.0, [], 0.0
+    for t in range(T):
+        expected.append(q @ np.asarray(predictions)[t])
+        played += q @ losses[t]
+        centred = losses[t] - losses[t].mean()
+        squares += centred @ centred
+        v = q - centred / max(squares, 1e-30) ** 0.5
+        ordered = np.sort(v)[::-1]
+        threshold = (np.cumsum(ordered) - 1) / np.arange(1, 5)
+        q = np.maximum(v - threshold[np.flatnonzero(ordered > threshold)[-1]], 0)
+    np.testing.assert_allclose(run.predictions, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(run.state.shares, q, atol=1e-3)
+    bound = float(nj.bounds.mixture(run.state))
+    assert bound == pytest.approx(2 * squares**0.5, rel=1e-3)
+    assert played - losses.sum(axis=0).min() < bound
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_the_mixture_finds_the_best_rate_and_a_wrong_estimate_does_not():
+    """With the copies' plain products in place of unbiased readings it prefers to predict zero."""
+    horizon, noise = 4096, nj.noise.Gaussian(0.5)
+    long = nj.streams.linear(keys.key(3), horizon, 3)
+    radii = nj.wrappers.swept(lambda r: nj.learners.two_copies(radius=r), jnp.array([0.03, 1.0]))
+    assert radii.read is not None
+    read = radii.read
+
+    def biased(state, sample, key):
+        value, _ = read(state, sample, key)
+        return value, value**2 + 0.5 * jnp.sum(state.weights**2, axis=-1)
+
+    shares = [
+        jax.jit(lambda key, each=each: nj.rollout(each, long, noise, key).state.shares)(keys.key(4))
+        for each in (
+            nj.wrappers.mixture(radii),
+            nj.wrappers.mixture(radii._replace(read=biased, unroll=None)),
+        )
+    ]
+    assert shares[0][1] > 0.99
+    assert shares[1][1] < shares[0][1]
+
+
+def test_it_continues_and_runs_under_vmap():
+    learner = nj.wrappers.mixture(linear(0.1), in_world(0.1))
+    first = nj.Stream(stream().x[:77], stream().y[:77])
+    rest = nj.Stream(stream().x[77:], stream().y[77:])
+
+    def twice(key):
+        half = nj.rollout(learner, first, NOISE, key)
+        whole = nj.rollout(learner, rest, NOISE, key, state=half.state, first_round=77)
+        return jnp.concatenate([half.predictions, whole.predictions])
+
+    made = jax.jit(jax.vmap(twice))(jax.random.split(jax.random.key(1), 2))
+    once = nj.rollout(learner, stream(), NOISE, jax.random.split(jax.random.key(1), 2)[1])
+    np.testing.assert_allclose(made[1], once.predictions, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(made[0], made[1])
+
+
+def test_observed_rows_may_be_learned_by_a_mixture(rng):
+    x = rng.normal(size=(500, DIM))
+    y = x @ [1.0, -0.5]
+    noisy = nj.observations.from_arrays(x + 0.3 * rng.normal(size=x.shape), y, noise=0.09)
+    leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    learner = nj.wrappers.mixture(leader, nj.learners.uncorrected(radius=0.01))
+    learned = nj.learn(learner, noisy, jax.random.key(0))
+    assert np.isnan(learned.risk)  # it has no readings of its own
+    np.testing.assert_allclose(learned.predict(np.eye(DIM)), [1.0, -0.5], atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (nj.wrappers.mixture, "at least one learner, got none"),
+        (lambda: nj.wrappers.mixture(linear), "learner must be a Learner, got function"),
+        (
+            lambda: nj.wrappers.mixture(
+                linear(0.1), nj.learners.perceptron(nj.kernels.linear(), buffer=5)
+            ),
+            "unbiased readings .* none of learner 1",
+        ),
+        (lambda: nj.wrappers.swept(linear(0.1), RATES), "make must be a function value -> Learner"),
+        (lambda: nj.wrappers.swept(lambda r: r, RATES), "what make returns must be a Learner"),
+        (lambda: nj.wrappers.swept(linear, 0.1), r"one leading axis K >= 1, got \[\[\]\]"),
+        (lambda: nj.wrappers.swept(linear, ()), "one leading axis K >= 1"),
+        (
+            lambda: nj.bounds.mixture(linear(0.1).init(2)),
+            "state must be a MixtureState, got GradientDescentState",
+        ),
+    ],
+)
+def test_bad_arguments(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_learners_of_other_dimensions_are_an_error():
+    learner = nj.wrappers.mixture(linear(0.1), in_world(0.1))
+    with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 3"):
+        learner.init(3)
+    one = nj.Sample(jnp.zeros((1, DIM)), jnp.zeros(()))
+    with pytest.raises(ValueError, match="the sample has 1"):
+        learner.step(learner.init(DIM), one, jax.random.key(0))
