@@ -15,6 +15,7 @@ from noisy_jax.studies import (
     novelty,
     one_copy,
     runner,
+    tuning,
     unknown_noise,
     worlds,
 )
@@ -24,6 +25,7 @@ STUDIES = {
     "fit": fit,
     "leader": leader,
     "kernel": kernel,
+    "tuning": tuning,
     "worlds": worlds,
     "drift": drift,
     "novelty": novelty,

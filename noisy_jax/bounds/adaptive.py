@@ -1,4 +1,4 @@
-"""Guarantees of the adaptive rate, √2 B/√(Σ ‖g_s‖²), after a run and before it."""
+"""Guarantees of the adaptive rate √2 B/√(Σ ‖g_s‖²) and of mixtures, mostly known after a run."""
 
 from typing import Any
 
@@ -79,12 +79,13 @@ def at_adaptive_rate(guarantee: Guarantee) -> Guarantee:
 def mixture(state: MixtureState) -> Any:
     """Bound on what `wrappers.mixture` loses to the best of its learners, from its state.
 
-        Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − min_j Σ_t ℓ̂_{t,j} ≤ 2 √(Σ_t ‖ℓ̂_t‖²)
+        Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − min_j Σ_t ℓ̂_{t,j} ≤ 2Δ_T
+
+    The expectation of the left side is at least what the mixture loses on clean data.
 
     Returns:
         `[]`.
 
-    Source: as for `adaptive_rate`, on the simplex, whose diameter is √2.
+    Source: de Rooij, van Erven, Grünwald and Koolen (2014), Theorem 8.
     """
-    state = instance("state", state, MixtureState, "the state after a run of wrappers.mixture")
-    return 2 * jnp.sqrt(state.rate.squares)
+    return 2 * instance("state", state, MixtureState, "the state of wrappers.mixture").gap

@@ -14,6 +14,7 @@ from noisy_jax.plots.contamination import contamination
 from noisy_jax.plots.mistakes import mistakes
 from noisy_jax.plots.novelty import alarm_rates, rejections
 from noisy_jax.plots.price import price
+from noisy_jax.plots.rates import rates
 from noisy_jax.plots.regret import regret
 from noisy_jax.plots.worlds import profile, worlds
 
@@ -25,6 +26,7 @@ __all__ = [
     "one_copy",
     "price",
     "profile",
+    "rates",
     "regret",
     "rejections",
     "worlds",

@@ -1,30 +1,30 @@
 """A learner that plays the best of several, by their estimated errors on clean data.
 
-    f_t = Σ_k q_{t,k} f_{t,k},   q_{t+1} = P(q_t − η_t ℓ̂_t),   η_t = 1/√(Σ_{s ≤ t} ‖ℓ̂_s‖²)
+    f_t = Σ_k q_{t,k} f_{t,k},   q_{t,k} ∝ exp(−η_t Σ_{s<t} ℓ̂_{s,k}),   η_t = log K/Δ_{t−1}
+    Δ_t = Δ_{t−1} + ⟨q_t, ℓ̂_t⟩ + (1/η_t) log Σ_k q_{t,k} exp(−η_t ℓ̂_{t,k})
 
-P is the projection on the simplex. ℓ̂_{t,k} = q − 2ỹv + ỹ², from the unbiased readings v and q of
-learner k (`Learner.read`), minus the mean over the learners, which does not change the projection.
-This is gradient descent at the adaptive rate on a set of diameter √2, so that for every learner j
+ℓ̂_{t,k} = r − 2ỹv + ỹ² estimates the squared error of learner k on clean data, from its unbiased
+readings v and r of f_{t,k}(x_t) and its square (`Learner.read`). For every learner j
 
-    Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − Σ_t ℓ̂_{t,j} ≤ 2 √(Σ_t ‖ℓ̂_t‖²)
+    Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − Σ_t ℓ̂_{t,j} ≤ 2Δ_T ≤ 2√(V log K) + (4/3 log K + 2) S
 
-whatever the estimates are. As they are unbiased and the squared loss is convex, the expected loss
-of the mixture on clean data exceeds that of the best learner by at most the expectation of the
-right side.
+whatever the estimates are, where S is the largest max_k ℓ̂_{t,k} − min_k ℓ̂_{t,k} of a round, and V
+the sum of the variances of ℓ̂_{t,k} over k under q_t: learners that were given up count no more. As
+the estimates are unbiased and the squared loss is convex, the expected loss of the mixture on clean
+data exceeds that of the best learner by at most E 2Δ_T.
 
-Source: prediction with expert advice (Cesa-Bianchi and Lugosi, 2006) by projected gradient descent
-(Zinkevich, 2003) on losses estimated from noisy data.
+Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if
+you must, 2014, Theorem 8), on losses that are estimated from noisy data.
 """
 
+import math
 from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
-import optax
 
 from noisy_jax.base import Learner, Sample, State, estimated_errors, unrolled
-from noisy_jax.engine import AdaptiveState, rate_of
 from noisy_jax.learners.wrappers.paired import paired
 
 
@@ -34,12 +34,14 @@ class MixtureState(NamedTuple):
     Attributes:
         inner: the learners' states, as those of `paired`.
         shares: `[K]`, q ≥ 0 with sum 1.
-        rate: of the adaptive rate.
+        losses: `[K]`, sums of estimated errors, minus the smallest of them.
+        gap: `[]`, Δ ≥ 0, half the bound on what the mixture loses to the best learner.
     """
 
     inner: State
     shares: jax.Array
-    rate: AdaptiveState
+    losses: jax.Array
+    gap: jax.Array
 
 
 def mixture(*learners: Learner) -> Learner:
@@ -74,25 +76,18 @@ def mixture(*learners: Learner) -> Learner:
             "mixture needs learners with unbiased readings (Learner.read), but there are none of "
             f"learner {', '.join(without)} (counted from 0)"
         )
-    read, finish_all, rate = columns.read, columns.finish, rate_of(None, 0.5**0.5)
+    read, finish_all = columns.read, columns.finish
     assert read is not None  # paired sets both
     assert finish_all is not None
 
     def init(dim: int) -> MixtureState:
         inner = columns.init(dim)
         (number,) = jax.eval_shape(columns.predict, inner, jnp.zeros(dim)).shape
-        return MixtureState(inner, jnp.full(number, 1 / number), rate.init())
-
-    def moved(chosen, losses):
-        shares, state = chosen
-        losses = losses - losses.mean()
-        eta, state = rate.at(state, 0, jnp.vdot(losses, losses))
-        return optax.projections.projection_simplex(shares - eta * losses), state
+        return MixtureState(inner, jnp.full(number, 1 / number), jnp.zeros(number), jnp.zeros(()))
 
     def step(state: MixtureState, sample: Sample, key: chex.PRNGKey) -> MixtureState:
         losses = estimated_errors(read(state.inner, sample, key), sample.y)
-        chosen = moved((state.shares, state.rate), losses)
-        return MixtureState(columns.step(state.inner, sample, key), *chosen)
+        return _moved(state, losses)._replace(inner=columns.step(state.inner, sample, key))
 
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
         return columns.predict(state.inner, x) @ state.shares
@@ -102,11 +97,11 @@ def mixture(*learners: Learner) -> Learner:
         assert readings is not None
         losses = estimated_errors(readings, samples.y[:, None])
 
-        def one_round(chosen, losses):
-            return moved(chosen, losses), chosen[0]
+        def one_round(state, losses):
+            return _moved(state, losses), state.shares
 
-        chosen, shares = jax.lax.scan(one_round, (state.shares, state.rate), losses)
-        return MixtureState(inner, *chosen), jnp.sum(shares * predictions, axis=-1), None
+        state, shares = jax.lax.scan(one_round, state._replace(inner=()), losses)
+        return state._replace(inner=inner), jnp.sum(shares * predictions, axis=-1), None
 
     def finish(state: MixtureState) -> MixtureState:
         return state._replace(inner=finish_all(state.inner))
@@ -114,3 +109,23 @@ def mixture(*learners: Learner) -> Learner:
     return columns._replace(
         init=init, step=step, predict=predict, unroll=unroll, read=None, finish=finish
     )
+
+
+def _moved(state: MixtureState, losses: jax.Array) -> MixtureState:
+    """The shares after a round of AdaHedge."""
+    shares, gap = state.shares, state.gap
+    losses = losses - shares @ losses  # which the shares do not feel
+    log_number, started = math.log(max(len(shares), 2)), gap > 0
+    eta = log_number / jnp.where(started, gap, 1)
+    size = jnp.max(-eta * losses)
+    # log Σ q exp(−ηℓ), where Σ qℓ = 0: near 0 from its second order, to keep its digits.
+    small = jnp.log1p(jnp.sum(shares * (jnp.expm1(-eta * losses) + eta * losses)))
+    large = jax.nn.logsumexp(-eta * losses, b=shares)
+    growth = jnp.where(size < 1, small, large) / eta
+    first = -jnp.min(jnp.where(shares > 0, losses, jnp.inf))  # the limit η → ∞
+    gap = gap + jnp.maximum(jnp.where(started, growth, first), 0)
+    total = state.losses + losses
+    total = total - total.min()
+    exponents = -log_number / jnp.where(gap > 0, gap, 1) * total
+    shares = jnp.where(gap > 0, jax.nn.softmax(exponents), (total == 0) / jnp.sum(total == 0))
+    return MixtureState(state.inner, shares + 0 * losses, total, gap)

@@ -7,7 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
-from tests import keys
+from tests import keys as shifted
 
 T, DIM = 200, 2
 NOISE = nj.noise.Gaussian(0.1)
@@ -92,21 +92,53 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
         columns.init(DIM), samples, stream().x, own
     )
     losses = np.asarray(estimated_errors(readings, samples.y[:, None]), np.float64)
-    q, squares, expected, played = np.full(4, 0.25), 0.0, [], 0.0
+    q, total, gap, expected, played = np.full(4, 0.25), np.zeros(4), 0.0, [], 0.0
     for t in range(T):
         expected.append(q @ np.asarray(predictions)[t])
-        played += q @ losses[t]
-        centred = losses[t] - losses[t].mean()
-        squares += centred @ centred
-        v = q - centred / max(squares, 1e-30) ** 0.5
-        ordered = np.sort(v)[::-1]
-        threshold = (np.cumsum(ordered) - 1) / np.arange(1, 5)
-        q = np.maximum(v - threshold[np.flatnonzero(ordered > threshold)[-1]], 0)
+        mean = q @ losses[t]
+        eta = np.log(4) / gap if gap > 0 else 1e9
+        mix = losses[t].min() - np.log(q @ np.exp(-eta * (losses[t] - losses[t].min()))) / eta
+        played, gap, total = played + mean, gap + max(mean - mix, 0), total + losses[t]
+        weights = np.exp(-np.log(4) / gap * (total - total.min())) if gap > 0 else np.ones(4)
+        q = weights / weights.sum()
     np.testing.assert_allclose(run.predictions, expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(run.state.shares, q, atol=1e-3)
-    bound = float(nj.bounds.mixture(run.state))
-    assert bound == pytest.approx(2 * squares**0.5, rel=1e-3)
-    assert played - losses.sum(axis=0).min() < bound
+    assert nj.bounds.mixture(run.state) == pytest.approx(2 * gap, rel=1e-3)
+    assert 0 < played - losses.sum(axis=0).min() < 2 * gap
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "one is far worse", "no difference"])
+def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
+    """On readings that are drawn at random: 100 sequences; a mixture that plays 1/K breaks it."""
+    ratios, uniform = [], []
+    given = nj.Learner(
+        lambda dim: (), lambda state, sample, key: (), lambda state, x: x,
+        copies=1, read=lambda state, sample, key: (jnp.zeros(3), sample.x[0]),
+    )  # fmt: skip
+    learner = nj.wrappers.mixture(given)
+    run = jax.jit(unrolled(learner))
+    for _ in range(100):
+        losses = rng.normal(size=(T, 3))
+        if kind == "heavy tails":
+            losses = rng.standard_t(1.2, size=(T, 3))
+        if kind == "one is far worse":
+            losses += np.array([0.0, 0.1, 1e4])
+        if kind == "no difference":
+            losses = np.repeat(losses[:, :1], 3, axis=1)
+        samples = nj.Sample(jnp.asarray(losses)[:, None], jnp.zeros(T))
+        keys = jnp.zeros((T, 2), jnp.uint32)
+        # It "predicts" the losses themselves, so that its predictions are its mean losses.
+        state, played, _ = run(learner.init(3), samples, jnp.asarray(losses), keys)
+        bound = float(nj.bounds.mixture(state))
+        regret = float(played.sum()) - losses.sum(axis=0).min()
+        assert regret <= bound + 1e-9
+        ratios.append(regret / max(bound, 1e-9))
+        uniform.append(losses.mean(axis=1).sum() - losses.sum(axis=0).min() > bound)
+    if kind == "one is far worse":
+        assert all(uniform)
+    if kind != "no difference":
+        assert max(ratios) > 0.05
 
 
 @pytest.mark.statistical
@@ -114,7 +146,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
 def test_the_mixture_finds_the_best_rate_and_a_wrong_estimate_does_not():
     """With the copies' plain products in place of unbiased readings it prefers to predict zero."""
     horizon, noise = 4096, nj.noise.Gaussian(0.5)
-    long = nj.streams.linear(keys.key(3), horizon, 3)
+    long = nj.streams.linear(shifted.key(3), horizon, 3)
     radii = nj.wrappers.swept(lambda r: nj.learners.two_copies(radius=r), jnp.array([0.03, 1.0]))
     assert radii.read is not None
     read = radii.read
@@ -124,7 +156,9 @@ def test_the_mixture_finds_the_best_rate_and_a_wrong_estimate_does_not():
         return value, value**2 + 0.5 * jnp.sum(state.weights**2, axis=-1)
 
     shares = [
-        jax.jit(lambda key, each=each: nj.rollout(each, long, noise, key).state.shares)(keys.key(4))
+        jax.jit(lambda key, each=each: nj.rollout(each, long, noise, key).state.shares)(
+            shifted.key(4)
+        )
         for each in (
             nj.wrappers.mixture(radii),
             nj.wrappers.mixture(radii._replace(read=biased, unroll=None)),
