@@ -26,6 +26,7 @@ from noisy_jax.bounds.norma import (
     truncation_error,
 )
 from noisy_jax.bounds.one_copy import OneCopyLowerBound, one_copy_excess, one_copy_lower_bound
+from noisy_jax.bounds.parameter_free import parameter_free
 from noisy_jax.bounds.unknown_noise import random_truncation
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "one_copy_lower_bound",
     "online_to_batch",
     "parallel_worlds",
+    "parameter_free",
     "random_truncation",
     "regularized_risk",
     "surrogate_radius",

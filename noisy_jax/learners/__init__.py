@@ -8,6 +8,7 @@ from noisy_jax.learners.gradient_descent import GradientDescentState, gradient_d
 from noisy_jax.learners.known_covariance import known_covariance
 from noisy_jax.learners.norma import NormaState, norma
 from noisy_jax.learners.parallel_worlds import parallel_worlds
+from noisy_jax.learners.parameter_free import ParameterFreeState, parameter_free
 from noisy_jax.learners.perceptron import perceptron
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.learners.two_copies import two_copies
@@ -18,6 +19,7 @@ __all__ = [
     "AlmaState",
     "GradientDescentState",
     "NormaState",
+    "ParameterFreeState",
     "alma",
     "corrected_ftrl",
     "fourier_worlds",
@@ -26,6 +28,7 @@ __all__ = [
     "leader",
     "norma",
     "parallel_worlds",
+    "parameter_free",
     "perceptron",
     "random_truncation",
     "two_copies",

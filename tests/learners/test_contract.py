@@ -112,6 +112,20 @@ def alma(*, radius, learning_rate):
     return of_signs(nj.learners.alma(kernel, threshold=radius, scale=learning_rate, buffer=20))
 
 
+def parameter_free(*, radius, learning_rate):
+    del learning_rate  # and no radius: ε takes its place
+    return nj.learners.parameter_free(
+        nj.kernels.gaussian(length_scale=1.0), nj.losses.huber(), unit=radius, block=16,
+        buffer=lambda space: nj.engine.everything(space, T),
+    )  # fmt: skip
+
+
+def parameter_free_in_a_world(*, radius, learning_rate):
+    del learning_rate
+    features = nj.worlds.fourier(world(), jax.random.key(7), 8)
+    return nj.learners.parameter_free(features, nj.losses.huber(), unit=radius, block=16)
+
+
 KERNEL = {
     "parallel_worlds": parallel_worlds,
     "cloned": cloned,
@@ -124,6 +138,8 @@ DECAYING = {
     "norma_in_a_world": norma_in_a_world,
     "perceptron": perceptron,
     "alma": alma,
+    "parameter_free": parameter_free,
+    "parameter_free_in_a_world": parameter_free_in_a_world,
 }
 ADAPTIVE = {
     "adaptive": adaptive(nj.learners.two_copies),

@@ -1,0 +1,194 @@
+"""FreeGrad: online learning without learning rate, radius or horizon, for losses of bounded slope.
+
+    F_t = −Σ_{s<t} ĝ_s,   V_t = h_1² + Σ_{s<t} ‖ĝ_s‖²,   h_t = max_{s<t} ‖g_s‖,   n_t = ‖F_t‖
+    f_t = ε h_1² (2V_t + h_t n_t)/(2(V_t + h_t n_t)² √V_t) exp(n_t²/(2V_t + 2h_t n_t)) F_t
+
+g_t = ℓ'(f_t(x_t), y_t) k(x_t, ·) is the gradient, ĝ_t = g_t min(1, h_t/‖g_t‖) the clipped one, h_1
+the norm of the first gradient that is not zero, and ε the unit of f. The function grows
+exponentially as long as gradients agree, and so reaches a ‖u‖ that it was not told.
+
+**Theorem.** For all vectors g_1, …, g_T, all u, and T rounds,
+
+    Σ_t ⟨g_t, f_t − u⟩ ≤ ε h_1 + 2‖u‖√(V ln₊(2‖u‖V/(ε h_1²))) ∨ 4h‖u‖ ln₊(4h‖u‖√V/(ε h_1²))
+                         + Σ_t (‖g_t‖ − h_t)₊ ‖f_t‖ + (h − h_1)‖u‖
+
+with V and h after the last round, a ∨ b the larger, and ln₊ = max(0, ln). Proof: f_t = ∇Φ_t(F_t)
+for Φ_t(F) = ε h_1²/√V_t exp(‖F‖²/(2V_t + 2h_t‖F‖)). If ‖ĝ_t‖ ≤ h_t, then Φ_{t+1}(F_t − ĝ_t) ≤
+Φ_t(F_t) − ⟨ĝ_t, f_t⟩, as Φ decreases in h. Summed over t, Σ_t ⟨ĝ_t, f_t − u⟩ ≤ Φ_1(0) + ‖u‖n − Φ(n)
+for n = ‖F‖ after the last round; the first line is the maximum over n. Clipping adds the second.
+
+Source: Mhammedi and Koolen, Lipschitz and comparator-norm adaptivity in online learning (2020),
+with the hints of Cutkosky, Artificial constraints and hints for unbounded online learning (2019).
+Before them: Orabona and Pál, Coin betting and parameter-free online learning (2016) and Scale-free
+online learning (2018). Noisy gradients without a bound: Jun and Orabona, Parameter-free online
+convex optimization with sub-exponential noise (2019, BANCO); van der Hoeven, User-specified local
+differential privacy in unconstrained adaptive online learning (2019); Zhang and Cutkosky,
+Parameter-free regret in high probability with heavy tails (2022).
+"""
+
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner
+from noisy_jax.engine import Buffer, Rule, Update, atoms_and_memory, expansion, reading
+from noisy_jax.kernels import Kernel
+from noisy_jax.losses.loss import Loss, check_loss
+from noisy_jax.validation import choice, concrete, given, positive
+from noisy_jax.worlds import FourierWorld, World
+
+
+class ParameterFreeState(NamedTuple):
+    """What FreeGrad tracks beside f: field `rule` of its `ExpansionState`.
+
+    Attributes:
+        unit: `[]`, ε.
+        first: `[]`, h_1, norm of the first gradient that is not zero; zero before it.
+        hint: `[]`, h, the largest norm of a gradient so far.
+        squares: `[]`, V = h_1² + Σ ‖ĝ_s‖².
+        squared_sum: `[]`, ‖F‖², of the sum of the clipped gradients.
+        excess: `[]`, Σ (‖g_s‖ − h_s)₊ ‖f_s‖, of what was clipped.
+    """
+
+    unit: jax.Array
+    first: jax.Array
+    hint: jax.Array
+    squares: jax.Array
+    squared_sum: jax.Array
+    excess: jax.Array
+
+
+def parameter_free(
+    kernel: Kernel | World | FourierWorld,
+    loss: Loss,
+    *,
+    buffer: Buffer | None = None,
+    unit: chex.Numeric = 1.0,
+    copies: int | None = None,
+    block: int = 64,
+) -> Learner:
+    """Online learning with a loss of bounded slope, without learning rate, radius or horizon.
+
+    Its regret against every u is within a logarithmic factor of that of projected gradient descent
+    that was told ‖u‖: O(‖u‖√(T ln(‖u‖T))), of order ε against u = 0, and what clipping costs.
+
+    **Guarantee** (see the module, and `bounds.parameter_free` after a run): it holds for every
+    sequence of gradients. So its expectation holds for unbiased gradients whose noise has no bound.
+    Clipping then costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less; it is finite
+    only if these moments are.
+
+    **Which loss it is for.** With a kernel and clean inputs: the loss against the targets that the
+    learner sees. If these are noisy, it is the loss averaged over their noise; the absolute loss
+    and noise of median zero have the same best predictor as without noise. With a world, whose
+    second copy f is read at: the loss averaged over the noise of f_t at the second copy (see
+    `norma`), in the norm of the surrogate's space. Noisy inputs without a world bias the gradients.
+
+    Do not use it with the squared loss, whose slope has no bound: `corrected_ftrl` needs no
+    parameters there.
+
+    Args:
+        kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features.
+        loss: any of `losses` of bounded slope: its derivative at ±10³⁰ must be below 10¹⁵.
+        buffer: makes a `Memory` that keeps all of f: `lambda space: engine.everything(space, T)`,
+            or `lambda space: engine.weight_vector()` with the linear kernel. `None` with random
+            features.
+        unit: ε > 0. A wrong guess of ‖u‖ by a factor a only adds ln a under the root, or, if ε is
+            too large, ε h_1.
+        copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
+        block: number of rounds that `unroll` plays at once.
+
+    Returns:
+        A `Learner` whose state's field `rule` is a `ParameterFreeState`. A run ends in NaN if f
+        overflows, or if later gradients are so much larger than the first (10⁸ times, say, in
+        float32) that its factor underflows.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> learner = parameter_free(
+        ...     nj.kernels.linear(), nj.losses.epsilon_insensitive(epsilon=0.0),
+        ...     buffer=lambda space: nj.engine.weight_vector())
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=4000, dim=3)
+        >>> for size in (0.01, 1.0, 100.0):
+        ...     scaled = stream._replace(y=size * stream.y)
+        ...     run = nj.rollout(learner, scaled, nj.noise.Gaussian(0.0), jax.random.key(1))
+        ...     loss = jnp.abs(run.predictions - scaled.y)[2000:].mean()
+        ...     print(f"{loss / jnp.abs(scaled.y).mean():.2f} of the loss of predicting 0")
+        0.02 of the loss of predicting 0
+        0.03 of the loss of predicting 0
+        0.03 of the loss of predicting 0
+    """
+    check_loss(loss)
+    slopes = concrete(loss.derivative(np.array([-1e30, 1e30])))
+    if slopes is not None and not np.all(np.abs(slopes) < 1e15):
+        raise ValueError(
+            f"loss must have a bounded slope, as losses.huber() has, got {loss}: for the squared "
+            "loss use corrected_ftrl"
+        )
+    keeps_all = "such as lambda space: engine.everything(space, horizon)"
+    if not (callable(buffer) or isinstance(kernel, FourierWorld)):
+        raise ValueError(
+            f"buffer must make a memory that keeps all of f, {keeps_all}, got {given(buffer)}"
+        )
+    atom, memory = atoms_and_memory(kernel, buffer)
+    if memory.forgets:
+        raise ValueError(
+            f"buffer must make a memory that keeps all of f, {keeps_all}, but this one forgets"
+        )
+    world = None if isinstance(kernel, Kernel) else kernel
+    copies = choice("copies", (2 if world else 1) if copies is None else copies, (1, 2))
+    return expansion(
+        read=reading(atom, copies),
+        rule=_rule(loss, positive("unit", unit, "ε, of the order of f")),
+        memory=memory,
+        copies=copies,
+        block=block,
+        dim=world and world.dim,
+        labels=loss.kind == "margin",
+        noise=world and world.noise,
+        readings=bool(world) and copies == 2,
+    )
+
+
+def _rule(loss: Loss, unit) -> Rule:
+    def init() -> ParameterFreeState:
+        zero = jnp.zeros(())
+        return ParameterFreeState(jnp.asarray(unit, float), zero, zero, zero, zero, zero)
+
+    def update(state: ParameterFreeState, values, y, t, square) -> Update:
+        slope: Any = loss.gradient(values[-1], y)
+        size = jnp.abs(slope) * jnp.sqrt(square)
+        started = state.first > 0
+        first = jnp.where(started, state.first, size)
+        hint = jnp.where(started, state.hint, size)
+        clipped = size > hint
+        step = -slope * jnp.where(clipped, hint / jnp.where(clipped, size, 1), 1)
+        before = _factor(state)
+        value = values[0] / before  # ⟨F_t, φ_t⟩
+        squared_sum = state.squared_sum + 2 * step * value + step**2 * square
+        state = ParameterFreeState(
+            state.unit,
+            first,
+            jnp.maximum(hint, size),
+            jnp.where(started, state.squares, first**2) + step**2 * square,
+            jnp.maximum(squared_sum, 0),
+            state.excess + jnp.maximum(size - hint, 0) * before * jnp.sqrt(state.squared_sum),
+        )
+        after = _factor(state)
+        return Update(after * step, after / before, state)
+
+    return Rule(init, update)
+
+
+def _factor(state: ParameterFreeState):
+    """c_t of f_t = c_t F_t, computed in units of h_1, which are less likely to overflow; or 1."""
+    started = state.first > 0
+    first = jnp.where(started, state.first, 1)
+    squares = jnp.where(started, state.squares / first / first, 1)
+    norm = jnp.sqrt(state.squared_sum) / first
+    total = squares + state.hint / first * norm
+    polynomial = (1 + squares / total) / (2 * total * jnp.sqrt(squares))
+    factor = state.unit / first * polynomial * jnp.exp(norm * (norm / (2 * total)))
+    return jnp.where(started, factor, 1)

@@ -1,0 +1,230 @@
+"""FreeGrad against a loop, against its theorem, and against a learner that was told ‖u‖."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+from noisy_jax.engine import everything, ring, weight_vector
+from noisy_jax.learners import parameter_free
+from noisy_jax.losses import Loss
+
+NORMS = (0.01, 0.1, 1.0, 10.0, 100.0)
+LINEAR = nj.kernels.linear()
+IDENTITY = Loss("identity", "residual", lambda a: a, lambda a: jnp.ones_like(a))
+ABSOLUTE = nj.losses.epsilon_insensitive(epsilon=0.0)
+
+
+def vector(space):
+    return weight_vector()
+
+
+def free_grad(gradient, rounds, dim, unit=1.0):
+    """The loop of the paper: g_t and w_t, `[T, d]` each. `gradient(t, w)` is g_t."""
+    minus_sum, squares, first, hint = np.zeros(dim), 0.0, 0.0, 0.0
+    gradients, weights = [], []
+    for t in range(rounds):
+        w, n = np.zeros(dim), np.linalg.norm(minus_sum)
+        if first:
+            total = squares + hint * n
+            power = n**2 / (2 * squares + 2 * hint * n)
+            w = (2 * squares + hint * n) * first**2 / (2 * total**2 * squares**0.5) * minus_sum
+            w = unit * np.exp(power) * w
+        g = gradient(t, w)
+        size = np.linalg.norm(g)
+        if not first and size:
+            first, squares, hint = size, size**2, size
+        clipped = g * min(1, hint / size) if size else g
+        minus_sum, squares = minus_sum - clipped, squares + clipped @ clipped
+        hint = max(hint, size)
+        gradients.append(g)
+        weights.append(w)
+    return np.array(gradients), np.array(weights)
+
+
+def sequences(rng, rounds, dim):
+    """Rules for g_t: random, heavy-tailed, growing, shrinking, sparse and adversarial ones."""
+    e, turn, wait = rng.normal(size=(rounds, dim)), rng.integers(rounds), rng.integers(1, 20)
+    drift, top = rng.normal(size=dim) * 10 ** rng.uniform(-2, 1), 10 ** rng.uniform(-2, 2)
+    heavy = rng.standard_t(rng.choice([1.0, 1.5, 3.0]), size=(rounds, dim))
+
+    def reversal(t, w):  # follow the leader's trap: away until it is far, then against it
+        return drift * np.where(np.linalg.norm(w) > top or t > turn, -1, 1)
+
+    return (
+        lambda t, w: e[t] + drift,
+        lambda t, w: heavy[t] + drift,
+        lambda t, w: e[t] * 1.2 ** min(t, 60),
+        lambda t, w: (e[t] + drift) * 0.9**t,
+        lambda t, w: (e[t] + drift) * (t % wait == wait - 1),
+        lambda t, w: (w if w.any() else e[t]) / np.linalg.norm(w if w.any() else e[t]),
+        reversal,
+        lambda t, w: np.sign(w - top * drift) * np.abs(e[t]),  # a target at top·drift
+        lambda t, w: drift * (1000 if t == turn else 1),
+    )
+
+
+def excess(gradients, weights, u):
+    return np.sum(gradients * weights) - gradients.sum(axis=0) @ u
+
+
+def test_one_step_of_the_potential():
+    """Φ(F − g; V + ‖g‖²) ≤ Φ(F; V) − ⟨g, ∇Φ⟩ for ‖g‖ ≤ h, in units of h, on a dense grid."""
+    n, r, cos = np.ix_(
+        np.append(0, np.logspace(-4, 3, 120)), np.logspace(-4, 0, 40), np.r_[-1:1:41j]
+    )
+    after = np.sqrt(np.maximum(n**2 - 2 * n * r * cos + r**2, 0))
+    for v in np.logspace(-8, 5, 40):
+        slope = n * (2 * v + n) / (2 * (v + n) ** 2)  # of log Φ
+        grown = after**2 / (2 * (v + r**2 + after)) - n**2 / (2 * (v + n))
+        gap = np.expm1(grown - np.log1p(r**2 / v) / 2) + slope * r * cos
+        assert gap.max() <= 1e-12
+
+
+@pytest.mark.usefixtures("x64")
+def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(rng):
+    """Through the linear loss ⟨w, x⟩, whose gradient is x, on 360 sequences."""
+    rounds, dim = 150, 3
+    played = [
+        free_grad(rule, rounds, dim) for _ in range(40) for rule in sequences(rng, rounds, dim)
+    ]
+    gradients, weights = map(np.array, zip(*played, strict=True))
+    learner = parameter_free(LINEAR, IDENTITY, buffer=vector, block=16)
+
+    @jax.jit
+    @jax.vmap
+    def run(x):
+        keys = jax.random.split(jax.random.key(0), rounds)
+        samples = Sample(x[:, None], jnp.zeros(rounds))
+        state, made, _ = learner.unroll(learner.init(dim), samples, x, keys)
+        norms = jnp.array(NORMS)
+        return made, jax.vmap(lambda u: nj.bounds.parameter_free(state, comparator_norm=u))(norms)
+
+    made, bounds = run(jnp.asarray(gradients))
+    expected = np.sum(gradients * weights, axis=2)
+    scale = np.abs(expected).max(axis=1, keepdims=True) + 1e-9
+    np.testing.assert_allclose(made / scale, expected / scale, atol=1e-8)
+    ratios = []
+    for g, w, bound in zip(gradients, weights, bounds, strict=True):
+        total = g.sum(axis=0)
+        for direction in (-total, rng.normal(size=dim)):
+            unit = direction / max(np.linalg.norm(direction), 1e-300)
+            ratios.append([excess(g, w, norm * unit) for norm in NORMS] / np.asarray(bound))
+    largest = np.max(ratios, axis=0)
+    print("largest ratio of regret to bound:", dict(zip(NORMS, largest.round(3), strict=True)))
+    assert np.all(largest <= 1 + 1e-9)
+    assert np.all(largest > 0.1)  # so the bound is not vacuous
+
+
+@pytest.mark.usefixtures("x64")
+def test_with_a_kernel_equals_the_loop_in_its_space(rng):
+    """The Gram matrix's root gives features of the same inner products."""
+    rounds, unit = 60, 3.0
+    x = rng.normal(size=(rounds, 2))
+    y = 2 * np.sin(x[:, 0]) + rng.laplace(size=rounds)
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    values, vectors = np.linalg.eigh(np.asarray(kernel(jnp.asarray(x), jnp.asarray(x))))
+    features = vectors * np.sqrt(np.maximum(values, 0))
+
+    def gradient(t, w):
+        return np.sign(w @ features[t] - y[t]) * features[t] if t < rounds else 0 * w
+
+    _, weights = free_grad(gradient, rounds + 1, rounds, unit)
+    learner = parameter_free(
+        kernel, ABSOLUTE, buffer=lambda space: everything(space, rounds), unit=unit, block=16
+    )
+    samples = Sample(jnp.asarray(x)[:, None], jnp.asarray(y))
+    keys = jax.random.split(jax.random.key(0), rounds)
+    state, made, _ = jax.jit(learner.unroll)(learner.init(2), samples, jnp.asarray(x), keys)
+    np.testing.assert_allclose(made, np.sum(weights[:-1] * features, axis=1), atol=1e-8)
+    np.testing.assert_allclose(state.squared_norm, np.sum(weights[-1] ** 2), rtol=1e-6)
+    assert state.squared_norm > 0.1
+
+
+def best_in_ball(x, y, radius):
+    """min Σ|⟨u, x⟩ − y| over ‖u‖ ≤ radius, smoothed by 10⁻⁴."""
+
+    def smoothed(v):
+        size = np.sqrt((radius * x @ v - y) ** 2 + 1e-8)
+        return size.mean(), radius * x.T @ ((radius * x @ v - y) / size) / len(y)
+
+    ball = {"type": "ineq", "fun": lambda v: 1 - v @ v, "jac": lambda v: -2 * v}
+    start, options = np.zeros(x.shape[1]), {"maxiter": 500, "ftol": 1e-12}
+    found = minimize(smoothed, start, jac=True, constraints=ball, method="SLSQP", options=options)
+    return np.abs(radius * x @ found.x - y).sum()
+
+
+@pytest.mark.parametrize("noise", ["laplace", "student"])
+def test_regret_is_within_a_logarithm_of_the_learner_that_was_told_the_norm(rng, noise):
+    """Absolute loss on noisy labels; measured ratios are 1.1 to 2.6."""
+    rounds, dim = 3000, 3
+
+    def gradient(w, sample):
+        return jnp.sign(sample.x[0] @ w - sample.y) * sample.x[0]
+
+    def told(radius):
+        return nj.learners.gradient_descent(gradient, copies=1, radius=radius)
+
+    @jax.jit
+    def runs(x, y, radius):
+        free = parameter_free(LINEAR, ABSOLUTE, buffer=vector)
+        both = nj.wrappers.paired(free, told(radius), told(1.0))
+        run = nj.rollout(both, nj.Stream(x, y), nj.noise.Gaussian(0.0), jax.random.key(0))
+        free_state = jax.tree.leaves(
+            run.state, is_leaf=lambda node: isinstance(node, nj.engine.ExpansionState)
+        )[0]
+        bound = nj.bounds.parameter_free(free_state, comparator_norm=radius)
+        return jnp.abs(run.predictions - y[:, None]).sum(axis=0), bound
+
+    for radius in NORMS:
+        regrets = []
+        for _ in range(3):
+            x, u = rng.normal(size=(rounds, dim)), rng.normal(size=dim)
+            e = rng.laplace(size=rounds) if noise == "laplace" else rng.standard_t(2, size=rounds)
+            y = radius * x @ u / np.linalg.norm(u) + e
+            losses, bound = runs(x, y, radius)
+            regrets.append(np.asarray(losses) - best_in_ball(x, y, radius))
+            assert regrets[-1][0] <= bound
+        free, told_it, told_one = np.mean(regrets, axis=0)
+        print(f"{noise}, norm {radius}: {free:.4g}, told {told_it:.4g}, ratio {free / told_it:.2f}")
+        assert free <= 2 * np.log(rounds) ** 0.5 * told_it
+        if radius == 100:
+            assert told_one > 5 * free
+
+
+def test_a_run_that_overflows_ends_in_nan():
+    """Gradients that always agree: f_t grows as exp(t/2h) until float32 has no room for it."""
+    learner = parameter_free(LINEAR, IDENTITY, buffer=vector)
+    stream = nj.Stream(jnp.ones((1000, 1)), jnp.zeros(1000))
+    run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(0))
+    assert 100 < run.diverged_at < 1000
+    assert jnp.isnan(run.predictions[-1])
+    assert jnp.isnan(nj.bounds.parameter_free(run.state, comparator_norm=1.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": nj.losses.squared()}, r"bounded slope, .* got squared\(\)"),
+        ({"loss": nj.losses.exponential()}, r"bounded slope, .* got exponential\(\)"),
+        ({"loss": nj.losses.novelty(nu=0.1)}, "loss must be a Loss, got AdaptiveLoss"),
+        ({"buffer": lambda space: ring(space, 5)}, "keeps all of f, .* but this one forgets"),
+        ({"buffer": 5}, "buffer must make a memory that keeps all of f, .* got 5"),
+        ({"kernel": "linear"}, "kernel must be .* got str"),
+        ({"unit": 0.0}, "unit must be positive and finite, got 0.0"),
+        ({"copies": 3}, "copies must be 1 or 2, got 3"),
+    ],
+)
+def test_rejects_bad_arguments(options, message):
+    arguments = {"kernel": LINEAR, "loss": ABSOLUTE, "buffer": vector, **options}
+    with pytest.raises(ValueError, match=message):
+        parameter_free(**arguments)
+
+
+def test_the_bound_rejects_the_state_of_another_learner():
+    state = nj.learners.two_copies(radius=1.0).init(2)
+    with pytest.raises(ValueError, match="parameter_free, got GradientDescentState"):
+        nj.bounds.parameter_free(state, comparator_norm=1.0)
