@@ -19,11 +19,11 @@ for n = ‖F‖ after the last round; the first line is the maximum over n. Clip
 
 Source: Mhammedi and Koolen, Lipschitz and comparator-norm adaptivity in online learning (2020),
 with the hints of Cutkosky, Artificial constraints and hints for unbounded online learning (2019).
-Before them: Orabona and Pál, Coin betting and parameter-free online learning (2016) and Scale-free
-online learning (2018). Noisy gradients without a bound: Jun and Orabona, Parameter-free online
-convex optimization with sub-exponential noise (2019, BANCO); van der Hoeven, User-specified local
-differential privacy in unconstrained adaptive online learning (2019); Zhang and Cutkosky,
-Parameter-free regret in high probability with heavy tails (2022).
+Before them: Orabona and Pál, Coin betting (2016) and Scale-free online learning (2018). On noisy
+gradients without a bound: Jun and Orabona, Parameter-free online convex optimization with
+sub-exponential noise (2019, BANCO); van der Hoeven, User-specified local differential privacy in
+unconstrained adaptive online learning (2019); Zhang and Cutkosky, Parameter-free regret in high
+probability with heavy tails (2022).
 """
 
 from typing import Any, NamedTuple
@@ -102,8 +102,7 @@ def parameter_free(
 
     Returns:
         A `Learner` whose state's field `rule` is a `ParameterFreeState`. A run ends in NaN if f
-        overflows, or if later gradients are so much larger than the first (10⁸ times, say, in
-        float32) that its factor underflows.
+        overflows, or in float32 if later gradients are more than about 10¹²/√T times the first.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -111,14 +110,12 @@ def parameter_free(
         ...     nj.kernels.linear(), nj.losses.epsilon_insensitive(epsilon=0.0),
         ...     buffer=lambda space: nj.engine.weight_vector())
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4000, dim=3)
-        >>> for size in (0.01, 1.0, 100.0):
+        >>> def relative_loss(size):
         ...     scaled = stream._replace(y=size * stream.y)
         ...     run = nj.rollout(learner, scaled, nj.noise.Gaussian(0.0), jax.random.key(1))
-        ...     loss = jnp.abs(run.predictions - scaled.y)[2000:].mean()
-        ...     print(f"{loss / jnp.abs(scaled.y).mean():.2f} of the loss of predicting 0")
-        0.02 of the loss of predicting 0
-        0.03 of the loss of predicting 0
-        0.03 of the loss of predicting 0
+        ...     return jnp.abs(run.predictions - scaled.y)[2000:].mean() / jnp.abs(scaled.y).mean()
+        >>> print(jax.vmap(relative_loss)(jnp.array([0.01, 1.0, 100.0])).round(2))
+        [0.02 0.03 0.03]
     """
     check_loss(loss)
     slopes = concrete(loss.derivative(np.array([-1e30, 1e30])))
@@ -127,16 +124,12 @@ def parameter_free(
             f"loss must have a bounded slope, as losses.huber() has, got {loss}: for the squared "
             "loss use corrected_ftrl"
         )
-    keeps_all = "such as lambda space: engine.everything(space, horizon)"
+    problem = "buffer must make a memory that keeps all of f, as engine.everything does, got "
     if not (callable(buffer) or isinstance(kernel, FourierWorld)):
-        raise ValueError(
-            f"buffer must make a memory that keeps all of f, {keeps_all}, got {given(buffer)}"
-        )
+        raise ValueError(problem + given(buffer))
     atom, memory = atoms_and_memory(kernel, buffer)
     if memory.forgets:
-        raise ValueError(
-            f"buffer must make a memory that keeps all of f, {keeps_all}, but this one forgets"
-        )
+        raise ValueError(problem + "one that forgets terms")
     world = None if isinstance(kernel, Kernel) else kernel
     copies = choice("copies", (2 if world else 1) if copies is None else copies, (1, 2))
     return expansion(
