@@ -5,6 +5,7 @@ from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.regrets import NORMAL_95, Growth, cumulative_loss, growth, regret
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.evaluate.rollouts import Rollout, final_regret, rollout
+from noisy_jax.evaluate.selection import Selection, select
 from noisy_jax.evaluate.studies import study
 from noisy_jax.evaluate.tables import Table
 from noisy_jax.evaluate.tuning import MakeLearner, tuned, tuned_kernel_learner
@@ -17,6 +18,7 @@ __all__ = [
     "MakeLearner",
     "Rollout",
     "Row",
+    "Selection",
     "Study",
     "Table",
     "cumulative_loss",
@@ -26,6 +28,7 @@ __all__ = [
     "monte_carlo",
     "regret",
     "rollout",
+    "select",
     "study",
     "tuned",
     "tuned_kernel_learner",

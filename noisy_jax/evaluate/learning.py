@@ -18,6 +18,7 @@ from noisy_jax.noise import Noise
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, instance
 
+_JUDGED = 256  # rows that are judged at once
 _TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the rows' noise
 
 
@@ -119,38 +120,118 @@ def learn(
         Learned: mean squared error on clean data 0.01... (95% interval -0.0... to 0.0...), of ...
     """
     check_learner(learner)
-    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    rows, units = standardized(observations, standardize)
     check_key(key)
+    check_suits(learner, rows, units.scale)
+    state, errors = Runs(learner, rows.cov).train(rows, key)
+    errors = errors * units.y_scale**2
+    count = len(errors)
+    return Learned(
+        state,
+        float(errors.mean()),
+        float(errors.std(ddof=1) / count**0.5) if count > 1 else np.nan,
+        float(observations.y.var()),
+        learner,
+        units.center,
+        units.scale,
+        units.y_center,
+        units.y_scale,
+    )
+
+
+def standardized(observations: Observations, standardize: bool) -> tuple[Observations, Units]:
+    """The rows as a learner sees them, and their units; their `noise` is as it was."""
+    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
     x, y, cov = observations.x, observations.y, observations.cov
-    rows, copies, dim = x.shape
+    dim = x.shape[2]
+    units = Units.of(x.reshape(-1, dim), y, observations)
+    if not standardize:
+        units = dataclasses.replace(units, scale=np.ones(dim), y_scale=1.0)
+    x, y = (x - units.center) / units.scale, (y - units.y_center) / units.y_scale
+    cov = None if cov is None else cov / np.outer(units.scale, units.scale)
+    return dataclasses.replace(observations, x=x, y=y, cov=cov), units
+
+
+def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:
+    """Raises ValueError if a learner cannot learn from standardized rows."""
+    copies = rows.x.shape[1]
     if copies < learner.copies:
         raise ValueError(
             f"the learner needs {learner.copies} noisy copies of each row, but there are "
             f"{copies}: use a learner that needs fewer, or replicates"
         )
-    units = Units.of(x.reshape(-1, dim), y, observations)
-    scale, y_scale = (units.scale, units.y_scale) if standardize else (np.ones(dim), 1.0)
-    x, y = (x - units.center) / scale, (y - units.y_center) / y_scale
-    if cov is not None:
-        cov = cov / np.outer(scale, scale)
-        _check_covariance(x, cov, observations.names, scale)
-        _check_noise(learner, observations, cov, scale)
-        cov = jnp.asarray(cov, float)
-    samples = Sample(jnp.asarray(x, float), jnp.asarray(y, float))
-    state, errors = _run(learner, samples, cov, jax.random.split(key, rows))
-    state = state if learner.finish is None else learner.finish(state)
-    errors = np.asarray(errors, np.float64) * y_scale**2
-    return Learned(
-        state,
-        float(errors.mean()),
-        float(errors.std(ddof=1) / rows**0.5) if rows > 1 else np.nan,
-        units.y_scale**2,
-        learner,
-        units.center,
-        scale,
-        units.y_center,
-        y_scale,
-    )
+    if learner.horizon is not None and len(rows.y) > learner.horizon:
+        raise ValueError(
+            f"the table has {len(rows.y)} rows, but the learner has room for {learner.horizon}: "
+            f"build it with horizon={len(rows.y)}"
+        )
+    if rows.cov is not None:
+        _check_covariance(rows.x, rows.cov, rows.names, scale)
+        _check_noise(learner, rows, rows.cov, scale)
+
+
+class Runs:
+    """A learner's compiled runs over standardized rows that share a covariance, or have their own.
+
+    `train` learns from rows in their order, and `errors` judges a state that stays as it is.
+
+    Args:
+        learner: the learner.
+        cov: `[d, d]`, `[n, d, d]` or `None`, as in the rows that will follow.
+    """
+
+    def __init__(self, learner: Learner, cov: np.ndarray | None):
+        self.learner = learner
+        shared = None if cov is None or cov.ndim == 3 else jnp.asarray(cov, float)
+        read: Any = learner.read
+
+        def block(state, inputs):
+            samples, keys = inputs
+            if shared is not None:
+                samples = samples._replace(cov=jnp.broadcast_to(shared, (len(keys), *shared.shape)))
+            state, _, readings = unrolled(learner)(state, samples, samples.x[:, 0], keys)
+            if readings is None:
+                return state, jnp.full(len(keys), jnp.nan)
+            return state, estimated_errors(readings, samples.y)
+
+        def train(samples, keys):
+            return scan_in_blocks(block, learner.init(samples.x.shape[2]), (samples, keys))
+
+        def errors(state, samples, keys, cov=shared):
+            def one(inputs):
+                sample, key = inputs
+                sample = sample if cov is None else sample._replace(cov=cov)
+                return estimated_errors(read(state, sample, key), sample.y)
+
+            return jax.lax.map(one, (samples, keys), batch_size=_JUDGED)
+
+        def slope(state, samples, keys):  # forward: some learners read their atoms in a loop
+            return jax.jacfwd(lambda cov: jnp.sum(errors(state, samples, keys, cov)))(shared)
+
+        precisely = jax.default_matmul_precision("highest")
+        self._train, self._errors, self._slope = map(
+            jax.jit, map(precisely, (train, errors, slope))
+        )
+
+    def train(self, rows: Observations, key: chex.PRNGKey) -> tuple[State, np.ndarray]:
+        """The state after the last row, and the errors `[n]` of the predictions before each."""
+        state, errors = self._train(*_inputs(rows, key))
+        state = state if self.learner.finish is None else self.learner.finish(state)
+        return state, np.concatenate([np.asarray(error, np.float64).ravel() for error in errors])
+
+    def errors(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
+        """Estimated squared errors `[n]` on the clean rows, by `Learner.read`."""
+        return np.asarray(self._errors(state, *_inputs(rows, key)), np.float64)
+
+    def slope(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
+        """`[d, d]`, the derivative of the sum of `errors` by a shared covariance."""
+        return np.asarray(self._slope(state, *_inputs(rows, key)), np.float64)
+
+
+def _inputs(rows: Observations, key) -> tuple[Sample, chex.PRNGKey]:
+    own = None if rows.cov is None or rows.cov.ndim == 2 else jnp.asarray(rows.cov, float)
+    samples = Sample(jnp.asarray(rows.x, float), jnp.asarray(rows.y, float), own)
+    return samples, jax.random.split(key, len(rows.y))
 
 
 def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
@@ -188,25 +269,3 @@ def _check_covariance(x, cov, names, scale) -> None:
     chance = 2 * (dim / rows) ** 0.5 + dim / rows + 5 * (2 / rows) ** 0.5  # of λ_min, Gaussian data
     gram = plain - cov.reshape(-1, dim, dim).mean(axis=0)
     check_identified(gram, plain, names, scale, least=-chance)
-
-
-def _run(learner: Learner, samples: Sample, cov, keys):
-    per_row = cov is not None and cov.ndim == 3
-    samples = samples._replace(cov=cov) if per_row else samples
-
-    def block(state, inputs):
-        samples, keys = inputs
-        if cov is not None and not per_row:
-            samples = samples._replace(cov=jnp.broadcast_to(cov, (len(keys), *cov.shape)))
-        state, _, readings = unrolled(learner)(state, samples, samples.x[:, 0], keys)
-        if readings is None:
-            return state, jnp.full(len(keys), jnp.nan)
-        return state, estimated_errors(readings, samples.y)
-
-    @jax.jit
-    @jax.default_matmul_precision("highest")
-    def run(samples, keys):
-        return scan_in_blocks(block, learner.init(samples.x.shape[2]), (samples, keys))
-
-    state, errors = run(samples, keys)
-    return state, jnp.concatenate([error.ravel() for error in errors])

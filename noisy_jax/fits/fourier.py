@@ -28,7 +28,7 @@ _CONSECUTIVE = 64
 _BLOCK = 4096
 _FACTORS = np.array([0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0])
 """Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
-_WIENER = 4.0
+WIENER = 4.0
 """ε of the divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
 
 
@@ -123,7 +123,7 @@ class _Trial:
         sums = [_sums(frequencies, x[own], y[own]) for own in rows]
         self.count = np.array([own.sum() for own in rows])
         yy = np.array([float(y[own] @ y[own]) for own in rows])
-        corrected = [_corrected(frequencies, s, _WIENER / _GROUPS) for s in sums]
+        corrected = [_corrected(frequencies, s, WIENER / _GROUPS) for s in sums]
         self.risks = np.full((len(_FACTORS), _GROUPS), np.nan)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(corrected)):
             return
@@ -216,6 +216,40 @@ def _drawing(
     observations: Observations, scale: np.ndarray
 ) -> Callable[[FourierFeatures], Frequencies]:
     """Draws frequencies with φ of the error in the standardized mean of the copies."""
+    phi = _characteristic(observations, scale)
+
+    def draw(features: FourierFeatures) -> Frequencies:
+        frequencies = gaussian_frequencies(
+            jax.random.key(features.seed),
+            features.num_features,
+            dim=len(scale),
+            length_scale=features.length_scale,
+            characteristic=phi or _ones,
+        )
+        return frequencies if phi else _estimated(frequencies, observations, scale)
+
+    return draw
+
+
+def frequencies_of(predictor: FourierPredictor, observations: Observations) -> Frequencies:
+    """The frequencies of a fit, with φ of the error in the mean of the copies, in original units.
+
+    Their amplitude is 1: the weights of a fit contain it.
+    """
+    scale, omega = np.ones(len(predictor.center)), jnp.asarray(predictor.omega, float)
+    known = _characteristic(observations, scale)
+    phi = known or _ones
+    difference, total = omega[:, None] - omega, omega[:, None] + omega
+    made = Frequencies(omega, jnp.ones(()), phi(omega), phi(difference), phi(total))
+    return made if known else _estimated(made, observations, scale)
+
+
+def _ones(omega):
+    return jnp.ones(omega.shape[:-1], jnp.complex64)
+
+
+def _characteristic(observations: Observations, scale: np.ndarray):
+    """φ of the error in the mean of the copies over `scale`; `None` if it must be estimated."""
     copies, dim = observations.x.shape[1:]
     noise = observations.noise
     if noise is None and observations.cov is not None and not observations.cov.any():
@@ -225,31 +259,23 @@ def _drawing(
             "a kernel fit needs the distribution of the noise, not its covariance alone: "
             "noise=nj.noise.Gaussian(cov) if it is Gaussian, or replicates"
         )
-    if noise is not None:
-        check_characteristic(noise, dim)
+    if noise is None:
+        return None
+    check_characteristic(noise, dim)
 
     def phi(omega):
-        if noise is None:  # estimated below
-            return jnp.ones(omega.shape[:-1], jnp.complex64)
         ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
         return jnp.exp(copies * noise.log_characteristic(omega * ratio))
 
-    def draw(features: FourierFeatures) -> Frequencies:
-        frequencies = gaussian_frequencies(
-            jax.random.key(features.seed),
-            features.num_features,
-            dim=dim,
-            length_scale=features.length_scale,
-            characteristic=phi,
-        )
-        if noise is not None:
-            return frequencies
-        sums = []
-        for v, u in itertools.combinations(range(copies), 2):
-            apart = (observations.x[:, v] - observations.x[:, u]) / scale / copies
-            ones = np.ones(len(apart), np.float32)
-            sums.append(_sums(frequencies, apart.astype(np.float32), ones))
-        total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-        return estimated_characteristic(frequencies, total, copies=copies)
+    return phi
 
-    return draw
+
+def _estimated(frequencies: Frequencies, observations: Observations, scale) -> Frequencies:
+    """The frequencies with φ from the replicates."""
+    copies, sums = observations.x.shape[1], []
+    for v, u in itertools.combinations(range(copies), 2):
+        apart = (observations.x[:, v] - observations.x[:, u]) / scale / copies
+        ones = np.ones(len(apart), np.float32)
+        sums.append(_sums(frequencies, apart.astype(np.float32), ones))
+    total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
+    return estimated_characteristic(frequencies, total, copies=copies)

@@ -1,0 +1,291 @@
+"""`select`: chooses among learners and fits afterwards, by their estimated risk on clean data."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+from scipy.special import stdtrit  # SciPy comes with JAX
+
+from noisy_jax.base import Learner
+from noisy_jax.evaluate.learning import Runs, check_suits, learn, standardized
+from noisy_jax.evaluate.tables import Table
+from noisy_jax.fits.coefficients import Coefficients
+from noisy_jax.fits.errors import fourier_errors, linear_errors
+from noisy_jax.fits.functions import FourierPredictor
+from noisy_jax.fits.linear import Units, checked_clusters, uncertainty
+from noisy_jax.observations import Observations
+from noisy_jax.validation import check_key, given, instance, whole
+
+_BLOCK = 64  # consecutive rows that stay together
+_LEAST_BLOCKS = 32  # fewer make standard errors uncertain: small tables have shorter blocks
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Selection:
+    """Candidates with their estimated mean squared errors on clean data; print it for the table.
+
+    Arrays `[K]` are in the order of the candidates, in the units of y squared, and NaN for a
+    candidate that diverged.
+
+    Attributes:
+        names: K names of the candidates.
+        risk: `[K]`, mean squared error on clean rows, cross-fitted; it contains the variance of the
+            noise in y.
+        std_error: `[K]`, its standard error.
+        difference: `[K]`, risk less that of the best, paired by row.
+        difference_std_error: `[K]`, its standard error, much smaller than those of the two risks.
+        degrees_of_freedom: of Student's t in intervals.
+        num_rows: n.
+        folds: number of folds.
+        refit: `refit()` trains the best candidate on all rows: it returns what `learn` or the
+            candidate's function returns.
+    """
+
+    names: tuple[str, ...]
+    risk: np.ndarray
+    std_error: np.ndarray
+    difference: np.ndarray
+    difference_std_error: np.ndarray
+    degrees_of_freedom: int
+    num_rows: int
+    folds: int
+    refit: Callable[[], Any]
+
+    @property
+    def best(self) -> str:
+        """The name of the candidate with the lowest risk."""
+        return self.names[int(np.nanargmin(self.risk))]
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """The best, and all whose 95% interval of the difference to the best contains 0."""
+        low, _ = self.difference_interval()
+        return tuple(name for name, start in zip(self.names, low, strict=True) if start <= 0)
+
+    def interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the 95% intervals of `risk`, `[K]` each."""
+        return self._around(self.risk, self.std_error)
+
+    def difference_interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the 95% intervals of `difference`, `[K]` each."""
+        return self._around(self.difference, self.difference_std_error)
+
+    def _around(self, middle, std_error):
+        half = stdtrit(self.degrees_of_freedom, 0.975) * std_error
+        return middle - half, middle + half
+
+    def __repr__(self) -> str:
+        """The table, the lowest risk first, and which candidates it can tell apart."""
+        ends = zip(*self.interval(), *self.difference_interval(), strict=True)
+        rows = [
+            {
+                "name": name,
+                "risk": f"{risk:.4g}",
+                "interval": f"[{low:.4g}, {high:.4g}]",
+                "difference": "" if name == self.best else f"{more:.2g}",
+                "more": "" if name == self.best else f"[{start:.2g}, {end:.2g}]",
+            }
+            for name, risk, more, (low, high, start, end) in zip(
+                self.names, self.risk, self.difference, ends, strict=True
+            )
+        ]
+        rows = [rows[k] for k in np.argsort(self.risk)]  # NaN last
+        columns = [
+            ("candidate", "{name}"),
+            ("clean risk", "{risk}"),
+            ("95% interval", "{interval}"),
+            ("above the best", "{difference}"),
+            ("95% interval", "{more}"),
+        ]
+        title = (
+            "Mean squared error on clean data, estimated from "
+            f"{self.num_rows:,} noisy rows in {self.folds} folds"
+        )
+        return f"{Table(rows, columns, title)}\n\n{self.verdict()}"
+
+    def verdict(self) -> str:
+        """Which candidates the data can tell apart, in one sentence."""
+        if len(self.tied) == 1:
+            return f"{self.best} has the lowest risk (95%)."
+        return (
+            f"These data cannot tell {', '.join(self.tied)} apart (95%): take the simplest, or "
+            "collect more rows."
+        )
+
+
+def select(
+    candidates: Mapping[str, Learner | Callable[[Observations], Any]],
+    observations: Observations,
+    key: chex.PRNGKey,
+    *,
+    folds: int = 5,
+    clusters: Any = None,
+    standardize: bool = True,
+) -> Selection:
+    """Chooses among learners and fits by their risk on clean data, estimated from noisy rows.
+
+    Each fold is judged by what was trained on the other folds. For such a predictor f, and unbiased
+    readings v of f(x) and q of f(x)² at the clean x of a held-out row,
+
+        E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
+
+    The risk is the mean over all rows. The mean squared error on the noisy rows themselves would
+    prefer predictors that shrink towards the mean, as uncorrected ones do.
+
+    What it says, and what not:
+
+    - The risk is for prediction at CLEAN features. To predict from features that are as noisy as
+      those of the table, use an uncorrected fit.
+    - It contains the variance of the noise in y, which is the same for all candidates.
+    - The lowest of many risks is too low, since it was chosen for being low. Judge the best one on
+      other rows if its risk matters.
+    - Intervals are approximate, and often too short. Predictors of different folds share most of
+      their training rows, which the standard errors ignore (Bates, Hastie and Tibshirani, 2023).
+      Each candidate is compared with the best one without a correction for multiple comparisons.
+
+    Args:
+        candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
+            `nj.fit`, `lambda rows: nj.fit(rows, nj.fourier(length_scale=1.0))` or
+            `lambda rows: nj.fit(rows).uncorrected`. Learners need unbiased readings
+            (`Learner.read`) and room for all rows.
+        observations: from `nj.observations.from_arrays`, as in `learn` and `fit`.
+        key: for the randomness of learners.
+        folds: number of folds, at least 2. Block b of 64 consecutive rows (fewer if the table has
+            below 2,048 rows) belongs to fold b mod `folds`. Standard errors are those of sums over
+            blocks: neighbouring rows may depend on each other.
+        clusters: `[n]` labels of rows that stay together, in place of the blocks.
+        standardize: for learners, as in `learn`. Means and standard deviations are those of all
+            rows.
+
+    Returns:
+        A `Selection`.
+
+    Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie and
+    Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).
+
+    Example:
+        >>> import jax, numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(4000, 1))
+        >>> y = 2 * x[:, 0] + 0.1 * rng.normal(size=4000)
+        >>> table = nj.observations.from_arrays(x + 0.6 * rng.normal(size=x.shape), y, noise=0.36)
+        >>> candidates = {
+        ...     "corrected": nj.fit,
+        ...     "uncorrected": lambda rows: nj.fit(rows).uncorrected,
+        ...     "leader": nj.learners.corrected_ftrl(nj.moments.known_covariance()),
+        ... }
+        >>> found = select(candidates, table, jax.random.key(0))
+        >>> print(found.tied, found.refit().predict([[1.0]]).round(1))
+        ('corrected', 'leader') [2.]
+    """
+    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    check_key(key)
+    if not isinstance(candidates, Mapping) or not candidates:
+        what = "map at least one name to a learner or a function such as nj.fit"
+        raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
+    blocks = _blocks(len(observations.y), clusters)
+    count, folds = int(blocks.max()) + 1, whole("folds", folds, 2)
+    if folds > count:
+        kind = f"blocks of the {len(observations.y)} rows" if clusters is None else "clusters"
+        raise ValueError(f"folds must be at most {count}, the number of {kind}, got {folds}")
+    held_out = [np.flatnonzero(blocks % folds == fold) for fold in range(folds)]
+    risks, refits = np.empty((len(candidates), len(blocks))), {}
+    dim = len(observations.names)
+    slopes = np.zeros((len(candidates), dim, dim))
+    for k, (name, candidate) in enumerate(candidates.items()):
+        try:
+            of: Any = _of_learner if isinstance(candidate, Learner) else _of_function
+            judge, refits[name] = of(candidate, observations, key, standardize)
+            for fold, rows in enumerate(held_out):
+                others = np.flatnonzero(blocks % folds != fold)
+                risks[k, rows], own = judge(others, rows, jax.random.fold_in(key, fold))
+                slopes[k] += own / len(blocks)
+        except ValueError as error:
+            raise ValueError(f"candidate {name!r}: {error}") from error
+    if np.isnan(risks.mean(axis=1)).all():
+        raise ValueError("every candidate diverged: try smaller learning rates")
+    best = int(np.nanargmin(risks.mean(axis=1)))
+    names = tuple(candidates)
+    return Selection(
+        names,
+        *_mean(risks, slopes, blocks, observations),
+        *_mean(risks - risks[best], slopes - slopes[best], blocks, observations),
+        degrees_of_freedom=count - 1,
+        num_rows=len(blocks),
+        folds=folds,
+        refit=refits[names[best]],
+    )
+
+
+def _blocks(rows: int, clusters) -> np.ndarray:
+    """Number of the block of each row."""
+    labels = checked_clusters(clusters, rows)
+    return (
+        np.arange(rows) // np.clip(rows // _LEAST_BLOCKS, 1, _BLOCK) if labels is None else labels
+    )
+
+
+def _mean(errors, slopes, blocks, observations) -> tuple[np.ndarray, np.ndarray]:
+    """Means `[K]` of errors `[K, n]`, and their standard errors from sums over blocks."""
+    mean, count = errors.mean(axis=1), int(blocks.max()) + 1
+    sums = np.array([np.bincount(blocks, row, count) for row in errors - mean[:, None]])
+    variance = np.sum(sums**2, axis=1) * count / (count - 1) / errors.shape[1] ** 2
+    if observations.cov_std_error.any():  # as in `Comparison`: each error contains the covariance
+        dim = len(observations.names)
+        units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
+        variance += np.diag(uncertainty(slopes, observations, units))
+    return mean, np.sqrt(variance)
+
+
+def _of_function(make, observations: Observations, key, standardize):
+    """How a function `observations -> fit` is judged on a fold, and its fit to all rows."""
+    del key, standardize  # fits have no randomness, and their own units
+    if not callable(make):
+        raise ValueError(f"must be a learner or a function observations -> fit, got {given(make)}")
+
+    def judge(others, held_out, key):
+        del key
+        fit, rows = make(observations.rows(others)), observations.rows(held_out)
+        if isinstance(fit, FourierPredictor):
+            return fourier_errors(fit, rows, observations), 0.0  # such noise is known exactly
+        if not isinstance(fit, Coefficients):
+            raise ValueError(
+                f"must return a fit such as nj.fit returns, but it returned {given(fit)}"
+            )
+        slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
+        return linear_errors(fit, rows), slope
+
+    return judge, lambda: make(observations)
+
+
+def _of_learner(learner: Learner, observations: Observations, key, standardize):
+    """How a learner is judged on a fold, and `learn` on all rows."""
+    table, units = standardized(observations, standardize)
+    check_suits(learner, table, units.scale)
+    runs, copies = Runs(learner, table.cov), table.x.shape[1]
+    missing = "so that its risk is not known: use one that corrects for the noise"
+    if learner.read is None:
+        raise ValueError(f"the learner has no unbiased readings, {missing}")
+    trial = runs.errors(learner.init(len(units.scale)), table.rows(np.arange(1)), key)
+    if trial.ndim > 1:
+        raise ValueError("paired learners have several risks: make each of them a candidate")
+    if not np.isfinite(trial).all():
+        raise ValueError(
+            f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
+        )
+
+    def judge(others, held_out, key):
+        train_key, read_key = jax.random.split(key)
+        state, _ = runs.train(table.rows(others), train_key)
+        rows = table.rows(held_out)
+        errors, slope = runs.errors(state, rows, read_key) * units.y_scale**2, 0.0
+        if observations.cov_std_error.any():
+            slope = runs.slope(state, rows, read_key) * copies * units.y_scale**2
+            slope = slope / np.outer(units.scale, units.scale)
+        return errors, slope
+
+    refit_key = jax.random.fold_in(key, len(observations.y))
+    return judge, lambda: learn(learner, observations, refit_key, standardize=standardize)
