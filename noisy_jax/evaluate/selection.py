@@ -10,17 +10,15 @@ import numpy as np
 from scipy.special import stdtrit  # SciPy comes with JAX
 
 from noisy_jax.base import Learner
-from noisy_jax.evaluate.learning import Runs, check_suits, learn, standardized
+from noisy_jax.evaluate.cross_fitting import (
+    blocks_of,
+    function_judge,
+    learner_judge,
+    mean_and_error,
+)
 from noisy_jax.evaluate.tables import Table
-from noisy_jax.fits.coefficients import Coefficients
-from noisy_jax.fits.errors import fourier_errors, linear_errors
-from noisy_jax.fits.functions import FourierPredictor
-from noisy_jax.fits.linear import Units, checked_clusters, uncertainty
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, given, instance, whole
-
-_BLOCK = 64  # consecutive rows that stay together
-_LEAST_BLOCKS = 32  # fewer make standard errors uncertain: small tables have shorter blocks
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -32,6 +30,8 @@ class Selection:
 
     Attributes:
         names: K names of the candidates.
+        best: the one of the lowest risk plus one standard error (as `fit` chooses): the lowest risk
+            alone would prefer candidates whose risk is uncertain.
         risk: `[K]`, mean squared error on clean rows, cross-fitted; it contains the variance of the
             noise in y.
         std_error: `[K]`, its standard error.
@@ -45,6 +45,7 @@ class Selection:
     """
 
     names: tuple[str, ...]
+    best: str
     risk: np.ndarray
     std_error: np.ndarray
     difference: np.ndarray
@@ -53,11 +54,6 @@ class Selection:
     num_rows: int
     folds: int
     refit: Callable[[], Any]
-
-    @property
-    def best(self) -> str:
-        """The name of the candidate with the lowest risk."""
-        return self.names[int(np.nanargmin(self.risk))]
 
     @property
     def tied(self) -> tuple[str, ...]:
@@ -153,9 +149,9 @@ def select(
             (`Learner.read`) and room for all rows.
         observations: from `nj.observations.from_arrays`, as in `learn` and `fit`.
         key: for the randomness of learners.
-        folds: number of folds, at least 2. Block b of 64 consecutive rows (fewer if the table has
-            below 2,048 rows) belongs to fold b mod `folds`. Standard errors are those of sums over
-            blocks: neighbouring rows may depend on each other.
+        folds: number of folds, at least 2. Block b of at least 64 consecutive rows (fewer in tables
+            below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are those of sums
+            over blocks: neighbouring rows may depend on each other.
         clusters: `[n]` labels of rows that stay together, in place of the blocks.
         standardize: for learners, as in `learn`. Means and standard deviations are those of all
             rows.
@@ -186,106 +182,39 @@ def select(
     if not isinstance(candidates, Mapping) or not candidates:
         what = "map at least one name to a learner or a function such as nj.fit"
         raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
-    blocks = _blocks(len(observations.y), clusters)
-    count, folds = int(blocks.max()) + 1, whole("folds", folds, 2)
-    if folds > count:
-        kind = f"blocks of the {len(observations.y)} rows" if clusters is None else "clusters"
-        raise ValueError(f"folds must be at most {count}, the number of {kind}, got {folds}")
+    folds = whole("folds", folds, 2)
+    blocks = blocks_of(len(observations.y), clusters, folds)
     held_out = [np.flatnonzero(blocks % folds == fold) for fold in range(folds)]
+    trained = [np.flatnonzero(blocks % folds != fold) for fold in range(folds)]
+    if clusters is None:  # as many rows in each: learners are compiled once for all folds
+        trained = [rows[: min(map(len, trained))] for rows in trained]
     risks, refits = np.empty((len(candidates), len(blocks))), {}
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
-            of: Any = _of_learner if isinstance(candidate, Learner) else _of_function
+            of: Any = learner_judge if isinstance(candidate, Learner) else function_judge
             judge, refits[name] = of(candidate, observations, key, standardize)
-            for fold, rows in enumerate(held_out):
-                others = np.flatnonzero(blocks % folds != fold)
+            for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
                 risks[k, rows], own = judge(others, rows, jax.random.fold_in(key, fold))
                 slopes[k] += own / len(blocks)
         except ValueError as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
-    if np.isnan(risks.mean(axis=1)).all():
+    risks[~np.isfinite(risks)] = np.nan
+    mean, std_error = mean_and_error(risks, slopes, blocks, observations)
+    pessimistic = np.maximum(mean, 0) + std_error
+    if np.isnan(pessimistic).all():
         raise ValueError("every candidate diverged: try smaller learning rates")
-    best = int(np.nanargmin(risks.mean(axis=1)))
+    best = int(np.nanargmin(pessimistic))
     names = tuple(candidates)
     return Selection(
         names,
-        *_mean(risks, slopes, blocks, observations),
-        *_mean(risks - risks[best], slopes - slopes[best], blocks, observations),
-        degrees_of_freedom=count - 1,
+        names[best],
+        mean,
+        std_error,
+        *mean_and_error(risks - risks[best], slopes - slopes[best], blocks, observations),
+        degrees_of_freedom=int(blocks.max()),
         num_rows=len(blocks),
         folds=folds,
         refit=refits[names[best]],
     )
-
-
-def _blocks(rows: int, clusters) -> np.ndarray:
-    """Number of the block of each row."""
-    labels = checked_clusters(clusters, rows)
-    return (
-        np.arange(rows) // np.clip(rows // _LEAST_BLOCKS, 1, _BLOCK) if labels is None else labels
-    )
-
-
-def _mean(errors, slopes, blocks, observations) -> tuple[np.ndarray, np.ndarray]:
-    """Means `[K]` of errors `[K, n]`, and their standard errors from sums over blocks."""
-    mean, count = errors.mean(axis=1), int(blocks.max()) + 1
-    sums = np.array([np.bincount(blocks, row, count) for row in errors - mean[:, None]])
-    variance = np.sum(sums**2, axis=1) * count / (count - 1) / errors.shape[1] ** 2
-    if observations.cov_std_error.any():  # as in `Comparison`: each error contains the covariance
-        dim = len(observations.names)
-        units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
-        variance += np.diag(uncertainty(slopes, observations, units))
-    return mean, np.sqrt(variance)
-
-
-def _of_function(make, observations: Observations, key, standardize):
-    """How a function `observations -> fit` is judged on a fold, and its fit to all rows."""
-    del key, standardize  # fits have no randomness, and their own units
-    if not callable(make):
-        raise ValueError(f"must be a learner or a function observations -> fit, got {given(make)}")
-
-    def judge(others, held_out, key):
-        del key
-        fit, rows = make(observations.rows(others)), observations.rows(held_out)
-        if isinstance(fit, FourierPredictor):
-            return fourier_errors(fit, rows, observations), 0.0  # such noise is known exactly
-        if not isinstance(fit, Coefficients):
-            raise ValueError(
-                f"must return a fit such as nj.fit returns, but it returned {given(fit)}"
-            )
-        slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
-        return linear_errors(fit, rows), slope
-
-    return judge, lambda: make(observations)
-
-
-def _of_learner(learner: Learner, observations: Observations, key, standardize):
-    """How a learner is judged on a fold, and `learn` on all rows."""
-    table, units = standardized(observations, standardize)
-    check_suits(learner, table, units.scale)
-    runs, copies = Runs(learner, table.cov), table.x.shape[1]
-    missing = "so that its risk is not known: use one that corrects for the noise"
-    if learner.read is None:
-        raise ValueError(f"the learner has no unbiased readings, {missing}")
-    trial = runs.errors(learner.init(len(units.scale)), table.rows(np.arange(1)), key)
-    if trial.ndim > 1:
-        raise ValueError("paired learners have several risks: make each of them a candidate")
-    if not np.isfinite(trial).all():
-        raise ValueError(
-            f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
-        )
-
-    def judge(others, held_out, key):
-        train_key, read_key = jax.random.split(key)
-        state, _ = runs.train(table.rows(others), train_key)
-        rows = table.rows(held_out)
-        errors, slope = runs.errors(state, rows, read_key) * units.y_scale**2, 0.0
-        if observations.cov_std_error.any():
-            slope = runs.slope(state, rows, read_key) * copies * units.y_scale**2
-            slope = slope / np.outer(units.scale, units.scale)
-        return errors, slope
-
-    refit_key = jax.random.fold_in(key, len(observations.y))
-    return judge, lambda: learn(learner, observations, refit_key, standardize=standardize)

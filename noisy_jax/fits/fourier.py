@@ -239,7 +239,7 @@ def frequencies_of(predictor: FourierPredictor, observations: Observations) -> F
     scale, omega = np.ones(len(predictor.center)), jnp.asarray(predictor.omega, float)
     known = _characteristic(observations, scale)
     phi = known or _ones
-    difference, total = omega[:, None] - omega, omega[:, None] + omega
+    difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
     made = Frequencies(omega, jnp.ones(()), phi(omega), phi(difference), phi(total))
     return made if known else _estimated(made, observations, scale)
 
