@@ -19,8 +19,18 @@ from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.validation import non_negative, positive
 
+_SHARES = tuple(round(0.05 * i, 2) for i in range(10))
+_SETTINGS: Mapping[str, Callable] = {
+    "synthetic": lambda settings: robustness.synthetic(settings.rows),
+    "linear": lambda _: robustness.linear(),
+    "diabetes": lambda settings: robustness.real(
+        streams.dataset("diabetes"), settings.length_scale, settings.alpha
+    ),
+}
+"""Kinds of tables by name, from the settings of the study."""
 
-def _shares(name, values) -> None:
+
+def _increasing(name, values) -> None:
     shares = np.array(values)
     if not np.all((shares >= 0) & (shares < 0.5)) or np.any(np.diff(shares) <= 0):
         raise ValueError(f"{name} must increase within [0, 0.5), got {list(values)}")
@@ -44,35 +54,18 @@ class Settings(SeededSettings):
     """
 
     data: tuple[str, ...] = option(
-        ("synthetic", "diabetes"),
-        "synthetic, linear, diabetes; linear takes longest",
-        "NAME",
-        choices=("synthetic", "linear", "diabetes"),
+        ("synthetic", "diabetes"), "tables; linear takes longest", choices=tuple(_SETTINGS)
     )
     shares: tuple[float, ...] = option(
-        tuple(round(0.05 * i, 2) for i in range(10)),
-        "ε, shares of corrupted rows in [0, 0.5), increasing",
-        "E",
-        _shares,
+        _SHARES, "ε, shares of corrupted rows in [0, 0.5), increasing", "E", _increasing
     )
     rows: int = option(500, "rows of the synthetic table", "N", at_least(10))
     length_scale: float = option(
-        10**0.5,
-        "ℓ of the kernel exp(−r²/2ℓ²) for diabetes, features of unit variance",
-        "L",
-        positive,
+        10**0.5, "ℓ of diabetes' kernel exp(−r²/2ℓ²), features of unit variance", "L", positive
     )
-    alpha: float = option(
-        1.0,
-        "weight of ‖f‖² beside the sum of squared errors for diabetes, as scikit-learn's alpha",
-        "A",
-        positive,
-    )
+    alpha: float = option(1.0, "weight of diabetes' ‖f‖², scikit-learn's alpha", "A", positive)
     noise_variance: float = option(
-        0.02,
-        "noise on the synthetic instances, below 0.25; 0 leaves that part out",
-        "V",
-        non_negative,
+        0.02, "noise on synthetic instances, below 0.25; 0 leaves that part out", "V", non_negative
     )
     seeds: int = option(50, "tables drawn and corrupted", "N", INTERVALS)
 
@@ -92,35 +85,23 @@ def run(settings: Settings) -> Iterator[Report]:
             parts.append(_on_noisy_inputs(settings))
         rows = [*rows, *itertools.chain(*parts)]
         shown = [_table(part) for part in parts]
-        whole = dataclasses.replace(shown[0], rows=rows)
+        tables = {"contamination": dataclasses.replace(shown[0], rows=rows)}
         panels: dict = {}
         for row in parts[0]:
             if row["adversary"] != "told":
                 curve = panels.setdefault(row["adversary"], {}).setdefault(row["method"], [])
                 curve.append((row["error"], max(row["low"], 1e-6), row["high"]))
         draw = picture(plots.contamination, settings.shares, panels)
-        yield Report("\n\n".join(map(str, shown)), {"contamination": whole}, {data: draw})
+        yield Report("\n\n".join(map(str, shown)), tables, {data: draw})
 
 
 def _on_clean_inputs(settings, data) -> list[dict]:
     """All rows of one data set."""
-    match data:
-        case "synthetic":
-            setting = robustness.synthetic(settings.rows)
-        case "linear":
-            setting = robustness.linear()
-        case _:
-            table = streams.dataset(data)
-            setting = robustness.real(table, settings.length_scale, settings.alpha)
-    adversaries = (*robustness.ADVERSARIES, "told")
-
-    def rows_of(run_one, methods, trimming):
-        run_one = functools.partial(run_one, setting, jnp.array(settings.shares))
-        return _rows(settings, data, run_one, adversaries, methods, trimming)
-
-    rows = rows_of(robustness.by_adversary, robustness.METHODS, ("subquantile",))
+    setting, adversaries = _SETTINGS[data](settings), (*robustness.ADVERSARIES, "told")
+    run_one = functools.partial(robustness.by_adversary, setting)
+    rows = _rows(settings, data, adversaries, run_one, robustness.METHODS, ("subquantile",))
     if data == "linear":
-        rows += rows_of(_of_rivals, rivals(), ())
+        rows += _rows(settings, data, adversaries, functools.partial(_of_rivals, setting), rivals())
         rows.sort(key=lambda row: adversaries.index(row["adversary"]))
     return rows
 
@@ -131,19 +112,20 @@ def _on_noisy_inputs(settings) -> list[dict]:
         robustness.synthetic(settings.rows),
         robustness.SYNTHETIC_LENGTH_SCALE,
         settings.noise_variance,
-        jnp.array(settings.shares),
     )
-    names, trimming = noisy_inputs.ADVERSARIES, ("uncorrected", "surrogate", "second copy")
-    return _rows(settings, "noisy inputs", run_one, names, noisy_inputs.METHODS, trimming)
+    trimming = "uncorrected", "surrogate", "second copy"
+    names = noisy_inputs.ADVERSARIES
+    return _rows(settings, "noisy inputs", names, run_one, noisy_inputs.METHODS, trimming)
 
 
-def _rows(settings, data, run_one, adversaries, methods, trimming) -> list[dict]:
-    """A row for each adversary, method and share, from runs that return `Scores` by adversary.
+def _rows(settings, data, adversaries, run_one, methods, trimming=()) -> list[dict]:
+    """A row for each adversary, method and share, from a run `(shares, key)` to their `Scores`.
 
     Methods that trim have the share of honest rows among those kept, and of those kept among the
     honest ones.
     """
     key, rows = jax.random.key(settings.seed), []
+    run_one = functools.partial(run_one, jnp.array(settings.shares))
     mean, std_error, _ = over_seeds(run_one, key, settings.seeds, data, batch_size=1)
     for adversary in adversaries:
         score, errors = mean[adversary], std_error[adversary].error
@@ -151,8 +133,9 @@ def _rows(settings, data, run_one, adversaries, methods, trimming) -> list[dict]
             np.broadcast_to(kept.reshape(len(errors), -1), errors.shape)
             for kept in (score.precision, score.recall)
         )
-        places = itertools.product(enumerate(methods), enumerate(settings.shares))
-        for (i, method), (e, told) in places:
+        for (i, method), (e, told) in itertools.product(
+            enumerate(methods), enumerate(settings.shares)
+        ):
             error, half, trims = score.error[e, i], NORMAL_95 * errors[e, i], method in trimming
             numbers = {
                 "share": robustness.TOLD if adversary == "told" else told,

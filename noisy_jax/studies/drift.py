@@ -6,6 +6,7 @@ are those of a grid with the fewest mistakes on streams of their own, in the mea
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -37,11 +38,6 @@ class Family(NamedTuple):
 
     make: Callable[..., Learner]  # (kernel, first, second, buffer) -> Learner
     grid: Mapping[str, Sequence[float]]  # names of both numbers, and the values that are tried
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the numbers in a setting."""
-        return ("gamma", *self.grid)
 
     def settings(self) -> np.ndarray:
         """All settings, `[G, M, 3]`: γ, then both numbers."""
@@ -115,13 +111,16 @@ def run(settings: Settings) -> Iterator[Report]:
     rounds = np.unique(np.linspace(1, settings.horizon, 101).astype(int))
     tuning_key, key = jax.random.split(jax.random.key(settings.seed))
     tuned = _tuned(tuning_key, settings.tuning_seeds, difficulty, rounds[-1:])
-    run_one = functools.partial(_paired, difficulty=difficulty, rounds=rounds)
-    run_one = jax.tree_util.Partial(run_one, _chosen(tuned))
+    run_one = functools.partial(_paired, _chosen(tuned), difficulty, rounds)
     found = over_seeds(run_one, key, settings.seeds, "streams", batch_size=10)
-    curves = {s: _curves(found, i) for i, s in enumerate(SCHEDULES)}
+    (means, differences), (errors, their_errors), _ = found
+    curves = {
+        schedule: dict(zip(RIVALS, zip(means[s], errors[s], strict=True), strict=True))
+        for s, schedule in enumerate(SCHEDULES)
+    }
     tables = {
         "mistakes": _mistakes_table(settings, curves, tuned, rounds),
-        "differences": _differences_table(found),
+        "differences": _differences_table(means[..., -1], differences, their_errors),
     }
     config = {
         "difficulty": difficulty._asdict(),
@@ -130,8 +129,7 @@ def run(settings: Settings) -> Iterator[Report]:
         "tuned": tuned,
     }
     panels = {f"classes {schedule}": each for schedule, each in curves.items()}
-    draw = picture(plots.mistakes, rounds, panels)
-    yield Report("\n\n".join(map(str, tables.values())), tables, {"mistakes": draw}, config)
+    yield Report(None, tables, {"mistakes": picture(plots.mistakes, rounds, panels)}, config)
 
 
 def mistakes(predictions: jax.Array, y: jax.Array) -> jax.Array:
@@ -142,31 +140,33 @@ def mistakes(predictions: jax.Array, y: jax.Array) -> jax.Array:
 def _tuned(key, num_seeds, difficulty, last_round) -> dict[str, dict[str, dict[str, float]]]:
     """The parameters with the fewest mistakes up to the last round, by schedule and rival."""
     grids = {name: np.stack([f.settings()] * len(SCHEDULES)) for name, f in FAMILIES.items()}
-    run_one = functools.partial(_counted, difficulty=difficulty, rounds=last_round)
-    run_one = jax.tree_util.Partial(run_one, grids)
+    run_one = functools.partial(_counted, grids, difficulty, last_round)
     counts = over_seeds(run_one, key, num_seeds, "tuning", batch_size=1).mean
     return {
-        schedule: {name: best(name, counts[family][i]) for name, (family, _) in RIVALS.items()}
-        for i, schedule in enumerate(SCHEDULES)
+        schedule: {
+            name: best(name, counts[family][s, ..., 0]) for name, (family, _) in RIVALS.items()
+        }
+        for s, schedule in enumerate(SCHEDULES)
     }
 
 
-def _paired(chosen, key, *, difficulty, rounds):
+def _paired(chosen, difficulty, rounds, key) -> tuple[jax.Array, jax.Array]:
     """Curves `[2, L, R]` of the rivals, and their differences `[2, L, L]` in the end."""
-    counted = _counted(chosen, key, difficulty=difficulty, rounds=rounds)
+    counted = _counted(chosen, difficulty, rounds, key)
     rest = {family: iter(jnp.moveaxis(a[:, :, 0], 1, 0)) for family, a in counted.items()}
     curves = jnp.stack([next(rest[family]) for family, _ in RIVALS.values()], axis=1)
     final = curves[..., -1]
     return curves, final[:, :, None] - final[:, None]
 
 
-def _counted(settings, key, *, difficulty, rounds) -> dict[str, jax.Array]:
+def _counted(settings, difficulty, rounds, key) -> dict[str, jax.Array]:
     """Mistakes `[2, G, M, R]` with the settings `[2, G, M, 3]` of each family and schedule.
 
     All M settings of a group have the γ of its first: one Gram matrix serves them.
     """
     horizon = int(rounds[-1])
     made = [stream(key, horizon, difficulty=difficulty) for stream in SCHEDULES.values()]
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
 
     def buffer(space):
         # Samples show the clean x, so that steps and predictions read f at the same points.
@@ -187,20 +187,17 @@ def _counted(settings, key, *, difficulty, rounds) -> dict[str, jax.Array]:
         of_schedule = jax.vmap(of_group, in_axes=(None, 0, 0))
         return jax.vmap(of_schedule)(both, settings[:, :, 0, 0], settings[..., 1:])
 
-    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
     return {name: of_family(FAMILIES[name].make, array) for name, array in settings.items()}
 
 
 def best(rival: str, counts: np.ndarray) -> dict[str, float]:
     """The parameters of a rival with the fewest of its family's mistakes `[G, M]`."""
     name, fixed = RIVALS[rival]
-    family = FAMILIES[name]
-    settings = family.settings().reshape(-1, 3)
-    allowed = np.ones(len(settings), bool)
+    names, settings = ("gamma", *FAMILIES[name].grid), FAMILIES[name].settings()
     for number, value in fixed.items():
-        allowed &= settings[:, family.names.index(number)] == value
-    fewest = np.where(allowed, counts.ravel(), np.inf).argmin()
-    return dict(zip(family.names, settings[fewest].tolist(), strict=True))
+        counts = np.where(settings[..., names.index(number)] == value, counts, np.inf)
+    fewest = settings.reshape(-1, 3)[counts.argmin()]
+    return dict(zip(names, fewest.tolist(), strict=True))
 
 
 def _chosen(tuned) -> dict[str, np.ndarray]:
@@ -211,12 +208,6 @@ def _chosen(tuned) -> dict[str, np.ndarray]:
         return [[[list(by_name[name].values())] for name in rivals] for by_name in tuned.values()]
 
     return {family: np.array(of(family)) for family in FAMILIES}
-
-
-def _curves(found, schedule: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Mean `[R]` and standard error `[R]` of mistakes by learner."""
-    pairs = zip(found.mean[0][schedule], found.std_error[0][schedule], strict=True)
-    return dict(zip(RIVALS, pairs, strict=True))
 
 
 def _mistakes_table(settings, curves, tuned, rounds) -> Table:
@@ -244,17 +235,14 @@ def _mistakes_table(settings, curves, tuned, rounds) -> Table:
     return Table(rows, columns, title, shown)
 
 
-def _differences_table(found) -> Table:
+def _differences_table(last, means, errors) -> Table:
     """Differences after the last round, one for each pair, the best learners first."""
     names, rows = list(RIVALS), []
     for s, schedule in enumerate(SCHEDULES):
-        order = np.argsort(found.mean[0][s][:, -1], kind="stable")
-        for place, i in enumerate(order):
-            for j in order[place + 1 :]:
-                mean, half = found.mean[1][s, i, j], NORMAL_95 * found.std_error[1][s, i, j]
-                row = {"schedule": schedule, "fewer": names[i], "more": names[j]}
-                row |= {"mean": float(mean), "half_width": float(half)}
-                rows.append(row | {"significant": bool(abs(mean) > half)})
+        for i, j in itertools.combinations(np.argsort(last[s], kind="stable"), 2):
+            mean, half = float(means[s, i, j]), float(NORMAL_95 * errors[s, i, j])
+            row = {"schedule": schedule, "fewer": names[i], "more": names[j], "mean": mean}
+            rows.append(row | {"half_width": half, "significant": abs(mean) > half})
     columns = [
         ("classes", "{schedule}"),
         ("pair", "{fewer} − {more}"),

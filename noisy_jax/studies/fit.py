@@ -2,19 +2,19 @@
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from noisy_jax import fits, noise, observations
+from noisy_jax import fits, noise, observations, plots
 from noisy_jax.evaluate.tables import Table
-from noisy_jax.studies.runner import Report
+from noisy_jax.plots.style import COLOURS, label, panels
+from noisy_jax.studies.runner import Report, picture
 from noisy_jax.studies.settings import BaseSettings, option
 from noisy_jax.validation import positive
 
 _LENGTH_SCALES = (0.5, 1.0, 2.0)
-_NOISES = ("gaussian", "laplace")
 _EXACT = 1e-12
 """Variance of the error of an exact column, in units of the column's: scales must be positive."""
 
@@ -52,21 +52,20 @@ class Settings(BaseSettings):
         None, "CSV file without header, the d × d covariance of the error", metavar="FILE.csv"
     )
     replicates: tuple[str, ...] | None = option(
-        None,
-        "FEATURE:REPLICATE[:REPLICATE…], columns that measure the same feature again",
-        metavar="A:B",
+        None, "FEATURE:REPLICATE[:REPLICATE…], columns that measure a feature again", metavar="A:B"
     )
     noise: str | None = option(
         None,
         "distribution of the error, for --kernel with --variance or --covariance (gaussian where "
         "it is not given)",
-        choices=_NOISES,
+        choices=("gaussian", "laplace"),
     )
     kernel: tuple[float, ...] | None = option(
         None,
         "fit a function by Fourier features of a Gaussian kernel; length scales to choose from, in "
         "standard deviations of the columns (0.5 1 2 where none is given)",
         metavar="L",
+        check=partial(positive, shape=None),
         may_be_empty=True,
     )
 
@@ -76,64 +75,55 @@ def run(settings: Settings) -> Iterator[Report]:
     table = _observations(settings)
     candidates = None
     if settings.kernel is not None:
-        candidates = [
-            fits.fourier(length_scale=float(positive("--kernel", v)))
-            for v in settings.kernel or _LENGTH_SCALES
-        ]
+        candidates = [fits.fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
     result = fits.fit(table, candidates)
     x = table.x.mean(axis=1)
-    predictions = [
-        {table.target: float(y), "corrected": float(c), "uncorrected": float(u)}
-        for y, c, u in zip(table.y, result.predict(x), result.uncorrected.predict(x), strict=True)
-    ]
-    tables = {"predictions": Table(predictions, [])}
+    columns = {
+        table.target: table.y,
+        "corrected": result.predict(x),
+        "uncorrected": result.uncorrected.predict(x),
+    }
+    tables, figures = {"predictions": _columns(columns)}, {}
     if isinstance(result, fits.FourierFit):
         rows = [{**c.features._asdict(), **c._asdict()} for c in result.candidates]
         for row in rows:
             del row["features"]
-        pictures = {"function": lambda: _curves(result, table)} if x.shape[1] == 1 else {}
-        yield Report(str(result), {"candidates": Table(rows, []), **tables}, pictures)
-        return
-    low, high = result.interval()
-    names = ("name", "estimate", "std_error", "low", "high", "uncorrected", "reliability")
-    columns = (
-        ("intercept", *result.names),
-        np.append(result.intercept, result.coefficients),
-        result.std_error,
-        low,
-        high,
-        np.append(result.uncorrected.intercept, result.uncorrected.coefficients),
-        np.append(np.nan, result.reliability),
-    )
-    rows = [dict[str, Any](zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    yield Report(
-        str(result),
-        {"coefficients": Table(rows, []), **tables},
-        {"coefficients": lambda: _picture(result)},
-    )
+        tables["candidates"] = Table(rows, [])
+        if x.shape[1] == 1:
+            figures["function"] = lambda: _curves(result, table)
+    else:
+        low, high = result.interval()
+        columns = {
+            "name": np.array(["intercept", *result.names]),
+            "estimate": np.append(result.intercept, result.coefficients),
+            "std_error": result.std_error,
+            "low": low,
+            "high": high,
+            "uncorrected": np.append(result.uncorrected.intercept, result.uncorrected.coefficients),
+            "reliability": np.append(np.nan, result.reliability),
+        }
+        tables["coefficients"] = _columns(columns)
+        figures["coefficients"] = picture(plots.coefficients, result)
+    yield Report(str(result), tables, figures)
 
 
-def _picture(result):
-    from noisy_jax import plots
-
-    return plots.coefficients(result).figure
+def _columns(columns) -> Table:
+    """The table of arrays by the names of their columns."""
+    rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
+    return Table([dict(zip(columns, row, strict=True)) for row in rows], [])
 
 
 def _curves(result, table):
     """Both functions of one feature, over the noisy rows."""
-    from noisy_jax.plots.style import label, look, panels
-
     (axes,) = panels(None, 1, width=7.0, height=4.5)
     x = table.x.mean(axis=1)[:, 0]
     shown = np.linspace(0, len(x) - 1, min(len(x), 2000)).astype(int)
     axes.plot(x[shown], table.y[shown], ".", color="0.8", markersize=2, label="noisy rows")
     low, high = np.quantile(x, [0.01, 0.99])
     places = np.linspace(low, high, 200)
-    for index, (name, one) in enumerate(
-        (("corrected", result), ("uncorrected", result.uncorrected))
-    ):
-        style = look(index) | {"marker": ""}
-        axes.plot(places, one.predict(places[:, None]), label=name, **style)
+    for index, one in enumerate((result, result.uncorrected)):
+        name = ("corrected", "uncorrected")[index]
+        axes.plot(places, one.predict(places[:, None]), label=name, color=COLOURS[index])
     label(axes, table.names[0], table.target)
     axes.legend(frameon=False)
     return axes.figure
@@ -156,8 +146,7 @@ def _observations(settings: Settings) -> observations.Observations:
         pairs = [text.split(":") for text in settings.replicates]
         if any(len(pair) < 2 or not all(pair) for pair in pairs):
             raise ValueError("--replicates must be FEATURE:REPLICATE, such as x1:x1b")
-        _check_once("--replicates", [name for pair in pairs for name in pair])
-        replicates = {first: others for first, *others in pairs}
+        replicates = _by_name("--replicates", [(first, others) for first, *others in pairs])
     elif settings.covariance is not None:
         try:
             known = np.loadtxt(settings.covariance, delimiter=",", ndmin=2)
@@ -170,40 +159,40 @@ def _observations(settings: Settings) -> observations.Observations:
     )
     if settings.kernel is None or table.cov is None:
         return table
-    return dataclasses.replace(table, noise=_distribution(settings.noise or "gaussian", table))
+    return dataclasses.replace(table, noise=_distribution(settings.noise, table))
 
 
 def _distribution(name, table) -> noise.Noise:
-    """The distribution of the error with the table's covariance."""
-    variances = np.diag(table.cov)
-    if name == "gaussian":
+    """The distribution of the error with the table's covariance: Gaussian by default."""
+    if name != "laplace":
         return noise.Gaussian(table.cov)
+    variances = np.diag(table.cov)
     if np.any(table.cov != np.diag(variances)):
         raise ValueError(f"--noise {name} needs independent errors: use --variance")
     variances = np.maximum(variances, _EXACT * table.x.var(axis=(0, 1)))
     return noise.Laplace(np.sqrt(variances / 2))
 
 
-def _check_once(option_name, names) -> None:
+def _by_name(option_name, pairs) -> dict:
+    names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{option_name} names {name!r} twice: name each column once")
+    return dict(pairs)
 
 
 def _variances(texts):
     """Numbers for all features, or a mapping from names."""
-    named = ["=" in text for text in texts]
-    pairs = [text.rpartition("=")[::2] for text in texts]
+    pairs = [text.rpartition("=") for text in texts]
     try:
-        values = [float(value) for _, value in pairs]
+        values = [float(value) for *_, value in pairs]
     except ValueError:
-        values = None
-    if values is None or any(named) != all(named):
+        values = []
+    named = {bool(equals) for _, equals, _ in pairs}
+    if not values or len(named) > 1:
         raise ValueError(
             f"--variance must be numbers, or COLUMN=NUMBER for each, got {' '.join(texts)}"
         )
-    if not any(named):
-        return values[0] if len(values) == 1 else values
-    names = [name for name, _ in pairs]
-    _check_once("--variance", names)
-    return dict(zip(names, values, strict=True))
+    if named == {True}:
+        return _by_name("--variance", [(n, v) for (n, *_), v in zip(pairs, values, strict=True)])
+    return values[0] if len(values) == 1 else values

@@ -83,40 +83,26 @@ def run(settings: Settings) -> Iterator[Report]:
     of_clusters = functools.partial(on_clusters, settings.rounds, CLUSTER_NUS, CLUSTER_RATES)
     alarms = over_seeds(of_digits, order_key, seeds, "orders", batch_size=10)
     separated = over_seeds(of_clusters, stream_key, seeds, "streams", batch_size=10)
+    titles = (
+        f"digits: shares of alarms in {train:,} rounds, mean of {seeds} orders",
+        f"clusters: shares of alarms in the later half of {settings.rounds:,} rounds, "
+        f"{OUTLIERS:.0%} outliers, mean of {seeds} streams",
+    )
+    measures = ("alarms", "unseen"), ("inliers", "outliers", "auc")
     tables = {
-        "digits": _table(
-            f"digits: shares of alarms in {train:,} rounds, mean of {seeds} orders",
-            alarms,
-            ("alarms", "unseen", "support_vectors"),
-            NUS,
-            (FALLING,),
-        ),
-        "clusters": _table(
-            f"clusters: shares of alarms in the later half of {settings.rounds:,} rounds, "
-            f"{OUTLIERS:.0%} outliers, mean of {seeds} streams",
-            separated,
-            ("inliers", "outliers", "auc", "support_vectors"),
-            CLUSTER_NUS,
-            CLUSTER_RATES,
-        ),
+        "digits": _table(titles[0], alarms, measures[0], NUS, (FALLING,)),
+        "clusters": _table(titles[1], separated, measures[1], CLUSTER_NUS, CLUSTER_RATES),
     }
-
-    def draw_alarms():
-        mean, error = (by_rule(part, "alarms") for part in alarms[:2])
-        axes = plots.alarm_rates(NUS, {name: (mean[name], error[name]) for name in mean})
-        axes.set_title(f"{train:,} digits, η = t^(−1/2), {seeds} orders", fontsize=10)
-        return axes.figure
-
-    def draw_rejections(rule):
-        order = jax.random.fold_in(order_key, 0)  # that of the first seed
-        figure = picture(plots.rejections, rejections(rule, train, settings.nu, order))()
-        figure.suptitle(f"{rule.name}, ν = {settings.nu:g}")
-        return figure
-
-    figures = {"alarms": draw_alarms}
+    mean, error = (by_rule(part, "alarms") for part in alarms[:2])
+    rates = {name: (mean[name], error[name]) for name in mean}
+    title = f"{train:,} digits, η = t^(−1/2), {seeds} orders"
+    figures = {"alarms": picture(plots.alarm_rates, NUS, rates, title=title)}
+    first_order = jax.random.fold_in(order_key, 0)
     for name, rule in SHOWN.items():
-        figures[f"rejections_{name}"] = functools.partial(draw_rejections, rule)
-    yield Report("\n\n".join(map(str, tables.values())), tables, figures)
+        galleries = rejections(rule, train, settings.nu, first_order)
+        title = f"{rule.name}, ν = {settings.nu:g}"
+        figures[f"rejections_{name}"] = picture(plots.rejections, galleries, title=title)
+    yield Report(None, tables, figures)
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
@@ -146,16 +132,13 @@ def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRN
 
     Returns:
         `alarms`, the share of the rounds with f(x) ≤ ρ; `unseen`, the same share of the other
-        digits after the last round; `support_vectors`, their effective number then.
+        digits after the last round.
     """
     shown = images[jax.random.permutation(key, len(images))]
 
     def measure(learner, played):
-        return {
-            "alarms": jnp.mean(played.predictions <= 0),
-            "unseen": jnp.mean(learner.predict(played.state, shown[train:]) <= 0),
-            "support_vectors": effective_terms(played.state.weights),
-        }
+        unseen = learner.predict(played.state, shown[train:])
+        return {"alarms": jnp.mean(played.predictions <= 0), "unseen": jnp.mean(unseen <= 0)}
 
     return _measured(measure, shown[:train], nus, (FALLING,))
 
@@ -167,8 +150,7 @@ def on_clusters(
 
     Returns:
         `inliers` and `outliers`, shares of alarms among them; `auc`, the probability that an
-        outlier's f(x) − ρ is below an inlier's; `support_vectors`, their effective number after the
-        last round.
+        outlier's f(x) − ρ is below an inlier's.
     """
     x, outlier = clusters(key, rounds)
     late = outlier[rounds // 2 :]
@@ -179,23 +161,29 @@ def on_clusters(
             "inliers": jnp.mean(scores <= 0, where=~late),
             "outliers": jnp.mean(scores <= 0, where=late),
             "auc": auc(-scores, late),
-            "support_vectors": effective_terms(played.state.weights),
         }
 
     return _measured(measure, x, nus, rates)
 
 
 def _measured(measure, x, nus, rates) -> Measured:
-    """All settings see the same points: one Gram matrix serves them."""
+    """Measurements of all settings on the same points, which share a Gram matrix.
+
+    To each `support_vectors` are added, their effective number after the last round.
+    """
 
     def one(decay, rate, nu, floor):
         learner = detector(Rule(decay, floor), nu, rate, horizon=len(x), dim=x.shape[1])
-        return measure(learner, watched(learner, x))
+        played = watched(learner, x)
+        return {
+            **measure(learner, played),
+            "support_vectors": effective_terms(played.state.weights),
+        }
+
+    settings = jnp.meshgrid(*map(jnp.array, (rates, nus, FLOORS)), indexing="ij")
 
     def every(decay):
-        run = functools.partial(one, decay)
-        settings = jnp.meshgrid(*map(jnp.array, (rates, nus, FLOORS)), indexing="ij")
-        return jax.vmap(jax.vmap(jax.vmap(run)))(*settings)
+        return jax.vmap(jax.vmap(jax.vmap(functools.partial(one, decay))))(*settings)
 
     return {decay: every(decay) for decay in DECAYS}
 
@@ -250,18 +238,17 @@ def by_rule(part: Measured, name: str, rate: int = 0) -> dict[str, np.ndarray]:
 
 
 def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[float]) -> Table:
-    """A row for each detector in each setting, with the measurements of these names."""
-    rows = []
+    """A row for each detector in each setting: measurements of these names, support vectors."""
+    every, rows = (*names, "support_vectors"), []
     for r, rate in enumerate(rates):
-        mean, error = ({name: by_rule(part, name, r) for name in names} for part in estimate[:2])
+        mean, error = ({name: by_rule(part, name, r) for name in every} for part in estimate[:2])
         for (n, nu), rule in itertools.product(enumerate(nus), RULES):
             row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
-            row |= rule._asdict() | {name: float(mean[name][rule.name][n]) for name in names}
-            row |= {f"{name}_std_error": float(error[name][rule.name][n]) for name in names}
+            row |= rule._asdict() | {name: float(mean[name][rule.name][n]) for name in every}
+            row |= {f"{name}_std_error": float(error[name][rule.name][n]) for name in every}
             rows.append(row)
     columns: list[tuple[str, Any]] = [("η", "{learning_rate}"), ("ν", "{nu:g}")]
     columns.append(("detector", lambda row: Rule(row["decay"], row["floor"]).name))
-    for name in names[:-1]:
+    for name in names:
         columns += [(name, f"{{{name}:.4f}}"), ("± 95%", half_width(f"{name}_std_error", ".4f"))]
-    columns.append(("support vectors", "{support_vectors:.1f}"))
-    return Table(rows, columns, title)
+    return Table(rows, [*columns, ("support vectors", "{support_vectors:.1f}")], title)

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ from noisy_jax import bounds, comparators, learners, losses, plots, streams
 from noisy_jax.base import Learner
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import final_regret
-from noisy_jax.evaluate.tables import Table
+from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.learners import wrappers
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, over_seeds, picture
@@ -67,26 +66,26 @@ def run(settings: Settings) -> Iterator[Report]:
         run_one = functools.partial(average_regret, horizon)
         found[horizon] = over_seeds(run_one, key, settings.seeds, f"T = {horizon:,}")
     rows = [
-        _row(name, horizon, estimate.mean[:, i], estimate.std_error[:, i], best.lower_bound)
+        {"learner": name, "horizon": horizon}
+        | _worse(estimate.mean[:, i], estimate.std_error[:, i])
+        | {"lower_bound": float(best.lower_bound)}
         for i, name in enumerate(tuned(1))
         for horizon, estimate in found.items()
     ]
     columns = [
         ("learner", "{learner}"),
         ("T", "{horizon:,}"),
-        ("A: noiseless", _with_interval("noiseless")),
-        ("B: noisy", _with_interval("noisy")),
+        ("A: noiseless", "{noiseless:.4f}"),
+        ("± 95%", half_width("noiseless_std_error", ".4f")),
+        ("B: noisy", "{noisy:.4f}"),
+        ("± 95%", half_width("noisy_std_error", ".4f")),
         ("larger", "{maximum:.4f}"),
         ("interval", "[{low:.4f}, {high:.4f}]"),
     ]
     table = Table(rows, columns, "average regret on clean data, a round, with 95% intervals")
     words = f"lower bound on the larger one, for one copy of unknown noise: {best.lower_bound:.4f}"
-    config = {
-        "radius": RADIUS,
-        "moments": MOMENTS._asdict(),
-        "hedge": HEDGE,
-        "lower_bound": best._asdict(),
-    }
+    config = {"radius": RADIUS, "moments": MOMENTS._asdict(), "hedge": HEDGE}
+    config["lower_bound"] = best._asdict()
     draw = picture(plots.one_copy, rows, LOSSES, radius=RADIUS)
     yield Report(f"{table}\n\n{words}", {"one_copy": table}, {"one_copy": draw}, config)
 
@@ -114,26 +113,21 @@ def tuned(horizon: int) -> dict[str, Learner]:
 def average_regret(horizon: int, key: jax.Array) -> jax.Array:
     """Regret over T rounds divided by T, `[2, L]`: under A and under B, of each learner."""
     stream_key, noise_key = jax.random.split(key)
-    learner = wrappers.paired(*tuned(horizon).values())
-    regrets = [
-        final_regret(
-            learner,
-            stream,
-            noise,
-            noise_key,
-            loss=losses.squared(),
-            comparator=comparators.linear_ball(stream, RADIUS).predictions,
-        )
-        for stream, noise in streams.one_copy_adversaries(stream_key, horizon)
-    ]
-    return jnp.stack(regrets) / horizon
+    learner, loss = wrappers.paired(*tuned(horizon).values()), losses.squared()
+
+    def regret_under(stream, noise):
+        best = comparators.linear_ball(stream, RADIUS).predictions
+        return final_regret(learner, stream, noise, noise_key, loss=loss, comparator=best)
+
+    adversaries = streams.one_copy_adversaries(stream_key, horizon)
+    return jnp.stack([regret_under(*adversary) for adversary in adversaries]) / horizon
 
 
-def _row(name, horizon, means, errors, lower_bound) -> dict[str, Any]:
-    """Average regret of one learner at one horizon: means and standard errors under A and B.
+def _worse(means, errors) -> dict[str, float]:
+    """Means and standard errors of the average regret under A and B, and the larger mean.
 
-    `maximum` is the larger mean, `low` and `high` the larger ends of both 95% intervals, and
-    `lower_bound` that of the expectation of `maximum`, for a learner that is not told the noise.
+    `low` and `high` are the larger ends of both 95% intervals. Without knowledge of the noise, the
+    expectation of `maximum` is at least the lower bound.
     """
     half = NORMAL_95 * errors
     numbers = {
@@ -144,10 +138,5 @@ def _row(name, horizon, means, errors, lower_bound) -> dict[str, Any]:
         "maximum": max(means),
         "low": max(means - half),
         "high": max(means + half),
-        "lower_bound": lower_bound,
     }
-    return {"learner": name, "horizon": horizon} | {n: float(v) for n, v in numbers.items()}
-
-
-def _with_interval(name):
-    return lambda row: f"{row[name]:.4f} ± {NORMAL_95 * row[f'{name}_std_error']:.4f}"
+    return {name: float(number) for name, number in numbers.items()}

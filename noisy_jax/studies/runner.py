@@ -24,21 +24,21 @@ class Report(NamedTuple):
     """One part of a study: what is printed and what is saved.
 
     Attributes:
-        text: what is printed.
+        text: what is printed; `None` for the tables.
         tables: by name, saved as `NAME.csv`.
         figures: by name, functions that draw a matplotlib figure, saved as `NAME.png`.
         config: entries of `config.json`, beside the settings and versions.
         folder: where to save, below the study's folder.
     """
 
-    text: str
+    text: str | None
     tables: Mapping[str, Table]
     figures: Mapping[str, Callable[[], Any]]
     config: Mapping[str, Any] = {}
     folder: str = "."
 
     def __str__(self) -> str:
-        return self.text
+        return "\n\n".join(map(str, self.tables.values())) if self.text is None else self.text
 
     def save(self, folder: Path) -> None:
         """Writes tables, configuration and figures.
@@ -54,9 +54,18 @@ class Report(NamedTuple):
             draw().savefig(folder / f"{name}.png", dpi=150)
 
 
-def picture(plot: Callable[..., Any], *arguments: Any, **options: Any) -> Callable[[], Any]:
+def picture(
+    plot: Callable[..., Any], *arguments: Any, title: str = "", **options: Any
+) -> Callable[[], Any]:
     """A function that draws one of `plots` and returns the figure, for `Report.figures`."""
-    return lambda: np.ravel(plot(*arguments, **options))[0].figure
+
+    def draw():
+        figure = np.ravel(plot(*arguments, **options))[0].figure
+        if title:
+            figure.suptitle(title)
+        return figure
+
+    return draw
 
 
 def report_of(study: Study, heading: str, folder: str = ".") -> Report:
