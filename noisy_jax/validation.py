@@ -8,7 +8,7 @@ the run ends in NaN and `Rollout.diverged_at` gives the first such round.
 
 import itertools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -80,7 +80,7 @@ def whole(name: str, value, least: int = 1, hint: str = "") -> int:
     return int(value)
 
 
-def choice(name: str, value, choices: Sequence):
+def choice(name: str, value, choices: Collection):
     """The value, if it is one of the choices."""
     if value not in choices:
         *others, last = map(repr, choices)

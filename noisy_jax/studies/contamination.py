@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 import jax
@@ -20,7 +21,7 @@ from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, opti
 from noisy_jax.validation import non_negative, positive
 
 _SHARES = tuple(round(0.05 * i, 2) for i in range(10))
-_SETTINGS: Mapping[str, Callable] = {
+_TABLES: Mapping[str, Callable] = {
     "synthetic": lambda settings: robustness.synthetic(settings.rows),
     "linear": lambda _: robustness.linear(),
     "diabetes": lambda settings: robustness.real(
@@ -54,7 +55,7 @@ class Settings(SeededSettings):
     """
 
     data: tuple[str, ...] = option(
-        ("synthetic", "diabetes"), "tables; linear takes longest", choices=tuple(_SETTINGS)
+        ("synthetic", "diabetes"), "synthetic, linear (slow), diabetes", "NAME", choices=_TABLES
     )
     shares: tuple[float, ...] = option(
         _SHARES, "ε, shares of corrupted rows in [0, 0.5), increasing", "E", _increasing
@@ -86,18 +87,18 @@ def run(settings: Settings) -> Iterator[Report]:
         rows = [*rows, *itertools.chain(*parts)]
         shown = [_table(part) for part in parts]
         tables = {"contamination": dataclasses.replace(shown[0], rows=rows)}
-        panels: dict = {}
+        panels = {name: defaultdict(list) for name in robustness.ADVERSARIES}
         for row in parts[0]:
-            if row["adversary"] != "told":
-                curve = panels.setdefault(row["adversary"], {}).setdefault(row["method"], [])
-                curve.append((row["error"], max(row["low"], 1e-6), row["high"]))
+            if row["adversary"] in panels:
+                ends = max(row["low"], 1e-6), row["high"]
+                panels[row["adversary"]][row["method"]].append((row["error"], *ends))
         draw = picture(plots.contamination, settings.shares, panels)
         yield Report("\n\n".join(map(str, shown)), tables, {data: draw})
 
 
 def _on_clean_inputs(settings, data) -> list[dict]:
     """All rows of one data set."""
-    setting, adversaries = _SETTINGS[data](settings), (*robustness.ADVERSARIES, "told")
+    setting, adversaries = _TABLES[data](settings), (*robustness.ADVERSARIES, "told")
     run_one = functools.partial(robustness.by_adversary, setting)
     rows = _rows(settings, data, adversaries, run_one, robustness.METHODS, ("subquantile",))
     if data == "linear":
@@ -182,6 +183,7 @@ def rivals() -> Mapping[str, Callable]:
 
 def rival_errors(test_x, test_y, x, y) -> np.ndarray:
     """Errors `[E, M]` of `rivals` on test rows, fitted to E tables x `[E, n, d]`, y `[E, n]`."""
+    test_x, test_y, x, y = map(np.asarray, (test_x, test_y, x, y))
 
     def error(regressor, x, y):
         with warnings.catch_warnings():
@@ -189,8 +191,9 @@ def rival_errors(test_x, test_y, x, y) -> np.ndarray:
             misses = regressor.fit(x, y).predict(test_x) - test_y
         return np.sqrt(np.mean(misses**2))
 
-    tables = zip(np.asarray(x), np.asarray(y), strict=True)
-    return np.array([[error(make(), *table) for make in rivals().values()] for table in tables])
+    tables = zip(x, y, strict=True)
+    errors = [[error(make(), *table) for make in rivals().values()] for table in tables]
+    return np.array(errors, test_y.dtype)
 
 
 def _of_rivals(setting, shares, key) -> dict[str, robustness.Scores]:
@@ -199,12 +202,9 @@ def _of_rivals(setting, shares, key) -> dict[str, robustness.Scores]:
     shape = jax.ShapeDtypeStruct((len(shares), len(rivals())), table.x.dtype)
     nothing = jnp.full(len(shares), jnp.nan)
 
-    def called(*arrays):
-        return rival_errors(*map(np.asarray, arrays)).astype(shape.dtype)
-
     def score(made):
         arrays = table.test_x, table.test_y, made.x, made.y
-        error = jax.pure_callback(called, shape, *arrays, vmap_method="sequential")
+        error = jax.pure_callback(rival_errors, shape, *arrays, vmap_method="sequential")
         return robustness.Scores(error, nothing, nothing)
 
     return {name: score(made) for name, made in {**relabelled, **moved}.items()}

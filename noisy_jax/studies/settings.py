@@ -5,7 +5,7 @@ import dataclasses
 import inspect
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ def option(
     help: str,
     metavar: str | None = None,
     check: Callable[[str, Any], Any] | None = None,
-    choices: Sequence[str] | None = None,
+    choices: Collection[str] | None = None,
     may_be_empty: bool = False,
 ) -> Any:
     """A field of `BaseSettings`, which becomes an option of the same name with hyphens.

@@ -49,10 +49,7 @@ class Settings(regret.RegretSettings):
     data: tuple[str, ...] = regret.data(("teacher", "diabetes"))
     noise: str = regret.kernel_noise("gaussian")
     noise_variance: float | None = option(
-        None,
-        "variance of the noise on each feature; rows have norm at most 1 (default: 0.04, the "
-        "teacher's 0.2)",
-        "V",
+        None, "variance on each feature; rows have norm ≤ 1 (default: 0.04, the teacher's 0.2)", "V"
     )
     offset: float = option(1.5, "of the kernel (⟨x, z⟩ + C)², above 1 + dV", "C", positive)
     length_scale: float = option(
@@ -80,7 +77,15 @@ class Case(NamedTuple):
     comparator: regret.WorldBall
     truncations: Mapping[str, Truncation]  # by the names of their learners
     learners: Mapping[str, MakeLearner]  # by name, tuned
-    copies: Mapping[str, float]  # a round on average, of the learners that see noisy ones
+
+    @property
+    def copies(self) -> dict[str, float]:
+        """Noisy copies a round, on average, of the learners that see any."""
+        known = {"uncorrected_kernel": 1.0, "parallel_worlds": 2.0}
+        known |= {
+            name: float(each.estimator.mean_copies) for name, each in self.truncations.items()
+        }
+        return {name: known[name] for name in self.learners if name in known}
 
 
 def run(settings: Settings) -> Iterator[Report]:
@@ -95,7 +100,7 @@ def run(settings: Settings) -> Iterator[Report]:
     # Bad settings are found before the work.
     cases = [(_polynomial(settings, data), _gaussian(settings, data)) for data in loaded]
     for data, pair in zip(loaded, cases, strict=True):
-        results, estimates, exponents = {}, [], []
+        results, rows = {}, []
         for case in pair:
             folder = f"{data.name}/{case.kernel}"
             result = regret.study_of(
@@ -103,53 +108,45 @@ def run(settings: Settings) -> Iterator[Report]:
             )
             yield report_of(result, f"{data.words}\n{case.heading}", folder)
             results[case.kernel] = result
-            for name in case.truncations:
-                estimates.append(_estimate(settings, data, case, name))
-                exponents.append(_exponent(settings, data, case, name, result))
+            rows += [_measured(settings, data, case, name, result) for name in case.truncations]
+        estimates, exponents = zip(*rows, strict=True)
         tables = {
             "estimates": estimates_table(estimates),
-            "exponents": Table(exponents, _EXPONENTS, _EXPONENTS_TITLE),
+            "exponents": _exponents_table(exponents),
         }
         draw = picture(plots.price, results, {case.kernel: case.copies for case in pair})
-        text = "\n\n".join(map(str, tables.values()))
-        yield Report(text, tables, {"price": draw}, folder=data.name)
+        yield Report(None, tables, {"price": draw}, folder=data.name)
 
 
 def _polynomial(settings, data) -> Case:
     """The polynomial kernel: random truncation, the uncorrected learner and a clean reference."""
     stream, moments = data.stream, bounds.moments(data.stream, data.noise)
+    dim = stream.x.shape[1]
     if moments.x_second_moment >= settings.offset:
         raise ValueError(
             f"--offset must be above the largest E‖x̃‖² = {float(moments.x_second_moment):.4g}, got "
             f"{settings.offset:g}: below it no geometric distribution uses as many copies as the "
-            f"optimal one (E‖x̃‖² contains {stream.x.shape[1]} times the variance of the noise)"
+            f"optimal one (E‖x̃‖² contains {dim} times the variance of the noise)"
         )
     kernel = kernels.polynomial(degree=DEGREE, offset=settings.offset)
     diagonal = float(kernel.diagonal(stream.x).max())
     # A world without noise, for the comparator of any kernel.
-    clean = worlds.World(
-        stream.x.shape[1], kernel, kernel.gram, diagonal, noise=noise.Gaussian(0.0)
-    )
+    clean = worlds.World(dim, kernel, kernel.gram, diagonal, noise=noise.Gaussian(0.0))
     truncations, words = _truncations(settings, kernel, moments)
     uncorrected = functools.partial(uncorrected_kernel, kernel)
     seeing = {
         "uncorrected_kernel": uncorrected,
         "clean": lambda **tuning: noiseless(uncorrected(**tuning), stream),
     }
-    return Case(
-        "polynomial",
+    learners = {name: truncation.learner for name, truncation in truncations.items()}
+    for name, factory in seeing.items():
+        learners[name] = _tuned(settings, factory, diagonal, moments, settings.radius)
+    heading = (
         f"kernel (⟨x, z⟩ + {settings.offset:g})^{DEGREE}; functions of norm at most "
-        f"{settings.radius:g} compete\n{words}",
-        regret.WorldBall(clean, settings.radius, stream),
-        truncations,
-        {name: truncation.learner for name, truncation in truncations.items()}
-        | {
-            name: _tuned(settings, factory, diagonal, moments, settings.radius)
-            for name, factory in seeing.items()
-        },
-        {name: float(each.estimator.mean_copies) for name, each in truncations.items()}
-        | {"uncorrected_kernel": 1.0},
+        f"{settings.radius:g} compete\n{words}"
     )
+    comparator = regret.WorldBall(clean, settings.radius, stream)
+    return Case("polynomial", heading, comparator, truncations, learners)
 
 
 def _gaussian(settings, data) -> Case:
@@ -159,18 +156,17 @@ def _gaussian(settings, data) -> Case:
     comparator = regret.WorldBall(world, settings.radius, data.stream)
     radius = max(comparator.lifted_norms(settings.horizons).values())
     truncations, words = _truncations(settings, world.kernel, moments)
-    name, factory = "optimal_truncation", functools.partial(parallel_worlds, world)
-    known, unknown = _tuned(settings, factory, world.diagonal, moments, radius), truncations[name]
-    return Case(
-        "gaussian",
+    factory = functools.partial(parallel_worlds, world)
+    learners = {
+        "parallel_worlds": _tuned(settings, factory, world.diagonal, moments, radius),
+        "optimal_truncation": truncations["optimal_truncation"].learner,
+    }
+    heading = (
         f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most "
         f"{settings.radius:g} compete, {radius:.3g} in the world of parallel_worlds, which takes 2 "
-        f"copies\n{words}",
-        comparator,
-        truncations,
-        {"parallel_worlds": known, name: unknown.learner},
-        {"parallel_worlds": 2.0, name: float(unknown.estimator.mean_copies)},
+        f"copies\n{words}"
     )
+    return Case("gaussian", heading, comparator, truncations, learners)
 
 
 def _tuned(settings, factory, diagonal, moments, radius) -> MakeLearner:
@@ -200,48 +196,39 @@ def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]
         )
         return Truncation(estimator, learner, p)
 
-    copies = f"random truncation takes {optimal.mean_copies:.3g} copies a round"
     both = {
         "optimal_truncation": truncation(optimal),
         "geometric_truncation": truncation(geometric, p),
     }
+    copies = f"random truncation takes {optimal.mean_copies:.3g} copies a round"
     return both, f"{copies}, geometric with p = {p:.4g}"
 
 
-def _estimate(settings, data, case, name) -> dict[str, Any]:
-    """What gradient estimates are like at the smallest horizon, and bounds at the largest."""
-    estimator, rounds = case.truncations[name].estimator, min(settings.horizons)
-    theory = bounds.random_truncation(estimator, horizon=rounds)
-    rate = settings.rate_factor * float(theory.learning_rate)
-    past = first(rounds, data.stream)
-    estimate = measured(estimator, rate, past, data.noise, data.key, num_seeds=settings.seeds)
-    theory = bounds.random_truncation(estimator, horizon=max(settings.horizons))
-    return estimate_row(case.kernel, name, estimate, theory)
+def _measured(settings, data, case, name, result) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows of both tables: gradient estimates of a truncation, and the growth of its regret.
 
-
-def _exponent(settings, data, case, name, result) -> dict[str, Any]:
-    """Growth of regret of a truncation beside the bounds at the largest horizon.
-
-    Where the study of regret leaves the truncation out, it has a study of its own here.
+    Estimates are measured at the smallest horizon; bounds are those at the largest. Where the study
+    of regret leaves the truncation out, it has a study of its own here.
     """
-    (estimator, learner, p), horizon = case.truncations[name], max(settings.horizons)
+    estimator, learner, p = case.truncations[name]
+    rounds, horizon = min(settings.horizons), max(settings.horizons)
+    rate = settings.rate_factor * bounds.random_truncation(estimator, horizon=rounds).learning_rate
+    past, seeds = first(rounds, data.stream), settings.seeds
+    estimate = measured(estimator, float(rate), past, data.noise, data.key, num_seeds=seeds)
+    theory, closed = bounds.random_truncation(estimator, horizon=horizon), math.nan
     if name not in case.learners:
         part = f"{data.name}/{case.kernel}/{name}"
         result = regret.study_of(settings, data, {name: learner}, case.comparator, part=part)
     (last,) = (row for row in result.rows if (row.learner, row.horizon) == (name, horizon))
-    theory, closed = bounds.random_truncation(estimator, horizon=horizon), math.nan
     if p is not None:
         form = bounds.random_truncation(estimator, horizon=horizon, closed_form=True, p=p)
         closed = float(bounds.at_rate_factor(form, settings.rate_factor).regret)
     # A bound ∝ √T that is m times as large is informative from m² times the horizon on.
     informative = float(theory.informative_from) * (last.bound / float(theory.regret)) ** 2
-    return {
+    shown = ("learner", "horizon", "regret", "std_error", "bound")
+    return estimate_row(case.kernel, name, estimate, theory), {
         "kernel": case.kernel,
-        "learner": name,
-        "horizon": horizon,
-        "regret": last.regret,
-        "std_error": last.std_error,
-        "bound": last.bound,
+        **{column: getattr(last, column) for column in shown},
         "closed_form": closed,
         "idle": float(theory.idle),
         "informative_from": informative,
@@ -250,20 +237,19 @@ def _exponent(settings, data, case, name, result) -> dict[str, Any]:
     }
 
 
-_EXPONENTS_TITLE = (
-    "growth of regret like T^a, and the theorems' bounds, which grow like T^0.5, at the learning "
-    "rate used"
-)
-_EXPONENTS = (
-    ("kernel", "{kernel}"),
-    ("learner", "{learner}"),
-    ("T", "{horizon:,}"),
-    ("a", "{exponent:.3f}"),
-    ("interval", "[{low:.3f}, {high:.3f}]"),
-    ("regret", "{regret:.1f}"),
-    ("± 95%", half_width("std_error", ".1f")),
-    ("bound", "{bound:.1f}"),
-    ("closed form", lambda row: f"{row['closed_form']:.1f}".replace("nan", "")),
-    ("predicting 0", "{idle:.1f}"),
-    ("", lambda row: "informative" if row["informative"] else "vacuous"),
-)
+def _exponents_table(rows) -> Table:
+    columns = [
+        ("kernel", "{kernel}"),
+        ("learner", "{learner}"),
+        ("T", "{horizon:,}"),
+        ("a", "{exponent:.3f}"),
+        ("interval", "[{low:.3f}, {high:.3f}]"),
+        ("regret", "{regret:.1f}"),
+        ("± 95%", half_width("std_error", ".1f")),
+        ("bound", "{bound:.1f}"),
+        ("closed form", lambda row: f"{row['closed_form']:.1f}".replace("nan", "")),
+        ("predicting 0", "{idle:.1f}"),
+        ("", lambda row: "informative" if row["informative"] else "vacuous"),
+    ]
+    title = "growth of regret like T^a, and the theorems' bounds, like T^0.5, at the rate used"
+    return Table(rows, columns, title)

@@ -56,18 +56,17 @@ def run(settings: Settings) -> Iterator[Report]:
     for c in settings.cutoffs:
         world = worlds.rational(dim=dim, noise=distribution, cutoff=c / dim)
         panels[f"$c = {c:g}$, $\\sigma^2 = {variance:g}$"] = world
+        shown.append({"c": c, "limit": limit, "world": world})
         grams = kernel, world.kernel, world.surrogate
         values = distances, *(plots.profile(gram, distances, dim) for gram in grams)
         for r, g, k, surrogate in np.transpose(values).tolist():
             rows.append({"c": c, "r": r, "g": g, "k": k, "surrogate": surrogate})
-        error, diagonal = float(world.approximation_error), float(world.diagonal)
-        shown.append({"c": c, "limit": limit, "error": error, "diagonal": diagonal})
     columns = [
         ("c", "{c:g}"),
         ("limit of c", "{limit:.4g}"),
-        ("sup|g − k|", "{error:.3g}"),
-        ("R² = k̂(0)", "{diagonal:.4g}"),
+        ("sup|g − k|", "{world.approximation_error:.3g}"),
+        ("R² = k̂(0)", "{world.diagonal:.4g}"),
     ]
-    table = Table(rows, columns, shown=shown)
+    tables = {"worlds": Table(rows, columns, shown=shown)}
     draw = picture(plots.worlds, panels, kernel, distances=distances)
-    yield Report(str(table), {"worlds": table}, {"worlds": draw})
+    yield Report(None, tables, {"worlds": draw})
