@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.bounds.guarantee import Guarantee
+from noisy_jax.bounds.guarantee import AnyGuarantee, grown
 from noisy_jax.engine import AdaptiveState
 from noisy_jax.learners.wrappers import MixtureState
 from noisy_jax.validation import given, instance, positive
@@ -50,20 +50,19 @@ def adaptive_rate(state: Any, *, radius: chex.Numeric) -> Any:
     return 8**0.5 * positive("radius", radius) * jnp.sqrt(found[0].squares)
 
 
-def at_adaptive_rate(guarantee: Guarantee) -> Guarantee:
+def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:
     """The guarantee before a run at the adaptive rate, from that at the theorem's learning rate.
 
         E Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t E‖g_t‖²) ≤ 2√2 B √(GT)
 
-    It is 2√2 times that of the theorem's rate, which needs to know G and T; the price in practice
-    is far smaller, as actual gradients are smaller than G.
+    It is 2√2 times that of the theorem's rate, which must know G and T. A bias does not grow.
 
     Args:
         guarantee: at the theorem's own rate η = B/√(GT), as those of `two_copies`,
-            `known_covariance` or `parallel_worlds`.
+            `parallel_worlds` or `random_truncation`.
 
     Returns:
-        A `Guarantee` whose learning rate is NaN, as it changes from round to round.
+        The guarantee; its learning rate is NaN, as the rate changes from round to round.
 
     Example:
         >>> import noisy_jax as nj
@@ -71,9 +70,7 @@ def at_adaptive_rate(guarantee: Guarantee) -> Guarantee:
         >>> print(f"{theory.regret:.1f} {at_adaptive_rate(theory).regret:.1f}")
         40.0 113.1
     """
-    guarantee = instance("guarantee", guarantee, Guarantee, "such as bounds.two_copies returns")
-    nan = jnp.full_like(guarantee.learning_rate, jnp.nan)
-    return guarantee._replace(learning_rate=nan, regret=8**0.5 * guarantee.regret)
+    return grown(guarantee, 8**0.5)._replace(learning_rate=jnp.array(jnp.nan))
 
 
 def mixture(state: MixtureState) -> Any:

@@ -58,10 +58,10 @@ class TruncationGuarantee(NamedTuple):
         return self.regret >= self.idle
 
 
-_Guarantee = TypeVar("_Guarantee", Guarantee, TruncationGuarantee)
+AnyGuarantee = TypeVar("AnyGuarantee", Guarantee, TruncationGuarantee)
 
 
-def at_rate_factor(guarantee: _Guarantee, rate_factor: chex.Numeric) -> _Guarantee:
+def at_rate_factor(guarantee: AnyGuarantee, rate_factor: chex.Numeric) -> AnyGuarantee:
     """The guarantee of gradient descent at a multiple of the theorem's learning rate.
 
         η = mW/√(GT),   W²/(2η) + ηGT/2 = ½(m + 1/m) W√(GT)
@@ -87,17 +87,21 @@ def at_rate_factor(guarantee: _Guarantee, rate_factor: chex.Numeric) -> _Guarant
         40.0 50.0
     """
     rate_factor = positive("rate_factor", rate_factor)
+    guarantee = grown(guarantee, (rate_factor + 1 / rate_factor) / 2)
+    return guarantee._replace(learning_rate=rate_factor * guarantee.learning_rate)
+
+
+def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
+    """The guarantee with `growth` times the regret bound; a bias does not grow."""
     if not isinstance(guarantee, (Guarantee, TruncationGuarantee)):
         raise ValueError(
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "
             f"two_copies or parallel_worlds do, got {given(guarantee)}"
         )
-    rate, growth = rate_factor * guarantee.learning_rate, (rate_factor + 1 / rate_factor) / 2
     if isinstance(guarantee, Guarantee):
-        return guarantee._replace(learning_rate=rate, regret=growth * guarantee.regret)
+        return guarantee._replace(regret=growth * guarantee.regret)
     with np.errstate(over="ignore"):
         return guarantee._replace(
-            learning_rate=rate,
             regret=growth * (guarantee.regret - guarantee.bias) + guarantee.bias,
             informative_from=growth**2 * guarantee.informative_from,
         )

@@ -52,7 +52,7 @@ def base_for(mean_copies: Callable[[float], chex.Numeric], budget: chex.Numeric)
 
 def measured(
     estimator: GradientEstimator,
-    learning_rate: float,
+    learning_rate: float | None,
     stream: Stream,
     distribution: Noise,
     key: chex.PRNGKey,
@@ -66,7 +66,7 @@ def measured(
 
     Args:
         estimator: of the clean gradient.
-        learning_rate: of the first half, in which the learner learns.
+        learning_rate: of the first half, in which the learner learns; `None` for the adaptive.
         stream: T clean rounds, gone through twice.
         distribution: of the noise.
         key: a key of `jax.random.key`.
@@ -82,18 +82,17 @@ def measured(
 
 def _one_run(estimator, learning_rate, stream, distribution, key) -> dict[str, jax.Array]:
     rounds = len(stream.y)
-    learner = random_truncation(
-        estimator,
-        horizon=2 * rounds,
-        learning_rate=lambda t: jnp.where(jnp.less(t, rounds), learning_rate, _STANDSTILL),
+    learns, stands = (
+        random_truncation(estimator, horizon=2 * rounds, learning_rate=rate)
+        for rate in (learning_rate, _STANDSTILL)
     )
-    twice = Stream(*(jnp.concatenate([leaf, leaf]) for leaf in stream))
-    run = rollout(learner, twice, distribution, key)
+    state = rollout(learns, stream, distribution, key).state._replace(rule=())
+    run = rollout(stands, stream, distribution, key, state=state, first_round=rounds)
     kept = run.state.atoms, run.state.weights
     atoms, weights = jax.tree.map(lambda leaf: leaf[rounds : 2 * rounds], kept)
     squared_norms = jnp.prod(jnp.sum(atoms.factors**2, axis=2), axis=1)
     second_moment = jnp.mean((weights / _STANDSTILL) ** 2 * squared_norms)
-    slopes = estimator.loss.gradient(run.predictions[rounds:], stream.y)
+    slopes = estimator.loss.gradient(run.predictions, stream.y)
     clean = jnp.mean(slopes**2 * estimator.maps.kernel.diagonal(stream.x))
     copies = jnp.mean(run.state.atoms.copies[: 2 * rounds])
     return {"copies": copies, "second_moment": second_moment, "variance": second_moment - clean}

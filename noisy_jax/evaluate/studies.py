@@ -29,7 +29,7 @@ from noisy_jax.validation import check_horizons, check_key, check_labels, given
 
 
 def study(
-    learners: Mapping[str, MakeLearner],
+    learners: Mapping[str, Learner | MakeLearner],
     stream: Stream,
     noise: Noise | PerRound,
     key: chex.PRNGKey,
@@ -53,9 +53,10 @@ def study(
     exponent of growth is valid.
 
     Args:
-        learners: names with functions `horizon -> (learner, guarantee)`, such as `tuned` returns.
-            The guarantee may be `None`; then its columns are NaN. Paired differences are taken from
-            the first learner. Another study with the same functions compiles nothing again.
+        learners: names with learners, or with functions `horizon -> (learner, guarantee)`, such as
+            `tuned` returns. The guarantee may be `None`; its columns are then NaN, as they are for
+            a learner. Paired differences are taken from the first learner. Another study with the
+            same learners and functions compiles nothing again.
         stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
             margin.
         noise: distribution of the noise in each copy of x, as in `rollout`.
@@ -109,7 +110,9 @@ def study(
         )
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
     check_noise(noise, y_noise, rounds)
-    makers = tuple(learners.values())
+    makers = tuple(
+        _Always(each) if isinstance(each, Learner) else each for each in learners.values()
+    )
     for name, (learner, _) in zip(learners, _made(makers, horizons[-1]), strict=True):
         warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
     rows: list[Row] = []
@@ -149,7 +152,7 @@ def study(
         exponents[name] = growth(horizons, [r.regret for r in own], [r.std_error for r in own])
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = {
-        "learners": {name: text(make) for name, make in learners.items()},
+        "learners": {name: text(make) for name, make in zip(learners, makers, strict=True)},
         "horizons": horizons,
         "num_seeds": int(num_seeds),
         "batch_size": batch_size,
@@ -178,11 +181,30 @@ def _check_learners(learners) -> None:
     if not learners:
         raise ValueError("study needs at least one learner, got none")
     for name, make in learners.items():
-        if isinstance(make, Learner) or not callable(make):
+        if not isinstance(make, Learner) and not callable(make):
             raise ValueError(
-                f"learners[{name!r}] must be a function horizon -> (learner, guarantee), such as "
-                f"tuned returns, got {given(make)}"
+                f"learners[{name!r}] must be a Learner, or a function horizon -> (learner, "
+                f"guarantee) such as tuned returns, got {given(make)}"
             )
+
+
+class _Always:
+    """The same learner at each horizon, without a guarantee before the run."""
+
+    def __init__(self, learner: Learner):
+        self.learner = learner
+
+    def __call__(self, horizon: int) -> tuple[Learner, None]:
+        return self.learner, None
+
+    def __eq__(self, other) -> bool:  # so that another study with the learner compiles nothing
+        return isinstance(other, _Always) and other.learner is self.learner
+
+    def __hash__(self) -> int:
+        return id(self.learner)
+
+    def __repr__(self) -> str:
+        return f"a learner of {self.learner.copies} copies, noise = {self.learner.noise!r}"
 
 
 def first(rounds: int, tree):

@@ -9,7 +9,13 @@ import chex
 import noisy_jax.bounds as bounds
 import noisy_jax.learners as learners
 from noisy_jax.base import Learner
-from noisy_jax.bounds import Guarantee, Moments, TruncationGuarantee, at_rate_factor
+from noisy_jax.bounds import (
+    Guarantee,
+    Moments,
+    TruncationGuarantee,
+    at_adaptive_rate,
+    at_rate_factor,
+)
 
 MakeLearner = Callable[[int], tuple[Learner, Guarantee | TruncationGuarantee | None]]
 """`horizon -> (learner, guarantee)`: a learner tuned for a horizon and the theorem's guarantee for
@@ -33,7 +39,7 @@ def tuned(
     moments: Moments,
     *,
     radius: chex.Numeric,
-    rate_factor: chex.Numeric = 1.0,
+    rate_factor: chex.Numeric | None = 1.0,
     **options: Any,
 ) -> MakeLearner:
     """A linear learner for `study`, at the theorem's learning rate for each horizon.
@@ -44,7 +50,8 @@ def tuned(
             of the library is an error.
         moments: of the noisy data, by `bounds.moments`.
         radius: B_w > 0.
-        rate_factor: m > 0, a multiple of the theorem's learning rate: `bounds.at_rate_factor`.
+        rate_factor: m > 0, a multiple of the theorem's learning rate (`bounds.at_rate_factor`);
+            `None` for the adaptive rate and its guarantee (`bounds.at_adaptive_rate`).
         **options: passed to the factory and to the bound. For an option of only one of them, pass
             that one as a `functools.partial`.
 
@@ -72,7 +79,7 @@ def tuned_kernel_learner(
     factory: Callable[..., Learner],
     bound: Callable[..., Guarantee | TruncationGuarantee],
     *,
-    rate_factor: chex.Numeric = 1.0,
+    rate_factor: chex.Numeric | None = 1.0,
     **options: Any,
 ) -> MakeLearner:
     """A kernel learner for `study`, with room for each horizon and tuned for it.
@@ -83,8 +90,7 @@ def tuned_kernel_learner(
         bound: `(*, horizon, **options) -> guarantee`, the bound that belongs to it, such as
             `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`; that
             of another learner of the library is an error.
-        rate_factor: m > 0, multiplies the theorem's learning rate, which is very conservative for
-            kernels (`bounds.at_rate_factor`).
+        rate_factor: as in `tuned`; the theorem's rate is very conservative for kernels.
         **options: passed to the factory and to the bound, such as `radius=2.0`; random truncation
             has none.
 
@@ -97,19 +103,25 @@ def tuned_kernel_learner(
         >>> learner = functools.partial(nj.learners.parallel_worlds, world)
         >>> bound = functools.partial(
         ...     nj.bounds.parallel_worlds, world.diagonal, y_second_moment=4.0)
-        >>> make = tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=8.0)
-        >>> learner, guarantee = make(100)
-        >>> print(learner.horizon, f"{guarantee.regret:.1f}")
-        100 392.3
+        >>> for rate_factor in (1.0, None):
+        ...     make = tuned_kernel_learner(learner, bound, radius=1.0, rate_factor=rate_factor)
+        ...     print(f"{make(100)[1].regret:.1f}")
+        96.6
+        273.1
     """
     _check_bound(factory, bound)
     return functools.partial(_tuned, factory, bound, rate_factor, options)
 
 
 def _tuned(factory, bound, rate_factor, options, horizon):
-    guarantee = at_rate_factor(bound(horizon=horizon, **options), rate_factor)
-    learner = factory(horizon=horizon, learning_rate=guarantee.learning_rate, **options)
-    return learner, guarantee
+    guarantee = guarantee_at(bound(horizon=horizon, **options), rate_factor)
+    rate = None if rate_factor is None else guarantee.learning_rate
+    return factory(horizon=horizon, learning_rate=rate, **options), guarantee
+
+
+def guarantee_at(theory: Any, rate_factor: chex.Numeric | None) -> Any:
+    """The guarantee at a multiple of the theorem's rate, or at the adaptive one (`None`)."""
+    return at_adaptive_rate(theory) if rate_factor is None else at_rate_factor(theory, rate_factor)
 
 
 def _of_any_horizon(factory, *, horizon, **tuning) -> Learner:

@@ -72,7 +72,7 @@ class Settings(regret.RegretSettings):
         choices=LEARNERS,
     )
     radius: float = regret.radius(1.2)
-    rate_factor: float = regret.rate_factor(8.0)
+    rate_factor: float | None = regret.rate_factor(None)
     horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384))
     seeds: int = regret.seeds(6)
 

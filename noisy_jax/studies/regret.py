@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from noisy_jax import comparators, noise, streams
-from noisy_jax.base import Stream
+from noisy_jax.base import Learner, Stream
 from noisy_jax.evaluate.results import Study
 from noisy_jax.evaluate.studies import first, study
 from noisy_jax.evaluate.tuning import MakeLearner
@@ -45,8 +45,8 @@ radius = functools.partial(
 )
 rate_factor = functools.partial(
     option,
-    help="multiple of the theory's learning rate, which is very conservative; multiplies the "
-    "bounds by (M + 1/M)/2",
+    help="learn at M times the theorem's rate, which is very conservative; multiplies the bounds "
+    "by (M + 1/M)/2 (default: adaptive rates, which multiply them by 2√2)",
     metavar="M",
     check=positive,
 )
@@ -166,7 +166,7 @@ class WorldBall:
 def study_of(
     settings: Any,
     data: DataSet,
-    learners: Mapping[str, MakeLearner],
+    learners: Mapping[str, Learner | MakeLearner],
     comparator: Callable[[Stream], Any],
     *,
     part: str = ".",

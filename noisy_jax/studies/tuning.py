@@ -3,7 +3,8 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -112,10 +113,14 @@ def _stream(name: str, key, rounds: int) -> Stream:
     return streams.from_arrays(x / np.maximum(1, np.linalg.norm(x, axis=1))[:, None], y)
 
 
-def _linear(settings, past: Stream, names):
+_Makers = dict[str, tuple[Callable[[Any, Any], Learner], Any, Any]]
+"""By name: `(rate, radius) -> Learner`, the theorem's rate, and the radius."""
+
+
+def _linear(settings, past: Stream, names) -> tuple[_Makers, Learner, Any]:
     """Of each learner `(make, theorem's rate, radius)`; the leader; the best predictions."""
     known = bounds.moments(past, _noise(settings))
-    makers = {}
+    makers: _Makers = {}
     for name in names:
         theory = getattr(bounds, name)(known, horizon=len(past.y), radius=settings.radius)
         factory = getattr(learners, name)
@@ -128,10 +133,11 @@ def _linear(settings, past: Stream, names):
     return makers, leader, comparators.linear_ball(past, radius=settings.radius).predictions
 
 
-def _kernel(settings, past: Stream, names):
+def _kernel(settings, past: Stream, names) -> tuple[_Makers, Learner, Any]:
     """The same for kernel learners; the leader is the linear family's."""
     rounds, dim = past.x.shape
-    distribution, makers = _noise(settings), {}
+    distribution = _noise(settings)
+    makers: _Makers = {}
     for name in names:
         noise = distribution.cloned(2) if name == "cloned" else distribution
         world = worlds.gaussian(dim=dim, length_scale=settings.length_scale, noise=noise)
@@ -170,7 +176,7 @@ def _columns_of(make, rate, radius, factors) -> list[Learner]:
     return [fixed, make(None, radius), mixture(fixed), mixture(radii)]
 
 
-def _rows(settings, name, past, key, makers, leader, best) -> list[dict]:
+def _rows(settings, name, past, key, makers: _Makers, leader, best) -> list[dict]:
     """A row for each learner and rate; the leader is the same for all of a family."""
     factors, rounds = settings.factors, len(past.y)
     every = [column for make in makers.values() for column in _columns_of(*make, factors)]

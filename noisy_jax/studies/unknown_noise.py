@@ -11,7 +11,7 @@ from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.gradients import both_distributions, estimate_row, estimates_table, measured
 from noisy_jax.evaluate.studies import first
 from noisy_jax.evaluate.tables import Table, half_width
-from noisy_jax.evaluate.tuning import MakeLearner, tuned_kernel_learner
+from noisy_jax.evaluate.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.studies import regret
@@ -56,7 +56,7 @@ class Settings(regret.RegretSettings):
         2.0, "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V for Gaussian noise", "L", positive
     )
     radius: float = regret.radius(1.0)
-    rate_factor: float = regret.rate_factor(16.0)
+    rate_factor: float | None = regret.rate_factor(None)
     horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192))
     seeds: int = regret.seeds(8)
 
@@ -212,9 +212,11 @@ def _measured(settings, data, case, name, result) -> tuple[dict[str, Any], dict[
     """
     estimator, learner, p = case.truncations[name]
     rounds, horizon = min(settings.horizons), max(settings.horizons)
-    rate = settings.rate_factor * bounds.random_truncation(estimator, horizon=rounds).learning_rate
+    rate = settings.rate_factor
+    if rate is not None:
+        rate *= float(bounds.random_truncation(estimator, horizon=rounds).learning_rate)
     past, seeds = first(rounds, data.stream), settings.seeds
-    estimate = measured(estimator, float(rate), past, data.noise, data.key, num_seeds=seeds)
+    estimate = measured(estimator, rate, past, data.noise, data.key, num_seeds=seeds)
     theory, closed = bounds.random_truncation(estimator, horizon=horizon), math.nan
     if name not in case.learners:
         part = f"{data.name}/{case.kernel}/{name}"
@@ -222,7 +224,7 @@ def _measured(settings, data, case, name, result) -> tuple[dict[str, Any], dict[
     (last,) = (row for row in result.rows if (row.learner, row.horizon) == (name, horizon))
     if p is not None:
         form = bounds.random_truncation(estimator, horizon=horizon, closed_form=True, p=p)
-        closed = float(bounds.at_rate_factor(form, settings.rate_factor).regret)
+        closed = float(guarantee_at(form, settings.rate_factor).regret)
     # A bound ∝ √T that is m times as large is informative from m² times the horizon on.
     informative = float(theory.informative_from) * (last.bound / float(theory.regret)) ** 2
     shown = ("learner", "horizon", "regret", "std_error", "bound")

@@ -108,6 +108,18 @@ def test_same_call_compiles_nothing_anew():
     assert first.rows == again.rows
 
 
+def test_a_learner_may_stand_for_all_horizons():
+    learner = nj.learners.two_copies(radius=1.0)
+    options = {"num_seeds": 4, "horizons": [64, 128], "comparator": COMPARATOR}
+    made, given = (
+        nj.study({"two": two}, STREAM, NOISE, jax.random.key(1), **options)
+        for two in (lambda horizon: (learner, None), learner)
+    )
+    assert [row.regret for row in given.rows] == [row.regret for row in made.rows]
+    assert np.isnan(given.rows[0].bound)
+    assert "a learner of 2 copies" in given.config["learners"]["two"]
+
+
 def test_resumes_from_a_checkpoint(result, tmp_path):
     def interrupt(done, total):
         assert total == 6 * (128 + 300 + 512)
@@ -304,8 +316,8 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
     [
         ({"learners": {}}, "at least one learner"),
         (
-            {"learners": {"a": nj.learners.uncorrected(radius=1.0, learning_rate=0.1)}},
-            r"learners\['a'\] must be a function horizon -> .* got Learner",
+            {"learners": {"a": "two_copies"}},
+            r"learners\['a'\] must be a Learner, or a function horizon -> .* got 'two_copies'",
         ),
         ({"y_noise": 0.1}, r"y_noise must be a Noise, got 0\.1: "),
         ({"horizons": []}, "at least one and increasing"),
