@@ -80,6 +80,7 @@ def gradient_descent(
     if learning_rate is not None and optimizer is not None:
         raise ValueError("give learning_rate or optimizer, not both")
     method: Any = _adaptive(radius) if optimizer is None else optimizer
+    project = _projected_from_near if learning_rate is None and optimizer is None else _projected
     if learning_rate is not None:
         method = optax.sgd(parsed_rate(learning_rate))
     if not all(callable(getattr(method, name, None)) for name in ("init", "update")):
@@ -107,7 +108,7 @@ def gradient_descent(
         check_shape("gradient", estimate, state.weights.shape, "as the weights")
         updates, optimizer_state = method.update(estimate, state.optimizer, state.weights)
         weights = jnp.asarray(optax.apply_updates(state.weights, updates))
-        return GradientDescentState(_projected(weights, radius), optimizer_state)
+        return GradientDescentState(project(weights, radius), optimizer_state)
 
     def predict(state: GradientDescentState, x: jax.Array) -> jax.Array:
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
@@ -134,10 +135,20 @@ def _adaptive(radius: chex.Numeric) -> optax.GradientTransformation:
 
     def update(updates, state, params=None):
         del params
-        eta, state = rate.at(state, 0, jnp.vdot(updates, updates))
+        eta, state = rate.at(state, 0, jnp.sum(updates**2))
         return -eta * updates, state
 
     return optax.GradientTransformation(lambda params: rate.init(), update)
+
+
+def _projected_from_near(weights: jax.Array, radius: chex.Numeric) -> jax.Array:
+    """The nearest weights in the ball, from at most a few radii away: no square overflows there.
+
+    A step at the adaptive rate is at most √2 radii long.
+    """
+    unit = weights / radius
+    square = jnp.sum(unit**2)
+    return jnp.where(square <= 1, weights, weights * jax.lax.rsqrt(square))  # NaN stays NaN
 
 
 def _projected(weights: jax.Array, radius: chex.Numeric) -> jax.Array:

@@ -27,6 +27,9 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, State, estimated_errors, unrolled
 from noisy_jax.learners.wrappers.paired import paired
 
+_LARGE = 40.0  # of an exponent, whose exponential is far from overflowing
+_SMALL = 1e-30  # of a gap that is zero but for rounding
+
 
 class MixtureState(NamedTuple):
     """State of a mixture of K learners.
@@ -113,19 +116,19 @@ def mixture(*learners: Learner) -> Learner:
 
 def _moved(state: MixtureState, losses: jax.Array) -> MixtureState:
     """The shares after a round of AdaHedge."""
-    shares, gap = state.shares, state.gap
-    losses = losses - shares @ losses  # which the shares do not feel
-    log_number, started = math.log(max(len(shares), 2)), gap > 0
-    eta = log_number / jnp.where(started, gap, 1)
-    size = jnp.max(-eta * losses)
-    # log Σ q exp(−ηℓ), where Σ qℓ = 0: near 0 from its second order, to keep its digits.
-    small = jnp.log1p(jnp.sum(shares * (jnp.expm1(-eta * losses) + eta * losses)))
-    large = jax.nn.logsumexp(-eta * losses, b=shares)
-    growth = jnp.where(size < 1, small, large) / eta
-    first = -jnp.min(jnp.where(shares > 0, losses, jnp.inf))  # the limit η → ∞
-    gap = gap + jnp.maximum(jnp.where(started, growth, first), 0)
+    shares, started = state.shares, state.gap > _SMALL
+    losses = losses - shares @ losses  # the gap does not change
+    log_number = math.log(max(len(shares), 2))
+    eta = log_number / jnp.where(started, state.gap, 1)
+    exponents = -eta * losses
+    # log Σ q exp(−ηℓ) where Σ qℓ = 0, from its second order on, to keep its digits. Where an
+    # exponent is large, and at first, the limit η → ∞ is a bound.
+    curved = jnp.expm1(jnp.minimum(exponents, _LARGE)) - exponents
+    growth = jnp.log1p(shares @ curved) / eta
+    limit = -jnp.min(jnp.where(shares > 0, losses, jnp.inf))
+    sound = started & (jnp.max(exponents) < _LARGE)
+    gap = state.gap + jnp.maximum(jnp.where(sound, growth, limit), 0)
     total = state.losses + losses
     total = total - total.min()
-    exponents = -log_number / jnp.where(gap > 0, gap, 1) * total
-    shares = jnp.where(gap > 0, jax.nn.softmax(exponents), (total == 0) / jnp.sum(total == 0))
-    return MixtureState(state.inner, shares + 0 * losses, total, gap)
+    weights = jnp.where(gap > _SMALL, jnp.exp(-log_number / jnp.maximum(gap, _SMALL) * total), 1.0)
+    return MixtureState(state.inner, weights / weights.sum(), total, gap)
