@@ -56,9 +56,10 @@ def alma(
         block: number of rounds that `unroll` plays at once.
 
     Returns:
-        A `Learner` whose state's field `rule` is an `AlmaState`. Predictions are f(x), in [−1, 1];
-        y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced label is not ±1, or a traced θ or C
-        is out of range.
+        A `Learner` whose state's field `rule` is an `AlmaState`, without unbiased readings. It has
+        no learning rate to adapt: its theorem sets the step to √2/√k in update k. Predictions are
+        f(x), in [−1, 1]; y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced label is not ±1, or
+        a traced θ or C is out of range.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

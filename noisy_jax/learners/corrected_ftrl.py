@@ -98,7 +98,8 @@ def corrected_ftrl(
             the moments.
 
     Returns:
-        A `Learner` whose state is a `CorrectedState`, of size O(G D²) for D features.
+        A `Learner` whose state is a `CorrectedState`, of size O(G D²) for D features. It has
+        unbiased readings, those of the moments.
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)

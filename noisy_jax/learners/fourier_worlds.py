@@ -37,7 +37,7 @@ def fourier_worlds(
         block: number of rounds that `unroll` plays at once.
 
     Returns:
-        A `Learner` of 2 copies with O(D) time a round and O(D) memory.
+        A `Learner` of 2 copies with O(D) time a round and O(D) memory, and with unbiased readings.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -44,10 +44,10 @@ def parallel_worlds(
             only by rounding.
 
     Returns:
-        A `Learner` that reads 2 copies, with O(t) kernel evaluations in round t and O(T) memory. At
-        the theorem's learning rate its expected regret for the squared loss on clean data is at
-        most 2WR(WR + B_y)√T, with R² = `world.diagonal` and B_y² ≥ E ỹ² for the targets ỹ
-        (`bounds.parallel_worlds`).
+        A `Learner` of 2 copies, with O(t) kernel evaluations in round t and O(T) memory, and with
+        unbiased readings. At the theorem's learning rate its expected regret for the squared loss
+        on clean data is at most 2WR(WR + B_y)√T, with R² = `world.diagonal` and B_y² ≥ E ỹ² for
+        the targets ỹ (`bounds.parallel_worlds`), at the adaptive rate 2√2 times that.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2.
 

@@ -52,8 +52,10 @@ def random_truncation(
         A `Learner` of `estimator.copies` copies, the most that one round may use. The number used
         in each round is `state.atoms.copies`, `[slots]`, zero for rounds not yet played. Its
         expected regret on clean data, apart from the bias of cut-off series, is at most
-        √(B_w B_g B_Ψ T) (`bounds.random_truncation`). With a margin loss, concrete labels other
-        than ±1 raise ValueError, and traced ones end in NaN.
+        √(B_w B_g B_Ψ T) at the theorem's rate (`bounds.random_truncation`) and 2√2 times that at
+        the adaptive one. Its readings are unbiased for the kernel with its series cut off; they use
+        copies that a round may not need. With a margin loss, concrete labels other than ±1 raise
+        ValueError, and traced ones end in NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -37,7 +37,8 @@ def uncorrected(
 
     Returns:
         A `Learner` of 1 copy with O(d) time and memory a round. It has no sub-linear bound on its
-        regret on clean data; `bounds.uncorrected` gives the linear one.
+        regret on clean data; `bounds.uncorrected` gives the linear one. Its readings are unbiased
+        if the sample has a covariance, and NaN otherwise.
 
     Example:
         >>> import jax, noisy_jax as nj

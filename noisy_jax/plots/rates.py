@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.evaluate.regrets import NORMAL_95
-from noisy_jax.plots.style import COLOURS, curve, label, look, panels
+from noisy_jax.plots.style import COLOURS, curve, label, look, panels, tick_at
 
 
 def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
@@ -46,8 +46,10 @@ def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
         for index, row in enumerate(row for row in own if isinstance(row["rate"], str)):
             style = {"color": COLOURS[1 + index], "linestyle": ("-", "--", "-.", ":")[index % 4]}
             ax.axhline(row["regret"], label=row["rate"], **style)
+        negative = min(row["regret"] for row in own) <= 0  # a comparator in a ball can be beaten
         label(ax, "multiple of the theorem's rate", log="x")
-        ax.set_yscale("symlog", linthresh=10)
+        ax.set_yscale("asinh" if negative else "log")
+        tick_at(ax.xaxis, [row["rate"] for row in fixed])
         ax.set_title(", ".join(pair), fontsize=10)
     axes[0].set_ylabel(f"regret in {horizon:,} rounds")
     handles, names = axes[0].get_legend_handles_labels()

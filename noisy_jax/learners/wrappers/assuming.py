@@ -31,7 +31,7 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
 
     Returns:
         The `Learner` with `noise` = `noise.Gaussian(cov)`, unless it was built for some noise
-        already.
+        already. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

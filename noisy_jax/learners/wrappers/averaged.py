@@ -43,7 +43,7 @@ def averaged(learner: Learner) -> Learner:
 
     Returns:
         A `Learner` that steps as the given one and predicts with w̄_t, the mean of the iterates
-        played so far.
+        played so far. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -34,7 +34,7 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
             subtracted.
 
     Returns:
-        A `Learner` of 1 copy.
+        A `Learner` of 1 copy. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -46,7 +46,8 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
 
     Returns:
-        A `Learner` with room for at most the rounds of the stream.
+        A `Learner` with room for at most the rounds of the stream. It has unbiased readings if the
+        given one has.
 
     Example:
         >>> import jax, noisy_jax as nj
