@@ -170,3 +170,23 @@ def test_only_two_numbers_matter(rng):
     )
     np.testing.assert_allclose(first, 0.2 * unit, atol=1e-14)
     assert np.abs(other - 0.2 * unit).max() > 0.05
+
+
+@pytest.mark.slow
+def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization():
+    """Mistakes on classes that drift, at λ over two decades; the best rate differs 100-fold."""
+    stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+    kernel, found = nj.kernels.gaussian(length_scale=0.5), {}
+    for lam in (0.003, 0.03, 0.3):
+        for rate in (None, 0.1, 1.0, 3.0, 10.0, 30.0):
+            if rate is None or rate * lam < 1:
+                learner = norma(
+                    kernel, losses.soft_margin(), learning_rate=rate, regularization=lam, buffer=200
+                )
+                run = jax.jit(lambda key, learner=learner: nj.rollout(learner, stream, CLEAN, key))
+                wrong = run(jax.random.key(1)).predictions * stream.y <= 0
+                found[lam, rate] = float(wrong.mean())
+    best = min(found.values())
+    for lam in (0.003, 0.03, 0.3):
+        assert found[lam, None] < 1.5 * best
+    assert max(found.values()) > 2 * best
