@@ -136,7 +136,7 @@ def unrolled(learner: Learner) -> Callable[..., Unrolled]:
 
 def check_learner(learner: Learner, name: str = "learner") -> None:
     """Raises ValueError if `learner` is not a `Learner`, for example if it is a factory."""
-    instance(name, learner, Learner, "learners.two_copies(radius=…, learning_rate=…) makes one")
+    instance(name, learner, Learner, "learners.two_copies(radius=…) makes one")
 
 
 def check_is_stream(stream: Stream) -> None:

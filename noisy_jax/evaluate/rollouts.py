@@ -73,7 +73,7 @@ def rollout(
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
-        >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=0.05)
+        >>> learner = nj.learners.two_copies(radius=1.0)
         >>> run = jax.jit(lambda key: rollout(learner, stream, nj.noise.Gaussian(0.1), key))
         >>> print(run(jax.random.key(1)).diverged_at)
         -1

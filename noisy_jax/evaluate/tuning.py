@@ -90,7 +90,7 @@ def tuned_kernel_learner(
         bound: `(*, horizon, **options) -> guarantee`, the bound that belongs to it, such as
             `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`; that
             of another learner of the library is an error.
-        rate_factor: as in `tuned`; the theorem's rate is very conservative for kernels.
+        rate_factor: as in `tuned`; the adaptive rate is usually far better for kernels.
         **options: passed to the factory and to the bound, such as `radius=2.0`; random truncation
             has none.
 

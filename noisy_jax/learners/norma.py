@@ -118,11 +118,11 @@ def norma(
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> learner = norma(
         ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.soft_margin(),
-        ...     learning_rate=1.0, regularization=0.03, buffer=200)
+        ...     regularization=0.03, buffer=200)
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")
-        share of mistakes 0.07
+        share of mistakes 0.08
     """
     if not isinstance(loss, (Loss, AdaptiveLoss)):
         raise ValueError(f"loss must be one such as losses.soft_margin(), got {given(loss)}")

@@ -37,9 +37,9 @@ def parallel_worlds(
         radius: W > 0, radius of the ball that holds the learner's function and its competitors, in
             the norm of the surrogate's space: `bounds.surrogate_radius` or a comparator's
             `lifted_norm`.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `bounds.parallel_worlds` gives
-            the theorem's, which is very conservative. By default adaptive, √2 W/√(Σ ‖g̃Ψ̂‖²), without
-            a horizon (`bounds.adaptive_rate`).
+        learning_rate: by default adaptive, √2 W/√(Σ ‖g̃Ψ̂‖²), which needs no horizon
+            (`bounds.adaptive_rate`). Or η > 0, or an optax schedule of rounds 0, 1, …;
+            `bounds.parallel_worlds` gives the theorem's.
         block: number of rounds that `unroll` computes at once. It changes the speed, and results
             only by rounding.
 

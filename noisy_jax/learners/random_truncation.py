@@ -42,9 +42,9 @@ def random_truncation(
     Args:
         estimator: of the clean gradient, from `estimators.gradient`.
         horizon: T, number of rounds that there is room for.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, … (the paper's η is ours times
-            √T); `bounds.random_truncation` gives the theorem's, which is very conservative. By
-            default adaptive, √2 √B_w/√(Σ ‖g̃Ψ̃‖²), without a horizon (`bounds.adaptive_rate`).
+        learning_rate: by default adaptive, √2 √B_w/√(Σ ‖g̃Ψ̃‖²), which needs no horizon
+            (`bounds.adaptive_rate`). Or η > 0, or an optax schedule of rounds 0, 1, … (the paper's
+            η is ours times √T); `bounds.random_truncation` gives the theorem's.
         block: number of rounds that `unroll` plays at once; by default as many as read 192 values
             of f.
 
@@ -62,7 +62,7 @@ def random_truncation(
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
         >>> estimator = nj.estimators.gradient(
         ...     kernel, loss, squared_radius=4.0, x_second_moment=1.3)
-        >>> learner = random_truncation(estimator, horizon=1000, learning_rate=0.005)
+        >>> learner = random_truncation(estimator, horizon=1000)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
         >>> print(f"copies used in a round: {run.state.atoms.copies[:1000].mean():.2f} on average")

@@ -32,12 +32,12 @@ class Settings(regret.RegretSettings):
     """Regret of the corrected leader, which needs no tuning.
 
     Does least squares on corrected moments, from one copy and without a learning rate, a radius or
-    a horizon, lose less than gradient learners at the theorems' learning rates?
+    a horizon, lose less than gradient learners?
 
-    Part `linear`: the leader in the ball and without one, against the linear learners. Part
-    `kernel`: the leader on Fourier features, against the kernel learners, at adaptive
-    rates. Both also measure regret against the best predictor without a ball, for which
-    regret is larger by a constant. Part `stress`: settings in which the leader does badly. Writes
+    Part `linear`: the leader in the ball and without one, against the linear learners at the
+    theorems' learning rates. Part `kernel`: the leader on Fourier features, against the kernel
+    learners at adaptive rates. Both also measure regret against the best predictor without a ball,
+    which is larger by a constant. Part `stress`: settings in which the leader does badly. Writes
     results.csv, unconstrained.csv, config.json and regret.png into a folder for each of the first
     two, and stress.csv.
 

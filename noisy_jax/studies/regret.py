@@ -45,8 +45,8 @@ radius = functools.partial(
 )
 rate_factor = functools.partial(
     option,
-    help="learn at M times the theorem's rate, which is very conservative; multiplies the bounds "
-    "by (M + 1/M)/2 (default: adaptive rates, which multiply them by 2√2)",
+    help="learn at M times the theorem's rate, which multiplies the bounds by (M + 1/M)/2 "
+    "(default: adaptive rates, which multiply them by 2√2)",
     metavar="M",
     check=positive,
 )

@@ -39,6 +39,7 @@ def descent(g, rate_factor=1.0):
 KINDS = ("normal", "heavy tails", "growing", "falling", "one direction")
 
 
+@pytest.mark.claim("EXT-AdaptiveRate")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_inequality_holds_for_arbitrary_vectors(rng, kind):
@@ -76,6 +77,7 @@ def test_an_adversary_breaks_the_inequality_for_a_large_constant_rate_only(adapt
     assert holds == adaptive
 
 
+@pytest.mark.claim("EXT-AdaptiveRate")
 @pytest.mark.usefixtures("x64")
 def test_the_engine_knows_the_gradient(rng):
     """‖g̃ k(x̃, ·)‖² of a kernel with k(x, x) ≠ 1, projected, against explicit features."""

@@ -84,6 +84,7 @@ def test_one_step_of_the_potential():
         assert gap.max() <= 1e-12
 
 
+@pytest.mark.claim("EXT-ParameterFree")
 @pytest.mark.usefixtures("x64")
 def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(rng):
     """Through the linear loss ⟨w, x⟩, whose gradient is x, on 360 sequences."""
@@ -159,6 +160,7 @@ def best_in_ball(x, y, radius):
     return np.abs(radius * x @ found.x - y).sum()
 
 
+@pytest.mark.claim("EXT-ParameterFree")
 @pytest.mark.parametrize("noise", ["laplace", "student"])
 def test_regret_is_within_a_logarithm_of_the_learner_that_was_told_the_norm(rng, noise):
     """Absolute loss on noisy labels; measured ratios are 1.1 to 2.6."""

@@ -70,6 +70,7 @@ def test_columns_are_what_each_learner_gives_alone(name):
         assert run.state.weights.shape == (3, *alone.state.weights.shape)
 
 
+@pytest.mark.claim("EXT-Mixture")
 @pytest.mark.parametrize("name", ["engine", "one copy"])
 def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
     make, values = MAKERS[name]
@@ -107,6 +108,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
     assert 0 < played - losses.sum(axis=0).min() < 2 * gap
 
 
+@pytest.mark.claim("EXT-Mixture")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", ["normal", "heavy tails", "one is far worse", "no difference"])
 def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
