@@ -85,4 +85,4 @@ def mixture(state: MixtureState) -> Any:
 
     Source: de Rooij, van Erven, Grünwald and Koolen (2014), Theorem 8.
     """
-    return 2 * instance("state", state, MixtureState, "the state of wrappers.mixture").gap
+    return 2 * instance("state", state, MixtureState, "such as run.state of a mixture").gap

@@ -176,8 +176,8 @@ def expansion(
         rounds = x.shape[0]
         if memory.horizon is not None and rounds > memory.horizon:
             raise ValueError(
-                f"got {rounds} rounds, but the learner has room for {memory.horizon}: build it "
-                f"with horizon={rounds}"
+                f"got {rounds} rounds, but the learner has room for {memory.horizon}: build it, "
+                f"or its memory, for {rounds}"
             )
         if labels:
             samples = samples._replace(y=sound_labels(samples.y))

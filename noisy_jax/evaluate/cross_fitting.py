@@ -66,7 +66,10 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
     table, units = standardized(observations, standardize)
     check_suits(learner, table, units.scale)
     runs, (_, copies, dim) = Runs(learner, table.cov), table.x.shape
-    missing = "so that its risk is not known: use one that corrects for the noise"
+    missing = (
+        "so that its risk is not known: use one that corrects for the noise, and instead of a "
+        "mixture its learners"
+    )
     if learner.read is None:
         raise ValueError(f"the learner has no unbiased readings, {missing}")
     if jax.eval_shape(learner.predict, learner.init(dim), jax.numpy.zeros(dim)).shape:

@@ -198,13 +198,15 @@ def select(
             for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
                 risks[k, rows], own = judge(others, rows, jax.random.fold_in(key, fold))
                 slopes[k] += own / len(blocks)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
     risks[~np.isfinite(risks)] = np.nan
     mean, std_error = mean_and_error(risks, slopes, blocks, observations)
     pessimistic = np.maximum(mean, 0) + std_error
     if np.isnan(pessimistic).all():
-        raise ValueError("every candidate diverged: try smaller learning rates")
+        raise ValueError(
+            "every candidate diverged: try the default learning rates, or smaller radii"
+        )
     best = int(np.nanargmin(pessimistic))
     names = tuple(candidates)
     return Selection(

@@ -86,7 +86,8 @@ def norma(
     are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning (of a
     schedule, at η after as many rounds as the memory has room for). Choose a larger ν, less decay,
     or `decay="on_update"`, with which f remembers 1/(ηλ) alarms, whatever ν is, although its steps
-    are not gradients. `python -m noisy_jax novelty` compares both.
+    are not gradients. `python -m noisy_jax novelty` compares both. Give a learning rate: at the
+    default ρ moves so slowly that far fewer than a share ν of the rounds are alarms.
 
     Args:
         kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features
@@ -96,7 +97,8 @@ def norma(
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; the paper's η/√t is
             `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1. By
             default η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …: the rate of strongly convex risks
-            until it is so small that the terms that a buffer τ drops would count.
+            until it is so small that the terms that a buffer τ drops would count. If the target
+            drifts, let τ be the rounds for which it stays about the same.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`; λ > 0
             for the default rate.
         buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with

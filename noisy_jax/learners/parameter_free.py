@@ -125,7 +125,10 @@ def parameter_free(
             f"loss must have a bounded slope, as losses.huber() has, got {loss}: for the squared "
             "loss use corrected_ftrl"
         )
-    problem = "buffer must make a memory that keeps all of f, as engine.everything does, got "
+    problem = (
+        "buffer must make a memory that keeps all of f, such as lambda space: "
+        "engine.everything(space, horizon), got "
+    )
     if not (callable(buffer) or isinstance(kernel, FourierWorld)):
         raise ValueError(problem + given(buffer))
     atom, memory = atoms_and_memory(kernel, buffer)

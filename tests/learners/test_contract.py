@@ -336,7 +336,7 @@ def test_a_bad_traced_rate_is_reported(name, stream):
         ),
         (
             lambda: nj.wrappers.paired([BASE["two_copies"](**OPTIONS)]),
-            "learner must .* got list",
+            "pass learners one by one, not as one list",
         ),
         (
             lambda: nj.wrappers.assuming(None, 0.1),

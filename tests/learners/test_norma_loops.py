@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.learners import norma
 from tests.learners import references
@@ -183,7 +184,11 @@ def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization
                 learner = norma(
                     kernel, losses.soft_margin(), learning_rate=rate, regularization=lam, buffer=200
                 )
-                run = jax.jit(lambda key, learner=learner: nj.rollout(learner, stream, CLEAN, key))
+                run = jax.jit(
+                    lambda key, learner=learner: nj.rollout(
+                        learner, stream, nj.noise.Gaussian(0.0), key
+                    )
+                )
                 wrong = run(jax.random.key(1)).predictions * stream.y <= 0
                 found[lam, rate] = float(wrong.mean())
     best = min(found.values())

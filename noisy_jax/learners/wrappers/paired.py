@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.learners.wrappers.noiseless import has_noise
+from noisy_jax.validation import given
 
 
 def paired(*learners: Learner) -> Learner:
@@ -34,6 +35,8 @@ def paired(*learners: Learner) -> Learner:
     if not learners:
         raise ValueError("paired needs at least one learner, got none")
     for learner in learners:
+        if isinstance(learner, list | tuple | dict) and not isinstance(learner, Learner):
+            raise ValueError(f"pass learners one by one, not as one {given(learner)}")
         check_learner(learner)
 
     reads = [learner.read for learner in learners if learner.read is not None]
