@@ -175,8 +175,8 @@ def _check_learners(learners) -> None:
     """Raises ValueError if `learners` does not map names to functions."""
     if not isinstance(learners, Mapping):
         raise ValueError(
-            "learners must map names to functions horizon -> (learner, guarantee), got "
-            f"{given(learners)}"
+            "learners must map names to learners, or to functions horizon -> (learner, guarantee), "
+            f"got {given(learners)}"
         )
     if not learners:
         raise ValueError("study needs at least one learner, got none")

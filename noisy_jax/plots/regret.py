@@ -37,7 +37,8 @@ def regret(study: Study, *, axes=None):
         curve(axes, horizons, [row.regret for row in rows], ends, label=words, **look(index))
         bounds = {**_BOUND, **look(index)}
         axes.plot(horizons, [row.bound for row in rows], **bounds)
-    axes.plot([], [], color="0.3", label="guaranteed or claimed bound", **_BOUND)
+    if not all(math.isnan(row.bound) for row in study.rows):
+        axes.plot([], [], color="0.3", label="guaranteed or claimed bound", **_BOUND)
     ordinate = "expected regret on clean data in $T$ rounds"
     label(axes, "horizon $T$ (rounds)", ordinate, log="xy")
     tick_at(axes.xaxis, [row.horizon for row in study.rows])

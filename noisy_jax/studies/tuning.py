@@ -28,6 +28,9 @@ RADII = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Radii among which a mixture chooses, in units of the radius that competes."""
 
 
+_ROWS = 500  # of synthetic tables, which are drawn with replacement
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings(SeededSettings):
     """Regret without tuning: adaptive rates and mixtures, beside fixed learning rates.
@@ -104,13 +107,14 @@ def _stream(name: str, key, rounds: int) -> Stream:
         return streams.resampled(key, streams.dataset("diabetes"), rounds)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     if name == "houses":  # as many features as the California houses, as skewed, and a capped price
-        x = np.exp(0.6 * rng.normal(size=(rounds, 8)) @ (np.eye(8) + 0.3))
-        price = np.tanh(np.log(x) @ rng.normal(size=8) / 2) + 0.2 * rng.normal(size=rounds)
-        return streams.scaled(np.minimum(x, 10), price)
-    x = rng.normal(size=(rounds, 4)) / 4
-    turn = np.pi * np.arange(rounds) / rounds
+        x = np.exp(0.6 * rng.normal(size=(_ROWS, 8)) @ (np.eye(8) + 0.3))
+        price = np.tanh(np.log(x) @ rng.normal(size=8) / 2) + 0.2 * rng.normal(size=_ROWS)
+        return streams.resampled(key, streams.scaled(np.minimum(x, 10), price), rounds)
+    rows = rng.normal(size=(_ROWS, 4)) / 4
+    rows /= np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]
+    x, turn = rows[rng.integers(_ROWS, size=rounds)], np.pi * np.arange(rounds) / rounds
     y = np.cos(turn) * x[:, 0] + np.sin(turn) * x[:, 1] + 0.05 * rng.normal(size=rounds)
-    return streams.from_arrays(x / np.maximum(1, np.linalg.norm(x, axis=1))[:, None], y)
+    return streams.from_arrays(x, y)
 
 
 _Makers = dict[str, tuple[Callable[[Any, Any], Learner], Any, Any]]

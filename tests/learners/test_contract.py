@@ -269,7 +269,7 @@ def test_resumes_from_state_round_and_key(make, stream):
     chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-6)
 
 
-WITHOUT_READINGS = (uncorrected_kernel, norma, perceptron, alma)
+WITHOUT_READINGS = (uncorrected_kernel, norma, perceptron, alma, parameter_free)
 
 
 @pytest.mark.statistical

@@ -34,6 +34,10 @@ AGAINST = {"learner": "blind", "horizon": 16, "maximum": 0.6, "low": 0.58, "high
 LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
 FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
+OF_RATES = [
+    {"data": "table", "learner": "a", "horizon": 8, "rate": rate, "regret": 2.0, "std_error": 0.1}
+    for rate in (1.0, 3.0, "adaptive")
+]
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "alarm_rates": 0,
     "coefficients": 0,
@@ -41,6 +45,7 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "price": 1,
     "mistakes": 1,
     "one_copy": 2,
+    "rates": 1,
     "regret": 0,
     "rejections": 1,
     "worlds": 1,
@@ -52,6 +57,7 @@ ARGUMENTS = {
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "mistakes": (ROUNDS, {"drift": dict.fromkeys(("A0", "B0", "A"), RATES)}),
     "one_copy": ([AGAINST, AGAINST | {"learner": "two"}], LOSSES),
+    "rates": (OF_RATES,),
     "regret": (STUDY,),
     "rejections": ({"alarms": (np.ones((1, 8, 8)), ["7"])},),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
