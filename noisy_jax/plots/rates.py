@@ -48,7 +48,10 @@ def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
             ax.axhline(row["regret"], label=row["rate"], **style)
         negative = min(row["regret"] for row in own) <= 0  # a comparator in a ball can be beaten
         label(ax, "multiple of the theorem's rate", log="x")
-        ax.set_yscale("asinh" if negative else "log")
+        if negative:
+            ax.set_yscale("asinh", linear_width=30)
+        else:
+            ax.set_yscale("log")
         tick_at(ax.xaxis, [row["rate"] for row in fixed])
         ax.set_title(", ".join(pair), fontsize=10)
     axes[0].set_ylabel(f"regret in {horizon:,} rounds")

@@ -39,7 +39,7 @@ class Settings(SeededSettings):
 
     Each learner runs at multiples of the theorem's learning rate, at the adaptive rate (the
     default), as a mixture of the fixed rates, and as a mixture of radii at adaptive rates; the
-    corrected leader has neither. Data: the diabetes table; synthetic houses, with skewed features
+    corrected leader needs neither. Data: the diabetes table; synthetic houses, with skewed features
     and a curved target; and a linear target that turns during the run. Writes results.csv,
     config.json and rates.png.
 
@@ -133,7 +133,7 @@ def _linear(settings, past: Stream, names) -> tuple[_Makers, Learner, Any]:
             theory.learning_rate,
             settings.radius,
         )
-    leader = learners.corrected_ftrl(moments.known_covariance(), radius=settings.radius)
+    leader = learners.corrected_ftrl(moments.known_covariance())
     return makers, leader, comparators.linear_ball(past, radius=settings.radius).predictions
 
 
