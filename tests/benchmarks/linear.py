@@ -64,7 +64,7 @@ def learned(samples):
 @jax.jit
 def judged(samples, x, keys):
     """State and clean predictions of predict-then-step on each of the samples."""
-    return unrolled(LEARNER)(LEARNER.init(x.shape[-1]), samples, x, keys)
+    return unrolled(LEARNER)(LEARNER.init(x.shape[-1]), samples, x, keys)[:2]
 
 
 @jax.jit

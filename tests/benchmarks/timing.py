@@ -74,7 +74,7 @@ def judged(learner):
 
     def one_seed(samples, x, key):
         keys = jax.random.split(key, len(x))  # of the learner's own randomness
-        return unrolled(learner)(learner.init(x.shape[-1]), samples, x, keys)
+        return unrolled(learner)(learner.init(x.shape[-1]), samples, x, keys)[:2]
 
     def every_seed(samples, x):
         keys = jax.random.split(jax.random.key(0), len(samples.y))
