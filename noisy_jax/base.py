@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.validation import check_axes, check_copies_given, check_stream, instance
@@ -137,6 +138,14 @@ def unrolled(learner: Learner) -> Callable[..., Unrolled]:
 def check_learner(learner: Learner, name: str = "learner") -> None:
     """Raises ValueError if `learner` is not a `Learner`, for example if it is a factory."""
     instance(name, learner, Learner, "learners.two_copies(radius=…) makes one")
+
+
+def check_one_prediction(learner: Learner, dim: int, name: str) -> None:
+    """Raises ValueError if a learner has several columns, such as `wrappers.paired` makes."""
+    if jax.eval_shape(lambda: learner.predict(learner.init(dim), jnp.zeros(dim))).shape:
+        raise ValueError(
+            f"{name} has several predictions: name each of its learners, or use wrappers.mixture"
+        )
 
 
 def check_is_stream(stream: Stream) -> None:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import given, positive
+from noisy_jax.validation import concrete, given, positive
 
 
 class Guarantee(NamedTuple):
@@ -98,6 +98,9 @@ def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "
             f"two_copies or parallel_worlds do, got {given(guarantee)}"
         )
+    rate = concrete(guarantee.learning_rate)
+    if rate is not None and np.any(np.isnan(rate)):
+        raise ValueError("guarantee must be at the theorem's own rate, got one at an adaptive rate")
     if isinstance(guarantee, Guarantee):
         return guarantee._replace(regret=growth * guarantee.regret)
     with np.errstate(over="ignore"):

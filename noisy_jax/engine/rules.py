@@ -105,7 +105,9 @@ class Rate(NamedTuple):
     at: Callable[[Any, chex.Numeric, jax.Array], tuple[Any, Any]]
 
 
-def rate_of(learning_rate: optax.ScalarOrSchedule | None, radius: chex.Numeric) -> Rate:
+def rate_of(
+    learning_rate: optax.ScalarOrSchedule | None, radius: chex.Numeric | None = None
+) -> Rate:
     """The rate that an argument `learning_rate` stands for: a number, a schedule, or adaptive.
 
     `None` stands for the adaptive rate in a ball of radius B,
@@ -121,13 +123,15 @@ def rate_of(learning_rate: optax.ScalarOrSchedule | None, radius: chex.Numeric) 
     if learning_rate is not None:
         constant = schedule(learning_rate)
         return Rate(lambda: (), lambda state, t, square: (constant(t), state))
-    radius = parsed_radius(radius)
+    if radius is None:
+        raise ValueError("radius must be given for the adaptive rate (learning_rate=None)")
+    ball = parsed_radius(radius)
 
     def at(state: AdaptiveState, t, square):
         del t
         squares = state.squares + square
         positive = squares > 0  # False with NaN
-        rate = 2**0.5 * radius * jax.lax.rsqrt(jnp.where(positive, squares, 1))
+        rate = 2**0.5 * ball * jax.lax.rsqrt(jnp.where(positive, squares, 1))
         rate = jnp.where(squares < jnp.inf, jnp.where(positive, rate, 0), jnp.nan)
         return rate, AdaptiveState(squares)
 
@@ -135,7 +139,7 @@ def rate_of(learning_rate: optax.ScalarOrSchedule | None, radius: chex.Numeric) 
 
 
 def squared_loss(
-    learning_rate: optax.ScalarOrSchedule | None = None, *, radius: chex.Numeric = 1.0
+    learning_rate: optax.ScalarOrSchedule | None = None, *, radius: chex.Numeric | None = None
 ) -> Rule:
     """The rule of the squared loss: α_t = −2η_t(v − y_t), with y_t the target of the round.
 
@@ -143,7 +147,7 @@ def squared_loss(
 
     Args:
         learning_rate: as in `rate_of`.
-        radius: B > 0 of the adaptive rate; others ignore it.
+        radius: B > 0, that of `expansion`, for the adaptive rate; others ignore it.
     """
     rate = rate_of(learning_rate, radius)
 

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from noisy_jax.base import Learner
+from noisy_jax.base import Learner, check_one_prediction
 from noisy_jax.evaluate.learning import Runs, check_suits, learn, standardized
 from noisy_jax.fits.coefficients import Coefficients
 from noisy_jax.fits.errors import fourier_errors, linear_errors
@@ -72,8 +72,12 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
     )
     if learner.read is None:
         raise ValueError(f"the learner has no unbiased readings, {missing}")
-    if jax.eval_shape(learner.predict, learner.init(dim), jax.numpy.zeros(dim)).shape:
-        raise ValueError("the learner has several predictions: make each of them a candidate")
+    check_one_prediction(learner, dim, "the learner")
+    if observations.cov_std_error.any() and learner.noise is not None:
+        raise ValueError(
+            "the learner is built for an estimated covariance and hides how uncertain it is: use "
+            "one that reads it from the rows, or give the rows noise.Gaussian(estimate.cov)"
+        )
 
     def judge(others, held_out, key):
         train_key, read_key = jax.random.split(key)

@@ -104,6 +104,8 @@ class Selection:
 
     def verdict(self) -> str:
         """Which candidates the data can tell apart, in one sentence."""
+        if len(self.names) == 1:
+            return "Only one candidate was judged."
         if len(self.tied) == 1:
             return f"{self.best} has the lowest risk (95%)."
         return (

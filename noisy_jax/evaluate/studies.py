@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Stream, check_is_stream, check_learner
+from noisy_jax.base import Learner, Stream, check_is_stream, check_learner, check_one_prediction
 from noisy_jax.bounds import Guarantee
 from noisy_jax.evaluate.montecarlo import Simulation, seeds_at_once
 from noisy_jax.evaluate.provenance import description, text, versions
@@ -55,8 +55,9 @@ def study(
     Args:
         learners: names with learners, or with functions `horizon -> (learner, guarantee)`, such as
             `tuned` returns. The guarantee may be `None`; its columns are then NaN, as they are for
-            a learner. Paired differences are taken from the first learner. Another study with the
-            same learners and functions compiles nothing again.
+            a learner, whose settings `config.json` does not record: pass them as `parameters`.
+            Paired differences are taken from the first learner. Another study with the same
+            learners and functions compiles nothing again.
         stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
             margin.
         noise: distribution of the noise in each copy of x, as in `rollout`.
@@ -115,6 +116,7 @@ def study(
     )
     for name, (learner, _) in zip(learners, _made(makers, horizons[-1]), strict=True):
         warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
+        check_one_prediction(learner, dim, f"learners[{name!r}]")
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
     with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins

@@ -11,7 +11,8 @@ readings v and r of f_{t,k}(x_t) and its square (`Learner.read`). For every lear
 whatever the estimates are, where S is the largest max_k ℓ̂_{t,k} − min_k ℓ̂_{t,k} of a round, and V
 the sum of the variances of ℓ̂_{t,k} over k under q_t: learners that were given up count no more. As
 the estimates are unbiased and the squared loss is convex, the expected loss of the mixture on clean
-data exceeds that of the best learner by at most E 2Δ_T.
+data exceeds that of the best learner by at most E 2Δ_T. One learner with wild predictions in early
+rounds makes S, and so this cost, large; it does not grow with T.
 
 Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if
 you must, 2014, Theorem 8), on losses that are estimated from noisy data.
@@ -27,7 +28,6 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, State, estimated_errors, unrolled
 from noisy_jax.learners.wrappers.paired import paired
 
-_LARGE = 40.0  # of an exponent, whose exponential is far from overflowing
 _SMALL = 1e-30  # of a gap that is zero but for rounding
 
 
@@ -61,7 +61,7 @@ def mixture(*learners: Learner) -> Learner:
 
     Returns:
         A `Learner` that predicts with f_t. It has no unbiased readings of its own: those of f_t²
-        would need products of readings of all pairs of learners.
+        would need products of readings of all pairs of learners; `select` judges these one by one.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -80,20 +80,20 @@ def mixture(*learners: Learner) -> Learner:
             f"learner {', '.join(without)} (counted from 0)"
         )
     read, finish_all = columns.read, columns.finish
-    assert read is not None  # paired sets both
-    assert finish_all is not None
+    assert read is not None
 
     def init(dim: int) -> MixtureState:
         inner = columns.init(dim)
         (number,) = jax.eval_shape(columns.predict, inner, jnp.zeros(dim)).shape
-        return MixtureState(inner, jnp.full(number, 1 / number), jnp.zeros(number), jnp.zeros(()))
+        shares, zero = jnp.full(number, 1 / number, dtype=float), jnp.zeros(())
+        return MixtureState(inner, shares, jnp.zeros(number), zero)
 
     def step(state: MixtureState, sample: Sample, key: chex.PRNGKey) -> MixtureState:
         losses = estimated_errors(read(state.inner, sample, key), sample.y)
         return _moved(state, losses)._replace(inner=columns.step(state.inner, sample, key))
 
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
-        return columns.predict(state.inner, x) @ state.shares
+        return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
 
     def unroll(state: MixtureState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
         inner, predictions, readings = unrolled(columns)(state.inner, samples, x, keys)
@@ -107,28 +107,32 @@ def mixture(*learners: Learner) -> Learner:
         return state._replace(inner=inner), jnp.sum(shares * predictions, axis=-1), None
 
     def finish(state: MixtureState) -> MixtureState:
+        assert finish_all is not None
         return state._replace(inner=finish_all(state.inner))
 
     return columns._replace(
-        init=init, step=step, predict=predict, unroll=unroll, read=None, finish=finish
-    )
+        init=init, step=step, predict=predict, unroll=unroll, read=None,
+        finish=finish_all and finish,
+    )  # fmt: skip
 
 
 def _moved(state: MixtureState, losses: jax.Array) -> MixtureState:
     """The shares after a round of AdaHedge."""
     shares, started = state.shares, state.gap > _SMALL
-    losses = losses - shares @ losses  # the gap does not change
+    losses = losses - jnp.sum(shares * losses)  # the gap does not change
     log_number = math.log(max(len(shares), 2))
     eta = log_number / jnp.where(started, state.gap, 1)
     exponents = -eta * losses
-    # log Σ q exp(−ηℓ) where Σ qℓ = 0, from its second order on, to keep its digits. Where an
-    # exponent is large, and at first, the limit η → ∞ is a bound.
-    curved = jnp.expm1(jnp.minimum(exponents, _LARGE)) - exponents
-    growth = jnp.log1p(shares @ curved) / eta
-    limit = -jnp.min(jnp.where(shares > 0, losses, jnp.inf))
-    sound = started & (jnp.max(exponents) < _LARGE)
-    gap = state.gap + jnp.maximum(jnp.where(sound, growth, limit), 0)
+    # log Σ q exp(−ηℓ) where Σ qℓ = 0: for small exponents from its second order on, to keep its
+    # digits; for others from the sums of losses, as shares may have vanished. At first η → ∞.
+    curved = jnp.expm1(jnp.minimum(exponents, 1.0)) - exponents
+    near = jnp.log1p(jnp.sum(shares * curved)) / eta
     total = state.losses + losses
-    total = total - total.min()
+    least = total.min()
+    total = total - least
+    logs = jnp.log(jnp.sum(jnp.exp(-eta * total))) + jnp.log(shares.max())
+    far = jnp.where(started, logs / eta - least, -losses.min())
+    small = started & (jnp.max(exponents) < 1)
+    gap = state.gap + jnp.maximum(jnp.where(small, near, far), 0)
     weights = jnp.where(gap > _SMALL, jnp.exp(-log_number / jnp.maximum(gap, _SMALL) * total), 1.0)
     return MixtureState(state.inner, weights / weights.sum(), total, gap)

@@ -73,6 +73,8 @@ def paired(*learners: Learner) -> Learner:
         ]
         return _columns(parts, 0)
 
+    finishes = any(learner.finish for learner in learners)
+
     def finish(states):
         return tuple(
             learner.finish(state) if learner.finish else state
@@ -87,7 +89,7 @@ def paired(*learners: Learner) -> Learner:
     horizon = min(horizons, default=None)
     return Learner(
         init, step, predict, copies, unroll, horizon, noise, exact_targets,
-        read=read if readable else None, finish=finish,
+        read=read if readable else None, finish=finish if finishes else None,
     )  # fmt: skip
 
 
@@ -95,6 +97,6 @@ def _columns(parts, rank: int):
     """Results of several learners side by side, on a last axis, which some may have already."""
 
     def joined(*leaves):
-        return jnp.concatenate([a[..., None] if a.ndim == rank else a for a in leaves], axis=-1)
+        return jnp.concatenate([a.reshape(*a.shape[:rank], -1) for a in leaves], axis=-1)
 
     return jax.tree.map(joined, *parts)

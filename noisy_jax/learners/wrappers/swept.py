@@ -1,6 +1,5 @@
 """One learner at several values of its hyper-parameters, as one learner."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -47,55 +46,46 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
     first = make(jax.tree.map(lambda leaf: leaf[0], values))
     check_learner(first, "what make returns")
 
-    @functools.cache
-    def axes_of(dim: int):
-        """Axes of the columns in the state, `None` for the parts that all of them share."""
-        state = jax.eval_shape(lambda: first.init(dim))
-        axes = jax.tree.map(_axes, state, is_leaf=_is_expansion)
-        sample = Sample(jnp.zeros((first.copies, dim)), jnp.ones(()), jnp.zeros(()))
-
-        def one_round(values):
-            state = jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)
-            step = functools.partial(each, "step", axes, axes, state)
-            return step(sample, jax.random.key(0))
-
-        try:  # vmap raises ValueError if what is to be shared depends on the value
-            jax.eval_shape(one_round, values)
-        except ValueError:
-            return 0
-        return axes
-
-    def each(name, axes, out_axes, state, *arguments):
+    def each(name, out_axes, state, *arguments):
         """A function of the learner, for each value and the state's column of it."""
 
         def one(value, state):
             return getattr(make(value), name)(state, *arguments)
 
-        return jax.vmap(one, (0, axes), out_axes)(values, state)
+        return jax.vmap(one, (0, _axes(state)), out_axes)(values, state)
 
     def init(dim: int):
-        return jax.vmap(lambda value: make(value).init(dim), out_axes=axes_of(dim))(values)
+        single = jax.eval_shape(lambda: first.init(dim))
+        axes = _axes(single)  # of a state that is shared where it can be
+        sample = Sample(jnp.zeros((first.copies, dim)), jnp.ones(()), jnp.zeros(()))
+
+        def begun(axes):
+            return jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)
+
+        try:  # vmap raises ValueError if what is to be shared depends on the value
+            jax.eval_shape(lambda: each("step", axes, begun(axes), sample, jax.random.key(0)))
+        except ValueError:
+            axes = 0
+        return begun(axes)
 
     def step(state, sample: Sample, key):
-        axes = axes_of(sample.x.shape[-1])
-        return each("step", axes, axes, state, sample, key)
+        return each("step", _axes(state), state, sample, key)
 
     def predict(state, x):
-        return each("predict", axes_of(x.shape[-1]), -1, state, x)
+        return each("predict", -1, state, x)
 
     def unroll(state, samples: Sample, x, keys):
-        axes = axes_of(x.shape[-1])
-
         def one(value, state):
             return unrolled(make(value))(state, samples, x, keys)
 
+        axes = _axes(state)
         return jax.vmap(one, (0, axes), (axes, -1, -1))(values, state)
 
     def read(state, sample: Sample, key):
-        return each("read", axes_of(sample.x.shape[-1]), -1, state, sample, key)
+        return each("read", -1, state, sample, key)
 
     def finish(state):
-        return each("finish", 0, 0, state)
+        return each("finish", _axes(state), state)
 
     return first._replace(
         init=init, step=step, predict=predict, unroll=unroll,
@@ -103,11 +93,12 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
     )  # fmt: skip
 
 
-def _is_expansion(node) -> bool:
-    return isinstance(node, ExpansionState)
-
-
-def _axes(node) -> Any:
-    """Atoms and the round are the same for all rates and radii."""
+def _axes(state) -> Any:
+    """Axes of the columns in a state; `None` for the atoms and the round, where they are shared."""
     axes: tuple[Any, ...] = (None, 0, 0, None, 0)
-    return ExpansionState(*axes) if _is_expansion(node) else 0
+
+    def of(node):
+        shared = isinstance(node, ExpansionState) and node.round.ndim == 0
+        return ExpansionState(*axes) if shared else 0
+
+    return jax.tree.map(of, state, is_leaf=lambda node: isinstance(node, ExpansionState))

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
+from noisy_jax.learners.wrappers.mixture import _moved
 from tests import keys as shifted
 
 T, DIM = 200, 2
@@ -110,7 +111,17 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
 
 @pytest.mark.claim("EXT-Mixture")
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("kind", ["normal", "heavy tails", "one is far worse", "no difference"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "normal",
+        "heavy tails",
+        "one is far worse",
+        "no difference",
+        "given up, then far better",
+        "given up, then a little better",
+    ],
+)
 def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
     """On readings that are drawn at random: 100 sequences; a mixture that plays 1/K breaks it."""
     ratios, uniform = [], []
@@ -120,7 +131,7 @@ def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
     )  # fmt: skip
     learner = nj.wrappers.mixture(given)
     run = jax.jit(unrolled(learner))
-    for _ in range(100):
+    for _ in range(100 if "given up" not in kind else 1):
         losses = rng.normal(size=(T, 3))
         if kind == "heavy tails":
             losses = rng.standard_t(1.2, size=(T, 3))
@@ -128,6 +139,10 @@ def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
             losses += np.array([0.0, 0.1, 1e4])
         if kind == "no difference":
             losses = np.repeat(losses[:, :1], 3, axis=1)
+        if "given up" in kind:  # the shares of the others have vanished, or nearly
+            losses = np.repeat([[0.0, 1.0, 1.0]], T, axis=0)
+            losses[:160] = 1.0 if "little" in kind else losses[:160]
+            losses[-1, 1] = -40.0 if "little" in kind else -1000.0
         samples = nj.Sample(jnp.asarray(losses)[:, None], jnp.zeros(T))
         keys = jnp.zeros((T, 2), jnp.uint32)
         # It "predicts" the losses themselves, so that its predictions are its mean losses.
@@ -139,8 +154,38 @@ def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
         uniform.append(losses.mean(axis=1).sum() - losses.sum(axis=0).min() > bound)
     if kind == "one is far worse":
         assert all(uniform)
-    if kind != "no difference":
+    if kind == "given up, then a little better":
+        assert bound < 10  # it is still given up
+    elif kind != "no difference":
         assert max(ratios) > 0.05
+
+
+def test_the_bound_holds_in_float32_where_a_share_has_vanished():
+    state = nj.wrappers.mixture(nj.wrappers.paired(linear(0.1), linear(0.2))).init(DIM)
+    played, total = 0.0, np.zeros(2)
+    for losses in [(0.0, 1.0)] * 200 + [(0.0, -1000.0)]:
+        played += float(np.dot(state.shares, losses))
+        total += losses
+        state = _moved(state, jnp.array(losses))
+    assert 800 < played - total.min() < nj.bounds.mixture(state) < 1700
+
+
+def test_columns_may_be_nested_and_finished():
+    def both(radius):
+        leader = nj.learners.corrected_ftrl(nj.moments.two_copies(), radius=radius)
+        in_world = nj.learners.parallel_worlds(world(), horizon=T, radius=radius)
+        return nj.wrappers.paired(leader, in_world)
+
+    grid = nj.wrappers.swept(both, jnp.array([0.5, 1.0, 2.0]))
+    learner = nj.wrappers.mixture(grid, linear(0.1))
+    run = jax.jit(lambda key: nj.rollout(learner, stream(), NOISE, key))(jax.random.key(1))
+    assert run.state.shares.shape == (7,)
+    finished = learner.finish(run.state)
+    atoms = finished.inner[0][1].atoms
+    assert atoms.shape == nj.learners.parallel_worlds(
+        world(), horizon=T, radius=1.0
+    ).init(DIM).atoms.shape  # fmt: skip
+    assert np.isfinite(learner.predict(finished, stream().x)).all()
 
 
 @pytest.mark.statistical
