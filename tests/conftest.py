@@ -45,7 +45,11 @@ def _compiled_programs_are_dropped():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """In a run of the whole suite doctests are slow tests; of a few files they always run."""
+    """In a run of the whole suite doctests are slow tests; of a few files they always run.
+
+    The mutants, which take longest, come first, so that another process runs the rest meanwhile.
+    """
+    items.sort(key=lambda item: item.path.name != "test_mutants.py")
     if len({item.path for item in items}) > 100:
         for item in items:
             if isinstance(item, pytest.DoctestItem):

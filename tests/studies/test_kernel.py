@@ -19,7 +19,8 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
         return world_ball(past, world, radius)
 
     monkeypatch.setattr(nj.comparators, "world_ball", counted)
-    assert main(["kernel", *QUICK, "--data", "teacher", "--out", str(tmp_path)]) == 0
+    quick = [*QUICK, "--data", "teacher", "--rate-factor", "8"]
+    assert main(["kernel", *quick, "--out", str(tmp_path)]) == 0
     # Each comparator once: that of the noise, which is the study's, and that of twice as much.
     assert len(found) == len(set(found)) == 4
     printed = capsys.readouterr().out
