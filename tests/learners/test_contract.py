@@ -272,6 +272,7 @@ def test_resumes_from_state_round_and_key(make, stream):
 WITHOUT_READINGS = (uncorrected_kernel, norma, perceptron, alma, parameter_free)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_readings_are_unbiased_and_the_same_in_unroll(make, stream):
     learner, runs = played(make)

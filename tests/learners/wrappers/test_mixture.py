@@ -76,7 +76,8 @@ def test_columns_are_what_each_learner_gives_alone(name):
 
 
 @pytest.mark.claim("EXT-Mixture")
-@pytest.mark.parametrize("name", ["engine", ONE_COPY])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["engine", "one copy"])
 def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
     make, values = MAKERS[name]
     columns = nj.wrappers.paired(nj.wrappers.swept(make, values), make(0.1))
