@@ -99,7 +99,7 @@ class Learner(NamedTuple):
     finish: Callable[[State], State] | None = None
 
 
-def estimated_errors(readings: Readings, y: jax.Array) -> jax.Array:
+def estimated_errors(readings: Any, y: Any) -> Any:
     """Estimates of the squared errors on clean data, q − 2ỹv + ỹ², from readings v and q.
 
     Their mean is E(f(x) − y)² plus the variance of the noise in ỹ.

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from noisy_jax.base import estimated_errors
 from noisy_jax.fits.coefficients import Coefficients
 from noisy_jax.fits.fourier import WIENER, frequencies_of
 from noisy_jax.fits.functions import FourierPredictor
@@ -48,5 +49,5 @@ def fourier_errors(fit: FourierPredictor, rows: Observations, table: Observation
         value = (waves @ (c * single)).real
         square = np.sum((waves @ apart) * waves.conj() + (waves @ both) * waves, axis=1).real / 2
         y = rows.y[part] - fit.constant
-        errors.append(square - 2 * y * value + y**2)
+        errors.append(estimated_errors((value, square), y))
     return np.concatenate(errors)

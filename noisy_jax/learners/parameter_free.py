@@ -75,8 +75,8 @@ def parameter_free(
     Its regret against every u is within a logarithmic factor of that of projected gradient descent
     that was told ‖u‖: O(‖u‖√(T ln(‖u‖T))), of order ε against u = 0, and what clipping costs.
 
-    **Guarantee** (see the module, and `bounds.parameter_free` after a run): it holds for every
-    sequence of gradients. So its expectation holds for unbiased gradients whose noise has no bound.
+    **Guarantee** (see the module, and `bounds.parameter_free` after a run): it holds for all
+    sequences of gradients. So its expectation holds for unbiased gradients with unbounded noise.
     Clipping then costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less; it is finite
     only if these moments are.
 

@@ -53,7 +53,10 @@ class Settings(SeededSettings):
         (*LINEAR, *KERNEL), "learners", "NAME", choices=(*LINEAR, *KERNEL)
     )
     factors: tuple[float, ...] = option(
-        (0.3, 1.0, 3.0, 10.0, 30.0, 100.0), "multiples of the theorem's learning rate", "M"
+        (0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
+        "multiples of the theorem's learning rate",
+        "M",
+        functools.partial(positive, shape=None),
     )
     horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384))
     seeds: int = regret.seeds(8)
@@ -138,7 +141,7 @@ def _linear(settings, past: Stream, names) -> tuple[_Makers, Learner, Any]:
 
 
 def _kernel(settings, past: Stream, names) -> tuple[_Makers, Learner, Any]:
-    """The same for kernel learners; the leader is the linear family's."""
+    """The same for kernel learners; the leader has Fourier features."""
     rounds, dim = past.x.shape
     distribution = _noise(settings)
     makers: _Makers = {}

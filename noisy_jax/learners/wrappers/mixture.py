@@ -12,7 +12,7 @@ whatever the estimates are, where S is the largest max_k ℓ̂_{t,k} − min_k �
 the sum of the variances of ℓ̂_{t,k} over k under q_t: learners that were given up count no more. As
 the estimates are unbiased and the squared loss is convex, the expected loss of the mixture on clean
 data exceeds that of the best learner by at most E 2Δ_T. One learner with wild predictions in early
-rounds makes S, and so this cost, large; it does not grow with T.
+rounds makes S large; its term does not grow with T.
 
 Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if
 you must, 2014, Theorem 8), on losses that are estimated from noisy data.
@@ -135,4 +135,5 @@ def _moved(state: MixtureState, losses: jax.Array) -> MixtureState:
     small = started & (jnp.max(exponents) < 1)
     gap = state.gap + jnp.maximum(jnp.where(small, near, far), 0)
     weights = jnp.where(gap > _SMALL, jnp.exp(-log_number / jnp.maximum(gap, _SMALL) * total), 1.0)
-    return MixtureState(state.inner, weights / weights.sum(), total, gap)
+    shares = weights / weights.sum() + 0 * gap  # NaN if an estimate was, not silently 1/K
+    return MixtureState(state.inner, shares, total, gap)
