@@ -14,6 +14,7 @@ from noisy_jax.losses.analytic import (
     smoothed_hinge,
     squared,
 )
+from noisy_jax.losses.flipped import flipped
 from noisy_jax.losses.loss import Loss
 from noisy_jax.losses.piecewise import epsilon_insensitive, huber, soft_margin
 
@@ -22,6 +23,7 @@ __all__ = [
     "Loss",
     "epsilon_insensitive",
     "exponential",
+    "flipped",
     "huber",
     "logistic",
     "novelty",

@@ -1,14 +1,14 @@
 """What a loss is: a convex function of the margin or of the residual, and its derivative."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import chex
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import check_labels, choice, concrete, instance
+from noisy_jax.validation import choice, concrete, instance, sound_labels
 
 
 class Loss(NamedTuple):
@@ -26,6 +26,7 @@ class Loss(NamedTuple):
         derivative: `a[...] -> [...]`, φ', a subgradient where φ has a kink.
         series: `(order, center) -> PowerSeries`, the power series of φ'; `None` if it has none.
         analytic: for a loss that is not analytic, the name of a similar one that is.
+        flips: (ρ₊, ρ₋) of a loss that corrects for flipped labels (`flipped`); `None` for none.
 
     Example:
         >>> from noisy_jax import losses
@@ -40,6 +41,7 @@ class Loss(NamedTuple):
     derivative: Callable[[chex.Array], chex.Array]
     series: Callable[[int, chex.Numeric], PowerSeries] | None = None
     analytic: str | None = None
+    flips: tuple[chex.Numeric, chex.Numeric] | None = None
 
     def argument(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """The margin y p or the residual p − y.
@@ -52,13 +54,24 @@ class Loss(NamedTuple):
 
     def __call__(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
-        return self.value(self.argument(p, y))
+        return self.at_clean_label(lambda y: self.value(self._of(p, y)), self._targets(p, y))
 
     def gradient(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """∂ℓ/∂p: y φ'(y p) or φ'(p − y) (see `argument` for the shapes)."""
-        y = self._targets(p, y)
-        derivative = self.derivative(self._of(p, y))
-        return y * derivative if self.kind == "margin" else derivative
+
+        def at(y):
+            derivative = self.derivative(self._of(p, y))
+            return y * derivative if self.kind == "margin" else derivative
+
+        return self.at_clean_label(at, self._targets(p, y))
+
+    def at_clean_label(self, value: Callable[..., Any], y: Any) -> Any:
+        """`value(y)`; with `flips`, a combination of y and −y with the mean `value(clean y)`."""
+        if self.flips is None:
+            return value(y)
+        positive, negative = self.flips
+        own, other = (jnp.where(y > 0, *pair) for pair in (self.flips, self.flips[::-1]))
+        return ((1 - other) * value(y) - own * value(-y)) / (1 - positive - negative)
 
     def _of(self, p, y):
         return y * p if self.kind == "margin" else p - y
@@ -76,15 +89,11 @@ class Loss(NamedTuple):
         return self.name
 
 
-def sound_labels(y: chex.Array) -> chex.Array:
-    """The labels −1 and +1; others raise ValueError where concrete, and are NaN where traced."""
-    check_labels("y", y)
-    return jnp.where(jnp.abs(y) == 1, y, jnp.nan) if concrete(y) is None else y
-
-
-def check_loss(loss: Loss) -> None:
-    """Raises ValueError if `loss` is not a `Loss`."""
+def check_loss(loss: Loss, *, flips: bool = True) -> None:
+    """Raises ValueError if `loss` is not a `Loss`, or is `flipped` where that is not allowed."""
     instance("loss", loss, Loss, "losses.squared() makes one; give an adaptive loss as .at(scale)")
+    if loss.flips is not None and not flips:
+        raise ValueError(f"loss must be one of clean labels, got {loss}: learners.norma takes it")
 
 
 def shown(parameter: chex.Numeric) -> str:

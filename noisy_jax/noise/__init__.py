@@ -3,12 +3,14 @@
 from noisy_jax.noise.base import Noise, PerRound, covariance_times, register_distribution
 from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
+from noisy_jax.noise.labels import Flip
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
 
 __all__ = [
     "ContaminatedGaussian",
     "CovarianceEstimate",
+    "Flip",
     "Gaussian",
     "Laplace",
     "Noise",
