@@ -49,8 +49,8 @@ def series_of(
     """The functions that give the power series of a kernel and of a loss' derivative."""
     check_loss(loss, flips=False)
     if loss.series is None:
-        close = f"losses.{loss.analytic}(sharpness=…) is close to it"
-        raise ValueError(f"loss must have a power series, but {loss} has none: {close}")
+        close = f": losses.{loss.analytic}(sharpness=…) is close to it" if loss.analytic else ""
+        raise ValueError(f"loss must have a power series, but {loss} has none{close}")
     check_kernel(kernel)
     if kernel.series is None:
         known = "linear, polynomial, exponential, binomial and gaussian of kernels do"

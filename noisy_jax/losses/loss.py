@@ -15,18 +15,22 @@ class Loss(NamedTuple):
     """A convex loss ℓ(p, y) = φ(a) of a prediction p for a target y.
 
     The argument a is either the margin y p, for labels y = ±1, or the residual p − y. If a is the
-    margin, other labels raise ValueError if they are concrete, and give NaN if they are traced.
+    margin, other labels raise ValueError if they are concrete, and give NaN if they are traced. The
+    loss of a count y ≥ 0 is φ(p) − y p, with the argument a = p.
 
     `loss(p, y)` is ℓ(p, y); `loss.gradient(p, y)` is its derivative ∂ℓ/∂p.
 
     Attributes:
         name: its name, with its parameters.
-        kind: "margin" or "residual".
+        kind: "margin", "residual" or "count".
         value: `a[...] -> [...]`, φ.
         derivative: `a[...] -> [...]`, φ', a subgradient where φ has a kink.
         series: `(order, center) -> PowerSeries`, the power series of φ'; `None` if it has none.
         analytic: for a loss that is not analytic, the name of a similar one that is.
         flips: (ρ₊, ρ₋) of a loss that corrects for flipped labels (`flipped`); `None` for none.
+        kinks: (k_1, k_2, …) of the piecewise linear loss φ(a) = −(a − k_1) + Σ_i max(0, a − k_i).
+        deconvolved: `(a[...], v) -> [...]`, the function whose mean over Gaussian noise of variance
+            v in a is φ (`corrected`); `None` if there is none.
 
     Example:
         >>> from noisy_jax import losses
@@ -36,15 +40,17 @@ class Loss(NamedTuple):
     """
 
     name: str
-    kind: Literal["margin", "residual"]
+    kind: Literal["margin", "residual", "count"]
     value: Callable[[chex.Array], chex.Array]
     derivative: Callable[[chex.Array], chex.Array]
     series: Callable[[int, chex.Numeric], PowerSeries] | None = None
     analytic: str | None = None
     flips: tuple[chex.Numeric, chex.Numeric] | None = None
+    kinks: tuple[chex.Numeric, ...] = ()
+    deconvolved: Callable[[chex.Array, chex.Numeric], chex.Array] | None = None
 
     def argument(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """The margin y p or the residual p − y.
+        """The margin y p, the residual p − y, or p itself for a count.
 
         Args:
             p: `[...]` predictions.
@@ -54,13 +60,20 @@ class Loss(NamedTuple):
 
     def __call__(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
-        return self.at_clean_label(lambda y: self.value(self._of(p, y)), self._targets(p, y))
+
+        def at(y):
+            value = self.value(self._of(p, y))
+            return value - y * p if self.kind == "count" else value
+
+        return self.at_clean_label(at, self._targets(p, y))
 
     def gradient(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """∂ℓ/∂p: y φ'(y p) or φ'(p − y) (see `argument` for the shapes)."""
+        """∂ℓ/∂p: y φ'(y p), φ'(p − y) or φ'(p) − y (see `argument` for the shapes)."""
 
         def at(y):
             derivative = self.derivative(self._of(p, y))
+            if self.kind == "count":
+                return derivative - y
             return y * derivative if self.kind == "margin" else derivative
 
         return self.at_clean_label(at, self._targets(p, y))
@@ -74,6 +87,8 @@ class Loss(NamedTuple):
         return ((1 - other) * value(y) - own * value(-y)) / (1 - positive - negative)
 
     def _of(self, p, y):
+        if self.kind == "count":
+            return p
         return y * p if self.kind == "margin" else p - y
 
     def _targets(self, p, y):
@@ -82,7 +97,7 @@ class Loss(NamedTuple):
         if not one_rank and predicted[len(predicted) - len(targets) :] != targets:
             shapes = f"of their last axes, got {list(targets)} and {list(predicted)}"
             raise ValueError(f"targets must have the shape of the predictions, or {shapes}")
-        kind = choice("Loss.kind", self.kind, ("margin", "residual"))
+        kind = choice("Loss.kind", self.kind, ("margin", "residual", "count"))
         return sound_labels(y) if kind == "margin" else y
 
     def __repr__(self) -> str:
