@@ -74,6 +74,8 @@ def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian")
       4. `exponential` and `poisson` need b_i|w_i| < 1 (else NaN), without which they
       have no mean.
 
+    Exponential and Poisson losses have heavy tails: keep B²‖Σ‖ below about 1.
+
     A loss of flipped labels (`flipped`) may be corrected as well. ℓ̂ need not be convex in w, but
     its mean is.
 
@@ -108,7 +110,8 @@ def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian")
 
 def _laplace(loss: Loss, a, v):
     """Π_i (1 − ½v_i ∂²) φ(a), from derivatives of φ up to order 2d."""
-    shares = [floating(v)[..., i] for i in range(jnp.shape(v)[-1])]
+    v = jnp.atleast_1d(floating(v))
+    shares = [v[..., i] for i in range(v.shape[-1])]
     if len(shares) > _MOST_FEATURES:
         raise ValueError(
             f"Laplace noise must have at most {_MOST_FEATURES} features, got {len(shares)}: the "

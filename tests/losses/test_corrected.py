@@ -103,15 +103,15 @@ def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data(loss, dra
         return loss.gradient(weights @ sample.x[0], sample.y) * sample.x[0]
 
     learners = (
-        nj.learners.known_covariance(radius=1.4, loss=loss),
-        nj.learners.gradient_descent(blind, copies=1, radius=1.4),
+        nj.learners.known_covariance(radius=1.05, loss=loss),
+        nj.learners.gradient_descent(blind, copies=1, radius=1.05),
     )
 
     def one(key):
         x_key, y_key, key = jax.random.split(key, 3)
         x = jax.random.uniform(x_key, (1500, 2), minval=-1.7, maxval=1.7)
         stream = nj.Stream(x, draw(y_key, x @ jnp.array([1.0, 0.3])))
-        noise = nj.noise.Gaussian(jnp.array([0.8, 0.05]))
+        noise = nj.noise.Gaussian(jnp.array([0.5, 0.05]))
         runs = [nj.rollout(learner, stream, noise, key).predictions for learner in learners]
         return jnp.stack([jnp.mean(loss(p, stream.y)[750:]) for p in runs])
 
