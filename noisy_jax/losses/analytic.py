@@ -181,7 +181,7 @@ def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
 
     name = f"smoothed_absolute(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 1.0, 0.0, sharpness, 0.0)
-    less = functools.partial(less_smooth, (0.0, 0.0), 0.5 / sharpness**2)
+    less = functools.partial(less_smooth, (0.0, 0.0), 0.5 / sharpness / sharpness)
     return Loss(name, "residual", value, derivative, series, deconvolved=less)
 
 
@@ -216,7 +216,7 @@ def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
 
     name = f"smoothed_hinge(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)
-    less = functools.partial(less_smooth, (1.0,), 0.5 / sharpness**2)
+    less = functools.partial(less_smooth, (1.0,), 0.5 / sharpness / sharpness)
     return Loss(name, "margin", value, derivative, series, deconvolved=less)
 
 

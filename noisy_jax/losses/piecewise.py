@@ -95,7 +95,7 @@ def smoothed(loss: Loss, *, width: chex.Numeric) -> Loss:
         derivative=derivative,
         analytic=None,
         kinks=(),
-        deconvolved=functools.partial(less_smooth, loss.kinks, width**2),
+        deconvolved=functools.partial(less_smooth, loss.kinks, width * width),
     )
 
 
