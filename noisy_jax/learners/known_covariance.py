@@ -1,8 +1,10 @@
 """Linear regression from one noisy copy whose noise covariance Σ_t is known.
 
-    ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t
+    ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t + 2c_t
 
-is unbiased for the clean gradient: one copy used twice adds E[2⟨w, n⟩n] = 2Σw, which is subtracted.
+is unbiased for the clean gradient: one copy used twice adds E[2⟨w, n⟩n] = 2Σw, which is
+subtracted. If the noise in ỹ is correlated with n, with c = Cov(n, n^y), it takes 2c away, which is
+added; otherwise c = 0.
 The paper prints Σ_t w_t instead (Appendix C loses the factor 2 in its last term). That estimate has
 bias +Σ_t w_t, the gradient of ½wᵀΣ_t w, so that it shrinks the predictor as ridge regression does,
 and its regret grows linearly.
@@ -25,7 +27,7 @@ from noisy_jax.validation import check_dimension
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
-    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
+    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw + 2c, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
     if sample.cov is None:
         raise ValueError(
             "known_covariance needs sample.cov, but the covariance of this noise is not known: use "
@@ -34,7 +36,8 @@ def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = 
     copy = sample.x[0]
     check_dimension("sample.cov", sample.cov, copy.shape)
     excess = covariance_times(sample.cov, weights)
-    return 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
+    gradient = 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
+    return gradient if sample.cross_cov is None else gradient + 2 * sample.cross_cov
 
 
 def known_covariance(
@@ -47,7 +50,8 @@ def known_covariance(
     """Online linear regression from one noisy copy and its noise covariance (Algorithm 1, right).
 
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
-    change from round to round. `wrappers.assuming` supplies one where the sample has none.
+    change from round to round, or be an unbiased estimate if it depends on x (`noise.Missing`).
+    `wrappers.assuming` supplies one where the sample has none.
 
     The weights stay in the ball of radius B_w > 0. The rate is adaptive by default; a learning rate
     η > 0 (a number or an optax schedule; `bounds.known_covariance` gives the theorem's) or an optax
@@ -68,10 +72,11 @@ def known_covariance(
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.01
     """
-    return gradient_descent(
+    learner = gradient_descent(
         functools.partial(gradient_estimate, as_printed=as_printed),
         copies=1,
         radius=radius,
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
+    return learner._replace(correlated_targets=True)
