@@ -11,6 +11,7 @@ covariance is Σ_max. Under Laplace noise, where that has no simple closed form,
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import chex
 import jax
@@ -169,7 +170,11 @@ def heteroscedastic_laplace(
         jnp.min(sound_covariance(max_cov)) >= 0, jnp.exp(log_diagonal(1.0)), jnp.nan
     )
     lifted = dataclasses.replace(clean, diagonal=diagonal, ratio=math.inf, norm_ratio=1.0)
-    return _changing(lifted, max_cov, lambda *pair: _laplace(*pair, length_scale))
+
+    def surrogate(x, z, _, cov, other_cov):
+        return _laplace(x, z, cov, other_cov, length_scale)
+
+    return _changing(lifted, max_cov, surrogate)
 
 
 def _changing(fixed: World, max_cov, surrogate) -> World:
@@ -271,9 +276,7 @@ def _full(x, z, max_cov, cov, other_cov, length_scale):
     return jax.lax.map(one_row, (x, cov), batch_size=_ROWS_AT_ONCE)
 
 
-def _laplace(x, z, max_cov, cov, other_cov, length_scale):
-    del max_cov
-
+def _laplace(x, z, cov, other_cov, length_scale):
     def one_coordinate(product, coordinate):
         x, z, *variances = coordinate
         first, second = (variance / 2 / length_scale**2 for variance in variances)
@@ -288,4 +291,4 @@ def _laplace(x, z, max_cov, cov, other_cov, length_scale):
 
 
 _ROWS_AT_ONCE = 32
-_SURROGATES = (_isotropic, _diagonal, _full)
+_SURROGATES: tuple[Callable[..., jax.Array], ...] = (_isotropic, _diagonal, _full)
