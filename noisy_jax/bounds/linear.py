@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Correlated, Noise, PerRound
-from noisy_jax.noise.base import check_noise
+from noisy_jax.noise.base import by_round, check_noise
 from noisy_jax.validation import positive
 
 
@@ -35,7 +35,9 @@ class Moments(NamedTuple):
 
 
 @jax.default_matmul_precision("highest")
-def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = None) -> Moments:
+def moments(
+    stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | PerRound | None = None
+) -> Moments:
     """The exact moments of a stream under noise: the largest over its rounds.
 
     E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴, which is `Noise.square_fourth_moment`; for `noise.Attributes` a
@@ -44,7 +46,8 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
     Args:
         stream: T clean rounds.
         noise: distribution of the noise in x̃.
-        y_noise: scalar distribution of the noise in ỹ, independent of that in x̃; none by default.
+        y_noise: scalar distribution of the noise in ỹ, independent of that in x̃, or
+            `noise.PerRound`; none by default.
 
     Example:
         >>> import noisy_jax as nj
@@ -55,19 +58,19 @@ def moments(stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | None = 
     check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.x))
 
-    def one_round(x, noise):
-        cov = noise.covariance_at(x)
-        second = jnp.sum(x**2) + jnp.trace(cov)
-        return second, noise.square_fourth_moment(x), jnp.linalg.eigvalsh(cov)[-1]
-
-    if isinstance(noise, PerRound):
-        second, fourth, norm = jax.vmap(one_round)(stream.x, noise.distribution)
-    else:
-        second, fourth, norm = jax.vmap(one_round, in_axes=(0, None))(stream.x, noise)
+    (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
     if isinstance(y_noise, Correlated):
         raise ValueError("y_noise must be independent of the noise in x: no bound is known else")
-    y_variance = 0.0 if y_noise is None else jnp.asarray(y_noise.covariance(1))[0, 0]
-    return Moments(second.max(), fourth.max(), jnp.max(stream.y**2) + y_variance, jnp.max(norm))
+
+    def one_round(x, y, noise, y_noise):
+        cov = noise.covariance_at(x)
+        second = jnp.sum(x**2) + jnp.trace(cov)
+        y_variance = 0.0 if y_noise is None else y_noise.covariance(1)[0, 0]
+        norm = jnp.linalg.eigvalsh(cov)[-1]
+        return second, noise.square_fourth_moment(x), y**2 + y_variance, norm
+
+    every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(*stream, noise, y_noise)
+    return Moments(*(jnp.max(moment) for moment in every))
 
 
 def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:

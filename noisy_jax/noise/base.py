@@ -293,19 +293,27 @@ def _check_stacked(distribution: Noise, horizon: int | None = None) -> None:
         raise ValueError(f"PerRound needs {wanted}, got shapes {shapes}; {_PER_ROUND}")
 
 
-def check_noise(noise: Noise | PerRound, y_noise: Noise | None, horizon: int | None = None) -> None:
+def check_noise(
+    noise: Noise | PerRound, y_noise: Noise | PerRound | None, horizon: int | None = None
+) -> None:
     """Raises ValueError if `noise` or `y_noise` is not a distribution that fits the rounds.
 
     Args:
         noise: of x. `PerRound` is allowed for several rounds only.
-        y_noise: of y, or `None`.
+        y_noise: of y, likewise, or `None`.
         horizon: T; `None` for a single round.
     """
-    if isinstance(noise, PerRound) and horizon is not None:
-        _check_stacked(noise.distribution, horizon)
-    else:
-        instance("noise", noise, Noise, "noise.Gaussian(0.1) is one")
-    if y_noise is not None:
-        instance("y_noise", y_noise, Noise, "noise.Gaussian(0.1) is one")
-    for leaf in jax.tree.leaves(getattr(y_noise, "rest", y_noise)):  # that of noise.Correlated
-        check_shape("each parameter of y_noise", leaf, (), "a scalar distribution")
+    for name, one in (("noise", noise), ("y_noise", y_noise)):
+        if isinstance(one, PerRound) and horizon is not None:
+            _check_stacked(one.distribution, horizon)
+        elif one is not None or name == "noise":
+            instance(name, one, Noise, "noise.Gaussian(0.1) is one")
+    shape = (horizon,) if isinstance(y_noise, PerRound) and horizon is not None else ()
+    scalar, _ = by_round(y_noise)
+    for leaf in jax.tree.leaves(getattr(scalar, "rest", scalar)):  # that of noise.Correlated
+        check_shape("each parameter of y_noise", leaf, shape, "a scalar distribution")
+
+
+def by_round(noise: Any) -> tuple[Any, int | None]:
+    """A distribution, with its axis for `jax.vmap` over rounds: 0 if it changes, else `None`."""
+    return (noise.distribution, 0) if isinstance(noise, PerRound) else (noise, None)

@@ -40,14 +40,16 @@ def payments(
         own, style = [row for row in rows if row["variance"] == name], look(index)
         (paid,) = (row["payment"] for row in own if row["horizon"] == last)
         words = f"{name} variance: mean payment, T = {last:,}"
-        left.axvline(paid, color=COLOURS[index], linestyle="--", label=words)
+        left.axvline(paid, color=COLOURS[index], linestyle=("--", "-.")[index], label=words)
         rounds = np.array([row["horizon"] for row in own])
         means = np.array([row["regret"] for row in own])
         half = NORMAL_95 * np.array([row["std_error"] for row in own])
         curve(right, rounds, means, (means - half, means + half), label=f"{name} variance", **style)
         power, written = {"known": (0.5, "√T"), "unknown": (2 / 3, "T^(2/3)")}[name]
         slope = means[0] * (rounds / rounds[0]) ** power
-        right.plot(rounds, slope, ":", color=COLOURS[index], label=f"grows like {written}")
+        right.plot(
+            rounds, slope, (":", "-.")[index], color=COLOURS[index], label=f"grows like {written}"
+        )
     label(left, "payment a round", "expected loss a round")
     label(right, "T, rounds", "regret", log="xy")
     tick_at(right.xaxis, sorted({row["horizon"] for row in rows}))

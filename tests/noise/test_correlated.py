@@ -88,7 +88,9 @@ def test_rollouts_need_a_learner_that_corrects_for_it():
         observe(key(), jnp.ones(3), jnp.ones(()), noise, copies=1, y_noise=y_noise)
     with pytest.raises(ValueError, match=r"must be \[d\]"):
         Correlated(0.5)
-    assert isinstance(PerRound(jax.vmap(Correlated)(jnp.ones((8, 2)))).distribution, Correlated)
+    changing = PerRound(jax.vmap(Correlated)(jnp.ones((8, 2))))
+    learner = nj.learners.known_covariance(radius=1.0)
+    assert nj.rollout(learner, short, noise, key(), y_noise=changing).diverged_at == -1
 
 
 @pytest.mark.parametrize("rows", ["one", "own"])
