@@ -12,8 +12,8 @@ from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learne
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.noise import Noise, PerRound, observe
-from noisy_jax.noise.base import check_noise
+from noisy_jax.noise import Correlated, Noise, PerRound, observe
+from noisy_jax.noise.base import by_round, check_noise
 from noisy_jax.validation import check_key, check_shape, concrete, number, whole
 
 BLOCK = 128
@@ -43,7 +43,7 @@ def rollout(
     noise: Noise | PerRound,
     key: chex.PRNGKey,
     *,
-    y_noise: Noise | None = None,
+    y_noise: Noise | PerRound | None = None,
     state: State | None = None,
     first_round: chex.Numeric = 0,
 ) -> Rollout:
@@ -62,7 +62,8 @@ def rollout(
         noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
             A learner built for another distribution (`Learner.noise`) runs with a warning.
         key: a key of `jax.random.key`.
-        y_noise: scalar distribution of the noise in y; none by default.
+        y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
+            default.
         state: where to start; `learner.init(d)` by default.
         first_round: number of the stream's first round, for a run that is continued. It numbers the
             keys only; the state itself counts the rounds that it holds.
@@ -101,7 +102,7 @@ def final_regret(
     *,
     loss: Loss,
     comparator: chex.Array,
-    y_noise: Noise | None = None,
+    y_noise: Noise | PerRound | None = None,
 ) -> jax.Array:
     """Regret after the last round of the rollout under the same key, without its predictions.
 
@@ -160,6 +161,8 @@ def _differ(one: Noise | PerRound, other: Noise | PerRound, dim: int) -> bool:
     plain = [noise.distribution if isinstance(noise, PerRound) else noise for noise in (one, other)]
     if type(plain[0]) is not type(plain[1]):
         return True
+    if stacked[0]:  # the learner reads the covariance of each round
+        return False
     for name in getattr(plain[0], "__dataclass_fields__", ()):
         values = [np.asarray(getattr(noise, name)) for noise in plain]
         values = [v if axis else v[None] for v, axis in zip(values, stacked, strict=True)]
@@ -184,6 +187,11 @@ def _check(learner, stream, noise, y_noise, key) -> None:
     check_noise(noise, y_noise, len(stream.y))
     if learner.exact_targets and y_noise is not None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
+    if isinstance(by_round(y_noise)[0], Correlated) and not learner.correlated_targets:
+        raise ValueError(
+            "y_noise must be independent of the noise in x for this learner; two_copies, "
+            "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
+        )
     check_key(key)
     # Through the context manager of `default_matmul_precision`, whose frame is one more.
     warn_of_other_noise(learner, noise, stream.x.shape[1], stacklevel=4)
@@ -208,23 +216,29 @@ def _through_blocks(
     horizon, dim = stream.x.shape
     _check_room(learner.horizon, horizon, state)
     rounds = first_round + jnp.arange(horizon)
-    per_round = isinstance(noise, PerRound)
+    (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
+    changing = noise if x_axis == 0 else None, y_noise if y_axis == 0 else None
 
     def block(state, inputs):
-        (clean, best), rounds, distributions = inputs
+        (clean, best), rounds, (x_changing, y_changing) = inputs
         keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(rounds)
         samples = jax.vmap(
-            lambda key, x, y, distribution: observe(
-                key, x, y, distribution, copies=learner.copies, y_noise=y_noise
+            lambda key, x, y, distribution, y_distribution: observe(
+                key, x, y, distribution, copies=learner.copies, y_noise=y_distribution
             ),
-            in_axes=(0, 0, 0, 0 if per_round else None),
-        )(keys[:, 0], clean.x, clean.y, distributions if per_round else noise)
+            in_axes=(0, 0, 0, x_axis, y_axis),
+        )(
+            keys[:, 0],
+            clean.x,
+            clean.y,
+            x_changing if x_axis == 0 else noise,
+            y_changing if y_axis == 0 else y_noise,
+        )
         state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys[:, 1])
         return state, judge(predictions, (clean, best))
 
     state = learner.init(dim) if state is None else state
-    inputs = ((stream, comparator), rounds, noise.distribution if per_round else None)
-    return scan_in_blocks(block, state, inputs)
+    return scan_in_blocks(block, state, ((stream, comparator), rounds, changing))
 
 
 def scan_in_blocks(block, state, inputs):

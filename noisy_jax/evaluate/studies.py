@@ -38,7 +38,7 @@ def study(
     horizons: Sequence[int],
     comparator: Callable[[Stream], Any],
     loss: Loss | None = None,
-    y_noise: Noise | None = None,
+    y_noise: Noise | PerRound | None = None,
     batch_size: int | None = None,
     mesh: jax.sharding.Mesh | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -67,7 +67,7 @@ def study(
         comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
             as `functools.partial(comparators.linear_ball, radius=1.0)`.
         loss: squared by default.
-        y_noise: scalar distribution of the noise in y; none by default.
+        y_noise: scalar distribution of the noise in y, as in `rollout`; none by default.
         batch_size: see `monte_carlo`.
         mesh: see `monte_carlo`.
         progress: called with (done, total), numbers of rounds summed over seeds.
@@ -126,8 +126,10 @@ def study(
             run = jax.tree_util.Partial(
                 _run(makers, horizon, loss),
                 past,
-                first(horizon, noise) if isinstance(noise, PerRound) else noise,
-                y_noise,
+                *(
+                    first(horizon, one) if isinstance(one, PerRound) else one
+                    for one in (noise, y_noise)
+                ),
                 _predictions(comparator, past),
             )
             folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"

@@ -1,8 +1,10 @@
 """Linear predictors from one noisy copy whose noise covariance Σ_t is known.
 
-    ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t
+    ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t + 2c_t
 
-is unbiased for the clean gradient: one copy used twice adds E[2⟨w, n⟩n] = 2Σw, which is subtracted.
+is unbiased for the clean gradient: one copy used twice adds E[2⟨w, n⟩n] = 2Σw, which is
+subtracted. If the noise in ỹ is correlated with n, with c = Cov(n, n^y), it takes 2c away, which is
+added; otherwise c = 0.
 The paper prints Σ_t w_t instead (Appendix C loses the factor 2 in its last term). That estimate has
 bias +Σ_t w_t, the gradient of ½wᵀΣ_t w, so that it shrinks the predictor as ridge regression does,
 and its regret grows linearly.
@@ -29,9 +31,10 @@ from noisy_jax.validation import check_dimension
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
-    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
+    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw + 2c, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
     copy, excess = sample.x[0], covariance_times(_covariance(sample), weights)
-    return 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
+    gradient = 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
+    return gradient if sample.cross_cov is None else gradient + 2 * sample.cross_cov
 
 
 def corrected_gradient(weights: jax.Array, sample: Sample, *, loss: CorrectedLoss) -> jax.Array:
@@ -70,14 +73,15 @@ def known_covariance(
 
     By default it is linear regression (Algorithm 1, right), under noise of any distribution.
     **Another loss** needs noise of the distribution that it is corrected for, and its exact
-    covariance: an estimate of Σ_t, even one without bias in each round, is enough for the squared
-    loss only, which is linear in Σ. The gradients are unbiased for those of the loss on clean data,
-    so that the expected regret at the adaptive rate is at most 2√2 B_w √(E Σ‖∇̃_t‖²)
+    covariance: an unbiased estimate of Σ_t, as for noise that depends on x, is enough for the
+    squared loss only, which is linear in Σ. The gradients are unbiased for those of the loss on
+    clean data, so that the expected regret at the adaptive rate is at most 2√2 B_w √(E Σ‖∇̃_t‖²)
     (`bounds.adaptive_rate`) for a convex one. A run ends in NaN if it comes to weights at which
     there is no correction: with smoothed losses keep B_w²‖Σ‖ below their δ² (`losses.corrected`).
 
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
-    change from round to round. `wrappers.assuming` supplies one where the sample has none.
+    change from round to round, or be an unbiased estimate if it depends on x (`noise.Missing`).
+    `wrappers.assuming` supplies one where the sample has none.
 
     Args:
         radius: B_w > 0 of the ball in which the weights stay.
@@ -118,10 +122,11 @@ def known_covariance(
     else:
         loss = loss if isinstance(loss, CorrectedLoss) else corrected(loss)
         gradient = functools.partial(corrected_gradient, loss=loss)
-    return gradient_descent(
+    learner = gradient_descent(
         gradient,
         copies=1,
         radius=radius,
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
+    return learner._replace(correlated_targets=loss is None)

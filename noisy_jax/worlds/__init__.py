@@ -9,7 +9,11 @@ The `length_scale` ℓ of a world is that of the same kernel in `kernels`. A `cu
 
 from noisy_jax.worlds.fourier import FourierWorld, fourier, fourier_gaussian
 from noisy_jax.worlds.gaussian import gaussian
-from noisy_jax.worlds.heteroscedastic import heteroscedastic
+from noisy_jax.worlds.heteroscedastic import (
+    heteroscedastic,
+    heteroscedastic_laplace,
+    heteroscedastic_radial,
+)
 from noisy_jax.worlds.measures import (
     Measure,
     density_measure,
@@ -33,6 +37,8 @@ __all__ = [
     "fourier_gaussian",
     "gaussian",
     "heteroscedastic",
+    "heteroscedastic_laplace",
+    "heteroscedastic_radial",
     "laplacian",
     "laplacian_measure",
     "matern",

@@ -72,7 +72,10 @@ def _not_covered(noise, dim) -> str:
     covered = ", ".join(distribution.__name__ for distribution in PARTS)
     message = f"noise must be one of {covered}, got {type(noise).__name__}"
     if isinstance(noise, PerRound):
-        return f"{message}; worlds.heteroscedastic takes Gaussian noise that changes by round"
+        return (
+            f"{message}; worlds.heteroscedastic takes Gaussian noise that changes by round, and "
+            "worlds.heteroscedastic_laplace Laplace noise"
+        )
     if not isinstance(noise, Noise):
         return message
     if problem := characteristic_problem(noise, dim):

@@ -23,7 +23,7 @@ import numpy as np
 from noisy_jax.kernels import Kernel, squared_distances
 from noisy_jax.kernels.kernel import near_origin
 from noisy_jax.matrices import PSD_SLACK
-from noisy_jax.noise import Gaussian, Noise
+from noisy_jax.noise import Gaussian, Noise, PerRound
 from noisy_jax.validation import (
     array_module,
     between,
@@ -224,7 +224,10 @@ def matern(
 
 def _principal_variances(noise, dim, cutoff):
     """Eigenvalues of Σ, `[1]` if isotropic else `[d]`; its axes, `None` if they are the data's."""
-    instance("noise", noise, Gaussian, "for other noise use the Gaussian kernel, worlds.gaussian")
+    changing = "worlds.heteroscedastic_radial takes Gaussian noise that changes by round"
+    other = "for other noise use the Gaussian kernel, worlds.gaussian"
+    hint = {PerRound: changing}.get(type(noise), other)
+    instance("noise", noise, Gaussian, hint)
     check_dimension("noise.cov", noise.cov, (dim,))
     xp = array_module(noise.cov, cutoff)
     cov, axes = xp.asarray(noise.cov, float), None

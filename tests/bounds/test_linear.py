@@ -133,6 +133,9 @@ def test_moments_of_noise_that_changes_take_the_worst_round():
     ours = moments(stream, noise)
     np.testing.assert_allclose(ours.x_second_moment, 0.25 + 4.0)
     np.testing.assert_allclose(ours.noise_norm, 2.0)
+    y_noise = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(jnp.array([1.0, 0.1])))
+    ours = moments(stream, noise, y_noise=y_noise)
+    np.testing.assert_allclose(ours.y_second_moment, 0.25 + 2.0, rtol=1e-6)  # not 1 + 2
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -182,6 +185,14 @@ def test_noise_without_the_moment_raises():
         (
             {"y_noise": nj.noise.Gaussian(np.ones(2))},
             r"scalar distribution, got \[2\]",
+        ),
+        (
+            {"y_noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(4)))},
+            "along the 3 rounds",
+        ),
+        (
+            {"y_noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones((3, 2))))},
+            r"scalar distribution, got \[3, 2\]",
         ),
     ],
 )

@@ -55,6 +55,37 @@ def test_seeds_see_different_noise_under_vmap():
     assert len(np.unique(np.asarray(seen[:, 1:]))) == 4 * 19
 
 
+@pytest.mark.parametrize("x_changes", [False, True])
+def test_noise_of_targets_that_changes_by_round(x_changes):
+    """Each round shows what a round of its own distributions shows, over several blocks."""
+    horizon = BLOCK + 3
+    stream = nj.streams.linear(jax.random.key(0), horizon, 2)
+    scales = jnp.linspace(0.5, 2.0, horizon)
+    watcher = nj.Learner(
+        init=lambda dim: jnp.zeros(2),
+        step=lambda state, sample, key: jnp.stack([sample.y, sample.x[0, 0]]),
+        predict=lambda state, x: state,
+        copies=1,
+    )
+    noise = per_round(nj.noise.Gaussian, scales) if x_changes else NOISE
+    y_noise = per_round(nj.noise.Laplace, scales)
+    shown = jax.jit(lambda key: nj.rollout(watcher, stream, noise, key, y_noise=y_noise))(
+        KEY
+    ).predictions
+
+    def by_itself(t):
+        key, _ = jax.random.split(jax.random.fold_in(KEY, t))
+        x_noise = nj.noise.Gaussian(scales[t]) if x_changes else NOISE
+        sample = nj.noise.observe(
+            key, stream.x[t], stream.y[t], x_noise, copies=1, y_noise=nj.noise.Laplace(scales[t])
+        )
+        return jnp.stack([sample.y, sample.x[0, 0]])
+
+    np.testing.assert_allclose(
+        shown[1:], jax.jit(jax.vmap(by_itself))(jnp.arange(horizon - 1)), rtol=1e-5
+    )
+
+
 @pytest.mark.claim("DA-Protocol")
 def test_step_sees_nothing_clean():
     """All that a learner can learn of a stream reaches it through noisy samples."""
@@ -187,10 +218,11 @@ def warnings_of(learner, noise):
         (nj.noise.Gaussian(0.2), nj.noise.Gaussian(COV)),
         (nj.noise.Gaussian(jnp.array([0.3, 0.2])), nj.noise.Gaussian(COV)),
         (nj.noise.Gaussian(0.02), nj.noise.Laplace(0.1)),
+        (per_round(nj.noise.Gaussian, jnp.full(5, 0.02)), nj.noise.Laplace(0.1)),
         (nj.noise.StudentT(df=5.0, scale=0.1), nj.noise.StudentT(df=6.0, scale=0.1)),
         (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.linspace(0.1, 0.2, 5))),
     ],
-    ids=["variance", "covariance", "diagonal", "distribution", "shape", "one of the rounds"],
+    ids=["variance", "covariance", "diagonal", "distribution", "by round", "shape", "one round"],
 )
 def test_a_learner_built_for_other_noise_runs_with_one_warning(built, runs):
     ((message, file),) = warnings_of(built_for(built), runs)
@@ -205,9 +237,10 @@ def test_a_learner_built_for_other_noise_runs_with_one_warning(built, runs):
         (nj.noise.Gaussian(0.2), nj.noise.Gaussian(jnp.array([0.2, 0.2]))),
         (nj.noise.Gaussian(0.2 * jnp.eye(2)), nj.noise.Gaussian(0.2, mean=1.0)),
         (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.full(5, 0.2))),
+        (per_round(nj.noise.Gaussian, jnp.ones(9)), per_round(nj.noise.Gaussian, jnp.ones(5))),
         (nj.noise.Laplace(0.1), nj.noise.Laplace(jnp.array([0.1, 0.1]))),
     ],
-    ids=["none", "diagonal", "full, with a mean", "every round", "scale"],
+    ids=["none", "diagonal", "full, with a mean", "every round", "by round", "scale"],
 )
 def test_a_learner_built_for_this_noise_runs_without_a_warning(built, runs):
     assert not warnings_of(built_for(built), runs)

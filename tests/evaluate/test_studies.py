@@ -231,9 +231,11 @@ def test_noise_that_changes_from_round_to_round():
         )
     }
     options = OPTIONS | {"horizons": [128]}
-    changing = nj.study(learners, STREAM, distributions, key(1), **options)
+    y_noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.2, 0.0, 512)))
+    changing = nj.study(learners, STREAM, distributions, key(1), y_noise=y_noise, **options)
     assert all(0 < row.regret < row.bound for row in changing.rows)
     assert changing.config["noise"]["kind"] == "PerRound Gaussian"
+    assert changing.config["y_noise"]["kind"] == "PerRound Gaussian"
     assert changing.config["noise"]["distribution.cov"]["shape"] == (512,)
 
 

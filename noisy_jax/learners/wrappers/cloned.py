@@ -18,20 +18,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
-from noisy_jax.noise import Gaussian
+from noisy_jax.noise import Gaussian, PerRound
+from noisy_jax.noise.base import by_round
 from noisy_jax.validation import check_dimension, concrete
 
 
-def cloned(learner: Learner, noise: Gaussian) -> Learner:
+def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
     """A learner that needs several Gaussian copies of each instance, run from a single copy.
 
     Args:
         learner: a learner of V copies, built for the noise that the clones have:
             `noise.cloned(V)`, of covariance VΣ. A world must exist for that noise: a Gaussian
             kernel of length scale ℓ needs 2‖Σ‖ < ℓ² for V = 2.
-        noise: the Gaussian noise of the single copy, the same in every round (clones of other noise
-            would not be independent). Its mean has no effect, as samples come with known means
-            subtracted.
+        noise: the Gaussian noise of the single copy (clones of other noise would not be
+            independent). Its mean has no effect, as samples come with known means subtracted.
+            With `noise.PerRound` the clones of a round have V times the covariance that the sample
+            carries, and the learner must take covariances that change, as those of
+            `worlds.heteroscedastic` with V Σ_t ⪯ Σ_max do.
 
     Returns:
         A `Learner` of 1 copy. It has unbiased readings if the given one has.
@@ -49,27 +52,36 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         mean squared loss 0.04, zero's 0.20
     """
     check_learner(learner)
-    if not isinstance(noise, Gaussian):
+    copies, (gaussian, axis) = learner.copies, by_round(noise)
+    if not isinstance(gaussian, Gaussian):
         raise ValueError(
-            f"cloned needs Gaussian noise, got {type(noise).__name__}: clones of a copy with other "
-            "noise are not independent"
+            f"cloned needs Gaussian noise, got {type(gaussian).__name__}: clones of a copy with "
+            "other noise are not independent"
         )
-    copies, clone_noise = learner.copies, noise.cloned(learner.copies)
-    if learner.noise is not None and not _same(learner.noise, clone_noise):
+    per_round, built = axis == 0, learner.noise
+    if per_round and built is not None:
         raise ValueError(
-            f"{copies} copies cloned from noise of covariance {noise.cov} have noise of covariance "
-            f"{clone_noise.cov}, but the learner was built for {learner.noise}: build its world "
-            f"with noise.cloned({copies})"
+            f"noise changes by round, but the learner was built for one {type(built).__name__} "
+            "distribution: build its world with worlds.heteroscedastic"
+        )
+    if built is not None and not _same(built, gaussian.cloned(copies)):
+        raise ValueError(
+            f"{copies} copies cloned from noise of covariance {gaussian.cov} have noise of "
+            f"covariance {gaussian.cloned(copies).cov}, but the learner was built for {built}: "
+            f"build its world with noise.cloned({copies})"
         )
 
     def clone(sample: Sample, key) -> tuple[Sample, jax.Array]:
         clone_key, learner_key = jax.random.split(key)
         single = jnp.asarray(sample.x[0])
-        check_dimension("noise.cov", noise.cov, single.shape)
+        cov = sample.cov if per_round else gaussian.cov
+        if cov is None:
+            raise ValueError("sample.cov must be the covariance of the round, got None")
+        check_dimension("noise.cov", cov, single.shape)
         draws = jnp.zeros((copies, *single.shape), single.dtype)
-        g = Gaussian(noise.cov).centred(clone_key, draws)
+        g = Gaussian(cov).centred(clone_key, draws)
         x = single[None] + copies**0.5 * (g - g.mean(axis=0, keepdims=True))
-        return Sample(x, sample.y, clone_noise.cov), learner_key
+        return Sample(x, sample.y, copies * cov), learner_key
 
     def step(state, sample, key):
         return learner.step(state, *clone(sample, key))
@@ -79,7 +91,9 @@ def cloned(learner: Learner, noise: Gaussian) -> Learner:
         return unrolled(learner)(state, samples, x, keys)
 
     read = read_through(learner, lambda state, *seen: (state, *clone(*seen)))
-    return learner._replace(step=step, unroll=unroll, copies=1, noise=noise, read=read)
+    return learner._replace(
+        step=step, unroll=unroll, copies=1, noise=noise, read=read, correlated_targets=False
+    )
 
 
 def _same(noise, clone_noise: Gaussian) -> bool:

@@ -17,6 +17,7 @@ from noisy_jax.base import (
     read_through,
     unrolled,
 )
+from noisy_jax.noise.base import by_round
 from noisy_jax.validation import concrete
 
 
@@ -99,6 +100,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         horizon=min(rooms),
         noise=None,
         exact_targets=False,
+        correlated_targets=True,
         read=read_through(learner, shown),
         finish=None,
     )
@@ -106,5 +108,5 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
 def has_noise(noise: Any) -> bool:
     """Whether a learner's `noise` has a covariance that is known not to be zero."""
-    cov = None if noise is None else concrete(noise.cov)
+    cov = None if noise is None else concrete(by_round(noise)[0].cov)
     return cov is not None and bool(np.any(cov != 0))

@@ -1,0 +1,95 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+
+DIM, T = 2, 12
+FULL = np.array([[0.3, 0.1], [0.1, 0.2]])
+FORMS = {
+    "isotropic": np.linspace(0.0, 0.2, T),
+    "diagonal": np.linspace([0.0, 0.2], [0.2, 0.1], T),
+    "full": np.linspace(0.0 * FULL, FULL, T),
+}
+
+
+def watcher(copies):
+    """A learner whose prediction is the last sample that it saw."""
+    return nj.Learner(
+        init=lambda dim: (jnp.zeros((copies, dim)), jnp.zeros((dim, dim))),
+        step=lambda state, sample, key: (
+            sample.x,
+            nj.noise.Gaussian(sample.cov).covariance(DIM),
+        ),
+        predict=lambda state, x: jnp.concatenate([leaf.ravel() for leaf in state]),
+        copies=copies,
+    )
+
+
+@pytest.mark.claim("EXT-CloningPerRound")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("copies", [2, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_clones_of_a_round_are_those_of_its_own_covariance(form, copies):
+    """Those of one covariance are independent copies (test_kernel.py): here each round's are."""
+    covs, key = jnp.asarray(FORMS[form]), jax.random.key(1)
+    stream = nj.streams.linear(jax.random.key(0), T, DIM)
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
+    learner = nj.wrappers.cloned(watcher(copies), noise)
+    shown = nj.rollout(learner, stream, noise, key).predictions
+
+    def by_itself(t, cov):
+        noise_key, step_key = jax.random.split(jax.random.fold_in(key, t))
+        one = nj.noise.Gaussian(cov)
+        sample = nj.noise.observe(noise_key, stream.x[t], stream.y[t], one, copies=1)
+        fixed = nj.wrappers.cloned(watcher(copies), one)
+        x, cov = fixed.step((), sample, step_key)
+        return jnp.concatenate([x.ravel(), cov.ravel()]), sample.x[0]
+
+    expected, singles = jax.vmap(by_itself)(jnp.arange(T), covs)
+    np.testing.assert_allclose(shown[1:], expected[:-1], rtol=1e-9)
+    clones, cov = np.split(shown[1:], [copies * DIM], axis=1)
+    np.testing.assert_allclose(clones.reshape(-1, copies, DIM).mean(axis=1), singles[:-1])
+    largest = cov[-1].reshape(DIM, DIM)  # of the last round but one
+    scale = covs[-2] if form == "full" else jnp.diag(jnp.broadcast_to(covs[-2], DIM))
+    np.testing.assert_allclose(largest, copies * scale)
+
+
+def test_a_world_of_covariances_that_change_runs_from_one_copy():
+    stream = nj.streams.linear(jax.random.key(0), 120, DIM)
+    covs = jnp.tile(jnp.array([0.0, 0.2]), 60)
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
+
+    @jax.jit
+    @jax.vmap
+    def run(max_cov):
+        world = nj.worlds.heteroscedastic(dim=DIM, length_scale=1.0, max_cov=max_cov)
+        learner = nj.learners.parallel_worlds(world, horizon=120, radius=1.0)
+        learner = nj.wrappers.cloned(learner, noise)
+        assert learner.copies == 1
+        return nj.rollout(learner, stream, noise, jax.random.key(1))
+
+    # Σ_max must cover 2Σ_t: else the run is NaN after the second round, the first that is noisy.
+    runs = run(jnp.array([0.4, 0.3]))
+    np.testing.assert_array_equal(runs.diverged_at, [-1, 2])
+    errors = (runs.predictions[0] - stream.y) ** 2
+    assert errors[60:].mean() < 0.7 * (stream.y[60:] ** 2).mean()
+
+
+def test_what_cannot_be_cloned_round_by_round_raises():
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.0, 0.2, T)))
+    world = nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=nj.noise.Gaussian(0.4))
+    fixed = nj.learners.parallel_worlds(world, horizon=T, radius=1.0)
+    with pytest.raises(ValueError, match=r"build its world with worlds\.heteroscedastic"):
+        nj.wrappers.cloned(fixed, noise)
+    laplace = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(T)))
+    with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
+        nj.wrappers.cloned(watcher(2), laplace)
+    learner = nj.wrappers.cloned(watcher(2), noise)
+    with pytest.raises(ValueError, match=r"sample\.cov must be the covariance of the round"):
+        learner.step((), Sample(jnp.zeros((1, DIM)), jnp.zeros(())), jax.random.key(0))
+    stream = nj.streams.linear(jax.random.key(0), T, DIM)
+    with pytest.raises(ValueError, match="noiseless needs a learner that is right on clean data"):
+        nj.wrappers.noiseless(learner, stream)

@@ -1,0 +1,176 @@
+"""Laplace noise and radial kernels, with noise that changes from round to round."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax import worlds
+from tests.quadrature import gauss_hermite, tensor
+
+POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
+FULL = np.array([[0.2, 0.05], [0.05, 0.1]])
+TWO_GAUSSIANS = worlds.discrete_measure([0.5, 1.5], [0.7, 0.4])
+RATIONAL = worlds.rational_measure(length_scale=1.0)
+VARIANCES = (0.6, np.array([0.0, 0.25, 0.6]))
+BY_COORDINATE = (np.array([0.6, 0.3]), np.array([[0.0, 0.0], [0.1, 0.3], [0.6, 0.2]]))
+RADIAL = {
+    "isotropic": (TWO_GAUSSIANS, 0.2, np.array([0.0, 0.05, 0.2])),
+    "diagonal": (TWO_GAUSSIANS, np.array([0.2, 0.1]), np.array([[0, 0], [0.2, 0.05], [0.2, 0.1]])),
+    "full": (TWO_GAUSSIANS, FULL, np.stack([0 * FULL, np.diag([0.05, 0.02]), FULL])),
+    "a density": (RATIONAL, 0.2, np.array([0.0, 0.05, 0.2])),
+}
+
+
+def laplace_rule(cov, nodes_on_each_side=60):
+    """Nodes and weights of two coordinates of Laplace noise with variances `[2]`."""
+    t, weights = np.polynomial.legendre.leggauss(nodes_on_each_side)
+    t, weights = 18 * (t + 1), 18 * weights  # up to 36 scales
+    weights = weights * np.exp(-t) / 2
+    grid, weights = tensor(np.append(-t, t), np.append(weights, weights), 2)
+    return grid * np.sqrt(np.broadcast_to(cov, 2) / 2), weights
+
+
+def atom(world, x, cov):
+    return world.atom(jnp.asarray(x), np.broadcast_to(cov, (len(x), *np.shape(cov))))
+
+
+def unbiased(world, covs, rule, fixed):
+    """At every atom and covariance, where the surrogate at Σ_max in all rounds is not."""
+    x, atoms = np.array([[0.4, 0.1]]), world.atom(jnp.asarray(POINTS), covs)
+    truth = np.asarray(world.evaluate(atoms, jnp.asarray(x)))[:, 0]
+    for cov in covs:
+        nodes, weights = rule(cov)
+        gram = np.asarray(jax.jit(world.surrogate)(atoms, atom(world, x + nodes, cov)))
+        np.testing.assert_allclose(gram @ weights, truth, atol=1e-10)
+        biased = np.asarray(fixed.surrogate(jnp.asarray(POINTS), jnp.asarray(x + nodes))) @ weights
+        assert np.abs(biased - truth).max() > 5e-3
+    return np.asarray(jax.jit(world.surrogate)(atoms, atoms)), truth
+
+
+@pytest.mark.claim("EXT-HeteroscedasticLaplace")
+@pytest.mark.parametrize(("max_cov", "covs"), [VARIANCES, BY_COORDINATE], ids=["[]", "[d]"])
+def test_laplace_noise_of_any_scales_is_unbiased(x64, max_cov, covs):
+    world = worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=max_cov)
+    largest = nj.noise.Laplace(np.sqrt(np.asarray(max_cov) / 2))
+    fixed = worlds.gaussian(dim=2, length_scale=1.0, noise=largest)
+    gram, _ = unbiased(world, covs, laplace_rule, fixed)
+    assert np.linalg.eigvalsh(gram)[0] > 0
+    assert gram.diagonal().max() <= world.diagonal * (1 + 1e-12)
+    # The stored noise averaged as well, f is one of the clean kernel.
+    nodes, weights = laplace_rule(covs[1])
+    stored = atom(world, POINTS[:1] + nodes, covs[1])
+    mean = weights @ np.asarray(world.evaluate(stored, jnp.asarray(POINTS)))
+    clean = world.kernel(jnp.asarray(POINTS), jnp.asarray(POINTS))
+    np.testing.assert_allclose(mean, clean[0], atol=1e-10)
+    # Comparators have the norm of the clean kernel.
+    exact = world.atom(jnp.asarray(POINTS), np.zeros(3))
+    np.testing.assert_allclose(world.surrogate(exact, exact), clean, rtol=1e-12)
+    assert world.norm_ratio == 1
+
+
+@pytest.mark.claim("EXT-HeteroscedasticRadial")
+@pytest.mark.parametrize("name", RADIAL)
+def test_radial_kernels_are_unbiased_in_every_round(x64, name):
+    measure, max_cov, covs = RADIAL[name]
+    options = {"dim": 2, "cutoff": 1.8}
+    world = worlds.heteroscedastic_radial(measure, max_cov=max_cov, **options)
+    fixed = worlds.radial(measure, noise=nj.noise.Gaussian(max_cov), **options)
+
+    def rule(cov):
+        return gauss_hermite(50, cov * np.eye(2) if np.ndim(cov) < 2 else cov)
+
+    gram, _ = unbiased(world, covs, rule, fixed)
+    assert np.linalg.eigvalsh(gram)[0] > 0
+    assert gram.diagonal().max() <= world.diagonal * (1 + 1e-12)
+    # At Σ_max it is the world of fixed noise, kernel and all.
+    lifted, points = atom(world, POINTS, covs[2]), jnp.asarray(POINTS)
+    np.testing.assert_allclose(world.surrogate(lifted, lifted), fixed.surrogate(points, points))
+    np.testing.assert_allclose(world.evaluate(lifted, points), fixed.kernel(points, points))
+    assert world.diagonal == fixed.diagonal
+    assert world.approximation_error == fixed.approximation_error
+
+
+@pytest.mark.parametrize("kind", ["laplace", "radial"])
+def test_learns_under_noise_that_changes(kind):
+    stream = nj.streams.linear(jax.random.key(0), 120, 2)
+    cov = jnp.tile(jnp.array([0.05, 0.3]), 60)
+    if kind == "laplace":
+        world = worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=0.3)
+        noise = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(jnp.sqrt(cov / 2)))
+    else:
+        world = worlds.heteroscedastic_radial(RATIONAL, dim=2, max_cov=0.3, cutoff=1.2)
+        noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(cov))
+    learner = nj.learners.parallel_worlds(world, horizon=120, radius=1.0)
+    predictions = jax.jit(lambda key: nj.rollout(learner, stream, noise, key).predictions)(
+        jax.random.key(1)
+    )
+    assert jnp.mean((predictions - stream.y)[60:] ** 2) < 0.7 * jnp.mean(stream.y[60:] ** 2)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=FULL),
+            r"max_cov must be variances \[\] or \[d\], got \[2, 2\]: coordinates of Laplace noise",
+        ),
+        (
+            lambda: worlds.heteroscedastic_laplace(dim=90, length_scale=0.1, max_cov=1.0),
+            "its square overflows",
+        ),
+        (
+            lambda: worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=-1.0),
+            "max_cov must be finite and >= 0",
+        ),
+        (
+            lambda: worlds.heteroscedastic_radial(RATIONAL, dim=2, max_cov=0.3, cutoff=2.0),
+            "cutoff must be above 0 and below 1.66667",
+        ),
+        (
+            lambda: worlds.heteroscedastic_radial(RATIONAL, dim=2, max_cov=np.ones(3), cutoff=0.1),
+            r"of shape \[3\] does not fit data of dimension 2",
+        ),
+        (
+            lambda: worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=0.3).atom(
+                jnp.zeros((1, 2)), np.array([0.4])
+            ),
+            r"cov\[0\] must be at most max_cov",
+        ),
+        (
+            lambda: worlds.gaussian(
+                dim=2,
+                length_scale=1.0,
+                noise=nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(3))),
+            ),
+            "worlds.heteroscedastic_laplace Laplace noise",
+        ),
+        (
+            lambda: worlds.radial(
+                RATIONAL,
+                dim=2,
+                cutoff=0.1,
+                noise=nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(3))),
+            ),
+            "worlds.heteroscedastic_radial takes Gaussian noise that changes by round",
+        ),
+    ],
+)
+def test_rejects_what_is_not_valid(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_what_is_traced_and_too_large_is_nan():
+    @jax.jit
+    @jax.vmap
+    def grams(max_cov):
+        laplace = worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=max_cov)
+        radial = worlds.heteroscedastic_radial(TWO_GAUSSIANS, dim=2, max_cov=max_cov, cutoff=2.0)
+        atoms = [world.atom(jnp.zeros((1, 2)), jnp.full(1, 0.2)) for world in (laplace, radial)]
+        return laplace.surrogate(atoms[0], atoms[0]), radial.surrogate(atoms[1], atoms[1])
+
+    laplace, radial = grams(jnp.array([0.2, 0.1, 0.4, -0.1]))
+    np.testing.assert_array_equal(np.isnan(laplace[:, 0, 0]), [False, True, False, True])
+    np.testing.assert_array_equal(np.isnan(radial[:, 0, 0]), [False, True, True, True])
