@@ -250,6 +250,11 @@ def _inputs(rows: Observations, key) -> tuple[Sample, chex.PRNGKey]:
 def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
     """Raises ValueError if a learner is built for other noise than the rows have."""
     built, seen = learner.noise, observations.noise
+    if isinstance(built, type) and seen is not None and not isinstance(seen, built):
+        raise ValueError(
+            f"the learner is built for {built.__name__} noise, but that of the rows is "
+            f"{type(seen).__name__}"
+        )
     if not isinstance(built, Noise) or isinstance(built, Assumed):
         return
     if cov.ndim == 3:

@@ -143,9 +143,11 @@ def warn_of_other_noise(
 
     It does not warn for `wrappers.assuming`, where the difference is on purpose.
     """
-    if learner.noise is None or isinstance(learner.noise, Assumed):
+    built = learner.noise
+    if built is None or isinstance(built, Assumed):
         return
-    if _differ(learner.noise, noise, dim):
+    other = isinstance(built, type) and not isinstance(by_round(noise)[0], built)
+    if other or (not isinstance(built, type) and _differ(built, noise, dim)):
         warnings.warn(
             f"{name} was built for other noise than it runs under, and does not correct for what "
             f"it sees: build it for this {type(noise).__name__} noise, unless this is on purpose",

@@ -108,5 +108,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
 def has_noise(noise: Any) -> bool:
     """Whether a learner's `noise` has a covariance that is known not to be zero."""
-    cov = None if noise is None else concrete(by_round(noise)[0].cov)
+    if noise is None or isinstance(noise, type):
+        return False
+    cov = concrete(by_round(noise)[0].cov)
     return cov is not None and bool(np.any(cov != 0))
