@@ -45,10 +45,10 @@ def random_truncation(
 
     With an estimator in a world it is `parallel_worlds` for analytic losses. Reading ℓ' at one
     noisy value of f, as `norma` does, is biased unless ℓ is quadratic. A round takes up to G + 1
-    copies, G the order at which the series of ℓ' is cut off. That of an erf loss grows quickly with
-    the sharpness times the radius: keep it around 1. The estimate's variance is larger than that of
-    one biased reading, which learned as well or better where margins stayed small. From one Gaussian copy (`wrappers.cloned`) the
-    world must exist for G + 1 times the noise.
+    copies, G the order at which the series of ℓ' is cut off; that of an erf loss grows quickly with
+    the sharpness times the radius: keep it around 1. From one Gaussian copy (`wrappers.cloned`) the
+    world must exist for G + 1 times the noise. The estimate varies more than one biased reading,
+    which learned as well or better where margins stayed small.
 
     Args:
         estimator: of the clean gradient, from `estimators.gradient`.
