@@ -145,6 +145,37 @@ def test_a_step_is_the_plain_formula(x64, rng):
     np.testing.assert_array_equal(state.atoms.copies[:rounds], 1 + orders)
 
 
+@pytest.mark.parametrize("variance", [0.0, 0.2])
+def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
+    """|f(x)| ≤ W√k(x, x) and E f̂(x̃)² ≤ W²R², both attained without noise; k(x, x) is 1.1."""
+    measure, noise = nj.worlds.discrete_measure([0.5, 1.5], [0.7, 0.4]), nj.noise.Gaussian(variance)
+    world = nj.worlds.radial(measure, dim=1, noise=noise, cutoff=2.0)
+    options = {"squared_radius": 4.0, "loss_order": 2, "max_bias": 1e9}
+    estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
+    nodes, chances = gauss_hermite(60, np.array([[variance]]))
+    largest, moment = 0.0, 0.0
+    for terms in (1, 1, 3, 3, 8):
+        atoms = jnp.asarray(0.3 * rng.normal(size=(terms, 1)))
+        weights = rng.normal(size=terms)
+        weights *= 2 / np.sqrt(weights @ np.asarray(world.surrogate(atoms, atoms)) @ weights)
+        x = np.asarray(atoms[:1])
+        largest = max(largest, abs(weights @ np.asarray(world.kernel(atoms, x)))[0])
+        read = weights @ np.asarray(world.surrogate(atoms, jnp.asarray(x + nodes)))
+        moment = max(moment, chances @ read**2)
+    assert largest <= estimator.largest_value * (1 + 1e-12)
+    bound = estimator.squared_radius * estimator.map_second_moment
+    assert moment <= bound * (1 + 1e-12)
+    if variance == 0:
+        np.testing.assert_allclose([largest, moment], [estimator.largest_value, bound])
+    else:
+        assert 1.1 < world.diagonal == estimator.map_second_moment
+    exact = estimator.derivative.second_moment(np.sqrt(bound) ** 2)
+    np.testing.assert_allclose(estimator.derivative_second_moment, exact)
+    theory = nj.bounds.random_truncation(estimator, horizon=100)
+    expected = 2 * np.sqrt(world.diagonal * exact * 100) + theory.bias
+    np.testing.assert_allclose(theory.regret, expected, rtol=1e-6)
+
+
 def test_covariances_that_change_by_round_reach_the_world(x64):
     world = nj.worlds.heteroscedastic(dim=1, length_scale=1.0, max_cov=0.3)
     options = {"squared_radius": 0.5, "loss_order": 2, "max_bias": 1.0}
