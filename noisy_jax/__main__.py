@@ -14,6 +14,7 @@ from noisy_jax.studies import (
     linear,
     novelty,
     one_copy,
+    paid_features,
     runner,
     tuning,
     unknown_noise,
@@ -30,6 +31,7 @@ STUDIES = {
     "drift": drift,
     "novelty": novelty,
     "one-copy": one_copy,
+    "paid-features": paid_features,
     "unknown-noise": unknown_noise,
     "contamination": contamination,
 }

@@ -45,16 +45,23 @@ class Sample(NamedTuple):
             already subtracted.
         y: `[]` noisy target.
         cov: covariance Σ_t of the noise in each copy, as `[]` (σ² on every coordinate), `[d]`
-            (diagonal) or `[d, d]`; `None` if unknown.
+            (diagonal) or `[d, d]`; `None` if unknown. If it depends on x, an unbiased estimate of
+            that of the first copy.
+        cross_cov: `[d]`, covariance of the noise in y with that in the first copy; `None` if they
+            are independent. The noise in the other copies is independent of that in y.
     """
 
     x: jax.Array
     y: jax.Array
     cov: chex.Numeric | None = None
+    cross_cov: jax.Array | None = None
 
 
 Readings: TypeAlias = tuple[jax.Array, jax.Array]
-"""`(value, square)`, unbiased estimates of f(x) and of f(x)² at the clean x."""
+"""`(value, square)`, unbiased estimates of f(x) and of f(x)² at the clean x.
+
+With a `Sample.cross_cov`, `square` contains 2 Cov(ỹ, value) too, as `estimated_errors` needs.
+"""
 
 Unrolled: TypeAlias = tuple[State, jax.Array, Readings | None]
 """`(state, predictions[T], readings)` of many rounds."""
@@ -80,6 +87,8 @@ class Learner(NamedTuple):
         noise: distribution of the noise that the learner corrects for; `None` if it is built for
             none in particular. `evaluate.rollout` warns when it runs under another distribution.
         exact_targets: whether noise in the targets would make the learner biased.
+        correlated_targets: whether the learner is unbiased also if the noise in the targets is
+            correlated with that in the first copy (`Sample.cross_cov`).
         read: `(state, sample, key) -> (value, square)`, both `[]`: unbiased estimates of f(x) and
             of f(x)² at the clean x, under the sample and key that `step` gets next. The error on
             clean data is estimated from them (`estimated_errors`). `None` if there are none.
@@ -97,6 +106,7 @@ class Learner(NamedTuple):
     exact_targets: bool = False
     read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
     finish: Callable[[State], State] | None = None
+    correlated_targets: bool = False
 
 
 def estimated_errors(readings: Any, y: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.base import check_noise
+from noisy_jax.noise.dependent import Dependent
 from noisy_jax.streams.columns import numeric
 from noisy_jax.streams.csv_files import read_csv
 from noisy_jax.validation import check_dimension, check_shape, non_negative, number
@@ -33,7 +34,7 @@ class Observations:
     Attributes:
         x: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates), less
             the known mean of the noise.
-        y: `[n]` targets, which may contain noise of mean zero that is independent of x's.
+        y: `[n]` targets, which may contain noise of mean zero.
         cov: covariance of the error of one copy: `[d, d]`, the same in all rows; `[n, d, d]`, one a
             row; `None` if it is unknown and must come from the replicates.
         cov_std_error: `[d, d]`, standard error of each entry of `cov`; zero where `cov` is exact.
@@ -42,6 +43,8 @@ class Observations:
         target: name of y.
         cov_deviations: `[m, d, d]`, how the errors of different entries of `cov` depend on each
             other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
+        cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that of the first copy (the
+            other copies are independent of it); `None` if it is zero.
     """
 
     x: np.ndarray
@@ -52,6 +55,7 @@ class Observations:
     names: tuple[str, ...]
     target: str
     cov_deviations: np.ndarray | None = None
+    cross_cov: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -78,10 +82,16 @@ class Observations:
         cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
         return mean, cov
 
+    def averaged_cross(self) -> np.ndarray | None:
+        """The covariance of the error in y with that in the mean of a row's copies."""
+        return None if self.cross_cov is None else self.cross_cov / self.x.shape[1]
+
     def rows(self, which: np.ndarray) -> "Observations":
         """Some of the rows: `which` holds their numbers, or is a mask `[n]`."""
         cov = self.cov if self.cov is None or self.cov.ndim == 2 else self.cov[which]
-        return dataclasses.replace(self, x=self.x[which], y=self.y[which], cov=cov)
+        cross = self.cross_cov
+        cross = cross if cross is None or cross.ndim == 1 else cross[which]
+        return dataclasses.replace(self, x=self.x[which], y=self.y[which], cov=cov, cross_cov=cross)
 
 
 def from_arrays(
@@ -91,6 +101,7 @@ def from_arrays(
     noise: Known | Mapping[str, float] = None,
     names: Sequence[str] | None = None,
     target: str | None = None,
+    cross_cov: Any = None,
 ) -> Observations:
     """Observations from arrays or a pandas DataFrame.
 
@@ -101,6 +112,7 @@ def from_arrays(
         noise: what is known of the error in one copy of a row, in the units of x:
             a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
             covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
+            `noise.Missing(keep)` if NaN are missing values (and likewise `noise.Attributes`);
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
@@ -108,13 +120,15 @@ def from_arrays(
             Series; a pandas DataFrame is a covariance by name.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
+        cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that in the first copy of x;
+            by default they are independent.
 
     Returns:
         `Observations`.
 
     Raises:
-        ValueError: if shapes do not match, a value is missing, infinite or text, or the noise is
-            neither given nor can be estimated.
+        ValueError: if shapes do not match, a value is infinite, text or missing (unless the noise
+            is of missing values), or the noise is neither given nor can be estimated.
 
     Example:
         >>> import numpy as np
@@ -125,7 +139,9 @@ def from_arrays(
     if names is None and columns is not None:
         names = [str(column) for column in columns]
     target = target or str(getattr(y, "name", None) or "y")
-    x, y = (numeric(n, v, np.float64).astype(np.float64) for n, v in (("x", x), ("y", y)))
+    missing = isinstance(noise, Dependent)
+    x = numeric("x", x, np.float64, missing=missing).astype(np.float64)
+    y = numeric("y", y, np.float64).astype(np.float64)
     if x.ndim not in (2, 3) or 0 in x.shape:
         hint = "; one feature is x[:, None]" if x.ndim == 1 else ""
         raise ValueError(
@@ -141,13 +157,22 @@ def from_arrays(
     if len(names) != dim or len(set(names)) != dim:
         raise ValueError(f"names must be {dim} different names, got {list(names)}")
     noise = _by_name(noise, names)
-    cov, error, distribution = _known(noise, *x.shape)
+    if isinstance(noise, Dependent):
+        x, cov = noise.read_table(x, names)
+        error, distribution = np.zeros((dim, dim)), noise
+    else:
+        cov, error, distribution = _known(noise, *x.shape)
     deviations = noise.deviations if isinstance(noise, CovarianceEstimate) else None
     if deviations is not None:
         deviations = np.asarray(number("deviations", deviations, shape=None), np.float64)
         check_shape("deviations", deviations[:1], (1, dim, dim), "one matrix an instance")
     x = x - _mean(noise, dim)
-    return Observations(x, y, cov, error, distribution, names, target, deviations)
+    if cross_cov is not None:
+        cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
+        if cross_cov.shape not in ((dim,), (len(y), dim)):
+            found = list(cross_cov.shape)
+            raise ValueError(f"cross_cov must be [{dim}] or [{len(y)}, {dim}], got {found}")
+    return Observations(x, y, cov, error, distribution, names, target, deviations, cross_cov)
 
 
 def csv(
@@ -179,7 +204,7 @@ def csv(
         [[0.1 0. ]
          [0.  0. ]]
     """
-    header, table = read_csv(path, target)
+    header, table = read_csv(path, target, missing=isinstance(noise, Dependent))
     others = {k: [v] if isinstance(v, str) else list(v) for k, v in (replicates or {}).items()}
     repeated = [name for names in others.values() for name in names]
     for name in [*others, *repeated, *(noise if isinstance(noise, Mapping) else ())]:
@@ -249,6 +274,8 @@ def _known(noise, rows, copies, dim):
         return _full(noise.cov, dim), error, None
     if isinstance(noise, PerRound):
         check_noise(noise, None, rows)
+        if noise.distribution.depends_on_x:
+            raise ValueError("noise.PerRound must hold noise whose covariance does not depend on x")
         cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
         return _full(cov, dim, stacked=True), exact, None
     if isinstance(noise, Noise):

@@ -18,10 +18,18 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm as normal
 
-from noisy_jax.noise import Gaussian, Laplace
-from noisy_jax.validation import between, check_concrete, choice, positive, whole, within
+from noisy_jax.noise import Flip, Gaussian, Laplace
+from noisy_jax.validation import (
+    array_module,
+    between,
+    check_concrete,
+    choice,
+    positive,
+    whole,
+    within,
+)
 
-__all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism"]
+__all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism", "randomized_response"]
 
 
 def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
@@ -124,6 +132,27 @@ def gaussian_mechanism(
         noise_to_distance = float(_calibrated(float(epsilon), float(delta)))
     variance = copies * (noise_to_distance * float(distance)) ** 2
     return Gaussian(_representable("the variance of the noise", variance))
+
+
+def randomized_response(*, epsilon: chex.Numeric) -> Flip:
+    """The flips that make a released label y = ±1 (ε, 0)-private: ρ = 1/(1 + e^ε), for `y_noise`.
+
+    P(ỹ = y)/P(ỹ = −y) = (1 − ρ)/ρ = e^ε, and no smaller ρ is private. If x is released as well, the
+    budgets add: ε_x + ε_y for both. `losses.flipped(loss, ρ)` learns from such labels.
+
+    Args:
+        epsilon: ε > 0, of one label, released once.
+
+    Source: Warner, Randomized response: a survey technique for eliminating evasive answer bias
+    (1965).
+
+    Example:
+        >>> print(f"{randomized_response(epsilon=1.0).rate[0]:.3f}")
+        0.269
+    """
+    epsilon = positive("epsilon", epsilon)
+    xp = array_module(epsilon)
+    return Flip(xp.exp(-xp.logaddexp(0.0, epsilon)))
 
 
 _BISECTIONS = 60

@@ -219,6 +219,12 @@ def check_labels(name: str, y) -> None:
         raise ValueError(f"{name} must be labels −1 and +1, got {array[~right].flat[0]:g}{hint}")
 
 
+def sound_labels(y):
+    """The labels −1 and +1; others raise ValueError where concrete, and are NaN where traced."""
+    check_labels("y", y)
+    return jnp.where(jnp.abs(y) == 1, y, jnp.nan) if concrete(y) is None else y
+
+
 def check_dimension(name: str, parameter, data_shape: tuple[int, ...]) -> None:
     """Raises ValueError if a parameter `[d]` or `[d, d]` does not fit data `[..., d]` or `[]`."""
     shape = np.shape(parameter)

@@ -7,7 +7,12 @@ import pytest
 from scipy import integrate, stats
 
 from noisy_jax import noise
-from noisy_jax.privacy import clipped, gaussian_mechanism, laplace_mechanism
+from noisy_jax.privacy import (
+    clipped,
+    gaussian_mechanism,
+    laplace_mechanism,
+    randomized_response,
+)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -181,3 +186,13 @@ GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0}
 def test_bad_input_raises(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_randomized_response_attains_the_budget():
+    for epsilon in (0.1, 1.0, 50.0):
+        rate = randomized_response(epsilon=epsilon).rate[0]
+        np.testing.assert_allclose(np.log1p(-rate) - np.log(rate), epsilon, rtol=1e-9)
+    traced = jax.vmap(lambda epsilon: randomized_response(epsilon=epsilon))(jnp.array([1.0, -1.0]))
+    np.testing.assert_allclose(traced.rate[0], [1 / (1 + np.e), np.nan], rtol=1e-6)
+    with pytest.raises(ValueError, match="epsilon must be positive"):
+        randomized_response(epsilon=0.0)

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
-from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.base import by_round, check_noise
 from noisy_jax.validation import positive
 
@@ -39,15 +38,16 @@ class Moments(NamedTuple):
 def moments(
     stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | PerRound | None = None
 ) -> Moments:
-    """The exact moments of a stream under symmetric noise: the largest over its rounds.
+    """The exact moments of a stream under noise: the largest over its rounds.
 
-    E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ = ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴. (All distributions in `noise`
-    are symmetric, so that their third moments are zero.)
+    E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴, which is `Noise.square_fourth_moment`; for `noise.Attributes` a
+    larger one, which the guarantee of `known_covariance` needs.
 
     Args:
         stream: T clean rounds.
         noise: distribution of the noise in x̃.
-        y_noise: scalar distribution of the noise in ỹ, or `noise.PerRound`; none by default.
+        y_noise: scalar distribution of the noise in ỹ, independent of that in x̃, or
+            `noise.PerRound`; none by default.
 
     Example:
         >>> import noisy_jax as nj
@@ -56,17 +56,19 @@ def moments(
         26.0
     """
     check_is_stream(stream)
-    horizon, dim = np.shape(stream.x)
-    check_noise(noise, y_noise, horizon)
-
-    def one_round(x, y, noise, y_noise):
-        cov = noise.covariance(dim)
-        square, trace = jnp.sum(x**2), jnp.trace(cov)
-        fourth = square**2 + 2 * square * trace + 4 * x @ cov @ x + noise.fourth_moment(dim)
-        y_variance = 0.0 if y_noise is None else y_noise.covariance(1)[0, 0]
-        return square + trace, fourth, y**2 + y_variance, jnp.linalg.eigvalsh(cov)[-1]
+    check_noise(noise, y_noise, len(stream.x))
 
     (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
+    if isinstance(y_noise, Correlated):
+        raise ValueError("y_noise must be independent of the noise in x: no bound is known else")
+
+    def one_round(x, y, noise, y_noise):
+        cov = noise.covariance_at(x)
+        second = jnp.sum(x**2) + jnp.trace(cov)
+        y_variance = 0.0 if y_noise is None else y_noise.covariance(1)[0, 0]
+        norm = jnp.linalg.eigvalsh(cov)[-1]
+        return second, noise.square_fourth_moment(x), y**2 + y_variance, norm
+
     every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(*stream, noise, y_noise)
     return Moments(*(jnp.max(moment) for moment in every))
 

@@ -99,7 +99,7 @@ def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.nda
 
 def _minimizers(loss, radius) -> tuple[float, float]:
     """The smallest minimizer of each risk in the ball."""
-    check_loss(loss)
+    check_loss(loss, flips=False)
     check_concrete("radius", radius, "it is used on the host")
     reach = float(positive("radius", radius))
 

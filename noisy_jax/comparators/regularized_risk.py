@@ -98,7 +98,7 @@ def regularized(
         >>> print(found.predictions, bool(found.converged))
         [ 0.5 -0.5] True
     """
-    check_loss(loss)
+    check_loss(loss, flips=False)
     check_matrix("gram", gram)
     for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
         check_concrete(name, value, "the minimizer is found on the host")

@@ -33,8 +33,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, check_sample
 from noisy_jax.engine.memory import Atoms, Memory
 from noisy_jax.engine.rules import Rule, parsed_radius
-from noisy_jax.losses.loss import sound_labels
-from noisy_jax.validation import check_copies_given, check_made_for, whole
+from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
 
 
 class Round(NamedTuple):

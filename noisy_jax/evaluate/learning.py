@@ -149,7 +149,9 @@ def standardized(observations: Observations, standardize: bool) -> tuple[Observa
         units = dataclasses.replace(units, scale=np.ones(dim), y_scale=1.0)
     x, y = (x - units.center) / units.scale, (y - units.y_center) / units.y_scale
     cov = None if cov is None else cov / np.outer(units.scale, units.scale)
-    return dataclasses.replace(observations, x=x, y=y, cov=cov), units
+    cross = observations.cross_cov
+    cross = None if cross is None else cross / (units.scale * units.y_scale)
+    return dataclasses.replace(observations, x=x, y=y, cov=cov, cross_cov=cross), units
 
 
 def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:
@@ -164,6 +166,11 @@ def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None
         raise ValueError(
             f"the table has {len(rows.y)} rows, but the learner has room for {learner.horizon}: "
             f"build it with horizon={len(rows.y)}"
+        )
+    if rows.cross_cov is not None and not learner.correlated_targets:
+        raise ValueError(
+            "the errors in x and y are correlated, for which the learner does not correct: use "
+            "two_copies, known_covariance or the linear moments of corrected_ftrl"
         )
     if rows.cov is not None:
         _check_covariance(rows.x, rows.cov, rows.names, scale)
@@ -233,7 +240,10 @@ class Runs:
 
 def _inputs(rows: Observations, key) -> tuple[Sample, chex.PRNGKey]:
     own = None if rows.cov is None or rows.cov.ndim == 2 else jnp.asarray(rows.cov, float)
-    samples = Sample(jnp.asarray(rows.x, float), jnp.asarray(rows.y, float), own)
+    cross = rows.cross_cov
+    if cross is not None:
+        cross = jnp.asarray(np.broadcast_to(cross, rows.x[:, 0].shape), float)
+    samples = Sample(jnp.asarray(rows.x, float), jnp.asarray(rows.y, float), own, cross)
     return samples, jax.random.split(key, len(rows.y))
 
 

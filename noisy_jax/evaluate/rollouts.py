@@ -12,7 +12,7 @@ from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learne
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.noise import Noise, PerRound, observe
+from noisy_jax.noise import Correlated, Noise, PerRound, observe
 from noisy_jax.noise.base import by_round, check_noise
 from noisy_jax.validation import check_key, check_shape, concrete, number, whole
 
@@ -187,6 +187,11 @@ def _check(learner, stream, noise, y_noise, key) -> None:
     check_noise(noise, y_noise, len(stream.y))
     if learner.exact_targets and y_noise is not None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
+    if isinstance(by_round(y_noise)[0], Correlated) and not learner.correlated_targets:
+        raise ValueError(
+            "y_noise must be independent of the noise in x for this learner; two_copies, "
+            "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
+        )
     check_key(key)
     # Through the context manager of `default_matmul_precision`, whose frame is one more.
     warn_of_other_noise(learner, noise, stream.x.shape[1], stacklevel=4)

@@ -12,14 +12,17 @@ _ROWS = 4096  # rows whose waves are in memory at once
 
 
 def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
-    """(a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ, `[n]`, with the mean x̃ of a row's copies and its covariance Σ_i.
+    """(a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ + 2βᵀc_i, `[n]`, with the mean x̃ of a row's copies.
+
+    Σ_i is the covariance of its error, c_i that with the error in y.
 
     From replicates of unknown noise it is the mean over pairs of copies of the product of their
     residuals.
     """
     x, cov = rows.averaged()
     beta = fit.coefficients
-    return (fit.predict(x) - rows.y) ** 2 - (cov @ beta) @ beta
+    errors, cross = (fit.predict(x) - rows.y) ** 2 - (cov @ beta) @ beta, rows.averaged_cross()
+    return errors if cross is None else errors + 2 * cross @ beta
 
 
 def fourier_errors(fit: FourierPredictor, rows: Observations, table: Observations) -> np.ndarray:

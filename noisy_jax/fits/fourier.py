@@ -40,6 +40,8 @@ def fourier_fit(
     listed = list(listed) if isinstance(listed, Sequence) else []
     if not listed or not all(isinstance(c, FourierFeatures) for c in listed):
         raise ValueError("features must be nj.fourier(length_scale=…), or a list of such")
+    if observations.cross_cov is not None:
+        raise ValueError("a kernel fit needs errors in y that are independent of those in x")
     if observations.cov is not None and observations.cov.ndim == 3:
         raise ValueError(
             "Fourier features need noise of one distribution, but it changes from row to row; "

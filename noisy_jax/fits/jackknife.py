@@ -56,7 +56,7 @@ def jackknife_fit(
         n = len(chunk.y)
         labels = (rows + np.arange(n)) // _BLOCK if labels is None else labels
         order, slices = grouped(labels, GROUPS)
-        table = units.table(x, chunk.y, cov)._replace(weights=weights)
+        table = units.table(x, chunk.y, cov, chunk.averaged_cross())._replace(weights=weights)
         for group in slices:
             part, name = linear_moments(*table.rows(order[group])), labels[order[group][0]] % GROUPS
             parts[name] = parts[name].plus(part) if name in parts else part

@@ -29,6 +29,7 @@ def linear_fit(
     instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
     observations, weights, clusters = with_weight(observations, weights, clusters)
     x, cov = observations.averaged()
+    cross = observations.averaged_cross()
     y, n, dim = observations.y, *x.shape
     groups = n if clusters is None else int(clusters.max()) + 1
     if groups <= dim + 1:
@@ -38,7 +39,7 @@ def linear_fit(
     order, slices = slice(None), [slice(g, None, GROUPS) for g in range(min(n, GROUPS))]
     if clusters is not None:
         order, slices = grouped(clusters, GROUPS)
-    table = units.table(x, y, cov)._replace(weights=weights).rows(order)
+    table = units.table(x, y, cov, cross)._replace(weights=weights).rows(order)
     clusters = None if clusters is None else clusters[order]
     parts = [linear_moments(*table.rows(group)) for group in slices]
     whole = functools.reduce(LinearMoments.plus, parts)
@@ -62,12 +63,15 @@ class Table(NamedTuple):
     y: np.ndarray
     cov: np.ndarray
     weights: np.ndarray | None = None
+    cross: np.ndarray | None = None
 
     def rows(self, which) -> "Table":
         """Some of the rows, in some order."""
         cov = self.cov if self.cov.ndim == 2 else self.cov[which]
         weights = None if self.weights is None else self.weights[which]
-        return Table(self.x[which], self.y[which], cov, weights)
+        cross = self.cross
+        cross = cross if cross is None or cross.ndim == 1 else cross[which]
+        return Table(self.x[which], self.y[which], cov, weights, cross)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,12 +95,13 @@ class Units:
         scale, y_scale = (np.where(_constant(z), 1.0, z.std(axis=0)) for z in (x, y))
         return cls(x.mean(axis=0), scale, float(y.mean()), float(y_scale))
 
-    def table(self, x, y, cov) -> Table:
+    def table(self, x, y, cov, cross) -> Table:
         """The rows in these units."""
         x = x - self.center
         x /= self.scale
         cov = cov / np.outer(self.scale, self.scale)
-        return Table(x, (y - self.y_center) / self.y_scale, cov)
+        cross = None if cross is None else cross / (self.scale * self.y_scale)
+        return Table(x, (y - self.y_center) / self.y_scale, cov, cross=cross)
 
     def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
         """In original units, the fit that predicts `value` at `at`, with the slopes `beta`.
@@ -223,7 +228,8 @@ def _scores(whole, beta, table: Table, corrected) -> np.ndarray:
     np.multiply(x, residual[:, None], out=psi[:, 1:])
     weights = 1.0 if table.weights is None else table.weights[:, None]
     if corrected:  # as `centred` takes it away: the scores of all rows sum to 0
-        psi[:, 1:] += (table.cov @ beta) * (1 - weights / whole.weight)
+        noise = table.cov @ beta - (0.0 if table.cross is None else table.cross)
+        psi[:, 1:] += noise * (1 - weights / whole.weight)
     psi *= weights
     return psi
 

@@ -182,4 +182,5 @@ def corrected_ftrl(
     return Learner(
         init, step, predict, moments.copies, unroll, noise=moments.noise,
         read=lambda state, sample, key: moments.read(state.weights, sample), finish=finish,
+        correlated_targets=moments.linear,
     )  # fmt: skip

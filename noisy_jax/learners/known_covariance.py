@@ -1,11 +1,16 @@
-"""Linear regression from one noisy copy whose noise covariance Σ_t is known.
+"""Linear predictors from one noisy copy whose noise covariance Σ_t is known.
 
-    ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t
+    ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t + 2c_t
 
-is unbiased for the clean gradient: one copy used twice adds E[2⟨w, n⟩n] = 2Σw, which is subtracted.
+is unbiased for the clean gradient: one copy used twice adds E[2⟨w, n⟩n] = 2Σw, which is
+subtracted. If the noise in ỹ is correlated with n, with c = Cov(n, n^y), it takes 2c away, which is
+added; otherwise c = 0.
 The paper prints Σ_t w_t instead (Appendix C loses the factor 2 in its last term). That estimate has
 bias +Σ_t w_t, the gradient of ½wᵀΣ_t w, so that it shrinks the predictor as ridge regression does,
 and its regret grows linearly.
+
+For other losses than the squared one, under Gaussian or Laplace noise, the estimate is the gradient
+of a corrected loss (`losses.corrected`).
 
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 5, Lemma 2, Algorithm 1
 (right), corrected. The printed form is an option.
@@ -20,39 +25,72 @@ import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
+from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.noise import covariance_times
 from noisy_jax.validation import check_dimension
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
-    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
+    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw + 2c, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
+    copy, excess = sample.x[0], covariance_times(_covariance(sample), weights)
+    gradient = 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
+    return gradient if sample.cross_cov is None else gradient + 2 * sample.cross_cov
+
+
+def corrected_gradient(weights: jax.Array, sample: Sample, *, loss: CorrectedLoss) -> jax.Array:
+    """The gradient in w of ℓ̂(⟨w, x̃⟩, ỹ, wᵀΣw), through the variance as well, `[d]`."""
+    cov = _covariance(sample)
+    if loss.noise == "laplace" and jnp.ndim(cov) == 2:
+        raise ValueError("sample.cov must be [] or [d]: Laplace noise has independent coordinates")
+
+    def estimate(weights):
+        shares = weights * covariance_times(cov, weights)
+        v = shares if loss.noise == "laplace" else jnp.sum(shares)
+        return loss(jnp.vdot(weights, sample.x[0]), sample.y, v)
+
+    return jax.grad(estimate)(weights)
+
+
+def _covariance(sample: Sample) -> chex.Numeric:
     if sample.cov is None:
         raise ValueError(
             "known_covariance needs sample.cov, but the covariance of this noise is not known: use "
             "two_copies, or noise.estimate_covariance on replicates"
         )
-    copy = sample.x[0]
-    check_dimension("sample.cov", sample.cov, copy.shape)
-    excess = covariance_times(sample.cov, weights)
-    return 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
+    check_dimension("sample.cov", sample.cov, sample.x[0].shape)
+    return sample.cov
 
 
 def known_covariance(
     *,
     radius: chex.Numeric,
+    loss: Loss | CorrectedLoss | None = None,
     learning_rate: optax.ScalarOrSchedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
     as_printed: bool = False,
 ) -> Learner:
-    """Online linear regression from one noisy copy and its noise covariance (Algorithm 1, right).
+    """Online learning of a linear predictor from one noisy copy and its noise covariance.
+
+    By default it is linear regression (Algorithm 1, right), under noise of any distribution.
+    **Another loss** needs noise of the distribution that it is corrected for, and its exact
+    covariance: an unbiased estimate of Σ_t, as for noise that depends on x, is enough for the
+    squared loss only, which is linear in Σ. The gradients are unbiased for those of the loss on
+    clean data, so that the expected regret at the adaptive rate is at most 2√2 B_w √(E Σ‖∇̃_t‖²)
+    (`bounds.adaptive_rate`) for a convex one. A run ends in NaN if it comes to weights at which
+    there is no correction: with smoothed losses keep B_w²‖Σ‖ below their δ² (`losses.corrected`).
 
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
-    change from round to round. `wrappers.assuming` supplies one where the sample has none.
+    change from round to round, or be an unbiased estimate if it depends on x (`noise.Missing`).
+    `wrappers.assuming` supplies one where the sample has none.
 
-    The weights stay in the ball of radius B_w > 0. The rate is adaptive by default; a learning rate
-    η > 0 (a number or an optax schedule; `bounds.known_covariance` gives the theorem's) or an optax
-    optimizer takes its place (`gradient_descent`). `as_printed=True` subtracts Σw instead of 2Σw,
-    to show the error of the printed formula.
+    Args:
+        radius: B_w > 0 of the ball in which the weights stay.
+        loss: `None` for the squared loss; a loss that has a correction for Gaussian noise; or one
+            from `losses.corrected`, for Gaussian or Laplace noise.
+        learning_rate: η > 0, or an optax schedule (`bounds.known_covariance` gives the theorem's
+            rate); adaptive by default.
+        optimizer: an optax optimizer instead of a rate (see `gradient_descent`).
+        as_printed: whether to subtract Σw instead of 2Σw, to show the error of the printed formula.
 
     Returns:
         A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for
@@ -67,11 +105,28 @@ def known_covariance(
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.01
+
+        Classification, where the corrected hinge is smoother than the noise of the prediction:
+
+        >>> labels = stream._replace(y=jnp.sign(stream.y))
+        >>> hinge = nj.losses.smoothed_hinge(sharpness=0.4)
+        >>> learner = known_covariance(radius=2.0, loss=hinge)
+        >>> run = nj.rollout(learner, labels, nj.noise.Gaussian(0.5), jax.random.key(1))
+        >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
+        share of mistakes 0.05
     """
-    return gradient_descent(
-        functools.partial(gradient_estimate, as_printed=as_printed),
+    if loss is None:
+        gradient = functools.partial(gradient_estimate, as_printed=as_printed)
+    elif as_printed:
+        raise ValueError("as_printed must be False with a loss: the paper prints the squared one")
+    else:
+        loss = loss if isinstance(loss, CorrectedLoss) else corrected(loss)
+        gradient = functools.partial(corrected_gradient, loss=loss)
+    learner = gradient_descent(
+        gradient,
         copies=1,
         radius=radius,
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
+    return learner._replace(correlated_targets=loss is None)

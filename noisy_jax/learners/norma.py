@@ -198,7 +198,8 @@ def _rule(loss: Any, rate_at, regularization, labelled, offset, decay) -> Rule:
             b = b - rate * derivative
         if adaptive:
             sound &= (loss.nu > 0) & (loss.nu < 1)
-            s = jnp.maximum(s + rate * loss.descent(now.argument(p, y), s), loss.smallest)
+            descent = now.at_clean_label(lambda y: loss.descent(now.argument(p, y), s), y)
+            s = jnp.maximum(s + rate * descent, loss.smallest)
         factor = jnp.where(sound, 1 - rate * regularization * decays, jnp.nan)
         return Update(-rate * derivative, factor, NormaState(b, s))
 

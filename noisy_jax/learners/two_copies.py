@@ -49,6 +49,7 @@ def two_copies(
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.01
     """
-    return gradient_descent(
+    learner = gradient_descent(
         gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
+    return learner._replace(correlated_targets=True)

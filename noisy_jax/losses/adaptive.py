@@ -39,6 +39,7 @@ class AdaptiveLoss(NamedTuple):
         initial: s_1, the scale before the first round.
         smallest: lower bound on s.
         labelled: whether the loss reads targets; if not, y = 1 in every round.
+        flips: as in `Loss`.
     """
 
     name: str
@@ -50,6 +51,7 @@ class AdaptiveLoss(NamedTuple):
     initial: chex.Numeric = 0.0
     smallest: chex.Numeric = -jnp.inf
     labelled: bool = True
+    flips: tuple[chex.Numeric, chex.Numeric] | None = None
 
     def at(self, scale: chex.Numeric) -> Loss:
         """The `Loss` at one fixed scale s."""
@@ -58,6 +60,8 @@ class AdaptiveLoss(NamedTuple):
             self.kind,
             lambda a: self.value(a, scale),
             lambda a: self.derivative(a, scale),
+            analytic="smoothed_hinge" if self.kind == "margin" else "smoothed_absolute",
+            flips=self.flips,
         )
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses.loss import Loss, shown
+from noisy_jax.losses.piecewise import less_smooth
 from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
 from noisy_jax.validation import array_module, concrete, positive
 
@@ -26,12 +27,16 @@ def squared() -> Loss:
         >>> squared()(1.0, 3.0), squared().gradient(1.0, 3.0)
         (4.0, -4.0)
     """
-    return Loss("squared()", "residual", _square, _twice, _squared_series)
+    return Loss("squared()", "residual", _square, _twice, _squared_series, deconvolved=_less_square)
 
 
 # Functions of the module, not lambdas: two losses that are equal share their compiled programs.
 def _square(a):
     return a**2
+
+
+def _less_square(a, v):
+    return a**2 - v
 
 
 def _twice(a):
@@ -103,8 +108,13 @@ def exponential() -> Loss:
         1.0
     """
     return Loss(
-        "exponential()", "margin", _exponential, _exponential_derivative, _exponential_series
-    )
+        "exponential()", "margin", _exponential, _exponential_derivative, _exponential_series,
+        deconvolved=_less_exponential,
+    )  # fmt: skip
+
+
+def _less_exponential(a, v):
+    return jnp.exp(-a - v / 2)
 
 
 def _exponential(a):
@@ -126,6 +136,22 @@ def _exponential_series(order, center: Any = 0.0) -> PowerSeries:
         return -center - math.lgamma(m + 1), -math.log(m + 1)
 
     return power_series(coefficients, order, majorant=majorant, center=center)
+
+
+def poisson() -> Loss:
+    """Poisson loss ℓ(p, y) = e^p − y p of a count y ≥ 0 with the predicted mean e^p.
+
+    Up to a term without p it is the negative log likelihood.
+
+    Example:
+        >>> print(poisson().gradient(0.0, 3.0))
+        -2.0
+    """
+    return Loss("poisson()", "count", jnp.exp, jnp.exp, deconvolved=_less_poisson)
+
+
+def _less_poisson(a, v):
+    return jnp.exp(a - v / 2)
 
 
 def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
@@ -155,7 +181,8 @@ def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
 
     name = f"smoothed_absolute(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 1.0, 0.0, sharpness, 0.0)
-    return Loss(name, "residual", value, derivative, series)
+    less = functools.partial(less_smooth, (0.0, 0.0), 0.5 / sharpness / sharpness)
+    return Loss(name, "residual", value, derivative, series, deconvolved=less)
 
 
 def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
@@ -189,7 +216,8 @@ def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
 
     name = f"smoothed_hinge(sharpness={shown(sharpness)})"
     series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)
-    return Loss(name, "margin", value, derivative, series)
+    less = functools.partial(less_smooth, (1.0,), 0.5 / sharpness / sharpness)
+    return Loss(name, "margin", value, derivative, series, deconvolved=less)
 
 
 def _bell(u):

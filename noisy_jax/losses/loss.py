@@ -1,31 +1,36 @@
 """What a loss is: a convex function of the margin or of the residual, and its derivative."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import chex
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import check_labels, choice, concrete, instance
+from noisy_jax.validation import choice, concrete, instance, sound_labels
 
 
 class Loss(NamedTuple):
     """A convex loss ℓ(p, y) = φ(a) of a prediction p for a target y.
 
     The argument a is either the margin y p, for labels y = ±1, or the residual p − y. If a is the
-    margin, other labels raise ValueError if they are concrete, and give NaN if they are traced.
+    margin, other labels raise ValueError if they are concrete, and give NaN if they are traced. The
+    loss of a count y ≥ 0 is φ(p) − y p, with the argument a = p.
 
     `loss(p, y)` is ℓ(p, y); `loss.gradient(p, y)` is its derivative ∂ℓ/∂p.
 
     Attributes:
         name: its name, with its parameters.
-        kind: "margin" or "residual".
+        kind: "margin", "residual" or "count".
         value: `a[...] -> [...]`, φ.
         derivative: `a[...] -> [...]`, φ', a subgradient where φ has a kink.
         series: `(order, center) -> PowerSeries`, the power series of φ'; `None` if it has none.
         analytic: for a loss that is not analytic, the name of a similar one that is.
+        flips: (ρ₊, ρ₋) of a loss that corrects for flipped labels (`flipped`); `None` for none.
+        kinks: (k_1, k_2, …) of the piecewise linear loss φ(a) = −(a − k_1) + Σ_i max(0, a − k_i).
+        deconvolved: `(a[...], v) -> [...]`, the function whose mean over Gaussian noise of variance
+            v in a is φ (`corrected`); `None` if there is none.
 
     Example:
         >>> from noisy_jax import losses
@@ -35,14 +40,17 @@ class Loss(NamedTuple):
     """
 
     name: str
-    kind: Literal["margin", "residual"]
+    kind: Literal["margin", "residual", "count"]
     value: Callable[[chex.Array], chex.Array]
     derivative: Callable[[chex.Array], chex.Array]
     series: Callable[[int, chex.Numeric], PowerSeries] | None = None
     analytic: str | None = None
+    flips: tuple[chex.Numeric, chex.Numeric] | None = None
+    kinks: tuple[chex.Numeric, ...] = ()
+    deconvolved: Callable[[chex.Array, chex.Numeric], chex.Array] | None = None
 
     def argument(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """The margin y p or the residual p − y.
+        """The margin y p, the residual p − y, or p itself for a count.
 
         Args:
             p: `[...]` predictions.
@@ -52,15 +60,35 @@ class Loss(NamedTuple):
 
     def __call__(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
-        return self.value(self.argument(p, y))
+
+        def at(y):
+            value = self.value(self._of(p, y))
+            return value - y * p if self.kind == "count" else value
+
+        return self.at_clean_label(at, self._targets(p, y))
 
     def gradient(self, p: chex.Array, y: chex.Array) -> chex.Array:
-        """∂ℓ/∂p: y φ'(y p) or φ'(p − y) (see `argument` for the shapes)."""
-        y = self._targets(p, y)
-        derivative = self.derivative(self._of(p, y))
-        return y * derivative if self.kind == "margin" else derivative
+        """∂ℓ/∂p: y φ'(y p), φ'(p − y) or φ'(p) − y (see `argument` for the shapes)."""
+
+        def at(y):
+            derivative = self.derivative(self._of(p, y))
+            if self.kind == "count":
+                return derivative - y
+            return y * derivative if self.kind == "margin" else derivative
+
+        return self.at_clean_label(at, self._targets(p, y))
+
+    def at_clean_label(self, value: Callable[..., Any], y: Any) -> Any:
+        """`value(y)`; with `flips`, a combination of y and −y with the mean `value(clean y)`."""
+        if self.flips is None:
+            return value(y)
+        positive, negative = self.flips
+        own, other = (jnp.where(y > 0, *pair) for pair in (self.flips, self.flips[::-1]))
+        return ((1 - other) * value(y) - own * value(-y)) / (1 - positive - negative)
 
     def _of(self, p, y):
+        if self.kind == "count":
+            return p
         return y * p if self.kind == "margin" else p - y
 
     def _targets(self, p, y):
@@ -69,22 +97,18 @@ class Loss(NamedTuple):
         if not one_rank and predicted[len(predicted) - len(targets) :] != targets:
             shapes = f"of their last axes, got {list(targets)} and {list(predicted)}"
             raise ValueError(f"targets must have the shape of the predictions, or {shapes}")
-        kind = choice("Loss.kind", self.kind, ("margin", "residual"))
+        kind = choice("Loss.kind", self.kind, ("margin", "residual", "count"))
         return sound_labels(y) if kind == "margin" else y
 
     def __repr__(self) -> str:
         return self.name
 
 
-def sound_labels(y: chex.Array) -> chex.Array:
-    """The labels −1 and +1; others raise ValueError where concrete, and are NaN where traced."""
-    check_labels("y", y)
-    return jnp.where(jnp.abs(y) == 1, y, jnp.nan) if concrete(y) is None else y
-
-
-def check_loss(loss: Loss) -> None:
-    """Raises ValueError if `loss` is not a `Loss`."""
+def check_loss(loss: Loss, *, flips: bool = True) -> None:
+    """Raises ValueError if `loss` is not a `Loss`, or is `flipped` where that is not allowed."""
     instance("loss", loss, Loss, "losses.squared() makes one; give an adaptive loss as .at(scale)")
+    if loss.flips is not None and not flips:
+        raise ValueError(f"loss must be one of clean labels, got {loss}: learners.norma takes it")
 
 
 def shown(parameter: chex.Numeric) -> str:

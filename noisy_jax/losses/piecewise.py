@@ -1,12 +1,16 @@
-"""Losses with kinks, for online learning with kernels; random truncation cannot estimate them.
+"""Losses with kinks, which random truncation cannot estimate, and their Gaussian smoothings.
 
 Source: Online Learning with Kernels, Eqs. 13, 22, 23.
 """
 
+import functools
+
 import chex
 import jax.numpy as jnp
+from jax.scipy.stats import norm
 
-from noisy_jax.losses.loss import Loss, shown
+from noisy_jax.losses.loss import Loss, check_loss, shown
+from noisy_jax.series import floating
 from noisy_jax.validation import non_negative, positive
 
 
@@ -30,6 +34,7 @@ def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
         lambda a: jnp.maximum(margin - a, 0.0),
         lambda a: -jnp.where(a <= margin, 1.0, 0.0),
         analytic="smoothed_hinge",
+        kinks=(margin,),
     )
 
 
@@ -52,7 +57,60 @@ def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
         lambda a: jnp.maximum(jnp.abs(a) - epsilon, 0.0),
         lambda a: jnp.where(jnp.abs(a) > epsilon, jnp.sign(a), 0.0),
         analytic="smoothed_absolute",
+        kinks=(-epsilon, epsilon),
     )
+
+
+def smoothed(loss: Loss, *, width: chex.Numeric) -> Loss:
+    """A piecewise linear loss averaged over Gaussian noise: φ_δ(a) = E φ(a + z), z ~ N(0, δ²).
+
+    It is smooth, and φ ≤ φ_δ ≤ φ + δ/√(2π) times the number of kinks. Noise of variance v < δ² in
+    the prediction turns φ_√(δ² − v) into φ_δ, which is why `corrected` needs it. For the absolute
+    loss and the soft margin 1 it is `smoothed_absolute` and `smoothed_hinge`, of sharpness
+    1/(δ√2), which have a series besides.
+
+    Args:
+        loss: `soft_margin` or `epsilon_insensitive`.
+        width: δ > 0.
+
+    Example:
+        >>> loss = epsilon_insensitive(epsilon=1.0)
+        >>> for width in (0.01, 0.5):
+        ...     print(f"{smoothed(loss, width=width)(1.0, 0.0):.3f}")
+        0.004
+        0.199
+    """
+    check_loss(loss)
+    if not loss.kinks:
+        wanted = "piecewise linear, losses.soft_margin() or losses.epsilon_insensitive()"
+        raise ValueError(f"loss must be {wanted}, got {loss}")
+    width = positive("width", width)
+
+    def derivative(a):
+        return sum(norm.cdf((floating(a) - kink) / width) for kink in loss.kinks) - 1
+
+    return loss._replace(
+        name=f"smoothed({loss}, width={shown(width)})",
+        value=lambda a: _smooth(loss.kinks, width, a),
+        derivative=derivative,
+        analytic=None,
+        kinks=(),
+        deconvolved=functools.partial(less_smooth, loss.kinks, width * width),
+    )
+
+
+def less_smooth(kinks, variance, a, v):
+    """The loss with these kinks, smoothed by N(0, variance − v), at a."""
+    hint = "the loss must be smoother: a larger width, a smaller sharpness, or smaller weights"
+    left = positive("width² − v = 1/(2 sharpness²) − v", variance - v, hint, shape=None)
+    return _smooth(kinks, jnp.sqrt(left), a)
+
+
+def _smooth(kinks, width, a):
+    """−(a − k_1) + Σ_i E max(0, a + z − k_i), z ~ N(0, width²)."""
+    far = [floating(a) - kink for kink in kinks]
+    ramps = (u * norm.cdf(u / width) + width * norm.pdf(u / width) for u in far)
+    return sum(ramps) - far[0]
 
 
 def huber(*, width: chex.Numeric = 1.0) -> Loss:

@@ -2,7 +2,9 @@
 
 For a row with noisy features x̃ = x + n, E n = 0 and Cov n = Σ, and a target ỹ of mean y,
 
-    E[x̃x̃ᵀ − Σ] = xxᵀ      and      E[ỹ x̃] = y x.
+    E[x̃x̃ᵀ − Σ] = xxᵀ      and      E[ỹ x̃ − c] = y x,
+
+with the covariance c of n and the noise in ỹ, which is usually 0.
 
 Sums of these over rows are the moments that least squares on the clean rows would use. They can be
 merged: moments of two parts of a table add up to those of the whole.
@@ -27,6 +29,8 @@ class LinearMoments(NamedTuple):
         yy: Σ w ỹ².
         cov: `[d, d]`, Σ w Σ_i.
         squared_cov: `[d, d]`, Σ w² Σ_i, the error that centring brings in.
+        cross: `[d]`, Σ w c_i.
+        squared_cross: `[d]`, Σ w² c_i.
     """
 
     weight: float
@@ -37,6 +41,8 @@ class LinearMoments(NamedTuple):
     yy: float
     cov: np.ndarray
     squared_cov: np.ndarray
+    cross: np.ndarray
+    squared_cross: np.ndarray
 
     def plus(self, other: "LinearMoments", sign: float = 1.0) -> "LinearMoments":
         """The moments of both parts together; with sign −1, of this one without the other."""
@@ -49,15 +55,17 @@ class LinearMoments(NamedTuple):
 
             E[Σ w (x̃ − x̄)(x̃ − x̄)ᵀ] = Σ w (x − x̄)(x − x̄)ᵀ + Σ w Σ_i − Σ w² Σ_i/Σ w,
 
-        and what is taken away is the last two terms; n − 1 times Σ with equal weights.
+        and what is taken away is the last two terms; n − 1 times Σ with equal weights. Likewise c.
 
         Args:
             corrected: False leaves the noise in, as ordinary least squares does.
         """
         gram = self.xx - np.outer(self.x, self.x) / self.weight
+        cross = self.xy - self.x * self.y / self.weight
         if corrected:
             gram = gram - (self.cov - self.squared_cov / self.weight)
-        return gram, self.xy - self.x * self.y / self.weight
+            cross = cross - (self.cross - self.squared_cross / self.weight)
+        return gram, cross
 
     def solution(self, *, corrected: bool = True) -> tuple[float, np.ndarray]:
         """Intercept and coefficients `[d]` that solve the normal equations."""
@@ -65,13 +73,21 @@ class LinearMoments(NamedTuple):
         return float(self.y - self.x @ beta) / self.weight, beta
 
     def clean_error(self, intercept: float, beta: np.ndarray) -> float:
-        """Σ w (ỹ − a − ⟨β, x̃⟩)² − w βᵀΣβ, unbiased for a fixed predictor's error on clean rows."""
-        a, total = intercept, self.yy - 2 * self.xy @ beta + beta @ (self.xx - self.cov) @ beta
+        """Σ w (ỹ − a − ⟨β, x̃⟩)² − w βᵀΣβ + 2w βᵀc, unbiased for a predictor's error on clean rows.
+
+        It contains the variance of the noise in ỹ.
+        """
+        a = intercept
+        total = self.yy - 2 * (self.xy - self.cross) @ beta + beta @ (self.xx - self.cov) @ beta
         return float(total + a * (a * self.weight - 2 * self.y + 2 * self.x @ beta))
 
 
 def linear_moments(
-    x: np.ndarray, y: np.ndarray, cov: np.ndarray, weights: np.ndarray | None = None
+    x: np.ndarray,
+    y: np.ndarray,
+    cov: np.ndarray,
+    weights: np.ndarray | None = None,
+    cross: np.ndarray | None = None,
 ) -> LinearMoments:
     """The moments of rows of noisy features.
 
@@ -80,6 +96,7 @@ def linear_moments(
         y: `[n]` targets.
         cov: `[d, d]` or `[n, d, d]`, covariance of the error in a row of x.
         weights: `[n]` non-negative weights of the rows; 1 by default.
+        cross: `[d]` or `[n, d]`, covariance of the errors in a row of x and in y; 0 by default.
 
     Returns:
         `LinearMoments` in float64.
@@ -90,13 +107,17 @@ def linear_moments(
     else:
         total, squared = float(weights.sum()), float(weights @ weights)
         weighted, weighted_y = x * weights[:, None], y * weights
-    if cov.ndim == 2:
-        cov_sum, squared_sum = total * cov, squared * cov
-    elif weights is None:
-        cov_sum = squared_sum = cov.sum(axis=0)
-    else:
-        cov_sum = np.tensordot(weights, cov, axes=1)
-        squared_sum = np.tensordot(weights**2, cov, axes=1)
+
+    def sums(values, rank):
+        """Σ w v_i and Σ w² v_i, of values for all rows or one a row."""
+        if values.ndim == rank:
+            return total * values, squared * values
+        if weights is None:
+            return 2 * (values.sum(axis=0),)
+        return np.tensordot(weights, values, axes=1), np.tensordot(weights**2, values, axes=1)
+
+    cov_sum, squared_sum = sums(cov, 2)
+    cross_sum, squared_cross = sums(np.zeros(x.shape[1]) if cross is None else cross, 1)
     return LinearMoments(
         weight=total,
         x=weighted.sum(axis=0),
@@ -106,4 +127,6 @@ def linear_moments(
         yy=float(weighted_y @ y),
         cov=cov_sum,
         squared_cov=squared_sum,
+        cross=cross_sum,
+        squared_cross=squared_cross,
     )

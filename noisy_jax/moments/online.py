@@ -77,7 +77,9 @@ def known_covariance() -> Moments:
 
     One round contributes the unbiased estimates of xxᵀ and of yx
 
-        Â_t = x̃x̃ᵀ − Σ_t,   b̂_t = ỹx̃.
+        Â_t = x̃x̃ᵀ − Σ_t,   b̂_t = ỹx̃ − c_t,
+
+    where c_t is the covariance of the noise in ỹ with that in x̃ (`Sample.cross_cov`), 0 without it.
 
     Returns:
         `Moments` of d features.
@@ -108,11 +110,13 @@ def known_covariance() -> Moments:
         if noise.ndim < 2:
             noise = jnp.diag(jnp.broadcast_to(noise, x.shape[1:]))
         slack = jnp.abs(noise).sum(axis=0).max()  # at least the largest eigenvalue (Gershgorin)
-        return Sums(seen.T @ x - noise, samples.y @ seen, kept.sum(), slack)
+        cross = samples.y @ seen - _cross(samples, kept)
+        return Sums(seen.T @ x - noise, cross, kept.sum(), slack)
 
     def read(weights, sample: Sample):
         value = sample.x[0] @ weights
-        return value, value**2 - weights @ covariance_times(known(sample), weights)
+        square = value**2 - weights @ covariance_times(known(sample), weights)
+        return value, square + 2 * _cross(sample, weights)
 
     return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies=1, linear=True)
 
@@ -120,7 +124,9 @@ def known_covariance() -> Moments:
 def two_copies(copies: int = 2) -> Moments:
     """Linear features, z(x) = x, from V ≥ 2 independent copies; the noise need not be known.
 
-        Â_t = (s sᵀ − Σ_v x̃_v x̃_vᵀ)/(V(V − 1)),   b̂_t = ỹ s/V,   s = Σ_v x̃_v
+        Â_t = (s sᵀ − Σ_v x̃_v x̃_vᵀ)/(V(V − 1)),   b̂_t = (ỹ s − c_t)/V,   s = Σ_v x̃_v
+
+    with c_t as in `known_covariance`.
 
     Args:
         copies: V.
@@ -135,15 +141,20 @@ def two_copies(copies: int = 2) -> Moments:
         total = x.sum(axis=1)
         flat = (kept[:, None, None] * x).reshape(-1, x.shape[-1])
         gram = (kept[:, None] * total).T @ total - flat.T @ x.reshape(-1, x.shape[-1])
-        cross = (samples.y * kept) @ total / copies
+        cross = ((samples.y * kept) @ total - _cross(samples, kept)) / copies
         return Sums(gram / (copies * (copies - 1)), cross, kept.sum(), jnp.zeros(()))
 
     def read(weights, sample: Sample):
         values = sample.x[:copies] @ weights
         square = (values.sum() ** 2 - jnp.sum(values**2)) / (copies * (copies - 1))
-        return values.mean(), square
+        return values.mean(), square + 2 * _cross(sample, weights) / copies
 
     return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies, linear=True)
+
+
+def _cross(sample: Sample, weights: Array) -> chex.Numeric:
+    """Weights times the covariance of the noise in y with that in the first copy; 0 without it."""
+    return 0.0 if sample.cross_cov is None else weights @ sample.cross_cov
 
 
 def _as_they_are(sums: Sums):

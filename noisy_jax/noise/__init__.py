@@ -1,18 +1,27 @@
 """Noise distributions, noisy copies of a round, and the noise's covariance from replicates."""
 
 from noisy_jax.noise.base import Noise, PerRound, covariance_times, register_distribution
+from noisy_jax.noise.correlated import Correlated
+from noisy_jax.noise.dependent import Attributes, Missing, Multiplicative, Poisson
 from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
+from noisy_jax.noise.labels import Flip
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
 
 __all__ = [
+    "Attributes",
     "ContaminatedGaussian",
+    "Correlated",
     "CovarianceEstimate",
+    "Flip",
     "Gaussian",
     "Laplace",
+    "Missing",
+    "Multiplicative",
     "Noise",
     "PerRound",
+    "Poisson",
     "Rademacher",
     "StudentT",
     "Uniform",

@@ -59,10 +59,12 @@ class Noise:
 
     Attributes:
         mean: `[]` or `[d]`, the known mean.
-        cov: covariance Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`.
+        cov: covariance Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`; NaN if it
+            depends on x, as `estimated_cov` then tells.
         excess_kurtosis: E n_i⁴/σ⁴ − 3 for a coordinate n_i of variance σ², `[]`; NaN if unknown.
         characteristic_vanishes: whether the characteristic function has zeros. At these frequencies
             noisy copies carry no information on x, and worlds do not accept the noise.
+        depends_on_x: whether the covariance depends on x, as that of `noise.Missing` does.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -81,6 +83,7 @@ class Noise:
     cov: Any
     excess_kurtosis: Any = np.nan
     characteristic_vanishes = False
+    depends_on_x = False
     _spread = "cov"
     """The parameter that must have the dimension of the mean."""
 
@@ -170,6 +173,28 @@ class Noise:
         variances = jnp.diag(cov)
         gaussian = jnp.sum(variances) ** 2 + 2 * jnp.sum(cov**2)
         return gaussian + self.excess_kurtosis * jnp.sum(variances**2)
+
+    def estimated_cov(self, copy: jax.Array) -> chex.Numeric:
+        """An unbiased estimate of the covariance of the noise in a copy `[d]`, given its x.
+
+        It is `cov`, except for distributions whose covariance depends on x. `observe` puts it into
+        the sample.
+        """
+        return self.cov
+
+    def covariance_at(self, x: jax.Array) -> jax.Array:
+        """The covariance `[d, d]` of a copy of x `[d]`."""
+        return self.covariance(x.size)
+
+    def square_fourth_moment(self, x: jax.Array) -> jax.Array:
+        """E‖x̃‖⁴ of a copy of x `[d]`, `[]`, for noise whose third moments are zero.
+
+        ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴; where the covariance is estimated, also a bound on
+        E‖x̃x̃ᵀ − Σ̂‖².
+        """
+        cov = self.covariance(x.size)
+        square, trace = jnp.sum(x**2), jnp.trace(cov)
+        return square**2 + 2 * square * trace + 4 * x @ cov @ x + self.fourth_moment(x.size)
 
     def log_characteristic(self, omega: chex.Array) -> jax.Array | None:
         """The log of the characteristic function, log E exp(i⟨ω, n⟩).
@@ -284,7 +309,8 @@ def check_noise(
         elif one is not None or name == "noise":
             instance(name, one, Noise, "noise.Gaussian(0.1) is one")
     shape = (horizon,) if isinstance(y_noise, PerRound) and horizon is not None else ()
-    for leaf in jax.tree.leaves(y_noise):
+    scalar, _ = by_round(y_noise)
+    for leaf in jax.tree.leaves(getattr(scalar, "rest", scalar)):  # that of noise.Correlated
         check_shape("each parameter of y_noise", leaf, shape, "a scalar distribution")
 
 

@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample
-from noisy_jax.noise.base import Noise, check_noise
-from noisy_jax.validation import check_axes, check_key, whole
+from noisy_jax.noise.base import Noise, check_noise, covariance_times
+from noisy_jax.noise.correlated import Correlated
+from noisy_jax.validation import check_axes, check_dimension, check_key, whole
 
 
 def observe(
@@ -29,10 +30,11 @@ def observe(
         y: `[]` clean target.
         noise: distribution of the noise in each copy of `x`.
         copies: V ≥ 1, how many noisy copies to draw.
-        y_noise: scalar distribution of the noise in `y`; none by default.
+        y_noise: scalar distribution of the noise in `y`, or `noise.Correlated`; none by default.
 
     Returns:
-        `Sample` with `x` of shape `[V, d]` and the covariance of the noise.
+        `Sample` with `x` of shape `[V, d]`, the covariance of the noise (estimated from the first
+        copy, if it depends on x), and its covariance with the noise in y if they are correlated.
 
     Example:
         >>> import noisy_jax as nj
@@ -51,6 +53,12 @@ def observe(
     x, y = jnp.asarray(x), jnp.asarray(y)
     x_key, y_key = jax.random.split(key)
     shown = noise.centred(x_key, jnp.broadcast_to(x, (copies, *x.shape)))
+    cov, cross = noise.estimated_cov(shown[0]), None
+    if isinstance(y_noise, Correlated):
+        check_dimension("y_noise.slopes", y_noise.slopes, x.shape)
+        y = y + jnp.vdot(y_noise.slopes, shown[0] - x)
+        cross = covariance_times(cov, y_noise.slopes)
+        y_noise = y_noise.rest
     if y_noise is not None:
         y = y_noise.centred(y_key, y)
-    return Sample(shown, y, noise.cov)
+    return Sample(shown, y, cov, cross)

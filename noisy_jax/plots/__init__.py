@@ -13,6 +13,7 @@ from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.contamination import contamination
 from noisy_jax.plots.mistakes import mistakes
 from noisy_jax.plots.novelty import alarm_rates, rejections
+from noisy_jax.plots.payments import payments
 from noisy_jax.plots.price import price
 from noisy_jax.plots.rates import rates
 from noisy_jax.plots.regret import regret
@@ -24,6 +25,7 @@ __all__ = [
     "contamination",
     "mistakes",
     "one_copy",
+    "payments",
     "price",
     "profile",
     "rates",

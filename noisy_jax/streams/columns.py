@@ -12,13 +12,14 @@ ROUNDING = 1e-12
 """A standard deviation below this share of the largest value is the rounding of a constant."""
 
 
-def numeric(name: str, table: Any, dtype: Any = float) -> Any:
+def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False) -> Any:
     """The table as an array of finite numbers that the data type can hold.
 
     Args:
         name: of the argument, for messages.
         table: an array, nested lists, or a data frame, whose columns messages then name.
         dtype: of what the numbers will be; by default JAX's default precision.
+        missing: whether NaN are allowed.
 
     Raises:
         ValueError: rows of different lengths, text, NaN, infinity, or a number that overflows.
@@ -36,7 +37,8 @@ def numeric(name: str, table: Any, dtype: Any = float) -> Any:
                 raise ValueError(f"{where} must be a number, got {value!r}: encode text first")
         array = array.astype(float)
     kind = jax.dtypes.canonicalize_dtype(float) if dtype is float else np.dtype(dtype)
-    bad = np.argwhere(~(np.abs(array) <= np.finfo(kind).max))
+    fine = np.abs(array) <= np.finfo(kind).max
+    bad = np.argwhere(~(fine | np.isnan(array) if missing else fine))
     if len(bad):
         value, where = array[tuple(bad[0])], _place(name, table, bad[0])
         if np.isfinite(value):

@@ -10,6 +10,8 @@ import numpy as np
 from noisy_jax.base import Stream
 from noisy_jax.streams.tables import scaled_table
 
+_MISSING = ("", "na", "nan")
+
 
 def csv(path: str | Path, target: str) -> Stream:
     """A numeric CSV file with a header line, scaled by `scaled`.
@@ -31,12 +33,15 @@ def csv(path: str | Path, target: str) -> Stream:
     return scaled_table(np.delete(table, column, axis=1), table[:, column])
 
 
-def read_csv(path: str | Path, target: str) -> tuple[list[str], np.ndarray]:
+def read_csv(
+    path: str | Path, target: str, *, missing: bool = False
+) -> tuple[list[str], np.ndarray]:
     """The names of the columns and the table `[n, columns]` in float64 of a numeric CSV file.
 
     Args:
         path: as in `csv`.
         target: name of a column that must be there, beside at least one other.
+        missing: whether cells of other columns may be empty, NA or NaN; they become NaN.
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -49,7 +54,10 @@ def read_csv(path: str | Path, target: str) -> tuple[list[str], np.ndarray]:
     if problem:
         raise ValueError(f"{path} {problem}")
     return header, np.array(
-        [_numbers(cells, header, f"{path}, line {line}") for line, cells in rows]
+        [
+            _numbers(cells, header, f"{path}, line {line}", target if missing else None)
+            for line, cells in rows
+        ]
     )
 
 
@@ -82,12 +90,15 @@ def _number(cell: str) -> float:
         return math.nan
 
 
-def _numbers(cells: list[str], header: list[str], place: str) -> list[float]:
+def _numbers(cells: list[str], header: list[str], place: str, complete: str | None) -> list[float]:
+    """The numbers of a line; with a column `complete`, others may have missing cells."""
     if len(cells) != len(header):
         raise ValueError(f"{place}: {len(cells)} cells under {len(header)} column names")
     numbers, kind = [_number(cell) for cell in cells], jax.dtypes.canonicalize_dtype(float)
     largest = float(np.finfo(kind).max)
     for name, cell, number in zip(header, cells, numbers, strict=True):
+        if complete not in (None, name) and cell.strip().lower() in _MISSING:
+            continue
         if not abs(number) <= largest:
             problem = "is not a finite number; encode text, and fill or drop missing cells first"
             if math.isfinite(number):

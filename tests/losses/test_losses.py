@@ -199,7 +199,7 @@ def test_a_loss_without_a_series_names_an_analytic_one(name):
         (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
         (
             lambda: losses.Loss("mine", "margins", np.abs, np.sign)(1.0, 1.0),
-            r"Loss\.kind must be 'margin' or 'residual', got 'margins'",
+            r"Loss\.kind must be 'margin', 'residual' or 'count', got",
         ),
         (
             lambda: losses.squared()(np.ones(3), np.zeros((3, 1))),

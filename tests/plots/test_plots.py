@@ -38,6 +38,11 @@ OF_RATES = [
     {"data": "table", "learner": "a", "horizon": 8, "rate": rate, "regret": 2.0, "std_error": 0.1}
     for rate in (1.0, 3.0, "adaptive")
 ]
+PAID = [
+    {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "payment": 0.1}
+    for name in ("known", "unknown")
+    for t in (16, 64)
+]
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "alarm_rates": 0,
     "coefficients": 0,
@@ -45,6 +50,7 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "price": 1,
     "mistakes": 1,
     "one_copy": 2,
+    "payments": 2,
     "rates": 1,
     "regret": 0,
     "rejections": 1,
@@ -57,6 +63,7 @@ ARGUMENTS = {
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "mistakes": (ROUNDS, {"drift": dict.fromkeys(("A0", "B0", "A"), RATES)}),
     "one_copy": ([AGAINST, AGAINST | {"learner": "two"}], LOSSES),
+    "payments": (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])),
     "rates": (OF_RATES,),
     "regret": (STUDY,),
     "rejections": ({"alarms": (np.ones((1, 8, 8)), ["7"])},),

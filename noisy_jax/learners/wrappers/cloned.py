@@ -91,7 +91,9 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
         return unrolled(learner)(state, samples, x, keys)
 
     read = read_through(learner, lambda state, *seen: (state, *clone(*seen)))
-    return learner._replace(step=step, unroll=unroll, copies=1, noise=noise, read=read)
+    return learner._replace(
+        step=step, unroll=unroll, copies=1, noise=noise, read=read, correlated_targets=False
+    )
 
 
 def _same(noise, clone_noise: Gaussian) -> bool:

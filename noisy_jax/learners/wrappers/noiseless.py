@@ -100,6 +100,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         horizon=min(rooms),
         noise=None,
         exact_targets=False,
+        correlated_targets=True,
         read=read_through(learner, shown),
         finish=None,
     )

@@ -86,10 +86,12 @@ def paired(*learners: Learner) -> Learner:
     noises = [learner.noise for learner in learners]
     noise = max(noises, key=lambda noise: (noise is not None) + has_noise(noise))
     exact_targets = any(learner.exact_targets for learner in learners)
+    correlated_targets = all(learner.correlated_targets for learner in learners)
     horizon = min(horizons, default=None)
     return Learner(
         init, step, predict, copies, unroll, horizon, noise, exact_targets,
         read=read if readable else None, finish=finish if finishes else None,
+        correlated_targets=correlated_targets,
     )  # fmt: skip
 
 

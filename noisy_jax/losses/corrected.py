@@ -1,0 +1,131 @@
+"""Losses of a linear predictor that are right on average at one noisy copy of known distribution.
+
+At a noisy copy x̃ = x + n the prediction ⟨w, x̃⟩ has noise ⟨w, n⟩, of variance v = wᵀΣw. A corrected
+loss ℓ̂ has the mean E ℓ̂(⟨w, x̃⟩, y, v) = ℓ(⟨w, x⟩, y), for every w. So its gradient in w, through v
+as well, is unbiased for the clean gradient (`learners.known_covariance`).
+
+| loss | ℓ̂(p, y, v) under Gaussian noise |
+|---|---|
+| squared | (p − y)² − v |
+| exponential | e^(−yp − v/2) |
+| Poisson | e^(p − v/2) − yp |
+| piecewise linear, smoothed by N(0, δ²) | smoothed by N(0, δ² − v) |
+
+Sources: Stefanski, Unbiased estimation of a nonlinear function of a normal mean (1989); Nakamura,
+Corrected score function for errors-in-variables models (1990), for Poisson. Wang, Stefanski and
+Zhu, Corrected-loss estimation for quantile regression with covariate measurement errors (2012),
+for kinks and for Laplace noise; Hong and Tamer, A simple estimator for nonlinear error in variable
+models (2003), for Laplace noise.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import chex
+import jax.numpy as jnp
+from jax.experimental.jet import jet
+
+from noisy_jax.losses.loss import Loss, check_loss
+from noisy_jax.series import floating
+from noisy_jax.validation import choice
+
+_MOST_FEATURES = 4
+
+
+class CorrectedLoss(NamedTuple):
+    """A corrected loss ℓ̂(p, y, v) (`corrected`).
+
+    Attributes:
+        loss: the loss ℓ that it estimates without bias.
+        noise: "gaussian" or "laplace".
+        value: `(a, v) -> [...]`, what takes the place of φ(a) (see `Loss`).
+    """
+
+    loss: Loss
+    noise: Literal["gaussian", "laplace"]
+    value: Callable[..., Any]
+
+    def __call__(self, p: chex.Array, y: chex.Array, v: chex.Numeric) -> chex.Array:
+        """ℓ̂(p, y, v) at predictions p on noisy copies.
+
+        Args:
+            p: `[...]` predictions ⟨w, x̃⟩.
+            y: targets, as for `Loss`.
+            v: the variance wᵀΣw of p. For Laplace noise `[..., d]`, the share 2b_i²w_i² that each
+                feature has in it.
+        """
+        return self.loss._replace(value=functools.partial(self.value, v=v))(p, y)
+
+    def __repr__(self) -> str:
+        return f"corrected({self.loss}, noise={self.noise!r})"
+
+
+def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian") -> CorrectedLoss:
+    """The function ℓ̂(p, y, v) of a noisy prediction whose mean is the loss at the clean prediction.
+
+    - **Gaussian noise**: `squared`, `exponential`, `poisson`, `smoothed_absolute`,
+      `smoothed_hinge` and `smoothed` (see the module). The last three need v below δ², which is
+      1/(2s²) for a sharpness s: choose δ² > B²‖Σ‖ for weights of norm at most B. At a larger v a
+      concrete one raises ValueError, and a traced one gives NaN. The logistic loss has no
+      correction, as its derivative has poles at ±iπ.
+    - **Laplace noise** of scales b_i: Π_i (1 − b_i²w_i² ∂²/∂p²) ℓ(p, y), exact for every smooth
+      loss, also the logistic one, where it grows with d like (2d)!/d! (b‖w‖/π)^(2d): d is at most
+      4. `exponential` and `poisson` need b_i|w_i| < 1 (else NaN), without which they
+      have no mean.
+
+    Exponential and Poisson losses have heavy tails: keep B²‖Σ‖ below about 1.
+
+    A loss of flipped labels (`flipped`) may be corrected as well. ℓ̂ need not be convex in w, but
+    its mean is.
+
+    Args:
+        loss: ℓ.
+        noise: the distribution, "gaussian" or "laplace" (`noise.Gaussian`, `noise.Laplace`). It
+            matters: the covariance alone is enough for the squared loss only.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> loss = nj.losses.smoothed_hinge(sharpness=0.5)
+        >>> noisy = 0.3 + jax.random.normal(jax.random.key(0), (100_000,))  # v = 1
+        >>> right, blind = corrected(loss)(noisy, 1.0, 1.0).mean(), loss(noisy, 1.0).mean()
+        >>> print(f"{loss(0.3, 1.0):.2f} clean, {right:.2f} corrected, {blind:.2f} uncorrected")
+        0.98 clean, 0.98 corrected, 1.10 uncorrected
+    """
+    check_loss(loss)
+    if choice("noise", noise, ("gaussian", "laplace")) == "laplace":
+        if loss.analytic is not None:
+            smooth = f"losses.{loss.analytic}(sharpness=…) is close to it"
+            raise ValueError(f"loss must be smooth for Laplace noise, got {loss}: {smooth}")
+        return CorrectedLoss(loss, noise, functools.partial(_laplace, loss))
+    if loss.deconvolved is None:
+        other = f"losses.{loss.analytic or 'smoothed_hinge'}(sharpness=…) has one"
+        if loss.kinks:
+            other = f"losses.smoothed({loss}, width=…) has one"
+        elif loss.kind == "margin" and loss.analytic is None:
+            other += ', and fit(…, model="logistic") needs none'
+        raise ValueError(f"loss must have a correction for Gaussian noise, got {loss}: {other}")
+    return CorrectedLoss(loss, noise, loss.deconvolved)
+
+
+def _laplace(loss: Loss, a, v):
+    """Π_i (1 − ½v_i ∂²) φ(a), from derivatives of φ up to order 2d."""
+    v = jnp.atleast_1d(floating(v))
+    shares = [v[..., i] for i in range(v.shape[-1])]
+    if len(shares) > _MOST_FEATURES:
+        raise ValueError(
+            f"Laplace noise must have at most {_MOST_FEATURES} features, got {len(shares)}: the "
+            "variance grows too fast; the squared loss takes any number with noise='gaussian'"
+        )
+    powers = [1.0]  # coefficients of Π_i (1 − ½v_i z), z = ∂²
+    for share in shares:
+        shifted = [0.0, *(-share / 2 * power for power in powers)]
+        powers = [one + other for one, other in zip([*powers, 0.0], shifted, strict=True)]
+    a = floating(a)
+    along = [jnp.ones_like(a)] + [jnp.zeros_like(a)] * (2 * len(shares) - 1)
+    first, rest = jet(loss.derivative, (a,), (along,))
+    terms = [loss.value(a), *[first, *rest][1::2]]
+    # Losses that grow exponentially have no mean if b_i|w_i| ≥ 1. A factor keeps the gradient NaN.
+    steep = ~jnp.all(jnp.isfinite(loss.value(jnp.array([-1e4, 1e4]))))
+    lost = jnp.where(steep & jnp.any(v >= 2, axis=-1), jnp.nan, 1.0)
+    return lost * sum(power * term for power, term in zip(powers, terms, strict=True))

@@ -1,0 +1,42 @@
+"""Noise in the target that is correlated with the noise in the features."""
+
+import chex
+import numpy as np
+
+from noisy_jax.noise.base import Noise, register_distribution
+from noisy_jax.validation import check_axes, instance
+
+
+@register_distribution
+class Correlated(Noise):
+    """Noise in y that depends on the noise n in the first copy of x: n^y = ⟨a, n⟩ + e.
+
+    Both measurements may share an instrument, or a day. Cov(n, n^y) = Σa is then in
+    `Sample.cross_cov`. `learners.two_copies`, `learners.known_covariance` and the moments of linear
+    features correct for it; other learners raise ValueError.
+
+    Args:
+        slopes: a, `[d]`.
+        rest: scalar distribution of e, independent of n; none by default.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> sample = nj.noise.observe(
+        ...     jax.random.key(0), jnp.zeros(2), 0.0, nj.noise.Rademacher(0.5), copies=1,
+        ...     y_noise=Correlated(jnp.array([1.0, 0.0])))
+        >>> print(sample.x[0, 0] == sample.y, sample.cross_cov)
+        True [0.25 0.  ]
+    """
+
+    slopes: chex.Array
+    rest: Noise | None = None
+
+    mean = 0.0
+    cov = np.nan
+    """It depends on the noise in x."""
+
+    def check(self, *, stacked):
+        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
+        check_axes("Correlated.slopes", self.slopes, "[T, d]" if stacked else "[d]")
+        if self.rest is not None:
+            instance("Correlated.rest", self.rest, Noise, "noise.Gaussian(0.1) is one")

@@ -1,0 +1,64 @@
+"""Noise of class labels: flips with known probabilities."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.noise.base import Noise, register_distribution
+from noisy_jax.validation import check_shape, given, positive, sound_labels, within
+
+
+@register_distribution
+class Flip(Noise):
+    """Labels y = ±1 that are flipped to −y with a known probability: a distribution for `y_noise`.
+
+    It is not additive noise of mean zero: E ỹ = (1 − ρ₊ − ρ₋)y + ρ₋ − ρ₊. Use `losses.flipped`,
+    which corrects losses of the margin. Learners of the squared loss are biased under it, unless
+    the rates are equal and the noisy labels are divided by 1 − 2ρ. The variance of ỹ − y depends on
+    y, so that there is no covariance: `bounds.moments`, and its use as the noise of x, raise
+    ValueError.
+
+    Args:
+        rate: ρ in [0, ½), or (ρ₊, ρ₋), the probabilities that a label +1 and −1 is flipped,
+            ρ₊ + ρ₋ < 1. It is kept as a pair.
+
+    Source: Natarajan, Dhillon, Ravikumar and Tewari, Learning with noisy labels (2013).
+
+    Example:
+        >>> flip = Flip((0.3, 0.1))
+        >>> keys = jax.random.split(jax.random.key(0), 50_000)
+        >>> for label in (1.0, -1.0):
+        ...     noisy = jax.vmap(flip.sample, (0, None))(keys, label)
+        ...     print(f"{jnp.mean(noisy != label):.2f}")
+        0.30
+        0.10
+    """
+
+    rate: Any
+
+    mean = 0.0
+
+    def __post_init__(self):
+        rate = self.rate
+        pair = tuple(rate) if isinstance(rate, (tuple, list)) or np.ndim(rate) else (rate, rate)
+        if len(pair) != 2:
+            raise ValueError(f"Flip.rate must be one number or a pair, got {given(rate)}")
+        ones, others = (within("Flip.rate", each, 0, 1) for each in pair)
+        hint = "labels flipped as often as kept hold no information"
+        left = positive("1 − ρ₊ − ρ₋ of Flip.rate", 1 - ones - others, hint)
+        object.__setattr__(self, "rate", (ones + 0 * left, others + 0 * left))  # NaN if that is
+
+    @property
+    def cov(self):
+        """Raises ValueError."""
+        raise ValueError("noise.Flip has no covariance: it is y_noise, for losses.flipped")
+
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """The noisy label, x or −x, of one label x, `[]`."""
+        check_shape("x", x, (), "one label, as noise.Flip is y_noise")
+        y = jnp.asarray(sound_labels(x), float)
+        rate = jnp.where(y > 0, *self.rate)
+        return jnp.where(jax.random.uniform(key) < rate, -y, y) + 0 * rate  # NaN if the rate is

@@ -1,0 +1,238 @@
+"""Losses and learners of linear predictors that are right at one noisy copy, by quadrature."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax import losses
+from noisy_jax.base import Sample
+from noisy_jax.learners.known_covariance import corrected_gradient
+from tests.keys import key
+from tests.quadrature import gauss_hermite, tensor
+
+COV = np.array([[0.5, 0.2], [0.2, 0.4]])
+WEIGHTS, X = np.array([0.8, -0.5]), np.array([0.6, 0.9])
+GAUSSIAN = {
+    "squared": (losses.squared(), 0.7),
+    "exponential": (losses.exponential(), -1.0),
+    "poisson": (losses.poisson(), 3.0),
+    "smoothed_absolute": (losses.smoothed_absolute(sharpness=0.6), 0.2),
+    "smoothed_hinge": (losses.smoothed_hinge(sharpness=0.6), 1.0),
+    "soft_margin": (losses.smoothed(losses.soft_margin(margin=0.4), width=1.1), -1.0),
+    "tube": (losses.smoothed(losses.epsilon_insensitive(epsilon=0.3), width=1.1), 0.2),
+}
+LAPLACE = {**GAUSSIAN, "logistic": (losses.logistic(), 1.0)}
+
+
+def laplace(n, scales):
+    """The rule of independent Laplace noise of these scales: n nodes on each side of zero."""
+    nodes, weights = np.polynomial.laguerre.laggauss(n)
+    both, halves = np.concatenate([nodes, -nodes]), np.tile(weights / 2, 2)
+    grid, weights = tensor(both, halves, len(scales))
+    return grid * scales, weights
+
+
+def check(fixed, y, cov, v, noise, chances, least):
+    """Values and gradients of a corrected loss have the clean ones as means; others do not."""
+    loss, p = fixed.loss, (X + noise) @ WEIGHTS
+    clean, targets = loss(X @ WEIGHTS, y), np.full(len(p), y)
+    np.testing.assert_allclose(chances @ fixed(p, targets, v), clean, atol=1e-10)
+    assert abs(chances @ loss(p, targets) - clean) > least
+
+    @jax.jit
+    @jax.vmap
+    def gradients(n):
+        copy = X + n
+        sample = Sample(copy[None], y, cov)
+        corrects = corrected_gradient(jnp.asarray(WEIGHTS), sample, loss=fixed)
+        return jnp.stack([corrects, loss.gradient(WEIGHTS @ copy, y) * copy])
+
+    unbiased, biased = np.einsum("n,nkd->kd", chances, gradients(noise))
+    wanted = loss.gradient(X @ WEIGHTS, y) * X
+    np.testing.assert_allclose(unbiased, wanted, atol=1e-10)
+    assert np.max(np.abs(biased - wanted)) > least
+
+
+@pytest.mark.claim("EXT-CorrectedLosses")
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_gaussian_noise_has_no_effect_on_average(name, x64):
+    loss, y = GAUSSIAN[name]
+    v = WEIGHTS @ COV @ WEIGHTS
+    check(losses.corrected(loss), y, jnp.asarray(COV), v, *gauss_hermite(60, COV), 0.03)
+
+
+@pytest.mark.claim("EXT-CorrectedLosses")
+@pytest.mark.parametrize("name", ["squared", "exponential", "poisson", "logistic", "soft_margin"])
+def test_laplace_noise_has_no_effect_on_average(name, x64):
+    loss, y = LAPLACE[name]
+    scales = np.array([0.4, 0.3])
+    noise, chances = laplace(40, scales)
+    shares = np.broadcast_to(2 * (scales * WEIGHTS) ** 2, noise.shape)
+    fixed = losses.corrected(loss, noise="laplace")
+    check(fixed, y, 2 * scales**2, shares, noise, chances, 0.01)
+
+
+@pytest.mark.claim("EXT-CorrectedLosses")
+def test_flipped_labels_and_noisy_inputs_are_corrected_together(x64):
+    hinge, rates = losses.smoothed_hinge(sharpness=0.6), (0.35, 0.05)
+    noise, chances = gauss_hermite(40, COV)
+    both = losses.corrected(losses.flipped(hinge, rates))
+    p, v, ones = (X + noise) @ WEIGHTS, WEIGHTS @ COV @ WEIGHTS, np.ones(len(noise))
+    mean = chances @ (0.65 * both(p, ones, v) + 0.35 * both(p, -ones, v))
+    np.testing.assert_allclose(mean, hinge(X @ WEIGHTS, 1.0), atol=1e-10)
+
+
+def counts(key, p):
+    return jax.random.poisson(key, jnp.exp(p)).astype(float)
+
+
+def labels(key, p):
+    ones = jax.random.uniform(key, p.shape) < jax.nn.sigmoid(4 * p)
+    return jnp.where(ones, 1.0, -1.0)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-CorrectedLosses")
+@pytest.mark.parametrize(
+    ("loss", "draw"), [(losses.poisson(), counts), (losses.smoothed_hinge(sharpness=0.5), labels)]
+)
+def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data(loss, draw):
+    def blind(weights, sample):
+        return loss.gradient(weights @ sample.x[0], sample.y) * sample.x[0]
+
+    learners = (
+        nj.learners.known_covariance(radius=1.05, loss=loss),
+        nj.learners.gradient_descent(blind, copies=1, radius=1.05),
+    )
+
+    def one(key):
+        x_key, y_key, key = jax.random.split(key, 3)
+        x = jax.random.uniform(x_key, (1500, 2), minval=-1.7, maxval=1.7)
+        stream = nj.Stream(x, draw(y_key, x @ jnp.array([1.0, 0.3])))
+        noise = nj.noise.Gaussian(jnp.array([0.5, 0.05]))
+        runs = [nj.rollout(learner, stream, noise, key).predictions for learner in learners]
+        return jnp.stack([jnp.mean(loss(p, stream.y)[750:]) for p in runs])
+
+    corrects, uncorrected = jax.jit(jax.vmap(one))(jax.random.split(key(), 12)).T
+    gain = np.asarray(uncorrected - corrects)
+    assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
+
+
+def test_covariance_and_sharpness_may_be_traced_and_too_much_noise_ends_in_nan(x64):
+    sample = Sample(jnp.ones((1, 1)), jnp.asarray(1.0))
+
+    def weights_after(variance, sharpness):
+        loss = losses.smoothed_hinge(sharpness=sharpness)
+        learner = nj.learners.known_covariance(radius=1.0, loss=loss, learning_rate=0.5)
+        seen = sample._replace(cov=variance)
+        state = learner.step(learner.init(1), seen, jax.random.key(0))
+        return learner.step(state, seen, jax.random.key(0)).weights[0]
+
+    variances, sharpness = jnp.array([0.0, 1.0, 1.0, 40.0]), jnp.array([0.5, 0.5, 0.9, 0.5])
+    found = jax.jit(jax.vmap(weights_after))(variances, sharpness)
+
+    assert np.all(np.isfinite(found[:3]))
+    assert np.isnan(found[3])
+
+    def by_hand(variance, sharpness):
+        def mean_loss(w):
+            s = sharpness * jax.lax.rsqrt(1 - 2 * sharpness**2 * variance * w**2)
+            return losses.smoothed_hinge(sharpness=s)(w, 1.0)
+
+        first = -0.5 * jax.grad(mean_loss)(0.0)
+        return first - 0.5 * jax.grad(mean_loss)(first)
+
+    wanted = jax.jit(jax.vmap(by_hand))(variances[:3], sharpness[:3])
+    np.testing.assert_allclose(found[:3], wanted, rtol=1e-12)
+    assert np.all(np.abs(np.diff(wanted)) > 0.01)
+    steep = losses.corrected(losses.poisson(), noise="laplace")  # E e^p̃ is infinite for b|w| ≥ 1
+    slopes = jax.vmap(jax.grad(steep, (0, 2)), (0, None, 0))
+    p, v = slopes(jnp.zeros(2), 1.0, jnp.array([[1.9, 0.1], [2.1, 0.1]]))
+    assert np.isfinite(p[0])
+    assert np.all(np.isfinite(v[0]))
+    assert np.isnan(p[1])
+    assert np.all(np.isnan(v[1]))
+
+
+def test_smoothed_losses_are_averages_and_the_named_ones_special_cases(x64):
+    a, y = np.linspace(-3, 3, 13), np.ones(13)
+    absolute, hinge = losses.epsilon_insensitive(epsilon=0.0), losses.soft_margin()
+    sharpness = 0.7
+    width = 1 / (sharpness * np.sqrt(2))
+    for one, other in (
+        (losses.smoothed(absolute, width=width), losses.smoothed_absolute(sharpness=sharpness)),
+        (losses.smoothed(hinge, width=width), losses.smoothed_hinge(sharpness=sharpness)),
+    ):
+        np.testing.assert_allclose(one(a, y), other(a, y), atol=1e-14)
+        np.testing.assert_allclose(one.gradient(a, y), other.gradient(a, y), atol=1e-14)
+    tube, z = losses.epsilon_insensitive(epsilon=0.3), np.linspace(-9, 9, 200_001)
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+    mean = [density @ np.asarray(tube.value(p + 0.8 * z)) for p in a]
+    smooth = losses.smoothed(tube, width=0.8)
+    np.testing.assert_allclose(smooth.value(a), mean, atol=1e-8)
+    np.testing.assert_allclose(
+        smooth.derivative(a), jax.vmap(jax.grad(smooth.value))(a), atol=1e-14
+    )
+
+
+def test_poisson_has_its_gradient_and_its_minimizer():
+    loss, p = losses.poisson(), jnp.linspace(-1.0, 1.0, 5)
+    y = jnp.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(loss(p, y), jnp.exp(p) - y * p, rtol=1e-6)
+    np.testing.assert_allclose(loss.gradient(p, y), jax.vmap(jax.grad(loss))(p, y), rtol=1e-5)
+    fixed = nj.comparators.regularized(np.eye(5), np.asarray(y), loss, 1.0)
+    assert fixed.converged
+    slope = loss.gradient(fixed.predictions, y)
+    np.testing.assert_allclose(fixed.coefficients, -slope / 5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: losses.corrected(losses.logistic()), "smoothed_hinge.*model="),
+        (lambda: losses.corrected(losses.soft_margin()), r"losses.smoothed\(soft_margin"),
+        (lambda: losses.corrected(losses.huber()), "smoothed_absolute.* has one"),
+        (lambda: losses.corrected(losses.soft_margin(), noise="laplace"), "must be smooth"),
+        (lambda: losses.corrected(losses.squared(), noise="uniform"), "noise must be"),
+        (lambda: losses.smoothed(losses.huber(), width=1.0), "must be piecewise linear"),
+        (
+            lambda: losses.corrected(losses.smoothed_hinge(sharpness=2.0))(0.0, 1.0, 0.125),
+            "must be positive.*smaller sharpness",
+        ),
+        (
+            lambda: losses.corrected(losses.logistic(), noise="laplace")(0.0, 1.0, jnp.ones(5)),
+            "at most 4 features, got 5",
+        ),
+        (
+            lambda: nj.learners.known_covariance(
+                radius=1.0, loss=losses.squared(), as_printed=True
+            ),
+            "as_printed must be False",
+        ),
+        (
+            lambda: corrected_gradient(
+                jnp.zeros(2),
+                Sample(jnp.zeros((1, 2)), jnp.zeros(()), jnp.eye(2)),
+                loss=losses.corrected(losses.squared(), noise="laplace"),
+            ),
+            "independent coordinates",
+        ),
+        (
+            lambda: nj.estimators.gradient(
+                nj.kernels.linear(), losses.poisson(), squared_radius=1.0, x_second_moment=1.0
+            ),
+            "must have a power series",
+        ),
+        (
+            lambda: nj.learners.parameter_free(
+                nj.kernels.linear(), losses.poisson(), buffer=lambda s: nj.engine.weight_vector()
+            ),
+            "bounded slope",
+        ),
+    ],
+)
+def test_what_noise_makes_impossible_is_an_error_that_says_what_would_work(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,189 @@
+"""Losses and learners of labels that are flipped with known probabilities."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax import losses
+from noisy_jax.base import Sample
+from tests.keys import key
+
+MARGIN = {
+    "logistic": losses.logistic(),
+    "exponential": losses.exponential(),
+    "smoothed_hinge": losses.smoothed_hinge(sharpness=1.7),
+    "soft_margin": losses.soft_margin(margin=0.6),
+    "perceptron": losses.soft_margin(margin=0.0),
+    "nu_soft_margin": losses.nu_soft_margin(nu=0.2).at(0.5),
+}
+RATES = (0.35, 0.05)
+
+
+@pytest.mark.claim("EXT-FlippedLabels")
+@pytest.mark.parametrize("rate", [RATES, 0.2])
+@pytest.mark.parametrize("name", MARGIN)
+def test_the_mean_over_flips_is_the_loss_of_the_clean_label(name, rate, x64):
+    loss, p = MARGIN[name], np.linspace(-2, 2, 9)
+    corrected, chances = losses.flipped(loss, rate), np.broadcast_to(rate, 2)
+    for label, chance in zip((1.0, -1.0), chances, strict=True):
+        labels = np.full_like(p, label)
+        for corrects, of in ((True, corrected), (False, loss)):
+            value = (1 - chance) * of(p, labels) + chance * of(p, -labels)
+            slope = (1 - chance) * of.gradient(p, labels) + chance * of.gradient(p, -labels)
+            if corrects:
+                np.testing.assert_allclose(value, loss(p, labels), atol=1e-12)
+                np.testing.assert_allclose(slope, loss.gradient(p, labels), atol=1e-12)
+            else:
+                assert np.max(np.abs(value - loss(p, labels))) > 0.05
+                assert np.max(np.abs(slope - loss.gradient(p, labels))) > 0.04
+
+
+@pytest.mark.claim("EXT-FlippedLabels")
+def test_a_learned_margin_moves_as_with_clean_labels_on_average(x64):
+    loss, x = losses.nu_soft_margin(nu=0.2, initial=0.5), jnp.array([[0.3, -0.4]])
+
+    @partial(jax.jit, static_argnums=0)
+    def after(loss):
+        """ρ and f(x) after a label +1 and after a label −1, `[2, 2]`, from f(x) = ¼, ρ = −0.1."""
+
+        def one(label):
+            learner = nj.learners.norma(
+                nj.kernels.linear(), loss, learning_rate=1.0, regularization=0.1,
+                buffer=lambda space: nj.engine.weight_vector(),
+            )  # fmt: skip
+            state = learner.init(2)
+            scale = state.rule._replace(scale=jnp.asarray(-0.1))
+            state = state._replace(weights=x[0], rule=scale)
+            state = learner.step(state, Sample(x, label), jax.random.key(0))
+            return jnp.stack([state.rule.scale, learner.predict(state, x)[0]])
+
+        return jax.vmap(one)(jnp.array([1.0, -1.0]))
+
+    clean, chances = after(loss), np.array(RATES)[:, None]
+    for of, corrects in ((losses.flipped(loss, RATES), True), (loss, False)):
+        mean = (1 - chances) * after(of) + chances * after(of)[::-1]
+        assert np.all((np.abs(mean - clean) < 1e-12) == corrects)
+
+
+def overlapping(key):
+    """Labels +1 with probability σ(2x_1), so that the best rule errs on some."""
+    x_key, y_key = jax.random.split(key)
+    x = jax.random.normal(x_key, (600, 2))
+    ones = jax.random.uniform(y_key, (600,)) < jax.nn.sigmoid(2 * x[:, 0])
+    return nj.Stream(x, jnp.where(ones, 1.0, -1.0))
+
+
+def clean_losses(loss, flips, seeds=12):
+    """Mean hinge loss of NORMA on clean labels in the second half of the rounds, `[seeds]`."""
+    learner = nj.learners.norma(
+        nj.kernels.linear(), loss, learning_rate=0.05, regularization=0.1, offset=True,
+        buffer=lambda space: nj.engine.weight_vector(),
+    )  # fmt: skip
+
+    def one(key):
+        stream, none = overlapping(key), nj.noise.Gaussian(0.0)
+        run = nj.rollout(learner, stream, none, jax.random.fold_in(key, 1), y_noise=flips)
+        return jnp.mean(losses.soft_margin()(run.predictions, stream.y)[300:])
+
+    return jax.vmap(one)(jax.random.split(key(), seeds))
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-FlippedLabels")
+def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
+    hinge, flips = losses.soft_margin(), nj.noise.Flip(RATES)
+
+    def run(rates):
+        corrected = losses.flipped(hinge, rates)
+        return clean_losses(corrected, flips)
+
+    blind, corrected = jax.jit(jax.vmap(run))(
+        (jnp.array([0.0, RATES[0]]), jnp.array([0.0, RATES[1]]))
+    )
+    gain = blind - corrected
+    assert gain.mean() > 5 * gain.std() / np.sqrt(gain.size)
+    assert gain.mean() > 0.15
+
+
+def test_flips_run_in_a_study():
+    stream = jax.tree.map(lambda leaf: leaf[:8], overlapping(jax.random.key(0)))
+    loss, flips = losses.soft_margin(), nj.noise.Flip(RATES)
+    learner = nj.learners.norma(
+        nj.kernels.linear(), losses.flipped(loss, flips.rate), learning_rate=0.1,
+        regularization=0.1, buffer=lambda space: nj.engine.weight_vector(),
+    )  # fmt: skip
+    study = nj.study(
+        {"corrected": learner}, stream, nj.noise.Gaussian(0.0), jax.random.key(0), loss=loss,
+        num_seeds=3, horizons=[8], y_noise=flips,
+        comparator=partial(nj.comparators.linear_ball, radius=1.0),
+    )  # fmt: skip
+    assert np.isfinite(study.rows[0].regret)
+    assert study.rows[0].std_error > 0
+    assert study.config["y_noise"] == {"kind": "Flip", "rate[0]": 0.35, "rate[1]": 0.05}
+
+
+def test_rates_may_be_traced_and_wrong_ones_end_in_nan():
+    loss, p = losses.soft_margin(), jnp.float32(0.3)
+
+    def both(rate):
+        flip, key = nj.noise.Flip(rate), jax.random.key(0)
+        label = flip.sample(key, jnp.float32(1.0))
+        return losses.flipped(loss, rate)(p, 1.0), label
+
+    values, labels = jax.vmap(both)(jnp.array([0.0, 0.2, 0.5, -0.1]))
+    np.testing.assert_allclose(values[:2], [0.7, (0.8 * 0.7 - 0.2 * 1.3) / 0.6], rtol=1e-6)
+    assert np.all(np.isnan(values[2:]) & np.isnan(labels[2:]))
+    assert np.all(np.abs(labels[:2]) == 1)
+
+
+@pytest.mark.statistical
+def test_flips_have_their_rates_and_are_noise_of_labels_only():
+    flip = nj.noise.Flip(RATES)
+    draws = jax.vmap(flip.sample, (0, None))
+    for label, rate in zip((1.0, -1.0), RATES, strict=True):
+        noisy = draws(jax.random.split(key(), 4000), label)
+        assert abs(np.mean(noisy != label) - rate) < 5 * np.sqrt(rate * (1 - rate) / 4000)
+    stream = nj.Stream(jnp.ones((3, 1)), jnp.ones(3))
+    learner, none = nj.learners.known_covariance(radius=1.0), nj.noise.Gaussian(0.0)
+    with pytest.raises(ValueError, match="y_noise"):
+        nj.rollout(learner, stream, flip, jax.random.key(0))
+    with pytest.raises(ValueError, match="no covariance: it is y_noise"):
+        nj.bounds.moments(stream, none, y_noise=flip)
+    with pytest.raises(ValueError, match="no covariance: it is y_noise"):
+        nj.bounds.moments(stream, flip)
+    with pytest.raises(ValueError, match="labels −1 and \\+1"):
+        flip.sample(jax.random.key(0), 0.3)
+
+
+@pytest.mark.parametrize(
+    ("loss", "rate", "message"),
+    [
+        (losses.soft_margin(), 0.5, "Flip.rate must be positive"),
+        (losses.soft_margin(), (0.7, 0.4), "hold no information"),
+        (losses.soft_margin(), (0.1, 0.1, 0.1), "one number or a pair"),
+        (losses.soft_margin(), -0.1, "in \\[0, 1\\]"),
+        (losses.squared(), 0.1, "a loss of the margin"),
+        (losses.novelty(nu=0.1), 0.1, "must read labels"),
+        (losses.flipped(losses.logistic(), 0.1), 0.1, "not be flipped already"),
+    ],
+)
+def test_what_cannot_be_corrected_is_an_error(loss, rate, message):
+    with pytest.raises(ValueError, match=message):
+        losses.flipped(loss, rate)
+
+
+def test_whatever_needs_a_convex_loss_or_its_series_refuses_a_flipped_one():
+    loss = losses.flipped(losses.logistic(), 0.1)
+    for use in (
+        lambda: nj.comparators.regularized(np.eye(2), np.array([1.0, -1.0]), loss, 1.0),
+        lambda: nj.bounds.one_copy_lower_bound(loss, radius=1.0),
+        lambda: nj.estimators.gradient(
+            nj.kernels.linear(), loss, squared_radius=1.0, x_second_moment=1.0
+        ),
+    ):
+        with pytest.raises(ValueError, match="one of clean labels, got flipped"):
+            use()

@@ -1,0 +1,233 @@
+"""Noise whose variance depends on x: exact means over all copies that can be drawn."""
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import noisy_jax as nj
+from noisy_jax.learners.known_covariance import gradient_estimate
+from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
+from noisy_jax.noise import Attributes, Missing, Multiplicative, Poisson
+from noisy_jax.observations import from_arrays
+from tests.keys import key
+
+X = np.array([0.7, -1.2, 0.4])
+COUNTS = np.array([0.7, 1.2, 3.0])
+KEEP, SPREAD = np.array([0.5, 0.8, 1.0]), np.array([0.3, 0.0, 0.6])
+
+
+class Case(NamedTuple):
+    """A distribution, an instance, and all its noisy copies `[m, 3]` with their probabilities."""
+
+    noise: nj.noise.Noise
+    x: np.ndarray
+    copies: np.ndarray
+    weights: np.ndarray
+
+
+def product(values, probabilities):
+    """All combinations of the values `[3][m]` of independent coordinates."""
+    copies = np.array(list(itertools.product(*values)))
+    return copies, np.array([np.prod(p) for p in itertools.product(*probabilities)])
+
+
+def cases() -> dict[str, Callable[[], Case]]:
+    def missing():
+        values = [(0.0, x / p) for x, p in zip(X, KEEP, strict=True)]
+        return Case(Missing(KEEP), X, *product(values, [(1 - p, p) for p in KEEP]))
+
+    def multiplicative():
+        nodes, weights = np.polynomial.hermite_e.hermegauss(6)
+        values = [x * (1 + v**0.5 * nodes) for x, v in zip(X, SPREAD, strict=True)]
+        return Case(Multiplicative(SPREAD), X, *product(values, 3 * [weights / weights.sum()]))
+
+    def poisson():
+        counts = np.arange(32.0)
+        return Case(
+            Poisson(), COUNTS, *product(3 * [counts], stats.poisson.pmf(counts, COUNTS[:, None]))
+        )
+
+    def attributes():
+        seen = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 1]])
+        return Case(Attributes(2), X, 1.5 * seen * X, np.full(3, 1 / 3))
+
+    return {f.__name__: f for f in (missing, multiplicative, poisson, attributes)}
+
+
+@pytest.fixture(params=cases(), ids=str, name="case")
+def case_(request):
+    return cases()[request.param]()
+
+
+def full(cov):
+    cov = np.asarray(cov)
+    return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(3)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.claim("EXT-DependentNoise")
+def test_estimated_covariances_and_gradients_are_unbiased(case):
+    """E Σ̂ = Var(x̃ | x), and with it the gradient from one copy is the clean one."""
+    noise, x, copies, p = case
+    np.testing.assert_allclose(p @ copies, x, atol=1e-10)
+    variance = np.einsum("m,mi,mj->ij", p, copies - x, copies - x)
+    estimates = full(jax.vmap(noise.estimated_cov)(copies))
+    np.testing.assert_allclose(np.tensordot(p, estimates, 1), variance, atol=1e-9)
+    np.testing.assert_allclose(noise.covariance_at(x), variance, atol=1e-9)
+
+    w, y = np.array([0.5, 0.3, -1.0]), 0.6
+    samples = nj.Sample(copies[:, None], np.full(len(p), y), estimates)
+    clean = 2 * (w @ x - y) * x
+    gradients = jax.vmap(gradient_estimate, (None, 0))(w, samples)
+    np.testing.assert_allclose(p @ gradients, clean, atol=1e-9)
+    blind = p @ jax.vmap(uncorrected_gradient, (None, 0))(w, samples)
+    assert np.abs(blind - clean).max() > 0.05
+
+    moments = nj.moments.known_covariance()
+    value, square = jax.vmap(moments.read, (None, 0))(w, samples)
+    np.testing.assert_allclose([p @ value, p @ square], [w @ x, (w @ x) ** 2], atol=1e-9)
+    sums = moments.sums(samples, jnp.asarray(p))
+    np.testing.assert_allclose(moments.corrected(sums)[0], np.outer(x, x), atol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_moments_of_the_bound_contain_the_exact_ones(case):
+    noise, x, copies, p = case
+    known = nj.bounds.moments(nj.Stream(x[None], np.array([0.5])), noise)
+    squares = np.sum(copies**2, axis=1)
+    np.testing.assert_allclose(known.x_second_moment, p @ squares, rtol=1e-9)
+    pairs = 0.75 if isinstance(noise, Attributes) else 1.0
+    np.testing.assert_allclose(known.x_fourth_moment, p @ squares**2 / pairs**2, rtol=1e-9)
+    estimates = np.einsum("mi,mj->mij", copies, copies)
+    estimates -= full(jax.vmap(noise.estimated_cov)(copies))
+    norms = np.linalg.norm(estimates, ord=2, axis=(1, 2))
+    assert np.all(norms <= squares / pairs + 1e-9)
+    guarantee = nj.bounds.known_covariance(known, horizon=1, radius=1.0)
+    w, samples = np.array([0.6, 0.0, -0.8]), nj.Sample(copies[:, None], np.full(len(p), 0.5))
+    samples = samples._replace(cov=full(jax.vmap(noise.estimated_cov)(copies)))
+    gradients = jax.vmap(gradient_estimate, (None, 0))(w, samples)
+    assert p @ np.sum(gradients**2, axis=1) <= guarantee.second_moment
+
+
+@pytest.mark.statistical
+def test_copies_have_the_enumerated_moments(case):
+    noise, x, copies, p = case
+    drawn = np.asarray(noise.sample(key(), jnp.broadcast_to(x, (40_000, 3))), np.float64)
+    for power in (1, 2):
+        truth = p @ copies**power
+        error = np.sqrt(np.maximum(p @ copies ** (2 * power) - truth**2, 0) / len(drawn))
+        assert np.all(np.abs((drawn**power).mean(axis=0) - truth) <= 5 * error + 1e-5)
+    if not isinstance(noise, Multiplicative):
+        assert np.all(np.any(np.isclose(drawn[:200, None], copies, atol=1e-5).all(-1), axis=1))
+
+
+def test_learners_run_on_it_under_vmap_over_its_parameter():
+    stream = nj.streams.linear(jax.random.key(0), 2_000, 3)
+    learners = nj.wrappers.paired(
+        nj.learners.known_covariance(radius=1.0), nj.learners.uncorrected(radius=1.0)
+    )
+
+    def errors(make, value):
+        run = nj.rollout(learners, stream, make(value), key(1))
+        return ((run.predictions - stream.y[:, None]) ** 2)[1_000:].mean(axis=0)
+
+    for make, values in ((Missing, [0.4, 0.6]), (Multiplicative, [0.8, 0.4]), (Attributes, [2, 3])):
+        found = jax.jit(jax.vmap(partial(errors, make)))(jnp.array(values))
+        assert np.all(np.isfinite(found))
+        assert found[0, 0] < 0.5 * found[0, 1]  # corrected beside uncorrected
+    assert found[1, 1] < 1e-3  # all attributes are seen: no noise
+
+
+def test_noise_may_change_from_round_to_round_and_bad_parameters_end_in_nan():
+    stream = nj.streams.linear(jax.random.key(0), 20, 3)
+    noise = nj.noise.PerRound(jax.vmap(Missing)(jnp.linspace(0.5, 1.0, 20)))
+    learner = nj.learners.known_covariance(radius=1.0)
+    assert nj.rollout(learner, stream, noise, key()).diverged_at == -1
+    run = jax.vmap(lambda keep: nj.rollout(learner, stream, Missing(keep), key()).diverged_at)
+    assert run(jnp.array([0.5, 0.0, 1.5])).tolist() == [-1, 1, 1]
+    negative = nj.Stream(stream.x, stream.y)
+    assert nj.rollout(learner, negative, Poisson(), key()).diverged_at >= 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Missing(0.0), "Missing.keep"),
+        (lambda: Missing(np.array([0.5, 1.2])), "Missing.keep"),
+        (lambda: Multiplicative(-0.1), "Multiplicative.variance"),
+        (lambda: Attributes(1), "two depend on each other"),
+        (lambda: Attributes(2.5), "whole number"),
+        (lambda: Attributes(4).centred(key(), jnp.ones(3)), "at most the 3 features"),
+        (lambda: nj.worlds.gaussian(dim=3, length_scale=1.0, noise=Missing(0.5)), "noise"),
+        (lambda: from_arrays([[1.0], [2.5]], [0.0, 1.0], noise=Poisson()), "no count in row 1"),
+        (lambda: from_arrays([[np.nan]] * 2, [0.0, 1.0], noise=Missing(0.5)), "no value"),
+        (lambda: from_arrays(np.ones((400, 1)), np.ones(400), noise=Missing(0.5)), "is observed"),
+        (lambda: from_arrays(np.ones((4, 3)), np.ones(4), noise=Attributes(2)), "in row 0"),
+        (lambda: from_arrays([[np.nan], [1.0]], [0.0, 1.0], noise=0.1), "must be finite"),
+        (lambda: from_arrays([[np.nan], [1.0]], [0.0, 1.0], noise=Multiplicative(0.1)), "missing"),
+    ],
+)
+def test_bad_input_raises(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def table_with_holes(rng, rows=20_000):
+    """A table far from zero, with missing values, and its best linear predictor."""
+    x = 100 + rng.normal(size=(rows, 3)) @ np.array([[1.0, 0.6, 0.0], [0, 1, 0.5], [0, 0, 1]])
+    y = 3 + x @ [2.0, -1.0, 0.5] + 0.1 * rng.normal(size=rows)
+    return x, y
+
+
+@pytest.mark.claim("EXT-DependentNoise")
+def test_fit_reads_missing_values(rng, tmp_path):
+    """The coefficients of the complete table; least squares on the filled one is far off."""
+    x, y = table_with_holes(rng)
+    holes = np.where(rng.random(x.shape) < [0.6, 0.8, 1.0], x, np.nan)
+    keep = 1 - np.isnan(holes).mean(axis=0)
+    table = from_arrays(holes, y, noise=Missing(keep))
+    fit = nj.fit(table)
+    low, high = fit.interval(0.9999)
+    assert np.all((low[1:] <= [2, -1, 0.5]) & (high[1:] >= [2, -1, 0.5]))
+    assert np.all(high[1:] - low[1:] < 0.4)
+    assert np.abs(fit.uncorrected.coefficients - [2, -1, 0.5]).max() > 0.5
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
+    learned = nj.learn(learner, table, key())
+    assert learned.risk_interval[0] < 0.1 * y.var()
+    np.testing.assert_allclose(learned.predict(x[:50]), fit.predict(x[:50]), atol=0.3)
+
+    path = tmp_path / "holes.csv"
+    rows = [",".join("" if np.isnan(v) else repr(float(v)) for v in r) for r in np.c_[holes, y]]
+    path.write_text("a,b,c,y\n" + "\n".join(rows))
+    again = nj.fit(nj.observations.csv(path, target="y", noise=Missing(keep)))
+    np.testing.assert_allclose(again.coefficients, fit.coefficients, rtol=1e-9)
+    with pytest.raises(ValueError, match="not a finite number"):
+        nj.observations.csv(path, target="y", noise=0.1)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["counts", "factors", "attributes"])
+def test_fit_of_other_tables(rng, name):
+    """Intervals contain the truth; least squares on the noisy table is far off."""
+    truth, rows = np.array([0.5, -0.4, 0.3]), 20_000
+    x = rng.gamma(4.0, 2.0, size=(rows, 3))
+    y = 1 + x @ truth + 0.1 * rng.normal(size=rows)
+    if name == "counts":
+        noise, shown = Poisson(), rng.poisson(x)
+    elif name == "factors":
+        noise, shown = Multiplicative(0.1), x * (1 + 0.1**0.5 * rng.normal(size=x.shape))
+    else:
+        hidden = np.argmin(rng.random(x.shape), axis=1)[:, None] == np.arange(3)
+        noise, shown = Attributes(2), np.where(hidden, np.nan, x)
+    fit = nj.fit(from_arrays(shown, y, noise=noise))
+    error = fit.std_error[1:]
+    assert np.all(np.abs(fit.coefficients - truth) < 5 * error)
+    assert np.all(error < 0.06)
+    assert np.abs(fit.uncorrected.coefficients - truth).max() > 0.1
