@@ -41,7 +41,9 @@ def fit(
     is no regret bound. The equations may have several roots: the one that continues the uncorrected
     fit, as C grows from 0, is taken. Replicates of unknown noise are pooled: the covariance of
     their noise must then be the same in all rows, and it is estimated anew wherever the jackknife
-    leaves rows out.
+    leaves rows out. Intervals of Poisson coefficients are somewhat narrow where means vary by large
+    factors: 95% ones covered the truth in 93% of simulated runs where ⟨w, x⟩ had the standard
+    deviation 1.4, and in 95% where it had 0.7.
 
     **What it is for**: interpretation of coefficients, and prediction at CLEAN features. To predict
     from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates

@@ -9,7 +9,7 @@ from scipy.optimize import root
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.fits.generalized import MODELS, conditional_score, corrected_score
+from noisy_jax.fits.generalized import MODELS, _root, conditional_score, corrected_score
 from noisy_jax.fits.linear import Table
 from noisy_jax.observations import from_arrays
 from tests.keys import key
@@ -243,6 +243,24 @@ def test_what_cannot_be_fitted_raises(rng):
     raises("errors must be 'jackknife'", errors="bootstrap")
     with pytest.raises(ValueError, match="takes one table"):
         nj.fit([from_arrays(x, y, noise=COV)], model="logistic")
+
+
+def test_a_root_of_another_branch_is_not_taken(rng):
+    """The corrected loss of counts has saddle points as well, where its gradient is zero, too."""
+    x, y = drawn(rng, "poisson")
+    rows, model = Table(noisy(rng, x), y, COV), MODELS["poisson"]
+    fit = nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson")
+    right = np.append(fit.intercept, fit.coefficients)
+    np.testing.assert_allclose(_root(model, 0.9 * right, rows, 1.0, ""), right, rtol=1e-6)
+    ends = []
+    for start in rng.normal(size=(30, 3)) * [1, 4, 4]:
+        found = root(lambda theta: model.equations(theta, rows).score / 1500, start, tol=1e-12)
+        if found.success and np.linalg.norm(found.x - right) > 0.1:
+            ends.append(found.x)
+    assert ends
+    for end in ends:
+        with pytest.raises(ValueError, match="continues the uncorrected fit"):
+            _root(model, end, rows, 1.0, "")
 
 
 @pytest.mark.slow
