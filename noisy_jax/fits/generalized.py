@@ -226,6 +226,8 @@ def _check(observations: Observations, name: str) -> None:
             f"model={name!r} is for Gaussian noise, got {type(noise).__name__}; give its "
             "covariance to treat it as Gaussian"
         )
+    if observations.cross_cov is not None:
+        raise ValueError(f"model={name!r} needs errors in y that are independent of those in x")
     wrong = np.flatnonzero(~MODELS[name].allowed(y))
     if wrong.size:
         raise ValueError(
