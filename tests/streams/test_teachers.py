@@ -1,9 +1,11 @@
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.streams import linear, teacher
+from tests.keys import key
 
 GAUSSIAN = nj.kernels.gaussian(length_scale=0.5**0.5)
 
@@ -14,6 +16,18 @@ def test_linear_teacher_is_recovered_exactly():
     np.testing.assert_allclose(np.linalg.norm(weights), 0.8, rtol=1e-5)
     assert residual < 1e-9
     assert np.linalg.norm(stream.x, axis=1).max() <= 1
+
+
+@pytest.mark.statistical
+def test_instances_are_uniform_in_the_ball():
+    """‖x‖^d is uniform, and so is the direction: its square has the moments of a sphere."""
+    x = np.asarray(linear(key(), 20_000, 3).x, np.float64)
+    sizes = np.linalg.norm(x, axis=1)
+    assert stats.kstest(sizes**3, "uniform").pvalue > 1e-6
+    directions = x / sizes[:, None]
+    assert np.abs(directions.mean(axis=0)).max() < 5 * (1 / 3 / 20_000) ** 0.5
+    error = (4 / 45 / 20_000) ** 0.5  # Var u_i² = 1/5 − 1/9
+    assert np.abs((directions**2).mean(axis=0) - 1 / 3).max() < 5 * error
 
 
 def test_teacher_of_a_linear_kernel_has_weights_of_its_norm():
