@@ -121,7 +121,7 @@ def final_regret(
         `[]` (or `[L]` for `wrappers.paired`); NaN or infinite if the learner diverged.
     """
     _check(learner, stream, noise, y_noise, key)
-    check_loss(loss)
+    check_loss(loss, flips=False)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
 
     def excess(predictions, block):

@@ -34,8 +34,7 @@ class Dependent(Noise):
         """A noisy copy x̃ of mean x (see `Noise.centred`)."""
         x = jnp.asarray(x)
         x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-        for name in self._fields():
-            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), x.shape)
+        self._check_dimension(x.shape)
         return self._copies(key, x)
 
     def read_table(self, x: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -45,8 +44,13 @@ class Dependent(Noise):
             x: `[n, V, d]` what was measured, in float64.
             names: of the d columns, for messages.
         """
+        self._check_dimension(x.shape[2:])
         self._check_table(x, names)
         return x, self._estimated(x)
+
+    def _check_dimension(self, shape: tuple[int, ...]) -> None:
+        for name in self._fields():
+            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
 
     def _check_table(self, x: np.ndarray, names: Sequence[str]) -> None:
         """Raises ValueError if a table `[n, V, d]` is wrong; for `_Hidden`, of what is seen."""
@@ -81,6 +85,7 @@ class _Hidden(Dependent):
 
     def read_table(self, x, names):
         """As `Dependent.read_table`; NaN are filled with the mean of what is seen of a column."""
+        self._check_dimension(x.shape[2:])
         seen = ~np.isnan(x)
         for column in np.flatnonzero(~seen.any(axis=(0, 1))).tolist():
             raise ValueError(f"column {names[column]!r} has no value: drop it")
@@ -102,7 +107,8 @@ class Missing(_Hidden):
     Missing features are filled with zero, the others are divided by p_i, so that E x̃ = x. Its
     unbiased estimate of the variance is Σ̂ = diag((1 − p_i) x̃_i²). The noise is smallest for
     features of mean zero: `observations.from_arrays`, which reads NaN as missing, fills with the
-    columns' means instead.
+    columns' means c instead, x̃_i = c_i + m_i (x_i − c_i)/p_i. The uncorrected fit of such a table
+    is for x̃, and not for rows that are only filled.
 
     Args:
         keep: p in (0, 1], `[]` (the same for all d features) or `[d]`, probability that a feature
@@ -280,10 +286,11 @@ class Attributes(_Hidden):
         return k / d
 
     def _check_table(self, x, names):
-        for row, _ in np.argwhere(x.sum(axis=2) != self.seen).tolist():
+        self._sizes(len(names))
+        for row, copy in np.argwhere(x.sum(axis=2) != self.seen).tolist():
             raise ValueError(
-                f"noise.Attributes says that {self.seen} features are seen, but in row {row} "
-                f"others are NaN than {len(names) - self.seen}"
+                f"noise.Attributes says that {self.seen} features are seen, but row {row} has "
+                f"{x[row, copy].sum()} values that are not NaN"
             )
 
     def covariance_at(self, x):

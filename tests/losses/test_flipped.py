@@ -176,7 +176,7 @@ def test_what_cannot_be_corrected_is_an_error(loss, rate, message):
         losses.flipped(loss, rate)
 
 
-def test_whatever_needs_a_convex_loss_or_its_series_refuses_a_flipped_one():
+def test_only_learners_take_a_flipped_loss():
     loss = losses.flipped(losses.logistic(), 0.1)
     for use in (
         lambda: nj.comparators.regularized(np.eye(2), np.array([1.0, -1.0]), loss, 1.0),
@@ -184,6 +184,7 @@ def test_whatever_needs_a_convex_loss_or_its_series_refuses_a_flipped_one():
         lambda: nj.estimators.gradient(
             nj.kernels.linear(), loss, squared_radius=1.0, x_second_moment=1.0
         ),
+        lambda: nj.evaluate.regret(loss, *np.ones((3, 4))),  # of clean labels: the loss itself
     ):
         with pytest.raises(ValueError, match="one of clean labels, got flipped"):
             use()
