@@ -18,6 +18,8 @@ class Correlated(Noise):
         slopes: a, `[d]`.
         rest: scalar distribution of e, independent of n; none by default.
 
+    Source: Fuller, Measurement Error Models (1987), for regression with correlated errors.
+
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> sample = nj.noise.observe(
