@@ -84,8 +84,9 @@ class Learner(NamedTuple):
             leaf of `samples` has a leading axis T, and `readings` are those of `read` before each
             round, `[T]` each, or `None`.
         horizon: the number of rounds that the state has room for; `None` if there is no limit.
-        noise: distribution of the noise that the learner corrects for; `None` if it is built for
-            none in particular. `evaluate.rollout` warns when it runs under another distribution.
+        noise: distribution of the noise that the learner corrects for, or its class if the learner
+            reads the covariance from samples; `None` if it is built for none in particular.
+            `evaluate.rollout` warns when it runs under another distribution.
         exact_targets: whether noise in the targets would make the learner biased.
         correlated_targets: whether the learner is unbiased also if the noise in the targets is
             correlated with that in the first copy (`Sample.cross_cov`).

@@ -26,7 +26,8 @@ from noisy_jax.bounds.linear import known_covariance as corrected_known_covarian
 from noisy_jax.bounds.norma import RiskGuarantee, risk_guarantee
 from noisy_jax.bounds.norma import truncation_error as corrected_truncation_error
 from noisy_jax.bounds.unknown_noise import ORDER, guarantee
-from noisy_jax.estimators import GradientEstimator
+from noisy_jax.estimators import GradientEstimator, MapEstimator
+from noisy_jax.validation import instance
 from noisy_jax.worlds.world import World, check_world
 
 
@@ -126,9 +127,10 @@ def random_truncation(
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
     """
+    maps = instance("estimator.maps", estimator.maps, MapEstimator, "the theorems are of kernels")
     with np.errstate(over="ignore", divide="ignore"):
         moments = _moments(estimator, p)
-    copies = (1 if estimator.maps.envelope is None else 3) * p / (p - 1) ** 2
+    copies = (1 if maps.envelope is None else 3) * p / (p - 1) ** 2
     return guarantee(estimator, horizon, *moments, 0.0, copies)
 
 

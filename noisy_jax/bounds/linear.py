@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Correlated, Noise, PerRound
-from noisy_jax.noise.base import by_round, check_noise
+from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.validation import positive
 
 

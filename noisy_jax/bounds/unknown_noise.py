@@ -11,7 +11,7 @@ import chex
 import numpy as np
 
 from noisy_jax.bounds.guarantee import TruncationGuarantee
-from noisy_jax.estimators import GradientEstimator
+from noisy_jax.estimators import GradientEstimator, MapEstimator
 from noisy_jax.estimators.gradients import largest_argument
 from noisy_jax.estimators.orders import base
 from noisy_jax.series import absolute_terms
@@ -35,7 +35,8 @@ def random_truncation(
     By default B_Ψ and B_g are exact sums over the distributions that the estimator draws from, and
     2 b √(B_w max k) a round is added for the bias b of a derivative whose series is cut off.
     Predictions and competitors are those of the kernel with its series cut off, which differs from
-    the kernel by at most `estimator.kernel_bias`.
+    the kernel by at most `estimator.kernel_bias`. In a world B_Ψ is R², and the bound is on regret
+    against every u with ‖û‖² ≤ B_w.
 
     `closed_form=True` gives the theorems' bound, for the geometric distribution of all orders with
     base p:
@@ -70,7 +71,9 @@ def random_truncation(
     p = base(p)
     with np.errstate(over="ignore", divide="ignore"):
         if closed_form:
-            kinds = 1 if estimator.maps.envelope is None else 3
+            hint = "in a world there is no closed form"
+            maps = instance("estimator.maps", estimator.maps, MapEstimator, hint)
+            kinds = 1 if maps.envelope is None else 3
             copies = kinds / (p - 1) * (1 + (1 if _one_value(estimator) else 1 / (p - 1)))
             return guarantee(estimator, horizon, *_closed_form(estimator, p), 0.0, copies)
         bias = 2 * estimator.derivative_bias * estimator.largest_value

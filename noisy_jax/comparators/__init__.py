@@ -1,13 +1,16 @@
 """Comparators: the best clean predictor in hindsight, which regret is measured against."""
 
+from noisy_jax.comparators.convex import ConvexBall, convex_ball
 from noisy_jax.comparators.kernel import KernelBall, kernel_ball, world_ball
 from noisy_jax.comparators.linear import LinearBall, linear_ball, linear_ball_prefix_losses
 from noisy_jax.comparators.regularized_risk import Regularized, regularized
 
 __all__ = [
+    "ConvexBall",
     "KernelBall",
     "LinearBall",
     "Regularized",
+    "convex_ball",
     "kernel_ball",
     "linear_ball",
     "linear_ball_prefix_losses",

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
@@ -35,6 +36,7 @@ _REDUCTION = (
 _LEAST = 1e-6  # smallest μ as a fraction of the first; below, rounding is amplified
 _BISECTIONS = 80  # 53, and more for losses that are steep at the start
 _HALVINGS = 40
+_STEEPEST = 1e6  # slopes at the start relative to those given, that bisections still resolve
 
 
 class Regularized(NamedTuple):
@@ -77,7 +79,8 @@ def regularized(
     Losses may have kinks, points may be repeated, and Gram matrices may be singular; negative
     eigenvalues, which rounding leaves in Gram matrices of smooth kernels, count as zero. The
     computation is in float64 whatever the default is, and the result is rounded to the default. A
-    step takes O(m² + n³) time for n points at which the loss is not flat. m = 2,000 points take
+    step takes O(mr + n³) time for rank r and n points at which the loss is not flat, or O(mr²) if
+    r < n; before the first the eigenvalues of K are found, in O(m³). m = 2,000 points take
     seconds at λ = 10⁻², and tens of seconds for losses with kinks at λ = 10⁻⁵.
 
     Args:
@@ -114,36 +117,53 @@ def regularized(
         check_labels("y", y)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
-        found = _solve(gram, y, loss, *parsed)
+        found = solve(factor(gram), y, loss, *parsed)
         rounded = [jnp.asarray(field, default) for field in found[:-2]]
         return Regularized(*rounded, *map(jnp.asarray, found[-2:]))
 
 
-def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
-    m = y.size
+def factor(gram: np.ndarray) -> np.ndarray:
+    """Features `[m, r]` with this Gram matrix, without eigenvalues that are rounding."""
     eigenvalues, vectors = np.linalg.eigh(gram)
     check_semidefinite("gram", eigenvalues)
-    gram = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
-    proximal = jax.jit(functools.partial(_proximal, loss, y))
+    kept = eigenvalues > RANK_ROUNDINGS * len(gram) ** 0.5 * precision(gram) * eigenvalues[-1]
+    return vectors[:, kept] * np.sqrt(eigenvalues[kept])
+
+
+def solve(features, y, loss: Loss, lam, tolerance, max_iterations, start=None) -> Regularized:
+    """`regularized` for the Gram matrix of features `[m, r]`, in float64, which JAX must have.
+
+    `start` are slopes `[m]` such as those of the minimizer for another λ; none by default.
+    """
+    m = y.size
 
     def certified(p, s, losses, _) -> Regularized:
         """The g of some slopes, and its duality gap."""
         a = -s / (lam * m)
-        g = gram @ a
-        own, square = np.asarray(loss(g, y)), max(a @ g, 0)
-        gap = max(np.mean(own - losses - s * (g - p)), 0)
+        weights = a @ features
+        g = features @ weights
+        own, square = np.asarray(loss(g, y)), weights @ weights
+        gap = np.mean(own - losses - s * (g - p))
+        # Infinite, or negative: s is no slope at p, which bisection could not resolve.
+        sound = np.isfinite(gap) and gap >= -1e-9 * np.mean(own + losses)
+        gap = max(gap, 0) if sound else np.inf
         risk = np.mean(own) + lam * square / 2
         return Regularized(a, g, risk, np.sqrt(square), gap, iterations, gap <= small)
 
     def penalized(c, v):
         """The risk of v = Kc with Moreau's envelope of the loss, and what `_proximal` gives."""
-        found = [np.asarray(part) for part in proximal(v + mu * center, mu)]
+        found = [np.asarray(part) for part in _proximal(loss, y, v + mu * center, mu)]
         _, s, losses, _ = found
         return np.mean(losses + mu / 2 * s**2) + lam / 2 * c @ v, found
 
-    center, c, v = np.zeros((3, m))
-    mu = largest = np.trace(gram) / (lam * m**2) or 1.0
-    small = tolerance * np.mean(loss(v, y))
+    mu = largest = np.sum(features**2) / (lam * m**2) or 1.0
+    center = np.zeros(m) if start is None else start
+    c = -center / (lam * m)
+    v = features @ (c @ features)
+    steepest = np.abs(loss.gradient(v + mu * center, y)).max()
+    if start is not None and not steepest <= _STEEPEST * np.abs(start).max():
+        center, c, v = np.zeros((3, m))
+    small = tolerance * np.mean(loss(np.zeros(m), y))
     iterations = 0
     value, found = penalized(c, v)
     best = certified(*found)
@@ -153,8 +173,8 @@ def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
         residual = s + lam * m * c
         moved = False
         change = lam * m * mu * np.sum((s - center) ** 2)
-        if residual @ gram @ residual > _INEXACT**2 * change:
-            dc, dv = _newton(gram, curvature, residual, lam * m)
+        if np.sum((residual @ features) ** 2) > _INEXACT**2 * change:
+            dc, dv = _newton(features, curvature, residual, lam * m)
             slope, rounding = residual @ dv / m, 1e-13 * abs(value)
             for step in 0.5 ** np.arange(_HALVINGS):
                 lower, found = penalized(c + step * dc, v + step * dv)
@@ -165,23 +185,29 @@ def _solve(gram, y, loss, lam, tolerance, max_iterations) -> Regularized:
         if not moved:  # solved for this center, as far as rounding allows
             center, mu = s, max(mu / _REDUCTION, _LEAST * largest)
             c = -s / (lam * m)
-            v = gram @ c
+            v = features @ (c @ features)
             value, found = penalized(c, v)
         best = min(best, certified(*found), key=lambda candidate: candidate.gap)
     return best._replace(iterations=iterations)
 
 
-def _newton(gram, curvature, residual, scale):
+def _newton(features, curvature, residual, scale):
     """The step dc, and dv = K dc, with (DK + λmI)dc = −(s + λmc), by a symmetric system."""
     curved = np.flatnonzero(curvature > 0)
     root = np.sqrt(curvature[curved])
-    system = root[:, None] * gram[np.ix_(curved, curved)] * root
+    rows = root[:, None] * features[curved]
+    moved = residual @ features / scale
+    # (RRᵀ + λmI)⁻¹R = R(RᵀR + λmI)⁻¹: the smaller system.
+    small = len(moved) < len(curved)
+    system = rows.T @ rows if small else rows @ rows.T
     system[np.diag_indices_from(system)] += scale
+    solved = np.linalg.solve(system, moved if small else rows @ moved)
     dc = -residual / scale
-    dc[curved] += root * np.linalg.solve(system, root * (gram[curved] @ residual) / scale)
-    return dc, gram @ dc
+    dc[curved] += root * (rows @ solved if small else solved)
+    return dc, features @ (dc @ features)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _proximal(loss, y, w, mu):
     """p with p + μs = w, its slope s of the loss, the loss at p, and ds/dw, each `[m]`."""
 

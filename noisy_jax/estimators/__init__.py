@@ -4,6 +4,7 @@ from noisy_jax.estimators.gradients import GradientEstimator, GradientOrders, gr
 from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator
 from noisy_jax.estimators.orders import OrderDistribution, geometric, optimal
+from noisy_jax.estimators.worlds import WorldEstimate, WorldMaps
 
 __all__ = [
     "GradientEstimator",
@@ -13,6 +14,8 @@ __all__ = [
     "MapOrders",
     "MeanEstimator",
     "OrderDistribution",
+    "WorldEstimate",
+    "WorldMaps",
     "geometric",
     "gradient",
     "optimal",

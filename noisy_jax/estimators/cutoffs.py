@@ -43,16 +43,19 @@ def order_for(
     )
 
 
-def series_of(
-    kernel: Kernel, loss: Loss
-) -> tuple[Callable[[int], PowerSeries], Callable[[int, chex.Numeric], PowerSeries]]:
-    """The functions that give the power series of a kernel and of a loss' derivative."""
+def series_of_loss(loss: Loss) -> Callable[[int, chex.Numeric], PowerSeries]:
+    """The function that gives the power series of a loss' derivative."""
     check_loss(loss, flips=False)
     if loss.series is None:
         close = f": losses.{loss.analytic}(sharpness=…) is close to it" if loss.analytic else ""
         raise ValueError(f"loss must have a power series, but {loss} has none{close}")
+    return loss.series
+
+
+def series_of_kernel(kernel: Kernel) -> Callable[[int], PowerSeries]:
+    """The function that gives the power series of a kernel."""
     check_kernel(kernel)
     if kernel.series is None:
         known = "linear, polynomial, exponential, binomial and gaussian of kernels do"
         raise ValueError(f"kernel must have a power series: {known}")
-    return kernel.series, loss.series
+    return kernel.series

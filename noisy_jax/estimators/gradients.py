@@ -10,6 +10,9 @@ the same Ψ(x):
     residual losses   g̃ = (γ_N/p_N) Π_j (⟨f, Ψ̃_j⟩ − y − c).
 
 All that is known of the noise is that copies are independent, with the mean x, and E‖x̃‖² ≤ B_x².
+In a parallel world, where the distribution of the noise is known, a copy itself is the estimate of
+Ψ(x): Ψ̃ = Ψ̂(x̃), and ⟨f, Ψ̃_j⟩ = f̂(x̃_j) in the surrogate.
+
 Targets y are known without noise: one noisy ỹ in several factors would make them dependent. Only
 the squared loss, which has one factor, is unbiased with noisy targets as well.
 
@@ -25,9 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.estimators import orders
-from noisy_jax.estimators.cutoffs import order_for, series_of
-from noisy_jax.estimators.maps import MapEstimate, MapEstimator, MapOrders
+from noisy_jax.estimators.cutoffs import order_for, series_of_kernel, series_of_loss
+from noisy_jax.estimators.maps import MapEstimator, MapOrders
 from noisy_jax.estimators.means import MeanEstimator, first_copies
+from noisy_jax.estimators.worlds import WorldMaps
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.validation import (
@@ -40,6 +44,7 @@ from noisy_jax.validation import (
     number,
     positive,
 )
+from noisy_jax.worlds import World
 
 Distribution = Literal["geometric", "optimal"]
 
@@ -61,18 +66,18 @@ class GradientEstimator(NamedTuple):
 
     Attributes:
         loss: ℓ.
-        maps: estimator of Ψ(x).
+        maps: estimator of Ψ(x), or a world.
         derivative: estimator of the loss's derivative.
         squared_radius: B_w ≥ ‖f‖².
-        x_second_moment: B_x² ≥ E‖x̃‖².
+        x_second_moment: B_x² ≥ E‖x̃‖²; `None` in a world.
         y_largest: B_y ≥ |y|.
     """
 
     loss: Loss
-    maps: MapEstimator
+    maps: MapEstimator | WorldMaps
     derivative: MeanEstimator
     squared_radius: chex.Numeric
-    x_second_moment: chex.Numeric
+    x_second_moment: Any
     y_largest: chex.Numeric
 
     @property
@@ -94,21 +99,23 @@ class GradientEstimator(NamedTuple):
             self.derivative.orders.draw(derivative_key), jax.vmap(self.maps.draw_orders)(map_keys)
         )
 
-    def estimates(self, orders: GradientOrders, x: jax.Array) -> tuple[MapEstimate, MapEstimate]:
+    def estimates(self, orders: GradientOrders, x: jax.Array, cov: Any = None) -> tuple[Any, Any]:
         """The estimate of Ψ(x) that is stored, and the G where f is evaluated.
 
         Args:
             orders: of the round.
             x: `[copies, d]`, independent noisy copies, of which each is used at most once.
+            cov: of the noise, for a world whose noise changes by round.
 
         Returns:
-            One `MapEstimate` whose `copies` are those of the whole round, and `[G]` others.
+            One `MapEstimate` (in a world, `WorldEstimate`) whose `copies` are those of the whole
+            round, and `[G]` others.
         """
         query_points = self.derivative.copies
         x = first_copies(x, self.copies, "[copies, d]").reshape(
             1 + query_points, self.maps.copies, -1
         )
-        every = jax.vmap(self.maps.estimate)(orders.maps, x)
+        every = jax.vmap(lambda orders, x: self.maps.estimate(orders, x, cov))(orders.maps, x)
         stored = jax.tree.map(lambda leaf: leaf[0], every)
         others = jax.tree.map(lambda leaf: leaf[1:], every)
         used = jnp.where(jnp.arange(query_points) < orders.derivative, others.copies, 0)
@@ -147,11 +154,11 @@ class GradientEstimator(NamedTuple):
 
 
 def gradient(
-    kernel: Kernel,
+    kernel: Kernel | World,
     loss: Loss,
     *,
     squared_radius: chex.Numeric,
-    x_second_moment: chex.Numeric,
+    x_second_moment: chex.Numeric | None = None,
     y_largest: chex.Numeric = 1.0,
     distribution: Distribution = "geometric",
     p: chex.Numeric = 2.0,
@@ -169,12 +176,15 @@ def gradient(
 
     Args:
         kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(2B_x²/ℓ²) for Gaussian
-            kernels, center the data first.
+            kernels, center the data first. Or one of `worlds`: every value of f takes one copy,
+            G + 1 of them in a round, and nothing of the kernel is cut off.
         loss: with a power series: squared, logistic, exponential, smoothed_absolute or
             smoothed_hinge.
-        squared_radius: B_w > 0, the squared norm of the largest predictor that competes.
+        squared_radius: B_w > 0, the squared norm of the largest predictor that competes; in a
+            world W², in the surrogate's norm.
         x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round
-            (`bounds.moments`): the variance is all that must be known of the noise.
+            (`bounds.moments`): the variance is all that must be known of the noise. `None` in a
+            world.
         y_largest: B_y ≥ |y| ≥ 0; used by residual losses.
         distribution: of the orders: "geometric", as in the paper, or "optimal", with the smallest
             variance.
@@ -202,24 +212,57 @@ def gradient(
         1.14 copies on average, at most 4
     """
     squared_radius = positive("squared_radius", squared_radius)
-    x_second_moment = positive("x_second_moment", x_second_moment)
     y_largest = non_negative("y_largest", y_largest)
     distribution, p = choice("distribution", distribution, get_args(Distribution)), orders.base(p)
     center, max_bias = number("center", center), positive("max_bias", max_bias)
-    kernel_series, loss_series = series_of(kernel, loss)
-    reach = kernel_series(1).convergence
-    if np.isfinite(reach) and concrete(x_second_moment) is not None:
-        hint = "the kernel's series diverges: scale the data down"
-        between("x_second_moment", x_second_moment, 0, reach, hint)
-        if distribution == "geometric":
-            hint = "the second moment diverges: scale the data down, or distribution='optimal'"
-            between("p", p, 1, reach / x_second_moment, hint)
+    loss_series = series_of_loss(loss)
 
     def distribution_of(coefficients, second_moment):
         if distribution == "geometric":
             return orders.geometric(coefficients, p=p)
         return orders.optimal(coefficients, second_moment=second_moment)
 
+    if isinstance(kernel, World):
+        if x_second_moment is not None or kernel_order is not None:
+            raise ValueError("x_second_moment and kernel_order must be None in a world")
+        maps: Any = WorldMaps(kernel)
+    else:
+        x_second_moment = positive("x_second_moment", x_second_moment)
+        maps = _maps(
+            kernel, x_second_moment, kernel_order, max_bias, distribution_of,
+            p if distribution == "geometric" else None,
+        )  # fmt: skip
+    largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second_moment)
+    reach = largest_argument(loss, largest, y_largest) + abs(center)
+    loss_order = order_for(
+        "loss_order",
+        loss_order,
+        loss_series(1, center).degree,
+        max_bias,
+        lambda n: loss_series(n, center).remainder(reach),
+    )
+    series = loss_series(loss_order, center)
+    if value_second is None:
+        moment = squared_radius * maps.second_moment(x_second_moment)
+        value_second = value_moment(loss, moment, y_largest, center)
+    else:
+        value_second = positive("value_second", value_second)
+    derivative = MeanEstimator(series, distribution_of(series.coefficients, value_second))
+    return GradientEstimator(loss, maps, derivative, squared_radius, x_second_moment, y_largest)
+
+
+def _maps(
+    kernel: Kernel, x_second_moment, kernel_order, max_bias, distribution_of, p
+) -> MapEstimator:
+    """The estimator of a kernel's feature map; p is the base of geometric orders, or `None`."""
+    kernel_series = series_of_kernel(kernel)
+    reach = kernel_series(1).convergence
+    if np.isfinite(reach) and concrete(x_second_moment) is not None:
+        hint = "the kernel's series diverges: scale the data down"
+        between("x_second_moment", x_second_moment, 0, reach, hint)
+        if p is not None:
+            hint = "the second moment diverges: scale the data down, or distribution='optimal'"
+            between("p", p, 1, reach / x_second_moment, hint)
     diagonal = 1.0 if kernel.envelope is not None else kernel_series(1).absolute(x_second_moment)
     if concrete(diagonal) is not None and not np.isfinite(diagonal):
         raise ValueError(f"x_second_moment = {x_second_moment} is too large: scale the data down")
@@ -240,24 +283,7 @@ def gradient(
         max_bias * diagonal,
         lambda n: maps_of(n).bias(x_second_moment),
     )
-    maps = maps_of(kernel_order)
-    largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second_moment)
-    reach = largest_argument(loss, largest, y_largest) + abs(center)
-    loss_order = order_for(
-        "loss_order",
-        loss_order,
-        loss_series(1, center).degree,
-        max_bias,
-        lambda n: loss_series(n, center).remainder(reach),
-    )
-    series = loss_series(loss_order, center)
-    if value_second is None:
-        moment = squared_radius * maps.second_moment(x_second_moment)
-        value_second = value_moment(loss, moment, y_largest, center)
-    else:
-        value_second = positive("value_second", value_second)
-    derivative = MeanEstimator(series, distribution_of(series.coefficients, value_second))
-    return GradientEstimator(loss, maps, derivative, squared_radius, x_second_moment, y_largest)
+    return maps_of(kernel_order)
 
 
 def largest_argument(loss: Loss, value: Any, y_largest: Any) -> Any:

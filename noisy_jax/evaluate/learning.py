@@ -254,10 +254,11 @@ def _inputs(rows: Observations, key) -> tuple[Sample, chex.PRNGKey]:
 def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
     """Raises ValueError if a learner is built for other noise than the rows have."""
     built, seen = learner.noise, observations.noise
-    if isinstance(built, PerRound) and not isinstance(seen, (type(built.distribution), type(None))):
+    kind = type(built.distribution) if isinstance(built, PerRound) else built
+    if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
         raise ValueError(
-            f"the learner is built for {type(built.distribution).__name__} noise that changes by "
-            f"round, but the rows have {type(seen).__name__} noise"
+            f"the learner is built for {kind.__name__} noise, but that of the rows is "
+            f"{type(seen).__name__}"
         )
     if not isinstance(built, Noise) or isinstance(built, Assumed):
         return

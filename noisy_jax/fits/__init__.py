@@ -4,6 +4,7 @@ from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.fit import fit
 from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
 from noisy_jax.fits.functions import fourier_features as fourier
+from noisy_jax.fits.generalized import GeneralizedCoefficients, GeneralizedFit
 from noisy_jax.fits.saved import load_fit
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "FourierFeatures",
     "FourierFit",
     "FourierPredictor",
+    "GeneralizedCoefficients",
+    "GeneralizedFit",
     "LinearFit",
     "fit",
     "fourier",

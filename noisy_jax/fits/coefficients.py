@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit  # SciPy comes with JAX
 
 from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
-from noisy_jax.observations import in_order
+from noisy_jax.streams.columns import in_order
 from noisy_jax.validation import between
 
 
@@ -139,36 +139,13 @@ class LinearFit(Coefficients):
 
     def __str__(self) -> str:
         """The table: coefficients, intervals, uncorrected coefficients, reliability, verdict."""
-        low, high = self.interval()
-        width = max(9, *map(len, self.names))
-        lines = [
-            f"{self.target} on {counted_features(len(self.names))}, {self.num_rows:,} noisy rows",
-            "",
-            f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
-            f"{'uncorrected':>11} {'reliability':>11}",
-        ]
-        rows = zip(
-            ("intercept", *self.names),
-            np.append(self.intercept, self.coefficients),
-            self.std_error,
-            low,
-            high,
-            np.append(self.uncorrected.intercept, self.uncorrected.coefficients),
-            ("", *(f"{value:.3f}" for value in self.reliability)),
-            strict=True,
-        )
-        table = [
-            f"{name:<{width}} {value:>10.4g} {error:>10.2g} "
-            f"{f'[{start:.4g}, {end:.4g}]':>23} {plain:>11.4g} {share:>11}"
-            for name, value, error, start, end, plain, share in rows
-        ]
-        if len(table) > 11:
-            table = [*table[:10], f"… and {len(table) - 10} more columns"]
         noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
         return "\n".join(
             [
-                *lines,
-                *table,
+                f"{self.target} on {counted_features(len(self.names))}, "
+                f"{self.num_rows:,} noisy rows",
+                "",
+                *compared(self, self.uncorrected, self.reliability),
                 "",
                 str(self.risk),
                 "These coefficients are for interpretation and for clean features. To predict from",
@@ -203,6 +180,34 @@ class LinearFit(Coefficients):
     def save(self, path: str | Path) -> None:
         """Writes the fit as JSON; `nj.load_fit` reads it."""
         write(self, path)
+
+
+def compared(fit: Coefficients, uncorrected: Coefficients, reliability: np.ndarray) -> list[str]:
+    """The lines of a table of coefficients with intervals, beside the uncorrected ones."""
+    low, high = fit.interval()
+    width = max(9, *map(len, fit.names))
+    heading = (
+        f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
+        f"{'uncorrected':>11} {'reliability':>11}"
+    )
+    rows = zip(
+        ("intercept", *fit.names),
+        np.append(fit.intercept, fit.coefficients),
+        fit.std_error,
+        low,
+        high,
+        np.append(uncorrected.intercept, uncorrected.coefficients),
+        ("", *(f"{value:.3f}" for value in reliability)),
+        strict=True,
+    )
+    table = [
+        f"{name:<{width}} {value:>10.4g} {error:>10.2g} "
+        f"{f'[{start:.4g}, {end:.4g}]':>23} {plain:>11.4g} {share:>11}"
+        for name, value, error, start, end, plain, share in rows
+    ]
+    if len(table) > 11:
+        table = [*table[:10], f"… and {len(table) - 10} more columns"]
+    return [heading, *table]
 
 
 def counted_features(count: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from noisy_jax.fits.coefficients import LinearFit
 from noisy_jax.fits.fourier import fourier_fit
 from noisy_jax.fits.functions import FourierFeatures, FourierFit
+from noisy_jax.fits.generalized import MODELS, GeneralizedFit, generalized_fit
 from noisy_jax.fits.jackknife import jackknife_fit
 from noisy_jax.fits.linear import linear_fit
 from noisy_jax.observations import Observations
@@ -16,11 +17,12 @@ def fit(
     observations: Observations | Iterable[Observations],
     features: FourierFeatures | Sequence[FourierFeatures] | None = None,
     *,
+    model: str = "linear",
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
-) -> LinearFit | FourierFit:
-    """Least squares on clean features, computed from noisy ones.
+) -> LinearFit | FourierFit | GeneralizedFit:
+    """Regression on clean features, computed from noisy ones: least squares, logistic or Poisson.
 
     Ordinary least squares on features with measurement error shrinks coefficients towards zero and
     spreads them over correlated columns. `fit` subtracts the error's contribution from the second
@@ -28,6 +30,20 @@ def fit(
     x̄ of n rows and the covariance C_i of the error in row i,
 
         β̂ = (Σ_i [(x̃_i − x̄)(x̃_i − x̄)ᵀ − (1 − 1/n) C_i])⁻¹ Σ_i (x̃_i − x̄) ỹ_i.
+
+    `model="logistic"` (y of 0 and 1) and `model="poisson"` (counts y) are for Gaussian noise. With
+    μ = σ(a + ⟨w, x⟩) or μ = exp(a + ⟨w, x⟩) the mean of y at the clean x, they solve
+
+        logistic   Σ_i (y_i − σ(a + ⟨w, c_i⟩)) (1, c_i) = 0,   c_i = x̃_i + (y_i − ½)C_i w,
+        poisson    Σ_i y_i (1, x̃_i) − m_i (1, x̃_i − C_i w) = 0,   m_i = exp(a + ⟨w, x̃_i⟩ − ½wᵀC_iw).
+
+    Their coefficients are consistent under the logistic model and under the log-linear one; there
+    is no regret bound. The equations may have several roots: the one that continues the uncorrected
+    fit, as C grows from 0, is taken. Replicates of unknown noise are pooled: the covariance of
+    their noise must then be the same in all rows, and it is estimated anew wherever the jackknife
+    leaves rows out. Intervals of Poisson coefficients are somewhat narrow where means vary by large
+    factors: 95% ones covered the truth in 93% of simulated runs where ⟨w, x⟩ had the standard
+    deviation 1.4, and in 95% where it had 0.7.
 
     **What it is for**: interpretation of coefficients, and prediction at CLEAN features. To predict
     from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates
@@ -50,6 +66,8 @@ def fit(
             the same knowledge of the noise (given, with the same uncertainty, or from replicates).
         features: `None` for a linear fit; `nj.fits.fourier(length_scale=…)` or a list of such for a
             kernel fit, of which the one with the least cross-fitted clean risk is taken.
+        model: "linear", "logistic" or "poisson". The last two take one table, and are judged by the
+            jackknife over 32 groups of blocks of up to 64 consecutive rows.
         weights: `[n]` weights of the rows, for a linear fit; 1 by default. Rows of weight 0
             are left out of everything, also of the number of rows.
         clusters: `[n]` labels of groups of rows that may depend on each other, for a linear fit.
@@ -59,15 +77,18 @@ def fit(
             standard errors scatter by 13%.
 
     Returns:
-        A `LinearFit` or a `FourierFit`. Print it; `fit.predict(x)` predicts at clean features.
+        A `LinearFit`, `FourierFit` or `GeneralizedFit`. Print it; `fit.predict(x)` predicts at
+        clean features, probabilities and mean counts with a `GeneralizedFit`.
 
     Raises:
         ValueError: if the data do not identify the fit (a column or a combination of columns varies
-            no more than the noise in it), a column is constant, chunks do not agree, or there
-            are too few rows.
+            no more than the noise in it), a column is constant, chunks do not agree, there are too
+            few rows, or the equations of a model have no solution, as when a column predicts labels
+            perfectly.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 3.1; the estimated risk is the
-    corrected score of Nakamura (1990), cross-fitted.
+    corrected score of Nakamura (1990), cross-fitted. Logistic: the conditional score of Stefanski
+    and Carroll (1987). Poisson: the corrected score of Nakamura (1990).
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -79,7 +100,24 @@ def fit(
         >>> result = nj.fit(table)
         >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
         [ 2. -1.] [ 1.2 -0.9]
+        >>> sick = rng.random(40_000) < 1 / (1 + np.exp(1 - 2 * x[:, 0]))
+        >>> table = nj.observations.from_arrays(noisy[:, :1], 1.0 * sick, noise=0.64)
+        >>> result = nj.fit(table, model="logistic")
+        >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
+        [2.] [1.]
+        >>> print(result.predict([[0.0], [1.0]]).round(1))
+        [0.3 0.7]
     """
+    if choice("model", model, ("linear", *MODELS)) != "linear":
+        if not (features is None and weights is None and clusters is None) or errors == "sandwich":
+            raise ValueError(
+                "features, weights, clusters and the sandwich are for model='linear'; "
+                f"leave them out with model={model!r}"
+            )
+        choice("errors", errors or "jackknife", ("jackknife",))
+        if isinstance(observations, Iterable):
+            raise ValueError(f"chunks are for model='linear'; model={model!r} takes one table")
+        return generalized_fit(observations, model)
     if isinstance(observations, Iterable):
         if features is not None or weights is not None or clusters is not None:
             raise ValueError(

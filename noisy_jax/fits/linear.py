@@ -95,7 +95,7 @@ class Units:
         scale, y_scale = (np.where(_constant(z), 1.0, z.std(axis=0)) for z in (x, y))
         return cls(x.mean(axis=0), scale, float(y.mean()), float(y_scale))
 
-    def table(self, x, y, cov, cross) -> Table:
+    def table(self, x, y, cov, cross=None) -> Table:
         """The rows in these units."""
         x = x - self.center
         x /= self.scale

@@ -8,6 +8,7 @@ import numpy as np
 
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
+from noisy_jax.fits.generalized import GeneralizedCoefficients, GeneralizedFit
 
 _ARRAYS = (
     "coefficients", "covariance", "reliability", "gram", "cross", "noise", "means",
@@ -15,11 +16,14 @@ _ARRAYS = (
 )  # fmt: skip
 
 
-def load_fit(path: str | Path) -> LinearFit | FourierFit:
-    """Reads the fit that `LinearFit.save` or `FourierFit.save` wrote to a file."""
+def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
+    """Reads the fit that its method `save` wrote to a file."""
     try:
         values = _parsed(json.loads(Path(path).read_text(encoding="utf-8")))
-        plain, risk = _parsed(values.pop("uncorrected")), Comparison(**values.pop("risk"))
+        plain = _parsed(values.pop("uncorrected"))
+        if "model" in values:
+            return GeneralizedFit(**values, uncorrected=GeneralizedCoefficients(**plain))
+        risk = Comparison(**values.pop("risk"))
         if "candidates" not in values:
             return LinearFit(**values, uncorrected=Coefficients(**plain), risk=risk)
         candidates = tuple(

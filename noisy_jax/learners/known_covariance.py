@@ -26,7 +26,7 @@ import optax
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.losses import CorrectedLoss, Loss, corrected
-from noisy_jax.noise import covariance_times
+from noisy_jax.noise import Gaussian, Laplace, covariance_times
 from noisy_jax.validation import check_dimension
 
 
@@ -72,12 +72,14 @@ def known_covariance(
     """Online learning of a linear predictor from one noisy copy and its noise covariance.
 
     By default it is linear regression (Algorithm 1, right), under noise of any distribution.
-    **Another loss** needs noise of the distribution that it is corrected for, and its exact
-    covariance: an unbiased estimate of Σ_t, as for noise that depends on x, is enough for the
-    squared loss only, which is linear in Σ. The gradients are unbiased for those of the loss on
-    clean data, so that the expected regret at the adaptive rate is at most 2√2 B_w √(E Σ‖∇̃_t‖²)
-    (`bounds.adaptive_rate`) for a convex one. A run ends in NaN if it comes to weights at which
-    there is no correction: with smoothed losses keep B_w²‖Σ‖ below their δ² (`losses.corrected`).
+    **Another loss** needs noise of the distribution that it is corrected for (under other noise
+    `rollout` warns), and its exact covariance: an unbiased estimate of Σ_t, as for noise that
+    depends on x, is enough for the squared loss only, which is linear in Σ. The gradients are
+    unbiased for those of the loss on clean data, so that the expected regret at the adaptive rate
+    is at most 2√2 B_w √(E Σ‖∇̃_t‖²) (`bounds.adaptive_rate`) for a convex one. A run ends in NaN if
+    it comes to weights at which there is no correction: with smoothed losses keep B_w²‖Σ‖ below
+    their δ² (`losses.corrected`). Noise in y is corrected for by no loss: it has no effect on
+    average for the squared and the Poisson loss.
 
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
     change from round to round, or be an unbiased estimate if it depends on x (`noise.Missing`).
@@ -115,6 +117,7 @@ def known_covariance(
         >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
         share of mistakes 0.05
     """
+    noise = None
     if loss is None:
         gradient = functools.partial(gradient_estimate, as_printed=as_printed)
     elif as_printed:
@@ -122,6 +125,7 @@ def known_covariance(
     else:
         loss = loss if isinstance(loss, CorrectedLoss) else corrected(loss)
         gradient = functools.partial(corrected_gradient, loss=loss)
+        noise = {"gaussian": Gaussian, "laplace": Laplace}[loss.noise]
     learner = gradient_descent(
         gradient,
         copies=1,
@@ -129,4 +133,4 @@ def known_covariance(
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
-    return learner._replace(correlated_targets=loss is None)
+    return learner._replace(correlated_targets=loss is None, noise=noise)

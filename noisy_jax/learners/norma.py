@@ -79,8 +79,13 @@ def norma(
 
     **Noisy inputs.** With a world, f is read at a second copy of x, independent of the copy that
     the new term holds. For the squared loss the step is then unbiased, as in `parallel_worlds`; for
-    another loss it is that of ℓ averaged over the noise of f at the second copy. A step with one
-    copy for both is biased, unless x has no noise.
+    another loss it is that of ℓ averaged over the noise of f at the second copy. For example, let
+    f = k(0, ·) be a Gaussian kernel in one dimension with ℓ² = ½, x = 0 and y = 1, and x̃ have noise
+    of variance 0.4. Then f(x) = 1, and the slope of the soft margin loss with ρ = ½ is 0. But the
+    reading of f at x̃ is below ½ with probability 0.387, so that the mean slope is −0.387. Without
+    bias is `random_truncation` in a world, for analytic losses such as `losses.smoothed_hinge`; the
+    soft margin loss is not analytic. A step with one copy for both is biased, unless x has no
+    noise.
 
     **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, a share ν of which
     are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning (of a

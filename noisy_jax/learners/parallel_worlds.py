@@ -31,6 +31,8 @@ def parallel_worlds(
 ) -> Learner:
     """Online kernel regression from two noisy copies, if the distribution of the noise is known.
 
+    It learns with the squared loss; `random_truncation` takes other analytic losses in a world.
+
     Args:
         world: the clean kernel and its surrogate under the noise, such as `worlds.gaussian` gives.
         horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.

@@ -30,13 +30,6 @@ class Dependent(Noise):
     cov = np.nan
     depends_on_x = True
 
-    def centred(self, key, x):
-        """A noisy copy x̃ of mean x (see `Noise.centred`)."""
-        x = jnp.asarray(x)
-        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-        self._check_dimension(x.shape)
-        return self._copies(key, x)
-
     def read_table(self, x: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Noisy copies `[n, V, d]` of mean x and their covariances `[n, d, d]`, from a table.
 
@@ -62,9 +55,6 @@ class Dependent(Noise):
         with jax.enable_x64(True):
             cov = np.asarray(jax.vmap(jax.vmap(self.estimated_cov))(x)).mean(axis=1)
         return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(x.shape[2])
-
-    def _copies(self, key, x):
-        raise NotImplementedError
 
     def _moments(self, x):
         """E x̃² and E x̃⁴ of each coordinate, `[d]` each."""
@@ -104,15 +94,15 @@ class Missing(_Hidden):
     """Features that are missing at random, each with a known probability: x̃_i = m_i x_i/p_i.
 
     m_i is 1 with probability p_i and 0 otherwise, independent for all features and of their values.
-    Missing features are filled with zero, the others are divided by p_i, so that E x̃ = x. Its
-    unbiased estimate of the variance is Σ̂ = diag((1 − p_i) x̃_i²). The noise is smallest for
-    features of mean zero: `observations.from_arrays`, which reads NaN as missing, fills with the
-    columns' means c instead, x̃_i = c_i + m_i (x_i − c_i)/p_i. The uncorrected fit of such a table
-    is for x̃, and not for rows that are only filled.
+    Missing features are 0, the others are divided by p_i, so that E x̃ = x. The unbiased estimate of
+    the variance is Σ̂ = diag((1 − p_i) x̃_i²). It is smallest for features of mean zero, so that
+    `observations.from_arrays`, which reads NaN as missing, puts the means c of the columns there,
+    x̃_i = c_i + m_i (x_i − c_i)/p_i. The uncorrected fit is for such x̃, not for rows only filled.
 
     Args:
         keep: p in (0, 1], `[]` (the same for all d features) or `[d]`, probability that a feature
-            is not missing.
+            is not missing. If it is not known, take the share that is observed in the table,
+            `1 - np.isnan(x).mean(axis=0)`; intervals of `fit` do not contain its uncertainty.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -28,7 +28,8 @@ class Settings(BaseSettings):
     The table holds noisy measurements only. State what is known of their error: its variance, a
     covariance, or replicate columns. Writes coefficients.csv, predictions.csv, config.json and
     coefficients.png; with --kernel, candidates.csv instead of coefficients.csv, and function.png
-    if there is one feature.
+    if there is one feature; with --model logistic or poisson, which are for Gaussian error, no
+    picture.
 
     The coefficients and predictions are for clean features. To predict from features that are as
     noisy as the table's, use the uncorrected ones, which are written as well.
@@ -38,6 +39,7 @@ class Settings(BaseSettings):
       python -m noisy_jax fit --data noisy.csv --target y --covariance sigma.csv
       python -m noisy_jax fit --data noisy.csv --target y --replicates x1:x1b x2:x2b
       python -m noisy_jax fit --data noisy.csv --target y --variance 0.1 0.1 --kernel 0.5 1 2
+      python -m noisy_jax fit --data noisy.csv --target sick --variance dose=0.2 --model logistic
     """
 
     data: str | None = option(None, "CSV file of noisy measurements", metavar="FILE.csv")
@@ -60,6 +62,7 @@ class Settings(BaseSettings):
         "it is not given)",
         choices=("gaussian", "laplace"),
     )
+    model: str = option("linear", "of y", choices=("linear", "logistic", "poisson"))
     kernel: tuple[float, ...] | None = option(
         None,
         "fit a function by Fourier features of a Gaussian kernel; length scales to choose from, in "
@@ -76,7 +79,7 @@ def run(settings: Settings) -> Iterator[Report]:
     candidates = None
     if settings.kernel is not None:
         candidates = [fits.fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
-    result = fits.fit(table, candidates)
+    result = fits.fit(table, candidates, model=settings.model)
     x = table.x.mean(axis=1)
     columns = {
         table.target: table.y,
@@ -103,7 +106,8 @@ def run(settings: Settings) -> Iterator[Report]:
             "reliability": np.append(np.nan, result.reliability),
         }
         tables["coefficients"] = _columns(columns)
-        figures["coefficients"] = picture(plots.coefficients, result)
+        if isinstance(result, fits.LinearFit):
+            figures["coefficients"] = picture(plots.coefficients, result)
     yield Report(str(result), tables, figures)
 
 

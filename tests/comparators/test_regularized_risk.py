@@ -57,6 +57,15 @@ def test_optimality_conditions(x64, rng, loss):
     assert np.any(np.abs(loss.gradient(0.9 * g, y) + lam * y.size * a) > 10 * slack)
 
 
+def test_the_gap_holds_where_the_loss_overflows(x64, rng):
+    """At proximal points far out e^(−yp) is infinite, which once gave the gap 0 at g = 0."""
+    x, _, labels = features(rng)
+    found = regularized(x @ x.T, labels, losses.exponential(), 1e-9, max_iterations=100)
+    weights = np.array([2.0, -1.0, 0.5])
+    least = np.mean(np.exp(-labels * (x @ weights))) + 1e-9 / 2 * weights @ weights
+    assert found.risk - found.gap <= least
+
+
 @pytest.mark.parametrize("loss", [LOSSES[0], LOSSES[5], LOSSES[7]], ids=repr)
 def test_no_function_is_better_by_more_than_the_gap(x64, rng, loss):
     """Honest wherever it stops: against the solution to 1e-10, and ½λ‖g − ĝ‖² ≤ gap too."""

@@ -65,6 +65,16 @@ def random_truncation(*, radius, learning_rate):
     )
 
 
+def analytic_worlds(*, radius, learning_rate):
+    estimator = nj.estimators.gradient(
+        world(), nj.losses.smoothed_hinge(sharpness=0.5), squared_radius=radius * abs(radius),
+        loss_order=2, max_bias=1.0,
+    )  # fmt: skip
+    return of_signs(
+        nj.learners.random_truncation(estimator, horizon=T, learning_rate=learning_rate, block=16)
+    )
+
+
 def adaptive(make):
     """At the default rate, whatever the rate that is asked for."""
     return lambda *, radius, learning_rate: make(radius=radius, learning_rate=None)
@@ -132,6 +142,7 @@ KERNEL = {
     "fourier_worlds": fourier_worlds,
     "uncorrected_kernel": uncorrected_kernel,
     "random_truncation": random_truncation,
+    "analytic_worlds": analytic_worlds,
 }
 DECAYING = {
     "norma": norma,

@@ -236,3 +236,17 @@ def test_poisson_has_its_gradient_and_its_minimizer():
 def test_what_noise_makes_impossible_is_an_error_that_says_what_would_work(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("noise", [nj.noise.Multiplicative(0.1), nj.noise.Laplace(0.1)])
+def test_noise_of_another_kind_is_a_warning(noise):
+    """An estimate of Σ is enough for the squared loss only, and the distribution matters."""
+    stream = nj.streams.linear(jax.random.key(0), 4, 2)
+    learner = nj.learners.known_covariance(radius=1.0, loss=nj.losses.smoothed_absolute())
+    with pytest.warns(UserWarning, match="built for other noise"):
+        nj.rollout(learner, stream, noise, key())
+    rows = nj.observations.from_arrays(
+        np.ones((4, 2)) * [[1], [2], [3], [4]], np.arange(4.0), noise=noise
+    )
+    with pytest.raises(ValueError, match="built for Gaussian noise"):
+        nj.learn(learner, rows, key())

@@ -124,6 +124,9 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
         nj.learn(kernel, pairs, key(), standardize=False)
     with pytest.raises(ValueError, match="independent of those in x"):
         nj.fit(table, nj.fourier(length_scale=1.0))
+    counts = from_arrays(x, np.ones(n), noise=cov, cross_cov=cov)
+    with pytest.raises(ValueError, match="independent of those in x"):
+        nj.fit(counts, model="poisson")
     with pytest.raises(ValueError, match=r"cross_cov must be \[2\]"):
         from_arrays(x, y, noise=cov, cross_cov=[0.1])
 

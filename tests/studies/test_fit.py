@@ -26,6 +26,23 @@ def noisy(tmp_path):
     return path, one, tmp_path / "sigma.csv"
 
 
+def test_logistic(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 1))
+    y = rng.random(1000) < 1 / (1 + np.exp(-2 * x[:, 0]))
+    path, out = tmp_path / "sick.csv", tmp_path / "out"
+    columns = np.column_stack([x + 0.7 * rng.normal(size=x.shape), y])
+    np.savetxt(path, columns, delimiter=",", header="dose,sick", comments="")
+    known = ["--variance", "dose=0.49", "--model", "logistic"]
+    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--out", str(out)]) == 0
+    found = coefficients(out)["dose"]
+    assert found["low"] < 2 < found["high"]
+    assert found["uncorrected"] < found["low"]
+    assert "conditional score" in capsys.readouterr().out
+    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--kernel"]) == 2
+    assert "are for model='linear'" in capsys.readouterr().err
+
+
 def coefficients(folder):
     with open(folder / "coefficients.csv", newline="", encoding="utf-8") as file:
         return {

@@ -17,7 +17,7 @@ from noisy_jax.base import (
     read_through,
     unrolled,
 )
-from noisy_jax.noise.base import by_round
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import concrete
 
 
@@ -108,5 +108,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
 def has_noise(noise: Any) -> bool:
     """Whether a learner's `noise` has a covariance that is known not to be zero."""
-    cov = None if noise is None else concrete(by_round(noise)[0].cov)
+    if noise is None or isinstance(noise, type):
+        return False
+    cov = concrete(by_round(noise)[0].cov)
     return cov is not None and bool(np.any(cov != 0))

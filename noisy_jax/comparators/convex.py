@@ -1,0 +1,159 @@
+"""The best function in a ball for any convex loss, by the multiplier of the constraint.
+
+    min_{‖g‖ ≤ B} Σ_t ℓ(g(x_t), y_t)
+
+The minimizer g_μ of Σ_t ℓ(g(x_t), y_t) + μ‖g‖², which `regularized` finds up to a gap ε_μ, has a
+norm that decreases with μ. For every μ ≥ 0 and every g with ‖g‖ ≤ B, by Lagrangian duality,
+
+    Σ_t ℓ(g(x_t), y_t) ≥ Σ_t ℓ(g_μ(x_t), y_t) + μ(‖g_μ‖² − B²) − ε_μ,
+
+so that the loss of g_μ, scaled into the ball if it is outside, less the right side is a bound on
+what it lacks. Where ‖g_μ‖ = B that is ε_μ, and inside the ball it is μ(B² − ‖g_μ‖²) + ε_μ.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Stream, check_is_stream
+from noisy_jax.comparators.regularized_risk import Regularized, factor, solve
+from noisy_jax.kernels import Kernel
+from noisy_jax.kernels.kernel import check_kernel
+from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_loss
+from noisy_jax.validation import check_concrete, check_labels, positive
+
+_STEP = 8.0  # by which μ is divided until the function leaves the ball, or it is small enough
+_MAX_MULTIPLIERS = 60
+_MAX_ITERATIONS = 500
+
+
+class ConvexBall(NamedTuple):
+    """The best function in a ball for a convex loss on clean data, up to a duality gap.
+
+    g = Σ_t a_t k(x_t, ·) over T rounds.
+
+    Attributes:
+        coefficients: `[T]`, a. Where μ is small they are large and cancel: use them in float64.
+        predictions: `[T]`, g(x_t).
+        loss: `[]`, Σ_t ℓ(g(x_t), y_t).
+        norm: `[]`, ‖g‖ ≤ B.
+        multiplier: `[]`, μ ≥ 0: g minimizes Σ_t ℓ(g(x_t), y_t) + μ‖g‖², up to the gap. Inside the
+            ball it is not zero, but so small that it costs less than the gap.
+        gap: `[]`, at least the loss of g less the least loss in the ball.
+        converged: `[]`, whether the gap is at most what `tolerance` allows.
+        weights: `[d]`, Σ_t a_t x_t, for the linear kernel; `None` for others.
+    """
+
+    coefficients: chex.Array
+    predictions: chex.Array
+    loss: chex.Numeric
+    norm: chex.Numeric
+    multiplier: chex.Numeric
+    gap: chex.Numeric
+    converged: chex.Numeric
+    weights: chex.Array | None = None
+
+
+def convex_ball(
+    stream: Stream,
+    loss: Loss,
+    radius: chex.Numeric,
+    *,
+    kernel: Kernel | None = None,
+    tolerance: float = 1e-6,
+) -> ConvexBall:
+    """The best function in the ball {‖g‖ ≤ radius} for a whole clean stream and any convex loss.
+
+    Losses may have kinks, and rounds may be repeated. The computation is in float64 whatever the
+    default is, and the result is rounded to the default. It solves about ten problems of
+    `regularized`. With the linear kernel a step of these takes O(Td²) time, and 3,000 rounds of ten
+    features about a second. Other kernels need the Gram matrix of all rounds, O(T²) memory and
+    O(T³) time. For the squared loss `linear_ball` and `world_ball` are exact, and faster.
+
+    `functools.partial(convex_ball, loss=loss, radius=B)` is a comparator for `study`; give `study`
+    the same loss.
+
+    Args:
+        stream: T clean rounds, concrete; labels ±1 for a loss of the margin.
+        loss: any convex loss of `losses` that is nowhere negative; of an adaptive one,
+            `loss.at(scale)`.
+        radius: B > 0, in the norm of the kernel's space: ‖w‖ for the linear kernel.
+        kernel: the linear kernel by default.
+        tolerance: gap at which to stop, as a fraction of the loss of g = 0. Rounding limits it to
+            about 1e-7 where the minimizer lies far inside the ball.
+
+    Source: Lagrangian duality, as in Boyd and Vandenberghe, Convex Optimization (2004), Sec. 5.5.1.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0])
+        >>> found = convex_ball(stream, nj.losses.soft_margin(), radius=0.5**0.5)
+        >>> print(found.predictions.round(3), bool(found.converged))
+        [ 0.5 -0.5] True
+    """
+    check_is_stream(stream)
+    check_loss(loss)
+    if kernel is not None:
+        check_kernel(kernel)
+    for name, value in {"stream.x": stream.x, "stream.y": stream.y, "radius": radius}.items():
+        check_concrete(name, value, "the minimizer is found on the host")
+    parsed = float(positive("radius", radius)), float(positive("tolerance", tolerance))
+    x, y = (np.asarray(leaf, np.float64) for leaf in stream)
+    if loss.kind == "margin":
+        check_labels("y", y)
+    default = jnp.result_type(float)
+    with jax.enable_x64(True):
+        points = jnp.asarray(x)
+        features = x if kernel is None else factor(np.asarray(kernel(points, points)))
+        found = _solve(features, y, loss, *parsed)
+        found = found._replace(weights=found.coefficients @ x if kernel is None else None)
+        rounded = jax.tree.map(lambda field: jnp.asarray(field, default), found)
+        return rounded._replace(converged=jnp.asarray(found.converged))
+
+
+def _solve(features, y, loss, radius, tolerance) -> ConvexBall:
+    zero = np.zeros_like(y)
+    idle, slopes = float(np.sum(loss(zero, y))), np.asarray(loss.gradient(zero, y))
+    # ‖g_μ‖ ≤ ‖Σ_t s_t k(x_t, ·)‖/(2μ) with the slopes s_t at g = 0.
+    mu = np.linalg.norm(slopes @ features) / (2 * radius)
+    if not mu or not idle:
+        return ConvexBall(zero, zero, idle, 0.0, 0.0, 0.0, np.True_)
+    least = tolerance * idle / (2 * radius**2)  # costs half the tolerance
+    inside, outside, tried, start = None, None, [], zero
+    for _ in range(_MAX_MULTIPLIERS):
+        found = solve(features, y, loss, 2 * mu / y.size, tolerance / 4, _MAX_ITERATIONS, start)
+        start = -2 * mu * found.coefficients
+        tried.append(_in_ball(found, y, loss, radius, mu, tolerance * idle))
+        excess = np.log(max(float(found.norm) / radius, 1e-300))
+        if tried[-1].converged or not found.converged or (excess <= 0 and mu == least):
+            break  # solved, or as far as rounding allows
+        # Regula falsi in log μ, with the Illinois rule: an end that stays counts half.
+        if excess > 0:
+            inside = inside and (inside[0], inside[1] / 2)
+            outside = np.log(mu), excess
+        else:
+            outside = outside and (outside[0], outside[1] / 2)
+            inside = np.log(mu), excess
+        if inside is None:
+            mu *= _STEP
+        elif outside is None:
+            mu = max(mu / _STEP, least)
+        else:
+            (a, f), (b, g) = inside, outside
+            mu = np.exp((a * g - b * f) / (g - f))
+    return min(tried, key=lambda each: each.gap)
+
+
+def _in_ball(found: Regularized, y, loss, radius, mu, small) -> ConvexBall:
+    """g_μ, scaled into the ball, with the duality gap."""
+    scale = min(1.0, radius / found.norm) if found.norm else 1.0
+    predictions = scale * found.predictions
+    value = float(np.sum(loss(predictions, y)))
+    lower = y.size * (float(found.risk) - float(found.gap)) - mu * radius**2
+    gap = max(value - lower, 0)
+    size = scale * found.norm
+    return ConvexBall(scale * found.coefficients, predictions, value, size, mu, gap, gap <= small)

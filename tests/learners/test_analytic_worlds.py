@@ -1,0 +1,261 @@
+"""Analytic losses in parallel worlds: random truncation with readings of a surrogate."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.estimators import GradientEstimator, GradientOrders, gradient
+from tests.quadrature import gauss_hermite, tensor
+
+VARIANCE, RATE = 0.1, 0.2
+NOISE = nj.noise.Gaussian(VARIANCE)
+X = np.array([0.3])
+LOSSES = {
+    "smoothed_hinge": (nj.losses.smoothed_hinge(), 0.0),
+    "about another centre": (nj.losses.smoothed_hinge(), 0.4),
+    "exponential": (nj.losses.exponential(), 0.0),
+    "smoothed_absolute": (nj.losses.smoothed_absolute(), 0.3),
+}
+
+
+def world_of(noise=NOISE, length_scale=0.5**0.5, dim=1):
+    return nj.worlds.gaussian(dim=dim, length_scale=length_scale, noise=noise)
+
+
+def told(estimator, orders):
+    """The estimator at orders that are given."""
+
+    class Told(GradientEstimator):
+        def draw_orders(self, key):
+            maps = jax.vmap(self.maps.draw_orders)(
+                jax.random.split(key, 1 + self.derivative.copies)
+            )
+            return GradientOrders(orders, maps)
+
+    return Told(*estimator)
+
+
+def step_of(estimator, y):
+    """`(state, order, copies) -> coefficient`, what the learner's step adds, over −η."""
+
+    def step(state, order, copies):
+        make = functools.partial(nj.learners.random_truncation, horizon=4, learning_rate=RATE)
+        sample = nj.Sample(copies, jnp.asarray(y), jnp.asarray(VARIANCE))
+        after = make(told(estimator, order)).step(state, sample, jax.random.key(0))
+        return after.weights[2] / -RATE
+
+    return step
+
+
+def two_terms(estimator, y):
+    """A state with two terms, and its learner."""
+    learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=RATE)
+    state = learner.init(1)
+    for x in (0.1, 0.6):
+        copies = jnp.full((estimator.copies, 1), x)
+        state = learner.step(state, nj.Sample(copies, jnp.asarray(y)), jax.random.key(4))
+    weights = state.weights.at[:2].set(jnp.array([0.9, -0.4]))
+    return state._replace(weights=weights), learner
+
+
+@pytest.mark.claim("EXT-AnalyticWorlds")
+@pytest.mark.parametrize("y", [1.0, -1.0])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_mean_over_orders_and_noise_is_the_clean_derivative(x64, name, y):
+    """Of the series that is cut off at order 2, exactly."""
+    loss, center = LOSSES[name]
+    options = {"squared_radius": 1.0, "max_bias": 1e9, "center": center}
+    estimator = gradient(world_of(), loss, loss_order=2, **options)
+    estimator = estimator._replace(squared_radius=1e8)  # never projected
+    state, learner = two_terms(estimator, y)
+    f = float(learner.predict(state, X))
+    a = f * y if loss.kind == "margin" else f - y
+    series = estimator.derivative.series.coefficients
+    clean = np.polynomial.polynomial.polyval(a - center, series)
+    clean = y * clean if loss.kind == "margin" else clean
+    # One node rule for each copy: that of the new term has no effect on its coefficient.
+    line, weights = gauss_hermite(60, np.array([[VARIANCE]]))
+    nodes, weights = tensor(line[:, 0], weights, 2)
+    copies = jnp.asarray(np.pad(X + nodes, [(0, 0), (1, 0)])[:, :, None])
+    step = jax.jit(jax.vmap(step_of(estimator, y), (None, None, 0)))
+    means = [weights @ step(state, n, copies) for n in range(3)]
+    mean = estimator.derivative.orders.probabilities @ means
+    np.testing.assert_allclose(mean, clean, atol=1e-10)
+    # One copy in both factors is biased.
+    same = jnp.where(jnp.arange(3)[None, :, None] == 2, copies[:, 1:2], copies)
+    means[2] = weights @ step(state, 2, same)
+    assert abs(estimator.derivative.orders.probabilities @ means - clean) > 1e-3
+
+
+@pytest.mark.claim("EXT-AnalyticWorlds")
+def test_the_soft_margin_of_one_reading_is_biased(x64):
+    """The numbers in the docstring of `norma`, and those of the smoothed hinge."""
+    world = world_of(nj.noise.Gaussian(0.4))
+    nodes = np.linspace(-9, 9, 20_001)
+    weights = np.exp(-(nodes**2) / 2) / np.exp(-(nodes**2) / 2).sum()
+    read = np.asarray(world.surrogate(jnp.zeros((1, 1)), jnp.asarray(0.4**0.5 * nodes[:, None])))[0]
+    np.testing.assert_allclose(weights @ read, 1, rtol=1e-10)  # f(x) = 1, without bias
+    hinge = nj.losses.soft_margin(margin=0.5)
+    assert hinge.gradient(1.0, 1.0) == 0
+    assert abs(weights @ np.asarray(hinge.gradient(read, np.ones_like(read))) + 0.3868) < 5e-4
+    # At a clean margin of 2 the smoothed hinge has slope −0.079, but on average −0.360 at readings.
+    loss = nj.losses.smoothed_hinge()
+    clean = float(loss.gradient(2.0, 1.0))
+    biased = weights @ np.asarray(loss.gradient(2 * read, np.ones_like(read)))
+    np.testing.assert_allclose([clean, biased], [-0.0786, -0.3603], atol=5e-4)
+    # The estimate about 1 at most at order 7 is right there up to what is cut off.
+    options = {"squared_radius": 4.0, "loss_order": 7, "center": 1.0, "max_bias": 1e9}
+    derivative = gradient(world, loss, **options).derivative
+    powers = (weights @ (2 * read - 1)) ** np.arange(8)
+    mean = derivative.orders.probabilities @ (derivative.weights * powers)
+    assert abs(mean - clean) < 0.003
+
+
+def test_a_step_is_the_plain_formula(x64, rng):
+    """In NumPy, over rounds that share nothing, with the ball's projection."""
+    loss, rounds, dim = nj.losses.smoothed_hinge(), 30, 2
+    world = world_of(length_scale=1.0, dim=dim)
+    estimator = gradient(world, loss, squared_radius=0.16, loss_order=3, max_bias=1.0)
+    assert estimator.copies == 4
+    learner = nj.learners.random_truncation(estimator, horizon=rounds, learning_rate=0.3, block=8)
+    x = rng.normal(size=(rounds, dim))
+    copies = x[:, None] + VARIANCE**0.5 * rng.normal(size=(rounds, 4, dim))
+    y, keys = np.sign(rng.normal(size=rounds)), jax.random.split(jax.random.key(2), rounds)
+    cov = jnp.full(rounds, VARIANCE)
+    samples = nj.Sample(jnp.asarray(copies), jnp.asarray(y), cov)
+    state, predictions, _ = learner.unroll(learner.init(dim), samples, jnp.asarray(x), keys)
+    orders = np.asarray(jax.vmap(estimator.draw_orders)(keys).derivative)
+    assert len(set(orders)) > 2
+    weights, projected = np.zeros(rounds), 0
+    stored, gamma = copies[:, 0], estimator.derivative.weights
+    for t in range(rounds):
+        clean = weights @ np.asarray(world.kernel(stored, x[t : t + 1]))[:, 0]
+        np.testing.assert_allclose(predictions[t], clean, atol=1e-10)
+        read = weights @ np.asarray(world.surrogate(stored, copies[t, 1:]))
+        weights[t] = -0.3 * y[t] * gamma[orders[t]] * np.prod(y[t] * read[: orders[t]])
+        norm = np.sqrt(weights @ np.asarray(world.surrogate(stored, stored)) @ weights)
+        projected += norm > 0.4
+        weights *= 0.4 / max(norm, 0.4)
+    assert projected > 2
+    np.testing.assert_allclose(state.weights[:rounds], weights, atol=1e-10)
+    np.testing.assert_array_equal(state.atoms.copies[:rounds], 1 + orders)
+
+
+@pytest.mark.parametrize("variance", [0.0, 0.2])
+def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
+    """|f(x)| ≤ W√k(x, x) and E f̂(x̃)² ≤ W²R², both attained without noise; k(x, x) is 1.1."""
+    measure, noise = nj.worlds.discrete_measure([0.5, 1.5], [0.7, 0.4]), nj.noise.Gaussian(variance)
+    world = nj.worlds.radial(measure, dim=1, noise=noise, cutoff=2.0)
+    options = {"squared_radius": 4.0, "loss_order": 2, "max_bias": 1e9}
+    estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
+    nodes, chances = gauss_hermite(60, np.array([[variance]]))
+    largest, moment = 0.0, 0.0
+    for terms in (1, 1, 3, 3, 8):
+        atoms = jnp.asarray(0.3 * rng.normal(size=(terms, 1)))
+        weights = rng.normal(size=terms)
+        weights *= 2 / np.sqrt(weights @ np.asarray(world.surrogate(atoms, atoms)) @ weights)
+        x = np.asarray(atoms[:1])
+        largest = max(largest, abs(weights @ np.asarray(world.kernel(atoms, x)))[0])
+        read = weights @ np.asarray(world.surrogate(atoms, jnp.asarray(x + nodes)))
+        moment = max(moment, chances @ read**2)
+    assert largest <= estimator.largest_value * (1 + 1e-12)
+    bound = estimator.squared_radius * estimator.map_second_moment
+    assert moment <= bound * (1 + 1e-12)
+    if variance == 0:
+        np.testing.assert_allclose([largest, moment], [estimator.largest_value, bound])
+    else:
+        assert 1.1 < world.diagonal == estimator.map_second_moment
+    exact = estimator.derivative.second_moment(np.sqrt(bound) ** 2)
+    np.testing.assert_allclose(estimator.derivative_second_moment, exact)
+    theory = nj.bounds.random_truncation(estimator, horizon=100)
+    expected = 2 * np.sqrt(world.diagonal * exact * 100) + theory.bias
+    np.testing.assert_allclose(theory.regret, expected, rtol=1e-6)
+
+
+def test_covariances_that_change_by_round_reach_the_world(x64):
+    world = nj.worlds.heteroscedastic(dim=1, length_scale=1.0, max_cov=0.3)
+    options = {"squared_radius": 0.5, "loss_order": 2, "max_bias": 1.0}
+    estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
+    learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=RATE)
+    copies = jnp.full((3, 1), 0.2)
+    sample = nj.Sample(copies, jnp.ones(()), jnp.asarray(0.1))
+    state = learner.step(learner.init(1), sample, jax.random.key(0))
+    np.testing.assert_allclose(state.atoms.atom[1][:1], 0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.claim("EXT-AnalyticWorlds")
+def test_regret_stays_below_its_bound_from_one_copy():
+    """Smoothed hinge on clean data, five clones; the bias of the cut-off series is counted."""
+    noise, loss, horizon = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge(), 1000
+    world = world_of(noise.cloned(5), length_scale=1.0, dim=3)
+    estimator = gradient(world, loss, squared_radius=1.0)
+    assert estimator.copies == 5
+    stream = nj.streams.linear(jax.random.key(0), horizon, 3)
+    stream = stream._replace(y=jnp.where(stream.y > 0, 1.0, -1.0))
+    bound = nj.bounds.random_truncation(estimator, horizon=horizon)
+    learner = nj.learners.random_truncation(
+        estimator, horizon=horizon, learning_rate=bound.learning_rate
+    )
+    run = jax.jit(lambda key: nj.rollout(nj.wrappers.cloned(learner, noise), stream, noise, key))
+    regrets = []
+    for seed in range(4):
+        predictions = run(jax.random.key(seed)).predictions
+        regrets.append(float(jnp.sum(loss(predictions, stream.y) - loss(0.0, 1.0))))
+    assert np.mean(regrets) < -0.1 * horizon  # far better than f = 0, one of the competitors
+    assert bound.regret < float(loss(0.0, 1.0)) * horizon  # which the bound is informative on
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: gradient(world_of(), nj.losses.logistic(), squared_radius=1.0, kernel_order=2),
+            "x_second_moment and kernel_order must be None in a world",
+        ),
+        (
+            lambda: gradient(
+                world_of(), nj.losses.logistic(), squared_radius=1.0, x_second_moment=1.0
+            ),
+            "x_second_moment and kernel_order must be None in a world",
+        ),
+        (
+            lambda: gradient(
+                nj.kernels.polynomial(degree=2), nj.losses.squared(), squared_radius=1.0
+            ),
+            "x_second_moment must be numbers, got None",
+        ),
+        (
+            lambda: gradient(world_of(), nj.losses.soft_margin(), squared_radius=1.0),
+            r"loss must have a power series, .* losses\.smoothed_hinge",
+        ),
+        (
+            lambda: gradient(
+                world_of(), nj.losses.smoothed_hinge(), squared_radius=4.0, loss_order=4
+            ),
+            "loss_order is too small: .* loss_order=18 would do",
+        ),
+    ],
+)
+def test_bad_arguments_raise(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_what_holds_for_kernels_only_raises():
+    estimator = gradient(world_of(), nj.losses.smoothed_hinge(), squared_radius=1.0)
+    with pytest.raises(ValueError, match="in a world there is no closed form"):
+        nj.bounds.random_truncation(estimator, horizon=10, closed_form=True)
+    with pytest.raises(ValueError, match="the theorems are of kernels"):
+        nj.bounds.as_printed.random_truncation(estimator, horizon=10)
+    noisy = gradient(world_of(), nj.losses.smoothed_absolute(), squared_radius=0.1)
+    learner = nj.learners.random_truncation(noisy, horizon=5)
+    stream = nj.streams.linear(jax.random.key(0), 5, 1)
+    with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):
+        nj.rollout(learner, stream, NOISE, jax.random.key(1), y_noise=NOISE)
+    with pytest.raises(ValueError, match=r"build its world with noise\.cloned"):
+        nj.wrappers.cloned(learner, NOISE)
