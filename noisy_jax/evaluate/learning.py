@@ -11,10 +11,10 @@ import numpy as np
 from noisy_jax.base import Learner, Sample, State, check_learner, estimated_errors, unrolled
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import scan_in_blocks
-from noisy_jax.fits.identification import check_identified
+from noisy_jax.fits.identification import check_cross, check_identified
 from noisy_jax.fits.linear import Units
 from noisy_jax.learners.wrappers.assuming import Assumed
-from noisy_jax.noise import Noise
+from noisy_jax.noise import Noise, PerRound
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, instance
 
@@ -172,6 +172,10 @@ def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None
             "the errors in x and y are correlated, for which the learner does not correct: use "
             "two_copies, known_covariance or the linear moments of corrected_ftrl"
         )
+    if rows.cross_cov is not None:
+        cross = rows.cross_cov.reshape(-1, rows.x.shape[2]).mean(axis=0)
+        cov = copies * rows.averaged()[1].reshape(-1, *2 * cross.shape).mean(axis=0)
+        check_cross(cross, cov, rows.y.var(), len(rows.y), rows.names)
     if rows.cov is not None:
         _check_covariance(rows.x, rows.cov, rows.names, scale)
         _check_noise(learner, rows, rows.cov, scale)
@@ -250,9 +254,10 @@ def _inputs(rows: Observations, key) -> tuple[Sample, chex.PRNGKey]:
 def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
     """Raises ValueError if a learner is built for other noise than the rows have."""
     built, seen = learner.noise, observations.noise
-    if isinstance(built, type) and seen is not None and not isinstance(seen, built):
+    kind = type(built.distribution) if isinstance(built, PerRound) else built
+    if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
         raise ValueError(
-            f"the learner is built for {built.__name__} noise, but that of the rows is "
+            f"the learner is built for {kind.__name__} noise, but that of the rows is "
             f"{type(seen).__name__}"
         )
     if not isinstance(built, Noise) or isinstance(built, Assumed):

@@ -65,7 +65,7 @@ def regret(
 
 
 def _check(loss, y, **predictions) -> None:
-    check_loss(loss)
+    check_loss(loss, flips=False)
     check_axes("y", y, "[T]", "; batch runs with jax.vmap")
     for name, values in predictions.items():
         check_shape(name, values, np.shape(y), "one for each y")

@@ -12,9 +12,9 @@ from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learne
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.noise import Correlated, Noise, PerRound, observe
+from noisy_jax.noise import Correlated, Flip, Noise, PerRound, observe
 from noisy_jax.noise.rounds import by_round, check_noise
-from noisy_jax.validation import check_key, check_shape, concrete, number, whole
+from noisy_jax.validation import check_key, check_labels, check_shape, concrete, number, whole
 
 BLOCK = 128
 """Rounds whose noise is drawn at once; it limits memory and does not change the numbers."""
@@ -121,7 +121,7 @@ def final_regret(
         `[]` (or `[L]` for `wrappers.paired`); NaN or infinite if the learner diverged.
     """
     _check(learner, stream, noise, y_noise, key)
-    check_loss(loss)
+    check_loss(loss, flips=False)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
 
     def excess(predictions, block):
@@ -189,6 +189,8 @@ def _check(learner, stream, noise, y_noise, key) -> None:
     check_noise(noise, y_noise, len(stream.y))
     if learner.exact_targets and y_noise is not None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
+    if isinstance(by_round(y_noise)[0], Flip):
+        check_labels("stream.y", stream.y)
     if isinstance(by_round(y_noise)[0], Correlated) and not learner.correlated_targets:
         raise ValueError(
             "y_noise must be independent of the noise in x for this learner; two_copies, "

@@ -94,7 +94,7 @@ def study(
     _check_learners(learners)
     check_is_stream(stream)
     check_key(key)
-    check_loss(loss)
+    check_loss(loss, flips=False)
     if loss.kind == "margin":
         check_labels("y", stream.y)
     if not callable(comparator):

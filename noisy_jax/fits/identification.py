@@ -13,6 +13,25 @@ def smallest_eigenvalue(gram, plain):
     return values[0], vectors[:, 0] / size
 
 
+def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
+    """Raises ValueError if errors in x and y covary by more than |c_i| ≤ √(Σ_ii Var ỹ) allows.
+
+    Args:
+        cross: `[d]`, mean covariance c of the errors in x with that in y.
+        cov: `[d, d]`, mean covariance Σ of the errors in x.
+        y_variance: of ỹ.
+        rows: number of rows, for what chance explains.
+        names: d names.
+    """
+    largest = np.sqrt(np.diag(cov) * y_variance) * (1 + 5 / rows**0.5)
+    for j in np.flatnonzero(np.abs(cross) > largest):
+        share = np.abs(cross[j]) / largest[j] if largest[j] > 0 else np.inf
+        raise ValueError(
+            f"cross_cov of {names[j]!r} is {share:.2g} times what is possible with this noise in "
+            "it and this variance of y: check cross_cov, or the noise"
+        )
+
+
 def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None:
     """Raises ValueError that names the column, or the direction, that noise covers.
 

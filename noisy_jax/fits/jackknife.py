@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.fits.coefficients import LinearFit
-from noisy_jax.fits.identification import check_identified
 from noisy_jax.fits.linear import (
     GROUPS,
     Units,
     assembled,
+    check_moments,
     check_varies,
-    covariances,
     grouped,
     uncertainty_of_slopes,
     with_weight,
@@ -91,7 +90,7 @@ def _check_alike(first: Observations, chunk: Observations) -> None:
 
 def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:
     whole = functools.reduce(LinearMoments.plus, parts)
-    check_identified(*covariances(whole), first.names, units.scale)
+    check_moments(whole, rows, first.names, units)
     count, mean, found = len(parts), whole.x / whole.weight, []
     for corrected in (True, False):
         _, beta = whole.solution(corrected=corrected)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
-from noisy_jax.fits.identification import check_identified
+from noisy_jax.fits.identification import check_cross, check_identified
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
 from noisy_jax.streams.columns import ROUNDING
@@ -44,7 +44,7 @@ def linear_fit(
     parts = [linear_moments(*table.rows(group)) for group in slices]
     whole = functools.reduce(LinearMoments.plus, parts)
     names = observations.names
-    check_identified(*covariances(whole), names, units.scale)
+    check_moments(whole, n, names, units)
     found = []
     for corrected in (True, False):
         beta = whole.solution(corrected=corrected)[1]
@@ -143,6 +143,14 @@ def covariances(moments: LinearMoments) -> tuple[np.ndarray, np.ndarray]:
     """The corrected covariance of the columns, and the one with the noise."""
     clean, noisy = (moments.centred(corrected=c)[0] / moments.weight for c in (True, False))
     return clean, noisy
+
+
+def check_moments(whole: LinearMoments, rows: int, names, units: Units) -> None:
+    """Raises ValueError if the noise is larger than the moments of the noisy rows allow."""
+    check_identified(*covariances(whole), names, units.scale)
+    weight = whole.weight
+    y_variance = whole.yy / weight - (whole.y / weight) ** 2
+    check_cross(whole.cross / weight, whole.cov / weight, y_variance, rows, names)
 
 
 def uncertainty_of_slopes(whole: LinearMoments, beta, observations: Observations, units: Units):

@@ -151,9 +151,7 @@ class Noise:
         x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
         for name in self._fields():
             check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), x.shape)
-        # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
-        draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
-        return x + self._scaled(draws)
+        return self._copies(key, x)
 
     def covariance(self, dim: int) -> jax.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""
@@ -206,6 +204,12 @@ class Noise:
             function), argument in the imaginary part. `None` if no closed form is known.
         """
         return None
+
+    def _copies(self, key: chex.PRNGKey, x: jax.Array) -> jax.Array:
+        """x + n, for x of floating type and the right dimension."""
+        # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
+        draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
+        return x + self._scaled(draws)
 
     def _standard(self, key: chex.PRNGKey, size: int, dtype) -> jax.Array:
         """`[size]` independent centred draws at unit scale."""

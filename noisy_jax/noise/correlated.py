@@ -1,7 +1,6 @@
 """Noise in the target that is correlated with the noise in the features."""
 
 import chex
-import numpy as np
 
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.validation import check_axes, instance
@@ -19,6 +18,8 @@ class Correlated(Noise):
         slopes: a, `[d]`.
         rest: scalar distribution of e, independent of n; none by default.
 
+    Source: Fuller, Measurement Error Models (1987), for regression with correlated errors.
+
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> sample = nj.noise.observe(
@@ -32,8 +33,15 @@ class Correlated(Noise):
     rest: Noise | None = None
 
     mean = 0.0
-    cov = np.nan
-    """It depends on the noise in x."""
+
+    @property
+    def cov(self):
+        """Raises ValueError: it depends on the noise in x."""
+        raise ValueError("noise.Correlated is noise of y: give it as y_noise")
+
+    def centred(self, key, x):
+        """Raises ValueError: `observe` draws it together with the noise in x."""
+        return self.cov
 
     def check(self, *, stacked):
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""

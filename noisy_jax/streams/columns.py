@@ -31,8 +31,11 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must be real, got complex numbers")
     if array.dtype.kind not in "biuf" and array.dtype.kind != "V":  # V: bfloat16
+        array = np.array(array, object)
         for place in np.ndindex(array.shape):
             value = array[place]
+            if type(value).__name__ == "NAType":  # pandas' missing value of integers
+                array[place] = value = np.nan
             if value is not None and not isinstance(value, (int, float, np.number, np.bool_)):
                 where = _place(name, table, place)
                 raise ValueError(f"{where} must be a number, got {value!r}: encode text first")

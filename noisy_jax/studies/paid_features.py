@@ -140,9 +140,9 @@ def unknown(problem: Problem, horizon: int, key: jax.Array):
     """Regret and mean payment of the learner that does not know the variance of the noise.
 
     It compares K = ⌈T^(1/3)⌉ payments. Each has its own rounds and its own least squares on noisy
-    features. Played is the payment with the least optimistic loss: the mean squared error of its
-    least squares on its rounds, plus the payment, minus s √(2 log T/n), with the standard deviation
-    s of the losses in its n rounds.
+    features. It plays the payment with the smallest lower confidence bound of the loss: the mean
+    squared error of its least squares on its n rounds, plus the payment, minus s √(2 log T/n), with
+    the standard deviation s of the losses in these rounds.
     """
     arms = int(np.ceil(horizon ** (1 / 3)))
     payments, dim = jnp.linspace(0, problem.largest, arms), len(problem.cross)

@@ -21,7 +21,7 @@ from jax.scipy.linalg import solve_triangular
 
 from noisy_jax.kernels.kernel import expanded_distances, length_scale_of, near_origin
 from noisy_jax.matrices import PSD_SLACK, check_covariance
-from noisy_jax.noise import Gaussian
+from noisy_jax.noise import Gaussian, Laplace, Noise
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import check_dimension, check_made_for, concrete
 from noisy_jax.worlds.gaussian import gaussian
@@ -145,7 +145,8 @@ def heteroscedastic_laplace(
     Returns:
         A `World` whose `atom(x[n, d], cov)` takes variances ≤ `max_cov`, `[n]` or `[n, d]`.
 
-    Source: not in the papers.
+    Source: not in the papers; for densities, Delaigle and Meister, Density estimation with
+    heteroscedastic error (2008).
 
     Example:
         >>> world = heteroscedastic_laplace(dim=1, length_scale=1.0, max_cov=0.5)
@@ -174,16 +175,17 @@ def heteroscedastic_laplace(
     def surrogate(x, z, _, cov, other_cov):
         return _laplace(x, z, cov, other_cov, length_scale)
 
-    return _changing(lifted, max_cov, surrogate)
+    return _changing(lifted, max_cov, surrogate, Laplace)
 
 
-def _changing(fixed: World, max_cov, surrogate) -> World:
+def _changing(fixed: World, max_cov, surrogate, noise: type[Noise] = Gaussian) -> World:
     """A world with atoms (x̃_i, Σ_i), from the world at Σ_max and a surrogate.
 
     Args:
         fixed: its clean kernel, R² and ratios.
         max_cov: Σ_max.
         surrogate: `(x[n, d], z[m, d], max_cov[1, …], covs[n, …], covs[m, …]) -> [n, m]`.
+        noise: the class of its distributions.
     """
     dim, max_cov = fixed.dim, jnp.asarray(max_cov, float)
     check_dimension("max_cov", max_cov, (dim,))
@@ -205,7 +207,7 @@ def _changing(fixed: World, max_cov, surrogate) -> World:
 
     return World(
         dim, fixed.kernel, between_atoms, fixed.diagonal, fixed.ratio, fixed.norm_ratio,
-        fixed.approximation_error, atom=atom, evaluate=evaluate,
+        fixed.approximation_error, noise=noise, atom=atom, evaluate=evaluate,
     )  # fmt: skip
 
 

@@ -48,7 +48,8 @@ class World:
         norm_ratio: `[]`, κ' with ‖û‖² ≤ κ' ‖u‖² for every u; infinite where there is none.
         approximation_error: `[]`, sup |k − the kernel that was asked for|, zero unless a mixture
             was cut off.
-        noise: distribution of the noise, `None` where it changes from round to round.
+        noise: distribution of the noise, or its class where it changes from round to round;
+            `None` if it is not known.
         atom: `(x[n, d], cov) -> atoms[n]`, what noisy copies are stored as; `cov` leads with
             an axis of n, or is `None`. The copies themselves, unless the noise changes.
         evaluate: `(atoms[n], x[m, d]) -> [n, m]`, the values of stored noisy copies e at clean
@@ -67,7 +68,7 @@ class World:
     ratio: chex.Numeric = math.inf
     norm_ratio: chex.Numeric = math.inf
     approximation_error: chex.Numeric = 0.0
-    noise: Noise | None = None
+    noise: Noise | type[Noise] | None = None
     atom: Callable[[chex.Array, chex.Array | None], Atoms] | None = None
     evaluate: Callable[[Atoms, chex.Array], chex.Array] | None = None
     read: Callable[..., tuple[chex.Array, chex.Array]] | None = None

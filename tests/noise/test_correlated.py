@@ -129,3 +129,29 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
         nj.fit(counts, model="poisson")
     with pytest.raises(ValueError, match=r"cross_cov must be \[2\]"):
         from_arrays(x, y, noise=cov, cross_cov=[0.1])
+
+
+def test_impossible_covariances_raise(rng):
+    """|c_i| ≤ √(Σ_ii Var ỹ): an error of a column without noise is correlated with nothing."""
+    x = rng.normal(size=(600, 2))
+    y = x @ [1.0, -1.0]
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    for noise, cross in (([0.1, 0.0], [0.0, 0.2]), ([0.1, 0.1], [0.0, -0.9])):
+        table = from_arrays(x, y, noise=noise, cross_cov=cross)
+        chunks = [table.rows(np.arange(300)), table.rows(np.arange(300, 600))]
+        for use in (
+            lambda table=table: nj.fit(table),
+            lambda chunks=chunks: nj.fit(chunks),
+            lambda table=table: nj.learn(learner, table, key()),
+        ):
+            with pytest.raises(ValueError, match=r"cross_cov of 'x2' is .* what is possible"):
+                use()
+    assert np.all(np.isfinite(nj.fit(from_arrays(x, y, noise=0.1, cross_cov=[0, 0.1])).std_error))
+
+
+def test_it_is_not_noise_of_x():
+    noise = Correlated(SLOPES)
+    with pytest.raises(ValueError, match="give it as y_noise"):
+        from_arrays(np.ones((3, 2)), np.ones(3), noise=noise)
+    with pytest.raises(ValueError, match="give it as y_noise"):
+        observe(key(), X, Y, noise, copies=1)

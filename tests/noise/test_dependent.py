@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -176,7 +177,9 @@ def test_noise_may_change_from_round_to_round_and_bad_parameters_end_in_nan():
         (lambda: from_arrays([[1.0], [2.5]], [0.0, 1.0], noise=Poisson()), "no count in row 1"),
         (lambda: from_arrays([[np.nan]] * 2, [0.0, 1.0], noise=Missing(0.5)), "no value"),
         (lambda: from_arrays(np.ones((400, 1)), np.ones(400), noise=Missing(0.5)), "is observed"),
-        (lambda: from_arrays(np.ones((4, 3)), np.ones(4), noise=Attributes(2)), "in row 0"),
+        (lambda: from_arrays(np.ones((4, 3)), np.ones(4), noise=Attributes(2)), "row 0 has 3"),
+        (lambda: from_arrays(np.ones((4, 3)), np.ones(4), noise=Attributes(4)), "at most the 3"),
+        (lambda: from_arrays(np.ones((4, 3)), np.ones(4), noise=Missing([0.5, 1])), "dimension 3"),
         (lambda: from_arrays([[np.nan], [1.0]], [0.0, 1.0], noise=0.1), "must be finite"),
         (lambda: from_arrays([[np.nan], [1.0]], [0.0, 1.0], noise=Multiplicative(0.1)), "missing"),
     ],
@@ -184,6 +187,23 @@ def test_noise_may_change_from_round_to_round_and_bad_parameters_end_in_nan():
 def test_bad_input_raises(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_data_frame_of_integers_may_have_missing_values():
+    """They are `pandas.NA` there, not NaN."""
+    table = pd.DataFrame({"a": [1, None, 3], "b": [4, 5, 7]}).astype("Int64")
+    x = from_arrays(table, np.ones(3), noise=Missing([0.5, 1.0])).x[:, 0]
+    np.testing.assert_allclose(x, [[0, 4], [2, 5], [4, 7]])
+    with pytest.raises(ValueError, match="row 1 of column 'a' is nan"):
+        from_arrays(table, np.ones(3), noise=0.1)
+
+
+def test_clones_of_gaussian_noise_do_not_learn_from_a_table_of_another(rng):
+    gaussian = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.full(50, 0.1)))
+    learner = nj.wrappers.cloned(nj.learners.two_copies(radius=1.0), gaussian)
+    table = from_arrays(1.0 + rng.poisson(3.0, size=(50, 2)), rng.normal(size=50), noise=Poisson())
+    with pytest.raises(ValueError, match=r"built for Gaussian noise, but .* Poisson"):
+        nj.learn(learner, table, key())
 
 
 def table_with_holes(rng, rows=20_000):

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import noisy_jax as nj
 from noisy_jax import noise, worlds
 from tests.keys import key
 from tests.quadrature import gauss_hermite
@@ -214,3 +215,12 @@ def test_rejects_bad_input(settings, message):
         worlds.heteroscedastic(
             **({"dim": 2, "length_scale": LENGTH_SCALE, "max_cov": 0.3} | settings)
         )
+
+
+@pytest.mark.parametrize("other", [noise.Laplace(0.1), noise.Multiplicative(0.1)])
+def test_noise_of_another_kind_is_a_warning(other):
+    world = worlds.heteroscedastic(dim=2, length_scale=2.0, max_cov=jnp.ones(2))
+    learner = nj.learners.parallel_worlds(world, horizon=4, radius=1.0)
+    stream = nj.streams.linear(jax.random.key(0), 4, 2)
+    with pytest.warns(UserWarning, match="built for other noise"):
+        nj.rollout(learner, stream, other, jax.random.key(1))

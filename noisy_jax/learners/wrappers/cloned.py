@@ -58,11 +58,11 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
             f"cloned needs Gaussian noise, got {type(gaussian).__name__}: clones of a copy with "
             "other noise are not independent"
         )
-    per_round, built = axis == 0, learner.noise
+    per_round, built = axis == 0, None if learner.noise is Gaussian else learner.noise
     if per_round and built is not None:
         raise ValueError(
-            f"noise changes by round, but the learner was built for one {type(built).__name__} "
-            "distribution: build its world with worlds.heteroscedastic"
+            f"noise changes by round, but the learner was built for {built}: build its world with "
+            "worlds.heteroscedastic"
         )
     if built is not None and not _same(built, gaussian.cloned(copies)):
         raise ValueError(
