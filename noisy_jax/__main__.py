@@ -20,6 +20,7 @@ from noisy_jax.studies import (
     unknown_noise,
     worlds,
 )
+from noisy_jax.studies.compiled import keep_compiled
 
 STUDIES = {
     "linear": linear,
@@ -89,4 +90,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    keep_compiled()
     sys.exit(main())

@@ -62,10 +62,19 @@ def test_unknown_study_lists_the_known_ones(capsys):
     assert all(name in error for name in NAMES)
 
 
-def test_a_missing_library_is_named_with_the_extra_that_brings_it(capsys, monkeypatch):
+def test_a_missing_library_is_named_with_the_extra_that_brings_it(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main(["worlds"]) == 2
-    assert "pip install 'noisy_jax[demo]'" in capsys.readouterr().err
+    assert main(["worlds", "--out", str(tmp_path)]) == 2
+    printed, error = capsys.readouterr()
+    assert "pip install 'noisy_jax[demo]'" in error
+    assert printed == f"Study worlds; results go to {tmp_path}/\n"  # before it is imported
+
+
+def test_nothing_that_a_study_may_not_need_is_imported_before_the_first_line():
+    late = ["matplotlib", "sklearn", "scipy.special", "tqdm", "pandas"]
+    code = f"import noisy_jax.__main__, sys; sys.exit(str({{*{late}}} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == "set()\n"
 
 
 # Each study's own messages, and those that several share.

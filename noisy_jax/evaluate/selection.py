@@ -7,7 +7,7 @@ from typing import Any
 import chex
 import jax
 import numpy as np
-from scipy.special import stdtrit  # SciPy comes with JAX
+import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.base import Learner
 from noisy_jax.evaluate.cross_fitting import (
@@ -70,7 +70,7 @@ class Selection:
         return self._around(self.difference, self.difference_std_error)
 
     def _around(self, middle, std_error):
-        half = stdtrit(self.degrees_of_freedom, 0.975) * std_error
+        half = scipy.special.stdtrit(self.degrees_of_freedom, 0.975) * std_error
         return middle - half, middle + half
 
     def __repr__(self) -> str:

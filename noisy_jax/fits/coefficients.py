@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit  # SciPy comes with JAX
+import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
 from noisy_jax.streams.columns import in_order
@@ -40,7 +40,7 @@ class Coefficients:
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each."""
         share = (1 + between("level", level, 0, 1)) / 2
-        width = stdtrit(self.degrees_of_freedom, share) * self.std_error
+        width = scipy.special.stdtrit(self.degrees_of_freedom, share) * self.std_error
         middle = np.append(self.intercept, self.coefficients)
         return middle - width, middle + width
 
@@ -81,7 +81,9 @@ class Comparison:
 
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of the 95% interval of the difference."""
-        half = float(stdtrit(self.degrees_of_freedom, 0.975)) * self.difference_std_error
+        half = (
+            float(scipy.special.stdtrit(self.degrees_of_freedom, 0.975)) * self.difference_std_error
+        )
         return self.difference - half, self.difference + half
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit  # SciPy comes with JAX
+import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.fits.coefficients import Coefficients, compared, counted_features, write
 from noisy_jax.fits.identification import check_identified
@@ -55,7 +55,7 @@ def conditional_score(theta: np.ndarray, rows: Table) -> Equations:
     """Σ (y − σ(a + ⟨w, c⟩)) (1, c) with c = x̃ + (y − ½)Cw, y in {0, 1}."""
     half, noise = rows.y - 0.5, rows.cov @ theta[1:]
     c = rows.x + half[:, None] * noise
-    mean = expit(theta[0] + c @ theta[1:])
+    mean = scipy.special.expit(theta[0] + c @ theta[1:])
     residual, slope = rows.y - mean, mean * (1 - mean)
     design, moves = _with_one(c), _with_one(c + half[:, None] * noise)
     jacobian = -(design * slope[:, None]).T @ moves
@@ -89,8 +89,8 @@ class Model(NamedTuple):
 MODELS = {
     "logistic": Model(
         conditional_score,
-        expit,
-        logit,
+        lambda a: scipy.special.expit(a),
+        lambda p: scipy.special.logit(p),
         "0 or 1",
         lambda y: (y == 0) | (y == 1),
         "Logistic regression by the conditional score: consistent under the logistic model",

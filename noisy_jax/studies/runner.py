@@ -84,9 +84,10 @@ def run(name: str, study: ModuleType, settings: BaseSettings, out: str) -> int:
         ValueError: the settings do not fit together, or the folder cannot be written.
         ImportError: matplotlib or another library is not installed.
     """
+    whole, status = writable_folder(out), 0
+    print(f"Study {name}; results go to {whole}/", flush=True)  # before what takes long to import
     import matplotlib.figure  # noqa: F401  (better missed now than after the work)
 
-    whole, status = writable_folder(out), 0
     command = {"name": name, **dataclasses.asdict(settings), "out": str(whole)}
     for report in study.run(settings):
         config = {"command": command, **report.config, "versions": versions()}

@@ -82,6 +82,7 @@ def test_agrees_with_scipy_where_the_ball_binds_and_where_not(x64, rng, loss):
     assert found.multiplier < 1e-4  # of the second radius
 
 
+@pytest.mark.slow
 def test_squared_loss_is_that_of_exact_comparators(x64, rng):
     x, y = rows(rng, losses.squared())
     stream = from_arrays(x, y)

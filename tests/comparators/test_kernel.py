@@ -58,6 +58,7 @@ def test_kernel_ball_equals_a_root_finder(x64, rng, radius):
     np.testing.assert_allclose(found.norm, radius, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("radius", [0.5, 100.0])
 def test_kernel_ball_of_finitely_many_features_is_a_linear_ball(x64, rng, radius):
     """K = ΦΦᵀ is singular; the larger ball has the unconstrained minimiser inside."""
@@ -133,6 +134,7 @@ def test_zero_kernels_or_zero_targets_give_zero_coefficients():
         np.testing.assert_allclose(found.angle, np.pi / 2)
 
 
+@pytest.mark.slow
 def test_world_ball_merges_rounds_and_answers_in_their_order(rng):
     """Against `kernel_ball` of all rounds, repeated and with targets of their own, in float64."""
     distinct = rng.normal(size=(12, 2))
@@ -156,12 +158,14 @@ def test_world_ball_merges_rounds_and_answers_in_their_order(rng):
     assert all(leaf.dtype == jnp.float32 for leaf in found)
 
 
+@pytest.mark.slow
 def test_world_ball_without_noise_has_the_same_norm_in_the_surrogate(rng):
     stream = nj.streams.from_arrays(rng.normal(size=(15, 2)), rng.normal(size=15))
     found = world_ball(stream, gaussian_world(2, 1.0, 0.0), 2.0)
     np.testing.assert_allclose(found.lifted_norm, found.norm, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_world_ball_is_exact_where_float32_is_not(rng):
     """A smooth kernel: most eigenvalues lie below the rounding of float32, not of float64."""
     x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)

@@ -218,6 +218,7 @@ def test_forward_derivatives_are_right(rng):
     np.testing.assert_allclose(derivative, (last(0.3 + 1e-6) - last(0.3 - 1e-6)) / 2e-6, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_rounds_beyond_the_horizon_are_reported():
     learner = nj.learners.uncorrected_kernel(KERNEL, horizon=10, radius=1.0, learning_rate=0.1)
     stream = nj.streams.linear(jax.random.key(0), 16, DIM)

@@ -110,6 +110,7 @@ def test_zero_gradients_change_nothing_and_overflow_is_reported():
     assert np.isnan(rate.at(state, 2, jnp.float32(np.nan))[0])
 
 
+@pytest.mark.slow
 def test_units_of_the_targets_have_no_effect():
     stream = nj.streams.linear(jax.random.key(0), 200, DIM)
     runs = []

@@ -48,6 +48,7 @@ def truncated_map(maps, x):
     return float(h) * np.concatenate(parts)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Setting", "NK-Eq2", "NK-Sub2", "NK-Sub3", "NK-Sub4", "NK-Lemma4", "NK-Eq6")
 @pytest.mark.claim("NK-Sub6", "NK-Lemma6")
 @pytest.mark.parametrize("distribution", ["geometric", "optimal"])

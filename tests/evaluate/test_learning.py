@@ -98,6 +98,7 @@ def fourier_leader(length_scale, noise):
     return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=64)
 
 
+@pytest.mark.slow
 def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
     clean, y, observed = wide_rows()
     scale = observed.x.std()
@@ -146,6 +147,7 @@ def test_constant_columns_are_named():
         nj.learn(learner, observed, jax.random.key(0))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", ["parallel_worlds", "fourier_worlds"])
 def test_readings_in_worlds_are_unbiased(kind):

@@ -271,6 +271,7 @@ def test_old_keys_are_keys():
     assert run.predictions.shape == (5,)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_with_too_many_rounds_is_an_error():
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     learner = nj.learners.uncorrected_kernel(kernel, horizon=7, radius=1.0, learning_rate=0.1)

@@ -137,6 +137,7 @@ def test_the_risk_is_that_on_clean_rows_and_the_noisy_risk_chooses_wrongly():
     assert uncorrected < 0.8 * corrected
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_apart_is_said():
     _, _, rows = table(noise=0.5, rows=2560)
     leader = functools.partial(nj.learners.corrected_ftrl, KNOWN)

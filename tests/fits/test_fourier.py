@@ -48,6 +48,7 @@ def fitted(observations, features) -> nj.fits.FourierFit:
     return fit
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_corrected_fit_recovers_a_sine_under_laplace_noise():
     fit = nj.fit(table(*sine(10_000, generator()), LAPLACE), features(0.4, 0.6))
@@ -68,6 +69,7 @@ def test_the_corrected_fit_recovers_a_sine_under_laplace_noise():
     assert len(str(fit).splitlines()) < 20
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_uncorrected_fit_does_not_depend_on_the_noise_that_is_assumed():
     """Gaussian noise makes corrected moments spread, which must not regularize the other fit."""
@@ -98,6 +100,7 @@ def test_the_noise_of_replicates_is_estimated_from_all_rows():
     assert error_of(fit) < 0.5 * error_of(fit.uncorrected)
 
 
+@pytest.mark.slow
 def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
     observations = table(
         *sine(3000, np.random.default_rng(3), gaussian=0.2), nj.noise.Gaussian(0.2)

@@ -67,6 +67,7 @@ def test_diagonal_is_that_of_the_gram(x64, rng, case):
     np.testing.assert_allclose(kernel.diagonal(x), jnp.diag(kernel(x, x)), atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 @given(n=st.integers(1, 8), dim=st.integers(1, 4), seed=st.integers(0, 999))
 def test_gram_is_symmetric_and_psd(name, n, dim, seed):

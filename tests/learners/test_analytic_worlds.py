@@ -62,6 +62,7 @@ def two_terms(estimator, y):
     return state._replace(weights=weights), learner
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-AnalyticWorlds")
 @pytest.mark.parametrize("y", [1.0, -1.0])
 @pytest.mark.parametrize("name", LOSSES)

@@ -71,6 +71,7 @@ def test_uncorrected_kernel_equals_the_loop(rng):
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_without_noise_all_kernel_learners_are_the_same(rng):
     x, _, y = noisy(rng)
     clean = nj.noise.Gaussian(0.0)
@@ -126,6 +127,7 @@ def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
         assert nj.rollout(learner, stream, noise, jax.random.key(1)).diverged_at == -1
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])

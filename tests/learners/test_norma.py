@@ -270,6 +270,7 @@ def test_a_second_copy_makes_the_step_right_on_average():
     assert abs(one - clean) > 0.005
 
 
+@pytest.mark.slow
 def test_features_of_clean_data_need_one_copy(rng):
     x, y = labelled(rng, rounds=200)
     x = x.astype(np.float32)

@@ -199,6 +199,7 @@ def test_regret_is_within_a_logarithm_of_the_learner_that_was_told_the_norm(rng,
             assert told_one > 5 * free
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "diverges"), [(1.0, True), (1e-13, True), (1e-6, False)])
 def test_a_run_out_of_the_range_of_floats_ends_in_nan(first, diverges):
     """f grows as exp(t/2h) while gradients agree; after a tiny first one its factor vanishes."""

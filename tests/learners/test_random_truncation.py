@@ -39,6 +39,7 @@ def estimator_of(kernel, loss, **options):
     return gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Alg1", "NK-Sub3", "NK-Lemma4")
 @pytest.mark.parametrize("distribution", ["geometric", "optimal"])
 @pytest.mark.parametrize(("kernel", "loss"), PAIRS)
@@ -135,6 +136,7 @@ def test_two_rounds_enumerated_are_the_gradient_steps_of_the_clean_kernel(x64):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Sub1")
 @pytest.mark.parametrize("y", [1.0, -1.0])
 def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):

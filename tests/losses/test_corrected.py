@@ -63,6 +63,7 @@ def test_gaussian_noise_has_no_effect_on_average(name, x64):
     check(losses.corrected(loss), y, jnp.asarray(COV), v, *gauss_hermite(60, COV), 0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-CorrectedLosses")
 @pytest.mark.parametrize("name", ["squared", "exponential", "poisson", "logistic", "soft_margin"])
 def test_laplace_noise_has_no_effect_on_average(name, x64):

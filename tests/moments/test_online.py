@@ -76,6 +76,7 @@ def features(noise, dim, wiener=0.0):
     return nj.moments.fourier(frequencies, wiener=wiener)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_fourier_features_from_one_copy_are_unbiased_under_gaussian_noise():
     cov = np.array([[0.2, 0.1], [0.1, 0.3]])
@@ -100,6 +101,7 @@ def test_fourier_features_are_unbiased_under_skewed_noise():
     check(expected, np.asarray(moments.features(jnp.asarray(X))))
 
 
+@pytest.mark.slow
 def test_damping_vanishes_with_many_rounds_and_leaves_readings_unbiased():
     """Wiener's ε damps small |φ| in sums of few rounds; a reading is of one round."""
     exact, damped = (features(nj.noise.Gaussian(0.5), 2, wiener) for wiener in (0.0, 1.0))

@@ -142,6 +142,7 @@ def drifting_with(key, margin):
     return drifting(key, 37, difficulty=DIFFICULTIES["A"]._replace(margin=margin))
 
 
+@pytest.mark.slow
 def test_vmap_over_keys_and_numbers_equals_singles():
     keys, margins = jax.random.split(KEY, 2), jnp.array([0.2, 1.0])
     both = jax.vmap(drifting_with)(keys, margins)

@@ -39,6 +39,7 @@ def test_teacher_of_a_linear_kernel_has_weights_of_its_norm():
     assert 2 < np.linalg.norm(stream.x, axis=1).max() <= 3
 
 
+@pytest.mark.slow
 def test_teacher_of_a_gaussian_kernel_has_its_norm(x64):
     stream = teacher(jax.random.key(0), 60, 1, kernel=GAUSSIAN, centers=3, radius=0.8)
     # The least norm of what interpolates the data; with enough of them, the teacher's own.

@@ -145,6 +145,7 @@ def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, tmp_p
         assert {float(row["length_scale"]) for row in csv.DictReader(file)} == {0.5, 1, 2}
 
 
+@pytest.mark.slow
 def test_a_kernel_fit_of_one_feature_draws_its_function(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 1))

@@ -62,6 +62,7 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
         assert float(optimal["bound"]) < float(geometric["bound"])
 
 
+@pytest.mark.slow
 def test_measured_gradients_are_those_of_the_function_that_was_learnt():
     # A linear kernel without noise draws nothing at random: the estimate is the gradient.
     rate, rounds = 0.3, 20

@@ -92,6 +92,7 @@ def test_radial_kernels_are_unbiased_in_every_round(x64, name):
     assert world.approximation_error == fixed.approximation_error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "radial"])
 def test_learns_under_noise_that_changes(kind):
     stream = nj.streams.linear(jax.random.key(0), 120, 2)

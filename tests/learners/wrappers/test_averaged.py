@@ -17,6 +17,7 @@ class State(NamedTuple):
     t: jax.Array
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Cor5")
 def test_predicts_with_the_mean_of_played_iterates():
     stream = nj.streams.linear(jax.random.key(0), 40, 3)

@@ -28,6 +28,7 @@ def watcher(copies):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-CloningPerRound")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])

@@ -183,6 +183,7 @@ def test_an_estimate_that_is_not_known_is_reported():
     assert np.isnan(learner.predict(state, jnp.ones(DIM)))
 
 
+@pytest.mark.slow
 def test_columns_may_be_nested_and_finished():
     def both(radius):
         leader = nj.learners.corrected_ftrl(nj.moments.two_copies(), radius=radius)
@@ -228,6 +229,7 @@ def test_the_mixture_finds_the_best_radius_and_a_wrong_estimate_does_not():
     assert shares[1][1] < 0.01
 
 
+@pytest.mark.slow
 def test_it_continues_and_runs_under_vmap():
     learner = nj.wrappers.mixture(linear(0.1), in_world(0.1))
     first = nj.Stream(stream().x[:77], stream().y[:77])

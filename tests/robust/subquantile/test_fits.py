@@ -195,6 +195,7 @@ def test_what_did_not_converge_or_is_bound_says_so(rng):
     assert not free.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gross", "one-sided"])
 def test_gross_outliers_do_no_harm(rng, kind):
     """30% of 500 labels: within 10% of the oracle. Ridge is 10 times worse, Huber on one side."""

@@ -39,6 +39,7 @@ def test_norm_does_not_depend_on_the_units_of_the_kernel(rng, unit):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [7, 64])
 def test_chunks_equal_the_whole(x64, rng, chunk):
     x, v = rng.uniform(-3, 3, size=(40, 1)), rng.normal(size=40)

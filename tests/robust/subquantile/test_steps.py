@@ -80,6 +80,7 @@ def test_the_printed_step_diverges_where_nothing_is_trimmed(x64, rng):
         assert ours.objective[index, -1] < first.objective[index]
 
 
+@pytest.mark.slow
 @pytest.mark.claim("SQ-Lemma4", "SQ-Alg1", "SQ-Eqs13-14", "SQ-Eqs12,23")
 @pytest.mark.parametrize("task", TASKS)
 def test_gradient_in_the_kernels_space(x64, rng, task):
@@ -131,6 +132,7 @@ def test_threshold_is_the_quantile_and_maximises_the_variational_objective(x64, 
     assert best == each.min() == variational(best, 1)
 
 
+@pytest.mark.slow
 def test_gap_is_exact_along_a_function_of_trimmed_rows_alone(x64):
     """There the objective on the rows kept is ½λ‖f‖², so that no smaller λ bounds its excess.
 

@@ -1,0 +1,59 @@
+"""Where the command line keeps compiled programs; importing the library keeps none."""
+
+import contextlib
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import jax
+
+from noisy_jax.validation import writable_folder
+
+DAYS = 30
+"""How long a program is kept; then it is compiled again."""
+
+
+def user_cache() -> Path:
+    """The user's folder for caches: `$XDG_CACHE_HOME`, or what the operating system prescribes."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if named.is_absolute():  # others must be ignored, says the XDG Base Directory Specification
+        return named
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+
+
+def keep_compiled() -> None:
+    """From here on JAX takes compiled programs from the user's cache folder, and keeps them there.
+
+    If `JAX_COMPILATION_CACHE_DIR` is set nothing is done: it names another folder, or is empty for
+    none. If the folder cannot be used, programs are compiled as ever, and one line says so.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    if jax.__version_info__ < (0, 10, 2):  # it prints errors for each program that it takes:
+        return  # https://github.com/openxla/xla/issues/44565
+    try:
+        folder = user_cache() / "noisy_jax" / "compiled"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        writable_folder(folder)
+        if hasattr(os, "getuid") and _of_others(folder.stat()):  # programs in it would be run
+            raise ValueError(f"others may write to the folder {folder}")
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: there is no home
+        print(f"compiled programs are not kept: {error}", file=sys.stderr)
+        return
+    for file in folder.glob("*-cache"):
+        with contextlib.suppress(OSError):  # another process removed it
+            if file.stat().st_mtime < time.time() - DAYS * 86400:
+                file.unlink()
+    # A full disk, or a file that another process has not written yet, costs time and nothing else.
+    warnings.filterwarnings("ignore", "Error (read|writ)ing persistent compilation cache entry")
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def _of_others(status: os.stat_result) -> bool:
+    """Whether another user owns the folder, or may write to it."""
+    return status.st_uid != os.getuid() or bool(status.st_mode & 0o022)
