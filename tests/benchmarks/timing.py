@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ class Row(NamedTuple):
         unit: its unit, or "ratio".
         required: the requirement in words, empty for a line that only informs.
         met: whether the requirement holds, `None` for a line that only informs.
+        ours: of a ratio, what this library reached, with its unit.
+        peer: of a ratio, what it is compared with.
     """
 
     what: str
@@ -32,16 +34,33 @@ class Row(NamedTuple):
     unit: str
     required: str = ""
     met: bool | None = None
+    ours: str = ""
+    peer: str = ""
 
 
-def at_least(what, ratio, bound):
-    """A row for a ratio that must not fall below `bound`."""
-    return Row(what, ratio, "ratio", f">= {bound}", ratio >= bound)
+def at_least(what, ours, peer, bound, unit="M rounds/s"):
+    """A row for the ratio ours / peer, which must not fall below `bound`."""
+    ratio = ours / peer
+    required, parts = f">= {bound}", (f"{ours:.3g} {unit}", f"{peer:.3g} {unit}")
+    return Row(what, ratio, "ratio", required, ratio >= bound, *parts)
 
 
-def at_most(what, ratio, bound):
-    """A row for a ratio that must not exceed `bound`."""
-    return Row(what, ratio, "ratio", f"<= {bound}", ratio <= bound)
+def at_most(what, ours, peer, bound, unit="s"):
+    """A row for the ratio ours / peer, which must not exceed `bound`."""
+    ratio = ours / peer
+    required, parts = f"<= {bound}", (f"{ours:.3g} {unit}", f"{peer:.3g} {unit}")
+    return Row(what, ratio, "ratio", required, ratio <= bound, *parts)
+
+
+def faster(what, ours, peer, bound=None):
+    """A row for the ratio of seconds peer / ours, which must not fall below `bound`, if given."""
+    ratio, parts = peer / ours, (f"{ours:.3g} s", f"{peer:.3g} s")
+    wanted = ("", None) if bound is None else (f">= {bound}", ratio >= bound)
+    return Row(what, ratio, "ratio", *wanted, *parts)
+
+
+most_repeats = 15
+"""No median is of more calls than these; `python tests/benchmarks --quick` lowers it."""
 
 
 def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
@@ -56,7 +75,7 @@ def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
     for function in functions:
         jax.block_until_ready(function())
     seconds = [[] for _ in functions]
-    for _ in range(repeats):
+    for _ in range(min(repeats, most_repeats)):
         for function, own in zip(functions, seconds, strict=True):
             start = time.perf_counter()
             jax.block_until_ready(function())
@@ -112,15 +131,15 @@ def growth(*runs):
     once, twice = median_times(short, long)
     few, many = (len(x) for _, _, x in runs)
     rows = [
-        at_most(f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}", twice / once, 4.3)
+        at_most(f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}", twice, once, 4.3)
     ]
     for f, (learner, samples, x) in zip(compiled, runs, strict=True):
         held = sum(leaf.nbytes for leaf in jax.tree.leaves(learner.init(x.shape[-1])))
         setting = f"T = {len(x):,}"
         rows.append(Row(f"state of a seed, {setting}", held / 2**10, "KiB"))
         rows.append(Row(f"in all, {setting}, S = {len(samples.y)}", memory(f) / 2**20, "MiB"))
-    ratio = memory(compiled[1]) / memory(compiled[0])
-    return [*rows, at_most("memory, twice the rounds / once", ratio, 2)]
+    once, twice = (memory(f) / 2**20 for f in compiled)
+    return [*rows, at_most("memory, twice the rounds / once", twice, once, 2, "MiB")]
 
 
 def machine() -> str:
@@ -139,18 +158,26 @@ def machine() -> str:
     )
 
 
+def required(row: Row) -> str:
+    """The requirement and whether it holds."""
+    return row.required + {True: " (met)", False: " (NOT MET)", None: ""}[row.met]
+
+
+def print_columns(lines: Sequence[Sequence[str]], right: Collection[int]) -> None:
+    """Prints aligned columns; `right` are those aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())
+
+
 def print_table(rows: Sequence[Row]) -> None:
     """Prints the rows in aligned columns, then which requirements are met and which are not."""
-    verdicts = {True: " (met)", False: " (NOT MET)", None: ""}
-    lines = [("what", "measured", "unit", "required")]
-    lines += [
-        (row.what, f"{row.measured:,.4g}", row.unit, row.required + verdicts[row.met])
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for what, measured, unit, required in lines:
-        cells = what.ljust(widths[0]), measured.rjust(widths[1]), unit.ljust(widths[2]), required
-        print("  ".join(cells).rstrip())
+    lines = [(row.what, f"{row.measured:,.4g}", row.unit, required(row)) for row in rows]
+    print_columns([("what", "measured", "unit", "required"), *lines], right={1})
     for met, title in ((True, "Met"), (False, "Not met")):
         names = [row.what for row in rows if row.met is met]
         print(f"\n{title} ({len(names)}):", *(names or ["none"]), sep="\n  ")

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import export
 
 import noisy_jax as nj
 from tests.learners.test_contract import DIM, LEARNERS, NOISE, OPTIONS, T, parallel_worlds
@@ -44,7 +45,7 @@ def lowered(learner):
 
     key = jax.eval_shape(lambda: jax.random.key(0))
     stream = jax.eval_shape(lambda: nj.streams.linear(jax.random.key(0), T, DIM))
-    return jax.export.export(jax.jit(predictions), platforms=["cuda", "tpu"])(stream, key)
+    return export.export(jax.jit(predictions), platforms=["cuda", "tpu"])(stream, key)
 
 
 @pytest.mark.slow
