@@ -5,6 +5,7 @@ Each takes the `moments` of the noisy data, the number of rounds T > 0 as `horiz
 cross term −2⟨w, x⟩y; here they are corrected. The printed ones are in `bounds.as_printed`.
 """
 
+import functools
 from typing import NamedTuple
 
 import chex
@@ -61,6 +62,13 @@ def moments(
     (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
     if isinstance(y_noise, Correlated):
         raise ValueError("y_noise must be independent of the noise in x: no bound is known else")
+
+    return _largest(stream, noise, y_noise, x_axis, y_axis)
+
+
+@functools.partial(jax.jit, static_argnames=("x_axis", "y_axis"))
+def _largest(stream, noise, y_noise, x_axis, y_axis) -> Moments:
+    """The largest moments over the rounds, in one program."""
 
     def one_round(x, y, noise, y_noise):
         cov = noise.covariance_at(x)

@@ -126,7 +126,8 @@ def final_regret(
     _check(learner, stream, noise, y_noise, key)
     check_loss(loss)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
-    count: Any = len(stream.y) if rounds is None else within("rounds", rounds, 1, len(stream.y))
+    count = len(stream.y) if rounds is None else rounds
+    sound = within("rounds", count, 1, len(stream.y))
 
     def excess(predictions, block):
         (clean, best), t = block
@@ -139,7 +140,7 @@ def final_regret(
         learner, stream, noise, key, excess, y_noise=y_noise, comparator=comparator, count=rounds
     )
     regret = jnp.concatenate(blocks).sum(axis=0)
-    return jnp.where(count > 0, regret, jnp.nan)  # a traced count that is wrong is NaN
+    return jnp.where(jnp.isnan(sound), jnp.nan, regret)
 
 
 def warn_of_other_noise(
