@@ -5,7 +5,7 @@ adds noise: the noise is already in the data.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
-from noisy_jax.noise.base import check_noise
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.streams.columns import numeric
+from noisy_jax.noise.rounds import check_noise
+from noisy_jax.streams.columns import in_order, numeric
 from noisy_jax.streams.csv_files import read_csv
 from noisy_jax.validation import check_dimension, check_shape, non_negative, number
 
@@ -88,9 +88,11 @@ class Observations:
 
     def rows(self, which: np.ndarray) -> "Observations":
         """Some of the rows: `which` holds their numbers, or is a mask `[n]`."""
-        cov = self.cov if self.cov is None or self.cov.ndim == 2 else self.cov[which]
-        cross = self.cross_cov
-        cross = cross if cross is None or cross.ndim == 1 else cross[which]
+
+        def some(values, rank):
+            return values if values is None or values.ndim == rank else values[which]
+
+        cov, cross = some(self.cov, 2), some(self.cross_cov, 1)
         return dataclasses.replace(self, x=self.x[which], y=self.y[which], cov=cov, cross_cov=cross)
 
 
@@ -170,8 +172,8 @@ def from_arrays(
     if cross_cov is not None:
         cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
         if cross_cov.shape not in ((dim,), (len(y), dim)):
-            found = list(cross_cov.shape)
-            raise ValueError(f"cross_cov must be [{dim}] or [{len(y)}, {dim}], got {found}")
+            wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
+            raise ValueError(f"cross_cov must be {wanted}, got {found}")
     return Observations(x, y, cov, error, distribution, names, target, deviations, cross_cov)
 
 
@@ -247,17 +249,6 @@ def _by_name(noise, names: tuple[str, ...]):
         return noise
     orders = [in_order("noise", labels, names) for labels in noise.axes]
     return np.asarray(noise)[np.ix_(*orders)]
-
-
-def in_order(name: str, labels: Iterable, names: Sequence[str]) -> list[int]:
-    """Positions of the names among the labels of a pandas argument; labels 0, 1, … are none."""
-    found = [str(label) for label in labels]
-    missing = [one for one in names if found.count(one) != 1]
-    if not missing:
-        return [found.index(one) for one in names]
-    if list(labels) == list(range(len(names))):
-        return list(range(len(names)))
-    raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {found}")
 
 
 def _known(noise, rows, copies, dim):

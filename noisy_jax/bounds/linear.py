@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Correlated, Noise, PerRound
-from noisy_jax.noise.base import by_round, check_noise
+from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.validation import positive
 
 
@@ -77,7 +77,7 @@ def _largest(stream, noise, y_noise, x_axis, y_axis) -> Moments:
         norm = jnp.linalg.eigvalsh(cov)[-1]
         return second, noise.square_fourth_moment(x), y**2 + y_variance, norm
 
-    every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(*stream, noise, y_noise)
+    every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(stream.x, stream.y, noise, y_noise)
     return Moments(*(jnp.max(moment) for moment in every))
 
 

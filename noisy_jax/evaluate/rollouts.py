@@ -13,7 +13,7 @@ from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Correlated, Noise, PerRound, observe
-from noisy_jax.noise.base import by_round, check_noise
+from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.validation import check_key, check_shape, concrete, number, whole, within
 
 BLOCK = 128

@@ -24,7 +24,7 @@ from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.noise.base import check_noise
+from noisy_jax.noise.rounds import check_noise
 from noisy_jax.validation import check_horizons, check_key, check_labels, given
 
 

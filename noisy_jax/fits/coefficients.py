@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit  # SciPy comes with JAX
 
 from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
-from noisy_jax.observations import in_order
+from noisy_jax.streams.columns import in_order
 from noisy_jax.validation import between
 
 

@@ -78,7 +78,8 @@ def known_covariance(
     unbiased for those of the loss on clean data, so that the expected regret at the adaptive rate
     is at most 2√2 B_w √(E Σ‖∇̃_t‖²) (`bounds.adaptive_rate`) for a convex one. A run ends in NaN if
     it comes to weights at which there is no correction: with smoothed losses keep B_w²‖Σ‖ below
-    their δ² (`losses.corrected`).
+    their δ² (`losses.corrected`). Noise in y is corrected for by no loss: it has no effect on
+    average for the squared and the Poisson loss.
 
     The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
     change from round to round, or be an unbiased estimate if it depends on x (`noise.Missing`).

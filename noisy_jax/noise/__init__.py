@@ -1,6 +1,6 @@
 """Noise distributions, noisy copies of a round, and the noise's covariance from replicates."""
 
-from noisy_jax.noise.base import Noise, PerRound, covariance_times, register_distribution
+from noisy_jax.noise.base import Noise, covariance_times, register_distribution
 from noisy_jax.noise.correlated import Correlated
 from noisy_jax.noise.dependent import Attributes, Missing, Multiplicative, Poisson
 from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
@@ -8,6 +8,7 @@ from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.labels import Flip
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
+from noisy_jax.noise.rounds import PerRound
 
 __all__ = [
     "Attributes",

@@ -1,8 +1,7 @@
-"""The interface of noise distributions, and distributions that change from round to round.
+"""The interface of noise distributions.
 
-Every distribution is a pytree of its parameters, so that `jax.vmap` sweeps over them. `PerRound`
-marks a distribution whose leaves are stacked along a leading axis of T rounds. A distribution may
-have a known mean, which `observe` subtracts, because the learners assume noise of mean zero.
+Every distribution is a pytree of its parameters, so that `jax.vmap` sweeps over them. It may have a
+known mean, which `observe` subtracts, because the learners assume noise of mean zero.
 """
 
 import dataclasses
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.matrices import PSD_SLACK
-from noisy_jax.validation import check_dimension, check_key, check_shape, instance, number, whole
+from noisy_jax.validation import check_dimension, check_key, instance, number, whole
 
 _T = TypeVar("_T", bound=type)
 
@@ -256,64 +255,3 @@ def check_characteristic(noise: Noise, dim: int) -> None:
     if problem := characteristic_problem(noise, dim):
         wanted = "noise must have a known characteristic function without zeros"
         raise ValueError(f"{wanted}, got {name}, {problem}: features divide by it")
-
-
-@register_distribution
-class PerRound:
-    """A distribution that changes from round to round: its leaves are stacked along T rounds.
-
-    Args:
-        distribution: a distribution with leaves `[T, ...]`, built by `jax.vmap` over its
-            parameters.
-
-    Example:
-        >>> import jax, jax.numpy as jnp, noisy_jax as nj
-        >>> PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.2, 5))).distribution.cov.shape
-        (5,)
-    """
-
-    distribution: Noise
-
-    def __post_init__(self):
-        instance("PerRound.distribution", self.distribution, Noise, _PER_ROUND)
-        self.distribution.check(stacked=True)
-        _check_stacked(self.distribution)
-
-
-_PER_ROUND = "build it as PerRound(jax.vmap(Gaussian)(covs))"
-
-
-def _check_stacked(distribution: Noise, horizon: int | None = None) -> None:
-    """Raises ValueError unless all leaves lead with an axis of T rounds."""
-    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(distribution)]
-    lengths = {shape[:1] for shape in shapes} | ({(horizon,)} if horizon else set())
-    if len(lengths) > 1 or () in lengths:
-        rounds = f"{horizon} rounds" if horizon else "rounds"
-        wanted = f"every parameter stacked along the {rounds}"
-        raise ValueError(f"PerRound needs {wanted}, got shapes {shapes}; {_PER_ROUND}")
-
-
-def check_noise(
-    noise: Noise | PerRound, y_noise: Noise | PerRound | None, horizon: int | None = None
-) -> None:
-    """Raises ValueError if `noise` or `y_noise` is not a distribution that fits the rounds.
-
-    Args:
-        noise: of x. `PerRound` is allowed for several rounds only.
-        y_noise: of y, likewise, or `None`.
-        horizon: T; `None` for a single round.
-    """
-    for name, one in (("noise", noise), ("y_noise", y_noise)):
-        if isinstance(one, PerRound) and horizon is not None:
-            _check_stacked(one.distribution, horizon)
-        elif one is not None or name == "noise":
-            instance(name, one, Noise, "noise.Gaussian(0.1) is one")
-    shape = (horizon,) if isinstance(y_noise, PerRound) and horizon is not None else ()
-    scalar, _ = by_round(y_noise)
-    for leaf in jax.tree.leaves(getattr(scalar, "rest", scalar)):  # that of noise.Correlated
-        check_shape("each parameter of y_noise", leaf, shape, "a scalar distribution")
-
-
-def by_round(noise: Any) -> tuple[Any, int | None]:
-    """A distribution, with its axis for `jax.vmap` over rounds: 0 if it changes, else `None`."""
-    return (noise.distribution, 0) if isinstance(noise, PerRound) else (noise, None)

@@ -99,14 +99,14 @@ class Missing(_Hidden):
     """Features that are missing at random, each with a known probability: x̃_i = m_i x_i/p_i.
 
     m_i is 1 with probability p_i and 0 otherwise, independent for all features and of their values.
-    Missing features are filled with zero, the others are divided by p_i, so that E x̃ = x. Its
-    unbiased estimate of the variance is Σ̂ = diag((1 − p_i) x̃_i²). The noise is smallest for
-    features of mean zero: `observations.from_arrays`, which reads NaN as missing, fills with the
-    columns' means instead.
+    Missing features are 0, the others are divided by p_i, so that E x̃ = x. The unbiased estimate of
+    the variance is Σ̂ = diag((1 − p_i) x̃_i²). It is smallest for features of mean zero, so that
+    `observations.from_arrays`, which reads NaN as missing, puts the columns' means in their place.
 
     Args:
         keep: p in (0, 1], `[]` (the same for all d features) or `[d]`, probability that a feature
-            is not missing.
+            is not missing. If it is not known, take the share that is observed in the table,
+            `1 - np.isnan(x).mean(axis=0)`; intervals of `fit` do not contain its uncertainty.
 
     Example:
         >>> import jax, noisy_jax as nj

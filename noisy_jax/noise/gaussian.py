@@ -5,12 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.matrices import PSD_SLACK, check_covariance
-from noisy_jax.noise.base import (
-    Noise,
-    covariance_times,
-    register_distribution,
-    sound_covariance,
-)
+from noisy_jax.noise.base import Noise, covariance_times, register_distribution, sound_covariance
 from noisy_jax.validation import non_negative, whole, within
 
 

@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample
-from noisy_jax.noise.base import Noise, check_noise, covariance_times
+from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.correlated import Correlated
+from noisy_jax.noise.rounds import check_noise
 from noisy_jax.validation import check_axes, check_dimension, check_key, whole
 
 

@@ -1,6 +1,7 @@
 """Arrays, nested lists and data frames as arrays of finite numbers, checked column by column."""
 
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -67,6 +68,17 @@ def _place(name, table, place) -> str:
     if columns is None or len(place) < 2:
         return f"{name}[{', '.join(map(str, place))}]"
     return f"row {place[0]} of column {columns[place[1]]!r}"
+
+
+def in_order(name: str, labels: Iterable, names: Sequence[str]) -> list[int]:
+    """Positions of the names among the labels of a pandas argument; labels 0, 1, … are none."""
+    found = [str(label) for label in labels]
+    missing = [one for one in names if found.count(one) != 1]
+    if not missing:
+        return [found.index(one) for one in names]
+    if list(labels) == list(range(len(names))):
+        return list(range(len(names)))
+    raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {found}")
 
 
 def warn_of_lost_digits(name: str, array: Any, columns: Any = None) -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.learners.known_covariance import gradient_estimate
+from noisy_jax.learners.two_copies import gradient_estimate as two_copies_gradient
 from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
 from noisy_jax.noise import Attributes, Missing, Multiplicative, Poisson
 from noisy_jax.observations import from_arrays
@@ -89,6 +90,12 @@ def test_estimated_covariances_and_gradients_are_unbiased(case):
     np.testing.assert_allclose(p @ gradients, clean, atol=1e-9)
     blind = p @ jax.vmap(uncorrected_gradient, (None, 0))(w, samples)
     assert np.abs(blind - clean).max() > 0.05
+
+    if len(p) < 20:  # two copies need no estimate
+        first, second = (np.repeat(copies, len(p), 0), np.tile(copies, (len(p), 1)))
+        pairs = nj.Sample(np.stack([first, second], axis=1), np.full(len(p) ** 2, y))
+        both = jax.vmap(two_copies_gradient, (None, 0))(w, pairs)
+        np.testing.assert_allclose(np.outer(p, p).ravel() @ both, clean, atol=1e-9)
 
     moments = nj.moments.known_covariance()
     value, square = jax.vmap(moments.read, (None, 0))(w, samples)

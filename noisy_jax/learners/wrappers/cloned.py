@@ -19,7 +19,7 @@ import numpy as np
 
 from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
 from noisy_jax.noise import Gaussian, PerRound
-from noisy_jax.noise.base import by_round
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import check_dimension, concrete
 
 

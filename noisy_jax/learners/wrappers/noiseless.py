@@ -17,7 +17,7 @@ from noisy_jax.base import (
     read_through,
     unrolled,
 )
-from noisy_jax.noise.base import by_round
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import concrete
 
 
