@@ -5,6 +5,7 @@ Each takes the `moments` of the noisy data, the number of rounds T > 0 as `horiz
 cross term −2⟨w, x⟩y; here they are corrected. The printed ones are in `bounds.as_printed`.
 """
 
+import functools
 from typing import NamedTuple
 
 import chex
@@ -62,6 +63,13 @@ def moments(
     if isinstance(y_noise, Correlated):
         raise ValueError("y_noise must be independent of the noise in x: no bound is known else")
 
+    return _largest(stream, noise, y_noise, x_axis, y_axis)
+
+
+@functools.partial(jax.jit, static_argnames=("x_axis", "y_axis"))
+def _largest(stream, noise, y_noise, x_axis, y_axis) -> Moments:
+    """The largest moments over the rounds, in one program."""
+
     def one_round(x, y, noise, y_noise):
         cov = noise.covariance_at(x)
         second = jnp.sum(x**2) + jnp.trace(cov)
@@ -69,7 +77,7 @@ def moments(
         norm = jnp.linalg.eigvalsh(cov)[-1]
         return second, noise.square_fourth_moment(x), y**2 + y_variance, norm
 
-    every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(*stream, noise, y_noise)
+    every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(stream.x, stream.y, noise, y_noise)
     return Moments(*(jnp.max(moment) for moment in every))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.streams import from_arrays
-from noisy_jax.validation import positive
+from noisy_jax.validation import array_module, positive
 
 
 class LinearBall(NamedTuple):
@@ -52,10 +52,15 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     """
     radius = positive("radius", radius)
     stream = from_arrays(*stream)
-    factor = _extended(_empty_factor(stream), stream.x, stream.y)
+    xp = array_module(*stream)  # NumPy compiles nothing for each T
+    rows = xp.column_stack(stream)
+    factor = xp.linalg.qr(xp.concatenate([_empty_factor(stream), rows]), mode="r")
     weights, multiplier, _ = _best_in_ball(factor, radius)
-    predictions = stream.x @ weights
-    return LinearBall(weights, predictions, jnp.sum((predictions - stream.y) ** 2), multiplier)
+    xp = array_module(rows, weights)
+    with np.errstate(over="ignore"):
+        predictions = xp.matmul(stream.x, weights)
+        loss = xp.sum((predictions - xp.asarray(stream.y)) ** 2)
+    return LinearBall(weights, jax.device_put(predictions), jax.device_put(loss), multiplier)
 
 
 @jax.default_matmul_precision("highest")
@@ -76,7 +81,8 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
 
     def one_round(factor, row):
         x, y = row
-        factor = _extended(factor, x[None], y[None])
+        row = jnp.append(x, y)[None]
+        factor = jnp.linalg.qr(jnp.concatenate([factor, row]), mode="r")
         return factor, _best_in_ball(factor, radius)[2]
 
     return jax.lax.scan(one_round, _empty_factor(stream), stream)[1]
@@ -84,15 +90,10 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
 
 def _empty_factor(stream: Stream) -> chex.Array:
     size = np.shape(stream.x)[1] + 1
-    return jnp.zeros((size, size), stream.x.dtype)
+    return np.zeros((size, size), stream.x.dtype)
 
 
-def _extended(factor, x, y):
-    """The triangular factor of [X y] after more rows."""
-    rows = jnp.concatenate([x, y[:, None]], axis=1)
-    return jnp.linalg.qr(jnp.concatenate([factor, rows]), mode="r")
-
-
+@jax.jit
 def _best_in_ball(factor, radius):
     """Weights `[d]`, multiplier `[]` and loss `[]` from the triangular factor of [X y]."""
     u, s, vt = jnp.linalg.svd(factor[:, :-1], full_matrices=False)

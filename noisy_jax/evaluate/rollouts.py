@@ -14,7 +14,15 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Correlated, Flip, Noise, PerRound, observe
 from noisy_jax.noise.rounds import by_round, check_noise
-from noisy_jax.validation import check_key, check_labels, check_shape, concrete, number, whole
+from noisy_jax.validation import (
+    check_key,
+    check_labels,
+    check_shape,
+    concrete,
+    number,
+    whole,
+    within,
+)
 
 BLOCK = 128
 """Rounds whose noise is drawn at once; it limits memory and does not change the numbers."""
@@ -103,6 +111,7 @@ def final_regret(
     loss: Loss,
     comparator: chex.Array,
     y_noise: Noise | PerRound | None = None,
+    rounds: chex.Numeric | None = None,
 ) -> jax.Array:
     """Regret after the last round of the rollout under the same key, without its predictions.
 
@@ -116,6 +125,8 @@ def final_regret(
         loss: one of `losses`, for predictions on clean data.
         comparator: `[T]` predictions of the comparator.
         y_noise: as in `rollout`.
+        rounds: 1 to T, how many rounds of the stream to go through; all by default. If it is
+            traced, one program serves any number of rounds.
 
     Returns:
         `[]` (or `[L]` for `wrappers.paired`); NaN or infinite if the learner diverged.
@@ -123,17 +134,21 @@ def final_regret(
     _check(learner, stream, noise, y_noise, key)
     check_loss(loss, flips=False)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
+    count = len(stream.y) if rounds is None else rounds
+    sound = within("rounds", count, 1, len(stream.y))
 
     def excess(predictions, block):
-        clean, best = block
+        (clean, best), t = block
         columns = (-1,) + (1,) * (predictions.ndim - 1)
         own = loss(predictions, jnp.reshape(clean.y, columns))
-        return jnp.sum(own - jnp.reshape(loss(best, clean.y), columns), axis=0)
+        each = own - jnp.reshape(loss(best, clean.y), columns)
+        return jnp.sum(jnp.where(t.reshape(columns) < count, each, 0), axis=0)
 
     _, blocks = _through_blocks(
-        learner, stream, noise, key, excess, y_noise=y_noise, comparator=comparator
+        learner, stream, noise, key, excess, y_noise=y_noise, comparator=comparator, count=rounds
     )
-    return jnp.concatenate(blocks).sum(axis=0)
+    regret = jnp.concatenate(blocks).sum(axis=0)
+    return jnp.where(jnp.isnan(sound), jnp.nan, regret)
 
 
 def warn_of_other_noise(
@@ -212,10 +227,12 @@ def _through_blocks(
     state=None,
     first_round: Any = 0,
     comparator=None,
+    count=None,
 ):
-    """Runs the rounds in blocks, whose output is `judge(predictions, (clean, comparator))`.
+    """Runs the rounds in blocks, whose output is `judge(predictions, ((clean, comparator), t))`.
 
-    Returns as `scan_in_blocks`.
+    Blocks without any of the first `count` rounds are left out: their output is zero. Returns as
+    `scan_in_blocks`.
     """
     horizon, dim = stream.x.shape
     _check_room(learner.horizon, horizon, state)
@@ -224,7 +241,8 @@ def _through_blocks(
     changing = noise if x_axis == 0 else None, y_noise if y_axis == 0 else None
 
     def block(state, inputs):
-        (clean, best), rounds, (x_changing, y_changing) = inputs
+        told, rounds, (x_changing, y_changing) = inputs
+        clean, _ = told
         keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(rounds)
         samples = jax.vmap(
             lambda key, x, y, distribution, y_distribution: observe(
@@ -239,10 +257,17 @@ def _through_blocks(
             y_changing if y_axis == 0 else y_noise,
         )
         state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys[:, 1])
-        return state, judge(predictions, (clean, best))
+        return state, judge(predictions, (told, rounds))
+
+    def block_or_none(state, inputs):
+        zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, state, inputs)[1])
+        return jax.lax.cond(
+            inputs[1][0] < count, block, lambda state, _: (state, zero), state, inputs
+        )
 
     state = learner.init(dim) if state is None else state
-    return scan_in_blocks(block, state, ((stream, comparator), rounds, changing))
+    inputs = ((stream, comparator), rounds, changing)
+    return scan_in_blocks(block if count is None else block_or_none, state, inputs)
 
 
 def scan_in_blocks(block, state, inputs):

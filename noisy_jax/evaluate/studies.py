@@ -12,15 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Stream, check_is_stream, check_learner, check_one_prediction
+from noisy_jax.base import Learner, Stream, check_is_stream, check_one_prediction
 from noisy_jax.bounds import Guarantee
 from noisy_jax.evaluate.montecarlo import Simulation, seeds_at_once
+from noisy_jax.evaluate.programs import Always, Runs, first, made
 from noisy_jax.evaluate.provenance import description, text, versions
 from noisy_jax.evaluate.regrets import NORMAL_95, growth
 from noisy_jax.evaluate.results import Row, Study
-from noisy_jax.evaluate.rollouts import final_regret, warn_of_other_noise
+from noisy_jax.evaluate.rollouts import warn_of_other_noise
 from noisy_jax.evaluate.tuning import MakeLearner
-from noisy_jax.learners.wrappers.paired import paired
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
@@ -112,30 +112,21 @@ def study(
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
     check_noise(noise, y_noise, rounds)
     makers = tuple(
-        _Always(each) if isinstance(each, Learner) else each for each in learners.values()
+        Always(each) if isinstance(each, Learner) else each for each in learners.values()
     )
-    for name, (learner, _) in zip(learners, _made(makers, horizons[-1]), strict=True):
+    for name, (learner, _) in zip(learners, made(makers, horizons[-1]), strict=True):
         warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
         check_one_prediction(learner, dim, f"learners[{name!r}]")
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
     with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
         simulations = []
+        runs = Runs(makers, horizons, loss, (stream, noise, y_noise))
         for horizon in horizons:
-            past = first(horizon, stream)
-            run = jax.tree_util.Partial(
-                _run(makers, horizon, loss),
-                past,
-                *(
-                    first(horizon, one) if isinstance(one, PerRound) else one
-                    for one in (noise, y_noise)
-                ),
-                _predictions(comparator, past),
-            )
+            run = runs.at(horizon, _predictions(comparator, first(horizon, stream)))
             folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
-            simulation = Simulation(
-                run, jax.random.fold_in(key, horizon), num_seeds, batch_size, mesh, folder
-            )
+            own_key = jax.random.fold_in(key, np.uint32(horizon))
+            simulation = Simulation(run, own_key, num_seeds, batch_size, mesh, folder)
             simulations.append(stack.enter_context(closing(simulation)))
         warned = False
         for horizon, simulation in zip(horizons, simulations, strict=True):
@@ -146,7 +137,7 @@ def study(
             )
             warned = simulation.store is not None and simulation.store.warned
             done += num_seeds * horizon
-            guarantees = [guarantee for _, guarantee in _made(makers, horizon)]
+            guarantees = [guarantee for _, guarantee in made(makers, horizon)]
             rows += _rows(list(learners), horizon, estimate, guarantees)
 
     rows.sort(key=lambda row: list(learners).index(row.learner))
@@ -192,30 +183,6 @@ def _check_learners(learners) -> None:
             )
 
 
-class _Always:
-    """The same learner at each horizon, without a guarantee before the run."""
-
-    def __init__(self, learner: Learner):
-        self.learner = learner
-
-    def __call__(self, horizon: int) -> tuple[Learner, None]:
-        return self.learner, None
-
-    def __eq__(self, other) -> bool:  # so that another study with the learner compiles nothing
-        return isinstance(other, _Always) and other.learner is self.learner
-
-    def __hash__(self) -> int:
-        return id(self.learner)
-
-    def __repr__(self) -> str:
-        return f"a learner of {self.learner.copies} copies, noise = {self.learner.noise!r}"
-
-
-def first(rounds: int, tree):
-    """The first rounds of a stream, or of noise by rounds."""
-    return jax.tree.map(lambda leaf: leaf[:rounds], tree)
-
-
 def _predictions(comparator, past: Stream) -> chex.Array:
     best = comparator(past)
     if not hasattr(best, "predictions"):
@@ -235,37 +202,6 @@ def _predictions(comparator, past: Stream) -> chex.Array:
 
 def _report(progress, done, horizon, total, seeds, _):
     progress(done + seeds * horizon, total)
-
-
-@functools.lru_cache(maxsize=64)
-def _made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Any]]:
-    """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
-    made = [make(horizon) for make in makers]
-    for pair in made:
-        if isinstance(pair, Learner) or not isinstance(pair, tuple) or len(pair) != 2:
-            raise ValueError(
-                "learners must be functions horizon -> (learner, guarantee), with None if there is "
-                f"no guarantee, but one returned {given(pair)}"
-            )
-        learner, guarantee = pair
-        check_learner(learner, "the first of (learner, guarantee)")
-        if not (guarantee is None or hasattr(guarantee, "regret")):
-            raise ValueError(f"guarantee must be one of bounds, or None, got {given(guarantee)}")
-    return made
-
-
-@functools.lru_cache(maxsize=64)
-def _run(makers: tuple[MakeLearner, ...], horizon: int, loss: Loss):
-    """The run of one seed; cached, so that JAX compiles it once for several studies."""
-    learner = paired(*(learner for learner, _ in _made(makers, horizon)))
-
-    def run(stream, noise, y_noise, comparator, key):
-        regret: Any = final_regret(
-            learner, stream, noise, key, loss=loss, comparator=comparator, y_noise=y_noise
-        )
-        return regret, regret - regret[0], ~jnp.isfinite(regret)
-
-    return run
 
 
 def _rows(names, horizon, estimate, guarantees) -> list[Row]:

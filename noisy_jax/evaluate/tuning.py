@@ -1,5 +1,6 @@
 """Learners tuned for a horizon by the theorem that belongs to them, for `study`."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -66,12 +67,11 @@ def tuned(
         0.025
     """
     _check_bound(factory, bound)
-    return tuned_kernel_learner(
+    return _Tuned(
         functools.partial(_of_any_horizon, factory),
         functools.partial(bound, moments),
-        radius=radius,
-        rate_factor=rate_factor,
-        **options,
+        rate_factor,
+        {"radius": radius, **options},
     )
 
 
@@ -110,13 +110,32 @@ def tuned_kernel_learner(
         273.1
     """
     _check_bound(factory, bound)
-    return functools.partial(_tuned, factory, bound, rate_factor, options)
+    return _Tuned(factory, bound, rate_factor, options)
 
 
-def _tuned(factory, bound, rate_factor, options, horizon):
-    guarantee = guarantee_at(bound(horizon=horizon, **options), rate_factor)
-    rate = None if rate_factor is None else guarantee.learning_rate
-    return factory(horizon=horizon, learning_rate=rate, **options), guarantee
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Tuned:
+    """`horizon -> (learner, guarantee)`, as `tuned` and `tuned_kernel_learner` make it."""
+
+    factory: Callable[..., Learner]
+    bound: Callable[..., Any]
+    rate_factor: chex.Numeric | None
+    options: dict[str, Any]
+
+    def __call__(self, horizon: int) -> tuple[Learner, Any]:
+        guarantee = guarantee_at(self.bound(horizon=horizon, **self.options), self.rate_factor)
+        return self.at(guarantee.learning_rate, horizon), guarantee
+
+    def at(self, rate: Any, horizon: int | None = None) -> Learner:
+        """The learner at a learning rate, which may be traced if `only_rate_differs`."""
+        rate = None if self.rate_factor is None else rate
+        return self.factory(horizon=horizon, learning_rate=rate, **self.options)
+
+    @property
+    def only_rate_differs(self) -> bool:
+        """Whether this is a linear learner of the library, in which the horizon sets the rate."""
+        made = getattr(self.factory, "func", None) is _of_any_horizon
+        return made and _without_partial(self.factory.args[0]) in _BOUNDS
 
 
 def guarantee_at(theory: Any, rate_factor: chex.Numeric | None) -> Any:

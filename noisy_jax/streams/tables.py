@@ -14,7 +14,7 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.streams.columns import ROUNDING, numeric, warn_of_lost_digits
-from noisy_jax.validation import check_key, check_table, choice, instance, whole
+from noisy_jax.validation import array_module, check_key, check_table, choice, instance, whole
 
 DATASETS = ("diabetes", "breast_cancer", "digits")
 """Names that `dataset` knows."""
@@ -80,7 +80,8 @@ def scaled_table(x: np.ndarray, y: np.ndarray) -> Stream:
         raise ValueError(f"y must take more than one value, the target is constant ({values[0]})")
     y = np.where(y == values[1], 1.0, -1.0) if len(values) == 2 else y - y.mean()
     x, y = x / np.linalg.norm(x, axis=1).max(), y / np.abs(y).max()
-    return Stream(jnp.asarray(x, float), jnp.asarray(y, float))
+    kind = jax.dtypes.canonicalize_dtype(float)
+    return Stream(*jax.device_put((x.astype(kind), y.astype(kind))))
 
 
 def dataset(name: str) -> Stream:
@@ -124,4 +125,6 @@ def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
     x, y = instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     check_table(x, y)
     rows = jax.random.randint(key, (whole("horizon", horizon),), 0, np.shape(y)[0])
-    return Stream(jnp.asarray(x)[rows], jnp.asarray(y)[rows])
+    xp = array_module(rows, x, y)  # NumPy compiles nothing
+    rows = xp.asarray(rows)
+    return Stream(*(jax.device_put(xp.asarray(column)[rows]) for column in (x, y)))

@@ -1,7 +1,9 @@
 """Where the command line keeps compiled programs; importing the library keeps none."""
 
 import contextlib
+import hashlib
 import os
+import platform
 import sys
 import time
 import warnings
@@ -36,7 +38,7 @@ def keep_compiled() -> None:
     if jax.__version_info__ < (0, 10, 2):  # it prints errors for each program that it takes:
         return  # https://github.com/openxla/xla/issues/44565
     try:
-        folder = user_cache() / "noisy_jax" / "compiled"
+        folder = user_cache() / "noisy_jax" / f"compiled-{processor()}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         writable_folder(folder)
         if hasattr(os, "getuid") and _of_others(folder.stat()):  # programs in it would be run
@@ -52,6 +54,14 @@ def keep_compiled() -> None:
     warnings.filterwarnings("ignore", "Error (read|writ)ing persistent compilation cache entry")
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def processor() -> str:
+    """A word for the kind of processor: programs for another may not run, and homes are shared."""
+    info, kind = Path("/proc/cpuinfo"), platform.machine() + platform.processor()
+    lines = info.read_text(errors="replace").splitlines() if info.exists() else []
+    kind += next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return hashlib.sha256(kind.encode()).hexdigest()[:8]
 
 
 def _of_others(status: os.stat_result) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 
 from noisy_jax import bounds, comparators, learners, moments, noise, streams, worlds
 from noisy_jax.base import Learner, Stream
+from noisy_jax.evaluate.programs import first
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.studies import first
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.learners.wrappers import assuming, noiseless

@@ -12,8 +12,9 @@ from jax.sharding import Mesh
 
 from noisy_jax import comparators, noise, streams
 from noisy_jax.base import Learner, Stream
+from noisy_jax.evaluate.programs import first
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.studies import first, study
+from noisy_jax.evaluate.studies import study
 from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option

@@ -12,8 +12,8 @@ import numpy as np
 
 from noisy_jax import bounds, comparators, learners, losses, moments, plots, streams, worlds
 from noisy_jax.base import Learner, Stream
+from noisy_jax.evaluate.programs import first
 from noisy_jax.evaluate.rollouts import final_regret
-from noisy_jax.evaluate.studies import first
 from noisy_jax.evaluate.tables import Table
 from noisy_jax.learners.wrappers import cloned, mixture, paired, swept
 from noisy_jax.studies import regret

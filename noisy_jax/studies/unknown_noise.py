@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from noisy_jax import bounds, estimators, kernels, losses, noise, plots, streams, worlds
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.gradients import both_distributions, estimate_row, estimates_table, measured
-from noisy_jax.evaluate.studies import first
+from noisy_jax.evaluate.programs import first
 from noisy_jax.evaluate.tables import Table, half_width
 from noisy_jax.evaluate.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel

@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
 
 
 def test_keeps_programs_for_a_month(settings, tmp_path):
-    folder = tmp_path / "noisy_jax" / "compiled"
+    folder = tmp_path / "noisy_jax" / f"compiled-{compiled.processor()}"
     folder.mkdir(parents=True)
     for name in ("new-cache", "old-cache", "old.txt"):
         (folder / name).write_text("")
@@ -100,7 +100,7 @@ def test_versions_of_jax_that_print_errors_keep_nothing(settings, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
 def test_a_folder_of_others_is_not_used(settings, tmp_path, capsys):
-    folder = tmp_path / "noisy_jax" / "compiled"
+    folder = tmp_path / "noisy_jax" / f"compiled-{compiled.processor()}"
     compiled.keep_compiled()
     assert folder.stat().st_mode & 0o777 == 0o700
     settings.clear()

@@ -12,9 +12,9 @@ def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
     options = ["--noise-variance", "0.36", "--cutoffs", "2", "1"]
     assert main(["worlds", *options, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[1].split() == ["c", "limit", "of", "c", "sup|g", "−", "k|", "R²", "=", "k̂(0)"]
-    assert printed[2].split() == ["2", "2.778", "0.135", "1.171"]
-    assert printed[3].split() == ["1", "2.778", "0.368", "0.7461"]
+    assert printed[2].split() == ["c", "limit", "of", "c", "sup|g", "−", "k|", "R²", "=", "k̂(0)"]
+    assert printed[3].split() == ["2", "2.778", "0.135", "1.171"]
+    assert printed[4].split() == ["1", "2.778", "0.368", "0.7461"]
     rows = rows_of(tmp_path / "worlds.csv")
     c, r, g, k, surrogate = np.array([list(row.values()) for row in rows], float).T
     np.testing.assert_allclose(g, 1 / (1 + r**2 / 4), rtol=1e-5)
@@ -32,4 +32,4 @@ def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
 def test_one_world_without_noise(tmp_path, capsys):
     assert main(["worlds", "--noise-variance", "0", "--cutoffs", "3", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert printed.splitlines()[2].split() == ["3", "inf", "0.0498", "0.9502"]
+    assert printed.splitlines()[3].split() == ["3", "inf", "0.0498", "0.9502"]
