@@ -16,7 +16,6 @@ import numpy as np
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, largest_size, norm, precision, secular
 from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
-from noisy_jax.noise import Noise
 from noisy_jax.validation import (
     check_concrete,
     check_shape,
@@ -165,7 +164,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     check_stream(x, y)
     check_world(world)
     world.check(x.shape)
-    if not isinstance(world.noise, Noise):
+    if world.noise is None or isinstance(world.noise, type):
         raise ValueError(
             "world must have noise of one distribution, got one whose noise changes by round; its "
             "comparators are those of worlds.gaussian with noise.Gaussian(max_cov)"

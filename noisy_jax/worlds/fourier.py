@@ -122,7 +122,7 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     pairs = number_of_pairs(num_features)
     check_world(world)
     check_key(key)
-    if not isinstance(world.noise, Noise):
+    if world.noise is None or isinstance(world.noise, type):
         raise ValueError("world must have one noise distribution: its changes from round to round")
     if world.spectrum is None:
         needed = "a sampler of its surrogate's spectral density (World.spectrum)"

@@ -116,6 +116,7 @@ def test_the_soft_margin_of_one_reading_is_biased(x64):
     assert abs(mean - clean) < 0.003
 
 
+@pytest.mark.slow
 def test_a_step_is_the_plain_formula(x64, rng):
     """In NumPy, over rounds that share nothing, with the ball's projection."""
     loss, rounds, dim = nj.losses.smoothed_hinge(), 30, 2
@@ -177,6 +178,7 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
     np.testing.assert_allclose(theory.regret, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_covariances_that_change_by_round_reach_the_world(x64):
     world = nj.worlds.heteroscedastic(dim=1, length_scale=1.0, max_cov=0.3)
     options = {"squared_radius": 0.5, "loss_order": 2, "max_bias": 1.0}

@@ -318,6 +318,7 @@ def test_noisy_targets_raise_where_they_would_bias():
     assert run(nj.losses.squared()).diverged_at == -1  # linear in y, and unbiased
 
 
+@pytest.mark.slow
 def test_the_squared_loss_is_unbiased_with_noisy_targets(x64):
     """One step from f = 0 and one at f_2, averaged over ỹ = y ± .7."""
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared(), squared_radius=1e8)

@@ -58,6 +58,7 @@ def test_clones_of_a_round_are_those_of_its_own_covariance(form, copies):
     np.testing.assert_allclose(largest, copies * scale)
 
 
+@pytest.mark.slow
 def test_a_world_of_covariances_that_change_runs_from_one_copy():
     stream = nj.streams.linear(jax.random.key(0), 120, DIM)
     covs = jnp.tile(jnp.array([0.0, 0.2]), 60)
