@@ -37,9 +37,9 @@ def parameter_free(state: ExpansionState, *, comparator_norm: chex.Numeric) -> A
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> for norm in (0.0, 1.0, 100.0):
         ...     print(f"{parameter_free(run.state, comparator_norm=norm):.1f}")
-        0.3
-        19.7
-        3431.0
+        0.7
+        7.1
+        1989.7
     """
     rule = getattr(state, "rule", None)
     if not isinstance(rule, ParameterFreeState):

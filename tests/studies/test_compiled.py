@@ -25,7 +25,7 @@ def run(folder, cache, command=STUDY, **environment):
         env={**kept, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": MATPLOTLIB,
              "PYTHONPATH": os.pathsep.join(sys.path), **environment},
     )  # fmt: skip
-    return done.stdout, done.stderr, sorted(Path(cache).glob("noisy_jax/compiled/*-cache"))
+    return done.stdout, done.stderr, sorted(Path(cache).glob("noisy_jax/compiled-*/*-cache"))
 
 
 @pytest.fixture

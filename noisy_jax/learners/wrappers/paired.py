@@ -29,8 +29,9 @@ def paired(*learners: Learner) -> Learner:
         >>> options = {"radius": 1.0}
         >>> both = paired(nj.learners.uncorrected(**options), nj.learners.two_copies(**options))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
-        >>> print(((run.predictions - stream.y[:, None]) ** 2).mean(axis=0).round(2))
-        [0.11 0.01]
+        >>> losses = ((run.predictions - stream.y[:, None]) ** 2).mean(axis=0)
+        >>> print([f"{loss:.2f}" for loss in losses])
+        ['0.10', '0.01']
     """
     if not learners:
         raise ValueError("paired needs at least one learner, got none")
