@@ -273,8 +273,7 @@ def _through_blocks(
 def scan_in_blocks(block, state, inputs):
     """`jax.lax.scan` over blocks of inputs, whose leaves have a leading axis of rounds.
 
-    Returns the last state and a list of outputs, each leaf with a leading axis of blocks: one for
-    the full blocks, one for the rest.
+    Returns the last state and outputs with an axis of blocks: of the full blocks, and of the rest.
     """
     rounds = len(jax.tree.leaves(inputs)[0])
     whole, outputs = rounds - rounds % BLOCK, []
