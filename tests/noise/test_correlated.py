@@ -108,6 +108,14 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
         assert np.all(fit.std_error[1:] < 0.03)
         truth = (errors @ [0.9, 0.0]).var() + 0.01
         assert abs(fit.risk.corrected - truth) < 5 * fit.risk.corrected_std_error
+    fit, centred = nj.fit(table), x + errors - (x + errors).mean(axis=0)
+    beta = fit.coefficients
+    residuals = y - y.mean() - centred @ beta
+    scores = centred * residuals[:, None] + (1 - 1 / n) * (cov * beta - cov * [0.9, 0.0])
+    inverse = np.linalg.inv(centred.T @ centred - (n - 1) * np.diag(cov))
+    sandwich = inverse @ scores.T @ scores @ inverse * n / (n - 3)
+    np.testing.assert_allclose(fit.covariance[1:, 1:], sandwich, rtol=1e-6)
+
     wrong = nj.fit(blind)
     assert abs(wrong.coefficients[0] - 1) > 10 * wrong.std_error[1]
 
