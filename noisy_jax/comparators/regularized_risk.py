@@ -144,7 +144,7 @@ def solve(features, y, loss: Loss, lam, tolerance, max_iterations, start=None) -
         g = features @ weights
         own, square = np.asarray(loss(g, y)), weights @ weights
         gap = np.mean(own - losses - s * (g - p))
-        # Infinite, or negative: s is no slope at p, which bisection could not resolve.
+        # Infinite or negative where bisection could not resolve the derivative s at p.
         sound = np.isfinite(gap) and gap >= -1e-9 * np.mean(own + losses)
         gap = max(gap, 0) if sound else np.inf
         risk = np.mean(own) + lam * square / 2

@@ -1,8 +1,8 @@
 """Losses of a linear predictor that are right on average at one noisy copy of known distribution.
 
 At a noisy copy x̃ = x + n the prediction ⟨w, x̃⟩ has noise ⟨w, n⟩, of variance v = wᵀΣw. A corrected
-loss ℓ̂ has the mean E ℓ̂(⟨w, x̃⟩, y, v) = ℓ(⟨w, x⟩, y), for every w. So its gradient in w, through v
-as well, is unbiased for the clean gradient (`learners.known_covariance`).
+loss ℓ̂ has the mean E ℓ̂(⟨w, x̃⟩, y, v) = ℓ(⟨w, x⟩, y), at all w. Its gradient in w, through v too, is
+therefore unbiased for the clean gradient (`learners.known_covariance`).
 
 | loss | ℓ̂(p, y, v) under Gaussian noise |
 |---|---|
@@ -69,10 +69,9 @@ def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian")
       1/(2s²) for a sharpness s: choose δ² > B²‖Σ‖ for weights of norm at most B. At a larger v a
       concrete one raises ValueError, and a traced one gives NaN. The logistic loss has no
       correction, as its derivative has poles at ±iπ.
-    - **Laplace noise** of scales b_i: Π_i (1 − b_i²w_i² ∂²/∂p²) ℓ(p, y), exact for every smooth
-      loss, also the logistic one, where it grows with d like (2d)!/d! (b‖w‖/π)^(2d): d is at most
-      4. `exponential` and `poisson` need b_i|w_i| < 1 (else NaN), without which they
-      have no mean.
+    - **Laplace noise** of scales b_i: Π_i (1 − b_i²w_i² ∂²/∂p²) ℓ(p, y), exact for smooth losses.
+      For the logistic loss it grows with d like (2d)!/d! (b‖w‖/π)^(2d): d is at most 4.
+      `exponential` and `poisson` need b_i|w_i| < 1, without which they have no mean (else NaN).
 
     Exponential and Poisson losses have heavy tails: keep B²‖Σ‖ below about 1.
 

@@ -203,7 +203,7 @@ class Poisson(Dependent):
         super()._check_table(x, names)
         for row, _, column in np.argwhere((x < 0) | (x != np.round(x))).tolist():
             raise ValueError(
-                f"noise.Poisson is for counts, but {names[column]!r} is no count in row {row}: "
+                f"noise.Poisson is for counts, but {names[column]!r} is not a count in row {row}: "
                 "give counts as they are, without scaling"
             )
 
@@ -252,27 +252,27 @@ class Attributes(_Hidden):
             raise ValueError(f"Attributes.seen must be a whole number, got {self.seen}")
 
     def _sizes(self, dim: int):
-        """k and d, as numbers; ValueError if k > d, NaN if k is traced."""
+        """k, d and r, as numbers; ValueError if k > d, NaN if k is traced."""
         seen = concrete(self.seen)
         if seen is not None and np.any(seen > dim):
             raise ValueError(f"Attributes.seen must be at most the {dim} features, got {self.seen}")
-        return jnp.where(jnp.asarray(self.seen) <= dim, self.seen, jnp.nan), dim
+        k = jnp.where(jnp.asarray(self.seen) <= dim, self.seen, jnp.nan)
+        return k, dim, dim * (k - 1) / (k * max(dim - 1, 1))
 
     def _copies(self, key, x):
-        k, d = self._sizes(x.shape[-1] if x.ndim else 1)
+        k, d, _ = self._sizes(x.shape[-1] if x.ndim else 1)
         draws = jax.random.uniform(key, (x.size,)).reshape(x.shape)
         ranks = jnp.argsort(jnp.argsort(draws, axis=-1), axis=-1)
         return (jnp.where(ranks < self.seen, x, 0) * (d / k)).astype(x.dtype)
 
     def estimated_cov(self, copy):
         """Σ̂, `[d, d]` (see `Noise.estimated_cov`)."""
-        k, d = self._sizes(copy.shape[-1])
-        pairs = d * (k - 1) / (k * (d - 1))
+        k, d, pairs = self._sizes(copy.shape[-1])
         shares = jnp.where(jnp.eye(d, dtype=bool), 1 - k / d, 1 - 1 / pairs)
         return shares * jnp.outer(copy, copy)
 
     def _share(self, dim):
-        k, d = self._sizes(dim)
+        k, d, _ = self._sizes(dim)
         return k / d
 
     def _check_table(self, x, names):
@@ -285,13 +285,11 @@ class Attributes(_Hidden):
 
     def covariance_at(self, x):
         """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
-        k, d = self._sizes(x.size)
-        pairs = d * (k - 1) / (k * (d - 1))
+        k, d, pairs = self._sizes(x.size)
         return jnp.where(jnp.eye(d, dtype=bool), d / k - 1, pairs - 1) * jnp.outer(x, x)
 
     def square_fourth_moment(self, x):
         """E‖x̃‖⁴/r², which bounds E‖x̃x̃ᵀ − Σ̂‖² (see `Noise.square_fourth_moment`)."""
-        k, d = self._sizes(x.size)
-        pairs = d * (k - 1) / (k * (d - 1))
+        k, d, pairs = self._sizes(x.size)
         single, square = jnp.sum(x**4), jnp.sum(x**2) ** 2
         return (d / k) ** 4 * (k / d) * (single + (k - 1) / (d - 1) * (square - single)) / pairs**2

@@ -132,7 +132,7 @@ def heteroscedastic_laplace(
     k̂_it  = k Π_j (1 + (r_i + r_t)(1 − s) + r_i r_t (3 − 6s + s²))   (`surrogate`)
     k_i   = k Π_j (1 + r_i (1 − s))                                    (`evaluate`)
 
-    and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for every atom i and all scales. The
+    and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for all atoms i and all scales. The
     counterpart û of u = Σ_i a_i k(z_i, ·) has the atoms (z_i, 0), so that ‖û‖ = ‖u‖ (`norm_ratio`),
     whatever the noise. R² = Π_j (1 + 2r + 3r²) at the largest scales is larger than that of
     `gaussian` under Laplace noise, Π_j (1 + r), whose ‖û‖ has no bound in terms of ‖u‖.

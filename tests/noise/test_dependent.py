@@ -174,7 +174,7 @@ def test_noise_may_change_from_round_to_round_and_bad_parameters_end_in_nan():
         (lambda: Attributes(2.5), "whole number"),
         (lambda: Attributes(4).centred(key(), jnp.ones(3)), "at most the 3 features"),
         (lambda: nj.worlds.gaussian(dim=3, length_scale=1.0, noise=Missing(0.5)), "noise"),
-        (lambda: from_arrays([[1.0], [2.5]], [0.0, 1.0], noise=Poisson()), "no count in row 1"),
+        (lambda: from_arrays([[1.0], [2.5]], [0.0, 1.0], noise=Poisson()), "not a count in row 1"),
         (lambda: from_arrays([[np.nan]] * 2, [0.0, 1.0], noise=Missing(0.5)), "no value"),
         (lambda: from_arrays(np.ones((400, 1)), np.ones(400), noise=Missing(0.5)), "is observed"),
         (lambda: from_arrays(np.ones((4, 3)), np.ones(4), noise=Attributes(2)), "row 0 has 3"),
