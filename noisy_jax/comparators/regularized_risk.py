@@ -130,10 +130,13 @@ def factor(gram: np.ndarray) -> np.ndarray:
     return vectors[:, kept] * np.sqrt(eigenvalues[kept])
 
 
-def solve(features, y, loss: Loss, lam, tolerance, max_iterations, start=None) -> Regularized:
+def solve(
+    features, y, loss: Loss, lam, tolerance, max_iterations, start=None, counts=1.0
+) -> Regularized:
     """`regularized` for the Gram matrix of features `[m, r]`, in float64, which JAX must have.
 
-    `start` are slopes `[m]` such as those of the minimizer for another λ; none by default.
+    `start` are slopes `[m]` such as those of the minimizer for another λ; none by default. The loss
+    at each point, and with it the slope, is multiplied by `counts`.
     """
     m = y.size
 
@@ -142,7 +145,7 @@ def solve(features, y, loss: Loss, lam, tolerance, max_iterations, start=None) -
         a = -s / (lam * m)
         weights = a @ features
         g = features @ weights
-        own, square = np.asarray(loss(g, y)), weights @ weights
+        own, square = counts * np.asarray(loss(g, y)), weights @ weights
         gap = np.mean(own - losses - s * (g - p))
         # Infinite or negative where bisection could not resolve the derivative s at p.
         sound = np.isfinite(gap) and gap >= -1e-9 * np.mean(own + losses)
@@ -152,7 +155,7 @@ def solve(features, y, loss: Loss, lam, tolerance, max_iterations, start=None) -
 
     def penalized(c, v):
         """The risk of v = Kc with Moreau's envelope of the loss, and what `_proximal` gives."""
-        found = [np.asarray(part) for part in _proximal(loss, y, v + mu * center, mu)]
+        found = [np.asarray(part) for part in _proximal(loss, y, counts, v + mu * center, mu)]
         _, s, losses, _ = found
         return np.mean(losses + mu / 2 * s**2) + lam / 2 * c @ v, found
 
@@ -160,10 +163,10 @@ def solve(features, y, loss: Loss, lam, tolerance, max_iterations, start=None) -
     center = np.zeros(m) if start is None else start
     c = -center / (lam * m)
     v = features @ (c @ features)
-    steepest = np.abs(loss.gradient(v + mu * center, y)).max()
+    steepest = np.abs(counts * loss.gradient(v + mu * center, y)).max()
     if start is not None and not steepest <= _STEEPEST * np.abs(start).max():
         center, c, v = np.zeros((3, m))
-    small = tolerance * np.mean(loss(np.zeros(m), y))
+    small = tolerance * np.mean(counts * loss(np.zeros(m), y))
     iterations = 0
     value, found = penalized(c, v)
     best = certified(*found)
@@ -208,11 +211,11 @@ def _newton(features, curvature, residual, scale):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _proximal(loss, y, w, mu):
+def _proximal(loss, y, counts, w, mu):
     """p with p + μs = w, its slope s of the loss, the loss at p, and ds/dw, each `[m]`."""
 
     def slope(p):
-        return loss.gradient(p, y)
+        return counts * loss.gradient(p, y)
 
     steepest = slope(w)  # s lies between zero and this, as slopes increase with p
 
@@ -226,4 +229,4 @@ def _proximal(loss, y, w, mu):
     p = w - mu * s
     kink = jnp.abs(slope(p) - s) > 1e-8 * jnp.abs(steepest)
     curvature = jax.jvp(slope, (p,), (jnp.ones_like(p),))[1]
-    return p, s, loss(p, y), jnp.where(kink, 1 / mu, curvature / (1 + mu * curvature))
+    return p, s, counts * loss(p, y), jnp.where(kink, 1 / mu, curvature / (1 + mu * curvature))

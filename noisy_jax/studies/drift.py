@@ -16,6 +16,7 @@ import numpy as np
 
 from noisy_jax import kernels, learners, losses, noise, plots, streams
 from noisy_jax.base import Learner, Stream
+from noisy_jax.comparators import convex_ball
 from noisy_jax.engine import everything
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import rollout
@@ -31,6 +32,10 @@ SCHEDULES: Mapping[str, Callable[..., Stream]] = {
 
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """γ of the kernel exp(−γ‖x − z‖²), values that are tried."""
+
+
+FIXED_ROUNDS = 2_000
+"""At the start of a stream, on which the best single function is found."""
 
 
 class Family(NamedTuple):
@@ -87,7 +92,8 @@ class Settings(SeededSettings):
     Which kernel classifier follows classes that move, and what do a margin and decay contribute?
 
     Tunes each learner by a grid on streams of their own, then counts its mistakes on many others,
-    where the classes drift or switch, and writes mistakes.csv, differences.csv, config.json and
+    where the classes drift or switch. On the first rounds of one of these it compares NORMA with
+    the best single function. Writes mistakes.csv, differences.csv, regret.csv, config.json and
     mistakes.png. Nothing is truncated.
 
     Examples:
@@ -121,6 +127,7 @@ def run(settings: Settings) -> Iterator[Report]:
     tables = {
         "mistakes": _mistakes_table(settings, curves, tuned, rounds),
         "differences": _differences_table(means[..., -1], differences, their_errors),
+        "regret": _regret_table(tuned, difficulty, min(settings.horizon, FIXED_ROUNDS), key),
     }
     config = {
         "difficulty": difficulty._asdict(),
@@ -177,8 +184,7 @@ def _counted(settings, difficulty, rounds, key) -> dict[str, jax.Array]:
         return everything(space._replace(read=read), horizon)
 
     def of_one(make, stream, gamma, numbers):
-        kernel = kernels.gaussian(length_scale=(2 * gamma) ** -0.5)
-        learner = make(kernel, *numbers, buffer)
+        learner = make(_kernel(gamma), *numbers, buffer)
         played = rollout(learner, stream, noise.Gaussian(0.0), jax.random.key(0))
         return mistakes(played.predictions, stream.y)[rounds - 1]
 
@@ -188,6 +194,10 @@ def _counted(settings, difficulty, rounds, key) -> dict[str, jax.Array]:
         return jax.vmap(of_schedule)(both, settings[:, :, 0, 0], settings[..., 1:])
 
     return {name: of_family(FAMILIES[name].make, array) for name, array in settings.items()}
+
+
+def _kernel(gamma) -> kernels.Kernel:
+    return kernels.gaussian(length_scale=(2 * gamma) ** -0.5)
 
 
 def best(rival: str, counts: np.ndarray) -> dict[str, float]:
@@ -251,3 +261,36 @@ def _differences_table(last, means, errors) -> Table:
         ("", lambda row: "significant" if row["significant"] else "open"),
     ]
     return Table(rows, columns, "differences of mistakes, paired by stream")
+
+
+def _regret_table(tuned, difficulty, rounds, key) -> Table:
+    """NORMA against the best single function that it might have learned, on one stream each."""
+    rows = []
+    for schedule, make in SCHEDULES.items():
+        gamma, decay, margin = tuned[schedule]["NORMA"].values()
+        kernel, loss = _kernel(gamma), losses.soft_margin(margin=margin)
+        stream = make(jax.random.fold_in(key, 0), rounds, difficulty=difficulty)
+        learner = _norma(kernel, decay, margin, rounds)
+        clean, unused = noise.Gaussian(0.0), jax.random.key(0)
+        played = rollout(learner, stream, clean, unused).predictions
+        # ‖f_t‖ ≤ Σ_s (1 − λ)^s ≤ 1/λ in t rounds at η = 1, as the slopes are at most 1.
+        radius = min(1 / decay, rounds) if decay else rounds
+        best = convex_ball(stream, loss, radius, kernel=kernel, tolerance=1e-3)
+        row = {"schedule": schedule, "rounds": rounds, "radius": radius, "margin": margin}
+        row |= {"norma": float(np.sum(loss(played, stream.y))), "best": float(best.loss)}
+        for name, predictions in {"norma": played, "best": best.predictions}.items():
+            row[f"{name}_mistakes"] = int(mistakes(predictions, stream.y)[-1])
+        rows.append(row | {"gap": float(best.gap), "regret": row["norma"] - row["best"]})
+    columns = [
+        ("classes", "{schedule}"),
+        ("T", "{rounds:,}"),
+        ("largest norm", "{radius:.3g}"),
+        ("NORMA", "{norma:.1f}"),
+        ("best function", "{best:.1f}"),
+        ("± at most", "{gap:.1f}"),
+        ("regret", "{regret:.1f}"),
+        ("mistakes of NORMA", "{norma_mistakes}"),
+        ("of the best", "{best_mistakes}"),
+    ]
+    title = "soft-margin loss of NORMA, and of the best single function of NORMA's largest norm"
+    return Table(rows, columns, title)

@@ -16,6 +16,7 @@ from noisy_jax.evaluate.programs import first
 from noisy_jax.evaluate.results import Study
 from noisy_jax.evaluate.studies import study
 from noisy_jax.evaluate.tuning import MakeLearner
+from noisy_jax.losses import Loss
 from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
 from noisy_jax.validation import check_horizons, positive
@@ -144,20 +145,28 @@ def _folder(data: str) -> str:
     return (Path(data).stem.strip(".") or "data") if is_csv(data) else data
 
 
-class WorldBall:
-    """The comparator `comparators.world_ball` of one stream, which computes each answer once."""
+class Best:
+    """A comparator of one stream that computes each answer once."""
 
-    def __init__(self, world: World, radius: float, stream: Stream):
-        self._comparator = functools.partial(comparators.world_ball, world=world, radius=radius)
-        self._best = functools.cache(lambda rounds: self._comparator(first(rounds, stream)))
+    def __init__(self, comparator: Callable[[Stream], Any], stream: Stream):
+        self._comparator = comparator
+        self._best = functools.cache(lambda rounds: comparator(first(rounds, stream)))
 
-    def __call__(self, past: Stream) -> comparators.KernelBall:
+    def __call__(self, past: Stream) -> Any:
         """The best function for the first rounds of the stream."""
         return self._best(len(past.y))
 
     def __repr__(self) -> str:
         """That of the comparator, for `config.json`."""
         return repr(self._comparator)
+
+
+class WorldBall(Best):
+    """The comparator `comparators.world_ball` of one stream."""
+
+    def __init__(self, world: World, radius: float, stream: Stream):
+        ball = functools.partial(comparators.world_ball, world=world, radius=radius)
+        super().__init__(ball, stream)
 
     def lifted_norms(self, horizons: Sequence[int]) -> dict[int, float]:
         """Its norm in the surrogate's space for each horizon: what W must reach."""
@@ -170,6 +179,7 @@ def study_of(
     learners: Mapping[str, Learner | MakeLearner],
     comparator: Callable[[Stream], Any],
     *,
+    loss: Loss | None = None,
     part: str = ".",
     **parameters: Any,
 ) -> Study:
@@ -187,6 +197,7 @@ def study_of(
             num_seeds=settings.seeds,
             horizons=settings.horizons,
             comparator=comparator,
+            loss=loss,
             mesh=Mesh(np.array(devices), "seeds") if len(devices) > 1 else None,
             progress=progress,
             checkpoint=settings.checkpoint and Path(settings.checkpoint) / part,

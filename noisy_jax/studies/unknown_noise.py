@@ -6,7 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from noisy_jax import bounds, estimators, kernels, losses, noise, plots, streams, worlds
+from noisy_jax.base import Stream
+from noisy_jax.comparators import convex_ball
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.gradients import both_distributions, estimate_row, estimates_table, measured
 from noisy_jax.evaluate.programs import first
@@ -22,6 +26,13 @@ from noisy_jax.validation import positive
 DEGREE = 2
 """Of the polynomial kernel, and of the teacher."""
 
+LOSSES: Mapping[str, losses.Loss] = {
+    "squared": losses.squared(),
+    "smoothed_absolute": losses.smoothed_absolute(sharpness=0.5),
+    "smoothed_hinge": losses.smoothed_hinge(sharpness=0.5),
+}
+"""Losses by name, so smooth that random truncation can estimate their gradients in the ball."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings(regret.RegretSettings):
@@ -36,6 +47,9 @@ class Settings(regret.RegretSettings):
     into a folder for each data set: results.csv, config.json and regret.png for each kernel;
     estimates.csv, measurements of the gradient estimates; exponents.csv, growth of regret beside
     the theorems' bounds; and price.png, regret against the number of noisy copies.
+
+    With another loss than the squared one only random truncation learns, the geometric one with the
+    paper's p = 2. The smoothed hinge predicts whether the target is above its mean.
 
     A bound is informative at T if it is below the loss of predicting zero, which at the
     theorems' learning rate (--rate-factor 1) takes a few thousand rounds, less for a small radius.
@@ -55,6 +69,7 @@ class Settings(regret.RegretSettings):
     length_scale: float = option(
         2.0, "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V for Gaussian noise", "L", positive
     )
+    loss: str = option("squared", "by which predictions are judged", choices=tuple(LOSSES))
     radius: float = regret.radius(1.0)
     rate_factor: float | None = regret.rate_factor(None)
     horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192))
@@ -74,7 +89,7 @@ class Case(NamedTuple):
 
     kernel: str  # its name
     heading: str  # what it is, in words
-    comparator: regret.WorldBall
+    comparator: regret.Best
     truncations: Mapping[str, Truncation]  # by the names of their learners
     learners: Mapping[str, MakeLearner]  # by name, tuned
 
@@ -96,7 +111,10 @@ def run(settings: Settings) -> Iterator[Report]:
         kernel = kernels.polynomial(degree=DEGREE, offset=0.0)
         return streams.teacher(key, 500, 2, kernel=kernel, radius=settings.radius)
 
+    loss = LOSSES[settings.loss]
     loaded = regret.load_all(settings, teacher, variance=0.04, of_teacher=0.2)
+    if loss.kind == "margin":
+        loaded = [data._replace(stream=_classes(data.stream)) for data in loaded]
     # Bad settings are found before the work.
     cases = [(_polynomial(settings, data), _gaussian(settings, data)) for data in loaded]
     for data, pair in zip(loaded, cases, strict=True):
@@ -104,7 +122,13 @@ def run(settings: Settings) -> Iterator[Report]:
         for case in pair:
             folder = f"{data.name}/{case.kernel}"
             result = regret.study_of(
-                settings, data, case.learners, case.comparator, part=folder, copies=case.copies
+                settings,
+                data,
+                case.learners,
+                case.comparator,
+                loss=loss,
+                part=folder,
+                copies=case.copies,
             )
             yield report_of(result, f"{data.words}\n{case.heading}", folder)
             results[case.kernel] = result
@@ -116,6 +140,11 @@ def run(settings: Settings) -> Iterator[Report]:
         }
         draw = picture(plots.price, results, {case.kernel: case.copies for case in pair})
         yield Report(None, tables, {"price": draw}, folder=data.name)
+
+
+def _classes(stream: Stream) -> Stream:
+    """Whether the target is above its mean: ±1."""
+    return stream._replace(y=np.where(stream.y > stream.y.mean(), 1.0, -1.0).astype(stream.y.dtype))
 
 
 def _polynomial(settings, data) -> Case:
@@ -139,34 +168,43 @@ def _polynomial(settings, data) -> Case:
         "clean": lambda **tuning: noiseless(uncorrected(**tuning), stream),
     }
     learners = {name: truncation.learner for name, truncation in truncations.items()}
-    for name, factory in seeing.items():
+    for name, factory in seeing.items() if settings.loss == "squared" else ():
         learners[name] = _tuned(settings, factory, diagonal, moments, settings.radius)
     heading = (
         f"kernel (⟨x, z⟩ + {settings.offset:g})^{DEGREE}; functions of norm at most "
         f"{settings.radius:g} compete\n{words}"
     )
-    comparator = regret.WorldBall(clean, settings.radius, stream)
-    return Case("polynomial", heading, comparator, truncations, learners)
+    return Case("polynomial", heading, _best(settings, data, clean), truncations, learners)
 
 
 def _gaussian(settings, data) -> Case:
     """The Gaussian kernel: parallel worlds and random truncation by the better distribution."""
     moments, dim = bounds.moments(data.stream, data.noise), data.stream.x.shape[1]
     world = worlds.gaussian(dim=dim, length_scale=settings.length_scale, noise=data.noise)
-    comparator = regret.WorldBall(world, settings.radius, data.stream)
-    radius = max(comparator.lifted_norms(settings.horizons).values())
+    comparator = _best(settings, data, world)
     truncations, words = _truncations(settings, world.kernel, moments)
-    factory = functools.partial(parallel_worlds, world)
-    learners = {
-        "parallel_worlds": _tuned(settings, factory, world.diagonal, moments, radius),
-        "optimal_truncation": truncations["optimal_truncation"].learner,
-    }
+    learners = {name: truncation.learner for name, truncation in truncations.items()}
     heading = (
         f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most "
-        f"{settings.radius:g} compete, {radius:.3g} in the world of parallel_worlds, which takes 2 "
-        f"copies\n{words}"
+        f"{settings.radius:g} compete"
     )
-    return Case("gaussian", heading, comparator, truncations, learners)
+    if isinstance(comparator, regret.WorldBall):
+        radius = max(comparator.lifted_norms(settings.horizons).values())
+        factory = functools.partial(parallel_worlds, world)
+        learners = {
+            "parallel_worlds": _tuned(settings, factory, world.diagonal, moments, radius),
+            "optimal_truncation": truncations["optimal_truncation"].learner,
+        }
+        heading += f", {radius:.3g} in the world of parallel_worlds, which takes 2 copies"
+    return Case("gaussian", f"{heading}\n{words}", comparator, truncations, learners)
+
+
+def _best(settings, data, world) -> regret.Best:
+    """The best function in the ball, by the exact solution for the squared loss."""
+    if settings.loss == "squared":
+        return regret.WorldBall(world, settings.radius, data.stream)
+    options = {"loss": LOSSES[settings.loss], "radius": settings.radius, "kernel": world.kernel}
+    return regret.Best(functools.partial(convex_ball, **options), data.stream)
 
 
 def _tuned(settings, factory, diagonal, moments, radius) -> MakeLearner:
@@ -181,12 +219,15 @@ def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]
     make = functools.partial(
         estimators.gradient,
         kernel,
-        losses.squared(),
+        LOSSES[settings.loss],
         squared_radius=settings.radius**2,
         x_second_moment=float(moments.x_second_moment),
         y_largest=float(moments.y_second_moment) ** 0.5,
     )
-    optimal, geometric, p = both_distributions(make)
+    if settings.loss == "squared":
+        optimal, geometric, p = both_distributions(make)
+    else:  # may need more copies than any geometric distribution takes
+        optimal, geometric, p = make(distribution="optimal"), make(), 2.0
 
     def truncation(estimator, p=None):
         learner = tuned_kernel_learner(
@@ -201,7 +242,7 @@ def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]
         "geometric_truncation": truncation(geometric, p),
     }
     copies = f"random truncation takes {optimal.mean_copies:.3g} copies a round"
-    return both, f"{copies}, geometric with p = {p:.4g}"
+    return both, f"{copies}, geometric with p = {p:.4g} takes {geometric.mean_copies:.3g}"
 
 
 def _measured(settings, data, case, name, result) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -220,7 +261,8 @@ def _measured(settings, data, case, name, result) -> tuple[dict[str, Any], dict[
     theory, closed = bounds.random_truncation(estimator, horizon=horizon), math.nan
     if name not in case.learners:
         part = f"{data.name}/{case.kernel}/{name}"
-        result = regret.study_of(settings, data, {name: learner}, case.comparator, part=part)
+        own, best = {name: learner}, case.comparator
+        result = regret.study_of(settings, data, own, best, loss=estimator.loss, part=part)
     (last,) = (row for row in result.rows if (row.learner, row.horizon) == (name, horizon))
     if p is not None:
         form = bounds.random_truncation(estimator, horizon=horizon, closed_form=True, p=p)

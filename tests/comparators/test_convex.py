@@ -98,6 +98,28 @@ def test_squared_loss_is_that_of_exact_comparators(x64, rng):
     np.testing.assert_allclose(found.multiplier, exact.multiplier, rtol=1e-3)
 
 
+def test_repeated_rounds_count_as_often_as_they_come(x64, rng):
+    """Each row comes once to three times, in any order: the answer is that of SciPy on all rows."""
+    loss = losses.soft_margin()
+    drawn = rng.permutation(np.repeat(np.arange(20), rng.integers(1, 4, size=20)))
+    x, y = (rows[drawn] for rows in rows(rng, loss, 20))
+    found = convex_ball(from_arrays(x, y), loss, 1.0, tolerance=3e-7)
+    np.testing.assert_allclose(found.loss, by_scipy(loss, x, y, 1.0), rtol=1e-6)
+    np.testing.assert_allclose(found.predictions, x @ found.weights, atol=1e-6)
+    np.testing.assert_allclose(found.coefficients @ x, found.weights, atol=1e-9)
+    np.testing.assert_allclose(np.sum(loss(found.predictions, y)), found.loss, rtol=1e-9)
+
+
+def test_a_gram_matrix_of_low_rank_is_factored_up_to_rounding(x64, rng):
+    x = rng.normal(size=(300, 2))
+    for kernel in (nj.kernels.polynomial(degree=2), nj.kernels.gaussian(length_scale=0.5)):
+        features = convex.low_rank_factor(kernel, x)
+        gram = kernel(x, x)
+        np.testing.assert_allclose(features @ features.T, gram, atol=1e-12 * gram.max())
+        assert features.shape[1] < 300
+    assert convex.low_rank_factor(nj.kernels.polynomial(degree=2), x).shape[1] == 6
+
+
 def test_the_gap_bounds_what_an_unfinished_search_lacks(x64, rng, monkeypatch):
     loss = losses.logistic()
     x, y = rows(rng, loss)

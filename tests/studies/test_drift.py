@@ -28,7 +28,7 @@ def small(tmp_path_factory):
 @pytest.mark.slow
 def test_saves_and_says_what_it_found(small):
     folder, printed = small
-    files = {"mistakes.csv", "differences.csv", "config.json", "mistakes.png"}
+    files = {"mistakes.csv", "differences.csv", "regret.csv", "config.json", "mistakes.png"}
     assert names_in(folder) == files
     assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
     assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in printed
@@ -116,6 +116,33 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
         np.testing.assert_allclose(float(row["half_width"]), half, rtol=1e-3, atol=1e-3)
         significant = bool(abs(between.mean()) > half)
         assert row["significant"] == str(significant)
+
+
+@pytest.mark.slow
+def test_no_function_of_the_ball_is_better_than_the_best_single_one(small, rng):
+    """NORMA's own last function is in the ball, and its loss is above the best less the gap."""
+    folder, _ = small
+    tuned = json.loads((folder / "config.json").read_text())["tuned"]
+    key = jax.random.fold_in(jax.random.split(jax.random.key(0))[1], 0)
+    for row in rows_of(folder / "regret.csv"):
+        numbers = tuned[row["schedule"]]["NORMA"]
+        stream = drift.SCHEDULES[row["schedule"]](key, HORIZON)
+        loss = nj.losses.soft_margin(margin=numbers["margin"])
+        learner = nj.learners.norma(
+            nj.kernels.gaussian(length_scale=(2 * numbers["gamma"]) ** -0.5),
+            loss,
+            learning_rate=1.0,
+            regularization=numbers["decay"],
+            buffer=HORIZON,
+        )
+        played = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        total = float(np.sum(loss(played.predictions, stream.y)))
+        assert float(row["norma"]) == pytest.approx(total, rel=1e-3)
+        last = learner.predict(played.state, stream.x)
+        best, gap = float(row["best"]), float(row["gap"])
+        assert best - gap <= float(np.sum(loss(last, stream.y)))
+        assert float(row["regret"]) == pytest.approx(total - best, abs=1e-3 * total)
+        assert int(row["norma_mistakes"]) == np.sum(stream.y * played.predictions <= 0)
 
 
 def test_a_tie_and_nan_are_mistakes():

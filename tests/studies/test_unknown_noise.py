@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.evaluate.gradients import base_for, measured
+from noisy_jax.studies import regret
 from tests.studies.files import names_in, rows_of
 
 
@@ -60,6 +61,34 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
             assert abs(used - expected) < 10 * error
             assert 0 < float(row["variance"]) < float(row["second_moment"])
         assert float(optimal["bound"]) < float(geometric["bound"])
+
+
+@pytest.mark.slow
+def test_another_loss_is_judged_against_its_own_comparator(tmp_path, capsys, monkeypatch):
+    """Labels are whether the target is above its mean; regret is that of the smoothed hinge."""
+    judged = []
+
+    def kept(learners, stream, *arguments, comparator, loss, **options):
+        judged.append((stream, comparator(stream), loss))
+        return nj.study(learners, stream, *arguments, comparator=comparator, loss=loss, **options)
+
+    monkeypatch.setattr(regret, "study", kept)
+    arguments = ["--data", "diabetes", "--loss", "smoothed_hinge", "--radius", "0.5"]
+    sizes = ["--horizons", "32", "--seeds", "2", "--out", str(tmp_path)]
+    assert main(["unknown-noise", *arguments, *sizes]) == 0
+    assert len(judged) == 2  # both truncations share the study of a kernel
+    zero = np.zeros(32)
+    for stream, best, loss in judged:
+        assert repr(loss) == "smoothed_hinge(sharpness=0.5)"
+        assert set(np.unique(stream.y)) == {-1.0, 1.0}
+        assert best.converged
+        assert best.norm <= 0.5 * (1 + 1e-6)
+        assert best.loss < np.sum(loss(zero, stream.y))
+    for kind in ("polynomial", "gaussian"):
+        rows = rows_of(tmp_path / "diabetes" / kind / "results.csv")
+        assert [row["learner"] for row in rows] == ["optimal_truncation", "geometric_truncation"]
+        assert all(0 < float(row["regret"]) < float(row["bound"]) for row in rows)
+    assert "geometric with p = 2 takes" in capsys.readouterr().out
 
 
 @pytest.mark.slow
