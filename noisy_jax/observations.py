@@ -183,6 +183,7 @@ def csv(
     target: str,
     noise: Known | Mapping[str, float] = None,
     replicates: Mapping[str, str | Sequence[str]] | None = None,
+    cross_cov: Any = None,
 ) -> Observations:
     """Observations from a numeric CSV file with a header line.
 
@@ -194,6 +195,7 @@ def csv(
         replicates: mapping from a feature's name to the column, or columns, with its replicates, as
             many for each, and each column once. Features that are not named are taken to be exact:
             their noise must be 0 or not given.
+        cross_cov: as in `from_arrays`, for the features in the order of the file.
 
     Returns:
         `Observations`.
@@ -230,7 +232,8 @@ def csv(
         ],
         axis=1,
     )
-    table = from_arrays(x, column[target], noise=noise, names=names, target=target)
+    options = {"noise": noise, "names": names, "target": target, "cross_cov": cross_cov}
+    table = from_arrays(x, column[target], **options)
     if others and table.cov is not None:
         for name, variance in zip(names, np.diagonal(table.cov, axis1=-2, axis2=-1).T, strict=True):
             if name not in others and np.any(variance):

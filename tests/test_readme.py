@@ -10,14 +10,19 @@ TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 @pytest.mark.slow
 def test_examples_run(capsys):
-    first, *others = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len([line for line in first.splitlines() if line.strip()]) <= 15
+    examples = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    assert max(len(example.splitlines()) for example in examples[:3]) <= 16
     names = {}
-    for example in (first, *others):
+    exec(examples[0], names)
+    printed = re.search(r"```\n(y on 2 features.*?)```", TEXT, re.DOTALL)
+    shown = [line.split() for line in printed.group(1).splitlines()]
+    found = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert found[:7] == shown[:7]
+    for example in examples[1:]:
         exec(example, names)
     table = capsys.readouterr().out
-    assert "two copies" in table
-    assert "uncorrected" in table
+    for name in ("two copies", "corrected leader", "uncorrected"):
+        assert name in table
     assert names["sweep"].shape == (8, 16_384)
 
 
