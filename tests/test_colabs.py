@@ -33,7 +33,7 @@ def _code(notebook):
 
 
 def test_there_are_notebooks():
-    assert {"quickstart", "settings", "parallel_worlds", "unknown_noise"} | EXECUTED <= set(NAMES)
+    assert {"quickstart", "which_learner", "kernels", "unknown_noise"} | EXECUTED <= set(NAMES)
 
 
 def test_stored_in_the_format_without_outputs(name, notebook):
