@@ -124,8 +124,8 @@ def expansion(
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel
-        evaluations. Stored atoms are read in a loop of unknown length: differentiate in forward
-        mode (`jax.jvp`, `jax.jacfwd`).
+        evaluations. Forward and reverse mode differentiate runs by the stream, the noise and all
+        hyper-parameters; a gradient over T rounds keeps O(T) numbers for each block of rounds.
     """
     block = whole("block", block, 1, "number of rounds that unroll plays at once")
     block = min(block, memory.longest_block or block)

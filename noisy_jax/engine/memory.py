@@ -139,29 +139,60 @@ def room(space: Space, size: int):
     def read(atoms, weights, t, queries, points):
         """Values of f, as stored before round t, at queries and points: `([m] or None, [n])`."""
 
-        def one_chunk(c, sums):
+        def one_chunk(c, atoms, weights, queries, points):
             def part(a):
                 return jax.lax.dynamic_slice_in_dim(a, c * chunk, chunk)
 
             own, alpha = jax.tree.map(part, atoms), part(weights)
             if queries is None:
-                return None, sums[1] + alpha @ space.evaluate(own, points)
+                return None, alpha @ space.evaluate(own, points)
             if space.read is None:
-                values = alpha @ space.inner(own, queries), alpha @ space.evaluate(own, points)
-            else:
-                values = space.read(alpha, own, queries, points)
-            return jax.tree.map(jnp.add, sums, values)
+                return alpha @ space.inner(own, queries), alpha @ space.evaluate(own, points)
+            return space.read(alpha, own, queries, points)
 
-        zeros = [
-            None if q is None else jnp.zeros(count(q), weights.dtype) for q in (queries, points)
-        ]
         chunks = jnp.minimum(-(-t // chunk), slots // chunk)
-        return jax.lax.fori_loop(0, chunks, one_chunk, tuple(zeros))
+        return _total(one_chunk, chunks, slots // chunk, atoms, weights, queries, points)
 
     def evaluate(atoms, weights, t, points):
         return read(atoms, weights, t, None, points)[1]
 
     return init, read, evaluate
+
+
+def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
+    """Σ_{c < chunks} term(c, *args), in a loop of that length; chunks ≤ most may be traced.
+
+    Derivatives are those of a loop of fixed length that skips chunks, so that reverse mode works,
+    too. They evaluate kernels again, as it is faster than keeping what they were. Numbers that
+    `term` closes over, such as parameters of a kernel, become arguments, which the rule can see.
+    """
+    term, captured = jax.closure_convert(term, chunks, *args)
+
+    def zeros(*args):
+        return jax.tree.map(jnp.zeros_like, jax.eval_shape(term, *args))
+
+    @jax.custom_jvp
+    def total(chunks, *args):
+        def add(c, sums):
+            return jax.tree.map(jnp.add, sums, term(jnp.asarray(c, chunks.dtype), *args))
+
+        return jax.lax.fori_loop(0, chunks, add, zeros(chunks, *args))
+
+    @total.defjvp
+    def derivative(primals, tangents):
+        chunks, args = primals[0], primals[1:]
+
+        def skipping(*args):
+            def add(sums, c):
+                added = jax.checkpoint(lambda sums: jax.tree.map(jnp.add, sums, term(c, *args)))
+                return jax.lax.cond(c < chunks, added, lambda sums: sums, sums), None
+
+            each = jnp.arange(most, dtype=chunks.dtype)
+            return jax.lax.scan(add, zeros(chunks, *args), each)[0]
+
+        return jax.jvp(skipping, args, tangents[1:])
+
+    return total(chunks, *args, *captured)
 
 
 def count(atoms: Atoms) -> int:

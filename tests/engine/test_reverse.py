@@ -1,0 +1,106 @@
+"""Reverse mode through learners that store atoms: against forward mode and finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax import engine, kernels, learners, losses, worlds
+from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
+
+T, DIM = 24, 2
+KEY, HUBER = jax.random.key(0), losses.huber(width=0.3)
+START = {"rate": 0.3, "variance": 0.05, "length_scale": 1.1}
+
+
+def in_world(make):
+    """Parallel worlds under the noise `make(variance)`."""
+
+    def built(rate, variance, length_scale):
+        noise = make(variance)
+        world = worlds.gaussian(dim=DIM, length_scale=length_scale, noise=noise)
+        return learners.parallel_worlds(
+            world, horizon=T, radius=0.9, learning_rate=rate, block=8
+        ), noise
+
+    return built
+
+
+def norma(buffer, loss, **options):
+    """NORMA in a Gaussian kernel's space, with one noisy copy."""
+
+    def built(rate, variance, length_scale):
+        learner = learners.norma(
+            kernels.gaussian(length_scale=length_scale), loss,
+            learning_rate=rate, regularization=rate / 3, buffer=buffer, block=6, **options,
+        )  # fmt: skip
+        return learner, Gaussian(variance)
+
+    return built
+
+
+def truncated(rate, variance, length_scale):
+    """Random truncation, whose atoms hold whole numbers, too."""
+    estimator = nj.estimators.gradient(
+        kernels.gaussian(length_scale=length_scale), losses.squared(), squared_radius=1.0,
+        x_second_moment=1.0, kernel_order=2,
+    )  # fmt: skip
+    learner = learners.random_truncation(estimator, horizon=T, learning_rate=rate, block=8)
+    return learner, Gaussian(variance)
+
+
+def changing(rate, variance, length_scale):
+    """A world whose noise changes from round to round: atoms are pairs."""
+    world = worlds.heteroscedastic(dim=DIM, length_scale=length_scale, max_cov=0.2)
+    noise = nj.noise.PerRound(jax.vmap(Gaussian)(variance * jnp.linspace(0.5, 1.5, T)))
+    return learners.parallel_worlds(
+        world, horizon=T, radius=0.9, learning_rate=rate, block=8
+    ), noise
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(in_world(Gaussian), id="parallel_worlds"),
+        pytest.param(norma(8, HUBER, offset=True), id="norma"),
+        *(
+            pytest.param(build, id=name, marks=pytest.mark.slow)
+            for name, build in {
+                "Laplace": in_world(lambda variance: Laplace(variance**0.5)),
+                "contaminated": in_world(lambda variance: ContaminatedGaussian(variance, 0.1)),
+                "changing": changing,
+                "growing": norma(
+                    lambda space: engine.growing(space, T, start=6, excess=0.4), HUBER
+                ),
+                "everything": norma(lambda space: engine.everything(space, T), HUBER),
+                "adaptive": norma(8, losses.nu_huber(nu=0.2)),
+                "truncation": truncated,
+            }.items()
+        ),
+    ],
+)
+def test_gradients_are_those_of_forward_mode_and_finite_differences(rng, monkeypatch, build):
+    monkeypatch.setattr("noisy_jax.engine.memory._CHUNK", 8)  # three chunks of stored atoms
+    stream = nj.Stream(rng.normal(size=(T, DIM)), rng.uniform(-1, 1, T))
+    given = START, stream
+
+    def loss(parameters, stream):
+        learner, noise = build(**parameters)
+        predictions = nj.rollout(learner, stream, noise, KEY).predictions
+        return jnp.mean((predictions - stream.y) ** 2)
+
+    def moved(step):
+        return jax.tree.map(lambda a, v: a + step * v, given, direction)
+
+    direction = jax.tree.map(lambda leaf: rng.normal(size=np.shape(leaf)), given)
+    reverse = jax.jit(jax.grad(loss, (0, 1)))(*given)
+    parts = jax.tree.map(lambda g, v: jnp.sum(g * v), reverse, direction)
+    assert all(part != 0 for part in jax.tree.leaves(parts))
+    along = sum(jax.tree.leaves(parts))
+    forward = jax.jit(lambda *direction: jax.jvp(loss, given, direction)[1])
+    np.testing.assert_allclose(along, forward(*direction), rtol=1e-10)
+    plain = jax.jit(loss)  # the derivative's rule has another loop, with values of its own
+    ahead, back = (plain(*moved(step)) for step in (1e-5, -1e-5))
+    np.testing.assert_allclose(along, (ahead - back) / 2e-5, rtol=1e-6)
