@@ -1,6 +1,8 @@
 import errno
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,28 @@ def test_without_a_name_the_linear_study_runs(capsys, tmp_path):
         assert main([*arguments, "--out", str(tmp_path)]) == 2
         message = "--noise-variance must be positive and finite, got -1.0"
         assert message in capsys.readouterr().err
+
+
+MEMORY = """
+import re, sys
+from pathlib import Path
+from noisy_jax.__main__ import main
+assert main(["--out", sys.argv[1]]) == 0
+print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
+def test_the_main_job_takes_at_most_700_mb_when_all_is_compiled_anew(tmp_path):
+    plain = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(tmp_path)],
+        env=plain, stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    peak = int(done.stdout.split()[-1])
+    print(f"peak memory: {peak:,} kB")
+    assert 100_000 < peak < 700_000
 
 
 def test_unknown_study_lists_the_known_ones(capsys):

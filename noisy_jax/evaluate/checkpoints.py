@@ -60,8 +60,10 @@ class Checkpoint:
         if not content:
             return empty
         leaves = list(_arrays(content).values())[1:]
-        shapes = [np.shape(leaf) for leaf in jax.tree.leaves(empty)]
-        if [leaf.shape for leaf in leaves] != shapes or leaves[0] < 0:
+        wanted = [np.shape(leaf) for leaf in jax.tree.leaves(empty)]
+        # What is kept of each seed has an axis of seeds, of which `empty` has none.
+        shapes = [(int(leaves[0]), *s[1:]) if s[:1] == (0,) else s for s in wanted]
+        if leaves[0] < 0 or [leaf.shape for leaf in leaves] not in (shapes, wanted):
             raise ValueError(self._damaged())
         return jax.tree.unflatten(jax.tree.structure(empty), leaves)
 
@@ -109,8 +111,8 @@ class Checkpoint:
             raise ValueError(self._damaged())
         if str(_arrays(content)["arr_0"]) != self._fingerprint:
             raise ValueError(
-                f"{self.path} was made by another configuration (run, key or version of JAX): "
-                "delete it, or name another folder"
+                f"{self.path} was made by another configuration (run, key, quantiles or none, "
+                "or version of JAX): delete it, or name another folder"
             )
         return content
 

@@ -1,8 +1,8 @@
-"""Monte Carlo over seeds: mean and standard error of what a run returns, in bounded memory."""
+"""Monte Carlo over seeds: mean, standard error and quantiles of what a run returns."""
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax.evaluate.checkpoints import Checkpoint, fingerprint
 from noisy_jax.evaluate.processes import check_same, replicated
-from noisy_jax.validation import check_key, given, instance, whole
+from noisy_jax.validation import between, check_key, given, instance, whole
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
@@ -28,11 +28,14 @@ class Estimate(NamedTuple):
         mean: the run's pytree, each leaf the float64 mean over seeds.
         std_error: the same shapes, standard error of the mean; NaN with one seed.
         num_seeds: S.
+        quantiles: the same shapes with a leading axis of the levels that were asked for, `None` if
+            none were.
     """
 
     mean: Any
     std_error: Any
     num_seeds: int
+    quantiles: Any = None
 
 
 class Sums(NamedTuple):
@@ -41,6 +44,7 @@ class Sums(NamedTuple):
     num_seeds: Any  # how many
     mean: Any  # the run's pytree, mean over seeds
     squares: Any  # the run's pytree, Σ (value − mean)² over seeds
+    values: Any = None  # the run's pytree with a leading axis of seeds, if quantiles need it
 
 
 def monte_carlo(
@@ -52,8 +56,9 @@ def monte_carlo(
     mesh: Mesh | None = None,
     progress: Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike | None = None,
+    quantiles: Sequence[float] = (),
 ) -> Estimate:
-    """The mean of `run` over seeds, with standard errors.
+    """The mean of `run` over seeds, with standard errors, and quantiles on request.
 
     Seed s runs under the key `fold_in(key, s)`, so that its result does not depend on the batch or
     the number of seeds. Seeds run `batch_size` at a time under `vmap`. Of each batch only the
@@ -76,6 +81,9 @@ def monte_carlo(
             run and key resumes from it, also with more seeds than before. Of several processes only
             the one with the mesh's first device needs the folder. If a later write fails, for
             example on a full disk, the run goes on with a warning.
+        quantiles: levels q, 0 < q < 1. The quantile is the smallest value that at least a share q
+            of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
+            returns is then kept of each seed, in memory and in the checkpoint.
 
     Returns:
         An `Estimate`.
@@ -90,6 +98,9 @@ def monte_carlo(
         >>> estimate = monte_carlo(lambda key: jax.random.normal(key), jax.random.key(0), 1000)
         >>> bool(abs(estimate.mean) < 5 * estimate.std_error)
         True
+        >>> uniform = monte_carlo(jax.random.uniform, jax.random.key(0), 1000, quantiles=(0.1, 0.9))
+        >>> print(uniform.quantiles.round(1))
+        [0.1 0.9]
     """
     if not callable(run):
         raise ValueError(f"run must be a function of a key, got {given(run)}")
@@ -97,7 +108,8 @@ def monte_carlo(
     if not isinstance(checkpoint, str | os.PathLike | None):
         raise ValueError(f"checkpoint must be a folder's path, got {given(checkpoint)}")
     batch_size = seeds_at_once(num_seeds, batch_size, mesh)
-    with closing(Simulation(run, key, num_seeds, batch_size, mesh, checkpoint)) as simulation:
+    simulation = Simulation(run, key, num_seeds, batch_size, mesh, checkpoint, quantiles)
+    with closing(simulation):
         return simulation.estimate(progress)
 
 
@@ -107,20 +119,27 @@ class Simulation:
     The arguments are those of `monte_carlo`, with `batch_size` from `seeds_at_once`.
     """
 
-    def __init__(self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint):
+    def __init__(
+        self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint, quantiles
+    ):
+        self._levels = levels(quantiles)
         run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
         num_seeds = int(num_seeds)  # a NumPy number would be compiled for again
         if mesh is not None:
             mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
         several = mesh is not None and mesh.is_multi_process
         digest = fingerprint(run, key) if several or checkpoint is not None else ""
+        digest += " values" if digest and self._levels else ""
         if mesh is not None and several:
             check_same(mesh, f"{digest} {num_seeds} {batch_size} {checkpoint is None}")
         self._arguments = run, key
         self._num_seeds = num_seeds
-        self._options = {"batch_size": batch_size, "mesh": mesh}
+        self._options = {"batch_size": batch_size, "mesh": mesh, "keep": bool(self._levels)}
         shapes, *_ = _batch_moments.eval_shape(run, key, num_seeds, 0, **self._options)
-        sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes)
+        sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes._replace(values=None))
+        sums = sums._replace(
+            values=jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), shapes.values)
+        )
         self.store = None if checkpoint is None else Checkpoint(checkpoint, digest, mesh)
         try:
             self._sums = self.store.load(sums) if self.store else sums
@@ -146,9 +165,14 @@ class Simulation:
         if mesh is not None:
             run, key = replicated((run, key), mesh)
         for start in range(sums.num_seeds, self._num_seeds, self._options["batch_size"]):
-            moments = _batch_moments(run, key, self._num_seeds, start, **self._options)
-            for part in _parts(*jax.device_get(moments)):
+            batch, *units = jax.device_get(
+                _batch_moments(run, key, self._num_seeds, start, **self._options)
+            )
+            counted = jax.tree.map(lambda leaf: leaf[: self._num_seeds - start], batch.values)  # noqa: B023
+            values = jax.tree.map(lambda *parts: np.concatenate(parts), sums.values, counted)
+            for part in _parts(batch, *units):
                 sums = _merged(sums, part)
+            sums = sums._replace(values=values)
             if self.store:
                 self.store.save(sums)
             if progress:
@@ -159,7 +183,8 @@ class Simulation:
                 lambda squares: np.sqrt(squares / np.float64(sums.num_seeds - 1) / sums.num_seeds),
                 sums.squares,
             )
-        return Estimate(sums.mean, error, sums.num_seeds)
+        quantiles = jax.tree.map(lambda leaf: _quantiles(leaf, self._levels), sums.values)
+        return Estimate(sums.mean, error, sums.num_seeds, quantiles)
 
 
 def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> int:
@@ -173,6 +198,19 @@ def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> 
     return shards * math.ceil(whole("batch_size", batch_size) / shards)
 
 
+def levels(quantiles: Sequence[float]) -> tuple[float, ...]:
+    """The levels of quantiles, checked."""
+    hint = "shares of the seeds, such as (0.5, 0.95)"
+    return tuple(float(between("quantiles", float(q), 0, 1, hint)) for q in np.ravel(quantiles))
+
+
+def _quantiles(values: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
+    """The smallest values that at least a share q of the seeds do not exceed, `[Q, ...]`."""
+    # q S may be a whole number but for rounding. Sorting puts NaN last.
+    ranks = [max(math.ceil(q * len(values) * (1 - 1e-12)), 1) for q in levels]
+    return np.sort(values, axis=0)[np.array(ranks) - 1]
+
+
 def _check_results(values: Any) -> None:
     """Raises ValueError if a run returns no arrays, or complex numbers."""
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(values)]
@@ -182,9 +220,11 @@ def _check_results(values: Any) -> None:
         raise ValueError("run must return real numbers, got complex ones: return both their parts")
 
 
-@partial(jax.jit, static_argnames=("batch_size", "mesh"))
-def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sums, Any, Any]:
+@partial(jax.jit, static_argnames=("batch_size", "mesh", "keep"))
+def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tuple[Sums, Any, Any]:
     """Moments of each shard of a batch, along a leading axis of shards, with origins and scales.
+
+    If `keep`, also the values of all seeds, in their order.
 
     The `Sums` are of (value − origin)/scale, where the origin is the shard's first value and the
     scale the largest distance from it: float32 then loses no digits if the spread is far below the
@@ -213,7 +253,7 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh) -> tuple[Sum
         mean, squares, origin, scale = jax.tree.transpose(
             jax.tree.structure(values), None, jax.tree.map(moments, values)
         )
-        return Sums(count[None], mean, squares), origin, scale
+        return Sums(count[None], mean, squares, values if keep else None), origin, scale
 
     seeds = start + jnp.arange(batch_size)
     if mesh is None:

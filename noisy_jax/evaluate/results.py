@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ class Row(NamedTuple):
         difference_std_error: standard error of that mean.
         learning_rate: the guarantee's η.
         diverged: fraction of seeds in which the learner overflowed.
+        quantiles: of the regret over seeds, at the levels of `config["quantiles"]`; each is the
+            regret of one seed.
     """
 
     learner: str
@@ -44,6 +47,7 @@ class Row(NamedTuple):
     difference_std_error: float
     learning_rate: float
     diverged: float
+    quantiles: tuple[float, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +69,14 @@ class Study:
     def table(self) -> Table:
         """The rows, each with the exponent of its learner, as they are printed and saved."""
         rows = []
+        names = [f"quantile_{level:g}" for level in self.config.get("quantiles", ())]
         for row in self.rows:
+            columns = row._asdict() | dict(zip(names, row.quantiles, strict=True))
+            del columns["quantiles"]
             exponent = self.growth[row.learner]._asdict().items()
-            rows.append(row._asdict() | {f"growth_{name}": value for name, value in exponent})
-        return Table(rows, _COLUMNS)
+            rows.append(columns | {f"growth_{name}": value for name, value in exponent})
+        tails = [(f"q{name[9:]}", partial(_shown, name)) for name in names]
+        return Table(rows, (*_COLUMNS[:4], *tails, *_COLUMNS[4:]))
 
     def __str__(self) -> str:
         """The table, and the exponents below it."""
@@ -95,6 +103,10 @@ class Study:
 
 def _or_none(column: str, spec: str):
     return lambda row: "none" if math.isnan(row[column]) else format(row[column], spec)
+
+
+def _shown(column: str, row) -> str:
+    return f"{row[column]:.1f}"
 
 
 def _interval(row) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_is_stream, check_one_prediction
 from noisy_jax.bounds import Guarantee
-from noisy_jax.evaluate.montecarlo import Simulation, seeds_at_once
+from noisy_jax.evaluate.montecarlo import Simulation, levels, seeds_at_once
 from noisy_jax.evaluate.programs import Always, Runs, first, made
 from noisy_jax.evaluate.provenance import description, text, versions
 from noisy_jax.evaluate.regrets import NORMAL_95, growth
@@ -43,6 +43,7 @@ def study(
     mesh: jax.sharding.Mesh | None = None,
     progress: Callable[[int, int], None] | None = None,
     checkpoint: str | Path | None = None,
+    quantiles: Sequence[float] = (),
     parameters: Mapping[str, Any] | None = None,
 ) -> Study:
     """The expected regret on clean data of several learners, over a grid of horizons.
@@ -73,6 +74,8 @@ def study(
         progress: called with (done, total), numbers of rounds summed over seeds.
         checkpoint: folder for checkpoints as `monte_carlo` writes them, in a subfolder for each
             horizon.
+        quantiles: levels of quantiles of the regret over seeds, such as (0.5, 0.95), as in
+            `monte_carlo`; none by default.
         parameters: further entries for `config.json`.
 
     Returns:
@@ -126,7 +129,7 @@ def study(
             run = runs.at(horizon, _predictions(comparator, first(horizon, stream)))
             folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
             own_key = jax.random.fold_in(key, np.uint32(horizon))
-            simulation = Simulation(run, own_key, num_seeds, batch_size, mesh, folder)
+            simulation = Simulation(run, own_key, num_seeds, batch_size, mesh, folder, quantiles)
             simulations.append(stack.enter_context(closing(simulation)))
         warned = False
         for horizon, simulation in zip(horizons, simulations, strict=True):
@@ -151,6 +154,7 @@ def study(
         "horizons": horizons,
         "num_seeds": int(num_seeds),
         "batch_size": batch_size,
+        "quantiles": levels(quantiles),
         "noise": description(noise),
         "y_noise": description(y_noise),
         "stream": description(stream),
@@ -208,6 +212,7 @@ def _rows(names, horizon, estimate, guarantees) -> list[Row]:
     none = Guarantee(*np.full(3, np.nan))
     guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
     (regret, difference, diverged), errors = estimate.mean, estimate.std_error
+    tails = np.zeros((0, len(names))) if estimate.quantiles is None else estimate.quantiles[0]
     return [
         Row(
             learner=name,
@@ -222,6 +227,7 @@ def _rows(names, horizon, estimate, guarantees) -> list[Row]:
             difference_std_error=float(errors[1][i]),
             learning_rate=float(guarantee.learning_rate),
             diverged=float(diverged[i]),
+            quantiles=tuple(tails[:, i].tolist()),
         )
         for i, (name, guarantee) in enumerate(zip(names, guarantees, strict=True))
     ]

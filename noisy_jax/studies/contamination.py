@@ -127,7 +127,7 @@ def _rows(settings, data, adversaries, run_one, methods, trimming=()) -> list[di
     """
     key, rows = jax.random.key(settings.seed), []
     run_one = functools.partial(run_one, jnp.array(settings.shares))
-    mean, std_error, _ = over_seeds(run_one, key, settings.seeds, data, batch_size=1)
+    mean, std_error, *_ = over_seeds(run_one, key, settings.seeds, data, batch_size=1)
     for adversary in adversaries:
         score, errors = mean[adversary], std_error[adversary].error
         precision, recall = (  # of all methods, or only of the one that trims

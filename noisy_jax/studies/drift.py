@@ -119,7 +119,7 @@ def run(settings: Settings) -> Iterator[Report]:
     tuned = _tuned(tuning_key, settings.tuning_seeds, difficulty, rounds[-1:])
     run_one = functools.partial(_paired, _chosen(tuned), difficulty, rounds)
     found = over_seeds(run_one, key, settings.seeds, "streams", batch_size=10)
-    (means, differences), (errors, their_errors), _ = found
+    (means, differences), (errors, their_errors), *_ = found
     curves = {
         schedule: dict(zip(RIVALS, zip(means[s], errors[s], strict=True), strict=True))
         for s, schedule in enumerate(SCHEDULES)

@@ -19,7 +19,7 @@ from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.losses import Loss
 from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
-from noisy_jax.validation import check_horizons, positive
+from noisy_jax.validation import between, check_horizons, positive
 from noisy_jax.worlds import World
 
 NOISES: Mapping[str, Callable[[Any], Any]] = {
@@ -58,6 +58,10 @@ rate_factor = functools.partial(
 class RegretSettings(SeededSettings):
     """What all studies of regret have."""
 
+    quantiles: tuple[float, ...] = option(
+        (), "levels of quantiles of the regret over seeds, such as 0.5 0.95 (default: none)", "Q",
+        check=lambda name, levels: [between(name, q, 0, 1) for q in levels],
+    )  # fmt: skip
     target: str | None = option(None, "name of the target's column in the CSV file", "COLUMN")
     checkpoint: str | None = option(
         None,
@@ -200,6 +204,7 @@ def study_of(
             loss=loss,
             mesh=Mesh(np.array(devices), "seeds") if len(devices) > 1 else None,
             progress=progress,
+            quantiles=settings.quantiles,
             checkpoint=settings.checkpoint and Path(settings.checkpoint) / part,
             parameters=parameters,
         )

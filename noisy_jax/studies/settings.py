@@ -72,7 +72,7 @@ class BaseSettings:
         ):
             kind, several = _element(kinds[field.name])
             words = field.metadata["help"]
-            if field.default is not None:
+            if field.default not in (None, ()):
                 values: Any = field.default if several else [field.default]
                 shown = (f"{v:g}" if isinstance(v, float) else str(v) for v in values)
                 words += f" (default: {' '.join(shown)})"

@@ -51,6 +51,20 @@ def test_more_seeds_can_be_added_later(tmp_path):
         monte_carlo(run, KEY, 12, checkpoint=tmp_path)
 
 
+def test_quantiles_resume_exactly_with_other_levels_too(tmp_path):
+    monte_carlo(run, KEY, 10, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.5,))
+    resumed = monte_carlo(
+        run, KEY, 22, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.1, 0.9)
+    )
+    whole = monte_carlo(run, KEY, 22, batch_size=4, quantiles=(0.1, 0.9))
+    chex.assert_trees_all_close(resumed, whole, atol=1e-6)
+    with pytest.raises(ValueError, match=r"another configuration .*quantiles or none"):
+        monte_carlo(run, KEY, 22, checkpoint=tmp_path / "c")  # what was kept would be lost
+    monte_carlo(run, KEY, 4, checkpoint=tmp_path / "none")
+    with pytest.raises(ValueError, match=r"another configuration .*quantiles or none"):
+        monte_carlo(run, KEY, 22, checkpoint=tmp_path / "none", quantiles=(0.5,))
+
+
 def shifted(shift):
     return lambda key: shift + jax.random.normal(key, (3,))
 

@@ -49,6 +49,40 @@ def test_the_standard_error_has_no_limit_of_units(scale):
     np.testing.assert_allclose(estimate.std_error, scale * unit.std_error, rtol=1e-4)
 
 
+LEVELS = (0.07, 0.5, 0.9)
+
+
+def quantiles_by_counting(num_seeds):
+    """The smallest value of which enough seeds are at or below, from all values at once."""
+    keys = jax.vmap(lambda s: jax.random.fold_in(KEY, s))(jnp.arange(num_seeds))
+
+    def counted(values):
+        values = np.asarray(values, np.float64)
+        reached = np.sum(values[:, None] <= values[None], axis=0) / num_seeds
+        return np.stack([np.where(reached >= q - 1e-9, values, np.inf).min(axis=0) for q in LEVELS])
+
+    return jax.tree.map(counted, jax.vmap(run)(keys))
+
+
+@pytest.mark.parametrize(("batch_size", "devices"), [(7, None), (64, None), (8, 8)])
+def test_quantiles_are_exact_for_any_batch_on_any_mesh(batch_size, devices):
+    mesh = devices and Mesh(np.array(jax.devices()), "seeds")
+    estimate = monte_carlo(run, KEY, 100, batch_size=batch_size, mesh=mesh, quantiles=LEVELS)
+    chex.assert_trees_all_close(estimate.quantiles, quantiles_by_counting(100), atol=1e-6)
+    chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(100), atol=1e-6)
+    assert monte_carlo(run, KEY, 100).quantiles is None
+
+
+def test_seeds_that_diverge_count_as_the_largest():
+    def broken(key):
+        value = jax.random.uniform(key)
+        return jnp.where(value > 0.8, jnp.nan, value)
+
+    quantiles = monte_carlo(broken, KEY, 200, quantiles=(0.5, 0.9)).quantiles
+    assert 0.4 < quantiles[0] < 0.6
+    assert np.isnan(quantiles[1])
+
+
 def test_one_seed_has_no_standard_error():
     assert np.isnan(monte_carlo(run, KEY, 1).std_error["b"][0])
 
@@ -125,6 +159,7 @@ def test_progress_is_reported_between_batches():
         ({"key": 0}, "key must be a key .* got 0"),
         ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
         ({"mesh": 2}, "mesh must be a Mesh, got 2"),
+        ({"quantiles": (0.5, 1.0)}, "quantiles must be above 0 and below 1, got 1"),
     ],
 )
 def test_bad_input_is_an_error(options, message):

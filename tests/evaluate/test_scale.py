@@ -36,7 +36,7 @@ def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():
     assert len(spread.config["devices"]) == 8
     for one, eight in zip(alone.rows, spread.rows, strict=True):
         assert one.learner == eight.learner
-        np.testing.assert_allclose(one[1:], eight[1:], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(one[1:-1], eight[1:-1], rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -296,5 +296,5 @@ def test_peak_memory_does_not_grow_with_the_number_of_seeds(tmp_path, start):
         for arguments in ((1000, 100), (10_000, 100), (10_000, 10_000))
     )
     print(f"peak memory: {few:,} kB, {many:,} kB; all seeds at once {at_once:,} kB")
-    assert many < 1.2 * few
+    assert many < min(1.2 * few, 450_000)
     assert at_once > 1.2 * few  # what it would be if all seeds were kept

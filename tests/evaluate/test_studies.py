@@ -64,6 +64,24 @@ def test_rows_equal_regret_by_hand(result):
     np.testing.assert_allclose(row.difference_std_error, paired.std(ddof=1) / np.sqrt(6), rtol=1e-2)
 
 
+def test_quantiles_are_columns_where_asked_for(result, tmp_path):
+    tails = nj.study(
+        LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, quantiles=(0.01, 0.5, 0.99)
+    )
+    for row, plain in zip(tails.rows, result.rows, strict=True):
+        low, median, high = row.quantiles
+        assert low < median < high
+        assert low < plain.regret < high
+        np.testing.assert_allclose(row[1:-1], plain[1:-1], rtol=1e-4, atol=1e-4)
+    lines = str(tails).splitlines()
+    assert lines[0].split()[4:9] == ["95%", "q0.01", "q0.5", "q0.99", "bound"]
+    assert f"{tails.rows[0].quantiles[2]:.1f}" in lines[1].split()
+    with open(tails.save(tmp_path) / "results.csv", newline="") as file:
+        (first, *_) = csv.DictReader(file)
+    assert float(first["quantile_0.99"]) == tails.rows[0].quantiles[2]
+    assert tails.config["quantiles"] == (0.01, 0.5, 0.99)
+
+
 def test_table_is_readable(result):
     lines = str(result).splitlines()
     assert lines[0].split() == ["learner", "T", "regret", "±", "95%", "bound", "bound/regret",
@@ -79,7 +97,7 @@ def test_save_writes_table_and_configuration(result, tmp_path):
     assert len(rows) == 6
     for written, row in zip(rows, result.rows, strict=True):
         assert written["learner"] == row.learner
-        for name in row._fields[1:]:
+        for name in row._fields[1:-1]:  # no quantiles
             assert float(written[name]) == pytest.approx(getattr(row, name))
         assert float(written["growth_low"]) == pytest.approx(result.growth[row.learner].low)
     config = json.loads((folder / "config.json").read_text())
