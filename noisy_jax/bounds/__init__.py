@@ -8,7 +8,12 @@ bound that can be computed.
 from noisy_jax.bounds import as_printed
 from noisy_jax.bounds.adaptive import adaptive_rate, at_adaptive_rate, mixture
 from noisy_jax.bounds.corrected_ftrl import corrected_ftrl
-from noisy_jax.bounds.guarantee import Guarantee, TruncationGuarantee, at_rate_factor
+from noisy_jax.bounds.guarantee import (
+    Guarantee,
+    TruncationGuarantee,
+    at_rate_factor,
+    high_probability,
+)
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.bounds.linear import Moments, known_covariance, moments, two_copies, uncorrected
 from noisy_jax.bounds.mistake_counts import (
@@ -44,6 +49,7 @@ __all__ = [
     "at_rate_factor",
     "corrected_ftrl",
     "drift",
+    "high_probability",
     "known_covariance",
     "margin_errors",
     "mistakes",

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import concrete, given, positive
+from noisy_jax.validation import between, concrete, given, instance, positive
 
 
 class Guarantee(NamedTuple):
@@ -108,6 +108,61 @@ def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
             regret=growth * (guarantee.regret - guarantee.bias) + guarantee.bias,
             informative_from=growth**2 * guarantee.informative_from,
         )
+
+
+def high_probability(
+    guarantee: Guarantee,
+    *,
+    horizon: chex.Numeric,
+    radius: chex.Numeric,
+    failure_probability: chex.Numeric,
+) -> Guarantee:
+    """The guarantee for one run instead of the mean: it holds with probability 1 − δ.
+
+        regret ≤ guarantee.regret + 2W√(2GT ln(1/δ)),   if ‖∇̃_t‖² ≤ G in every draw of the noise
+
+    Descent has Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in every draw. What is left of the regret is
+    the martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩, each term of which lies in an interval of length 4W√G:
+    Azuma's inequality. It holds for noise that is drawn independently of a fixed stream, against
+    every u that does not depend on the noise, at any learning rate that the guarantee is for.
+
+    G must be a bound and not a mean: give `two_copies` and `known_covariance` the largest ‖x̃‖²,
+    ‖x̃‖⁴ and ỹ² that can occur as `Moments`. `parallel_worlds` needs the largest ỹ² only, as
+    ‖Ψ̂(x̃)‖² ≤ R² under any noise. Gaussian noise in a linear learner has no such G.
+
+    It is loose: for δ = 0.05 it is 5.9 times the guarantee, and was 17 to 24 times the quantile
+    0.95 of the regret over 400 draws of Rademacher or Gaussian noise in 256 rounds. That quantile
+    was 1.06 times the mean.
+
+    Args:
+        guarantee: of `two_copies`, `known_covariance`, `uncorrected` or `parallel_worlds`, also
+            `at_rate_factor` or `at_adaptive_rate`, with G as above. Gradient estimates of
+            `random_truncation` have no useful largest norm.
+        horizon: T, as in the guarantee.
+        radius: W, as in the guarantee.
+        failure_probability: δ in (0, 1).
+
+    Returns:
+        The guarantee with the larger bound on the regret.
+
+    Source: asserted, and not computed, in Learning from Noisy Data under Distributional
+    Assumptions, Sec. 2, and Online Learning of Noisy Data with Kernels, after Theorem 4. The
+    argument is that of Cesa-Bianchi, Conconi and Gentile (2004).
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> size = {"horizon": 100, "radius": 1.0}
+        >>> mean = nj.bounds.parallel_worlds(1.0, y_second_moment=1.0, **size)
+        >>> sure = high_probability(mean, failure_probability=0.05, **size)
+        >>> print(f"{mean.regret:.0f} on average, {sure.regret:.0f} in 95% of runs")
+        40 on average, 236 in 95% of runs
+    """
+    hint = "such as that of two_copies or parallel_worlds"
+    second_moment = instance("guarantee", guarantee, Guarantee, hint).second_moment
+    delta = between("failure_probability", failure_probability, 0, 1)
+    radius, horizon = positive("radius", radius), positive("horizon", horizon)
+    deviation = 2 * radius * jnp.sqrt(second_moment) * jnp.sqrt(-2 * horizon * jnp.log(delta))
+    return guarantee._replace(regret=guarantee.regret + deviation)
 
 
 def gradient_descent(
