@@ -103,7 +103,7 @@ def test_two_processes_make_the_table_of_one(tmp_path, start):
         """Of each process, what it reported as done, its rows, and all else that it printed."""
         script = page.replace(
             "num_seeds=1000,",
-            f"num_seeds={num_seeds}, batch_size=8, "
+            f"num_seeds={num_seeds}, batch_size=8, quantiles=(0.5, 0.9), "
             "progress=lambda *done: print('done', *done, file=log),",
         )
         assert script != page
