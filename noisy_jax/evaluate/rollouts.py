@@ -12,7 +12,8 @@ from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learne
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.noise import Correlated, Flip, Noise, PerRound, observe
+from noisy_jax.noise import Correlated, Flip, Noise, PerRound
+from noisy_jax.noise.observation import BLOCK, observe_block
 from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.validation import (
     check_key,
@@ -23,9 +24,6 @@ from noisy_jax.validation import (
     whole,
     within,
 )
-
-BLOCK = 128
-"""Rounds whose noise is drawn at once; it limits memory and does not change the numbers."""
 
 
 class Rollout(NamedTuple):
@@ -57,8 +55,9 @@ def rollout(
 ) -> Rollout:
     """In each round, predicts on the clean instance, then steps on its noisy copies.
 
-    The randomness of round t is `fold_in(key, t)`: all learners see the same noise under the same
-    key, and a run continued with `state` and `first_round` equals one that was not interrupted.
+    The randomness of round t depends on the key and on t only: all learners see the same noise
+    under the same key, and a run continued with `state` and `first_round` equals one that was not
+    interrupted.
 
     Call it under `jax.jit`, which compiles it once (without it, every call compiles again), and
     under `jax.vmap` over keys for many draws.
@@ -237,26 +236,17 @@ def _through_blocks(
     horizon, dim = stream.x.shape
     _check_room(learner.horizon, horizon, state)
     rounds = first_round + jnp.arange(horizon)
-    (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
-    changing = noise if x_axis == 0 else None, y_noise if y_axis == 0 else None
+    offset = first_round % BLOCK
+    changing = [one if isinstance(one, PerRound) else None for one in (noise, y_noise)]
 
     def block(state, inputs):
-        told, rounds, (x_changing, y_changing) = inputs
+        told, rounds, changing = inputs
         clean, _ = told
-        keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(rounds)
-        samples = jax.vmap(
-            lambda key, x, y, distribution, y_distribution: observe(
-                key, x, y, distribution, copies=learner.copies, y_noise=y_distribution
-            ),
-            in_axes=(0, 0, 0, x_axis, y_axis),
-        )(
-            keys[:, 0],
-            clean.x,
-            clean.y,
-            x_changing if x_axis == 0 else noise,
-            y_changing if y_axis == 0 else y_noise,
-        )
-        state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys[:, 1])
+        samples, keys = observe_block(
+            key, rounds, offset, clean.x, clean.y, changing[0] or noise, changing[1] or y_noise,
+            copies=learner.copies,
+        )  # fmt: skip
+        state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys)
         return state, judge(predictions, (told, rounds))
 
     def block_or_none(state, inputs):

@@ -74,7 +74,7 @@ def gradient_descent(
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
         >>> print(f"mean loss {jnp.mean(jnp.abs(run.predictions - stream.y)):.2f}")
-        mean loss 0.15
+        mean loss 0.16
     """
     radius = parsed_radius(radius)
     if learning_rate is not None and optimizer is not None:

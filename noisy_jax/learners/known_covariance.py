@@ -115,7 +115,7 @@ def known_covariance(
         >>> learner = known_covariance(radius=2.0, loss=hinge)
         >>> run = nj.rollout(learner, labels, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
-        share of mistakes 0.05
+        share of mistakes 0.06
     """
     noise = None
     if loss is None:

@@ -109,7 +109,7 @@ class Missing(_Hidden):
         >>> sample = nj.noise.observe(
         ...     jax.random.key(1), jax.numpy.ones(5), 1.0, Missing(0.5), copies=1)
         >>> print(sample.x[0], sample.cov)
-        [0. 2. 0. 2. 2.] [0. 2. 0. 2. 2.]
+        [2. 2. 0. 0. 0.] [2. 2. 0. 0. 0.]
     """
 
     keep: chex.Numeric

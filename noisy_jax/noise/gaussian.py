@@ -1,5 +1,7 @@
 """Gaussian noise of any covariance, in every round or only in some."""
 
+import math
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,45 @@ import jax.numpy as jnp
 from noisy_jax.matrices import PSD_SLACK, check_covariance
 from noisy_jax.noise.base import Noise, covariance_times, register_distribution, sound_covariance
 from noisy_jax.validation import non_negative, whole, within
+
+
+def _standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
+    """`[size]` draws from N(0, 1), faster on CPUs than `jax.random.normal`, which has other types.
+
+    Two independent draws are r cos φ and r sin φ, with r = √(−2 log u), u uniform in (0, 1] and φ
+    uniform on the circle, of 32 random bits each. Hence |n| ≤ √(64 log 2) = 6.66, which N(0, 1)
+    exceeds with probability 3e-11.
+
+    Source: Box and Muller, A Note on the Generation of Random Normal Deviates (1958).
+
+    Example:
+        >>> n = _standard_normal(jax.random.key(0), 1_000_000, jnp.float32)
+        >>> print(f"moments {(n**2).mean():.2f} and {(n**4).mean():.2f}")
+        moments 1.00 and 3.00
+    """
+    if dtype != jnp.float32:
+        return jax.random.normal(key, (size,), dtype)
+    half = -(-size // 2)
+    bits = jax.random.bits(key, (2 * half,))
+    first, second = bits[:half], bits[half:]
+    r = jnp.sqrt(-2 * jnp.log((first.astype(dtype) + 1) * 2**-32))
+    # Two bits of φ choose an axis and its sign; the others are the angle to it, in right angles.
+    angle = jax.lax.bitcast_convert_type(second << 2, jnp.int32).astype(dtype) * 2**-32
+    r, swap = jnp.where(second >> 31 == 1, -r, r), (second >> 30) & 1 == 1
+    cosine, sine = _series(angle, 0), _series(angle, 1)
+    halves = r * jnp.where(swap, sine, cosine), r * jnp.where(swap, cosine, sine)
+    return jnp.concatenate(halves)[:size]
+
+
+def _series(angle: jax.Array, first: int) -> jax.Array:
+    """cos(π angle/2) or, if `first` is 1, sin(π angle/2), exact in float32 for |angle| ≤ ½.
+
+    XLA's sine and cosine take several times as long on CPUs.
+    """
+    total = jnp.zeros_like(angle)
+    for k in reversed(range(first, 12, 2)):
+        total = total * angle**2 + (-1) ** (k // 2) * (math.pi / 2) ** k / math.factorial(k)
+    return total * angle**first
 
 
 class _Normal(Noise):
@@ -21,7 +62,7 @@ class _Normal(Noise):
             check_covariance(f"{type(self).__name__}.{self._spread}", cov, stacked=stacked)
 
     def _standard(self, key, size, dtype):
-        return jax.random.normal(key, (size,), dtype)
+        return _standard_normal(key, size, dtype)
 
     def _scaled(self, draws):
         cov = getattr(self, self._spread)
@@ -112,10 +153,9 @@ class ContaminatedGaussian(_Normal):
         """3/q − 3, infinite for q = 0."""
         return 3 / jnp.asarray(self.probability, float) - 3
 
-    def centred(self, key, x):
-        """A noisy copy x + n (see `Noise.centred`)."""
+    def _copies(self, key, x):
         hit_key, noise_key = jax.random.split(key)
-        noisy = super().centred(noise_key, x)
+        noisy = super()._copies(noise_key, x)
         hit = jax.random.bernoulli(hit_key, self.probability, noisy.shape[:-1])
         return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x)
 

@@ -1,4 +1,6 @@
-"""One round as a learner sees it: noisy copies of a clean example."""
+"""Rounds as a learner sees them: noisy copies of clean examples."""
+
+from typing import Any
 
 import chex
 import jax
@@ -7,8 +9,12 @@ import jax.numpy as jnp
 from noisy_jax.base import Sample
 from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.correlated import Correlated
-from noisy_jax.noise.rounds import check_noise
+from noisy_jax.noise.gaussian import Gaussian
+from noisy_jax.noise.rounds import PerRound, by_round, check_noise
 from noisy_jax.validation import check_axes, check_dimension, check_key, whole
+
+BLOCK = 128
+"""Rounds whose noise is drawn by one key."""
 
 
 def observe(
@@ -22,8 +28,8 @@ def observe(
 ) -> Sample:
     """One round as a learner sees it: independent noisy copies, with known means subtracted.
 
-    With JAX's default keys, copy v depends on the key and on v only: learners that read different
-    numbers of copies see the same noise in the copies that they share.
+    Copy v depends on the key and on v only: learners that read different numbers of copies see the
+    same noise in the copies that they share.
 
     Args:
         key: the randomness of this round's noise.
@@ -53,7 +59,72 @@ def observe(
     copies = whole("copies", copies)
     x, y = jnp.asarray(x), jnp.asarray(y)
     x_key, y_key = jax.random.split(key)
-    shown = noise.centred(x_key, jnp.broadcast_to(x, (copies, *x.shape)))
+    return _sample(y_key, _copies(x_key, x, noise, copies), x, y, noise, y_noise)
+
+
+def observe_block(
+    key: chex.PRNGKey,
+    rounds: jax.Array,
+    offset: Any,
+    x: jax.Array,
+    y: jax.Array,
+    noise: Noise | PerRound,
+    y_noise: Noise | PerRound | None,
+    *,
+    copies: int,
+) -> tuple[Sample, chex.PRNGKey]:
+    """Successive rounds as a learner sees them, and a key for its own randomness in each.
+
+    Round t depends on the key and on t only, not on where the block starts. One key draws the noise
+    of x for B = `BLOCK` rounds, several times faster than a key for each: round t has row t mod B
+    of block t // B. Each round has its own key for noise of y, for a custom distribution, whose
+    `centred` may not draw independent rows, and for noise that changes by round, unless Gaussian.
+
+    Args:
+        key: the randomness of a run.
+        rounds: `[m]` their numbers, m ≤ B.
+        offset: the first number mod B; if it is the int 0, one block is drawn instead of two.
+        x: `[m, d]` clean instances.
+        y: `[m]` clean targets.
+        noise: as in `observe`, or `PerRound` of m distributions.
+        y_noise: likewise.
+        copies: as in `observe`.
+
+    Returns:
+        `Sample` and keys, with a leading axis of m rounds.
+    """
+    block_key, round_key = jax.random.split(key)
+    keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(round_key, t), 3))(rounds)
+    (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
+
+    def drawn(distribution, rows):
+        rows = jnp.roll(jnp.pad(rows, ((0, BLOCK - len(x)), (0, 0))), offset, axis=0)
+        block_keys = [jax.random.fold_in(block_key, rounds[0] // BLOCK + i) for i in range(2)]
+        shown = _copies(block_keys[0], rows, distribution, copies)
+        if not (isinstance(offset, int) and offset == 0):
+            next_block = jnp.arange(BLOCK)[:, None] < offset
+            shown = jnp.where(next_block, _copies(block_keys[1], rows, distribution, copies), shown)
+        return jnp.roll(shown, -offset, axis=1)[:, : len(x)].swapaxes(0, 1)
+
+    if x_axis is None and type(noise).centred is Noise.centred:
+        shown = drawn(noise, x)
+    elif type(noise) is Gaussian:
+        draws = drawn(Gaussian(1.0), jnp.zeros_like(x))
+        shown = x[:, None] + jax.vmap(Gaussian._scaled)(noise, draws)
+    else:
+        shown = jax.vmap(_copies, (0, 0, x_axis, None))(keys[:, 0], x, noise, copies)
+    sampled = jax.vmap(_sample, (0, 0, 0, 0, x_axis, y_axis))
+    return sampled(keys[:, 1], shown, x, y, noise, y_noise), keys[:, 2]
+
+
+def _copies(key, x, noise, copies) -> jax.Array:
+    """`[V, ...]` noisy copies of x, each with a key of its own."""
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(copies))
+    return jax.vmap(noise.centred, (0, None))(keys, x)
+
+
+def _sample(y_key, shown, x, y, noise, y_noise) -> Sample:
+    """What a learner sees of a round, whose copies `[V, d]` are shown."""
     cov, cross = noise.estimated_cov(shown[0]), None
     if isinstance(y_noise, Correlated):
         check_dimension("y_noise.slopes", y_noise.slopes, x.shape)

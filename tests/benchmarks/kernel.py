@@ -63,7 +63,7 @@ def smooth(key, horizon, dim):
 
 @jax.jit
 def noisy(stream, key):
-    """All rounds of a stream as the learner sees them, keyed as in `nj.rollout`."""
+    """All rounds of a stream as the learner sees them, a key for each."""
 
     def one_round(t, x, y):
         sample = observe(jax.random.fold_in(key, t), x, y, NOISE, copies=2)

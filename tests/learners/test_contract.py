@@ -1,6 +1,7 @@
 """What every learner does. Each learner compiles five programs, which the tests share."""
 
 import functools
+import operator
 
 import chex
 import jax
@@ -13,6 +14,7 @@ import noisy_jax as nj
 from noisy_jax.base import unrolled
 from noisy_jax.noise import observe
 from tests import keys
+from tests.rounds import observations
 
 BASE = {
     "two_copies": nj.learners.two_copies,
@@ -202,13 +204,13 @@ def by_hand(learner, stream, key):
     state, predictions = learner.init(DIM), []
 
     @jax.jit
-    def one_round(state, t, x, y):
-        noise_key, step_key = jax.random.split(jax.random.fold_in(key, t))
-        sample = observe(noise_key, x, y, NOISE, copies=learner.copies)
+    def one_round(state, sample, step_key, x):
         return learner.step(state, sample, step_key), learner.predict(state, x)
 
+    shown = observations(stream, NOISE, key, copies=learner.copies)
     for t in range(T):
-        state, prediction = one_round(state, t, stream.x[t], stream.y[t])
+        seen = jax.tree.map(operator.itemgetter(t), shown)
+        state, prediction = one_round(state, *seen, stream.x[t])
         predictions.append(prediction)
     return state, jnp.stack(predictions)
 

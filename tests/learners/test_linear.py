@@ -11,8 +11,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.learners import known_covariance, two_copies, uncorrected
-from noisy_jax.noise import observe
 from tests.learners.references import gradient, projected_gradient_descent
+from tests.rounds import observations
 
 MAKE = {
     "two_copies": two_copies,
@@ -76,19 +76,6 @@ def test_estimates_equal_the_reference(x64, rng):
         np.testing.assert_allclose(ours, gradient(name, w, copies, y, cov), atol=1e-12)
 
 
-def observations(stream, noise, key, y_noise=None):
-    """The samples that `rollout` shows, copy by copy."""
-
-    def one(t, x, y, distribution):
-        noise_key = jax.random.split(jax.random.fold_in(key, t))[0]
-        return observe(noise_key, x, y, distribution, copies=2, y_noise=y_noise)
-
-    per_round = isinstance(noise, nj.noise.PerRound)
-    distributions, axis = (noise.distribution, 0) if per_round else (noise, None)
-    rounds = jnp.arange(len(stream.y))
-    return jax.vmap(one, in_axes=(0, 0, 0, axis))(rounds, stream.x, stream.y, distributions)
-
-
 SHAPES = {
     "scalar": lambda rng, d: np.asarray(0.3),
     "diagonal": lambda rng, d: rng.uniform(0.1, 0.5, size=d),
@@ -120,7 +107,7 @@ def test_equals_numpy_loop(x64, rng, shape, changing):
     )
     result = nj.rollout(learner, stream, noise, key, y_noise=y_noise)
 
-    samples = observations(stream, noise, key, y_noise)
+    samples, _ = observations(stream, noise, key, copies=2, y_noise=y_noise)
     full = [np.diag(np.broadcast_to(c, (dim,))) if c.ndim < 2 else c for c in covs]
     for i, (name, radius) in enumerate(cases):
         predictions, weights, projected = projected_gradient_descent(

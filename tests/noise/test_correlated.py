@@ -76,7 +76,7 @@ def test_rollouts_need_a_learner_that_corrects_for_it():
     )
     run = jax.jit(lambda key: nj.rollout(learners, stream, noise, key, y_noise=y_noise))(key(1))
     losses = ((run.predictions - stream.y[:, None]) ** 2)[2_000:].mean(axis=0)
-    assert np.all(losses[:2] < 0.1 * losses[2])
+    assert np.all(losses[:2] < 0.2 * losses[2])
     world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=Gaussian(0.1))
     kernel = nj.learners.parallel_worlds(world, horizon=8, radius=1.0)
     short = nj.Stream(stream.x[:8], stream.y[:8])

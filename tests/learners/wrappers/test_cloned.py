@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.rounds import observations
 
 DIM, T = 2, 12
 FULL = np.array([[0.3, 0.1], [0.1, 0.2]])
@@ -41,15 +42,13 @@ def test_clones_of_a_round_are_those_of_its_own_covariance(form, copies):
     learner = nj.wrappers.cloned(watcher(copies), noise)
     shown = nj.rollout(learner, stream, noise, key).predictions
 
-    def by_itself(t, cov):
-        noise_key, step_key = jax.random.split(jax.random.fold_in(key, t))
+    def by_itself(sample, step_key, cov):
         one = nj.noise.Gaussian(cov)
-        sample = nj.noise.observe(noise_key, stream.x[t], stream.y[t], one, copies=1)
         fixed = nj.wrappers.cloned(watcher(copies), one)
         x, cov = fixed.step((), sample, step_key)
         return jnp.concatenate([x.ravel(), cov.ravel()]), sample.x[0]
 
-    expected, singles = jax.vmap(by_itself)(jnp.arange(T), covs)
+    expected, singles = jax.vmap(by_itself)(*observations(stream, noise, key, copies=1), covs)
     np.testing.assert_allclose(shown[1:], expected[:-1], rtol=1e-9)
     clones, cov = np.split(shown[1:], [copies * DIM], axis=1)
     np.testing.assert_allclose(clones.reshape(-1, copies, DIM).mean(axis=1), singles[:-1])

@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
 from noisy_jax.learners.wrappers.mixture import _moved
 from tests import keys as shifted
+from tests.rounds import observations
 
 T, DIM = 128, 2
 NOISE = nj.noise.Gaussian(0.1)
@@ -87,14 +88,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
     by_step = jax.jit(lambda key: nj.rollout(learner._replace(unroll=None), stream(), NOISE, key))
     np.testing.assert_allclose(by_step(key).predictions, run.predictions, rtol=1e-4, atol=1e-5)
 
-    def play(t):
-        noise_key, own = jax.random.split(jax.random.fold_in(key, t))
-        shown = nj.noise.observe(
-            noise_key, stream().x[t], stream().y[t], NOISE, copies=learner.copies
-        )
-        return shown, own
-
-    samples, own = jax.vmap(play)(jnp.arange(T))
+    samples, own = observations(stream(), NOISE, key, copies=learner.copies)
     _, predictions, readings = jax.jit(unrolled(columns))(
         columns.init(DIM), samples, stream().x, own
     )

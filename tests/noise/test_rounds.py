@@ -1,0 +1,152 @@
+"""Noise of many rounds: drawn in blocks, it is that of each round by itself."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import noisy_jax as nj
+from noisy_jax.noise import (
+    Attributes,
+    ContaminatedGaussian,
+    Correlated,
+    Flip,
+    Gaussian,
+    Laplace,
+    PerRound,
+    Poisson,
+)
+from noisy_jax.noise.gaussian import _standard_normal
+from noisy_jax.noise.observation import BLOCK, observe_block
+from tests.keys import key
+from tests.rounds import observations
+
+ROUNDS, DIM = BLOCK + 20, 3
+STREAM = nj.Stream(jnp.ones((ROUNDS, DIM)), jnp.where(jnp.arange(ROUNDS) % 2, 1.0, -1.0))
+VARIANCES = jnp.linspace(0.1, 0.9, ROUNDS)
+FULL = jnp.eye(DIM) * 0.3 + 0.1
+
+
+@nj.noise.register_distribution
+class OneScale(nj.noise.Noise):
+    """A custom distribution that draws one scale for all that it is given."""
+
+    mean: float = 0.0
+    cov = 1.0
+
+    def centred(self, key, x):
+        return x + jax.random.rademacher(key) * jnp.linspace(0.5, 1.5, DIM)
+
+
+def per_round(make, values):
+    return PerRound(jax.vmap(make)(values))
+
+
+NOISES = {
+    "gaussian": (Gaussian(FULL), None),
+    "contaminated": (ContaminatedGaussian(0.5, probability=0.5), Gaussian(0.3)),
+    "counts": (Poisson(), Flip(0.3)),
+    "attributes": (Attributes(2), Correlated(jnp.ones(DIM), Laplace(0.3))),
+    "changing": (per_round(Gaussian, VARIANCES), per_round(Laplace, VARIANCES)),
+    "changing matrices": (per_round(Gaussian, jnp.einsum("t,ij->tij", VARIANCES, FULL)), None),
+    "changing, not Gaussian": (per_round(Laplace, VARIANCES), None),
+    "custom": (OneScale(), None),
+}
+
+
+@functools.partial(jax.jit, static_argnames=("first", "last", "copies"))
+def shown(key, noises, first, last, offset=None, copies=2):
+    """The rounds from first to last, as one block; their keys as numbers."""
+    noises = [sliced(noise, first, last) for noise in noises]
+    offset, rows = first % BLOCK if offset is None else offset, slice(first, last)
+    clean = STREAM.x[rows], STREAM.y[rows]
+    samples, keys = observe_block(
+        key, jnp.arange(first, last), offset, *clean, *noises, copies=copies
+    )
+    return samples, jax.random.key_data(keys)
+
+
+def sliced(noise, first, last):
+    """The distributions of some rounds."""
+    cut = isinstance(noise, PerRound)
+    return jax.tree.map(lambda leaf: leaf[first:last], noise) if cut else noise
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_round_is_the_same_in_any_block(name):
+    """Alone, in a full block, in a rest, and in a block that starts anywhere, also if traced."""
+    noise, y_noise = NOISES[name]
+    samples, keys = observations(STREAM, noise, key(), copies=2, y_noise=y_noise)
+    alone = samples, jax.random.key_data(keys)
+    for first, last, offset in ((0, BLOCK, None), (BLOCK, ROUNDS, None), (7, 7 + BLOCK, 7)):
+        expected = jax.tree.map(lambda leaf: leaf[first:last], alone)  # noqa: B023
+        found = shown(key(), NOISES[name], first, last, offset)
+        chex.assert_trees_all_close(expected, found, rtol=1e-5, atol=1e-6)
+
+
+def test_rounds_copies_blocks_and_seeds_have_different_noise():
+    x = np.stack(
+        [shown(key(n), NOISES["gaussian"], *rows)[0].x
+         for n in range(2) for rows in ((0, 20), (BLOCK, ROUNDS))]
+    )  # fmt: skip
+    assert x.shape == (4, 20, 2, DIM)
+    assert len(np.unique(x)) == x.size
+
+
+def test_noise_that_changes_from_a_constant_to_the_same_is_that_constant():
+    constant = per_round(Gaussian, jnp.full(ROUNDS, 0.3))
+    one, other = (shown(key(), (n, None), 0, BLOCK)[0].x for n in (constant, Gaussian(0.3)))
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "changing"])
+@pytest.mark.parametrize("kind", ["threefry2x32", "rbg"])
+def test_learners_of_different_numbers_of_copies_share_copies(name, kind):
+    one, three = (
+        shown(jax.random.key(1, impl=kind), NOISES[name], 0, 20, copies=copies)[0]
+        for copies in (1, 3)
+    )
+    np.testing.assert_allclose(one.x[:, 0], three.x[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(one.y, three.y, rtol=1e-6)
+    assert not np.allclose(three.x[:, 1], three.x[:, 2])
+
+
+@pytest.mark.statistical
+def test_standard_normal_draws_have_the_distribution_and_are_independent():
+    count = 1_000_001
+    n = np.asarray(_standard_normal(key(), count, jnp.float32), np.float64)
+    assert n.shape == (count,)
+    assert stats.kstest(n, "norm").pvalue > 1e-6
+    for power, moment in ((1, 0), (2, 1), (3, 0), (4, 3), (6, 15)):
+        values = n**power
+        assert abs(values.mean() - moment) < 5 * values.std() / count**0.5
+    for bound in (2.0, 3.0, 4.0):
+        expected = 2 * stats.norm.sf(bound) * count
+        assert abs(np.sum(abs(n) > bound) - expected) < 5 * expected**0.5
+    assert 4.2 < abs(n).max() < 6.67  # of as many: 4.9 on average
+    half = count // 2 + 1  # draws i and i + half are the cosine and the sine of one angle
+    for lag in (1, 2, half - 1, half, half + 1):
+        for f in (np.asarray, np.abs, np.square):
+            a, b = f(n[lag:]), f(n[:-lag])
+            assert abs(np.corrcoef(a, b)[0, 1]) < 5 / (count - lag) ** 0.5
+
+
+def test_standard_normal_draws_are_the_map_of_box_and_muller(monkeypatch):
+    """The radius is exact in both tails of its 32 bits, and equal steps of the others go round."""
+    count = 4096
+    first = np.concatenate([2 ** np.arange(32), 2**32 - 2 ** np.arange(32), [0, 2**32 - 1]])
+    second = (np.arange(count) + 0.5) * (2**32 / count)
+    grid = [np.ravel(a) for a in np.meshgrid(first, second)]
+    bits = jnp.asarray(np.concatenate(grid), jnp.uint32)
+    monkeypatch.setattr(jax.random, "bits", lambda *_: bits)
+    n = np.asarray(_standard_normal(key(), bits.size, jnp.float32), np.float64)
+    cosine, sine = n.reshape(2, count, len(first))
+    radius = np.sqrt(-2 * np.log((first.astype(np.float32) + np.float32(1)) * 2.0**-32))
+    np.testing.assert_allclose(np.hypot(cosine, sine), np.tile(radius, (count, 1)), rtol=1e-5)
+    angles = np.sort(np.arctan2(sine[:, 0], cosine[:, 0]))
+    np.testing.assert_allclose(np.diff(angles), 2 * np.pi / count, rtol=2e-2)
+    np.testing.assert_allclose(cosine[:, 0].sum() / radius[0], 0, atol=1e-3)
