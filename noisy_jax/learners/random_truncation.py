@@ -88,7 +88,7 @@ def random_truncation(
         >>> stream = stream._replace(y=jnp.sign(stream.y))
         >>> run = nj.rollout(nj.wrappers.cloned(learner, noise), stream, noise, jax.random.key(1))
         >>> print(f"share of mistakes {(run.predictions * stream.y <= 0)[500:].mean():.2f}")
-        share of mistakes 0.22
+        share of mistakes 0.18
     """
     hint = "estimators.gradient(kernel, loss, …) makes one"
     estimator = instance("estimator", estimator, GradientEstimator, hint)
