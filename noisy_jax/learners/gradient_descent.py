@@ -22,6 +22,7 @@ import optax
 from noisy_jax.base import Learner, Sample, check_sample
 from noisy_jax.engine.rules import parsed_radius, parsed_rate, rate_of
 from noisy_jax.moments import online
+from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension, check_shape, given, whole
 
 Gradient = Callable[[jax.Array, Sample], jax.Array]
@@ -50,8 +51,9 @@ def gradient_descent(
 ) -> Learner:
     """Projected online gradient descent on the weights of a linear predictor.
 
-    A run ends in NaN if its weights overflow, or if a rate or radius that is traced (by `jit` or
-    `vmap`) is not positive. `Rollout.diverged_at` then names the round.
+    A run ends in NaN if the squares of its weights, in units of the radius, overflow, or if a rate
+    or radius that is traced (by `jit` or `vmap`) is not positive. `Rollout.diverged_at` then names
+    the round.
 
     Args:
         gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.
@@ -80,7 +82,6 @@ def gradient_descent(
     if learning_rate is not None and optimizer is not None:
         raise ValueError("give learning_rate or optimizer, not both")
     method: Any = _adaptive(radius) if optimizer is None else optimizer
-    project = _projected_from_near if learning_rate is None and optimizer is None else _projected
     if learning_rate is not None:
         method = optax.sgd(parsed_rate(learning_rate))
     if not all(callable(getattr(method, name, None)) for name in ("init", "update")):
@@ -108,7 +109,7 @@ def gradient_descent(
         check_shape("gradient", estimate, state.weights.shape, "as the weights")
         updates, optimizer_state = method.update(estimate, state.optimizer, state.weights)
         weights = jnp.asarray(optax.apply_updates(state.weights, updates))
-        return GradientDescentState(project(weights, radius), optimizer_state)
+        return GradientDescentState(_projected(weights, radius), optimizer_state)
 
     def predict(state: GradientDescentState, x: jax.Array) -> jax.Array:
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
@@ -135,31 +136,17 @@ def _adaptive(radius: chex.Numeric) -> optax.GradientTransformation:
 
     def update(updates, state, params=None):
         del params
-        eta, state = rate.at(state, 0, jnp.sum(updates**2))
+        eta, state = rate.at(state, 0, total(updates**2))
         return -eta * updates, state
 
     return optax.GradientTransformation(lambda params: rate.init(), update)
 
 
-def _projected_from_near(weights: jax.Array, radius: chex.Numeric) -> jax.Array:
-    """The nearest weights in the ball, from at most a few radii away: no square overflows there.
-
-    A step at the adaptive rate is at most √2 radii long.
-    """
-    unit = weights / radius
-    square = jnp.sum(unit**2)
-    return jnp.where(square <= 1, weights, weights * jax.lax.rsqrt(square))  # NaN stays NaN
-
-
 def _projected(weights: jax.Array, radius: chex.Numeric) -> jax.Array:
-    """The nearest weights in the ball; NaN if the radius is, or if a weight is not finite.
+    """The nearest weights in the ball; NaN if the radius is, or a weight is too far to be squared.
 
-    Weights are scaled to at most 1 before they are squared, so that squares of very small or very
-    large ones neither vanish nor overflow.
+    In units of the radius, so that the squares of small weights in a small ball do not vanish.
     """
-    largest = jnp.max(jnp.abs(weights))
-    nonzero = largest != 0
-    unit = weights / jnp.where(nonzero, largest, 1)
-    norm = jnp.sqrt(jnp.where(nonzero, jnp.sum(unit**2), 1))
-    inside = largest * norm <= radius  # False with NaN
-    return jnp.where(inside, weights, unit * (radius / norm))
+    squares = (weights / radius) ** 2
+    squares = jnp.where(squares < jnp.finfo(squares.dtype).max / squares.size, squares, jnp.nan)
+    return weights * jax.lax.rsqrt(jnp.maximum(total(squares), 1))

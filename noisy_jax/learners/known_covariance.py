@@ -27,13 +27,14 @@ from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
+from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
     """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw + 2c, `[d]`; as printed, with Σw for 2Σw, it has bias +Σw."""
     copy, excess = sample.x[0], covariance_times(_covariance(sample), weights)
-    gradient = 2 * (jnp.vdot(weights, copy) - sample.y) * copy - (1 if as_printed else 2) * excess
+    gradient = 2 * (total(weights * copy) - sample.y) * copy - (1 if as_printed else 2) * excess
     return gradient if sample.cross_cov is None else gradient + 2 * sample.cross_cov
 
 

@@ -11,17 +11,17 @@ Source: Learning from Noisy Data under Distributional Assumptions, Sec. 4, Lemma
 
 import chex
 import jax
-import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
+from noisy_jax.sums import total
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
     """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃', `[d]`, unbiased for the gradient of the clean squared loss."""
     first, second = sample.x[0], sample.x[1]
-    return 2 * (jnp.vdot(weights, first) - sample.y) * second
+    return 2 * (total(weights * first) - sample.y) * second
 
 
 def two_copies(

@@ -10,17 +10,17 @@ bias leaves the best clean predictor unchanged.
 
 import chex
 import jax
-import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
+from noisy_jax.sums import total
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
     """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃, `[d]`, whose mean is the gradient on the clean instance plus 2Σw."""
     copy = sample.x[0]
-    return 2 * (jnp.vdot(weights, copy) - sample.y) * copy
+    return 2 * (total(weights * copy) - sample.y) * copy
 
 
 def uncorrected(
