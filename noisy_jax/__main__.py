@@ -20,7 +20,7 @@ from noisy_jax.studies import (
     unknown_noise,
     worlds,
 )
-from noisy_jax.studies.compiled import keep_compiled
+from noisy_jax.studies.compiled import keep_compiled, use_all_cores
 
 STUDIES = {
     "linear": linear,
@@ -91,4 +91,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     keep_compiled()
+    use_all_cores()
     sys.exit(main())

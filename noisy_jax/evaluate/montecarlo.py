@@ -53,7 +53,7 @@ def monte_carlo(
     num_seeds: int,
     *,
     batch_size: int | None = None,
-    mesh: Mesh | None = None,
+    mesh: Mesh | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike | None = None,
     quantiles: Sequence[float] = (),
@@ -74,8 +74,10 @@ def monte_carlo(
         num_seeds: S ≥ 1.
         batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
             128. Memory grows with it, not with S.
-        mesh: devices over which each batch is divided. They may belong to several processes
-            (`jax.distributed`); then all processes make this call and get the same estimate.
+        mesh: devices over which each batch is divided; "all" for all devices, at most one for each
+            seed of a batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX
+            starts). They may belong to several processes (`jax.distributed`); then all processes
+            make this call and get the same estimate.
         progress: called after each batch, in every process, with (seeds done, S).
         checkpoint: folder in which the moments are stored after each batch. A call with the same
             run and key resumes from it, also with more seeds than before. Of several processes only
@@ -107,7 +109,7 @@ def monte_carlo(
     check_key(key)
     if not isinstance(checkpoint, str | os.PathLike | None):
         raise ValueError(f"checkpoint must be a folder's path, got {given(checkpoint)}")
-    batch_size = seeds_at_once(num_seeds, batch_size, mesh)
+    batch_size, mesh = divided(num_seeds, batch_size, mesh)
     simulation = Simulation(run, key, num_seeds, batch_size, mesh, checkpoint, quantiles)
     with closing(simulation):
         return simulation.estimate(progress)
@@ -116,7 +118,7 @@ def monte_carlo(
 class Simulation:
     """A Monte Carlo run with its checkpoint, which is opened before any seed runs.
 
-    The arguments are those of `monte_carlo`, with `batch_size` from `seeds_at_once`.
+    The arguments are those of `monte_carlo`, with `batch_size` and `mesh` from `divided`.
     """
 
     def __init__(
@@ -187,15 +189,21 @@ class Simulation:
         return Estimate(sums.mean, error, sums.num_seeds, quantiles)
 
 
-def seeds_at_once(num_seeds: int, batch_size: int | None, mesh: Mesh | None) -> int:
-    """The batch size that `monte_carlo` uses."""
-    if mesh is not None:
-        instance("mesh", mesh, Mesh, "jax.make_mesh makes one")
+def divided(
+    num_seeds: int, batch_size: int | None, mesh: Mesh | str | None
+) -> tuple[int, Mesh | None]:
+    """The batch size and the mesh that `monte_carlo` uses."""
     whole("num_seeds", num_seeds)
     if batch_size is None:
         batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
-    shards = 1 if mesh is None else mesh.size
-    return shards * math.ceil(whole("batch_size", batch_size) / shards)
+    batch_size = whole("batch_size", batch_size)
+    if isinstance(mesh, str) and mesh == "all":
+        devices = jax.devices()[: min(batch_size, num_seeds)]
+        mesh = Mesh(np.array(devices), "seeds") if len(devices) > 1 else None
+    if mesh is None:
+        return batch_size, None
+    mesh = instance("mesh", mesh, Mesh, 'jax.make_mesh makes one, and "all" means all devices')
+    return mesh.size * math.ceil(batch_size / mesh.size), mesh
 
 
 def levels(quantiles: Sequence[float]) -> tuple[float, ...]:
@@ -259,11 +267,12 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tup
     if mesh is None:
         return one_shard(run, key, seeds)
     shared, split = PartitionSpec(), PartitionSpec(mesh.axis_names)
-    divided = jax.shard_map(
+    over_shards = jax.shard_map(
         one_shard, mesh=mesh, in_specs=(shared, shared, split), out_specs=split, check_vma=False
     )
     # Replicated, so that every host of several can read it.
-    return jax.lax.with_sharding_constraint(divided(run, key, seeds), NamedSharding(mesh, shared))
+    moments = over_shards(run, key, seeds)
+    return jax.lax.with_sharding_constraint(moments, NamedSharding(mesh, shared))
 
 
 def _parts(sums: Sums, origin: Any, scale: Any) -> Iterator[Sums]:

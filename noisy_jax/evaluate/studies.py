@@ -14,7 +14,7 @@ import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_is_stream, check_one_prediction
 from noisy_jax.bounds import Guarantee
-from noisy_jax.evaluate.montecarlo import Simulation, levels, seeds_at_once
+from noisy_jax.evaluate.montecarlo import Simulation, divided, levels
 from noisy_jax.evaluate.programs import Always, Runs, first, made
 from noisy_jax.evaluate.provenance import description, text, versions
 from noisy_jax.evaluate.regrets import NORMAL_95, growth
@@ -40,7 +40,7 @@ def study(
     loss: Loss | None = None,
     y_noise: Noise | PerRound | None = None,
     batch_size: int | None = None,
-    mesh: jax.sharding.Mesh | None = None,
+    mesh: jax.sharding.Mesh | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     checkpoint: str | Path | None = None,
     quantiles: Sequence[float] = (),
@@ -112,7 +112,7 @@ def study(
             f"the largest horizon, {horizons[-1]}, exceeds the {rounds} rounds of the "
             "stream; streams.resampled draws longer ones"
         )
-    batch_size = seeds_at_once(num_seeds, batch_size, mesh)
+    batch_size, mesh = divided(num_seeds, batch_size, mesh)
     check_noise(noise, y_noise, rounds)
     makers = tuple(
         Always(each) if isinstance(each, Learner) else each for each in learners.values()

@@ -1,4 +1,7 @@
-"""Where the command line keeps compiled programs; importing the library keeps none."""
+"""What the command line asks of JAX: to keep compiled programs, and to use all cores.
+
+Importing the library does neither.
+"""
 
 import contextlib
 import hashlib
@@ -54,6 +57,19 @@ def keep_compiled() -> None:
     warnings.filterwarnings("ignore", "Error (read|writ)ing persistent compilation cache entry")
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def use_all_cores() -> None:
+    """Each core becomes a device of JAX, unless the user's environment names their number.
+
+    XLA goes through the rounds of a scan on one core. Seeds are divided over devices
+    (`monte_carlo(mesh="all")`).
+    """
+    named = "JAX_NUM_CPU_DEVICES" in os.environ
+    if not (named or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")):
+        allowed = getattr(os, "sched_getaffinity", None)  # of Linux
+        cores = len(allowed(0)) if allowed else os.cpu_count() or 1
+        jax.config.update("jax_num_cpu_devices", cores)
 
 
 def processor() -> str:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
-from jax.sharding import Mesh
 
 from noisy_jax import comparators, noise, streams
 from noisy_jax.base import Learner, Stream
@@ -191,7 +189,6 @@ def study_of(
 
     `part` is the folder below that of the checkpoints; `parameters` go into `config.json`.
     """
-    devices = jax.devices()
     with progress_bar("rounds") as progress:
         return study(
             learners,
@@ -202,7 +199,7 @@ def study_of(
             horizons=settings.horizons,
             comparator=comparator,
             loss=loss,
-            mesh=Mesh(np.array(devices), "seeds") if len(devices) > 1 else None,
+            mesh="all",
             progress=progress,
             quantiles=settings.quantiles,
             checkpoint=settings.checkpoint and Path(settings.checkpoint) / part,

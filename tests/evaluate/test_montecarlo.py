@@ -6,7 +6,7 @@ import pytest
 from jax.sharding import Mesh
 
 import noisy_jax as nj
-from noisy_jax.evaluate.montecarlo import monte_carlo
+from noisy_jax.evaluate.montecarlo import divided, monte_carlo
 
 KEY = jax.random.key(7)
 
@@ -137,8 +137,17 @@ def test_a_rollout_runs_on_a_mesh():
 def test_a_mesh_of_explicit_axes_and_data_on_one_device():
     data = jax.device_put(jnp.arange(3.0), jax.devices()[0])
     with_data = jax.tree_util.Partial(lambda x, key: x + jax.random.normal(key), data)
-    spread = monte_carlo(with_data, KEY, 8, mesh=jax.make_mesh((4,), ("seeds",)))
-    chex.assert_trees_all_close(spread, monte_carlo(with_data, KEY, 8), atol=1e-6)
+    alone = monte_carlo(with_data, KEY, 3)
+    for mesh in jax.make_mesh((4,), ("seeds",)), "all":
+        chex.assert_trees_all_close(monte_carlo(with_data, KEY, 3, mesh=mesh), alone, atol=1e-6)
+
+
+def test_all_devices_are_at_most_one_for_each_seed_of_a_batch():
+    assert len(jax.devices()) == 8
+    for seeds, size, expected in ((20, None, (24, 8)), (20, 3, (3, 3)), (2, 5, (6, 2))):
+        batch, mesh = divided(seeds, size, "all")
+        assert (batch, mesh.size) == expected
+    assert divided(4, 1, "all") == (1, None)
 
 
 def test_progress_is_reported_between_batches():
@@ -160,6 +169,7 @@ def test_progress_is_reported_between_batches():
         ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
         ({"mesh": 2}, "mesh must be a Mesh, got 2"),
         ({"quantiles": (0.5, 1.0)}, "quantiles must be above 0 and below 1, got 1"),
+        ({"mesh": "every"}, 'mesh must be a Mesh, got .every.: .* "all" means all devices'),
     ],
 )
 def test_bad_input_is_an_error(options, message):

@@ -13,7 +13,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh
 
 import noisy_jax as nj
 
@@ -31,7 +30,7 @@ def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():
         nj.study, {"two": two, "blind": blind}, stream, noise, jax.random.key(1), num_seeds=20,
         horizons=[32], comparator=functools.partial(nj.comparators.linear_ball, radius=1.0),
     )  # fmt: skip
-    alone, spread = run(), run(mesh=Mesh(np.array(jax.devices()), "seeds"))
+    alone, spread = run(), run(mesh="all")
     assert spread.config["batch_size"] == 24
     assert len(spread.config["devices"]) == 8
     for one, eight in zip(alone.rows, spread.rows, strict=True):

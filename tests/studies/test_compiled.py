@@ -1,5 +1,6 @@
-"""The command line's cache of compiled programs, in processes of their own."""
+"""The command line's cache of compiled programs and its devices."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import matplotlib
 import pytest
 
 from noisy_jax.studies import compiled
+from tests.studies.files import rows_of
 
 STUDY = ("-m", "noisy_jax", "worlds", "--cutoffs", "2")
 MATPLOTLIB = matplotlib.get_cachedir()  # its own cache, which takes seconds to make
@@ -96,6 +98,35 @@ def test_versions_of_jax_that_print_errors_keep_nothing(settings, monkeypatch):
     monkeypatch.setattr(jax, "__version_info__", (0, 10, 1))
     compiled.keep_compiled()
     assert not settings
+
+
+def test_each_core_is_a_device_unless_their_number_is_given(settings, monkeypatch):
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+    compiled.use_all_cores()
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
+    compiled.use_all_cores()
+    assert not settings
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
+    compiled.use_all_cores()
+    assert settings == {"jax_num_cpu_devices": 3}
+
+
+@pytest.mark.slow
+def test_a_study_on_all_cores_finds_what_it_finds_on_one(tmp_path):
+    command = ["-m", "noisy_jax", "linear", "--horizons", "64", "128", "--seeds", "5", "--out"]
+    tables = []
+    for cores in "1", "3":
+        run(tmp_path, tmp_path, [*command, cores], XLA_FLAGS="", JAX_NUM_CPU_DEVICES=cores)
+        config = json.loads((tmp_path / cores / "config.json").read_text())
+        assert len(config["devices"]) == int(cores)
+        tables.append(rows_of(tmp_path / cores / "results.csv"))
+    for one, three in zip(*tables, strict=True):
+        for name, value in one.items():
+            if name != "learner":
+                assert float(three[name]) == pytest.approx(float(value), rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
