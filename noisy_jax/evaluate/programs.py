@@ -41,8 +41,9 @@ class Always:
 class Runs:
     """The runs of one seed, for each horizon of a study.
 
-    Learners that have room for any number of rounds, and are the same at all horizons but for the
-    rate of `tuned`, share one program: it goes through the longest stream as far as it is told.
+    Learners that are the same at all horizons, but for the rate and the room of `tuned` and
+    `tuned_kernel_learner`, share one program: it goes through the longest stream as far as it is
+    told.
     """
 
     def __init__(
@@ -61,10 +62,11 @@ class Runs:
     def at(self, horizon: int, best: chex.Array) -> jax.tree_util.Partial:
         """The run `key -> (regret, difference, diverged)`, against the comparator's predictions."""
         if self._shared:
-            program, rounds = _program(self._makers, self._first, self._loss), np.int32(horizon)
+            program = _program(self._makers, self._first, self._size, self._loss)
+            rounds = np.int32(horizon)
             data = *self._data, first(horizon, best, self._size)
         else:
-            program, rounds = _program(self._makers, horizon, self._loss), None
+            program, rounds = _program(self._makers, horizon, horizon, self._loss), None
             data = *_first_of(horizon, self._data), best
         return jax.tree_util.Partial(program, *data, rounds, _rates(self._makers, horizon))
 
@@ -84,7 +86,7 @@ def _shareable(makers, horizon, other) -> bool:
     """Whether learners differ from those of another horizon in nothing but `_rates`."""
     learners = zip(made(makers, horizon), made(makers, other), _rates(makers, horizon), strict=True)
     return all(
-        a.horizon is None and (a is b or rate is not None) for (a, _), (b, _), rate in learners
+        rate is not None or (a.horizon is None and a is b) for (a, _), (b, _), rate in learners
     )
 
 
@@ -114,14 +116,17 @@ def made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, A
 
 
 @functools.lru_cache(maxsize=64)
-def _program(makers: tuple[Any, ...], horizon: int, loss: Loss):
-    """The run of one seed; cached, so that JAX compiles it once for several studies."""
+def _program(makers: tuple[Any, ...], horizon: int, room: int, loss: Loss):
+    """The run of one seed; cached, so that JAX compiles it once for several studies.
+
+    Learners that are rebuilt at a rate have room for `room` rounds.
+    """
     pairs = made(makers, horizon)
 
     def run(stream, noise, y_noise, best, rounds, rates, key):
         learner = paired(
             *(
-                learner if rate is None else make.at(rate)
+                learner if rate is None else make.at(rate, room)
                 for make, (learner, _), rate in zip(makers, pairs, rates, strict=True)
             )
         )

@@ -33,6 +33,9 @@ _BOUNDS = {
 }
 """The bound that belongs to each learner of the library."""
 
+_WITH_ROOM = (learners.parallel_worlds, learners.uncorrected_kernel)
+"""Learners that take no longer for a round if they have more room than they need."""
+
 
 def tuned(
     factory: Callable[..., Learner],
@@ -133,9 +136,10 @@ class _Tuned:
 
     @property
     def only_rate_differs(self) -> bool:
-        """Whether this is a linear learner of the library, in which the horizon sets the rate."""
-        made = getattr(self.factory, "func", None) is _of_any_horizon
-        return made and _without_partial(self.factory.args[0]) in _BOUNDS
+        """Whether this is a learner of the library, in which the horizon sets rate and room."""
+        if getattr(self.factory, "func", None) is _of_any_horizon:
+            return _without_partial(self.factory.args[0]) in _BOUNDS
+        return _without_partial(self.factory) in _WITH_ROOM
 
 
 def guarantee_at(theory: Any, rate_factor: chex.Numeric | None) -> Any:

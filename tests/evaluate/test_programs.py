@@ -74,6 +74,19 @@ def test_linear_learners_share_one_program_over_the_horizons(compiled):
     assert not compiled
 
 
+def test_kernel_learners_share_one_program_over_the_horizons(compiled):
+    world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
+    make = nj.evaluate.tuned_kernel_learner(
+        functools.partial(nj.learners.parallel_worlds, world),
+        functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=1.0),
+        radius=1.0,
+    )
+    shared, *_ = study({"a": make}, [60, 200]).rows
+    assert compiled.count(BATCHES) == 1
+    (alone,) = study({"a": lambda horizon: make(horizon)}, [60]).rows  # with room for 60
+    np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
+
+
 def test_a_factory_that_looks_at_its_rate_is_called_outside_of_the_program():
     rates = []
 
