@@ -95,7 +95,7 @@ def observe_block(
     """
     block_key, round_key = jax.random.split(key)
     keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(round_key, t), 3))(rounds)
-    (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
+    (x_noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
 
     def drawn(distribution, rows):
         rows = jnp.roll(jnp.pad(rows, ((0, BLOCK - len(x)), (0, 0))), offset, axis=0)
@@ -106,15 +106,15 @@ def observe_block(
             shown = jnp.where(next_block, _copies(block_keys[1], rows, distribution, copies), shown)
         return jnp.roll(shown, -offset, axis=1)[:, : len(x)].swapaxes(0, 1)
 
-    if x_axis is None and type(noise).centred is Noise.centred:
-        shown = drawn(noise, x)
-    elif type(noise) is Gaussian:
+    if x_axis is None and type(x_noise).centred is Noise.centred:
+        shown = drawn(x_noise, x)
+    elif type(x_noise) is Gaussian:
         draws = drawn(Gaussian(1.0), jnp.zeros_like(x))
-        shown = x[:, None] + jax.vmap(Gaussian._scaled)(noise, draws)
+        shown = x[:, None] + jax.vmap(Gaussian._scaled)(x_noise, draws)
     else:
-        shown = jax.vmap(_copies, (0, 0, x_axis, None))(keys[:, 0], x, noise, copies)
+        shown = jax.vmap(_copies, (0, 0, x_axis, None))(keys[:, 0], x, x_noise, copies)
     sampled = jax.vmap(_sample, (0, 0, 0, 0, x_axis, y_axis))
-    return sampled(keys[:, 1], shown, x, y, noise, y_noise), keys[:, 2]
+    return sampled(keys[:, 1], shown, x, y, x_noise, y_noise), keys[:, 2]
 
 
 def _copies(key, x, noise, copies) -> jax.Array:
