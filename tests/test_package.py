@@ -4,6 +4,8 @@ import errno
 import inspect
 import pkgutil
 import tempfile
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,21 @@ def test_no_function_of_evaluate_hides_a_module():
 
 def test_the_version_is_that_of_the_configuration_files():
     assert versions()["noisy_jax"] == nj.__version__
+
+
+def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = dict(
+        each.split(">=")
+        for each in (*project["dependencies"], *extras["demo"], *extras["test"][1:])
+    )
+    lines = (root / "tests" / "lowest.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert {each.split(">=")[0] for each in project["dependencies"]} <= {*tested}
+    for name, version in tested.items():
+        assert (version + ".0").startswith(wanted[name] + "."), name
 
 
 @pytest.mark.parametrize("taken", [".writable", "moments.unfinished"])

@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterator, Mapping
 import jax
 
 from noisy_jax import bounds, comparators, learners
+from noisy_jax import moments as unbiased
+from noisy_jax.base import Learner
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, report_of
 from noisy_jax.studies.settings import option
 
-LEARNERS: Mapping[str, Callable[..., MakeLearner]] = {
+
+def _leader(moments, *, radius) -> Learner:
+    """The corrected leader, solved every 64 rounds, which needs no moments of the data."""
+    del moments
+    return learners.corrected_ftrl(unbiased.known_covariance(), radius=radius, solve_every=64)
+
+
+LEARNERS: Mapping[str, Callable[..., Learner | MakeLearner]] = {
+    "corrected_leader": _leader,
     "known_covariance": functools.partial(
         tuned, learners.known_covariance, bounds.known_covariance
     ),
@@ -24,7 +34,7 @@ LEARNERS: Mapping[str, Callable[..., MakeLearner]] = {
     ),
     "uncorrected": functools.partial(tuned, learners.uncorrected, bounds.uncorrected),
 }
-"""Learners by name, `(moments, radius=…) -> (horizon -> (learner, guarantee))`."""
+"""Learners by name, `(moments, radius=…)` to a learner or `horizon -> (learner, guarantee)`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +61,7 @@ class Settings(regret.RegretSettings):
     seeds: int = regret.seeds(32)
     learners: tuple[str, ...] = option(
         tuple(LEARNERS),
+        "corrected_leader (one copy; least squares on corrected moments), "
         "known_covariance (one copy; subtracts 2Σw), two_copies, as_printed (one copy; subtracts "
         "Σw, as in the paper), uncorrected (one copy, treated as if it were clean)",
         "NAME",

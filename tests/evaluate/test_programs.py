@@ -40,7 +40,9 @@ def compiled():
     names = {}
     exec(COUNTER, names)
     yield names["compiled"]
-    jax.monitoring.unregister_event_duration_listener(names["listen"])
+    unregister = getattr(jax.monitoring, "unregister_event_duration_listener", None)
+    if unregister is not None:  # JAX 0.8 has none
+        unregister(names["listen"])
 
 
 def study(learners, horizons, noise=NOISE, **options):

@@ -15,7 +15,7 @@ def test_main_job_on_bundled_data(tmp_path, capsys):
     assert main([*QUICK, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "diabetes: 442 rows, 10 features; gaussian noise of variance 0.1" in printed
-    for name in ("known_covariance", "two_copies", "as_printed", "uncorrected"):
+    for name in LEARNERS:
         assert printed.count(f"\n{name} ") == 4  # three horizons and the exponent
     assert "regret grows like T^a" in printed
     assert names_in(tmp_path) == {"results.csv", "config.json", "regret.png"}
