@@ -1,6 +1,7 @@
 """noisy_jax: learning from noisy data, judged on clean data."""
 
 from noisy_jax import (
+    adversaries,
     bounds,
     comparators,
     engine,
@@ -48,6 +49,7 @@ __all__ = [
     "Selection",
     "Stream",
     "Study",
+    "adversaries",
     "bounds",
     "comparators",
     "engine",

@@ -15,7 +15,15 @@ from noisy_jax.bounds.guarantee import (
     high_probability,
 )
 from noisy_jax.bounds.kernel import parallel_worlds, surrogate_radius
-from noisy_jax.bounds.linear import Moments, known_covariance, moments, two_copies, uncorrected
+from noisy_jax.bounds.linear import (
+    Moments,
+    SelfBounding,
+    known_covariance,
+    moments,
+    self_bounding,
+    two_copies,
+    uncorrected,
+)
 from noisy_jax.bounds.mistake_counts import (
     Drift,
     MistakeGuarantee,
@@ -41,6 +49,7 @@ __all__ = [
     "Moments",
     "OneCopyLowerBound",
     "RiskGuarantee",
+    "SelfBounding",
     "TruncationGuarantee",
     "adaptive_rate",
     "alma",
@@ -62,6 +71,7 @@ __all__ = [
     "parameter_free",
     "random_truncation",
     "regularized_risk",
+    "self_bounding",
     "surrogate_radius",
     "truncation_error",
     "two_copies",

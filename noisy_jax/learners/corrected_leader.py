@@ -104,25 +104,30 @@ def solve(triangle, vector):
 
 
 def _shift(gram, least):
-    """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: most often one."""
+    """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: most often one.
+
+    It is a multiple of `unit`. The loop has no reverse mode, and derivatives are those of `unit`.
+    """
     unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / len(gram)) + 1e-30
 
+    fixed, still = jax.lax.stop_gradient((gram, unit))
+
     def fails(m):
-        return ~jnp.isfinite(factor(gram, m)[-1, -1])
+        return ~jnp.isfinite(factor(fixed, m)[-1, -1])
 
     def narrowed(carry):
         low, high, steps = carry  # it fails at low, and is sound at high, infinite at first
-        middle = jnp.where(jnp.isfinite(high), (low + high) / 2, jnp.maximum(2 * low, unit))
+        middle = jnp.where(jnp.isfinite(high), (low + high) / 2, jnp.maximum(2 * low, still))
         failed = fails(middle)
         return jnp.where(failed, middle, low), jnp.where(failed, high, middle), steps + 1
 
     def wide(carry):
         low, high, steps = carry
-        return (high > 1.1 * low) & (high > unit) & (steps < _DOUBLINGS)
+        return (high > 1.1 * low) & (high > still) & (steps < _DOUBLINGS)
 
-    zero = jnp.zeros_like(unit)
+    zero = jnp.zeros_like(still)
     high = jnp.where(fails(zero), jnp.inf, zero)
-    return jax.lax.while_loop(wide, narrowed, (zero, high, 0))[1]
+    return jax.lax.while_loop(wide, narrowed, (zero, high, 0))[1] / still * unit
 
 
 def _in_ball(gram, lam, cross, radius, triangle):

@@ -11,6 +11,7 @@ from noisy_jax.bounds import (
     as_printed,
     known_covariance,
     moments,
+    self_bounding,
     two_copies,
     uncorrected,
 )
@@ -200,3 +201,40 @@ def test_bad_arguments_of_moments_raise(changes, message):
     good = {"stream": nj.Stream(np.ones((3, 2)), np.ones(3)), "noise": nj.noise.Gaussian(0.1)}
     with pytest.raises(ValueError, match=message):
         moments(**good | changes)
+
+
+@pytest.mark.claim("EXT-SelfBounding")
+@pytest.mark.parametrize(
+    "given_moments", [Moments(1.0, 1.0, 1.0, 0.0), Moments(3.0, 9.0, 0.5, 2.0)]
+)
+def test_the_self_bounding_rate_minimizes_what_its_proof_shows(given_moments):
+    horizon, radius, (square, _, target, norm) = 50, 0.7, given_moments
+
+    def proved(eta):  # B²/(2η) + 2ηB_x² S
+        residuals = horizon * (target + radius**2 * norm) / (1 - 2 * eta * square)
+        return radius**2 / (2 * eta) + 2 * eta * square * residuals
+
+    bound = self_bounding(given_moments, horizon=horizon, radius=radius)
+    etas = np.linspace(0, 1 / (2 * square), 200_001)[1:-1]
+    np.testing.assert_allclose(bound.regret, proved(etas).min(), rtol=1e-6)
+    np.testing.assert_allclose(bound.learning_rate, etas[proved(etas).argmin()], rtol=1e-3)
+    assert bound.regret < two_copies(given_moments, horizon=horizon, radius=radius).regret
+
+
+@pytest.mark.claim("EXT-SelfBounding")
+def test_the_self_bounding_guarantee_holds_exactly(rng):
+    """Both copies are x ± ½ in 4 rounds: all 256 draws, for streams with |x| = 1 and |y| <= 1."""
+    horizon, variance = 4, 0.25
+    bound = self_bounding(Moments(1 + variance, 1.0, 1.0, variance), horizon=horizon, radius=1.0)
+    signs = 2.0 * (np.arange(256)[:, None] >> np.arange(8) & 1).reshape(256, 2, 4) - 1
+    largest = 0.0
+    for _ in range(200):
+        x, y = rng.choice([-1.0, 1.0], size=4), rng.choice([-1.0, 0.3, 1.0], size=4)
+        copies, w, loss = x + 0.5 * signs, np.zeros(256), 0.0
+        for t in range(horizon):
+            loss += np.mean((w * x[t] - y[t]) ** 2)
+            step = 2 * (w * copies[:, 0, t] - y[t]) * copies[:, 1, t]
+            w = np.clip(w - float(bound.learning_rate) * step, -1, 1)
+        u = np.clip(x @ y / 4, -1, 1)
+        largest = max(largest, loss - np.sum((u * x - y) ** 2))
+    assert 0.3 * bound.regret < largest <= bound.regret

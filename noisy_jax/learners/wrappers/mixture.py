@@ -134,6 +134,7 @@ def _moved(state: MixtureState, losses: jax.Array) -> MixtureState:
     far = jnp.where(started, logs / eta - least, -losses.min())
     small = started & (jnp.max(exponents) < 1)
     gap = state.gap + jnp.maximum(jnp.where(small, near, far), 0)
-    weights = jnp.where(gap > _SMALL, jnp.exp(-log_number / jnp.maximum(gap, _SMALL) * total), 1.0)
+    begun = gap > _SMALL  # where it is not, no derivative passes through 1/gap
+    weights = jnp.where(begun, jnp.exp(-log_number / jnp.where(begun, gap, 1) * total), 1.0)
     shares = weights / weights.sum() + 0 * gap  # NaN if an estimate was, not silently 1/K
     return MixtureState(state.inner, shares, total, gap)

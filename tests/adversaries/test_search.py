@@ -1,0 +1,162 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.adversaries import ascend, clean_regret, search, structured_starts, worst
+from tests.keys import key
+
+QUIET, NOISY = nj.noise.Gaussian(0.0), nj.noise.Gaussian(0.5)
+RATE = 0.2
+
+
+def learner(radius=1.0, rate=RATE):
+    return nj.learners.two_copies(radius=radius, learning_rate=rate)
+
+
+def exact_regret(x, y, radius=1.0, rate=RATE):
+    """Descent on one feature without noise in NumPy float64, over leading axes of x and y `[T]`."""
+    x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    w, total = np.zeros(x.shape[:-1]), 0.0
+    for t in range(x.shape[-1]):
+        miss = w * x[..., t] - y[..., t]
+        total = total + miss**2
+        w = np.clip(w - rate * 2 * miss * x[..., t], -radius, radius)
+    square = np.sum(x**2, axis=-1)
+    best = np.clip(np.sum(x * y, axis=-1) / np.maximum(square, 1e-12), -radius, radius)
+    return total - np.sum((best[..., None] * x - y) ** 2, axis=-1)
+
+
+@pytest.mark.claim("EXT-WorstStream")
+def test_the_worst_single_round_is_known():
+    """w_1 = 0 whatever the noise: max y² − (Bx − y)² at B = 1/4, x = ±2, y = ±1 is 1 − ¼."""
+    bound = nj.bounds.Guarantee(jnp.ones(()), jnp.array(1.5), jnp.ones(()))
+    found = worst(
+        learner(0.25), NOISY, 1, key=key(), radius=0.25, x_norm=2.0, guarantee=bound, held_out=2
+    )
+    np.testing.assert_allclose([found.regret, found.ratio], [0.75, 0.5], rtol=1e-5)
+    np.testing.assert_allclose(np.abs(found.stream.x), 2, rtol=1e-6)
+
+
+@pytest.mark.claim("EXT-WorstStream")
+def test_the_worst_of_three_rounds_is_that_of_a_grid():
+    grid = np.linspace(-1, 1, 13)
+    x = np.stack(np.meshgrid(1.0, grid, grid, *[grid] * 3, indexing="ij"), -1).reshape(-1, 6)
+    on_grid = exact_regret(x[:, :3], x[:, 3:]).max()
+    found = worst(learner(), QUIET, 3, key=key(), radius=1.0, held_out=2)
+    exact = exact_regret(found.stream.x[:, 0], found.stream.y)
+    np.testing.assert_allclose(found.regret, exact, rtol=1e-5)
+    assert on_grid - 1e-4 < exact < 1.1 * on_grid
+    assert max(found.starts.values()) < 0.95 * exact
+
+
+@pytest.mark.claim("EXT-WorstStream")
+@pytest.mark.parametrize("kernel", [None, nj.kernels.gaussian(length_scale=0.7)])
+def test_the_gradient_of_the_regret_is_that_of_finite_differences(x64, rng, kernel):
+    """The comparator is solved again at each point, and not differentiated."""
+    stream = nj.Stream(jnp.asarray(rng.normal(size=(5, 2))), jnp.asarray(rng.normal(size=5)))
+    direction = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), stream)
+    fixed = jax.random.key(0)
+
+    @jax.jit
+    def along(step):
+        moved = jax.tree.map(lambda a, b: a + step * b, stream, direction)
+        return clean_regret(learner(), moved, NOISY, fixed, radius=0.3, kernel=kernel)
+
+    slope = (along(1e-5) - along(-1e-5)) / 2e-5
+    np.testing.assert_allclose(jax.jit(jax.grad(along))(0.0), slope, rtol=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-WorstStream")
+def test_the_ascent_is_above_all_its_starts_and_its_interval_holds():
+    found = worst(learner(), NOISY, 24, key=key(1), radius=1.0, dim=2, steps=40, held_out=256)
+    assert found.regret > 1.1 * max(found.starts.values())
+    assert np.linalg.norm(found.stream.x, axis=1).max() < 1 + 1e-5
+    assert np.abs(found.stream.y).max() <= 1
+    keys = jax.random.split(key(2), 4096)
+    again = jax.jit(
+        jax.vmap(lambda k: clean_regret(learner(), found.stream, NOISY, k, radius=1.0))
+    )(keys)
+    error = np.hypot(np.diff(found.interval)[0] / 2 / 2.7, again.std() / 64)
+    assert abs(again.mean() - found.regret) < 5 * error
+    assert found.starts.keys() == structured_starts(key(), 2, 1).keys()
+    assert found.start in found.starts
+
+
+def test_the_result_is_never_below_its_best_start():
+    x, y = jnp.ones((3, 1)), jnp.array([1.0, 1.0, -1.0])
+    own = {"own": nj.Stream(x.at[0].set(0.6), y)}
+    found = worst(learner(), QUIET, 3, key=key(), radius=1.0, steps=1, held_out=2, starts=own)
+    assert found.regret >= max(found.starts.values())
+    np.testing.assert_allclose(
+        [found.starts["own"], found.starts["constant"], found.starts["alternating"]],
+        exact_regret([[0.6, 1, 1], [1, 1, 1], [1, 1, 1]], [[1, 1, -1], [1, 1, 1], [1, -1, 1]]),
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.slow
+def test_a_stream_of_its_own_for_each_learner_in_a_batch():
+    starts = search.stack(structured_starts(key(), 8, 1).values())
+
+    def found(rate):
+        def regret(stream, key):
+            return clean_regret(learner(rate=rate), stream, QUIET, key, radius=1.0)
+
+        return ascend(regret, starts, key(), draws=1)[0]
+
+    streams = jax.jit(jax.vmap(found))(jnp.array([0.05, RATE]))
+    values = [exact_regret(streams.x[i, ..., 0], streams.y[i], rate=(0.05, RATE)[i]).max()
+              for i in (0, 1)]  # fmt: skip
+    alone = worst(learner(), QUIET, 8, key=key(), radius=1.0, held_out=2).regret
+    assert values[0] > values[1] > 0.97 * alone
+
+
+def test_a_guarantee_may_be_known_after_the_run():
+    adaptive = nj.learners.two_copies(radius=1.0)
+    after = functools.partial(nj.bounds.adaptive_rate, radius=1.0)
+    options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 2}
+    found = worst(adaptive, QUIET, 4, guarantee=after, **options)
+    run = nj.rollout(adaptive, found.stream, QUIET, key())
+    assert found.guarantee == pytest.approx(float(after(run.state)), rel=1e-4)
+
+
+def root(weights, sample):
+    return jnp.sqrt(0 * sample.x[0]) - sample.y * sample.x[0]
+
+
+ROOT = nj.learners.gradient_descent(root, copies=1, radius=1.0, learning_rate=0.1)
+LOOPING = nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=1.0)
+STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learner": LOOPING}, "learner cannot be differentiated in reverse mode: "),
+        ({"learner": ROOT}, "learner cannot be differentiated: its gradient is not finite"),
+        ({"learner": nj.wrappers.paired(learner(), learner())}, "learner has several predictions"),
+        ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),
+        ({"held_out": 1}, "held_out must be a whole number of at least 2, got 1: one draw has no"),
+        ({"y_size": -1.0}, "y_size must be positive"),
+        ({"starts": {"mine": STEEP._replace(y=jnp.ones(3))}}, r"starts\['mine'\] must be \[4, 1\]"),
+        ({"starts": {"mine": STEEP}}, r"starts\['mine'\] must have ‖x_t‖ <= x_norm"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(wrong, message):
+    options = {"learner": learner(), "noise": QUIET, "horizon": 4, "key": key(), "radius": 1.0}
+    with pytest.raises(ValueError, match=message) as raised:
+        worst(**{**options, "steps": 2, "held_out": 2, **wrong})
+    assert "\n" not in str(raised.value)
+
+
+def test_searches_that_are_too_large_are_refused_with_the_number(monkeypatch):
+    monkeypatch.setattr(search, "memory", lambda: 2.0**20)
+    with pytest.raises(ValueError, match=r"horizon = 4000, dim = 3 and 16 draws need \d+\.\d GiB"):
+        worst(learner(), NOISY, 4000, key=key(), radius=1.0, dim=3)
+    monkeypatch.undo()
+    assert 2**28 < search.memory() < 2**50
