@@ -165,8 +165,7 @@ def worst(
         keys = jax.random.split(_keys(key)[2], held_out)
         bound = jax.jit(jax.vmap(bound_after, (None, 0)))(stream, keys).mean()
     mean, limit = float(scores.mean[best]), np.nan if bound is None else float(bound)
-    quantile = statistics.NormalDist().inv_cdf(1 - 0.025 / (len(names) + 1))
-    half = quantile * float(scores.std_error[best])
+    half = float(half_widths(scores)[best])
     of_starts = dict(zip(names, map(float, scores.mean), strict=False))
     return Worst(stream, mean, (mean - half, mean + half), limit, mean / limit, origin, of_starts)
 
@@ -188,6 +187,12 @@ def chosen(
     kept = jnp.append(jnp.arange(number), best)
     streams, scores = jax.tree.map(lambda a: a[kept], (both, jax.tree.map(lambda a: a[1], scores)))
     return streams, best % number, scores
+
+
+def half_widths(scores: Scores) -> Any:
+    """Half-widths of intervals that hold for all streams together with probability 95%."""
+    share = 0.025 / np.shape(scores.mean)[-1]
+    return statistics.NormalDist().inv_cdf(1 - share) * scores.std_error
 
 
 def stack(streams) -> Stream:

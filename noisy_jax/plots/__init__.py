@@ -17,6 +17,7 @@ from noisy_jax.plots.payments import payments
 from noisy_jax.plots.price import price
 from noisy_jax.plots.rates import rates
 from noisy_jax.plots.regret import regret
+from noisy_jax.plots.tightness import tightness
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "rates",
     "regret",
     "rejections",
+    "tightness",
     "worlds",
 ]

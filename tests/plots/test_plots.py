@@ -43,6 +43,11 @@ PAID = [
     for name in ("known", "unknown")
     for t in (16, 64)
 ]
+TIGHT = [
+    {"learner": name, "bound": bound, "radius": 1.0, "horizon": 16, "ratio": 0.5}
+    for name in "ab"
+    for bound in ("corrected", "printed")
+]
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "alarm_rates": 0,
     "coefficients": 0,
@@ -54,6 +59,7 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "rates": 1,
     "regret": 0,
     "rejections": 1,
+    "tightness": 2,
     "worlds": 1,
 }
 ARGUMENTS = {
@@ -67,6 +73,7 @@ ARGUMENTS = {
     "rates": (OF_RATES,),
     "regret": (STUDY,),
     "rejections": ({"alarms": (np.ones((1, 8, 8)), ["7"])},),
+    "tightness": (TIGHT,),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
 }
 
