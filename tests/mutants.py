@@ -77,7 +77,7 @@ def run(mutant: Mutant | None, tests: list[str], cache: str) -> tuple[int, float
             return -1, 0.0, str(error)
         os.chdir(name)
         os.environ["JAX_COMPILATION_CACHE_DIR"] = cache
-        os.environ["JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
         here = (ROOT, ROOT / "tests", Path())
         sys.path[:] = [name, *(path for path in sys.path if Path(path) not in here)]
         for module in [m for m in sys.modules if m.split(".")[0] in ("noisy_jax", "tests")]:
