@@ -13,7 +13,7 @@ import pytest
 import noisy_jax as nj
 
 FOLDER = Path(__file__).parent.parent / "colabs"
-EXECUTED = {"noisy_measurements"}
+EXECUTED = {"noisy_measurements", "worst_case"}
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 ADDRESS = "https://colab.research.google.com/github/noisy-jax/noisy_jax/blob/main/colabs/{}.ipynb"
 
