@@ -132,9 +132,11 @@ def _shift(gram, least):
 
 def _in_ball(gram, lam, cross, radius, triangle):
     """argmin of λ‖w‖² + wᵀSw − 2⟨b, w⟩, over ‖w‖ ≤ B if there is a ball (More and Sorensen)."""
-    weights = solve(triangle, cross)
     if radius is None:
-        return weights
+        return solve(triangle, cross)
+    # ‖w‖ = B needs μ + λ + ‖S‖ ≥ ‖b‖/B: from there no weights overflow, however small S is.
+    start = jnp.linalg.norm(cross) / radius - lam - jnp.linalg.norm(gram)
+    start = jnp.maximum(start, 0)
 
     def outside(carry):
         _, weights, steps = carry
@@ -147,7 +149,8 @@ def _in_ball(gram, lam, cross, radius, triangle):
         mu = mu + (norm / radius - 1) * norm**2 / slope
         return mu, solve(factor(gram, lam + mu), cross), steps + 1
 
-    return jax.lax.while_loop(outside, newton, (jnp.zeros_like(lam), weights, 0))[1]
+    weights = solve(factor(gram, lam + start), cross)
+    return jax.lax.while_loop(outside, newton, (start, weights, 0))[1]
 
 
 def _diagonal_in_ball(values, lam, cross, radius):

@@ -1,5 +1,7 @@
 """The corrected leader: its guarantee on every path, merging, and independence of λ_0."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -183,3 +185,24 @@ def test_finish_counts_the_last_rounds_and_the_bound_needs_it():
     later = run(learner, *one_more, state=finished)[0]
     assert later.penalty > finished.penalty
     np.testing.assert_allclose(later.sums.count.sum(), 16)
+
+
+def test_weights_stay_in_the_ball_where_the_estimated_moment_is_zero():
+    """Two copies 1 ± 1: all 256 draws of four rounds, in a quarter of which the first product is 0
+    and the other sums are not."""
+    learner = nj.learners.corrected_ftrl(nj.moments.two_copies(), radius=1.0, solve_every=1)
+    draws = np.array(list(itertools.product((0.0, 2.0), repeat=8)), np.float32)
+    samples = nj.Sample(jnp.reshape(draws, (256, 4, 2, 1)), jnp.ones((256, 4)))
+
+    def weights(samples):
+        def one(state, sample):
+            state = learner.step(state, sample, jax.random.key(0))
+            return state, state.weights[0]
+
+        return jax.lax.scan(one, learner.init(1), samples)[1]
+
+    played = jax.jit(jax.vmap(weights))(samples)
+    assert np.all(np.abs(played) <= 1 + 1e-5)
+    first = samples.x[:, 0, :, 0]
+    only_one = first.prod(axis=1) + first.sum(axis=1) == 2  # the moment is 0, the cross one is not
+    np.testing.assert_allclose(played[only_one, 0], 1, rtol=1e-5)
