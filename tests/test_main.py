@@ -66,7 +66,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-def test_the_main_job_takes_at_most_700_mb_when_all_is_compiled_anew(tmp_path):
+def test_the_main_job_takes_at_most_800_mb_when_all_is_compiled_anew(tmp_path):
     plain = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     done = subprocess.run(
         [sys.executable, "-c", MEMORY, str(tmp_path)],
@@ -74,7 +74,7 @@ def test_the_main_job_takes_at_most_700_mb_when_all_is_compiled_anew(tmp_path):
     )  # fmt: skip
     peak = int(done.stdout.split()[-1])
     print(f"peak memory: {peak:,} kB")
-    assert 100_000 < peak < 700_000
+    assert 100_000 < peak < 800_000
 
 
 def test_unknown_study_lists_the_known_ones(capsys):

@@ -54,8 +54,9 @@ def study(learners, horizons, noise=NOISE, **options):
 @pytest.mark.parametrize("horizons", ["[1024, 4096, 16_384]", "[256, 1000, 1024, 4096, 16_384]"])
 def test_the_readmes_study_compiles_few_programs_however_many_horizons(horizons):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    example, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert "[1024, 4096, 16_384]" in example
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (example,) = (each for each in examples if "[1024, 4096, 16_384]" in each)
+    example = "import noisy_jax as nj\n" + example  # as the README's example before it
     script = COUNTER + example.replace("[1024, 4096, 16_384]", horizons) + "\nprint(compiled)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     done = subprocess.run(
