@@ -45,11 +45,12 @@ def parser() -> argparse.ArgumentParser:
     """The command line's parser: a sub-command for each study, whose options are its settings."""
     layout = argparse.RawDescriptionHelpFormatter
     width = max(map(len, STUDIES))
-    examples = (f"  {line}" for s in STUDIES.values() for line in s.Settings.examples())
+    some = STUDIES["linear"].Settings.examples() + STUDIES["fit"].Settings.examples()[:1]
+    examples = (f"  {line}" for line in some)
     every = argparse.ArgumentParser(
         prog="python -m noisy_jax",
         description="Learning from noisy data, judged on clean data.",
-        epilog="Options of a study: python -m noisy_jax STUDY --help\n\nexamples:\n"
+        epilog="Options of a study, and more examples: python -m noisy_jax STUDY --help\n\nexamples:\n"
         + "\n".join(examples),
         formatter_class=layout,
     )

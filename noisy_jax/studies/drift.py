@@ -1,4 +1,4 @@
-"""The study `drift`: mistakes of NORMA and its rivals on classes that drift, or switch.
+"""The study `drift`: mistakes of NORMA and other classifiers on classes that drift, or switch.
 
 All learners have a Gaussian kernel, keep all terms, and see each stream without noise. Parameters
 are those of a grid with the fewest mistakes on streams of their own, in the mean.
@@ -87,14 +87,14 @@ no margin is asked for."""
 
 @dataclasses.dataclass(frozen=True)
 class Settings(SeededSettings):
-    """Mistakes of NORMA and its rivals on classes that drift.
+    """Mistakes of NORMA and other classifiers on classes that drift.
 
     Which kernel classifier follows classes that move, and what do a margin and decay contribute?
 
     Tunes each learner by a grid on streams of their own, then counts its mistakes on many others,
     where the classes drift or switch. On the first rounds of one of these it compares NORMA with
     the best single function. Writes mistakes.csv, differences.csv, regret.csv, config.json and
-    mistakes.png. Nothing is truncated.
+    mistakes.png. All terms of a function are kept.
 
     Examples:
       python -m noisy_jax drift

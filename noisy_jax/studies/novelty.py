@@ -56,7 +56,7 @@ class Settings(SeededSettings):
     decay, and in whether the threshold may fall below zero. Where f always decays, a ν below 25ηλ
     leaves fewer than 25 support vectors in memory, and outliers are no longer told from inliers.
     Writes digits.csv, clusters.csv, config.json, alarms.png, and the first alarms and worst digits
-    of two detectors, rejections_*.png. Nothing is truncated.
+    of two detectors, rejections_*.png. All terms are kept.
 
     Examples:
       python -m noisy_jax novelty

@@ -62,7 +62,7 @@ class Family(NamedTuple):
 class Settings(SeededSettings):
     """How close the worst streams that are found come to each guarantee.
 
-    Are the theorems loose, or are random streams kind?
+    Are the bounds loose, or are random streams easier than the worst ones?
 
     For each learner with a guarantee, gradient ascent looks for streams with |x| <= 1 and |y| <= Y
     of large expected regret (`adversaries.worst`), at each horizon and each variance of ±σ noise. A
