@@ -50,8 +50,9 @@ def parser() -> argparse.ArgumentParser:
     every = argparse.ArgumentParser(
         prog="python -m noisy_jax",
         description="Learning from noisy data, judged on clean data.",
-        epilog="Options of a study, and more examples: python -m noisy_jax STUDY --help\n\nexamples:\n"
-        + "\n".join(examples),
+        epilog="\n".join(
+            ("More on a study: python -m noisy_jax STUDY --help\n\nexamples:", *examples)
+        ),
         formatter_class=layout,
     )
     lines = (f"{name:<{width}}  {study.Settings.summary()}" for name, study in STUDIES.items())
