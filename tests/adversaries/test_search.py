@@ -72,6 +72,7 @@ def test_the_gradient_of_the_regret_is_that_of_finite_differences(x64, rng, kern
 
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-WorstStream")
+@pytest.mark.slow
 def test_the_ascent_is_above_all_its_starts_and_its_interval_holds():
     found = worst(learner(), NOISY, 24, key=key(1), radius=1.0, dim=2, steps=40, held_out=256)
     assert found.regret > 1.1 * max(found.starts.values())
@@ -116,6 +117,7 @@ def test_a_stream_of_its_own_for_each_learner_in_a_batch():
     assert values[0] > values[1] > 0.97 * alone
 
 
+@pytest.mark.slow
 def test_a_guarantee_may_be_known_after_the_run():
     adaptive = nj.learners.two_copies(radius=1.0)
     after = functools.partial(nj.bounds.adaptive_rate, radius=1.0)
@@ -154,6 +156,7 @@ def test_what_is_wrong_is_said_in_one_line(wrong, message):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_searches_that_are_too_large_are_refused_with_the_number(monkeypatch):
     monkeypatch.setattr(search, "memory", lambda: 2.0**20)
     with pytest.raises(ValueError, match=r"horizon = 4000, dim = 3 and 16 draws need \d+\.\d GiB"):

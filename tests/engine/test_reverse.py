@@ -81,6 +81,7 @@ def changing(rate, variance, length_scale):
         ),
     ],
 )
+@pytest.mark.slow
 def test_gradients_are_those_of_forward_mode_and_finite_differences(rng, monkeypatch, build):
     monkeypatch.setattr("noisy_jax.engine.memory._CHUNK", 8)  # three chunks of stored atoms
     stream = nj.Stream(rng.normal(size=(T, DIM)), rng.uniform(-1, 1, T))

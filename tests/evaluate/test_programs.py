@@ -106,6 +106,7 @@ def test_a_factory_that_looks_at_its_rate_is_called_outside_of_the_program():
         np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_each_horizon_sees_its_own_rounds_of_noise_that_changes():
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.0, 0.3, 300)))
     learner = nj.learners.known_covariance(radius=1.0)
@@ -117,6 +118,7 @@ def test_each_horizon_sees_its_own_rounds_of_noise_that_changes():
     np.testing.assert_allclose(row.regret, alone, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_part_of_a_stream_gives_the_regret_of_the_shorter_stream():
     learner, best, key = nj.learners.two_copies(radius=1.0), jnp.zeros(300), jax.random.key(1)
 

@@ -148,6 +148,7 @@ def test_a_step_is_the_plain_formula(x64, rng):
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.2])
+@pytest.mark.slow
 def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
     """|f(x)| ≤ W√k(x, x) and E f̂(x̃)² ≤ W²R², both attained without noise; k(x, x) is 1.1."""
     measure, noise = nj.worlds.discrete_measure([0.5, 1.5], [0.7, 0.4]), nj.noise.Gaussian(variance)

@@ -215,6 +215,7 @@ def by_hand(learner, stream, key):
     return state, jnp.stack(predictions)
 
 
+@pytest.mark.slow
 def test_batched_unrolled_rollout_equals_steps_by_hand(make, stream):
     """`rollout` uses `unroll` and `vmap`; by hand there are single steps of a single run."""
     learner, runs = played(make)

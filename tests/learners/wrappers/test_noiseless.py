@@ -42,6 +42,7 @@ def test_noiseless_is_the_learner_on_clean_data_whatever_the_noise(expected):
     assert np.all(np.abs(every[6:] - clean).max(axis=1) > 0.01)
 
 
+@pytest.mark.slow
 def test_one_run_of_noiseless_serves_all_draws(expected):
     learner = nj.wrappers.noiseless(LEARNERS["uncorrected_kernel"], STREAM)
 
