@@ -192,8 +192,8 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
     for shares in (_SHARES, np.zeros(1)):
         theta = np.append(model.link(whole.y.mean()), np.zeros(dim))
         for share in shares:
-            theta = _root(model, theta, whole, share, "")
-        without = [_root(model, theta, rows, shares[-1], _WITHOUT) for rows in rest]
+            theta = root_near(model, theta, whole, share, "")
+        without = [root_near(model, theta, rows, shares[-1], _WITHOUT) for rows in rest]
         apart = np.array(without) - np.mean(without, axis=0)
         spread = apart.T @ apart * (len(rest) - 1) / len(rest)
         if shares[-1] and observations.cov_std_error.any():
@@ -236,7 +236,7 @@ def _check(observations: Observations, name: str) -> None:
         )
 
 
-def _root(model: Model, theta: np.ndarray, rows: Table, share: float, where: str) -> np.ndarray:
+def root_near(model: Model, theta: np.ndarray, rows: Table, share: float, where: str) -> np.ndarray:
     """θ where the scores sum to zero under a share of C, by damped Newton's method from `theta`.
 
     Steps are halved until ‖Σψ‖ falls. All eigenvalues of −∂Σψ/∂θ have a positive real part at the

@@ -9,7 +9,7 @@ from scipy.optimize import root
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.fits.generalized import MODELS, _root, conditional_score, corrected_score
+from noisy_jax.fits.generalized import MODELS, conditional_score, corrected_score, root_near
 from noisy_jax.fits.linear import Table
 from noisy_jax.observations import from_arrays
 from tests.keys import key
@@ -253,7 +253,7 @@ def test_a_root_of_another_branch_is_not_taken(rng):
     rows, model = Table(noisy(rng, x), y, COV), MODELS["poisson"]
     fit = nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson")
     right = np.append(fit.intercept, fit.coefficients)
-    np.testing.assert_allclose(_root(model, 0.9 * right, rows, 1.0, ""), right, rtol=1e-6)
+    np.testing.assert_allclose(root_near(model, 0.9 * right, rows, 1.0, ""), right, rtol=1e-6)
     ends = []
     for start in rng.normal(size=(30, 3)) * [1, 4, 4]:
         found = root(lambda theta: model.equations(theta, rows).score / 1500, start, tol=1e-12)
@@ -262,7 +262,7 @@ def test_a_root_of_another_branch_is_not_taken(rng):
     assert ends
     for end in ends:
         with pytest.raises(ValueError, match="continues the uncorrected fit"):
-            _root(model, end, rows, 1.0, "")
+            root_near(model, end, rows, 1.0, "")
 
 
 @pytest.mark.slow

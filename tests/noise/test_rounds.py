@@ -20,7 +20,7 @@ from noisy_jax.noise import (
     PerRound,
     Poisson,
 )
-from noisy_jax.noise.gaussian import _standard_normal
+from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
 from tests.keys import key
 from tests.rounds import observations
@@ -118,7 +118,7 @@ def test_learners_of_different_numbers_of_copies_share_copies(name, kind):
 @pytest.mark.statistical
 def test_standard_normal_draws_have_the_distribution_and_are_independent():
     count = 1_000_001
-    n = np.asarray(_standard_normal(key(), count, jnp.float32), np.float64)
+    n = np.asarray(standard_normal(key(), count, jnp.float32), np.float64)
     assert n.shape == (count,)
     assert stats.kstest(n, "norm").pvalue > 1e-6
     for power, moment in ((1, 0), (2, 1), (3, 0), (4, 3), (6, 15)):
@@ -143,7 +143,7 @@ def test_standard_normal_draws_are_the_map_of_box_and_muller(monkeypatch):
     grid = [np.ravel(a) for a in np.meshgrid(first, second)]
     bits = jnp.asarray(np.concatenate(grid), jnp.uint32)
     monkeypatch.setattr(jax.random, "bits", lambda *_: bits)
-    n = np.asarray(_standard_normal(key(), bits.size, jnp.float32), np.float64)
+    n = np.asarray(standard_normal(key(), bits.size, jnp.float32), np.float64)
     cosine, sine = n.reshape(2, count, len(first))
     radius = np.sqrt(-2 * np.log((first.astype(np.float32) + np.float32(1)) * 2.0**-32))
     np.testing.assert_allclose(np.hypot(cosine, sine), np.tile(radius, (count, 1)), rtol=1e-5)

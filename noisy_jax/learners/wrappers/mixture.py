@@ -94,7 +94,7 @@ def mixture(*learners: Learner) -> Learner:
 
     def step(state: MixtureState, sample: Sample, key: chex.PRNGKey) -> MixtureState:
         losses = estimated_errors(read(state.inner, sample, key), sample.y)
-        return _moved(state, losses)._replace(inner=columns.step(state.inner, sample, key))
+        return after_round(state, losses)._replace(inner=columns.step(state.inner, sample, key))
 
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
         return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
@@ -105,7 +105,7 @@ def mixture(*learners: Learner) -> Learner:
         losses = estimated_errors(readings, samples.y[:, None])
 
         def one_round(state, losses):
-            return _moved(state, losses), state.shares
+            return after_round(state, losses), state.shares
 
         state, shares = jax.lax.scan(one_round, state._replace(inner=()), losses)
         return state._replace(inner=inner), jnp.sum(shares * predictions, axis=-1), None
@@ -120,7 +120,7 @@ def mixture(*learners: Learner) -> Learner:
     )  # fmt: skip
 
 
-def _moved(state: MixtureState, losses: jax.Array) -> MixtureState:
+def after_round(state: MixtureState, losses: jax.Array) -> MixtureState:
     """The shares after a round of AdaHedge."""
     shares, started = state.shares, state.gap > _SMALL
     losses = losses - jnp.sum(shares * losses)  # the gap does not change

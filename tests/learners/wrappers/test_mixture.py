@@ -7,7 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
-from noisy_jax.learners.wrappers.mixture import _moved
+from noisy_jax.learners.wrappers.mixture import after_round
 from tests import keys as shifted
 from tests.rounds import observations
 
@@ -165,7 +165,7 @@ def test_the_bound_holds_in_float32_where_a_share_has_vanished():
     for losses in [(0.0, 1.0)] * 200 + [(0.0, -1000.0)]:
         played += float(np.dot(state.shares, losses))
         total += losses
-        state = _moved(state, jnp.array(losses))
+        state = after_round(state, jnp.array(losses))
     assert 800 < played - total.min() < nj.bounds.mixture(state) < 1700
 
 
