@@ -28,7 +28,7 @@ def standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
     if dtype != jnp.float32:
         return jax.random.normal(key, (size,), dtype)
     half = -(-size // 2)
-    bits = jax.random.bits(key, (2 * half,))
+    bits = jax.random.bits(key, (2 * half,), jnp.uint32)
     first, second = bits[:half], bits[half:]
     r = jnp.sqrt(-2 * jnp.log((first.astype(dtype) + 1) * 2**-32))
     # Two bits of φ choose an axis and its sign; the others are the angle to it, in right angles.
