@@ -108,7 +108,8 @@ def _shift(gram, least):
 
     It is a multiple of `unit`. The loop has no reverse mode, and derivatives are those of `unit`.
     """
-    unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / len(gram)) + 1e-30
+    unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / len(gram))
+    unit = jnp.maximum(unit, 1e-12 * jnp.max(jnp.abs(gram))) + 1e-30  # the trace may be zero
 
     fixed, still = jax.lax.stop_gradient((gram, unit))
 

@@ -206,3 +206,12 @@ def test_weights_stay_in_the_ball_where_the_estimated_moment_is_zero():
     first = samples.x[:, 0, :, 0]
     only_one = first.prod(axis=1) + first.sum(axis=1) == 2  # the moment is 0, the cross one is not
     np.testing.assert_allclose(played[only_one, 0], 1, rtol=1e-5)
+
+
+def test_a_moment_of_trace_zero_that_is_not_zero():
+    """Noise of two values and nothing else: x̃x̃ᵀ − σ²I has trace 0 and eigenvalues ±σ²."""
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=1)
+    sample = nj.Sample(jnp.array([[0.5, -0.5]]), jnp.array(1.0), jnp.array(0.25))
+    state = jax.jit(learner.step)(learner.init(2), sample, jax.random.key(0))
+    assert 0.25 < state.regularization < 0.8
+    assert np.all(np.isfinite(state.weights))
