@@ -113,7 +113,7 @@ def convex_ball(
     rows, where, counts = np.unique(
         np.column_stack([x, y]), axis=0, return_inverse=True, return_counts=True
     )
-    x, y = rows[:, :-1], rows[:, -1]
+    x, y, where = rows[:, :-1], rows[:, -1], where.ravel()  # NumPy 2.0.0 returns [T, 1]
     with jax.enable_x64(True):
         features = x if kernel is None else low_rank_factor(kernel, x)
         found = _solve(features, y, counts, loss, *parsed)
