@@ -16,7 +16,7 @@ from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
-from noisy_jax.validation import positive
+from noisy_jax.validation import non_negative, positive
 
 
 class Moments(NamedTuple):
@@ -176,6 +176,7 @@ def self_bounding(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numer
     horizon, radius = positive("horizon", horizon), positive("radius", radius)
     square = positive("moments.x_second_moment", moments.x_second_moment)
     spread = moments.y_second_moment + radius**2 * moments.noise_norm
+    spread = non_negative("B_y² + B_w²B_Σ of the moments", spread)
     root = jnp.sqrt(4 * square * spread) * jnp.sqrt(horizon)
     return SelfBounding(1 / (root / radius + 2 * square), radius * (root + radius * square))
 

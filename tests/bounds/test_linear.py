@@ -221,6 +221,12 @@ def test_the_self_bounding_rate_minimizes_what_its_proof_shows(given_moments):
     assert bound.regret < two_copies(given_moments, horizon=horizon, radius=radius).regret
 
 
+def test_wrong_moments_raise_in_self_bounding():
+    for wrong in (Moments(1.0, 1.0, -1.0, 0.0), Moments(1.0, 1.0, 1.0, np.nan)):
+        with pytest.raises(ValueError, match="of the moments must be finite and >= 0"):
+            self_bounding(wrong, horizon=10, radius=1.0)
+
+
 @pytest.mark.claim("EXT-SelfBounding")
 def test_the_self_bounding_guarantee_holds_exactly(rng):
     """Both copies are x ± ½ in 4 rounds: all 256 draws, for streams with |x| = 1 and |y| <= 1."""
