@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Stream
+from noisy_jax.validation import check_axes, positive, whole
 
 
 def ascend(
@@ -55,6 +56,10 @@ def ascend(
         >>> print(found.x.ravel(), found.y.ravel())
         [2. 2.] [-1. -1.]
     """
+    check_axes("starts.x", starts.x, "[R, T, d]")
+    check_axes("starts.y", starts.y, "[R, T]")
+    x_norm, y_size = positive("x_norm", x_norm), positive("y_size", y_size)
+    steps, draws = whole("steps", steps), whole("draws", draws)
     optimizer = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
     mask = jnp.ones(starts.y.shape[1]) if used is None else used
 

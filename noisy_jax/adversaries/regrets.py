@@ -11,6 +11,7 @@ from noisy_jax.comparators import kernel_ball, linear_ball
 from noisy_jax.evaluate.rollouts import final_regret
 from noisy_jax.losses import squared
 from noisy_jax.noise import Noise
+from noisy_jax.validation import given
 
 Kernel = Callable[[jax.Array, jax.Array], jax.Array]
 """`(x[n, d], z[m, d]) -> [n, m]`, such as one of `kernels`."""
@@ -59,11 +60,15 @@ def clean_regret(
         >>> print(of(stream), jax.grad(of)(stream).y)  # 1 + 1.5² − 2, with u* = 0
         1.25 [ 1.5 -1. ]
     """
+    if kernel is not None and not callable(kernel):
+        raise ValueError(f"kernel must be a function (x, z) -> [n, m], got {given(kernel)}")
     fixed = jax.lax.stop_gradient(stream)
     if kernel is None:
         comparator = stream.x @ linear_ball(fixed, radius).weights
     else:
-        found = kernel_ball(kernel(fixed.x, fixed.x), fixed.y, radius)
+        used = jnp.arange(len(stream.y)) < (len(stream.y) if rounds is None else rounds)
+        gram = jnp.where(used[:, None] & used[None], kernel(fixed.x, fixed.x), 0)
+        found = kernel_ball(gram, fixed.y, radius)
         # The values are those of `found`, as float32 coefficients may cancel.
         values = jnp.matmul(kernel(stream.x, fixed.x), found.coefficients, precision="highest")
         comparator = found.predictions + values - jax.lax.stop_gradient(values)

@@ -12,7 +12,7 @@ import numpy as np
 from noisy_jax import bounds, estimators, kernels, learners, losses, plots, worlds
 from noisy_jax import moments as moment_kinds
 from noisy_jax.adversaries import ascend, clean_regret, structured_starts
-from noisy_jax.adversaries.search import chosen, half_widths, stack
+from noisy_jax.adversaries.search import chosen, four_keys, half_widths, stack
 from noisy_jax.base import Learner, Stream
 from noisy_jax.evaluate.rollouts import rollout
 from noisy_jax.evaluate.tables import Table
@@ -205,7 +205,8 @@ def found(settings: Settings, family: Family, horizon: int) -> list[dict[str, An
         np.float32,
     )
     key = jax.random.fold_in(jax.random.key(settings.seed), horizon)
-    named = structured_starts(key, horizon, 1, y_size=settings.y_size)
+    start_key, *_, held_out_key = four_keys(key)
+    named = structured_starts(start_key, horizon, 1, y_size=settings.y_size)
     longest = max(t for t in settings.horizons if t <= (family.largest or t))
     room = [(0, 0), (0, longest - horizon), (0, 0)]
     starts = Stream(*(jnp.pad(leaf, room[: leaf.ndim]) for leaf in stack(named.values())))
@@ -216,7 +217,7 @@ def found(settings: Settings, family: Family, horizon: int) -> list[dict[str, An
         bound_values = np.array([float(bound.regret) for bound in limits])
     else:
         worst = jax.tree.map(lambda leaf: leaf[count, best, :horizon], streams)
-        bound_values = _after(family, settings.seeds)(numbers, worst, key)
+        bound_values = _after(family, settings.seeds)(numbers, worst, held_out_key)
     means, halves = (a[count, best] for a in (np.asarray(scores.mean), half_widths(scores)))
     random = np.asarray(scores.mean)[:, [*named].index("random")] / bound_values
     return [
@@ -257,7 +258,10 @@ def _program(build, kernel, y_size, steps, seeds):
             )
 
         used = jnp.where(jnp.arange(starts.y.shape[1]) < horizon, 1.0, 0.0)
-        found, _ = ascend(regret, starts, key, y_size=y_size, steps=steps, draws=DRAWS, used=used)
+        climb_key = four_keys(key)[1]
+        found, _ = ascend(
+            regret, starts, climb_key, y_size=y_size, steps=steps, draws=DRAWS, used=used
+        )
         streams, _, scores = chosen(regret, starts, found, key, seeds)
         return streams, scores
 

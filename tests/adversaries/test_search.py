@@ -100,6 +100,35 @@ def test_the_result_is_never_below_its_best_start():
     )
 
 
+def test_each_draw_of_the_noise_is_used_once(monkeypatch):
+    """Those of the held-out regret select no stream and move none."""
+    used = []
+
+    def regret(learner, stream, noise, key, **options):
+        jax.debug.callback(lambda data: used.append(tuple(data.tolist())), jax.random.key_data(key))
+        return jnp.sum(stream.x) - jnp.sum(stream.y)
+
+    monkeypatch.setattr(search, "clean_regret", regret)
+    worst(learner(), QUIET, 2, key=key(), radius=1.0, steps=4, draws=3, held_out=5)
+    jax.effects_barrier()
+    assert len(set(used)) == 4 * 3 + 2 * 5
+
+
+def test_rounds_that_do_not_count_have_no_effect_on_the_comparator(rng):
+    """Six rounds, of which three are padding, with a kernel: the regret of the three."""
+    x, y = rng.uniform(-1, 1, (3, 1)), rng.uniform(0.5, 1, 3)
+    short = nj.Stream(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
+    padded = jax.tree.map(lambda a: jnp.concatenate([a, 0 * a]), short)
+    options = {"radius": 0.5, "kernel": nj.kernels.gaussian(length_scale=0.7)}
+    regrets = [
+        jax.jit(
+            lambda s, rounds: clean_regret(learner(), s, QUIET, key(), rounds=rounds, **options)
+        )(s, 3)
+        for s in (short, padded)
+    ]
+    np.testing.assert_allclose(*regrets, rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_a_stream_of_its_own_for_each_learner_in_a_batch():
     starts = search.stack(structured_starts(key(), 8, 1).values())
@@ -127,6 +156,13 @@ def test_a_guarantee_may_be_known_after_the_run():
     assert found.guarantee == pytest.approx(float(after(run.state)), rel=1e-4)
 
 
+def test_a_guarantee_is_that_of_the_finished_state():
+    finished = learner()._replace(finish=lambda s: s._replace(weights=jnp.full(1, 7.0)))
+    options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 2}
+    found = worst(finished, QUIET, 2, guarantee=lambda state: state.weights[0], **options)
+    assert found.guarantee == 7
+
+
 def root(weights, sample):
     return jnp.sqrt(0 * sample.x[0]) - sample.y * sample.x[0]
 
@@ -145,6 +181,7 @@ STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
         ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),
         ({"held_out": 1}, "held_out must be a whole number of at least 2, got 1: one draw has no"),
         ({"y_size": -1.0}, "y_size must be positive"),
+        ({"kernel": "gaussian"}, "kernel must be a function .* got .gaussian."),
         ({"starts": {"mine": STEEP._replace(y=jnp.ones(3))}}, r"starts\['mine'\] must be \[4, 1\]"),
         ({"starts": {"mine": STEEP}}, r"starts\['mine'\] must have ‖x_t‖ <= x_norm"),
     ],
@@ -154,6 +191,20 @@ def test_what_is_wrong_is_said_in_one_line(wrong, message):
     with pytest.raises(ValueError, match=message) as raised:
         worst(**{**options, "steps": 2, "held_out": 2, **wrong})
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"starts": nj.Stream(jnp.ones((2, 1)), jnp.ones(2))}, r"starts.x must be \[R, T, d\]"),
+        ({"x_norm": 0.0}, "x_norm must be positive"),
+        ({"steps": 0}, "steps must be a whole number of at least 1"),
+    ],
+)
+def test_what_is_wrong_with_an_ascent_is_said_in_one_line(wrong, message):
+    options = {"starts": nj.Stream(jnp.ones((1, 2, 1)), jnp.ones((1, 2))), "key": key()}
+    with pytest.raises(ValueError, match=message):
+        ascend(lambda stream, key: jnp.sum(stream.x), **{**options, **wrong})
 
 
 @pytest.mark.slow
