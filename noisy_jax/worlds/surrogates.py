@@ -189,9 +189,9 @@ def alternating_weights(error):
 
 def _check_diagonal(dim, length_scale, variances, log_factor):
     """Raises ValueError if the square of R² = exp(Σ_i log_factor(variance_i/ℓ²)) overflows."""
-    if concrete(length_scale) is not None:
+    if (scale := concrete(length_scale)) is not None:
         dtype = jax.dtypes.canonicalize_dtype(float)
-        shares = np.broadcast_to(variances / length_scale**2, (dim,)).astype(dtype)
+        shares = np.broadcast_to(variances / scale**2, (dim,)).astype(dtype)
         advice = "a larger length_scale or fewer dimensions"
         check_log_diagonal(lambda most: np.sum(log_factor(most * shares)), advice)
 

@@ -331,6 +331,17 @@ def test_data_of_another_dimension_are_rejected(case):
             use()
 
 
+@pytest.mark.parametrize("make", [noise.Gaussian, noise.Laplace])
+def test_a_world_of_arrays_may_be_made_under_jit(make):
+    """Arithmetic on a constant under `jit` is traced."""
+    length_scale, scale = jnp.array(1.0), jnp.array(0.1)
+    made = jax.jit(
+        lambda: worlds.gaussian(dim=2, length_scale=length_scale, noise=make(scale)).diagonal
+    )
+    expected = worlds.gaussian(dim=2, length_scale=1.0, noise=make(0.1)).diagonal
+    np.testing.assert_allclose(made(), expected, rtol=1e-6)
+
+
 def test_traced_contamination_and_scales():
     x = jnp.asarray(POINTS[:, :2], jnp.float32)
 
