@@ -137,6 +137,8 @@ def worst(
     check_one_prediction(learner, dim, "learner")
     own = _checked(starts or {}, horizon, dim, **limits)
     bound = getattr(guarantee, "regret", guarantee)
+    if not (bound is None or callable(bound)):
+        bound = positive("guarantee", bound, "one of bounds, a number, or a function of the state")
     options = {"radius": radius, "kernel": kernel, "y_noise": y_noise}
 
     def regret(stream, key):
@@ -159,7 +161,10 @@ def worst(
     _check_memory(program, f"horizon = {horizon}, dim = {dim} and {draws} draws")
     streams, index, scores, sound = jax.device_get(program(key, own))
     if not sound:
-        raise ValueError("learner cannot be differentiated: its gradient is not finite")
+        raise ValueError(
+            "learner cannot be differentiated: its gradient is not finite, or the noise is not one "
+            "of all x and y within the limits (as that of counts and labels)"
+        )
     best = int(np.argmax(scores.mean))
     origin = names[index] if best == len(names) else names[best]
     stream = jax.tree.map(lambda leaf: jnp.asarray(leaf[best]), streams)

@@ -70,7 +70,8 @@ def monte_carlo(
 
     Args:
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
-        key: a key of `jax.random.key`.
+        key: a key of `jax.random.key`. Under `vmap` JAX draws the numbers of a whole batch from the
+            first of its keys if they are of the kind "rbg": results then depend on the batches.
         num_seeds: S ≥ 1.
         batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
             128. Memory grows with it, not with S.
@@ -209,7 +210,7 @@ def divided(
 def levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     """The levels of quantiles, checked."""
     hint = "shares of the seeds, such as (0.5, 0.95)"
-    return tuple(float(between("quantiles", float(q), 0, 1, hint)) for q in np.ravel(quantiles))
+    return tuple(float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(quantiles).tolist())
 
 
 def _quantiles(values: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:

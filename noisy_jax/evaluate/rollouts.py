@@ -68,7 +68,9 @@ def rollout(
             rounds that `state` counts.
         noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
             A learner built for another distribution (`Learner.noise`) runs with a warning.
-        key: a key of `jax.random.key`.
+        key: a key of `jax.random.key`. With one of the kind "rbg", which is faster, what is drawn
+            by round (noise of y, noise that changes, learners that draw) depends on where the run
+            was interrupted, as JAX draws for several keys at once from the first.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
             default.
         state: where to start; `learner.init(d)` by default.

@@ -181,6 +181,7 @@ STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
         ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),
         ({"held_out": 1}, "held_out must be a whole number of at least 2, got 1: one draw has no"),
         ({"y_size": -1.0}, "y_size must be positive"),
+        ({"guarantee": "bound"}, "guarantee must be numbers, got .bound."),
         ({"kernel": "gaussian"}, "kernel must be a function .* got .gaussian."),
         ({"starts": {"mine": STEEP._replace(y=jnp.ones(3))}}, r"starts\['mine'\] must be \[4, 1\]"),
         ({"starts": {"mine": STEEP}}, r"starts\['mine'\] must have ‖x_t‖ <= x_norm"),

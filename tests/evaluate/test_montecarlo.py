@@ -169,6 +169,8 @@ def test_progress_is_reported_between_batches():
         ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
         ({"mesh": 2}, "mesh must be a Mesh, got 2"),
         ({"quantiles": (0.5, 1.0)}, "quantiles must be above 0 and below 1, got 1"),
+        ({"quantiles": "median"}, "quantiles must be numbers, got .*median"),
+        ({"quantiles": None}, "quantiles must be numbers, got None"),
         ({"mesh": "every"}, 'mesh must be a Mesh, got .every.: .* "all" means all devices'),
     ],
 )
