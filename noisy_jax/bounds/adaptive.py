@@ -51,18 +51,19 @@ def adaptive_rate(state: Any, *, radius: chex.Numeric) -> Any:
 
 
 def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:
-    """The guarantee before a run at the adaptive rate, from that at the theorem's learning rate.
+    """Turns a guarantee at the theorem's learning rate into one at the adaptive rate.
 
         E Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t E‖g_t‖²) ≤ 2√2 B √(GT)
 
-    It is 2√2 times that of the theorem's rate, which must know G and T. A bias does not grow.
+    The bound is 2√2 times as large, but the adaptive rate needs neither G nor T. If the guarantee
+    contains a bias (random truncation), the bias stays the same.
 
     Args:
-        guarantee: at the theorem's own rate η = B/√(GT), as those of `two_copies`,
+        guarantee: at the theorem's rate η = B/√(GT), such as one of `two_copies`,
             `parallel_worlds` or `random_truncation`.
 
     Returns:
-        The guarantee; its learning rate is NaN, as the rate changes from round to round.
+        The new guarantee. Its learning rate is NaN, because the rate changes in each round.
 
     Example:
         >>> import noisy_jax as nj

@@ -39,14 +39,14 @@ class Moments(NamedTuple):
 def moments(
     stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | PerRound | None = None
 ) -> Moments:
-    """The exact moments of a stream under noise: the largest over its rounds.
+    """The `Moments` of a stream under noise: each is the largest over the rounds.
 
-    E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴, which is `Noise.square_fourth_moment`; for `noise.Attributes` a
-    larger one, which the guarantee of `known_covariance` needs.
+    They are exact: E‖x̃‖² = ‖x‖² + tr Σ, and E‖x̃‖⁴ from `Noise.square_fourth_moment`. Only for
+    `noise.Attributes` the latter is larger, as the guarantee of `known_covariance` requires.
 
     Args:
         stream: T clean rounds.
-        noise: distribution of the noise in x̃.
+        noise: distribution of the noise in x̃, or `noise.PerRound` of T distributions.
         y_noise: scalar distribution of the noise in ỹ, independent of that in x̃, or
             `noise.PerRound`; none by default.
 

@@ -157,24 +157,27 @@ def truncation_error(
     regularization: chex.Numeric,
     rounds: chex.Numeric | None = None,
 ) -> chex.Array:
-    """The largest distance, in norm, between f and the sum of its τ newest terms, at constant η.
+    """Bound on ‖f − f_τ‖ at constant η, where f_τ is the sum of the τ newest terms of f.
 
-    cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ after n rounds, and less than β^τ cX/λ after any
-    number, with β = 1 − ηλ. It is attained where all x are equal and every round has the slope c.
-    Values |f(x)| differ by at most X times as much.
+    It is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ after n rounds, and less than β^τ cX/λ for every
+    n, with β = 1 − ηλ. It is attained if all x are equal and the slope is c in every round. The
+    values f(x) and f_τ(x) differ by at most X times the bound.
 
-    It compares the terms of one run. A run that drops terms while it learns has other coefficients,
-    and may differ by more.
+    The bound compares terms of one run. A run that drops terms while it learns has other
+    coefficients, and may differ by more.
 
     Source: Online Learning with Kernels, Proposition 1.
 
     Args:
-        diagonal: X² > 0.
+        diagonal: X² ≥ k(x_t, x_t), positive.
         buffer: τ ≥ 0, the number of terms kept.
         slope: c, as in `regularized_risk`.
         learning_rate: η < 1/λ.
         regularization: λ > 0.
-        rounds: n, the number of examples seen; any number by default.
+        rounds: n ≥ 0, the number of examples seen; by default the bound holds for every n.
+
+    Returns:
+        `[]`.
 
     Example:
         >>> options = {"slope": 1.0, "learning_rate": 0.5, "regularization": 1.0}

@@ -101,7 +101,7 @@ def auc(scores: jax.Array, positive: jax.Array) -> jax.Array:
 
 
 def effective_terms(weights: jax.Array) -> jax.Array:
-    """The effective number of terms, (Σα)²/Σα² of coefficients α ≥ 0 `[n]`.
+    """The effective number of terms, (Σ_i α_i)²/Σ_i α_i², of coefficients α ≥ 0 `[n]`.
 
     It is the number of coefficients if all are equal, and 0 if all are 0.
 

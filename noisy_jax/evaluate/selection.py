@@ -23,21 +23,22 @@ from noisy_jax.validation import check_key, given, instance, whole
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Selection:
-    """Candidates with their estimated mean squared errors on clean data; print it for the table.
+    """Candidates and their estimated mean squared errors on clean data; `print` shows a table.
 
     Arrays `[K]` are in the order of the candidates, in the units of y squared, and NaN for a
     candidate that diverged.
 
     Attributes:
         names: K names of the candidates.
-        best: the one of the lowest risk plus one standard error (as `fit` chooses): the lowest risk
-            alone would prefer candidates whose risk is uncertain.
+        best: name of the candidate with the lowest sum of risk and standard error (as `fit`
+            chooses). The lowest risk alone would prefer candidates whose risk is uncertain.
         risk: `[K]`, mean squared error on clean rows, cross-fitted; it contains the variance of the
             noise in y.
-        std_error: `[K]`, its standard error.
-        difference: `[K]`, risk less that of the best, paired by row.
-        difference_std_error: `[K]`, its standard error, much smaller than those of the two risks.
-        degrees_of_freedom: of Student's t in intervals.
+        std_error: `[K]`, standard error of `risk`.
+        difference: `[K]`, risk minus that of the best, paired by row.
+        difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
+            usually much smaller than the standard errors of the two risks.
+        degrees_of_freedom: of Student's t in the intervals.
         num_rows: n.
         folds: number of folds.
         refit: `refit()` trains the best candidate on all rows: it returns what `learn` or the

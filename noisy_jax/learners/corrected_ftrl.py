@@ -55,11 +55,12 @@ _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so ma
 
 
 class CorrectedState(NamedTuple):
-    """State of the corrected leader.
+    """State of the corrected leader, in the notation of this module.
 
     Attributes:
-        sums: sums over the complete blocks of k rounds, each leaf with a leading axis of G groups.
-        pending: sums over the block that is not complete yet.
+        sums: sums of the moments over the complete blocks of k rounds; each leaf has a leading axis
+            `[G]`, one entry for each group of rounds (`groups`).
+        pending: sums of the moments over the block that is not complete yet.
         weights: `[D]`, w_t.
         regularization: `[]`, λ_t.
         penalty: `[]`, ¼ Σ g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t so far, for `bounds.corrected_ftrl`; NaN if

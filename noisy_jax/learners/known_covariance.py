@@ -73,18 +73,19 @@ def known_covariance(
     """Online learning of a linear predictor from one noisy copy and its noise covariance.
 
     By default it is linear regression (Algorithm 1, right), under noise of any distribution.
-    **Another loss** needs noise of the distribution that it is corrected for (under other noise
-    `rollout` warns), and its exact covariance: an unbiased estimate of Σ_t, as for noise that
-    depends on x, is enough for the squared loss only, which is linear in Σ. The gradients are
-    unbiased for those of the loss on clean data, so that the expected regret at the adaptive rate
-    is at most 2√2 B_w √(E Σ‖∇̃_t‖²) (`bounds.adaptive_rate`) for a convex one. A run ends in NaN if
-    it comes to weights at which there is no correction: with smoothed losses keep B_w²‖Σ‖ below
-    their δ² (`losses.corrected`). Noise in y is corrected for by no loss: it has no effect on
-    average for the squared and the Poisson loss.
 
-    The covariance is read from `sample.cov` in every round, as `[]`, `[d]` or `[d, d]`, and may
-    change from round to round, or be an unbiased estimate if it depends on x (`noise.Missing`).
-    `wrappers.assuming` supplies one where the sample has none.
+    **Other losses** are corrected for noise of one distribution (under other noise `rollout`
+    warns) and need its exact covariance. An unbiased estimate of Σ_t, as for noise that depends on
+    x, is enough for the squared loss only, whose correction is linear in Σ. The gradient estimates
+    are unbiased. For a convex loss the expected regret at the adaptive rate is therefore at most
+    2√2 B_w √(E Σ‖∇̃_t‖²) (`bounds.adaptive_rate`). If the weights reach a point without a
+    correction, the results are NaN from then on: with smoothed losses keep B_w²‖Σ‖ below their δ²
+    (`losses.corrected`). Independent noise in y is not corrected; for the squared and the Poisson
+    loss it has no effect on average.
+
+    In each round the learner reads the covariance from `sample.cov`, of shape `[]`, `[d]` or
+    `[d, d]`. It may change from round to round, or be an unbiased estimate if it depends on x
+    (`noise.Missing`). `wrappers.assuming` supplies one if the sample has none.
 
     Args:
         radius: B_w > 0 of the ball in which the weights stay.

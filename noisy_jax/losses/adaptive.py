@@ -97,17 +97,18 @@ def novelty(
 
     ρ ← max(ρ_min, ρ + η(ν − 1{f(x) ≤ ρ})): in the long run a share ν of the rounds are alarms.
 
-    For kernels that are not negative f ≥ 0, so that there is no alarm while ρ < 0. At a large η the
-    first alarm makes ρ negative; `smallest=0.0` then avoids thousands of rounds without alarms at
-    small ν. The best ρ is never negative.
+    If the kernel is non-negative, so is f, and there is no alarm while ρ < 0. At a large η the
+    first alarm makes ρ negative, and at a small ν thousands of rounds without alarms follow;
+    `smallest=0.0` avoids them. The best ρ is never negative.
 
-    Source: Online Learning with Kernels, Eq. 20, whose printed signs of ρ ascend: then no round is
-    ever an alarm, or every round is.
+    Source: Online Learning with Kernels, Eq. 20, with the sign of the step in ρ corrected. With the
+    printed one ρ ascends, and either no round or every round is an alarm.
 
     Args:
         nu: 0 < ν < 1.
         initial: ρ_1 ≥ ρ_min.
-        smallest: ρ_min; −∞ by default, so that the share of alarms is exact (see the module).
+        smallest: ρ_min. At −∞, the default, the formula of this module for the share of alarms is
+            exact.
 
     Example:
         >>> print(novelty(nu=0.25).descent(0.5, 1.0))
@@ -169,11 +170,11 @@ def nu_huber(
     initial: chex.Numeric = 1.0,
     smallest: chex.Numeric = 1e-3,
 ) -> AdaptiveLoss:
-    """Huber's loss (`huber`, plus νσ) that learns its width σ ≥ σ_min from the residuals a.
+    """Huber's loss (`huber`) + νσ that learns its width σ ≥ σ_min from the residuals a = p − y.
 
-    "quantile" follows the (1 − ν)-quantile of |a|, so that in the long run a share ν of the rounds
-    are outliers, |a| > σ. (Together with Huber's derivative in p, this step in σ is not the
-    gradient of one function.)
+    "quantile" tracks the (1 − ν)-quantile of |a|, so that in the long run a share ν of the rounds
+    are outliers, |a| > σ. (This step in σ and Huber's derivative in p are not the gradient of one
+    function.)
 
         σ ← max(σ_min, σ + η(1{|a| > σ} − ν))
 

@@ -10,9 +10,9 @@ from noisy_jax.validation import check_axes, instance
 class Correlated(Noise):
     """Noise in y that depends on the noise n in the first copy of x: n^y = ⟨a, n⟩ + e.
 
-    Both measurements may share an instrument, or a day. Cov(n, n^y) = Σa is then in
-    `Sample.cross_cov`. `learners.two_copies`, `learners.known_covariance` and the moments of linear
-    features correct for it; other learners raise ValueError.
+    An example is one instrument that measures both. `Sample.cross_cov` is Cov(n, n^y) = Σa, `[d]`.
+    `learners.two_copies`, `learners.known_covariance` and the moments of linear features correct
+    for it; other learners raise ValueError.
 
     Args:
         slopes: a, `[d]`.

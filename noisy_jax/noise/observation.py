@@ -26,10 +26,10 @@ def observe(
     copies: int,
     y_noise: Noise | None = None,
 ) -> Sample:
-    """One round as a learner sees it: independent noisy copies, with known means subtracted.
+    """One round as a learner sees it: independent noisy copies, minus the mean of the noise.
 
-    Copy v depends on the key and on v only: learners that read different numbers of copies see the
-    same noise in the copies that they share.
+    Copy v depends on the key and on v only: a learner that reads two copies and one that reads
+    three see the same first two.
 
     Args:
         key: the randomness of this round's noise.

@@ -20,8 +20,8 @@ def contamination(
     Args:
         shares: `[E]`, shares of corrupted rows, increasing.
         errors: `{panel: {curve: points}}`, where `points` has one tuple (error, low, high) for each
-            share; low and high are the ends of an interval, drawn as a band. The legend shows the
-            curves of the first panel, so all panels must have the same names in the same order. A
+            share. The interval from low to high is drawn as a band. The legend shows the curves
+            of the first panel, so all panels must have the same names in the same order. A
             curve named "oracle" (a fit that knows the clean rows) is dashed.
         label: label of the vertical axis.
         axes: matplotlib axes to draw on, one for each panel; new ones, five in a row, by default.

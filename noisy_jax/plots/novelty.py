@@ -9,7 +9,7 @@ from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.plots.style import curve, label, look, panels, tick_at, tick_by_decades
 
 PITCH = 1.25
-"""Of the rows of a gallery, in columns: a caption goes between them."""
+"""Distance between the rows of a gallery, in column widths; it leaves room for captions."""
 
 
 def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: int = 5, axes=None):
@@ -22,7 +22,7 @@ def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: i
         axes: matplotlib axes to draw on, one for each gallery; new ones side by side by default.
 
     Returns:
-        A sequence of the axes, one for each panel.
+        A sequence of the axes, one for each gallery.
 
     Source: Online Learning with Kernels, Figure 3.
 

@@ -12,14 +12,15 @@ from noisy_jax.plots.style import COLOURS, curve, label, legend_above, look, pan
 def payments(
     rows: Sequence[Mapping[str, Any]], payments: np.ndarray, losses: np.ndarray, *, axes=None
 ):
-    """The least loss at each payment with what learners paid, and their regret against T.
+    """Left: the least loss at each payment. Right: the regret of learners against T.
 
-    Dotted lines grow like √T and T^(2/3).
+    Vertical lines on the left show the mean payment of each learner at the largest T. Dotted and
+    dash-dotted lines on the right grow like √T and T^(2/3).
 
     Args:
-        rows: with `variance`, `horizon`, `regret`, `std_error` and `payment`, as the study
-            `paid_features` saves them.
-        payments: `[P]`.
+        rows: one for each learner and T, with `variance` ("known" or "unknown"), `horizon`,
+            `regret`, `std_error` and mean `payment`, as the study `paid_features` saves them.
+        payments: `[P]`, payments a round.
         losses: `[P]`, the least loss at each payment.
         axes: two matplotlib axes; new ones by default.
 

@@ -17,9 +17,9 @@ def panels(
     """The axes that a picture draws on: those that were given, or new ones.
 
     Args:
-        axes: matplotlib axes, a sequence also of one alone or of a grid; `None` for a new figure,
-            which no window shows.
-        count: how many the picture needs.
+        axes: matplotlib axes: one, a sequence, or an array as `plt.subplots` returns it. `None`
+            makes a new figure without a window.
+        count: how many axes the picture needs.
         width: of a new figure, in inches.
         height: of a new figure, in inches.
         columns: axes side by side in a new figure; all of them by default.
@@ -76,7 +76,7 @@ def curve(axes, x: Any, middle: Any, ends: Sequence, line: str = "-", **options:
         middle: `[N]`.
         ends: lower and upper, `[N]` each.
         line: its style.
-        **options: of matplotlib's `plot`; `color` is needed, as `look` has it.
+        **options: of matplotlib's `plot`; `color` is required (`look` gives one).
     """
     axes.plot(x, middle, line, **({"linewidth": 1.8} | options))
     axes.fill_between(x, *ends, color=options["color"], alpha=0.2, linewidth=0)

@@ -105,9 +105,9 @@ class Mixtures(NamedTuple):
 
 
 def drifting_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -> Mixtures:
-    """The classes of `drifting`, from period to period: `Mixtures` with a leading axis `[P]`.
+    """The classes of `drifting` in each of P periods: `Mixtures` with a leading axis `[P]`.
 
-    All means take independent steps N(0, drift² I) and are reflected at the sides of the box.
+    Between periods all means take independent steps N(0, drift² I), reflected at the box's sides.
 
     Args:
         key: as for `drifting`.
@@ -137,7 +137,7 @@ def _walking(key, periods, difficulty) -> Mixtures:
 
 
 def switching_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -> Mixtures:
-    """The classes of `switching`, from period to period: `Mixtures` with a leading axis `[P]`.
+    """The classes of `switching` in each of P periods: `Mixtures` with a leading axis `[P]`.
 
     The arguments are as for `drifting_mixtures`.
 

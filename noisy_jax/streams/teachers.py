@@ -82,8 +82,8 @@ def teacher(
 ) -> Stream:
     """A non-linear teacher: y_t = f(x_t) + m_t, f = Σ_j a_j k(c_j, ·), ‖f‖ = √(aᵀKa) = radius.
 
-    Instances x_t and centers c_j are uniform in the ball of radius `spread`; a is normal, scaled
-    to the norm.
+    Inputs x_t and centers c_j are uniform in the ball of radius `spread`; a is normal, scaled so
+    that f has this norm.
 
     Args:
         key: randomness of c, a, x and m.
@@ -96,7 +96,7 @@ def teacher(
         label_noise: half-width ≥ 0 of the uniform label noise m_t.
 
     Returns:
-        A `Stream` with |y_t| ≤ radius √k(x_t, x_t) + label_noise.
+        A `Stream` with x `[T, d]`, y `[T]` and |y_t| ≤ radius √k(x_t, x_t) + label_noise.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -1,7 +1,7 @@
 """The study `drift`: mistakes of NORMA and other classifiers on classes that drift, or switch.
 
-All learners have a Gaussian kernel, keep all terms, and see each stream without noise. Parameters
-are those of a grid with the fewest mistakes on streams of their own, in the mean.
+All learners have a Gaussian kernel, keep all terms, and see each stream without noise. Grid search
+chooses the parameters with the smallest mean number of mistakes on separate streams.
 """
 
 import dataclasses
@@ -91,10 +91,10 @@ class Settings(SeededSettings):
 
     Which kernel classifier follows classes that move, and what do a margin and decay contribute?
 
-    Tunes each learner by a grid on streams of their own, then counts its mistakes on many others,
-    where the classes drift or switch. On the first rounds of one of these it compares NORMA with
-    the best single function. Writes mistakes.csv, differences.csv, regret.csv, config.json and
-    mistakes.png. All terms of a function are kept.
+    Tunes each learner by grid search on a few streams, then counts its mistakes on many others: on
+    classes that drift, and on classes that switch. On the first rounds of one stream of each kind,
+    compares NORMA with the best single function. No learner drops terms. Writes mistakes.csv,
+    differences.csv, regret.csv, config.json and mistakes.png.
 
     Examples:
       python -m noisy_jax drift

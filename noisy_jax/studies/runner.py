@@ -75,10 +75,16 @@ def report_of(study: Study, heading: str, folder: str = ".") -> Report:
 
 
 def run(name: str, study: ModuleType, settings: BaseSettings, out: str) -> int:
-    """Runs a study by its settings, and prints each of its reports and saves it below `out`.
+    """Runs a study, prints each of its reports, and saves it in a folder.
+
+    Args:
+        name: of the study, printed and saved with the settings.
+        study: module with `run(settings)`, which yields reports.
+        settings: what the study takes.
+        out: the folder, made if it does not exist.
 
     Returns:
-        The exit status: 0, or 1 if something could not be saved.
+        The exit status: 0, or 1 if a report could not be saved.
 
     Raises:
         ValueError: the settings do not fit together, or the folder cannot be written.

@@ -23,7 +23,7 @@ def option(
     """A field of `BaseSettings`, which becomes an option of the same name with hyphens.
 
     Args:
-        default: value where the option is not given; `None` is not mentioned in the help.
+        default: value if the option is not given. The help does not show it if it is `None` or ().
         help: what the option means.
         metavar: name of the value in the help.
         check: `(name, value)`, raises ValueError if the value is wrong, such as

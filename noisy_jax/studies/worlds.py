@@ -20,11 +20,12 @@ class Settings(BaseSettings):
 
     Which kernel can be learned from noisy data, and what does it look like?
 
-    The rational kernel g = (1 + r²/d)⁻¹ is a mixture of Gaussians of all length scales. Those
-    narrower than the noise are left out: cut off at c, g becomes k = g(1 − exp(−c/g)), which has an
-    exact surrogate k̂ for c < d/(4σ²). A larger c brings k closer to g, but increases the norm of
-    noisy copies, which slows learning. Draws all three kernels, and writes worlds.png, worlds.csv
-    and config.json.
+    The rational kernel g = (1 + r²/d)⁻¹ is a mixture of Gaussians of all length scales. The
+    narrowest have no surrogate under noise. Without them, cut off at c, g becomes
+    k = g(1 − exp(−c/g)), which has an exact surrogate k̂ for c < d/(2σ²); this study takes the
+    paper's range, c < d/(4σ²). A larger c brings k closer to g, but increases the norm of noisy
+    copies, which slows learning. Draws all three kernels, and writes worlds.png, worlds.csv and
+    config.json.
 
     Examples:
       python -m noisy_jax worlds
@@ -47,8 +48,8 @@ def run(settings: Settings) -> Iterator[Report]:
     largest = max(settings.cutoffs)
     if largest >= limit:
         raise ValueError(
-            f"--cutoffs must be below d/(4σ²) = {limit:g}, got {largest:g}: narrower Gaussians "
-            "have no surrogate under this noise"
+            f"--cutoffs must be below d/(4σ²) = {limit:g}, got {largest:g}: the paper's bound on "
+            "the norm of noisy copies needs it"
         )
     kernel, distribution = kernels.rational(length_scale=(dim / 2) ** 0.5), noise.Gaussian(variance)
     distances = np.linspace(0, 5, 201)

@@ -86,11 +86,12 @@ def rational_measure(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -
 def matern_measure(*, nu: chex.Numeric, length_scale: chex.Numeric) -> Measure:
     """The Matérn kernel's measure: the inverse Gamma distribution of shape ν, scale β = ν/(2ℓ²).
 
-    μ(u) = β^ν u^(−ν−1) e^(−β/u)/Γ(ν), of mass 1; μ((c, ∞)) = P(ν, β/c).
+    μ(u) = β^ν u^(−ν−1) e^(−β/u)/Γ(ν), of mass 1; μ((c, ∞)) = P(ν, β/c), with P the regularized
+    lower incomplete Gamma function.
 
     Args:
         nu: smoothness ν from 0.1 to 100; 3/2 and 5/2 are `kernels.matern`, 1/2 is
-            `kernels.laplacian`. Above, the kernel is almost the Gaussian exp(−r²/2ℓ²).
+            `kernels.laplacian`. For larger ν the kernel is almost the Gaussian exp(−r²/2ℓ²).
         length_scale: ℓ > 0.
 
     Example:

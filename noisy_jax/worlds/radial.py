@@ -173,9 +173,9 @@ def rational(
 
 
 def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: chex.Numeric) -> World:
-    """The world of the truncated Laplacian kernel exp(−r/ℓ).
+    """The world of the Laplacian kernel exp(−r/ℓ), r = ‖x − a‖, truncated at c = u_max.
 
-    k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)], c = u_max.
+    k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)].
 
     Args:
         dim: d.
@@ -184,7 +184,7 @@ def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: che
         length_scale: ℓ > 0.
 
     Returns:
-        A `World` with truncation error erf(1/(2ℓ√u_max)), which is large near r = 0 only.
+        A `World`. Its truncation error is erf(1/(2ℓ√c)) at r = 0, and falls at least like e^(−cr²).
 
     Example:
         >>> import noisy_jax as nj

@@ -36,14 +36,14 @@ def averaged(learner: Learner) -> Learner:
     """The learner that predicts with the running average of another learner's iterates.
 
     Args:
-        learner: a learner whose state has a field `weights` in which `predict` is linear. `norma`
-            without offset is one if it keeps all of f: with random features, or with
-            `buffer=lambda space: engine.everything(space, horizon)`. Others raise ValueError at
-            `init`.
+        learner: a learner whose state has a field `weights`; `predict` must be linear in it. With
+            `norma` use no offset, and keep all terms of f: by random features, or by
+            `buffer=lambda space: engine.everything(space, horizon)`. A learner without the field,
+            or one that drops terms, raises ValueError at `init`.
 
     Returns:
-        A `Learner` that steps as the given one and predicts with w̄_t, the mean of the iterates
-        played so far. It has unbiased readings if the given one has.
+        A `Learner` with the steps of the given one, which predicts with w̄_t, the mean of the
+        weights of all rounds so far. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, noisy_jax as nj

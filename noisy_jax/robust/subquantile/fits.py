@@ -44,11 +44,11 @@ class Fit(NamedTuple):
         converged: `[]`, bool, whether `gap` is within the tolerance.
         gap: `[]`, upper bound on F(f) minus the least value of F on the rows of the last iteration
             (these are the rows kept if `converged`).
-        decrease: `[]`, decrease of F since the start.
-        certified: `[]`, the guaranteed part of it, summed over the iterations.
+        decrease: `[]`, decrease of F from the start of the fit to its end.
+        certified: `[]`, lower bound on `decrease`, the sum of the guarantees of all iterations.
         norm: `[]`, ‖f‖.
-        bound_fraction: `[]`, share of the iterations in which the radius cut the step; if it is 1,
-            the radius determines the fit rather than the data.
+        bound_fraction: `[]`, share of the iterations in which ‖f‖ ≤ R shortened the step. If it is
+            1, the radius R determines the fit rather than the data.
         contamination: `[]`, 1 − m/n, the share of rows trimmed; ε up to rounding.
         start: `[]`, index in `STARTS` of the start of this fit; −1 if coefficients were given.
     """
