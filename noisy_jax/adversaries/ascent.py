@@ -24,10 +24,10 @@ def ascend(
     learning_rate: Any = 0.1,
     used: chex.Array | None = None,
 ) -> tuple[Stream, jax.Array]:
-    """Streams with ‖x_t‖ ≤ B_x and |y_t| ≤ B_y of larger expected regret, and if all were sound.
+    """Increases the expected regret of streams, within ‖x_t‖ ≤ B_x and |y_t| ≤ B_y.
 
-    Each step estimates the gradient of the mean regret over new draws of the noise, the same for
-    all streams, moves by optax's Adam, at a rate that falls to zero by a cosine, and projects each
+    Each step estimates the gradient of the mean regret over new draws of the noise, which all
+    streams share. It moves by optax's Adam, whose rate falls to zero by a cosine, and projects each
     x_t and y_t. It works under `jit`, and under `vmap` over what `regret` closes over.
 
     Args:

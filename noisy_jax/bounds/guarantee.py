@@ -92,7 +92,7 @@ def at_rate_factor(guarantee: AnyGuarantee, rate_factor: chex.Numeric) -> AnyGua
 
 
 def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
-    """The guarantee with `growth` times the regret bound; a bias does not grow."""
+    """The guarantee with `growth` times the regret bound; a bias stays the same."""
     if not isinstance(guarantee, (Guarantee, TruncationGuarantee)):
         raise ValueError(
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "

@@ -18,9 +18,9 @@ from noisy_jax.series import absolute_terms
 from noisy_jax.validation import array_module, instance, positive
 
 ORDER = 400
-"""Number of terms that are summed of f₊, the power series of f with absolute coefficients.
+"""Number of summed terms of f₊, the power series of f with absolute coefficients.
 
-Where these do not suffice, as for e^r at r > 433, f₊(r) counts as infinite."""
+If more are needed, as for e^r at r > 433, f₊(r) counts as infinite."""
 
 
 def random_truncation(

@@ -70,9 +70,9 @@ def convex_ball(
 ) -> ConvexBall:
     """The best function in the ball {‖g‖ ≤ radius} for a whole clean stream and any convex loss.
 
-    Losses may have kinks. The computation is in float64 whatever the default is, and the result is
-    rounded to the default. It solves about ten problems of `regularized`, in which rounds that are
-    repeated enter once. A step of these takes O(mr²) time for m different rounds, with r = d for
+    Losses may have kinks. The computation is always in float64, and the result is rounded to JAX's
+    default precision. It solves about ten problems of `regularized`, in which repeated rounds enter
+    once. A step of these takes O(mr²) time for m different rounds, with r = d for
     the linear kernel; 3,000 rounds of ten features take about a second. For other kernels r is the
     rank of the Gram matrix up to rounding, by pivoted Cholesky, which needs O(mr) memory. For the
     squared loss `linear_ball` and `world_ball` are exact, and faster.

@@ -130,10 +130,10 @@ def kernel_ball(
 def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall:
     """The best function in the ball {‖f‖ ≤ radius} of a world's clean kernel, for a whole stream.
 
-    Rounds with the same x are merged, as the angle β requires. The computation is in float64
-    whatever the default is, as Gram matrices of smooth kernels need it, and the result is rounded
-    to the default. It takes O(n³) time for n distinct points. For very large radii float64 is not
-    enough either: eigenvalues below the limit of `kernel_ball` count as zero, so that f is the best
+    Rounds with the same x are merged, as the angle β requires. The computation is always in
+    float64, because Gram matrices of smooth kernels need it; the result is rounded to JAX's default
+    precision. It takes O(n³) time for n distinct points. For very large radii even float64 is not
+    enough: eigenvalues below the limit of `kernel_ball` count as zero, so that f is the best
     function of a slightly smaller space (40 points on a line, ℓ² = 2: at radius 10³ the lifted norm
     is 0.1% too small).
 

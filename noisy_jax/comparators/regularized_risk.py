@@ -78,7 +78,7 @@ def regularized(
 
     Losses may have kinks, points may be repeated, and Gram matrices may be singular; negative
     eigenvalues, which rounding leaves in Gram matrices of smooth kernels, count as zero. The
-    computation is in float64 whatever the default is, and the result is rounded to the default. A
+    computation is always in float64, and the result is rounded to JAX's default precision. A
     step takes O(mr + n³) time for rank r and n points at which the loss is not flat, or O(mr²) if
     r < n; before the first the eigenvalues of K are found, in O(m³). m = 2,000 points take
     seconds at λ = 10⁻², and tens of seconds for losses with kinks at λ = 10⁻⁵.

@@ -132,8 +132,8 @@ def expansion(
     if radius is not None:
         if memory.forgets:
             raise ValueError(
-                "radius must be None with a memory that forgets atoms, as ‖f‖ is not known: leave "
-                "it out, or use engine.everything"
+                "radius must be None with a memory that forgets atoms, because ‖f‖ is not known "
+                "then: leave it out, or use engine.everything"
             )
         radius = parsed_radius(radius, squared=True)
 

@@ -1,4 +1,4 @@
-"""A parallel world as an estimator of the feature map: one copy of x, and nothing is cut off."""
+"""A parallel world as an estimator of the feature map, from one copy and without truncation."""
 
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ class WorldMaps(NamedTuple):
         return self.world.kernel
 
     def draw_orders(self, key: chex.PRNGKey) -> MapOrders:
-        """Nothing is drawn: the orders of one copy."""
+        """The orders of one copy, which are not random."""
         del key
         return MapOrders(jnp.int32(1), jnp.int32(0))
 

@@ -67,8 +67,8 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
     check_suits(learner, table, units.scale)
     runs, (_, copies, dim) = Runs(learner, table.cov), table.x.shape
     missing = (
-        "so that its risk is not known: use one that corrects for the noise, and instead of a "
-        "mixture its learners"
+        "so that its risk cannot be estimated: use a learner that corrects for the noise; in place "
+        "of a mixture, use its learners"
     )
     if learner.read is None:
         raise ValueError(f"the learner has no unbiased readings, {missing}")

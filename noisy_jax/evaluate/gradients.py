@@ -61,8 +61,8 @@ def measured(
 ) -> Estimate:
     """Copies and moments of the gradient estimates at a function that was learned.
 
-    A run learns through the stream, then goes through it again with a function that stands still:
-    what a round then adds is a fresh estimate g̃Ψ̃ of the clean gradient ∇ there.
+    A run learns on the stream, then goes through it again with a fixed function: each round of this
+    second pass gives a new estimate g̃Ψ̃ of the clean gradient ∇ at that function.
 
     Args:
         estimator: of the clean gradient.

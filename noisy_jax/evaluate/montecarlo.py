@@ -28,8 +28,8 @@ class Estimate(NamedTuple):
         mean: the run's pytree, each leaf the float64 mean over seeds.
         std_error: the same shapes, standard error of the mean; NaN with one seed.
         num_seeds: S.
-        quantiles: the same shapes with a leading axis of the levels that were asked for, `None` if
-            none were.
+        quantiles: the same shapes with a leading axis, one entry for each of the given levels;
+            `None` if no levels were given.
     """
 
     mean: Any

@@ -83,7 +83,7 @@ def _first_of(rounds, data, size=None):
 
 
 def _shareable(makers, horizon, other) -> bool:
-    """Whether learners differ from those of another horizon in nothing but `_rates`."""
+    """Whether learners differ from those of another horizon only in `_rates`."""
     learners = zip(made(makers, horizon), made(makers, other), _rates(makers, horizon), strict=True)
     return all(
         rate is not None or (a.horizon is None and a is b) for (a, _), (b, _), rate in learners
@@ -91,7 +91,7 @@ def _shareable(makers, horizon, other) -> bool:
 
 
 def _rates(makers, horizon) -> list[Any]:
-    """The rates of the learners that are tuned in nothing else, `None` for others."""
+    """The rates of the learners in which only the rate is tuned, `None` for others."""
     return [
         guarantee.learning_rate if getattr(make, "only_rate_differs", False) else None
         for make, (_, guarantee) in zip(makers, made(makers, horizon), strict=True)

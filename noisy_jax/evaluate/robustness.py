@@ -1,7 +1,7 @@
 """Errors of regressions on corrupted tables: kinds of tables, adversaries, and fits to them.
 
-Letters: E shares, n rows, q test points, M methods. For adversaries of the labels alone all fits
-of a table share its Gram matrix, and their products with it are one.
+Letters: E shares, n rows, q test points, M methods. If an adversary changes labels only, all fits
+of a table share its Gram matrix, and one matrix product serves them.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,12 +64,12 @@ class Setting(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """How fits to contaminated tables do.
+    """Errors of fits to contaminated tables, and how well they find the corrupted rows.
 
     Attributes:
         error: `[..., M]`, root mean squared error on the clean test rows.
-        precision: share of the rows kept that are honest, of the trimmed fit or of each method.
-        recall: share of the honest rows that are kept, likewise.
+        precision: share of the kept rows that are honest, for the trimmed fit or for each method.
+        recall: share of the honest rows that are kept, for the same.
     """
 
     error: jax.Array
@@ -107,7 +107,7 @@ def linear(rows: int = 100, dim: int = 3) -> Setting:
 
 
 def real(stream: Stream, length_scale: float, alpha: float) -> Setting:
-    """Two thirds of a table, at random, to fit; the others to test on, noise and all.
+    """Two thirds of a table, at random, to fit; the others, with their noise, to test on.
 
     Features and target are scaled to unit standard deviation. The target without noise is taken to
     be what ridge predicts from clean rows.

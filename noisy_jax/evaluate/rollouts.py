@@ -157,7 +157,7 @@ def warn_of_other_noise(
 ) -> None:
     """Warns if a learner was built for another noise than it runs under, if both are concrete.
 
-    It does not warn for `wrappers.assuming`, where the difference is on purpose.
+    It does not warn for `wrappers.assuming`, where the difference is intended.
     """
     built = learner.noise
     if built is None or isinstance(built, Assumed):
@@ -165,8 +165,8 @@ def warn_of_other_noise(
     other = isinstance(built, type) and not isinstance(by_round(noise)[0], built)
     if other or (not isinstance(built, type) and _differ(built, noise, dim)):
         warnings.warn(
-            f"{name} was built for other noise than it runs under, and does not correct for what "
-            f"it sees: build it for this {type(noise).__name__} noise, unless this is on purpose",
+            f"{name} was built for other noise than it runs under, and does not correct for it: "
+            f"build it for this {type(noise).__name__} noise, unless the difference is intended",
             stacklevel=stacklevel + 1,
         )
 

@@ -218,8 +218,8 @@ _WITHOUT = f" without one of the {GROUPS} groups of rows that the jackknife leav
 
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
-    # Scores are not linear in the covariance, so that a row's own estimate of it, even an unbiased
-    # one, is not enough: noise that knows no more than that must be refused here.
+    # Scores are not linear in the covariance: a row's own estimate of it, even an unbiased one, is
+    # not enough, and noise that gives no more raises ValueError.
     noise, y = observations.noise, observations.y
     if noise is not None and not isinstance(noise, Gaussian):
         raise ValueError(

@@ -123,7 +123,7 @@ def known_covariance(
     if loss is None:
         gradient = functools.partial(gradient_estimate, as_printed=as_printed)
     elif as_printed:
-        raise ValueError("as_printed must be False with a loss: the paper prints the squared one")
+        raise ValueError("as_printed must be False with a loss: it is for the squared loss only")
     else:
         loss = loss if isinstance(loss, CorrectedLoss) else corrected(loss)
         gradient = functools.partial(corrected_gradient, loss=loss)

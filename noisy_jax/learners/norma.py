@@ -82,16 +82,16 @@ def norma(
     another loss it is that of ℓ averaged over the noise of f at the second copy. For example, let
     f = k(0, ·) be a Gaussian kernel in one dimension with ℓ² = ½, x = 0 and y = 1, and x̃ have noise
     of variance 0.4. Then f(x) = 1, and the slope of the soft margin loss with ρ = ½ is 0. But the
-    reading of f at x̃ is below ½ with probability 0.387, so that the mean slope is −0.387. Without
-    bias is `random_truncation` in a world, for analytic losses such as `losses.smoothed_hinge`; the
-    soft margin loss is not analytic. A step with one copy for both is biased, unless x has no
+    reading of f at x̃ is below ½ with probability 0.387, so that the mean slope is −0.387.
+    `random_truncation` in a world is unbiased for analytic losses such as `losses.smoothed_hinge`;
+    the soft margin loss is not analytic. A step with one copy for both is biased, unless x has no
     noise.
 
     **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, a share ν of which
     are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning (of a
     schedule, at η after as many rounds as the memory has room for). Choose a larger ν, less decay,
-    or `decay="on_update"`, with which f remembers 1/(ηλ) alarms, whatever ν is, although its steps
-    are not gradients. `python -m noisy_jax novelty` compares both. Give a learning rate: at the
+    or `decay="on_update"`. With the latter f remembers 1/(ηλ) alarms for every ν, but its steps are
+    not gradients. `python -m noisy_jax novelty` compares both. Give a learning rate: at the
     default ρ moves so slowly that far fewer than a share ν of the rounds are alarms.
 
     Args:

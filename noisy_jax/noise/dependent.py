@@ -223,7 +223,7 @@ class Poisson(Dependent):
 class Attributes(_Hidden):
     """Only k of the d features are seen, drawn at random: x̃_i = (d/k) x_i if seen, 0 otherwise.
 
-    The features are drawn without replacement, for each copy anew. With the share of pairs
+    Each copy draws its own features, without replacement. With the share of pairs
     r = d(k − 1)/(k(d − 1)), E x̃_i x̃_j = r x_i x_j for i ≠ j and E x̃_i² = (d/k) x_i², so that
     Σ̂_ij = (1 − 1/r) x̃_i x̃_j and Σ̂_ii = (1 − k/d) x̃_i² is the unbiased estimate of the variance.
     One feature shows no product of two: with k = 1 the best linear predictor is not identified.

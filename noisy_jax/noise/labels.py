@@ -58,7 +58,7 @@ class Flip(Noise):
 
     def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
         """The noisy label, x or −x, of one label x, `[]`."""
-        check_shape("x", x, (), "one label, as noise.Flip is y_noise")
+        check_shape("x", x, (), "one label (noise.Flip is for y_noise)")
         y = jnp.asarray(sound_labels(x), float)
         rate = jnp.where(y > 0, *self.rate)
         return jnp.where(jax.random.uniform(key) < rate, -y, y) + 0 * rate  # NaN if the rate is

@@ -10,7 +10,7 @@ from noisy_jax.plots.style import COLOURS, curve, label, look, panels, tick_at
 
 
 def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
-    """Regret at fixed learning rates, beside rates that nobody has to choose, at the last horizon.
+    """Regret at fixed learning rates, and without tuning, at the last horizon.
 
     Fixed rates are a curve over multiples of the theorem's rate, with 95% intervals; the others are
     horizontal lines.

@@ -13,8 +13,8 @@ from noisy_jax.worlds import World
 def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=None):
     """The kernels of worlds and their surrogates, against the distance r.
 
-    Solid lines are the kernel g that was asked for, dashed lines the kernel k that a world has
-    instead, dash-dotted lines its surrogate k̂.
+    Solid lines are the given kernel g, dashed lines the clean kernel k of a world, which is g cut
+    off, and dash-dotted lines its surrogate k̂.
 
     Args:
         worlds: by title, a panel for each; under noise of one distribution.

@@ -1,4 +1,4 @@
-"""Streams of two classes in the plane that move: slowly all the time, or at once now and then.
+"""Streams of two classes in the plane that move: in small steps, or by abrupt switches.
 
 Each class is a mixture of K round Gaussians of equal weight,
 
@@ -295,6 +295,6 @@ def _checked(key, difficulty, periods) -> Difficulty:
         components=whole("components", difficulty.components),
         smallest_deviation=smallest,
         largest_deviation=smallest + non_negative("largest_deviation - smallest_deviation", spread),
-        margin=non_negative("margin", difficulty.margin, "a negative one keeps mistakes of Bayes"),
+        margin=non_negative("margin", difficulty.margin, "a negative one allows wrong labels"),
         drift=non_negative("drift", difficulty.drift),
     )

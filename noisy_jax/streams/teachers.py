@@ -115,5 +115,6 @@ def teacher(
     a = radius * a / jnp.sqrt(a @ kernel(c, c) @ a)
     x = spread * _ball(x_key, horizon, dim)
     values = kernel(x, c) @ a
-    check_finite("values", values, f"for spread = {spread} the kernel is not, use a smaller one")
+    hint = f"for spread = {spread} the kernel is not finite; use a smaller spread"
+    check_finite("values", values, hint)
     return Stream(x, values + label_noise * jax.random.uniform(m_key, (horizon,), minval=-1))

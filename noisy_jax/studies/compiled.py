@@ -1,6 +1,6 @@
-"""What the command line asks of JAX: to keep compiled programs, and to use all cores.
+"""Settings of JAX for the command line: to keep compiled programs, and to use all cores.
 
-Importing the library does neither.
+Importing the library changes neither.
 """
 
 import contextlib
@@ -31,10 +31,10 @@ def user_cache() -> Path:
 
 
 def keep_compiled() -> None:
-    """From here on JAX takes compiled programs from the user's cache folder, and keeps them there.
+    """Makes JAX keep compiled programs in the user's cache folder, and use them again.
 
-    If `JAX_COMPILATION_CACHE_DIR` is set nothing is done: it names another folder, or is empty for
-    none. If the folder cannot be used, programs are compiled as ever, and one line says so.
+    It does nothing if `JAX_COMPILATION_CACHE_DIR` is set, which names another folder, or none if it
+    is empty. If the folder cannot be used, it prints one line, and no programs are kept.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
@@ -60,7 +60,7 @@ def keep_compiled() -> None:
 
 
 def use_all_cores() -> None:
-    """Each core becomes a device of JAX, unless the user's environment names their number.
+    """Makes a JAX device of each core, unless the user's environment sets their number.
 
     XLA goes through the rounds of a scan on one core. Seeds are divided over devices
     (`monte_carlo(mesh="all")`).

@@ -1,4 +1,4 @@
-"""The study `leader`: the corrected leader beside gradient learners, and where it loses."""
+"""The study `leader`: the corrected leader against gradient learners, and where it does badly."""
 
 import dataclasses
 import functools

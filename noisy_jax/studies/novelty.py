@@ -1,4 +1,4 @@
-"""The study `novelty`: which digits NORMA finds odd, how many, and whether they are."""
+"""The study `novelty`: NORMA as a novelty detector, on digits and on clusters with outliers."""
 
 import dataclasses
 import functools
@@ -48,13 +48,13 @@ SHOWN = {"always": Rule("always", -np.inf), "on_alarms": Rule("on_update", 0.0)}
 class Settings(SeededSettings):
     """Odd digits that NORMA finds, and how its alarms depend on decay.
 
-    Which digits look odd to a detector that sees each once, and is the share of alarms the ν that
-    was asked for?
+    Which digits look odd to a detector that sees each digit once? Is the share of alarms equal to
+    ν?
 
     Shows scikit-learn's digits (8 by 8 pixels, scaled to [-1, 1]) to novelty detectors in random
     order, and points of six clusters with 2% outliers. The detectors differ in when old terms
     decay, and in whether the threshold may fall below zero. Where f always decays, a ν below 25ηλ
-    leaves fewer than 25 support vectors in memory, and outliers are no longer told from inliers.
+    leaves fewer than 25 support vectors in memory, too few to tell outliers from inliers.
     Writes digits.csv, clusters.csv, config.json, alarms.png, and the first alarms and worst digits
     of two detectors, rejections_*.png. All terms are kept.
 

@@ -1,8 +1,8 @@
 """Fourier worlds: random features whose noisy map is right on average, one vector in R^D a copy.
 
 For any frequency ω, E exp(i⟨ω, x + n⟩) = φ(ω) exp(i⟨ω, x⟩), where φ is the noise's characteristic
-function. If features of noisy copies are turned back by arg φ, and those of clean instances are
-multiplied by |φ|, the first have the second for their mean, whatever the frequencies. Learning
+function. Features of noisy copies are turned back by arg φ, and those of clean instances are
+multiplied by |φ|. Then the first have the second as their mean, at all frequencies. Learning
 from noisy copies is then linear regression in R^D on unbiased features.
 """
 

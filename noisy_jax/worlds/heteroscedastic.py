@@ -83,7 +83,7 @@ def heteroscedastic_radial(
 
     It is that of `heteroscedastic` for each node u_q of the measure, with ℓ² = 1/(2u_q), summed
     with the weights w_q. Clean kernel, R², `ratio`, truncation error and comparators are those of
-    `radial` with noise N(0, Σ_max). A Gram matrix costs 64 of a Gaussian kernel.
+    `radial` with noise N(0, Σ_max). A Gram matrix costs 64 times that of a Gaussian kernel.
 
     Args:
         measure: μ, such as `rational_measure(length_scale=1.0)`.
@@ -133,14 +133,14 @@ def heteroscedastic_laplace(
     k_i   = k Π_j (1 + r_i (1 − s))                                    (`evaluate`)
 
     and E k̂((x̃_i, Σ_i), (x_t + n_t, Σ_t)) = k_i(x̃_i, x_t) for all atoms i and all scales. The
-    counterpart û of u = Σ_i a_i k(z_i, ·) has the atoms (z_i, 0), so that ‖û‖ = ‖u‖ (`norm_ratio`),
-    whatever the noise. R² = Π_j (1 + 2r + 3r²) at the largest scales is larger than that of
-    `gaussian` under Laplace noise, Π_j (1 + r), whose ‖û‖ has no bound in terms of ‖u‖.
+    counterpart û of u = Σ_i a_i k(z_i, ·) has the atoms (z_i, 0), so that ‖û‖ = ‖u‖ (`norm_ratio`)
+    for all scales. R² = Π_j (1 + 2r + 3r²) at the largest scales is larger than that of `gaussian`
+    under Laplace noise, Π_j (1 + r), for which ‖û‖ has no bound in terms of ‖u‖.
 
     Args:
         dim: d, at least 1.
         length_scale: ℓ > 0.
-        max_cov: the largest variances 2b², `[]` or `[d]`; R² counts on them.
+        max_cov: the largest variances 2b², `[]` or `[d]`; R² is computed from them.
 
     Returns:
         A `World` whose `atom(x[n, d], cov)` takes variances ≤ `max_cov`, `[n]` or `[n, d]`.

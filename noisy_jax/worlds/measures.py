@@ -60,7 +60,7 @@ def rational_measure(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -
         0.1353
     """
     length_scale = positive_float("length_scale", length_scale)
-    hint = f"below, {NUM_NODES} nodes do not reach its tail; above, it is almost exp(−r²/2ℓ²)"
+    hint = f"for less, {NUM_NODES} nodes miss the tail; for more, it is almost exp(−r²/2ℓ²)"
     alpha = within("alpha", positive_float("alpha", alpha), *ALPHAS, hint)
     m = 2 * alpha * length_scale**2
 
@@ -98,7 +98,7 @@ def matern_measure(*, nu: chex.Numeric, length_scale: chex.Numeric) -> Measure:
         >>> print(f"{matern_measure(nu=1.5, length_scale=2.0).tail(1.0):.4f}")
         0.0546
     """
-    hint = "below, the kernel is almost white noise; above, almost exp(−r²/2ℓ²)"
+    hint = "for less, the kernel is almost white noise; for more, almost exp(−r²/2ℓ²)"
     nu = within("nu", positive_float("nu", nu), *NUS, hint)
     length_scale = positive_float("length_scale", length_scale)
     beta = nu / (2 * length_scale**2)

@@ -46,8 +46,8 @@ class World:
             u₊ and u₋ of u with positive and with negative a_i; infinite where k̂ takes negative
             values or no such κ exists.
         norm_ratio: `[]`, κ' with ‖û‖² ≤ κ' ‖u‖² for every u; infinite where there is none.
-        approximation_error: `[]`, sup |k − the kernel that was asked for|, zero unless a mixture
-            was cut off.
+        approximation_error: `[]`, sup |k − g|, if k is a mixture g that was cut off; zero for other
+            worlds.
         noise: distribution of the noise, or its class where it changes from round to round;
             `None` if it is not known.
         atom: `(x[n, d], cov) -> atoms[n]`, what noisy copies are stored as; `cov` leads with

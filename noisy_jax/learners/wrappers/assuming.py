@@ -12,7 +12,7 @@ from noisy_jax.noise.base import register_distribution
 
 @register_distribution
 class Assumed(Gaussian):
-    """The noise that `assuming` tells a learner; a rollout does not warn if its own differs."""
+    """The noise that `assuming` tells a learner; `rollout` does not warn if the noise differs."""
 
     def __repr__(self) -> str:
         """That of the distribution, for messages."""
@@ -20,18 +20,19 @@ class Assumed(Gaussian):
 
 
 def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
-    """The learner, told this noise covariance in every round, whatever the noise is.
+    """The given learner, which reads this noise covariance in every round instead of the true one.
 
-    Use it with an estimated covariance, or to see what a wrong one costs. With `known_covariance`,
-    a covariance of zero gives `uncorrected`, and Σ/2 gives the paper's printed formula.
+    Use it with an estimated covariance, or to measure the effect of a wrong one. With
+    `known_covariance`, a covariance of zero gives `uncorrected`, and Σ/2 gives the paper's printed
+    formula.
 
     Args:
         learner: a learner that reads `sample.cov`. If it does not, `init` raises ValueError.
         cov: Σ as `[]`, `[d]` or `[d, d]`, such as the `cov` of `noise.estimate_covariance`.
 
     Returns:
-        The `Learner` with `noise` = `noise.Gaussian(cov)`, unless it was built for some noise
-        already. It has unbiased readings if the given one has.
+        A `Learner` with `noise` = `noise.Gaussian(cov)`, unless it was already built for some
+        noise. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -8,9 +8,9 @@ readings v and r of f_{t,k}(x_t) and its square (`Learner.read`). For every lear
 
     Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − Σ_t ℓ̂_{t,j} ≤ 2Δ_T ≤ 2√(V log K) + (4/3 log K + 2) S
 
-whatever the estimates are, where S is the largest max_k ℓ̂_{t,k} − min_k ℓ̂_{t,k} of a round, and V
-the sum of the variances of ℓ̂_{t,k} over k under q_t: learners that were given up count no more. As
-the estimates are unbiased and the squared loss is convex, the expected loss of the mixture on clean
+for all estimates. S is the largest max_k ℓ̂_{t,k} − min_k ℓ̂_{t,k} of a round, and V the sum of the
+variances of ℓ̂_{t,k} over k under q_t, in which learners of weight zero do not count. Because the
+estimates are unbiased and the squared loss is convex, the expected loss of the mixture on clean
 data exceeds that of the best learner by at most E 2Δ_T. One learner with wild predictions in early
 rounds makes S large; its term does not grow with T.
 

@@ -34,16 +34,16 @@ class NoiselessState(NamedTuple):
 
 
 def noiseless(learner: Learner, stream: Stream) -> Learner:
-    """The learner, shown the clean data of a stream, whatever the noise.
+    """The given learner, which sees the clean data of a stream instead of noisy copies.
 
-    Its regret is what the learner would pay without noise; what other learners pay beyond that is
-    the cost of the noise. Unless the learner draws random numbers itself, the result does not
+    Its regret is that of learning without noise. The additional regret of other learners is the
+    cost of the noise. Unless the learner draws random numbers itself, the result does not
     depend on the key, so that `vmap` over keys runs it only once.
 
     Args:
-        learner: a learner that is not built for noise, as those with a world are: it would correct
-            for noise that is not there. Each of its copies is the clean
-            instance, and `sample.cov` is zero.
+        learner: a learner that is not built for noise. (One with a world is, and would correct for
+            noise that is not there.) Each of its copies is the clean instance, and `sample.cov` is
+            zero.
         stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
 
     Returns:
