@@ -55,6 +55,7 @@ class Noise:
 
     Two members are optional: `worlds.fourier_gaussian` and Fourier features need the method
     `log_characteristic`, and the bounds of linear learners with one copy need `excess_kurtosis`.
+    Worlds divide by the characteristic function: set `characteristic_vanishes` if it has zeros.
 
     Attributes:
         mean: `[]` or `[d]`, the known mean.
