@@ -1,6 +1,8 @@
 """One policy for all tests: eight faked devices, no silent broadcasting, warnings are errors."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 # Compiling takes longer than running in nearly every test, and these flags make it four times as
@@ -32,6 +34,34 @@ def x64():
 def rng():
     """A NumPy generator with a fixed seed."""
     return np.random.default_rng(20260101)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """Starts a Python script on CPU in a folder; where `shared`, they compile things once."""
+    cache = tmp_path_factory.mktemp("compiled")
+
+    def start(script, folder, *arguments, devices=1, shared=True):
+        (folder / "script.py").write_text(script, encoding="utf-8")
+        options = {
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} "
+            "--xla_backend_optimization_level=0",
+            "JAX_ENABLE_COMPILATION_CACHE": str(shared),
+            "JAX_COMPILATION_CACHE_DIR": str(cache),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+        return subprocess.Popen(
+            [sys.executable, "script.py", *map(str, arguments)],
+            cwd=folder,
+            env=os.environ | options,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    return start
 
 
 @pytest.fixture(scope="module", autouse=True)

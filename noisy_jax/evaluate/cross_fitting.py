@@ -4,7 +4,8 @@ import jax
 import numpy as np
 
 from noisy_jax.base import Learner, check_one_prediction
-from noisy_jax.evaluate.learning import Runs, check_suits, learn, standardized
+from noisy_jax.evaluate.learning import Runs, learn
+from noisy_jax.evaluate.suitability import check_suits, standardized
 from noisy_jax.fits.coefficients import Coefficients
 from noisy_jax.fits.errors import fourier_errors, linear_errors
 from noisy_jax.fits.functions import FourierPredictor

@@ -1,7 +1,9 @@
 """`learn`: runs a learner over noisy data as they were observed."""
 
 import dataclasses
-from typing import Any
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -9,17 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Sample, State, check_learner, estimated_errors, unrolled
+from noisy_jax.checkpoints import fingerprint, resumed
+from noisy_jax.evaluate.montecarlo import Sums, merged
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import scan_in_blocks
-from noisy_jax.fits.identification import check_cross, check_identified
-from noisy_jax.fits.linear import Units
-from noisy_jax.learners.wrappers.assuming import Assumed
-from noisy_jax.noise import Noise, PerRound
+from noisy_jax.evaluate.suitability import check_room, check_suits, standardized
 from noisy_jax.observations import Observations
-from noisy_jax.validation import check_key, instance
+from noisy_jax.observations.passes import Pass
+from noisy_jax.validation import check_key
 
 _JUDGED = 256  # rows that are judged at once
-_TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the rows' noise
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +35,8 @@ class Learned:
         risk_std_error: its standard error, if rows are independent.
         variance: of y, the error of predicting its mean.
         learner: the learner.
-        center: `[d]`, means of the columns.
+        center: `[d]`, means of the columns (of the first chunk, if there are chunks; likewise the
+            following).
         scale: `[d]`, standard deviations of the columns; 1 with `standardize=False`.
         y_center: mean of y.
         y_scale: standard deviation of y; 1 with `standardize=False`.
@@ -75,15 +77,21 @@ class Learned:
 
 
 def learn(
-    learner: Learner, observations: Observations, key: chex.PRNGKey, *, standardize: bool = True
+    learner: Learner,
+    observations: Observations | Iterable[Observations],
+    key: chex.PRNGKey,
+    *,
+    standardize: bool = True,
+    checkpoint: str | os.PathLike | None = None,
 ) -> Learned:
     """Runs a learner once over observed noisy rows, in their order. No noise is added.
 
-    Columns and y are standardized first, by means and standard deviations of all noisy rows, also
-    of later ones, so that a learner's radius and length scale are in these units; predictions are
-    in original units. Before each step the learner's prediction is judged: with unbiased readings v
-    of f(x) and q of f(x)² at the clean x (`Learner.read`), q − 2ỹv + ỹ² is an unbiased estimate of
-    its squared error on clean data, whose mean over rows is the risk.
+    Columns and y are standardized first, by means and standard deviations of all noisy rows of a
+    table, also of later ones, so that a learner's radius and length scale are in these units;
+    predictions are in original units. Of chunks, only the first gives means and deviations: these
+    are known when learning starts. Before each step the learner's prediction is judged: with
+    unbiased readings v of f(x) and q of f(x)² at the clean x (`Learner.read`), q − 2ỹv + ỹ² is an
+    unbiased estimate of its squared error on clean data, whose mean over rows is the risk.
 
     A learner that is built for a distribution of the noise, such as one in a world or with
     `moments.fourier`, needs the noise in the units of the rows that it sees. The easiest way is
@@ -95,10 +103,17 @@ def learn(
             replicates have no effect.
         observations: from `nj.observations.from_arrays`, with one distribution of the noise or one
             a row. Learners that read the covariance need it to be known. It must not exceed the
-            covariance of the rows.
-        key: for the learner's own randomness.
+            covariance of the rows. Or chunks of a table, by `nj.observations.chunks` or as any
+            iterable of tables with the same columns and noise: memory depends on the size of a
+            chunk. It should hold some thousand rows in random order, as its means and deviations
+            are used for all.
+        key: for the learner's own randomness; chunk c uses `fold_in(key, c)`.
         standardize: whether columns and y are divided by their standard deviations. Their means are
             always subtracted.
+        checkpoint: folder in which the state and the sums over rows are stored after each chunk. A
+            call with the same learner, key and first chunk resumes behind the last row that was
+            stored, bit for bit on the same machine. `nj.observations.chunks` skips the rows before
+            it; other iterables must give them again. Rows may have been added at the end.
 
     Returns:
         `Learned`. After the last row the learner also uses the rows of an incomplete block
@@ -106,10 +121,11 @@ def learn(
 
     Raises:
         ValueError: if a column is constant, its noise exceeds its variance, or the learner is built
-            for other noise than that of the rows it sees.
+            for other noise than that of the rows it sees; the folder of a checkpoint cannot be
+            written, is in use, or holds a file that is damaged or of another run.
 
     Example:
-        >>> import jax, numpy as np, noisy_jax as nj
+        >>> import jax, tempfile, numpy as np, noisy_jax as nj
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(4000, 2))
         >>> y = x @ [2.0, -1.0] + 0.1 * rng.normal(size=4000)
@@ -118,19 +134,66 @@ def learn(
         >>> learned = learn(learner, table, jax.random.key(0))
         >>> print(learned)
         Learned: mean squared error on clean data 0.01... (95% interval -0.0... to 0.0...), of ...
+
+        A run over the first two of four chunks, as if it had been killed there, and its resumption:
+
+        >>> parts = [table.rows(np.arange(1000) + start) for start in (0, 1000, 2000, 3000)]
+        >>> folder, key = tempfile.mkdtemp(), jax.random.key(0)
+        >>> killed = learn(learner, parts[:2], key, checkpoint=folder)
+        >>> resumed = learn(learner, parts, key, checkpoint=folder)
+        >>> resumed.risk == learn(learner, parts, key).risk != killed.risk
+        True
     """
     check_learner(learner)
-    rows, units = standardized(observations, standardize)
     check_key(key)
-    check_suits(learner, rows, units.scale)
-    state, errors = Runs(learner, rows.cov).train(rows, key)
-    errors = errors * units.y_scale**2
-    count = len(errors)
+    return _learned(learner, observations, key, standardize, checkpoint)
+
+
+class _Progress(NamedTuple):
+    """What is kept of the rows seen so far, and stored in checkpoints."""
+
+    sums: Sums  # over rows, of the estimated error and of y
+    chunks: int
+    state: State
+
+
+def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Learned:
+    in_chunks = isinstance(observations, Iterable)
+    table = Pass(observations if in_chunks else [observations])
+    check_room(learner, len(table.first.y), more=in_chunks)
+    try:
+        rows, units = standardized(table.first, standardize)
+        check_suits(learner, rows, units.scale)
+    except ValueError as error:
+        where = f"the first chunk, of {len(table.first.y):,} rows: " if in_chunks else ""
+        raise ValueError(f"{where}{error}") from error
+    runs, state = Runs(learner, rows.cov), _on_host(learner.init(rows.x.shape[2]))
+    identity = ""
+    if checkpoint is not None:
+        identity = f"learn {standardize} {table.digest()} {runs.fingerprint(state, rows, key)}"
+    empty = _Progress(Sums(0, np.zeros(2), np.zeros(2)), 0, state)
+    parts = "table or its noise, learner, key, standardize, or version of JAX"
+    with resumed(checkpoint, identity, empty, parts) as ((sums, chunks, state), save):
+        sums, chunks = sums._replace(num_seeds=int(sums.num_seeds)), int(chunks)
+        for chunk in table.after(sums.num_seeds):
+            check_room(learner, sums.num_seeds + len(chunk.y), more=in_chunks)
+            noises = [(type(one.noise), _shared(one)) for one in (table.first, chunk)]
+            if not all(map(np.array_equal, *noises)):
+                raise ValueError("all chunks must have the same noise, or a covariance a row")
+            rows, _ = standardized(chunk, standardize, units)
+            own_key = jax.random.fold_in(key, chunks) if in_chunks else key
+            state, errors = runs.resume(state, rows, own_key)
+            values = np.column_stack([errors * units.y_scale**2, chunk.y])
+            mean = values.mean(axis=0)
+            squares = ((values - mean) ** 2).sum(axis=0)
+            sums, chunks = merged(sums, Sums(len(values), mean, squares)), chunks + 1
+            save(_Progress(sums, chunks, state))
+    count, squares = sums.num_seeds, sums.squares
     return Learned(
-        state,
-        float(errors.mean()),
-        float(errors.std(ddof=1) / count**0.5) if count > 1 else np.nan,
-        float(observations.y.var()),
+        runs.finished(state),
+        float(sums.mean[0]),
+        float((squares[0] / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
+        float(squares[1] / count),
         learner,
         units.center,
         units.scale,
@@ -139,46 +202,15 @@ def learn(
     )
 
 
-def standardized(observations: Observations, standardize: bool) -> tuple[Observations, Units]:
-    """The rows as a learner sees them, and their units; their `noise` is as it was."""
-    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
-    x, y, cov = observations.x, observations.y, observations.cov
-    dim = x.shape[2]
-    units = Units.of(x.reshape(-1, dim), y, observations)
-    if not standardize:
-        units = dataclasses.replace(units, scale=np.ones(dim), y_scale=1.0)
-    x, y = (x - units.center) / units.scale, (y - units.y_center) / units.y_scale
-    cov = None if cov is None else cov / np.outer(units.scale, units.scale)
-    cross = observations.cross_cov
-    cross = None if cross is None else cross / (units.scale * units.y_scale)
-    return dataclasses.replace(observations, x=x, y=y, cov=cov, cross_cov=cross), units
+def _shared(observations: Observations) -> np.ndarray | None:
+    """The covariance that all rows share, if they do."""
+    cov = observations.cov
+    return cov if cov is not None and cov.ndim == 2 else None
 
 
-def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:
-    """Raises ValueError if a learner cannot learn from standardized rows."""
-    copies = rows.x.shape[1]
-    if copies < learner.copies:
-        raise ValueError(
-            f"the learner needs {learner.copies} noisy copies of each row, but there are "
-            f"{copies}: use a learner that needs fewer, or replicates"
-        )
-    if learner.horizon is not None and len(rows.y) > learner.horizon:
-        raise ValueError(
-            f"the table has {len(rows.y)} rows, but the learner has room for {learner.horizon}: "
-            f"build it with horizon={len(rows.y)}"
-        )
-    if rows.cross_cov is not None and not learner.correlated_targets:
-        raise ValueError(
-            "the errors in x and y are correlated, for which the learner does not correct: use "
-            "two_copies, known_covariance or the linear moments of corrected_ftrl"
-        )
-    if rows.cross_cov is not None:
-        cross = rows.cross_cov.reshape(-1, rows.x.shape[2]).mean(axis=0)
-        cov = copies * rows.averaged()[1].reshape(-1, *2 * cross.shape).mean(axis=0)
-        check_cross(cross, cov, rows.y.var(), len(rows.y), rows.names)
-    if rows.cov is not None:
-        _check_covariance(rows.x, rows.cov, rows.names, scale)
-        _check_noise(learner, rows, rows.cov, scale)
+def _on_host(state: State) -> State:
+    """The state in NumPy arrays, from which a run resumes with the same program."""
+    return jax.tree.map(np.asarray, state)
 
 
 class Runs:
@@ -205,8 +237,8 @@ class Runs:
                 return state, jnp.full(len(keys), jnp.nan)
             return state, estimated_errors(readings, samples.y)
 
-        def train(samples, keys):
-            return scan_in_blocks(block, learner.init(samples.x.shape[2]), (samples, keys))
+        def train(state, samples, keys):
+            return scan_in_blocks(block, state, (samples, keys))
 
         def errors(state, samples, keys, cov=shared):
             def one(inputs):
@@ -226,9 +258,24 @@ class Runs:
 
     def train(self, rows: Observations, key: chex.PRNGKey) -> tuple[State, np.ndarray]:
         """The state after the last row, and the errors `[n]` of the predictions before each."""
-        state, errors = self._train(*_inputs(rows, key))
-        state = state if self.learner.finish is None else self.learner.finish(state)
-        return state, np.concatenate([np.asarray(error, np.float64).ravel() for error in errors])
+        state, errors = self.resume(_on_host(self.learner.init(rows.x.shape[2])), rows, key)
+        return self.finished(state), errors
+
+    def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
+        """As `train`, from and to a state in NumPy arrays, to which more rows may follow."""
+        state, errors = self._train(state, *_inputs(rows, key))
+        errors = np.concatenate([np.asarray(error, np.float64).ravel() for error in errors])
+        return _on_host(state), errors
+
+    def finished(self, state: State) -> State:
+        """The state after the last row, in JAX arrays."""
+        state = jax.tree.map(jnp.asarray, state)
+        return state if self.learner.finish is None else self.learner.finish(state)
+
+    def fingerprint(self, state: State, rows: Observations, key: chex.PRNGKey) -> str:
+        """A digest of the program and of its first arguments."""
+        samples, keys = _inputs(rows, key)
+        return fingerprint(jax.tree_util.Partial(self._train, state, samples), keys)
 
     def errors(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
         """Estimated squared errors `[n]` on the clean rows, by `Learner.read`."""
@@ -249,46 +296,3 @@ def _inputs(rows: Observations, key) -> tuple[Sample, chex.PRNGKey]:
         cross = jnp.asarray(np.broadcast_to(cross, rows.x[:, 0].shape), float)
     samples = Sample(jnp.asarray(rows.x, float), jnp.asarray(rows.y, float), own, cross)
     return samples, jax.random.split(key, len(rows.y))
-
-
-def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
-    """Raises ValueError if a learner is built for other noise than the rows have."""
-    built, seen = learner.noise, observations.noise
-    kind = type(built.distribution) if isinstance(built, PerRound) else built
-    if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
-        raise ValueError(
-            f"the learner is built for {kind.__name__} noise, but that of the rows is "
-            f"{type(seen).__name__}"
-        )
-    if not isinstance(built, Noise) or isinstance(built, Assumed):
-        return
-    if cov.ndim == 3:
-        raise ValueError(
-            f"the learner is built for one {type(built).__name__} distribution, but the noise has "
-            "a covariance of its own in each row: use a learner that reads it, such as "
-            "corrected_ftrl with moments.known_covariance()"
-        )
-    own = np.asarray(built.covariance(len(scale)), np.float64)
-    same = np.allclose(own, cov, rtol=_TOLERANCE, atol=_TOLERANCE * np.diag(cov).max())
-    size = np.sqrt(np.where(np.diag(cov) > 0, np.diag(cov), 1.0))
-    omega = (np.array([0.5, 1.0, 2.0])[:, None, None] * np.diag(1 / size)).reshape(-1, len(scale))
-    phi = built.log_characteristic(jnp.asarray(omega, float))
-    other = None if seen is None else seen.log_characteristic(jnp.asarray(omega / scale, float))
-    if phi is not None and other is not None:
-        same = same and np.allclose(phi, other, rtol=2 * _TOLERANCE, atol=1e-3)
-    if not same:
-        units = f"{np.array2string(scale, precision=4, separator=', ', threshold=8)}"
-        divided = f": x is divided by {units}, so divide the noise's scale too, or use "
-        hint = ": build it for theirs" if (scale == 1).all() else f"{divided}standardize=False"
-        raise ValueError(
-            f"the learner is built for other {type(built).__name__} noise than the rows have{hint}"
-        )
-
-
-def _check_covariance(x, cov, names, scale) -> None:
-    """Raises ValueError if the noise varies more than the data, by more than chance explains."""
-    rows, copies, dim = x.shape
-    plain = np.einsum("nvi,nvj->ij", x, x) / (rows * copies)
-    chance = 2 * (dim / rows) ** 0.5 + dim / rows + 5 * (2 / rows) ** 0.5  # of λ_min, Gaussian data
-    gram = plain - cov.reshape(-1, dim, dim).mean(axis=0)
-    check_identified(gram, plain, names, scale, least=-chance)

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.evaluate.checkpoints import Checkpoint, fingerprint
-from noisy_jax.evaluate.processes import check_same, replicated
+from noisy_jax.checkpoints import Checkpoint, fingerprint
+from noisy_jax.processes import check_same, replicated
 from noisy_jax.validation import between, check_key, given, instance, whole
 
 DEFAULT_BATCH = 128
@@ -108,8 +108,6 @@ def monte_carlo(
     if not callable(run):
         raise ValueError(f"run must be a function of a key, got {given(run)}")
     check_key(key)
-    if not isinstance(checkpoint, str | os.PathLike | None):
-        raise ValueError(f"checkpoint must be a folder's path, got {given(checkpoint)}")
     batch_size, mesh = divided(num_seeds, batch_size, mesh)
     simulation = Simulation(run, key, num_seeds, batch_size, mesh, checkpoint, quantiles)
     with closing(simulation):
@@ -174,7 +172,7 @@ class Simulation:
             counted = jax.tree.map(lambda leaf: leaf[: self._num_seeds - start], batch.values)  # noqa: B023
             values = jax.tree.map(lambda *parts: np.concatenate(parts), sums.values, counted)
             for part in _parts(batch, *units):
-                sums = _merged(sums, part)
+                sums = merged(sums, part)
             sums = sums._replace(values=values)
             if self.store:
                 self.store.save(sums)
@@ -285,7 +283,7 @@ def _parts(sums: Sums, origin: Any, scale: Any) -> Iterator[Sums]:
         yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023
 
 
-def _merged(a: Sums, b: Sums) -> Sums:
+def merged(a: Sums, b: Sums) -> Sums:
     """Moments of two sets of seeds together (Chan, Golub and LeVeque)."""
     if b.num_seeds == 0:
         return a

@@ -1,5 +1,6 @@
 """`fit`: regression on noisy features, judged on clean ones."""
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ def fit(
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
+    checkpoint: str | os.PathLike | None = None,
 ) -> LinearFit | FourierFit | GeneralizedFit:
     """Regression on clean features, computed from noisy ones: least squares, logistic or Poisson.
 
@@ -61,9 +63,10 @@ def fit(
 
     Args:
         observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`; or
-            an iterable of such tables, the chunks of a table that is larger than the memory, which
-            a linear fit reads once. All chunks have the same columns, the same number of copies and
-            the same knowledge of the noise (given, with the same uncertainty, or from replicates).
+            chunks of a table that is larger than the memory, by `nj.observations.chunks` or as any
+            iterable of tables, which a linear fit reads once. All chunks have the same columns, the
+            same number of copies and the same knowledge of the noise (given, with the same
+            uncertainty, or from replicates).
         features: `None` for a linear fit; `nj.fits.fourier(length_scale=…)` or a list of such for a
             kernel fit, of which the one with the least cross-fitted clean risk is taken.
         model: "linear", "logistic" or "poisson". The last two take one table, and are judged by the
@@ -75,6 +78,10 @@ def fit(
             which leaves out one of 32 groups of rows at a time. Its groups are blocks of 64
             consecutive rows, so that it also holds if neighbouring rows depend on each other. Its
             standard errors scatter by 13%.
+        checkpoint: folder in which the sums over rows are stored after each chunk. A call with the
+            same first chunk resumes behind the last row that was stored, bit for bit on the same
+            machine. `nj.observations.chunks` skips the rows before it; other iterables must give
+            them again. Rows may have been added at the end.
 
     Returns:
         A `LinearFit`, `FourierFit` or `GeneralizedFit`. Print it; `fit.predict(x)` predicts at
@@ -84,7 +91,8 @@ def fit(
         ValueError: if the data do not identify the fit (a column or a combination of columns varies
             no more than the noise in it), a column is constant, chunks do not agree, there are too
             few rows, or the equations of a model have no solution, as when a column predicts labels
-            perfectly.
+            perfectly; the folder of a checkpoint cannot be written, is in use, or holds a file that
+            is damaged or of another table.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 3.1; the estimated risk is the
     corrected score of Nakamura (1990), cross-fitted. Logistic: the conditional score of Stefanski
@@ -108,6 +116,8 @@ def fit(
         >>> print(result.predict([[0.0], [1.0]]).round(1))
         [0.3 0.7]
     """
+    if checkpoint is not None and not isinstance(observations, Iterable):
+        raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
     if choice("model", model, ("linear", *MODELS)) != "linear":
         if not (features is None and weights is None and clusters is None) or errors == "sandwich":
             raise ValueError(
@@ -125,7 +135,7 @@ def fit(
             )
         if errors == "sandwich":
             raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
-        return jackknife_fit(observations)
+        return jackknife_fit(observations, checkpoint=checkpoint)
     if features is not None:
         if weights is not None or clusters is not None or errors is not None:
             raise ValueError(

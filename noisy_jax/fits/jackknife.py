@@ -11,11 +11,13 @@ Source: Shao and Tu, The Jackknife and Bootstrap (1995).
 """
 
 import functools
+import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from noisy_jax.checkpoints import resumed
 from noisy_jax.fits.coefficients import LinearFit
 from noisy_jax.fits.linear import (
     GROUPS,
@@ -29,63 +31,68 @@ from noisy_jax.fits.linear import (
 )
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
-from noisy_jax.validation import instance
+from noisy_jax.observations.passes import Pass
 
 _LEAST_GROUPS = 8  # fewer give standard errors that scatter by more than a quarter
 _BLOCK = 64  # consecutive rows that stay together
 
 
+class _Sums(NamedTuple):
+    """What is kept of the rows seen so far, and stored in checkpoints."""
+
+    rows: int
+    ends: np.ndarray  # [2, d + 1]: −(least value) and largest value of the columns and y
+    groups: tuple[np.ndarray, ...]  # `LinearMoments`, with a leading axis of groups
+
+
 def jackknife_fit(
-    chunks: Iterable[Observations], *, weights: Any = None, clusters: Any = None
+    chunks: Iterable[Observations],
+    *,
+    weights: Any = None,
+    clusters: Any = None,
+    checkpoint: str | os.PathLike | None = None,
 ) -> LinearFit:
     """See `nj.fit`: intervals by the delete-a-group jackknife, from one pass over chunks.
 
     The first chunk's means and standard deviations are the units for all of them; a column that is
     constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
-    first, units, parts, rows, ends = None, None, {}, 0, []
-    for chunk in chunks:
-        instance("observations", chunk, Observations, "nj.observations.from_arrays makes one")
-        chunk, weights, labels = with_weight(chunk, weights, clusters)
-        x, cov = chunk.averaged()
-        if first is None or units is None:
-            first, units = chunk, Units.of_some(x, chunk.y)
-        _check_alike(first, chunk)
-        ends += [(x.min(axis=0), chunk.y.min()), (x.max(axis=0), chunk.y.max())]
-        n = len(chunk.y)
-        labels = (rows + np.arange(n)) // _BLOCK if labels is None else labels
-        order, slices = grouped(labels, GROUPS)
-        table = units.table(x, chunk.y, cov, chunk.averaged_cross())._replace(weights=weights)
-        for group in slices:
-            part, name = linear_moments(*table.rows(order[group])), labels[order[group][0]] % GROUPS
-            parts[name] = parts[name].plus(part) if name in parts else part
-        rows += n
-    if first is None or units is None:
-        raise ValueError("observations must be at least one chunk, got none")
+    table = Pass(chunks)
+    first, *_ = with_weight(table.first, weights, clusters)
+    units, dim = Units.of_some(first.averaged()[0], first.y), first.x.shape[2]
+    shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
+    groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
+    empty = _Sums(0, np.full((2, dim + 1), -np.inf), groups)
+    identity = "" if checkpoint is None else f"fit {table.digest()}"
+    with resumed(checkpoint, identity, empty, "table or its noise") as (sums, save):
+        for chunk in table.after(int(sums.rows)):
+            sums = _added(sums, units, *with_weight(chunk, weights, clusters))
+            save(sums)
+    parts = [
+        LinearMoments._make(leaf[group] for leaf in sums.groups)
+        for group in np.flatnonzero(sums.groups[0])
+    ]
     if len(parts) < _LEAST_GROUPS:
         kind = f"{_LEAST_GROUPS * _BLOCK} rows" if clusters is None else f"{_LEAST_GROUPS} clusters"
         raise ValueError(f"the jackknife needs at least {kind}; use errors='sandwich'")
-    x_ends, y_ends = (np.array(values) for values in zip(*ends, strict=True))
-    check_varies(x_ends, y_ends, first)
-    return _fit(list(parts.values()), units, first, rows)
+    ends = sums.ends * [[-1], [1]]
+    check_varies(ends[:, :-1], ends[:, -1], first)
+    return _fit(parts, units, first, int(sums.rows))
 
 
-def _check_alike(first: Observations, chunk: Observations) -> None:
-    if (chunk.names, chunk.target) != (first.names, first.target):
-        raise ValueError(
-            f"all chunks must have the columns {list(first.names)} and the target "
-            f"{first.target!r}, but one has {list(chunk.names)} and {chunk.target!r}"
-        )
-    if chunk.x.shape[1] != first.x.shape[1]:
-        raise ValueError(
-            f"all chunks must have as many copies of each row, but one has {first.x.shape[1]} and "
-            f"another {chunk.x.shape[1]}"
-        )
-    if (chunk.cov is None) != (first.cov is None):
-        raise ValueError("either all chunks must have a known covariance of the noise, or none")
-    for name in ("cov_std_error", "cov_deviations"):
-        if not np.array_equal(getattr(chunk, name), getattr(first, name)):
-            raise ValueError("all chunks must have the same uncertainty of the noise's covariance")
+def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _Sums:
+    """The sums with the rows of one more chunk."""
+    x, cov = chunk.averaged()
+    rows = sums.rows + len(chunk.y)
+    low, high = (np.append(end(x, axis=0), end(chunk.y)) for end in (np.min, np.max))
+    labels = np.arange(sums.rows, rows) // _BLOCK if labels is None else labels
+    order, slices = grouped(labels, GROUPS)
+    table = units.table(x, chunk.y, cov, chunk.averaged_cross())._replace(weights=weights)
+    for group in slices:
+        part = linear_moments(*table.rows(order[group]))
+        for total, value in zip(sums.groups, part, strict=True):
+            total[labels[order[group][0]] % GROUPS] += value
+    return _Sums(rows, np.maximum(sums.ends, [-low, high]), sums.groups)
 
 
 def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:

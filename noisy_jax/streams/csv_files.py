@@ -1,7 +1,9 @@
 """Streams of clean examples from CSV files."""
 
 import csv as csv_reader
+import itertools
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -43,22 +45,42 @@ def read_csv(
         target: name of a column that must be there, beside at least one other.
         missing: whether cells of other columns may be empty, NA or NaN; they become NaN.
     """
+    return next(csv_parts(path, target, missing=missing))
+
+
+def csv_parts(
+    path: str | Path, target: str, *, rows: int | None = None, after: int = 0, missing: bool = False
+) -> Iterator[tuple[list[str], np.ndarray]]:
+    """What `read_csv` returns, in parts: memory grows with a part, not with the file.
+
+    Args:
+        path: as in `csv`.
+        target: as in `read_csv`.
+        rows: of a part; the last one may have fewer. By default all rows are one part.
+        after: number of rows that were read before. They are left out, and not parsed.
+        missing: as in `read_csv`.
+    """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            lines = csv_reader.reader(file)
-            header = [name.strip() for name in next(lines, [])]
-            rows = [(lines.line_num, cells) for cells in lines if cells]
+            reader = csv_reader.reader(file)
+            header = [name.strip() for name in next(reader, [])]
+            if problem := _header_problem(header, target):
+                raise ValueError(f"{path} {problem}")
+            lines = filter(None, reader)
+            found = sum(1 for _ in itertools.islice(lines, after))
+            if found < after:
+                raise ValueError(f"{path} has {found} rows, but {after} were read before")
+            complete = target if missing else None
+            while part := [
+                _numbers(cells, header, f"{path}, line {reader.line_num}", complete)
+                for cells in itertools.islice(lines, rows)
+            ]:
+                yield header, np.array(part)
+                found += len(part)
+            if not found:
+                raise ValueError(f"{path} has a header but no rows")
     except (UnicodeDecodeError, csv_reader.Error) as error:
         raise ValueError(f"{path} is not a CSV file in UTF-8: {error}") from error
-    problem = _header_problem(header, target) or ("" if rows else "has a header but no rows")
-    if problem:
-        raise ValueError(f"{path} {problem}")
-    return header, np.array(
-        [
-            _numbers(cells, header, f"{path}, line {line}", target if missing else None)
-            for line, cells in rows
-        ]
-    )
 
 
 def _header_problem(header: list[str], target: str) -> str:

@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.running import outputs
 
 PAGE = Path(__file__).parents[2] / "colabs" / "several_hosts.md"
 
@@ -36,46 +35,6 @@ def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():
     for one, eight in zip(alone.rows, spread.rows, strict=True):
         assert one.learner == eight.learner
         np.testing.assert_allclose(one[1:-1], eight[1:-1], rtol=1e-5, atol=1e-5)
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """Starts a Python script on CPU in a folder; where `shared`, they compile things once."""
-    cache = tmp_path_factory.mktemp("compiled")
-
-    def start(script, folder, *arguments, devices=1, shared=True):
-        (folder / "script.py").write_text(script, encoding="utf-8")
-        options = {
-            "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} "
-            "--xla_backend_optimization_level=0",
-            "JAX_ENABLE_COMPILATION_CACHE": str(shared),
-            "JAX_COMPILATION_CACHE_DIR": str(cache),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        }
-        return subprocess.Popen(
-            [sys.executable, "script.py", *map(str, arguments)],
-            cwd=folder,
-            env=os.environ | options,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    return start
-
-
-def outputs(*running):
-    """What each process printed; a hang fails the test, and so does a process that does."""
-    try:
-        printed = [process.communicate(timeout=300)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-            process.communicate()
-    assert [process.returncode for process in running] == [0] * len(running), "\n".join(printed)
-    return printed
 
 
 def processes_of_one_study(start, script, folders):
@@ -232,11 +191,11 @@ print(result.rows)
 )
 
 
-def stored(folder):
-    """Seed-rounds in the checkpoints of the script above."""
+def stored(folder, name="checkpoint", horizons=(8, 16)):
+    """Seed-rounds in the checkpoints of a study."""
     rounds = 0
-    for horizon in (8, 16):
-        path = folder / "checkpoint" / f"horizon_{horizon}" / "moments.npz"
+    for horizon in horizons:
+        path = folder / name / f"horizon_{horizon}" / "moments.npz"
         if path.exists():
             with open(path, "rb") as opened, np.load(opened) as file:
                 rounds += horizon * int(file["arr_1"])
@@ -270,6 +229,43 @@ def test_a_study_killed_at_random_moments_ends_with_the_same_table(tmp_path, sta
     (last,) = outputs(start(KILLED, killed))
     assert last.splitlines()[-1] == whole.splitlines()[-1]
     assert last.splitlines()[-1].startswith("(Row(")
+
+
+COMMAND = """
+import runpy
+import sys
+
+sys.argv[1:] = ["linear", "--horizons", "16", "32", "--seeds", "40000", "--checkpoint", "kept"]
+runpy.run_module("noisy_jax", run_name="__main__")
+"""
+KILLS = int(os.environ.get("NOISY_JAX_KILLS", "8"))  # each costs a start of Python and JAX
+
+
+@pytest.mark.slow
+def test_the_command_line_killed_at_random_numbers_of_seeds_writes_the_same_table(
+    tmp_path, start, rng
+):
+    through, killed = tmp_path / "through", tmp_path / "killed"
+    through.mkdir()
+    killed.mkdir()
+    outputs(start(COMMAND, through))
+    total, before = 40_000 * (16 + 32), 0
+    for moment in total * np.sort(rng.uniform(0, 0.9, size=KILLS)):
+        running = start(COMMAND, killed)
+        try:
+            while stored(killed, "kept", (16, 32)) <= max(moment, before):
+                assert running.poll() is None, running.communicate()[0]
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.02))
+        finally:
+            running.kill()
+            running.communicate()
+        before = stored(killed, "kept", (16, 32))
+        print(f"killed with {before:,} of {total:,} seed-rounds stored")
+    outputs(start(COMMAND, killed))
+    tables = [(folder / "noisy_jax_results" / "results.csv") for folder in (through, killed)]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+    assert len(tables[0].read_text().splitlines()) == 1 + 2 * 5
 
 
 MEMORY = (

@@ -1,4 +1,4 @@
-"""Checkpoints of Monte Carlo runs: one file of moments, with a digest of the run and of itself.
+"""Checkpoints: one file of running sums, with a digest of the run and of itself.
 
 The file is a NumPy archive (`np.load` reads it) whose ZIP comment is the SHA-256 digest of all
 bytes before it, so that damage of any kind is found before anything is parsed.
@@ -11,7 +11,7 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jax.sharding import Mesh
 
-from noisy_jax.evaluate.processes import from_first, is_first
-from noisy_jax.validation import writable_folder
+from noisy_jax.processes import from_first, is_first
+from noisy_jax.validation import given, writable_folder
 
 try:
     import fcntl
@@ -32,25 +32,42 @@ except ImportError:  # Windows: two runs on one folder are not noticed, but do n
 
 
 class Checkpoint:
-    """A folder with one file of moments, which is replaced as a whole after each batch.
+    """A folder with one file of running sums, which is replaced as a whole after each batch.
 
     The folder stays locked until `close`. If a mesh spans several processes, the one with its first
     device reads and writes for all.
+
+    Args:
+        folder: created if needed.
+        fingerprint: of the run; another run cannot use the folder.
+        mesh: of several processes, or `None`.
+        parts: what the fingerprint depends on, for a message.
 
     Attributes:
         path: of the file.
         warned: whether the user knows that the file cannot be written.
     """
 
-    def __init__(self, folder: str | os.PathLike, fingerprint: str, mesh: Mesh | None = None):
+    def __init__(
+        self,
+        folder: str | os.PathLike,
+        fingerprint: str,
+        mesh: Mesh | None = None,
+        parts: str = "run, key, quantiles or none, or version of JAX",
+    ):
+        if not isinstance(folder, str | os.PathLike):
+            raise ValueError(f"checkpoint must be a folder's path, got {given(folder)}")
         self.path = Path(folder) / "moments.npz"
         self.warned = False
         self._fingerprint = fingerprint
         self._mesh = mesh
+        self._parts = parts
         self._lock: int | None = None
 
     def load(self, empty: Any) -> Any:
-        """The stored moments, in the structure of `empty`, or `empty` if nothing is stored.
+        """The stored sums, in the structure of `empty`, or `empty` if nothing is stored.
+
+        The first leaf of `empty` is a count.
 
         Raises:
             ValueError: the folder cannot be written or is in use, or its file cannot be read, is
@@ -68,7 +85,7 @@ class Checkpoint:
         return jax.tree.unflatten(jax.tree.structure(empty), leaves)
 
     def save(self, sums: Any) -> None:
-        """Replaces the stored moments; warns, once, if they cannot be written."""
+        """Replaces the stored sums; warns, once, if they cannot be written."""
         if not is_first(self._mesh):
             return
         archive = io.BytesIO()
@@ -111,8 +128,8 @@ class Checkpoint:
             raise ValueError(self._damaged())
         if str(_arrays(content)["arr_0"]) != self._fingerprint:
             raise ValueError(
-                f"{self.path} was made by another configuration (run, key, quantiles or none, "
-                "or version of JAX): delete it, or name another folder"
+                f"{self.path} was made by another configuration ({self._parts}): delete it, or "
+                "name another folder"
             )
         return content
 
@@ -138,6 +155,22 @@ class Checkpoint:
             f"{self.path} is not a readable checkpoint (damaged, or of another program): delete "
             "it, or name another folder"
         )
+
+
+@contextlib.contextmanager
+def resumed(
+    folder: str | os.PathLike | None, fingerprint: str, empty: Any, parts: str
+) -> Iterator[tuple[Any, Callable[[Any], None]]]:
+    """What a checkpoint holds (see `Checkpoint`), and the function that stores more in it.
+
+    Without a folder these are `empty` and a function that does nothing.
+    """
+    if folder is None:
+        yield empty, lambda sums: None
+        return
+    store = Checkpoint(folder, fingerprint, parts=parts)
+    with contextlib.closing(store):
+        yield store.load(empty), store.save
 
 
 _DIGEST = 64  # hexadecimal digits of SHA-256

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax.evaluate.checkpoints import Checkpoint
+from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.evaluate.montecarlo import monte_carlo
 
 KEY = jax.random.key(7)
@@ -248,7 +248,7 @@ def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path):
 
 SECOND = """
 import sys
-from noisy_jax.evaluate.checkpoints import Checkpoint
+from noisy_jax.checkpoints import Checkpoint
 try:
     Checkpoint(sys.argv[1], "run").load((0, 0.0))
 except ValueError as error:

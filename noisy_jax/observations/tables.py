@@ -1,12 +1,7 @@
-"""Noisy data as they come: measured features, targets, and what is known of the measurement error.
-
-`from_arrays` and `csv` hold what was measured, in the units in which it was measured. Nothing here
-adds noise: the noise is already in the data.
-"""
+"""Tables of measured features and targets, with what is known of the measurement error."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,10 +13,7 @@ from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.streams.columns import in_order, numeric
-from noisy_jax.streams.csv_files import read_csv
 from noisy_jax.validation import check_dimension, check_shape, non_negative, number
-
-__all__ = ["Observations", "csv", "from_arrays"]
 
 Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
 """What may be known of the noise: see `from_arrays`."""
@@ -175,70 +167,6 @@ def from_arrays(
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
             raise ValueError(f"cross_cov must be {wanted}, got {found}")
     return Observations(x, y, cov, error, distribution, names, target, deviations, cross_cov)
-
-
-def csv(
-    path: str | Path,
-    *,
-    target: str,
-    noise: Known | Mapping[str, float] = None,
-    replicates: Mapping[str, str | Sequence[str]] | None = None,
-    cross_cov: Any = None,
-) -> Observations:
-    """Observations from a numeric CSV file with a header line.
-
-    Args:
-        path: the file; UTF-8, separated by commas, with a different name for each column.
-        target: name of y's column. All other columns are features, or replicates of features.
-        noise: as in `from_arrays`, for the features in the order of the file; or a mapping from a
-            feature's name to the variance of its error, 0 for features that are not named.
-        replicates: mapping from a feature's name to the column, or columns, with its replicates, as
-            many for each, and each column once. Features that are not named are taken to be exact:
-            their noise must be 0 or not given.
-        cross_cov: as in `from_arrays`, for the features in the order of the file.
-
-    Returns:
-        `Observations`.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> path = f"{tempfile.mkdtemp()}/rooms.csv"
-        >>> np.savetxt(path, np.eye(4, 3), delimiter=",", header="size,age,price", comments="")
-        >>> print(csv(path, target="price", noise={"size": 0.1}).cov)
-        [[0.1 0. ]
-         [0.  0. ]]
-    """
-    header, table = read_csv(path, target, missing=isinstance(noise, Dependent))
-    others = {k: [v] if isinstance(v, str) else list(v) for k, v in (replicates or {}).items()}
-    repeated = [name for names in others.values() for name in names]
-    for name in [*others, *repeated, *(noise if isinstance(noise, Mapping) else ())]:
-        if name not in header or name == target:
-            features = ", ".join(n for n in header if n != target)
-            raise ValueError(f"{path} has no feature {name!r}; it has {features}")
-    if len({len(names) for names in others.values()}) > 1:
-        raise ValueError("replicates must name as many columns for each feature")
-    for name in repeated:
-        if name in others or repeated.count(name) > 1:
-            raise ValueError(f"replicates must name each column once, but {name!r} is named twice")
-        if isinstance(noise, Mapping) and name in noise:
-            raise ValueError(f"noise must name features, but {name!r} is a replicate of one")
-    names = [name for name in header if name != target and name not in repeated]
-    column = {name: table[:, j] for j, name in enumerate(header)}
-    copies = 1 + (len(next(iter(others.values()))) if others else 0)
-    x = np.stack(
-        [
-            np.column_stack([column[([n, *others.get(n, copies * [n])])[v]] for n in names])
-            for v in range(copies)
-        ],
-        axis=1,
-    )
-    options = {"noise": noise, "names": names, "target": target, "cross_cov": cross_cov}
-    table = from_arrays(x, column[target], **options)
-    if others and table.cov is not None:
-        for name, variance in zip(names, np.diagonal(table.cov, axis1=-2, axis2=-1).T, strict=True):
-            if name not in others and np.any(variance):
-                raise ValueError(f"column {name!r} has noise but no replicates: name them, or none")
-    return table
 
 
 def _by_name(noise, names: tuple[str, ...]):

@@ -1,0 +1,196 @@
+"""Noisy tables from files: whole from CSV, in chunks from CSV and NumPy files."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.noise import PerRound
+from noisy_jax.noise.dependent import Dependent
+from noisy_jax.observations.tables import Known, Observations, from_arrays
+from noisy_jax.streams.csv_files import csv_parts, read_csv
+from noisy_jax.validation import choice, whole
+
+
+def csv(
+    path: str | Path,
+    *,
+    target: str,
+    noise: Known | Mapping[str, float] = None,
+    replicates: Mapping[str, str | Sequence[str]] | None = None,
+    cross_cov: Any = None,
+) -> Observations:
+    """Observations from a numeric CSV file with a header line.
+
+    Args:
+        path: the file; UTF-8, separated by commas, with a different name for each column.
+        target: name of y's column. All other columns are features, or replicates of features.
+        noise: as in `from_arrays`, for the features in the order of the file; or a mapping from a
+            feature's name to the variance of its error, 0 for features that are not named.
+        replicates: mapping from a feature's name to the column, or columns, with its replicates, as
+            many for each, and each column once. Features that are not named are taken to be exact:
+            their noise must be 0 or not given.
+        cross_cov: as in `from_arrays`, for the features in the order of the file.
+
+    Returns:
+        `Observations`.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> path = f"{tempfile.mkdtemp()}/rooms.csv"
+        >>> np.savetxt(path, np.eye(4, 3), delimiter=",", header="size,age,price", comments="")
+        >>> print(csv(path, target="price", noise={"size": 0.1}).cov)
+        [[0.1 0. ]
+         [0.  0. ]]
+    """
+    header, table = read_csv(path, target, missing=isinstance(noise, Dependent))
+    return _from_columns(path, header, table, target, noise, replicates, cross_cov)
+
+
+def chunks(
+    path: str | Path,
+    y: str | Path | None = None,
+    *,
+    rows: int = 65_536,
+    target: str | None = None,
+    noise: Known | Mapping[str, float] = None,
+    replicates: Mapping[str, str | Sequence[str]] | None = None,
+    cross_cov: Any = None,
+) -> "Chunks":
+    """A table in files, read a chunk at a time: for `fit` and `learn` on more rows than fit memory.
+
+    Args:
+        path: a CSV file as in `csv`; or a NumPy file (`.npy`, from `np.save`) of noisy features
+            `[n, d]`, or `[n, V, d]` with replicates.
+        y: NumPy file of the targets `[n]`, if `path` is one.
+        rows: of a chunk; the last one may have fewer. Memory grows with it, not with the files.
+        target: name of y's column in a CSV file; of NumPy files a name to print.
+        noise: as in `from_arrays`, but the same in all rows. Values that `noise.Missing` reads as
+            missing are filled with the means of their chunk.
+        replicates: as in `csv`.
+        cross_cov: `[d]`, as in `from_arrays`.
+
+    Returns:
+        `Chunks`, which can be gone through as often as needed.
+
+    Example:
+        >>> import tempfile, numpy as np, noisy_jax as nj
+        >>> folder, rng = tempfile.mkdtemp(), np.random.default_rng(0)
+        >>> x = rng.normal(size=(100_000, 1))
+        >>> np.save(f"{folder}/x.npy", x + rng.normal(size=x.shape))
+        >>> np.save(f"{folder}/y.npy", 2 * x[:, 0])
+        >>> table = chunks(f"{folder}/x.npy", f"{folder}/y.npy", noise=1.0, rows=30_000)
+        >>> print([len(chunk.y) for chunk in table])
+        [30000, 30000, 30000, 10000]
+        >>> result = nj.fit(table)
+        >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
+        [2.] [1.]
+    """
+    kind = choice("the end of the file's name", Path(path).suffix, (".csv", ".npy"))
+    whole("rows", rows)
+    if kind == ".csv" and (target is None or y is not None):
+        raise ValueError("a CSV file holds y: name its column by target=, and give no other file")
+    if kind == ".npy" and (y is None or replicates is not None):
+        raise ValueError(
+            'NumPy files are two, such as chunks("x.npy", "y.npy"), with replicates as x [n, V, d]'
+        )
+    if isinstance(noise, PerRound) or np.ndim(cross_cov) > 1:
+        raise ValueError(
+            "the noise of chunks must be the same in all rows; for one a row, pass a list of "
+            "tables by from_arrays"
+        )
+    for file in (path, path if y is None else y):
+        Path(file).stat()  # FileNotFoundError names it
+    return Chunks(path, y, rows, target, noise, replicates, cross_cov)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chunks:
+    """The tables that `chunks` reads; the attributes are its arguments."""
+
+    path: str | Path
+    y: str | Path | None
+    rows: int
+    target: Any
+    noise: Any
+    replicates: Mapping[str, str | Sequence[str]] | None
+    cross_cov: Any
+
+    def __iter__(self) -> Iterator[Observations]:
+        """All chunks."""
+        return self.after(0)
+
+    def after(self, count: int) -> Iterator[Observations]:
+        """The chunks behind the first `count` rows, which are not read, in CSV files not parsed."""
+        if self.y is None:
+            missing = isinstance(self.noise, Dependent)
+            parts = csv_parts(self.path, self.target, rows=self.rows, after=count, missing=missing)
+            rest = (self.target, self.noise, self.replicates, self.cross_cov)
+            return (_from_columns(self.path, *part, *rest) for part in parts)
+        return self._of_arrays(count)
+
+    def _of_arrays(self, count: int) -> Iterator[Observations]:
+        shape, targets = _mapped(self.path).shape, _mapped(self.y).shape
+        if len(targets) != 1 or shape[:1] != targets:
+            raise ValueError(
+                f"{self.path} has shape {list(shape)}, but {self.y} has {list(targets)}: there "
+                "must be one target a row"
+            )
+        if targets[0] < count:
+            raise ValueError(f"{self.path} has {targets[0]} rows, but {count} were read before")
+        options = {"noise": self.noise, "target": self.target, "cross_cov": self.cross_cov}
+        for start in range(count, targets[0], self.rows):
+            part = slice(start, start + self.rows)
+            x, y = (np.array(_mapped(file)[part]) for file in (self.path, self.y))
+            try:
+                table = from_arrays(x, y, **options)
+            except ValueError as error:
+                raise ValueError(f"{self.path}, rows from {start} on: {error}") from error
+            yield table
+
+
+def _mapped(path) -> np.ndarray:
+    """The array in a NumPy file, of which only what is used is read.
+
+    It is opened for each chunk, since pages that were read count as memory until it is closed.
+    """
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise ValueError(f"{path} is not a NumPy file of an array of numbers: {error}") from error
+
+
+def _from_columns(path, header, table, target, noise, replicates, cross_cov) -> Observations:
+    """The table `[n, columns]` of a file as `csv` returns it."""
+    others = {k: [v] if isinstance(v, str) else list(v) for k, v in (replicates or {}).items()}
+    repeated = [name for names in others.values() for name in names]
+    for name in [*others, *repeated, *(noise if isinstance(noise, Mapping) else ())]:
+        if name not in header or name == target:
+            features = ", ".join(n for n in header if n != target)
+            raise ValueError(f"{path} has no feature {name!r}; it has {features}")
+    if len({len(names) for names in others.values()}) > 1:
+        raise ValueError("replicates must name as many columns for each feature")
+    for name in repeated:
+        if name in others or repeated.count(name) > 1:
+            raise ValueError(f"replicates must name each column once, but {name!r} is named twice")
+        if isinstance(noise, Mapping) and name in noise:
+            raise ValueError(f"noise must name features, but {name!r} is a replicate of one")
+    names = [name for name in header if name != target and name not in repeated]
+    column = {name: table[:, j] for j, name in enumerate(header)}
+    copies = 1 + (len(next(iter(others.values()))) if others else 0)
+    x = np.stack(
+        [
+            np.column_stack([column[([n, *others.get(n, copies * [n])])[v]] for n in names])
+            for v in range(copies)
+        ],
+        axis=1,
+    )
+    options = {"noise": noise, "names": names, "target": target, "cross_cov": cross_cov}
+    table = from_arrays(x, column[target], **options)
+    if others and table.cov is not None:
+        for name, variance in zip(names, np.diagonal(table.cov, axis1=-2, axis2=-1).T, strict=True):
+            if name not in others and np.any(variance):
+                raise ValueError(f"column {name!r} has noise but no replicates: name them, or none")
+    return table
