@@ -136,7 +136,7 @@ def worst(
     radius = positive("radius", radius)
     check_one_prediction(learner, dim, "learner")
     own = _checked(starts or {}, horizon, dim, **limits)
-    bound = getattr(guarantee, "regret", guarantee)
+    bound: Any = getattr(guarantee, "regret", guarantee)
     if not (bound is None or callable(bound)):
         bound = positive("guarantee", bound, "one of bounds, a number, or a function of the state")
     options = {"radius": radius, "kernel": kernel, "y_noise": y_noise}

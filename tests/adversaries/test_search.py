@@ -156,6 +156,7 @@ def test_a_guarantee_may_be_known_after_the_run():
     assert found.guarantee == pytest.approx(float(after(run.state)), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_guarantee_is_that_of_the_finished_state():
     finished = learner()._replace(finish=lambda s: s._replace(weights=jnp.full(1, 7.0)))
     options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 2}
