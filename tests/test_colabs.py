@@ -18,6 +18,10 @@ EXECUTED = {
     "noisy_measurements",
     "worst_case",
     "errata",
+    "kernels",
+    "which_learner",
+    "unknown_noise",
+    "private_features",
 }
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 ADDRESS = "https://colab.research.google.com/github/noisy-jax/noisy_jax/blob/main/colabs/{}.ipynb"
