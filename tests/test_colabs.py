@@ -3,8 +3,10 @@
 Executing them takes minutes: deselected by default, `pytest -m notebook tests/test_colabs.py` does.
 """
 
+import ast
 import re
 from pathlib import Path
+from types import ModuleType
 
 import jax
 import nbformat
@@ -12,19 +14,12 @@ import pytest
 
 import noisy_jax as nj
 
-FOLDER = Path(__file__).parent.parent / "colabs"
-EXECUTED = {
-    "quickstart",
-    "noisy_measurements",
-    "worst_case",
-    "errata",
-    "kernels",
-    "which_learner",
-    "unknown_noise",
-    "private_features",
-}
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "colabs"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+UNEXECUTED = {"drift_and_novelty"}
 ADDRESS = "https://colab.research.google.com/github/noisy-jax/noisy_jax/blob/main/colabs/{}.ipynb"
+LARGEST_PICTURE, LARGEST_NOTEBOOK = 200_000, 1_000_000  # bytes
 
 
 @pytest.fixture(params=NAMES)
@@ -41,20 +36,36 @@ def _code(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_there_are_notebooks():
-    assert {"quickstart", "which_learner", "kernels", "unknown_noise"} | EXECUTED <= set(NAMES)
+def _markdown(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
 
 
-def test_stored_in_the_format_without_outputs(name, notebook):
-    """Or, where readers should see results without running it, with those of one full run."""
+def _order():
+    """Names of the notebooks, as the README lists them."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    (line,) = re.findall(r"^\[Notebooks\]\(colabs\).*$", text, re.MULTILINE)
+    return re.findall(r"`(\w+)`", line)
+
+
+def test_the_readme_lists_all_notebooks_and_each_links_to_the_next():
+    order = _order()
+    assert sorted(order) == NAMES
+    assert order[0] == "quickstart"
+    for name, after in zip(order, [*order[1:], None], strict=True):
+        last = _markdown(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4))[-1]
+        expected = [] if after is None else [after]
+        assert re.findall(r"^Next: \[`(\w+)`\]\(\1\.ipynb\)", last, re.MULTILINE) == expected, name
+
+
+def test_stored_with_the_outputs_of_one_full_run(name, notebook):
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)  # cells have ids
+    if name in UNEXECUTED:
+        return
+    assert notebook.metadata.language_info == {"name": "python"}
+    assert [cell.id for cell in notebook.cells if cell.metadata] == []
     outputs = [output for cell in _code(notebook) for output in cell.outputs]
     counts = [cell.execution_count for cell in _code(notebook)]
-    if name not in EXECUTED:
-        assert outputs == []
-        assert set(counts) == {None}
-        return
     assert counts == list(range(1, len(counts) + 1))
     assert {output.output_type for output in outputs} <= {
         "stream",
@@ -62,11 +73,50 @@ def test_stored_in_the_format_without_outputs(name, notebook):
         "execute_result",
     }
     assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
-    pictures = [
-        output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})
-    ]
-    assert bool(pictures) == (name != "errata")  # which draws nothing
-    assert max(map(len, pictures), default=0) < 200_000
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert re.search(r"^noisy_jax [\d.]+, jax [\d.]+, on ", printed, re.MULTILINE)
+    assert not re.search(r"Warning|/tmp/|/home/|/work/", printed)
+    data = [output.get("data", {}) for output in outputs]
+    pictures = [each["image/png"] for each in data if "image/png" in each]
+    draws = any(re.search(r"plt\.|figure", cell.source) for cell in _code(notebook))
+    assert bool(pictures) == draws
+    assert max(map(len, pictures), default=0) < LARGEST_PICTURE
+    assert (FOLDER / f"{name}.ipynb").stat().st_size < LARGEST_NOTEBOOK
+
+
+def test_opens_with_a_question_and_ends_with_limits(notebook):
+    _, _, text, _ = notebook.cells[0].source.split("\n\n")  # title, badge, text, run time
+    assert "?" in text
+    last = notebook.cells[-1]
+    assert last.cell_type == "markdown"
+    assert last.source.startswith("## When not to use this\n")
+
+
+def test_uses_public_names_only(notebook):
+    for cell in _code(notebook):
+        source = re.sub(r"^(\s*)%.*$", r"\1pass", cell.source, flags=re.MULTILINE)
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                found = [a.name for a in node.names if a.name.startswith("noisy_jax")]
+                assert found in ([], ["noisy_jax"])
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("noisy_jax"):
+                assert node.module == "noisy_jax.studies"  # what `python -m noisy_jax` runs
+            if isinstance(node, ast.Attribute):
+                module = _module(node.value)
+                if module is not None:
+                    public = getattr(module, "__all__", dir(module))
+                    assert node.attr in [*public, "__version__"], ast.unparse(node)
+                assert not re.match("_[^_]", node.attr) or node.attr == "_replace"
+
+
+def _module(node):
+    """The public module of the library that an expression such as `nj.learners` is, or `None`."""
+    if isinstance(node, ast.Name) and node.id == "nj":
+        return nj
+    if isinstance(node, ast.Attribute) and (parent := _module(node.value)) is not None:
+        found = getattr(parent, node.attr, None)
+        return found if isinstance(found, ModuleType) else None
+    return None
 
 
 def test_head_has_a_title_the_badge_and_the_run_time(name, notebook):
@@ -86,9 +136,8 @@ def test_install_cell_leaves_jax_alone(notebook):
 
 
 def test_links_lead_to_notebooks(notebook):
-    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
-    linked = {link for text in texts for link in re.findall(r"\]\((\w+)\.ipynb\)", text)}
-    assert linked <= set(NAMES)
+    linked = re.findall(r"\]\((\w+)\.ipynb\)", "\n".join(_markdown(notebook)))
+    assert set(linked) <= set(NAMES)
 
 
 @pytest.mark.notebook
