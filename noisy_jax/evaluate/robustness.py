@@ -141,7 +141,7 @@ def contaminated(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Cont
 
     def each(adversaries):
         return {
-            name: jax.vmap(partial(corrupt, key, table.x, table.y))(shares)
+            name: jax.lax.map(partial(corrupt, key, table.x, table.y), shares)
             for name, corrupt in adversaries.items()
         }
 
@@ -160,17 +160,18 @@ def by_adversary(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Mapp
     table, relabelled, moved = contaminated(setting, shares, key)
     gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
     score = partial(_scores, setting, table, gram, test_gram)
-    # Not `vmap`: XLA's CPU client can hang in the loops of so many fits at once.
-    by_label = jax.lax.map(lambda made: jax.vmap(score)(made, shares), _stacked(relabelled))
+    # Not `vmap`: on two cores, batched triangular solves of two fits at once can wait for each other
+    # for ever (jaxlib 0.10.2). One by one, each fit also stops at its own number of iterations.
+    def one_by_one(score, made):
+        return jax.lax.map(lambda made: jax.lax.map(lambda pair: score(*pair), (made, shares)), made)
+
+    by_label = one_by_one(score, _stacked(relabelled))
 
     def score_moved(made, share):
         gram, test_gram = setting.kernel(made.x, made.x), setting.kernel(table.test_x, made.x)
         return _scores(setting, table, gram, test_gram, made, share)
 
-    # One after the other: nothing is shared, and so each stops at its own number of iterations.
-    by_mover = jax.lax.map(
-        lambda made: jax.lax.map(lambda pair: score_moved(*pair), (made, shares)), _stacked(moved)
-    )
+    by_mover = one_by_one(score_moved, _stacked(moved))
     return _unstacked(by_label, relabelled) | _unstacked(by_mover, moved)
 
 
