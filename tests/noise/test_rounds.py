@@ -17,6 +17,8 @@ from noisy_jax.noise import (
     Flip,
     Gaussian,
     Laplace,
+    Missing,
+    Multiplicative,
     PerRound,
     Poisson,
 )
@@ -95,6 +97,27 @@ def test_rounds_copies_blocks_and_seeds_have_different_noise():
     )  # fmt: skip
     assert x.shape == (4, 20, 2, DIM)
     assert len(np.unique(x)) == x.size
+
+
+@pytest.mark.parametrize(
+    "noises", [*NOISES.values(), (Missing(0.5), None), (Multiplicative(0.1), None)]
+)
+def test_no_key_is_used_twice(noises):
+    with jax.debug_key_reuse(True):
+        jax.eval_shape(lambda key: shown(key, noises, 7, 27, 7), key())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("changing", [False, True])
+def test_noise_of_features_and_targets_and_draws_of_learners_are_independent(changing):
+    """Also where a learner draws from its own key as the noise is drawn."""
+    noise = per_round(Laplace, jnp.ones(ROUNDS)) if changing else Laplace(1.0)
+    samples, keys = observations(STREAM, noise, key(), copies=1, y_noise=Laplace(1.0))
+    own = jax.vmap(lambda k: jax.random.laplace(k, (DIM + 1,)))(keys)
+    errors = samples.y - STREAM.y
+    drawn = np.column_stack([samples.x[:, 0] - STREAM.x, errors, own])
+    correlation = np.corrcoef(drawn, rowvar=False)
+    assert np.abs(np.tril(correlation, -1)).max() < 5 / ROUNDS**0.5
 
 
 def test_noise_that_changes_from_a_constant_to_the_same_is_that_constant():

@@ -1,7 +1,6 @@
 import json
 
 import jax
-import numpy as np
 import pytest
 
 import noisy_jax as nj
@@ -79,16 +78,6 @@ def test_noisy_instances_are_reported(rows):
     assert 0.6 < small < 1
     uncorrected = float(found["noisy inputs", "shift", "uncorrected ridge", 0.0]["error"])
     assert uncorrected == float(found["noisy inputs", "gross", "uncorrected ridge", 0.0]["error"])
-
-
-def test_real_data_are_split_and_scaled():
-    stream = nj.Stream(np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]] * 5), np.arange(15.0))
-    setting = robustness.real(stream, length_scale=1.0, alpha=1.0)
-    table = setting.draw(jax.random.key(0))
-    every = np.sort(np.concatenate([table.y, table.test_y]))
-    np.testing.assert_allclose(every, np.arange(15) / np.arange(15).std(), rtol=1e-5)
-    assert table.x.shape == (10, 2)
-    assert np.isfinite(table.x).all()
 
 
 def test_scikit_learns_rivals_on_linear_data():

@@ -1,13 +1,12 @@
 import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from noisy_jax.__main__ import main
-from noisy_jax.evaluate.detection import Rule, auc, effective_terms
+from noisy_jax.evaluate.detection import Rule
 from noisy_jax.studies import novelty
 from tests.studies.files import names_in, rows_of
 
@@ -140,19 +139,3 @@ def test_rejections_are_the_alarms_and_the_lowest_scores():
     # After the first alarm ρ < 0 ≤ f, until quiet rounds have made up for 1 − ν.
     silent = np.cumsum(NU / np.sqrt(np.arange(2, TRAIN))) < 1 - NU
     assert 20 < np.sum(silent) < 2 + alarms[1] + 1 < 50
-
-
-def test_auc_counts_ties_half(rng):
-    scores, positive = rng.integers(0, 5, 40), rng.random(40) < 0.3
-    found = auc(jnp.asarray(scores), jnp.asarray(positive))
-    np.testing.assert_allclose(found, roc_auc_score(positive, scores), rtol=1e-6)
-
-
-def test_effective_terms():
-    def terms(*weights):
-        return effective_terms(jnp.array(weights))
-
-    assert terms(2.0, 2.0, 0.0, 2.0) == 3
-    np.testing.assert_allclose(terms(3.0, 1.0), 1.6, rtol=1e-6)
-    np.testing.assert_allclose(terms(3e-30, 1e-30), 1.6, rtol=1e-6)  # squares underflow
-    assert terms(0.0, 0.0) == 0
