@@ -292,6 +292,19 @@ def test_second_moment_of_the_slope_by_hand(x64, y_largest):
     np.testing.assert_allclose(estimator.derivative_second_moment, sum(terms), rtol=1e-9)
 
 
+def test_a_world_gives_its_diagonal_and_its_error():
+    """A radial kernel cut off at rate 1.5 is k(0, 0) < 1 on its diagonal, the surrogate R² > 1."""
+    world = nj.worlds.rational(dim=2, noise=nj.noise.Gaussian(0.1), cutoff=1.5)
+    maps, origin = nj.estimators.WorldMaps(world), jnp.zeros((1, 2))
+    square = float(world.kernel(origin, origin)[0, 0])
+    assert square < 0.99
+    np.testing.assert_allclose(maps.largest_norm(None), square**0.5, rtol=1e-5)
+    np.testing.assert_allclose(
+        maps.second_moment(None), world.surrogate(origin, origin)[0, 0], rtol=1e-5
+    )
+    np.testing.assert_allclose(maps.bias(None), 1 - square, rtol=1e-4)
+
+
 def test_draws_use_no_key_twice():
     estimator = of(
         nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)

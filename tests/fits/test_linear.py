@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.observations import from_arrays
@@ -41,6 +42,15 @@ def test_rows_of_weight_zero_do_not_count():
         fitted(everyone, weights=weights)
     with pytest.raises(ValueError, match=r"more than d \+ 1 = 4 rows, got 3"):
         fitted(everyone, weights=np.arange(200) < 3)
+
+
+def test_intervals_have_their_level():
+    """β ± t_q σ for the quantile q = (1 + level)/2 of Student's t distribution."""
+    fit = nj.fits.Coefficients(2.0, np.array([-1.0]), np.diag([0.25, 4.0]), 7, ("a",))
+    for level in (0.5, 0.95):
+        width = stats.t(7).ppf((1 + level) / 2) * np.array([0.5, 2.0])
+        middle = np.array([2.0, -1.0])
+        np.testing.assert_allclose(fit.interval(level), [middle - width, middle + width])
 
 
 def test_predictions_take_columns_by_name():
