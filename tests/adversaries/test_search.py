@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.adversaries import ascend, clean_regret, search, structured_starts, worst
@@ -86,6 +87,29 @@ def test_the_ascent_is_above_all_its_starts_and_its_interval_holds():
     assert abs(again.mean() - found.regret) < 5 * error
     assert found.starts.keys() == structured_starts(key(), 2, 1).keys()
     assert found.start in found.starts
+
+
+def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
+    """Of y z with z ~ N(0, 1), the sign of the mean of z decides which of two streams is chosen."""
+    draws = 64
+
+    keys = *search._keys(key(3)), *jax.random.split(key(3), 100)
+    numbers = [jax.random.key_data(jax.random.split(k, draws)) for k in keys]
+    assert len(np.unique(np.concatenate(numbers), axis=0)) == 102 * draws
+    select, hold = (jax.vmap(jax.random.normal)(jax.random.split(k, draws)) for k in keys[:2])
+    start = nj.Stream(jnp.zeros((1, 1, 1)), jnp.ones((1, 1)))
+    streams, origin, scores = search.chosen(
+        lambda stream, k: stream.y[0] * jax.random.normal(k), start, start._replace(y=-start.y),
+        key(3), draws,
+    )  # fmt: skip
+    chosen = np.sign(select.mean())
+    np.testing.assert_array_equal(streams.y[:, 0], [1, chosen])
+    assert origin == 0
+    np.testing.assert_allclose(scores.mean, [hold.mean(), chosen * hold.mean()], rtol=1e-4)
+    error = np.std(hold, ddof=1) / draws**0.5
+    np.testing.assert_allclose(scores.std_error, [error, error], rtol=1e-5)
+    half = stats.norm.ppf(1 - 0.025 / 2) * error  # for both streams together
+    np.testing.assert_allclose(search.half_widths(scores), [half, half], rtol=1e-5)
 
 
 def test_the_result_is_never_below_its_best_start():

@@ -36,3 +36,30 @@ def test_cramers_bound_of_the_erf_series_holds_and_is_nearly_attained(monkeypatc
             assert np.all(logs[m:] <= bound + 1e-9)
             ratios.append(logs[m] - log_first)
     assert max(ratios) == pytest.approx(-math.log(1.0865), abs=1e-9)
+
+
+SERIES = {
+    "squared": losses.squared(),
+    "logistic": losses.logistic(),
+    "exponential": losses.exponential(),
+    "smoothed_absolute": losses.smoothed_absolute(sharpness=1.3),
+    "smoothed_hinge": losses.smoothed_hinge(sharpness=0.7),
+}
+
+
+@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize("center", [-0.6, 0.4])
+def test_series_are_those_of_the_derivatives_and_majorants_bound_their_terms(
+    monkeypatch, x64, name, center
+):
+    loss = SERIES[name]
+    a = center + np.linspace(-0.5, 0.5, 11)
+    np.testing.assert_allclose(loss.series(40, center)(a), loss.derivative(a), rtol=1e-10)
+    if name == "squared":  # a polynomial needs no majorant
+        return
+    gamma, majorant = captured(monkeypatch, loss.series, center)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(gamma))
+    for m in (1, 5, 20):
+        log_first, log_ratio = majorant(m)
+        assert np.all(logs[m:] <= log_first + np.arange(61 - m) * log_ratio + 1e-9)

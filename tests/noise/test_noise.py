@@ -86,6 +86,13 @@ def test_fourth_moments_exactly(distribution):
         second, fourth = scale**2 * unit.moment(2), scale**4 * unit.moment(4)
         exact = fourth.sum() + second.sum() ** 2 - np.sum(second**2)
     np.testing.assert_allclose(distribution.fourth_moment(3), exact, rtol=1e-5)
+    # Of ‖x + n‖ only the covariance counts besides: six vectors n have it, and no odd moments.
+    variances, axes = np.linalg.eigh(np.asarray(distribution.covariance(3), np.float64))
+    n = (axes * np.sqrt(3 * np.maximum(variances, 0))).T
+    x, n = np.array([0.5, -1.0, 2.0]), np.concatenate([n, -n])
+    rest = np.sum((x + n) ** 2, axis=1) ** 2 - np.sum(n**2, axis=1) ** 2
+    found = distribution.square_fourth_moment(x)
+    np.testing.assert_allclose(found, exact + rest.mean(), rtol=1e-5)
 
 
 @pytest.mark.statistical
