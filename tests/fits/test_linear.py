@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
+from noisy_jax.fits.errors import linear_errors
 from noisy_jax.observations import from_arrays
 from tests.fits.test_outside import NITROGEN, YIELD, table
 
@@ -51,6 +52,15 @@ def test_intervals_have_their_level():
         width = stats.t(7).ppf((1 + level) / 2) * np.array([0.5, 2.0])
         middle = np.array([2.0, -1.0])
         np.testing.assert_allclose(fit.interval(level), [middle - width, middle + width])
+
+
+def test_errors_of_rows_are_on_average_those_on_clean_rows():
+    """(f(x) − y)² + Var ε for y + ε with ε = 0.8 n, over both signs of the noise n in x."""
+    noise = np.array([-0.5, 0.5])
+    rows = from_arrays(1.2 + noise[:, None], 0.3 + 0.8 * noise, noise=0.25, cross_cov=[0.8 * 0.25])
+    fit = nj.fits.Coefficients(0.1, np.array([-0.7]), np.eye(2), 1, ("x1",))
+    clean = (0.1 - 0.7 * 1.2 - 0.3) ** 2 + 0.8**2 * 0.25
+    np.testing.assert_allclose(linear_errors(fit, rows).mean(), clean)
 
 
 def test_predictions_take_columns_by_name():
