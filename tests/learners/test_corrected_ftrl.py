@@ -9,6 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from noisy_jax.moments.fourier import Frequencies
 
 T, DIM, EVERY = 96, 3, 8
 
@@ -215,3 +216,27 @@ def test_a_moment_of_trace_zero_that_is_not_zero():
     state = jax.jit(learner.step)(learner.init(2), sample, jax.random.key(0))
     assert 0.25 < state.regularization < 0.8
     assert np.all(np.isfinite(state.weights))
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviation(rng):
+    """‖Σ_g (A_g − s_g A)²‖^½ over G groups with shares s_g of the rows, times √(G/(G − 1))."""
+    known = Frequencies(
+        jnp.array([[0.7], [1.5]]), jnp.array(0.5), jnp.ones(2), jnp.ones((2, 2)), jnp.ones((2, 2))
+    )
+    moments, counts = nj.moments.fourier(known, wiener=0.0), (8, 12, 20)
+    samples = Sample(jnp.asarray(rng.normal(size=(20, 1, 1))), jnp.ones(20))
+    sums_of = jax.jit(
+        lambda count: moments.sums(samples, jnp.where(jnp.arange(20) < count, 1.0, 0))
+    )
+    groups = [jax.device_get(sums_of(count)) for count in counts]
+    grams = [np.asarray(moments.corrected(group)[0]) for group in groups]
+    gram, cross = sum(grams), sum(np.asarray(moments.corrected(group)[1]) for group in groups)
+    apart = [a - n / 40 * gram for a, n in zip(grams, counts, strict=True)]
+    spread = np.linalg.norm(1.5 * sum(a @ a for a in apart), ord=2) ** 0.5
+    sums = jax.tree.map(lambda *leaves: np.stack(leaves), *groups)
+    found = jax.jit(lambda sums: nj.learners.leader(moments, sums, regularization=0.1))(sums)
+    lam = 0.1 * np.trace(gram) / 40 + spread / 4
+    np.testing.assert_allclose(found.regularization, lam, rtol=0.01)  # by power iteration
+    weights = np.linalg.solve(gram + float(found.regularization) * np.eye(4), cross)
+    np.testing.assert_allclose(found.weights, weights, rtol=1e-6)

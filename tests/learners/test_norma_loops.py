@@ -10,6 +10,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.learners import norma
+from noisy_jax.learners.norma import _of_strong_convexity
 from tests.learners import references
 from tests.learners.norma_runs import (
     DIM,
@@ -171,6 +172,17 @@ def test_only_two_numbers_matter(rng):
     )
     np.testing.assert_allclose(first, 0.2 * unit, atol=1e-14)
     assert np.abs(other - 0.2 * unit).max() > 0.05
+
+
+def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffer():
+    """1/(λt) in round t = 1, 2, …, and constant from a third of the buffer on."""
+    kernel = nj.kernels.linear()
+    for size, longest in ((9, 3.0), (2, 1.0), (None, 5.0)):
+        space = nj.engine.Space(kernel.gram, kernel.gram)
+        memory = nj.engine.everything(space, 5) if size is None else nj.engine.ring(space, size)
+        rate = _of_strong_convexity(0.5, memory)
+        rates = [float(rate(t)) for t in range(5)]
+        np.testing.assert_allclose(rates, 2 / np.minimum(np.arange(1, 6), longest))
 
 
 @pytest.mark.slow

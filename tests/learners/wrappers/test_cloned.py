@@ -79,6 +79,14 @@ def test_a_world_of_covariances_that_change_runs_from_one_copy():
     assert errors[60:].mean() < 0.7 * (stream.y[60:] ** 2).mean()
 
 
+def test_clones_and_the_learner_have_keys_of_their_own():
+    learner = watcher(2)._replace(step=lambda state, sample, key: jax.random.normal(key, (2, DIM)))
+    cloned = nj.wrappers.cloned(learner, nj.noise.Gaussian(0.1))
+    sample = Sample(jnp.zeros((1, DIM)), jnp.zeros(()), jnp.float32(0.1))
+    with jax.debug_key_reuse(True):
+        jax.eval_shape(lambda key: cloned.step((), sample, key), jax.random.key(0))
+
+
 def test_what_cannot_be_cloned_round_by_round_raises():
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.0, 0.2, T)))
     world = nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=nj.noise.Gaussian(0.4))
