@@ -89,6 +89,7 @@ def test_the_ascent_is_above_all_its_starts_and_its_interval_holds():
     assert found.start in found.starts
 
 
+@pytest.mark.claim("EXT-WorstStream")
 def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     """Of y z with z ~ N(0, 1), the sign of the mean of z decides which of two streams is chosen."""
     draws = 64

@@ -274,12 +274,15 @@ def test_kernel_bias_of_each_cut_off_series(x64, order):
     assert longest <= maps.largest_norm(second) <= 1 + 1.5 * error
 
 
-@pytest.mark.parametrize("y_largest", [0.0, 0.7])
-def test_second_moment_of_the_slope_by_hand(x64, y_largest):
-    """Σ_n (γ_n²/p_n)(√(B_w B_Ψ) + B_y)^(2n) for residuals, B_y as it is given."""
+@pytest.mark.parametrize(("y_largest", "center"), [(0.0, 0.0), (0.7, 0.0), (0.7, -0.3)])
+def test_second_moment_of_the_slope_by_hand(x64, y_largest, center):
+    """Σ_n (γ_n²/p_n)(√(B_w B_Ψ) + B_y + |c|)^(2n) for residuals, B_y as it is given."""
     loss = nj.losses.smoothed_absolute(sharpness=0.5)
-    estimator = of(loss=loss, loss_order=3, y_largest=y_largest, max_bias=9.0, squared_radius=0.64)
-    size = np.sqrt(0.64 * estimator.map_second_moment) + y_largest
+    estimator = of(
+        loss=loss, loss_order=3, y_largest=y_largest, center=center, max_bias=9.0,
+        squared_radius=0.64,
+    )  # fmt: skip
+    size = np.sqrt(0.64 * estimator.map_second_moment) + y_largest + abs(center)
     gamma, chances = (
         estimator.derivative.series.coefficients,
         estimator.derivative.orders.probabilities,

@@ -109,12 +109,14 @@ def test_labels_made_of_the_target(table):
     @jax.jit
     def both(key):
         small = contaminations.shift(key, x, y, SHARE, target=target, size=0.5)
-        return small, contaminations.flip(key, x, y, SHARE, target=target)
+        near = contaminations.region(key, x, y, SHARE, target=target)
+        return small, contaminations.flip(key, x, y, SHARE, target=target), near
 
-    small, flipped = jax.device_get(both(jax.random.key(0)))
+    small, flipped, near = jax.device_get(both(jax.random.key(0)))
     rows = small.corrupted
     np.testing.assert_allclose(small.y[rows], target[rows] + 0.5, rtol=1e-6)
     np.testing.assert_allclose(flipped.y[rows], -target[rows], rtol=1e-6)
+    np.testing.assert_allclose(near.y[near.corrupted], target[near.corrupted] + 3, rtol=1e-6)
     np.testing.assert_allclose(corrupted("shift", table).y[rows], y[rows] + 3, rtol=1e-6)
     np.testing.assert_allclose(corrupted("flip", table).y[rows], -y[rows], rtol=1e-6)
 
