@@ -94,7 +94,8 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     """Of y z with z ~ N(0, 1), the sign of the mean of z decides which of two streams is chosen."""
     draws = 64
 
-    keys = *search._keys(key(3)), *jax.random.split(key(3), 100)
+    _, climb, *judges = search.four_keys(key(3))
+    keys = *judges, *jax.random.split(climb, 100)
     numbers = [jax.random.key_data(jax.random.split(k, draws)) for k in keys]
     assert len(np.unique(np.concatenate(numbers), axis=0)) == 102 * draws
     select, hold = (jax.vmap(jax.random.normal)(jax.random.split(k, draws)) for k in keys[:2])
