@@ -296,3 +296,16 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
     )
     counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
     np.testing.assert_array_equal(counted.predictions, np.arange(5))
+
+
+def test_rounds_that_go_on_anywhere_see_the_noise_of_the_whole_run():
+    watcher = nj.Learner(
+        init=jnp.zeros, step=lambda _, sample, key: sample.x[0], predict=lambda w, x: w, copies=1
+    )
+    stream, noise = nj.streams.linear(jax.random.key(0), 30, 2), nj.noise.Laplace(1.0)
+    whole = nj.rollout(watcher, stream, noise, jax.random.key(1))
+    rest = nj.Stream(stream.x[20:], stream.y[20:])
+    state = whole.predictions[20]
+    found = nj.rollout(watcher, rest, noise, jax.random.key(1), state=state, first_round=20)
+    np.testing.assert_allclose(found.predictions, whole.predictions[20:], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.state, whole.state, rtol=1e-5, atol=1e-6)
