@@ -114,6 +114,12 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     np.testing.assert_allclose(search.half_widths(scores), [half, half], rtol=1e-5)
 
 
+def test_late_targets_alternate_until_the_last_root_of_the_rounds():
+    late = structured_starts(key(), 9, 1, y_size=2.0)["late"]
+    np.testing.assert_array_equal(late.y, 2 * np.array([1, -1, 1, -1, 1, -1, 1, 1, 1]))
+    np.testing.assert_array_equal(late.x, np.ones((9, 1)))
+
+
 def test_the_result_is_never_below_its_best_start():
     x, y = jnp.ones((3, 1)), jnp.array([1.0, 1.0, -1.0])
     own = {"own": nj.Stream(x.at[0].set(0.6), y)}

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import MapEstimator, MeanEstimator, gradient
+from noisy_jax.estimators import (
+    GradientOrders,
+    MapEstimator,
+    MapOrders,
+    MeanEstimator,
+    gradient,
+)
 from tests.keys import key
 
 POLYNOMIAL = nj.kernels.polynomial(degree=2)
@@ -306,6 +312,15 @@ def test_a_world_gives_its_diagonal_and_its_error():
         maps.second_moment(None), world.surrogate(origin, origin)[0, 0], rtol=1e-5
     )
     np.testing.assert_allclose(maps.bias(None), 1 - square, rtol=1e-4)
+
+
+def test_copies_of_the_queries_that_the_order_uses_are_counted():
+    """One copy of the stored estimate, 2 + 0 of the first two queries, none of the third."""
+    estimator = of(loss=nj.losses.smoothed_hinge(sharpness=0.5), loss_order=3, max_bias=9.0)
+    maps = MapOrders(jnp.array([1, 2, 0, 1]), jnp.zeros(4, int))
+    x = jnp.ones((estimator.copies, 2))
+    stored, _ = estimator.estimates(GradientOrders(jnp.int32(2), maps), x)
+    assert stored.copies == 3
 
 
 def test_draws_use_no_key_twice():

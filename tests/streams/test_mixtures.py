@@ -115,6 +115,7 @@ def test_drift_is_of_its_size_every_ten_rounds_and_stays_in_the_box():
     inside = np.abs(means[:-1]) < 2  # farther than 5 standard deviations of a step from the sides
     steps = np.diff(means, axis=0)[inside]
     assert kstest(steps, norm(0, DIFFICULTIES["A"].drift).cdf).pvalue > 1e-3
+    assert np.abs(np.diff(means, axis=0)).max() < 1.2  # reflected, and not moved to the other side
     at_sides = (np.abs(means) > 2.8).any(axis=(1, 2, 3))
     assert at_sides.any()  # so that the box was tried
 
