@@ -160,10 +160,12 @@ def by_adversary(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Mapp
     table, relabelled, moved = contaminated(setting, shares, key)
     gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
     score = partial(_scores, setting, table, gram, test_gram)
-    # Not `vmap`: on two cores, batched triangular solves of two fits at once can wait for each other
-    # for ever (jaxlib 0.10.2). One by one, each fit also stops at its own number of iterations.
-    def one_by_one(score, made):
-        return jax.lax.map(lambda made: jax.lax.map(lambda pair: score(*pair), (made, shares)), made)
+
+    # Not `vmap`: on two cores, batched triangular solves of two fits at once can wait for each
+    # other without end (jaxlib 0.10.2). Besides, each fit stops at its own number of iterations.
+    def one_by_one(score, stacked):
+        of_shares = partial(jax.lax.map, lambda pair: score(*pair))
+        return jax.lax.map(lambda made: of_shares((made, shares)), stacked)
 
     by_label = one_by_one(score, _stacked(relabelled))
 
