@@ -27,6 +27,22 @@ def test_the_leader_predicts_clean_rows_and_knows_its_error(copies):
     assert -5 * learned.risk_std_error < learned.risk - error < 0.3
 
 
+def test_the_risk_and_its_standard_error_are_in_the_units_of_y(rng):
+    x, y = rng.normal(size=(40, 2)), 7 + 3 * rng.normal(size=40)
+    learner, key = nj.learners.known_covariance(radius=1.0), jax.random.key(0)
+    learned = nj.learn(learner, nj.observations.from_arrays(x, y, noise=0.2), key)
+    rows, targets = (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
+    state, errors = learner.init(2), []
+    for row, target in zip(rows, targets, strict=True):
+        sample = nj.Sample(jnp.asarray(row[None]), jnp.asarray(target), jnp.diag(0.2 / x.var(0)))
+        value, square = learner.read(state, sample, key)
+        errors.append(square - 2 * target * value + target**2)
+        state = learner.step(state, sample, key)
+    errors = y.var() * np.asarray(errors, np.float64)
+    np.testing.assert_allclose(learned.risk, errors.mean(), rtol=1e-4)
+    np.testing.assert_allclose(learned.risk_std_error, errors.std(ddof=1) / 40**0.5, rtol=1e-4)
+
+
 def test_a_learner_without_readings_has_no_risk():
     x, y, observed = table()
     kernel = nj.kernels.gaussian(length_scale=1.0)

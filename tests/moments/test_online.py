@@ -49,6 +49,13 @@ def test_one_copy_with_known_covariance_is_unbiased(form):
     check(expected, X)
 
 
+def test_the_slack_bounds_the_fall_of_the_smallest_eigenvalue():
+    cov = jnp.full((3, 3), 0.9) + 0.1 * jnp.eye(3)  # its largest eigenvalue is 2.8
+    samples = Sample(jnp.zeros((5, 1, 3)), jnp.zeros(5), jnp.broadcast_to(cov, (5, 3, 3)))
+    sums = nj.moments.known_covariance().sums(samples, jnp.ones(5))
+    np.testing.assert_allclose(sums.slack, -np.linalg.eigvalsh(sums.gram)[0], rtol=1e-5)
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])
 def test_copies_of_unknown_noise_are_unbiased(copies):
