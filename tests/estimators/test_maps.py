@@ -75,6 +75,7 @@ def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, dist
 
 @pytest.mark.claim("NK-Lemma3", "NK-Lemma5")
 @pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.slow
 def test_second_moment_by_enumeration(x64, rng, name):
     maps = maps_of(name, KERNELS[name][1], p=1.7)
     noise = np.broadcast_to(0.3 * rng.normal(size=2), (maps.copies, 2))

@@ -229,6 +229,7 @@ def test_batched_unrolled_rollout_equals_steps_by_hand(make, stream):
 
 
 @pytest.mark.claim("NORMA-Eq6")
+@pytest.mark.slow
 def test_predictions_do_not_depend_on_the_future(make):
     before, _, after = played(make)[1].predictions
     chex.assert_trees_all_equal(before[:20], after[:20])
@@ -244,6 +245,7 @@ def test_prediction_shapes(make, stream):
     chex.assert_trees_all_close(many[0, 0], one, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
     """Traced ones give what concrete ones give; what is out of range, or overflows, is reported."""
 
@@ -321,6 +323,7 @@ def test_readings_are_unbiased_and_the_same_in_unroll(make, stream):
         assert np.all(np.abs(reading.mean(axis=0) - expected) < 5 * error)
 
 
+@pytest.mark.slow
 def test_uses_no_key_twice(make, stream):
     learner = make(**OPTIONS)
     run = jax.jit(lambda key: nj.rollout(learner, stream, NOISE, key, y_noise=NOISE).diverged_at)

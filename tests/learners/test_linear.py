@@ -87,6 +87,7 @@ SHAPES = {
 @pytest.mark.claim("DA-Eq2/3", "DA-Alg1-left", "DA-Alg1-right")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("changing", [False, True], ids=["fixed", "per_round"])
+@pytest.mark.slow
 def test_equals_numpy_loop(x64, rng, shape, changing):
     # 300 rounds are two blocks of the rollout and a rest.
     horizon, dim = 300, 3

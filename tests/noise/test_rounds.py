@@ -79,6 +79,7 @@ def sliced(noise, first, last):
 
 
 @pytest.mark.parametrize("name", NOISES)
+@pytest.mark.slow
 def test_a_round_is_the_same_in_any_block(name):
     """Alone, in a full block, in a rest, and in a block that starts anywhere, also if traced."""
     noise, y_noise = NOISES[name]

@@ -62,6 +62,7 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
 
 @pytest.mark.claim("EXT-HeteroscedasticAlg2")
 @pytest.mark.parametrize("name", UNBIASED)
+@pytest.mark.slow
 def test_unbiased_for_every_atom_and_every_covariance(x64, name):
     max_cov, covs, points = UNBIASED[name]
     dim = points.shape[1]

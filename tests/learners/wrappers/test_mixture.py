@@ -62,6 +62,7 @@ ONE_COPY = pytest.param("one copy", marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", ["engine", "weights", "length scales", ONE_COPY])
+@pytest.mark.slow
 def test_columns_are_what_each_learner_gives_alone(name):
     make, values = MAKERS[name]
     swept = nj.wrappers.swept(make, values)
