@@ -15,8 +15,8 @@ data exceeds that of the best learner by at most E 2Δ_T. One learner with wild 
 rounds makes S large; its term does not grow with T.
 
 On the worst streams that gradient ascent finds (the study `tightness`: two learners at adaptive
-rates with |x| ≤ 1, |y| ≤ 2 and T = 16, 128 and 2,048) the regret grows like √T: it is 3.4√T, 4.0√T
-and 4.2√T without noise, 3.9√T, 4.7√T and 5.3√T with noise of variance 1, less than half the bound.
+rates with |x| ≤ 1, |y| ≤ 2 and T = 16, 128 and 2,048) the regret grows like √T: it is 4.0√T, 4.4√T
+and 4.3√T without noise, 4.2√T, 4.8√T and 5.0√T with noise of variance 1, less than half the bound.
 
 Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if
 you must, 2014, Theorem 8), on losses that are estimated from noisy data.
