@@ -115,6 +115,7 @@ def test_constants_by_hand():
     ],
     ids=["gaussian", "laplace", "student", "rademacher"],
 )
+@pytest.mark.slow
 def test_moments_against_samples(noise):
     stream = nj.streams.from_arrays([[0.3, -0.2], [0.9, 0.4]], [0.5, -1.0])
     ours = moments(stream, noise, y_noise=nj.noise.Gaussian(0.25))

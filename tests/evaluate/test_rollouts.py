@@ -14,6 +14,7 @@ NOISE = nj.noise.Gaussian(0.2)
 
 
 @pytest.mark.parametrize("horizon", [1, BLOCK, 2 * BLOCK + 5])
+@pytest.mark.slow
 def test_final_regret_is_the_last_of_the_rollout(horizon):
     stream = nj.streams.linear(jax.random.key(0), horizon, 3, label_noise=0.2)
     learner = nj.wrappers.paired(

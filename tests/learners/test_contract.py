@@ -272,6 +272,7 @@ def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
         assert np.all((large >= 1) == needs_a_square)  # linear learners need no square of it
 
 
+@pytest.mark.slow
 def test_resumes_from_state_round_and_key(make, stream):
     learner, runs = played(make)
 

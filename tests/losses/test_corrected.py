@@ -99,6 +99,7 @@ def labels(key, p):
 @pytest.mark.parametrize(
     ("loss", "draw"), [(losses.poisson(), counts), (losses.smoothed_hinge(sharpness=0.5), labels)]
 )
+@pytest.mark.slow
 def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data(loss, draw):
     def blind(weights, sample):
         return loss.gradient(weights @ sample.x[0], sample.y) * sample.x[0]

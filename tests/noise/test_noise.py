@@ -64,6 +64,7 @@ def assert_mean_is(values, truth, largest_error):
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_moments_of_samples(distribution):
     n = draws(distribution)
     assert_mean_is(n, np.zeros(3), 0.005)

@@ -32,6 +32,7 @@ def expected():
     return dict(zip(LEARNERS, predictions(*LEARNERS.values(), distribution=NOTHING), strict=True))
 
 
+@pytest.mark.slow
 def test_noiseless_is_the_learner_on_clean_data_whatever_the_noise(expected):
     shown = [nj.wrappers.noiseless(learner, STREAM) for learner in LEARNERS.values()]
     by_step = [learner._replace(unroll=None) for learner in shown]
