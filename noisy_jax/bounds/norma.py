@@ -159,8 +159,8 @@ def truncation_error(
 ) -> chex.Array:
     """Bound on ‖f − f_τ‖ at constant η, where f_τ is the sum of the τ newest terms of f.
 
-    It is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ after n rounds, and less than β^τ cX/λ for every
-    n, with β = 1 − ηλ. It is attained if all x are equal and the slope is c in every round. The
+    It is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ after n rounds, and less than β^τ cX/λ for all n,
+    with β = 1 − ηλ. It is attained if all x are equal and the slope is c in every round. The
     values f(x) and f_τ(x) differ by at most X times the bound.
 
     The bound compares terms of one run. A run that drops terms while it learns has other
@@ -174,7 +174,7 @@ def truncation_error(
         slope: c, as in `regularized_risk`.
         learning_rate: η < 1/λ.
         regularization: λ > 0.
-        rounds: n ≥ 0, the number of examples seen; by default the bound holds for every n.
+        rounds: n ≥ 0, the number of examples seen; by default the bound holds for all n.
 
     Returns:
         `[]`.

@@ -1,6 +1,7 @@
 """Noisy tables from files: whole from CSV, in chunks from CSV and NumPy files."""
 
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from noisy_jax.noise import PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observations.tables import Known, Observations, from_arrays
 from noisy_jax.streams.csv_files import csv_parts, read_csv
-from noisy_jax.validation import choice, whole
+from noisy_jax.validation import choice, given, whole
 
 
 def csv(
@@ -75,6 +76,10 @@ def chunks(
     Returns:
         `Chunks`, which can be gone through as often as needed.
 
+    Raises:
+        ValueError: also while chunks are read, with the file and its row: a cell is not a number,
+            or the two files differ in length.
+
     Example:
         >>> import tempfile, numpy as np, noisy_jax as nj
         >>> folder, rng = tempfile.mkdtemp(), np.random.default_rng(0)
@@ -88,6 +93,9 @@ def chunks(
         >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
         [2.] [1.]
     """
+    for name, file in {"path": path, "y": y}.items():
+        if not isinstance(file, str | os.PathLike | None) or path is None:
+            raise ValueError(f"{name} must be a file's path, got {given(file)}; see from_arrays")
     kind = choice("the end of the file's name", Path(path).suffix, (".csv", ".npy"))
     whole("rows", rows)
     if kind == ".csv" and (target is None or y is not None):

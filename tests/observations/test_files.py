@@ -162,6 +162,13 @@ def test_wrong_arguments_give_one_clear_line(path, arrays, names, arguments, err
     assert "\n" not in str(caught.value)
 
 
+def test_arrays_in_place_of_files_are_named(path):
+    with pytest.raises(ValueError, match=r"path must be a file's path, got .*; see from_arrays"):
+        chunks(X, Y, noise=0.1)
+    with pytest.raises(ValueError, match=r"y must be a file's path, got .*; see from_arrays"):
+        chunks(path.parent / "x.npy", Y, noise=0.1)
+
+
 def test_a_table_of_no_rows_is_an_error(arrays, path):
     np.save(arrays[0], X[:0])
     np.save(arrays[1], Y[:0])
