@@ -24,6 +24,7 @@ from noisy_jax.evaluate.detection import (
     watched,
 )
 from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.streams.tables import bundled
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.validation import between
@@ -107,9 +108,7 @@ def run(settings: Settings) -> Iterator[Report]:
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
     """Pixels `[1797, 64]` in [−1, 1], dark to bright, and digits `[1797]`, of scikit-learn."""
-    from sklearn.datasets import load_digits
-
-    images, labels = map(np.asarray, load_digits(return_X_y=True))
+    images, labels = bundled("digits")
     return images / 8 - 1, labels
 
 

@@ -1,3 +1,6 @@
+import importlib.util
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,6 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.streams import csv, dataset, from_arrays, linear, resampled, scaled
+from noisy_jax.streams.tables import bundled
 from tests.keys import key
 
 
@@ -28,6 +32,22 @@ def test_bundled_data_sets_are_scaled_as_documented(name, shape):
     varying = spread[spread > 0]
     np.testing.assert_allclose(varying, varying[0], rtol=1e-4)
     assert (spread == 0).sum() == (3 if name == "digits" else 0)  # blank pixels
+
+
+@pytest.mark.parametrize("name", nj.streams.DATASETS)
+def test_bundled_data_sets_are_those_that_scikit_learn_loads(name, monkeypatch, tmp_path):
+    read = bundled(name)
+    (tmp_path / "__init__.py").write_text("")  # a version that has its files elsewhere
+    spec = importlib.util.spec_from_file_location("sklearn", tmp_path / "__init__.py")
+    monkeypatch.setattr(importlib.util, "find_spec", {"sklearn": spec}.get)
+    for ours, loaded in zip(scaled(*read), scaled(*bundled(name)), strict=True):
+        np.testing.assert_allclose(ours, loaded, rtol=1e-6, atol=1e-7)
+
+
+def test_without_scikit_learn_its_data_sets_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r"'digits' comes with .* noisy_jax\[demo\]"):
+        dataset("digits")
 
 
 @pytest.mark.statistical
