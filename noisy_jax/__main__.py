@@ -1,6 +1,7 @@
 """The command line: `python -m noisy_jax [STUDY]`."""
 
 import argparse
+import gc
 import inspect
 import sys
 from collections.abc import Sequence
@@ -94,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(50_000)  # JAX makes many objects that stay: to search them took 0.5 s
     keep_compiled()
     use_all_cores()
     sys.exit(main())

@@ -136,7 +136,14 @@ class Simulation:
         self._arguments = run, key
         self._num_seeds = num_seeds
         self._options = {"batch_size": batch_size, "mesh": mesh, "keep": bool(self._levels)}
-        shapes, *_ = _batch_moments.eval_shape(run, key, num_seeds, 0, **self._options)
+        arguments = run, key
+        if mesh is not None:  # placed as `estimate` places them: JAX then traces the run once
+            shared = NamedSharding(mesh, PartitionSpec())
+            arguments = jax.tree.map(
+                lambda leaf: leaf.update(sharding=shared),
+                jax.eval_shape(lambda *leaves: leaves, *arguments),
+            )
+        shapes, *_ = _batch_moments.eval_shape(*arguments, num_seeds, 0, **self._options)
         sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes._replace(values=None))
         sums = sums._replace(
             values=jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), shapes.values)
