@@ -254,7 +254,9 @@ def _through_blocks(
     def block_or_none(state, inputs):
         own = jax.jit(block)  # traced once for both
         zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(own, state, inputs)[1])
-        return jax.lax.cond(inputs[1][0] < count, own, lambda state, _: (state, zero), state, inputs)
+        return jax.lax.cond(
+            inputs[1][0] < count, own, lambda state, _: (state, zero), state, inputs
+        )
 
     state = learner.init(dim) if state is None else state
     inputs = ((stream, comparator), rounds, changing)

@@ -47,7 +47,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.learners.corrected_leader import factor, leader_and_factor, solve, total
+from noisy_jax.learners.corrected_leader import factor, half_solve, leader_and_factor, total
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive, whole
 
@@ -134,12 +134,8 @@ def corrected_ftrl(
         # The first weights are 0 whatever λ is, so that its λ may be chosen after its block.
         is_first = state.pending.count == whole.count
         before = jnp.where(is_first, lam, state.regularization)
-        step = jax.lax.cond(
-            before == lam,
-            lambda: solve(triangle, gradient),
-            lambda: solve(factor(gram, before), gradient),
-        )
-        penalty = state.penalty + gradient @ step / 4
+        triangle = jax.lax.cond(before == lam, lambda: triangle, lambda: factor(gram, before))
+        penalty = state.penalty + jnp.sum(half_solve(triangle, gradient) ** 2) / 4
         empty = jax.tree.map(jnp.zeros_like, state.pending)
         return CorrectedState(sums, empty, weights, lam, penalty, state.round)
 

@@ -79,7 +79,7 @@ def leader_and_factor(moments, sums, radius, share, slack, previous):
     least = share * mean_square
     if moments.linear:
         caution = 2 if radius is None else 1
-        lam = jnp.maximum(previous, least + caution * _shift(gram, least) + slack)
+        lam = jnp.maximum(previous, least + caution * _shift(gram, least, previous) + slack)
         triangle = factor(gram, lam)
         return Leader(_in_ball(gram, lam, cross, radius, triangle), lam), triangle
     lam = jnp.maximum(previous, least + _SPREAD * _spread(moments, sums, whole, mean_square))
@@ -103,22 +103,29 @@ def solve(triangle, vector):
     return jax.scipy.linalg.cho_solve((triangle, True), vector)
 
 
-def _shift(gram, least):
-    """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: most often one.
+def half_solve(triangle, vector):
+    """L⁻¹ v for the Cholesky factor L of S + λI: its square is vᵀ(S + λI)⁻¹v."""
+    return jax.scipy.linalg.solve_triangular(triangle, vector, lower=True)
 
-    It is a multiple of `unit`. The loop has no reverse mode, and derivatives are those of `unit`.
+
+def _shift(gram, least, previous):
+    """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: one if S is sound, else 7.
+
+    It is a multiple of `unit`, by a power of two and then by bisection. The search begins near
+    `previous`. The loop has no reverse mode, and derivatives are those of `unit`.
     """
     unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / len(gram))
     unit = jnp.maximum(unit, 1e-12 * jnp.max(jnp.abs(gram))) + 1e-30  # the trace may be zero
 
-    fixed, still = jax.lax.stop_gradient((gram, unit))
+    fixed, still, last = jax.lax.stop_gradient((gram, unit, previous))
+    begin = still * jnp.exp2(jnp.floor(jnp.log2(jnp.maximum(last / still, 1))))
 
     def fails(m):
         return ~jnp.isfinite(factor(fixed, m)[-1, -1])
 
     def narrowed(carry):
         low, high, steps = carry  # it fails at low, and is sound at high, infinite at first
-        middle = jnp.where(jnp.isfinite(high), (low + high) / 2, jnp.maximum(2 * low, still))
+        middle = jnp.where(jnp.isfinite(high), (low + high) / 2, jnp.maximum(2 * low, begin))
         failed = fails(middle)
         return jnp.where(failed, middle, low), jnp.where(failed, high, middle), steps + 1
 
@@ -139,19 +146,21 @@ def _in_ball(gram, lam, cross, radius, triangle):
     start = jnp.linalg.norm(cross) / radius - lam - jnp.linalg.norm(gram)
     start = jnp.maximum(start, 0)
 
+    def solved(mu):
+        triangle = factor(gram, lam + mu)
+        weights = solve(triangle, cross)
+        return mu, weights, jnp.sum(half_solve(triangle, weights) ** 2)
+
     def outside(carry):
-        _, weights, steps = carry
+        (_, weights, _), steps = carry
         return (jnp.linalg.norm(weights) > radius * (1 + 1e-6)) & (steps < _NEWTON_STEPS)
 
     def newton(carry):
-        mu, weights, steps = carry
+        (mu, weights, slope), steps = carry
         norm = jnp.linalg.norm(weights)
-        slope = weights @ solve(factor(gram, lam + mu), weights)
-        mu = mu + (norm / radius - 1) * norm**2 / slope
-        return mu, solve(factor(gram, lam + mu), cross), steps + 1
+        return solved(mu + (norm / radius - 1) * norm**2 / slope), steps + 1
 
-    weights = solve(factor(gram, lam + start), cross)
-    return jax.lax.while_loop(outside, newton, (start, weights, 0))[1]
+    return jax.lax.while_loop(outside, newton, (solved(start), 0))[0][1]
 
 
 def _diagonal_in_ball(values, lam, cross, radius):
