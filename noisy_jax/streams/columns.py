@@ -92,9 +92,9 @@ def warn_of_lost_digits(name: str, array: Any, columns: Any = None) -> None:
         array: `[T, d]` or `[T]`, as `numeric` returns it.
         columns: names of the columns, if there are any.
     """
-    if concrete(array) is None:
-        return
     kind = jax.dtypes.canonicalize_dtype(float)
+    if concrete(array) is None or array.dtype == kind:
+        return
     exact = array.astype(np.float64).reshape(len(array), -1)
     error = np.abs(exact - array.astype(kind).reshape(exact.shape)).max(axis=0)
     spread, largest = exact.std(axis=0), np.abs(exact).max(axis=0)
