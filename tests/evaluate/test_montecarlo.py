@@ -134,6 +134,13 @@ def test_a_rollout_runs_on_a_mesh():
     )
 
 
+def test_a_run_is_traced_once_on_any_devices():
+    for mesh in None, "all":
+        traced = []
+        monte_carlo(lambda key: traced.append(key) or jax.random.normal(key), KEY, 4, mesh=mesh)  # noqa: B023
+        assert len(traced) == 1
+
+
 def test_a_mesh_of_explicit_axes_and_data_on_one_device():
     data = jax.device_put(jnp.arange(3.0), jax.devices()[0])
     with_data = jax.tree_util.Partial(lambda x, key: x + jax.random.normal(key), data)
