@@ -1,7 +1,6 @@
 """The command line: `python -m noisy_jax [STUDY]`."""
 
 import argparse
-import gc
 import inspect
 import sys
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from noisy_jax.studies import (
     unknown_noise,
     worlds,
 )
-from noisy_jax.studies.compiled import keep_compiled, use_all_cores
+from noisy_jax.studies.compiled import collect_seldom, inline_loops, keep_compiled, use_all_cores
 
 STUDIES = {
     "linear": linear,
@@ -95,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    gc.set_threshold(50_000)  # JAX makes many objects that stay: to search them took 0.5 s
+    collect_seldom()
     keep_compiled()
     use_all_cores()
+    inline_loops()
     sys.exit(main())

@@ -1,9 +1,11 @@
-"""Settings of JAX for the command line: to keep compiled programs, and to use all cores.
+"""Settings for the command line: to keep compiled programs, to use all cores, and to lose no time.
 
-Importing the library changes neither.
+Importing the library changes none of them.
 """
 
+import atexit
 import contextlib
+import gc
 import hashlib
 import os
 import platform
@@ -63,13 +65,32 @@ def use_all_cores() -> None:
     """Makes a JAX device of each core, unless the user's environment sets their number.
 
     XLA goes through the rounds of a scan on one core. Seeds are divided over devices
-    (`monte_carlo(mesh="all")`).
+    (`monte_carlo(mesh="all")`). XLA gets threads for two calls of LAPACK on each device, and one
+    more: calls on large batches wait for another thread, and hang if all threads wait.
     """
+    allowed = getattr(os, "sched_getaffinity", None)  # of Linux
+    cores = len(allowed(0)) if allowed else os.cpu_count() or 1
+    os.environ.setdefault("NPROC", str(2 * cores + 1))  # read when JAX first makes a device
     named = "JAX_NUM_CPU_DEVICES" in os.environ
     if not (named or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")):
-        allowed = getattr(os, "sched_getaffinity", None)  # of Linux
-        cores = len(allowed(0)) if allowed else os.cpu_count() or 1
         jax.config.update("jax_num_cpu_devices", cores)
+
+
+def inline_loops() -> None:
+    """Makes XLA compile loops over up to 20 kB into one kernel, unless the user sets its options.
+
+    By default these are loops over 1 kB; of others it dispatches the operations one by one.
+    """
+    flags, name = os.environ.get("XLA_FLAGS", ""), "xla_backend_extra_options"
+    if name not in flags:  # read when JAX first makes a device
+        option = f"--{name}=xla_cpu_small_while_loop_byte_threshold=20000"
+        os.environ["XLA_FLAGS"] = f"{flags} {option}".strip()
+
+
+def collect_seldom() -> None:
+    """Makes Python seldom look for garbage: JAX's many objects stay. It takes a second of a run."""
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)  # or it looks through all of them in the end
 
 
 def processor() -> str:
