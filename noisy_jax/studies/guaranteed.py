@@ -1,0 +1,330 @@
+"""The learners that have a guarantee, and the regret that it bounds, for the study `tightness`."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from noisy_jax import bounds, engine, estimators, kernels, learners, losses, worlds
+from noisy_jax import moments as moment_kinds
+from noisy_jax.adversaries import clean_regret
+from noisy_jax.base import Learner, Sample, Stream
+from noisy_jax.evaluate.rollouts import final_regret, rollout
+from noisy_jax.learners import wrappers
+from noisy_jax.losses import Loss
+from noisy_jax.noise import Gaussian, Noise, Rademacher
+
+LARGEST = 128  # rounds with a kernel: a step solves a comparator from the Gram matrix of all rounds
+FEATURES = 32  # of the Fourier features
+SMALL_RADIUS = 0.1
+_HALVINGS = 40
+
+ABSOLUTE, LINEAR = losses.epsilon_insensitive(epsilon=0.0), kernels.linear()
+
+
+def coins(variance: Any) -> Noise:
+    """±σ, for σ > 0."""
+    return Rademacher(jnp.sqrt(jnp.maximum(variance, 1e-12)))
+
+
+class Case(NamedTuple):
+    """A learner with a bound.
+
+    Attributes:
+        learner: its name in the table.
+        bound: "corrected", "printed", "self-bounding" or "after the run".
+        guarantee: `(moments, horizon, radius)` to what has a learning rate and a regret; the rate
+            is NaN for learners that choose their own.
+        radius: B_w of the learner and of the comparators.
+        share: of the noise's covariance, which `known_covariance` subtracts twice.
+    """
+
+    learner: str
+    bound: str
+    guarantee: Callable[..., Any]
+    radius: float = 1.0
+    share: float = 1.0
+
+
+class Family(NamedTuple):
+    """Cases that one program serves, whose learners differ in numbers only.
+
+    Attributes:
+        build: `(radius, rate, told)` to a learner; `told` is the covariance that it is told.
+        cases: the learners and their bounds.
+        regret: `(learner, stream, noise, key, *, radius, rounds) -> []`, what the guarantee bounds.
+        noise: of a variance.
+        variances: those of the noise; by default those of the study.
+        largest: number of rounds; by default any.
+        after: `(state, radius)` to a bound that is known after a run; `None` if it is known before.
+    """
+
+    build: Callable[..., Learner]
+    cases: list[Case]
+    regret: Callable[..., Any] = clean_regret
+    noise: Callable[..., Noise] = coins
+    variances: tuple[float, ...] | None = None
+    largest: int | None = None
+    after: Callable[..., Any] | None = None
+
+
+def families(y_size: float) -> list[Family]:
+    """All learners with their bounds, for one feature with |x| ≤ 1 and |y| ≤ `y_size`."""
+    return [*_linear(y_size), *_with_kernels(y_size), *_of_the_absolute_loss()]
+
+
+def _linear(y_size: float) -> list[Family]:
+    """Those of the squared loss and linear functions."""
+
+    def two(radius, rate, told):
+        return learners.two_copies(radius=radius, learning_rate=rate)
+
+    def one(radius, rate, told):
+        learner = learners.known_covariance(radius=radius, learning_rate=rate)
+        return wrappers.assuming(learner, told)
+
+    def adaptive(radius, rate, told):
+        return learners.two_copies(radius=radius)
+
+    def leader(radius, rate, told):
+        return learners.corrected_ftrl(moment_kinds.known_covariance())
+
+    def mixture(radius, rate, told):
+        radii = jnp.array([0.25, 1.0]) * radius
+        return wrappers.mixture(
+            wrappers.swept(lambda radius: learners.two_copies(radius=radius), radii)
+        )
+
+    def noisy_kernel(moments, *, horizon, radius):
+        estimator = estimators.gradient(
+            LINEAR, losses.squared(), squared_radius=radius**2,
+            x_second_moment=float(moments.x_second_moment), y_largest=y_size,
+        )  # fmt: skip
+        return bounds.as_printed.random_truncation(estimator, horizon=horizon)
+
+    def at_adaptive(moments, **options):
+        return bounds.at_adaptive_rate(bounds.two_copies(moments, **options))
+
+    def of_leader(state, radius):
+        return bounds.corrected_ftrl(state, comparator_norm=radius)
+
+    def of_mixture(state, radius):  # the bound of the learner with the radius of the comparators
+        return bounds.mixture(state) + bounds.adaptive_rate(state.inner, radius=radius)[-1]
+
+    small, right, printed, after = SMALL_RADIUS, "corrected", "printed", "after the run"
+    return [
+        Family(two, [
+            Case("two_copies", right, bounds.two_copies),
+            Case("two_copies", "self-bounding", bounds.self_bounding),
+            Case("two_copies", printed, bounds.as_printed.two_copies),
+            Case("two_copies", right, bounds.two_copies, small),
+            Case("random_truncation, linear", printed, noisy_kernel, small),
+        ]),
+        Family(one, [
+            Case("known_covariance", right, bounds.known_covariance),
+            Case("known_covariance, Σw", printed, bounds.as_printed.known_covariance, share=0.5),
+            Case("uncorrected", right, bounds.uncorrected, share=0.0),
+            Case("uncorrected", printed, bounds.as_printed.uncorrected, share=0.0),
+        ]),
+        Family(adaptive, [Case("two_copies, adaptive", right, at_adaptive)]),
+        Family(leader, [Case("corrected_ftrl", after, _unknown)], after=of_leader),
+        Family(mixture, [Case("mixture, adaptive", after, _unknown)], after=of_mixture),
+    ]  # fmt: skip
+
+
+def _with_kernels(y_size: float) -> list[Family]:
+    """Those of the squared loss in the space of a kernel, under Gaussian noise of variance one."""
+    width = 1.5
+    world = worlds.gaussian(dim=1, length_scale=width, noise=Gaussian(1.0))
+    features = worlds.fourier(world, jax.random.key(0), num_features=FEATURES)
+    wide = kernels.gaussian(length_scale=(width**2 + 1) ** 0.5)
+    polynomial = kernels.polynomial(degree=2)
+    estimator = estimators.gradient(
+        polynomial, losses.squared(), squared_radius=1.0, x_second_moment=2.0, y_largest=y_size
+    )
+
+    def stored(radius, rate, told):
+        return learners.parallel_worlds(world, horizon=LARGEST, radius=radius, learning_rate=rate)
+
+    def fourier(radius, rate, told):
+        return learners.fourier_worlds(features, radius=radius, learning_rate=rate, block=1)
+
+    def truncated(radius, rate, told):
+        return learners.random_truncation(estimator, horizon=LARGEST, learning_rate=rate)
+
+    def smoothed(x, z):  # E k(x + n, z) = E k̂(x + n, z + n'), n and n' the noise
+        return width / (width**2 + 1) ** 0.5 * wide(x, z)
+
+    def waves(x, z):
+        return jnp.matmul(features.clean(x), features.clean(z).T, precision="highest")
+
+    def in_world(formula, diagonal):
+        def guarantee(moments, *, horizon, radius):
+            square = moments.y_second_moment
+            return formula(diagonal, horizon=horizon, radius=radius, y_second_moment=square)
+
+        return guarantee
+
+    def noisy_kernel(formula):
+        return lambda moments, *, horizon, radius: formula(estimator, horizon=horizon)
+
+    right, printed = "corrected", "printed"
+    family = functools.partial(Family, noise=Gaussian, variances=(1.0,), largest=LARGEST)
+    return [
+        family(stored, [
+            Case("parallel_worlds", right, in_world(bounds.parallel_worlds, world.diagonal)),
+            Case("parallel_worlds", printed,
+                 in_world(bounds.as_printed.parallel_worlds, world.diagonal)),
+        ], functools.partial(clean_regret, kernel=smoothed)),
+        family(fourier, [
+            Case("fourier_worlds", right, in_world(bounds.parallel_worlds, features.squared_norm)),
+        ], functools.partial(clean_regret, kernel=waves)),
+        family(truncated, [
+            Case("random_truncation, quadratic", right, noisy_kernel(bounds.random_truncation)),
+            Case("random_truncation, quadratic", printed,
+                 noisy_kernel(bounds.as_printed.random_truncation)),
+        ], functools.partial(clean_regret, kernel=polynomial)),
+    ]  # fmt: skip
+
+
+def _of_the_absolute_loss() -> list[Family]:
+    """Those of a loss of slope one and linear functions, on clean data: they hold on each run."""
+
+    def norma(radius, rate, memory):
+        return learners.norma(
+            LINEAR, ABSOLUTE, learning_rate=lambda t: rate / jnp.sqrt(t + 1.0),
+            regularization=1 / radius, buffer=memory,
+        )  # fmt: skip
+
+    def keeping(radius, rate, told):
+        return norma(radius, rate, _vector)
+
+    def dropping(radius, rate, told):
+        return norma(
+            radius, rate, lambda space: engine.growing(space, LARGEST, start=4, excess=0.1)
+        )
+
+    def free(radius, rate, told):
+        return learners.parameter_free(LINEAR, ABSOLUTE, buffer=_vector)
+
+    def of_risk(formula, growing):
+        def guarantee(moments, *, horizon, radius):
+            return formula(
+                1.0, horizon=horizon, slope=1.0, regularization=1 / radius, growing_memory=growing
+            )
+
+        return guarantee
+
+    def of_free(state, radius):
+        return bounds.parameter_free(state, comparator_norm=radius)
+
+    right, risk, printed = "corrected", bounds.regularized_risk, bounds.as_printed.regularized_risk
+    clean = functools.partial(Family, variances=(0.0,))
+    return [
+        clean(keeping, [Case("norma", right, of_risk(risk, False))], risk_regret),
+        clean(dropping, [
+            Case("norma, growing", right, of_risk(risk, True)),
+            Case("norma, growing", "printed", of_risk(printed, True)),
+        ], risk_regret, largest=LARGEST),
+        clean(free, [Case("parameter_free", "after the run", _unknown)], absolute_regret,
+              after=of_free),
+    ]  # fmt: skip
+
+
+def _unknown(moments, *, horizon, radius):
+    return bounds.Guarantee(*3 * (jnp.array(jnp.nan),))
+
+
+def absolute_regret(learner, stream, noise, key, *, radius, rounds):
+    """Regret for the absolute loss against the best linear function of one feature in a ball."""
+    best = best_weight(ABSOLUTE, stream, radius)
+    return final_regret(
+        learner, stream, noise, key, loss=ABSOLUTE, comparator=best * stream.x[:, 0], rounds=rounds
+    )
+
+
+def risk_regret(learner, stream, noise, key, *, radius, rounds):
+    """Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] − min_w Σ_t [ℓ(w x_t, y_t) + ½λw²], λ = 1/`radius`.
+
+    ℓ is the absolute loss and f_t is linear in one feature, so that ‖f_t‖ = |f_t(1)|. x and y are
+    seen without noise.
+    """
+
+    def risk(value, weight, y):
+        return ABSOLUTE(value, y) + weight**2 / (2 * radius)
+
+    def one_round(state, shown):
+        x, y = shown
+        value, weight = learner.predict(state, jnp.stack([x, jnp.ones(1)]))
+        return learner.step(state, Sample(x[None], y), key), risk(value, weight, y)
+
+    _, risks = jax.lax.scan(one_round, learner.init(1), stream)
+    best = best_weight(ABSOLUTE, stream, radius, rounds / radius)
+    excess = risks - risk(best * stream.x[:, 0], best, stream.y)
+    return jnp.sum(jnp.where(jnp.arange(len(stream.y)) < rounds, excess, 0))
+
+
+def best_weight(loss: Loss, stream: Stream, radius: Any, weight: Any = 0.0) -> jax.Array:
+    """argmin_{|w| ≤ `radius`} Σ_t ℓ(w x_t, y_t) + ½ `weight` w² for one feature, by bisection.
+
+    It is a constant for derivatives: those of the minimum are right by the envelope theorem.
+    """
+    x, y = jax.lax.stop_gradient((stream.x[:, 0], stream.y))
+
+    def halved(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        rising = jnp.sum(loss.gradient(middle * x, y) * x) + weight * middle > 0
+        return jnp.where(rising, low, middle), jnp.where(rising, middle, high)
+
+    high = jax.lax.stop_gradient(jnp.asarray(radius, float))
+    low, high = jax.lax.fori_loop(0, _HALVINGS, halved, (-high, high))
+    return (low + high) / 2
+
+
+def counted(horizon: int) -> list[tuple[str, float, float]]:
+    """Learners whose guarantee bounds a number of rounds: name, number and bound.
+
+    A number of mistakes has no gradient. Instead of a search there is one stream, of n orthogonal
+    instances of norm one with label 1, on which a function of norm one has the margin μ = 1/√n.
+    Each instance is shown as often as it is an error.
+    """
+
+    def norma(rate, margin):
+        return learners.norma(
+            LINEAR, losses.soft_margin(margin=margin), learning_rate=rate, regularization=0.0,
+            buffer=_vector,
+        )  # fmt: skip
+
+    def errors(learner, shown, margin):
+        x = jnp.repeat(jnp.eye(max(1, horizon // shown)), shown, axis=0)
+        stream, key = Stream(x, jnp.ones(len(x))), jax.random.key(0)
+        run = jax.jit(lambda: rollout(learner, stream, Gaussian(0.0), key).predictions)
+        return float(jnp.sum(run() <= margin))
+
+    def theorem(formula, instances, **options):
+        still = bounds.Drift(norm=1.0, length=0.0, squared_length=0.0)
+        options |= {"comparator_margin": instances**-0.5, "comparator_loss": 0.0}
+        return formula(1.0, still, horizon=horizon, **options)
+
+    half = max(1, horizon // 2)
+    margin = 0.5 * half**-0.5
+    of_margin = theorem(bounds.margin_errors, half, margin=margin)
+    of_alma = bounds.alma(threshold=0.0, comparator_margin=horizon**-0.5)
+    return [
+        (name, errors(learner, shown, margin), float(bound))
+        for name, learner, shown, margin, bound in [
+            ("perceptron, mistakes", learners.perceptron(LINEAR, buffer=_vector), 1, 0.0,
+             theorem(bounds.mistakes, horizon).mistakes),
+            ("norma, margin errors", norma(of_margin.learning_rate, margin), 2, margin,
+             of_margin.mistakes),
+            ("alma, mistakes", learners.alma(LINEAR, threshold=0.0, buffer=_vector), 1, 0.0,
+             of_alma),
+        ]
+    ]  # fmt: skip
+
+
+def _vector(space):
+    return engine.weight_vector()
