@@ -11,7 +11,7 @@ from noisy_jax.comparators import kernel_ball, linear_ball
 from noisy_jax.evaluate.rollouts import final_regret
 from noisy_jax.losses import squared
 from noisy_jax.noise import Noise
-from noisy_jax.validation import given
+from noisy_jax.validation import check_shape, given
 
 Kernel = Callable[[jax.Array, jax.Array], jax.Array]
 """`(x[n, d], z[m, d]) -> [n, m]`, such as one of `kernels`."""
@@ -67,7 +67,9 @@ def clean_regret(
         comparator = stream.x @ linear_ball(fixed, radius).weights
     else:
         used = jnp.arange(len(stream.y)) < (len(stream.y) if rounds is None else rounds)
-        gram = jnp.where(used[:, None] & used[None], kernel(fixed.x, fixed.x), 0)
+        gram, rounds_of = kernel(fixed.x, fixed.x), len(stream.y)
+        check_shape("kernel(x, z)", gram, (rounds_of, rounds_of), "for x and z of [T, d]")
+        gram = jnp.where(used[:, None] & used[None], gram, 0)
         found = kernel_ball(gram, fixed.y, radius)
         # The values are those of `found`, as float32 coefficients may cancel.
         values = jnp.matmul(kernel(stream.x, fixed.x), found.coefficients, precision="highest")

@@ -1,7 +1,6 @@
 """The worst stream for a learner that gradient ascent finds."""
 
 import os
-import statistics
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 
 from noisy_jax.adversaries.ascent import ascend
 from noisy_jax.adversaries.regrets import Kernel, clean_regret
@@ -17,7 +17,7 @@ from noisy_jax.base import Learner, Stream, check_learner, check_one_prediction
 from noisy_jax.evaluate.rollouts import rollout
 from noisy_jax.noise import Noise
 from noisy_jax.noise.rounds import check_noise
-from noisy_jax.validation import check_key, instance, positive, whole
+from noisy_jax.validation import check_key, check_shape, instance, positive, whole
 
 
 class Worst(NamedTuple):
@@ -30,6 +30,9 @@ class Worst(NamedTuple):
             compared on these draws.
         guarantee: the bound that was given, or its mean over the same draws; NaN if there is none.
         ratio: regret / guarantee.
+        excess: `(low, high)`, as `interval`, of the expected regret minus the guarantee. If it is
+            above zero, the guarantee is false. With one that is known after a run, both vary from
+            draw to draw.
         start: name of the start that it was found from.
         starts: regret of each start by name, on the same draws.
     """
@@ -39,6 +42,7 @@ class Worst(NamedTuple):
     interval: tuple[float, float]
     guarantee: float
     ratio: float
+    excess: tuple[float, float]
     start: str
     starts: Mapping[str, float]
 
@@ -82,7 +86,8 @@ def worst(
     larger on these, it is returned instead: the result is never below its best start.
 
     The problem is not concave. The result is a lower bound on the worst regret, and says that a
-    guarantee is false if the lower end of the interval is above it.
+    guarantee is false if the interval of the excess is above zero. With a guarantee that is known
+    after a run, the search is for a large regret, not for a large ratio.
 
     Args:
         learner: a learner that can be differentiated in reverse mode.
@@ -135,7 +140,8 @@ def worst(
     limits = {"x_norm": positive("x_norm", x_norm), "y_size": positive("y_size", y_size)}
     radius = positive("radius", radius)
     check_one_prediction(learner, dim, "learner")
-    own = _checked(starts or {}, horizon, dim, **limits)
+    structured = jax.eval_shape(lambda: structured_starts(key, horizon, dim))
+    own = _checked({} if starts is None else starts, structured, horizon, dim, **limits)
     bound: Any = getattr(guarantee, "regret", guarantee)
     if not (bound is None or callable(bound)):
         bound = positive("guarantee", bound, "one of bounds, a number, or a function of the state")
@@ -146,7 +152,7 @@ def worst(
 
     def bound_after(stream, key):
         state = rollout(learner, stream, noise, key, y_noise=y_noise).state
-        return bound(state if learner.finish is None else learner.finish(state))
+        return guarantee(state if learner.finish is None else learner.finish(state))
 
     def search(key, own):
         start_key, climb_key, *_ = four_keys(key)
@@ -155,26 +161,46 @@ def worst(
         found, sound = ascend(regret, stacked, climb_key, steps=steps, draws=draws, **limits)
         return (*chosen(regret, stacked, found, key, held_out), sound)
 
-    names = sorted({*jax.eval_shape(lambda: structured_starts(key, horizon, dim)), *own})
-    _check_gradient(regret, horizon, dim, key)
+    names = sorted({*structured, *own})
+    _check_gradient(regret, structured["random"], key)
+    if callable(bound):
+        value = jax.eval_shape(bound_after, structured["random"], key)
+        check_shape("guarantee(state)", value, (), "one number")
     program = jax.jit(search).lower(key, own).compile()
-    _check_memory(program, f"horizon = {horizon}, dim = {dim} and {draws} draws")
+    check_memory(program, f"horizon = {horizon}, dim = {dim} and {draws} draws")
     streams, index, scores, sound = jax.device_get(program(key, own))
     if not sound:
         raise ValueError(
-            "learner cannot be differentiated: its gradient is not finite, or the noise is not one "
-            "of all x and y within the limits (as that of counts and labels)"
+            "learner cannot be differentiated: its gradient is not finite, or it takes labels ±1 "
+            "only, or the noise is not one of all x and y within the limits (as that of counts)"
         )
     best = int(np.argmax(scores.mean))
     origin = names[index] if best == len(names) else names[best]
     stream = jax.tree.map(lambda leaf: jnp.asarray(leaf[best]), streams)
+    mean, compared = float(scores.mean[best]), len(scores.mean)
+    half = float(half_width(scores.std_error[best], compared, held_out))
+    limit: Any = np.nan if bound is None else bound
+    over: Any = half
     if callable(bound):
-        keys = jax.random.split(four_keys(key)[3], held_out)
-        bound = jax.jit(jax.vmap(bound_after, (None, 0)))(stream, keys).mean()
-    mean, limit = float(scores.mean[best]), np.nan if bound is None else float(bound)
-    half = float(half_widths(scores)[best])
+
+        def pair(key):
+            return bound_after(stream, key), regret(stream, key)
+
+        values, regrets = jax.jit(jax.vmap(pair))(jax.random.split(four_keys(key)[3], held_out))
+        limit, over = bound_and_half_width(values, regrets, compared)
+    limit, over = float(limit), float(over)
     of_starts = dict(zip(names, map(float, scores.mean), strict=False))
-    return Worst(stream, mean, (mean - half, mean + half), limit, mean / limit, origin, of_starts)
+    low, high = mean - limit - over, mean - limit + over
+    return Worst(
+        stream,
+        mean,
+        (mean - half, mean + half),
+        limit,
+        mean / limit,
+        (low, high),
+        origin,
+        of_starts,
+    )
 
 
 def chosen(
@@ -196,10 +222,16 @@ def chosen(
     return streams, best % number, scores
 
 
-def half_widths(scores: Scores) -> Any:
+def half_width(std_error: Any, streams: int, draws: int) -> Any:
     """Half-widths of intervals that hold for all streams together with probability 95%."""
-    share = 0.025 / np.shape(scores.mean)[-1]
-    return statistics.NormalDist().inv_cdf(1 - share) * scores.std_error
+    return scipy.special.stdtrit(draws - 1, 1 - 0.025 / streams) * std_error
+
+
+def bound_and_half_width(limits: Any, regrets: Any, streams: int) -> tuple[Any, Any]:
+    """Means of guarantees after runs, `[..., draws]`, and half-widths of regret minus guarantee."""
+    draws = np.shape(limits)[-1]
+    std_error = np.std(np.asarray(regrets) - limits, axis=-1, ddof=1) / draws**0.5
+    return np.mean(limits, axis=-1), half_width(std_error, streams, draws)
 
 
 def stack(streams) -> Stream:
@@ -213,8 +245,11 @@ def four_keys(key):
     return jax.random.split(key, 4)
 
 
-def _checked(starts, horizon, dim, x_norm, y_size) -> dict[str, Stream]:
+def _checked(starts, structured, horizon, dim, x_norm, y_size) -> dict[str, Stream]:
+    instance("starts", starts, Mapping, "streams by name")
     for name, stream in starts.items():
+        if not isinstance(name, str) or name in structured:
+            raise ValueError(f"starts must have names of their own, got {name!r}")
         instance(f"starts[{name!r}]", stream, Stream, "streams.from_arrays(x, y) makes one")
         shapes = np.shape(stream.x), np.shape(stream.y)
         if shapes != ((horizon, dim), (horizon,)):
@@ -226,9 +261,8 @@ def _checked(starts, horizon, dim, x_norm, y_size) -> dict[str, Stream]:
     return {name: Stream(*map(jnp.asarray, stream)) for name, stream in starts.items()}
 
 
-def _check_gradient(regret, horizon, dim, key) -> None:
+def _check_gradient(regret, stream, key) -> None:
     """Raises ValueError if JAX has no reverse-mode derivative of the regret."""
-    stream = jax.eval_shape(lambda: Stream(jnp.zeros((horizon, dim)), jnp.zeros(horizon)))
     jax.eval_shape(regret, stream, key)  # errors that have nothing to do with derivatives
     try:
         jax.eval_shape(jax.grad(regret), stream, key)
@@ -237,7 +271,7 @@ def _check_gradient(regret, horizon, dim, key) -> None:
         raise ValueError(f"learner cannot be differentiated in reverse mode: {reason}") from error
 
 
-def _check_memory(program, what: str) -> None:
+def check_memory(program, what: str) -> None:
     """Raises ValueError if a compiled program needs more memory than there is."""
     analysis = program.memory_analysis()
     needed, room = getattr(analysis, "temp_size_in_bytes", 0), memory()

@@ -26,8 +26,8 @@ def structured_starts(
     - "alternating": y_t = ±B_y in turn.
     - "reversal": the sign of y_t changes once, at T/2.
     - "sawtooth": it changes every √T rounds, the time in which descent at the theorems' rates
-      crosses the ball. Weights near the boundary then meet the targets for which the second moment
-      of the gradient is largest (ỹ = −B_y at w = B_w e_1).
+      goes from the centre of the ball to its boundary. Weights near the boundary then meet the
+      targets for which the second moment of the gradient is largest (ỹ = −B_y at w = B_w e_1).
     - "late": it alternates, and is constant for the last √T rounds. For linear losses this attains
       the bound B_w √(GT) of gradient descent.
     - "one copy": the noiseless adversary of `streams.one_copy_adversaries`, x_t = B_x e_1 or

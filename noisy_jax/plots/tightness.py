@@ -1,5 +1,6 @@
 """A picture of how close the worst streams come to each guarantee."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ from noisy_jax.plots.style import label, legend_above, look, panels, tick_at, ti
 def tightness(rows: Sequence[Mapping[str, Any]], *, axes=None):
     """The regret on the worst stream found over the guarantee, against the horizon.
 
-    On the left the guarantees of `bounds`, on the right those that the papers print, each at the
-    noise level where the ratio is largest. A printed bound above the line at 1 is false.
+    On the left the guarantees of `bounds`, on the right those that papers and textbooks print, each
+    at the noise level where the ratio is largest. A bound above the line at 1 is false.
 
     Args:
         rows: mappings with `learner`, `bound`, `radius`, `horizon` and `ratio`, as those of the
@@ -24,16 +25,23 @@ def tightness(rows: Sequence[Mapping[str, Any]], *, axes=None):
         >>> row = {"learner": "two_copies", "bound": "printed", "radius": 1.0, "horizon": 16}
         >>> left, right = tightness([row | {"ratio": 0.5}])
         >>> right.get_legend().get_texts()[0].get_text()
-        'two_copies, $B_w$ = 1'
+        'two_copies'
     """
     axes = panels(axes, 2, width=10.5, height=5.2, sharey=True)
+    radii = {(row["learner"], row["radius"]) for row in rows}
+    several = [
+        learner for learner, count in Counter(name for name, _ in radii).items() if count > 1
+    ]
     for ax, printed in zip(axes, (False, True), strict=True):
         curves: dict[str, dict[int, float]] = {}
         for row in rows:
             if row["bound"] == "after the run" or (row["bound"] == "printed") != printed:
                 continue
-            words = f"{row['learner']}, $B_w$ = {row['radius']:g}"
-            words += ", self-bounding" * (row["bound"] == "self-bounding")
+            words = row["learner"]
+            if words in several:
+                words += f", $B_w$ = {row['radius']:g}"
+            if row["bound"] not in ("corrected", "printed"):
+                words += f", {row['bound']}"
             by_horizon = curves.setdefault(words, {})
             by_horizon[row["horizon"]] = max(row["ratio"], by_horizon.get(row["horizon"], 0))
         for index, (words, ratios) in enumerate(curves.items()):

@@ -17,7 +17,9 @@ from noisy_jax.losses import Loss
 from noisy_jax.noise import Gaussian, Noise, Rademacher
 
 LARGEST = 128  # rounds with a kernel: a step solves a comparator from the Gram matrix of all rounds
-FEATURES = 32  # of the Fourier features
+MOST_COUNTED = 4096  # rounds, as each has a dimension of its own
+FEATURES = 32  # number of Fourier features
+VARIANCE = 1.0  # of the Gaussian noise with kernels
 SMALL_RADIUS = 0.1
 _HALVINGS = 40
 
@@ -34,10 +36,11 @@ class Case(NamedTuple):
 
     Attributes:
         learner: its name in the table.
-        bound: "corrected", "printed", "self-bounding" or "after the run".
+        bound: "corrected", "closed form" or "self-bounding"; "printed", by a paper or, of
+            `uncorrected`, by textbooks; or "after the run".
         guarantee: `(moments, horizon, radius)` to what has a learning rate and a regret; the rate
             is NaN for learners that choose their own.
-        radius: B_w of the learner and of the comparators.
+        radius: B_w of the learner and of the comparators; of norma 1/λ.
         share: of the noise's covariance, which `known_covariance` subtracts twice.
     """
 
@@ -59,6 +62,8 @@ class Family(NamedTuple):
         variances: those of the noise; by default those of the study.
         largest: number of rounds; by default any.
         after: `(state, radius)` to a bound that is known after a run; `None` if it is known before.
+        climbs: whether there is gradient ascent, which needs a reverse mode; else the structured
+            starts are compared.
     """
 
     build: Callable[..., Learner]
@@ -68,6 +73,7 @@ class Family(NamedTuple):
     variances: tuple[float, ...] | None = None
     largest: int | None = None
     after: Callable[..., Any] | None = None
+    climbs: bool = True
 
 
 def families(y_size: float) -> list[Family]:
@@ -91,13 +97,16 @@ def _linear(y_size: float) -> list[Family]:
     def leader(radius, rate, told):
         return learners.corrected_ftrl(moment_kinds.known_covariance())
 
+    def leader_in_ball(radius, rate, told):
+        return learners.corrected_ftrl(moment_kinds.known_covariance(), radius=radius)
+
     def mixture(radius, rate, told):
         radii = jnp.array([0.25, 1.0]) * radius
         return wrappers.mixture(
             wrappers.swept(lambda radius: learners.two_copies(radius=radius), radii)
         )
 
-    def noisy_kernel(moments, *, horizon, radius):
+    def linear_kernel(moments, *, horizon, radius):
         estimator = estimators.gradient(
             LINEAR, losses.squared(), squared_radius=radius**2,
             x_second_moment=float(moments.x_second_moment), y_largest=y_size,
@@ -106,6 +115,9 @@ def _linear(y_size: float) -> list[Family]:
 
     def at_adaptive(moments, **options):
         return bounds.at_adaptive_rate(bounds.two_copies(moments, **options))
+
+    def of_adaptive(state, radius):
+        return bounds.adaptive_rate(state, radius=radius)
 
     def of_leader(state, radius):
         return bounds.corrected_ftrl(state, comparator_norm=radius)
@@ -120,7 +132,8 @@ def _linear(y_size: float) -> list[Family]:
             Case("two_copies", "self-bounding", bounds.self_bounding),
             Case("two_copies", printed, bounds.as_printed.two_copies),
             Case("two_copies", right, bounds.two_copies, small),
-            Case("random_truncation, linear", printed, noisy_kernel, small),
+            # With the linear kernel and the squared loss, random_truncation is two_copies.
+            Case("random_truncation, linear", printed, linear_kernel, small),
         ]),
         Family(one, [
             Case("known_covariance", right, bounds.known_covariance),
@@ -129,21 +142,21 @@ def _linear(y_size: float) -> list[Family]:
             Case("uncorrected", printed, bounds.as_printed.uncorrected, share=0.0),
         ]),
         Family(adaptive, [Case("two_copies, adaptive", right, at_adaptive)]),
+        Family(adaptive, [Case("two_copies, adaptive", after, _unknown)], after=of_adaptive),
         Family(leader, [Case("corrected_ftrl", after, _unknown)], after=of_leader),
+        Family(leader_in_ball, [Case("corrected_ftrl in a ball", after, _unknown)],
+               after=of_leader, climbs=False),
         Family(mixture, [Case("mixture, adaptive", after, _unknown)], after=of_mixture),
     ]  # fmt: skip
 
 
 def _with_kernels(y_size: float) -> list[Family]:
-    """Those of the squared loss in the space of a kernel, under Gaussian noise of variance one."""
+    """Those of the squared loss in the space of a kernel, under Gaussian noise."""
     width = 1.5
-    world = worlds.gaussian(dim=1, length_scale=width, noise=Gaussian(1.0))
+    wider = (width**2 + VARIANCE) ** 0.5
+    world = worlds.gaussian(dim=1, length_scale=width, noise=Gaussian(VARIANCE))
     features = worlds.fourier(world, jax.random.key(0), num_features=FEATURES)
-    wide = kernels.gaussian(length_scale=(width**2 + 1) ** 0.5)
-    polynomial = kernels.polynomial(degree=2)
-    estimator = estimators.gradient(
-        polynomial, losses.squared(), squared_radius=1.0, x_second_moment=2.0, y_largest=y_size
-    )
+    wide = kernels.gaussian(length_scale=wider)
 
     def stored(radius, rate, told):
         return learners.parallel_worlds(world, horizon=LARGEST, radius=radius, learning_rate=rate)
@@ -151,11 +164,8 @@ def _with_kernels(y_size: float) -> list[Family]:
     def fourier(radius, rate, told):
         return learners.fourier_worlds(features, radius=radius, learning_rate=rate, block=1)
 
-    def truncated(radius, rate, told):
-        return learners.random_truncation(estimator, horizon=LARGEST, learning_rate=rate)
-
     def smoothed(x, z):  # E k(x + n, z) = E k̂(x + n, z + n'), n and n' the noise
-        return width / (width**2 + 1) ** 0.5 * wide(x, z)
+        return width / wider * wide(x, z)
 
     def waves(x, z):
         return jnp.matmul(features.clean(x), features.clean(z).T, precision="highest")
@@ -167,26 +177,53 @@ def _with_kernels(y_size: float) -> list[Family]:
 
         return guarantee
 
-    def noisy_kernel(formula):
-        return lambda moments, *, horizon, radius: formula(estimator, horizon=horizon)
+    def self_bounding(moments, *, horizon, radius):
+        square = world.diagonal
+        moments = bounds.Moments(square, square**2, moments.y_second_moment, square)
+        return bounds.self_bounding(moments, horizon=horizon, radius=radius)
 
     right, printed = "corrected", "printed"
-    family = functools.partial(Family, noise=Gaussian, variances=(1.0,), largest=LARGEST)
+    family = functools.partial(Family, noise=Gaussian, variances=(VARIANCE,), largest=LARGEST)
     return [
         family(stored, [
             Case("parallel_worlds", right, in_world(bounds.parallel_worlds, world.diagonal)),
+            Case("parallel_worlds", "self-bounding", self_bounding),
             Case("parallel_worlds", printed,
                  in_world(bounds.as_printed.parallel_worlds, world.diagonal)),
         ], functools.partial(clean_regret, kernel=smoothed)),
         family(fourier, [
             Case("fourier_worlds", right, in_world(bounds.parallel_worlds, features.squared_norm)),
         ], functools.partial(clean_regret, kernel=waves)),
-        family(truncated, [
-            Case("random_truncation, quadratic", right, noisy_kernel(bounds.random_truncation)),
-            Case("random_truncation, quadratic", printed,
-                 noisy_kernel(bounds.as_printed.random_truncation)),
-        ], functools.partial(clean_regret, kernel=polynomial)),
+        *(
+            family(*_truncated(f"random_truncation, {name}", kernel, y_size))
+            for name, kernel in (
+                ("quadratic", kernels.polynomial(degree=2)),
+                ("Gaussian", kernels.gaussian(length_scale=width)),
+            )
+        ),
     ]  # fmt: skip
+
+
+def _truncated(name: str, kernel: Any, y_size: float):
+    """Learner, cases and regret of `random_truncation` for the squared loss.
+
+    The comparators are those of the kernel itself, from which a cut-off series hardly differs.
+    """
+    estimator = estimators.gradient(
+        kernel, losses.squared(), squared_radius=1.0, x_second_moment=1 + VARIANCE, y_largest=y_size
+    )
+
+    def build(radius, rate, told):
+        return learners.random_truncation(estimator, horizon=LARGEST, learning_rate=rate)
+
+    def bound(formula, **options):
+        return lambda moments, *, horizon, radius: formula(estimator, horizon=horizon, **options)
+
+    return build, [
+        Case(name, "corrected", bound(bounds.random_truncation)),
+        Case(name, "closed form", bound(bounds.random_truncation, closed_form=True)),
+        Case(name, "printed", bound(bounds.as_printed.random_truncation)),
+    ], functools.partial(clean_regret, kernel=kernel)  # fmt: skip
 
 
 def _of_the_absolute_loss() -> list[Family]:
@@ -289,8 +326,11 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
 
     A number of mistakes has no gradient. Instead of a search there is one stream, of n orthogonal
     instances of norm one with label 1, on which a function of norm one has the margin μ = 1/√n.
-    Each instance is shown as often as it is an error.
+    Each instance is shown as often as it is an error. There are none for one round, or for more
+    than `MOST_COUNTED`.
     """
+    if not 2 <= horizon <= MOST_COUNTED:
+        return []
 
     def norma(rate, margin):
         return learners.norma(
@@ -299,7 +339,7 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
         )  # fmt: skip
 
     def errors(learner, shown, margin):
-        x = jnp.repeat(jnp.eye(max(1, horizon // shown)), shown, axis=0)
+        x = jnp.repeat(jnp.eye(horizon // shown), shown, axis=0)
         stream, key = Stream(x, jnp.ones(len(x))), jax.random.key(0)
         run = jax.jit(lambda: rollout(learner, stream, Gaussian(0.0), key).predictions)
         return float(jnp.sum(run() <= margin))
@@ -309,9 +349,8 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
         options |= {"comparator_margin": instances**-0.5, "comparator_loss": 0.0}
         return formula(1.0, still, horizon=horizon, **options)
 
-    half = max(1, horizon // 2)
-    margin = 0.5 * half**-0.5
-    of_margin = theorem(bounds.margin_errors, half, margin=margin)
+    margin = 0.5 * (horizon // 2) ** -0.5
+    of_margin = theorem(bounds.margin_errors, horizon // 2, margin=margin)
     of_alma = bounds.alma(threshold=0.0, comparator_margin=horizon**-0.5)
     return [
         (name, errors(learner, shown, margin), float(bound))

@@ -110,8 +110,9 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     np.testing.assert_allclose(scores.mean, [hold.mean(), chosen * hold.mean()], rtol=1e-4)
     error = np.std(hold, ddof=1) / draws**0.5
     np.testing.assert_allclose(scores.std_error, [error, error], rtol=1e-5)
-    half = stats.norm.ppf(1 - 0.025 / 2) * error  # for both streams together
-    np.testing.assert_allclose(search.half_widths(scores), [half, half], rtol=1e-5)
+    half = stats.t.ppf(1 - 0.025 / 2, draws - 1) * error  # for both streams together
+    found = search.half_width(scores.std_error, 2, draws)
+    np.testing.assert_allclose(found, [half, half], rtol=1e-5)
 
 
 def test_late_targets_alternate_until_the_last_root_of_the_rounds():
@@ -186,6 +187,18 @@ def test_a_guarantee_may_be_known_after_the_run():
     found = worst(adaptive, QUIET, 4, guarantee=after, **options)
     run = nj.rollout(adaptive, found.stream, QUIET, key())
     assert found.guarantee == pytest.approx(float(after(run.state)), rel=1e-4)
+    np.testing.assert_allclose(found.excess, 2 * [found.regret - found.guarantee], rtol=1e-4)
+
+
+def test_the_excess_of_a_guarantee_that_varies_has_the_spread_of_the_difference(rng):
+    """A regret of 3, and bounds of mean 3: no guarantee is false, though the mean may be below."""
+    limits = 3 + rng.normal(size=(2, 8))
+    limits[0] -= limits[0].mean() - 2.9
+    means, halves = search.bound_and_half_width(limits, np.full((2, 8), 3.0), 5)
+    np.testing.assert_allclose(means, limits.mean(axis=1))
+    expected = stats.t.ppf(1 - 0.025 / 5, 7) * limits.std(axis=1, ddof=1) / 8**0.5
+    np.testing.assert_allclose(halves, expected)
+    assert means[0] < 3 < means[0] + halves[0]
 
 
 @pytest.mark.slow
@@ -202,6 +215,7 @@ def root(weights, sample):
 
 ROOT = nj.learners.gradient_descent(root, copies=1, radius=1.0, learning_rate=0.1)
 LOOPING = nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=1.0)
+PERCEPTRON = nj.learners.perceptron(nj.kernels.linear(), buffer=3)
 STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
 
 
@@ -215,6 +229,12 @@ STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
         ({"held_out": 1}, "held_out must be a whole number of at least 2, got 1: one draw has no"),
         ({"y_size": -1.0}, "y_size must be positive"),
         ({"guarantee": "bound"}, "guarantee must be numbers, got .bound."),
+        ({"guarantee": lambda state: state.weights}, r"guarantee.state. must be \[\], one number"),
+        ({"kernel": lambda x, z: 1.0}, r"kernel.x, z. must be \[4, 4\], for x and z of"),
+        ({"starts": [STEEP]}, "starts must be a Mapping, got list: streams by name"),
+        ({"starts": {1: STEEP}}, "starts must have names of their own, got 1"),
+        ({"starts": {"random": STEEP}}, "starts must have names of their own, got 'random'"),
+        ({"learner": PERCEPTRON}, "gradient is not finite, or it takes labels ±1 only"),
         ({"kernel": "gaussian"}, "kernel must be a function .* got .gaussian."),
         ({"starts": {"mine": STEEP._replace(y=jnp.ones(3))}}, r"starts\['mine'\] must be \[4, 1\]"),
         ({"starts": {"mine": STEEP}}, r"starts\['mine'\] must have ‖x_t‖ <= x_norm"),
