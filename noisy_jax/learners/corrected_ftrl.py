@@ -26,7 +26,8 @@ experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (the study `leader`
 small x = c the weights are near B_y/c, and the next k rounds, until they are computed again, may
 cost k(B_y/c)². The study `tightness` finds such streams, with regret 148√T at T = 128 and 41√T at
 2,048 without noise, on which the guarantee above is attained; with noise of variance 1 it finds
-15√T and 8√T. If streams may be adversarial, give a radius.
+15√T and 8√T. If streams may be adversarial, give a radius: with radius 1 the worst of the streams
+of `adversaries.structured_starts` cost 8√T and 5√T. (There is no gradient ascent in a ball.)
 
 **Limitations.** The learner gives all rounds the same weight: if the best predictor changes, it
 follows more slowly than a learner with a constant rate. The variance of its moments depends on the
