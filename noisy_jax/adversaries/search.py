@@ -8,7 +8,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
+import scipy
 
 from noisy_jax.adversaries.ascent import ascend
 from noisy_jax.adversaries.regrets import Kernel, clean_regret

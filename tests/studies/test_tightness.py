@@ -95,6 +95,7 @@ def exact_risk_regret(x, y, rate, lam):
 
 def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
     x, y = rng.uniform(-1, 1, 7).round(2), rng.uniform(-2, 2, 7).round(2)
+    y += 3 * x  # the best weight is at the edge of the ball without the norm, and inside with it
     padded = nj.Stream(*(jnp.pad(jnp.asarray(a, jnp.float32), (0, 3)) for a in (x, y)))
     padded = padded._replace(x=padded.x[:, None])
     keeping = guaranteed.families(2.0)[-3]
