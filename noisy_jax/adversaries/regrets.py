@@ -66,9 +66,9 @@ def clean_regret(
     if kernel is None:
         comparator = stream.x @ linear_ball(fixed, radius).weights
     else:
-        used = jnp.arange(len(stream.y)) < (len(stream.y) if rounds is None else rounds)
-        gram, rounds_of = kernel(fixed.x, fixed.x), len(stream.y)
-        check_shape("kernel(x, z)", gram, (rounds_of, rounds_of), "for x and z of [T, d]")
+        horizon, gram = len(stream.y), kernel(fixed.x, fixed.x)
+        check_shape("kernel(x, z)", gram, (horizon, horizon), "for x and z of [T, d]")
+        used = jnp.arange(horizon) < (horizon if rounds is None else rounds)
         gram = jnp.where(used[:, None] & used[None], gram, 0)
         found = kernel_ball(gram, fixed.y, radius)
         # The values are those of `found`, as float32 coefficients may cancel.

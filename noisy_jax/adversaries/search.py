@@ -178,28 +178,24 @@ def worst(
     origin = names[index] if best == len(names) else names[best]
     stream = jax.tree.map(lambda leaf: jnp.asarray(leaf[best]), streams)
     mean, compared = float(scores.mean[best]), len(scores.mean)
-    half = float(half_width(scores.std_error[best], compared, held_out))
-    limit: Any = np.nan if bound is None else bound
-    over: Any = half
+    half = over = float(joint_half_width(scores.std_error[best], compared, held_out))
     if callable(bound):
 
         def pair(key):
             return bound_after(stream, key), regret(stream, key)
 
         values, regrets = jax.jit(jax.vmap(pair))(jax.random.split(four_keys(key)[3], held_out))
-        limit, over = bound_and_half_width(values, regrets, compared)
-    limit, over = float(limit), float(over)
-    of_starts = dict(zip(names, map(float, scores.mean), strict=False))
-    low, high = mean - limit - over, mean - limit + over
+        bound, over = map(float, bound_and_half_width(values, regrets, compared))
+    limit = np.nan if bound is None else float(bound)
     return Worst(
-        stream,
-        mean,
-        (mean - half, mean + half),
-        limit,
-        mean / limit,
-        (low, high),
-        origin,
-        of_starts,
+        stream=stream,
+        regret=mean,
+        interval=(mean - half, mean + half),
+        guarantee=limit,
+        ratio=mean / limit,
+        excess=(mean - limit - over, mean - limit + over),
+        start=origin,
+        starts=dict(zip(names, map(float, scores.mean), strict=False)),
     )
 
 
@@ -222,7 +218,7 @@ def chosen(
     return streams, best % number, scores
 
 
-def half_width(std_error: Any, streams: int, draws: int) -> Any:
+def joint_half_width(std_error: Any, streams: int, draws: int) -> Any:
     """Half-widths of intervals that hold for all streams together with probability 95%."""
     return scipy.special.stdtrit(draws - 1, 1 - 0.025 / streams) * std_error
 
@@ -231,7 +227,7 @@ def bound_and_half_width(limits: Any, regrets: Any, streams: int) -> tuple[Any, 
     """Means of guarantees after runs, `[..., draws]`, and half-widths of regret minus guarantee."""
     draws = np.shape(limits)[-1]
     std_error = np.std(np.asarray(regrets) - limits, axis=-1, ddof=1) / draws**0.5
-    return np.mean(limits, axis=-1), half_width(std_error, streams, draws)
+    return np.mean(limits, axis=-1), joint_half_width(std_error, streams, draws)
 
 
 def stack(streams) -> Stream:
@@ -249,7 +245,9 @@ def _checked(starts, structured, horizon, dim, x_norm, y_size) -> dict[str, Stre
     instance("starts", starts, Mapping, "streams by name")
     for name, stream in starts.items():
         if not isinstance(name, str) or name in structured:
-            raise ValueError(f"starts must have names of their own, got {name!r}")
+            raise ValueError(
+                f"starts must have names that structured_starts does not use, got {name!r}"
+            )
         instance(f"starts[{name!r}]", stream, Stream, "streams.from_arrays(x, y) makes one")
         shapes = np.shape(stream.x), np.shape(stream.y)
         if shapes != ((horizon, dim), (horizon,)):

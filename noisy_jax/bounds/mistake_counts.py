@@ -163,8 +163,8 @@ def mistakes(
     """How many mistakes, y_t f_t(x_t) ≤ 0, there are at most against drifting comparators.
 
     The bound, η and λ of `margin_errors` at γ = μ, with the same arguments. It holds for a learner
-    with margin ρ = μ − h, which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2. The
-    perceptron attains it on orthogonal instances of norm X, all of the same margin.
+    with margin ρ = μ − h, which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2; if
+    nothing drifts either, the perceptron attains the bound on orthogonal instances of norm X.
 
     Source: Online Learning with Kernels, Theorem 3, as printed.
 

@@ -21,6 +21,7 @@ MOST_COUNTED = 4096  # rounds, as each has a dimension of its own
 FEATURES = 32  # number of Fourier features
 VARIANCE = 1.0  # of the Gaussian noise with kernels
 SMALL_RADIUS = 0.1
+DECAY, EXCESS = 0.9, 0.3  # ηλ and ε of Theorem 6, for which it keeps all of the first 7 terms only
 _HALVINGS = 40
 
 ABSOLUTE, LINEAR = losses.epsilon_insensitive(epsilon=0.0), kernels.linear()
@@ -239,8 +240,9 @@ def _of_the_absolute_loss() -> list[Family]:
         return norma(radius, rate, _vector)
 
     def dropping(radius, rate, told):
+        start = engine.growing_start(DECAY, EXCESS)
         return norma(
-            radius, rate, lambda space: engine.growing(space, LARGEST, start=4, excess=0.1)
+            radius, rate, lambda space: engine.growing(space, LARGEST, start=start, excess=EXCESS)
         )
 
     def free(radius, rate, told):
@@ -249,8 +251,9 @@ def _of_the_absolute_loss() -> list[Family]:
     def of_risk(formula, growing):
         def guarantee(moments, *, horizon, radius):
             return formula(
-                1.0, horizon=horizon, slope=1.0, regularization=1 / radius, growing_memory=growing
-            )
+                1.0, horizon=horizon, slope=1.0, regularization=1 / radius, growing_memory=growing,
+                learning_rate=DECAY * radius if growing else None,
+            )  # fmt: skip
 
         return guarantee
 

@@ -16,7 +16,7 @@ from noisy_jax.adversaries.search import (
     check_memory,
     chosen,
     four_keys,
-    half_width,
+    joint_half_width,
     stack,
 )
 from noisy_jax.base import Stream
@@ -104,12 +104,11 @@ def found(settings: Settings, family: Family, horizon: int) -> list[dict[str, An
     pairs = [(case, variance) for variance in variances for case in family.cases]
     pairs = [pair for pair in pairs if pair[1] or pair[0].share == 1]  # else the same without noise
     limits = [limit(case, variance, horizon, settings.y_size) for case, variance in pairs]
-    numbers = np.asarray(
+    numbers = jnp.array(
         [
             (case.radius, float(bound.learning_rate), variance, case.share * variance)
             for (case, variance), bound in zip(pairs, limits, strict=True)
-        ],
-        np.float32,
+        ]
     )
     key = jax.random.fold_in(jax.random.key(settings.seed), horizon)
     start_key, *_, held_out_key = four_keys(key)
@@ -125,7 +124,7 @@ def found(settings: Settings, family: Family, horizon: int) -> list[dict[str, An
     every, means = np.arange(len(pairs)), np.asarray(scores.mean)
     best, random = np.argmax(means, axis=1), np.full(len(pairs), [*named].index("random"))
     compared = means.shape[1]
-    halves = half_width(np.asarray(scores.std_error)[every, best], compared, settings.seeds)
+    halves = joint_half_width(np.asarray(scores.std_error)[every, best], compared, settings.seeds)
     bounds_at = bounds_of_random = np.array([float(bound.regret) for bound in limits])
     if family.after is not None:
         after = _after(family, settings.seeds)
@@ -139,21 +138,28 @@ def found(settings: Settings, family: Family, horizon: int) -> list[dict[str, An
     ratios_of_random = means[every, random] / bounds_of_random
     regrets = means[every, best]
     return [
-        {
-            "learner": case.learner,
-            "bound": case.bound,
-            "radius": case.radius,
-            "variance": variance,
-            "horizon": horizon,
-            "regret": float(regrets[i]),
-            "half_width": float(halves[i]),
-            "per_root": float(regrets[i]) / horizon**0.5,
-            "guarantee": float(bounds_at[i]),
-            "ratio": float(regrets[i] / bounds_at[i]),
-            "random": float(ratios_of_random[i]),
-        }
-        for i, (case, variance) in enumerate(pairs)
+        row(case.learner, case.bound, case.radius, variance, horizon, *figures)
+        for (case, variance), *figures in zip(
+            pairs, regrets, halves, bounds_at, ratios_of_random, strict=True
+        )
     ]
+
+
+def row(learner, bound, radius, variance, horizon, regret, half, guarantee, random):
+    """A row of the table; `random` is the ratio on random signs."""
+    return {
+        "learner": learner,
+        "bound": bound,
+        "radius": radius,
+        "variance": variance,
+        "horizon": horizon,
+        "regret": float(regret),
+        "half_width": float(half),
+        "per_root": float(regret) / horizon**0.5,
+        "guarantee": float(guarantee),
+        "ratio": float(regret / guarantee),
+        "random": float(random),
+    }
 
 
 def limit(case: Case, variance: float, horizon: int, y_size: float) -> Any:
@@ -166,24 +172,12 @@ def limit(case: Case, variance: float, horizon: int, y_size: float) -> Any:
 def of_counts(horizon: int) -> list[dict[str, Any]]:
     """The rows of the guarantees that bound a number of mistakes, which nothing searches for."""
     return [
-        {
-            "learner": name,
-            "bound": "corrected",
-            "radius": 1.0,
-            "variance": 0.0,
-            "horizon": horizon,
-            "regret": number,
-            "half_width": 0.0,
-            "per_root": number / horizon**0.5,
-            "guarantee": bound,
-            "ratio": number / bound,
-            "random": float("nan"),
-        }
+        row(name, "corrected", 1.0, 0.0, horizon, number, 0.0, bound, np.nan)
         for name, number, bound in counted(horizon)
     ]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1)  # for all horizons of a family
 def _program(build, noise_of, regret_of, climbs, y_size, steps, seeds, cases, longest):
     """`(numbers [N, 4], starts, horizon, key)` to streams and scores `[N, R + 1, ...]`."""
 
@@ -222,10 +216,8 @@ def _after(family: Family, seeds: int):
         def pair(key):
             state = rollout(learner, stream, noise, key).state
             state = state if learner.finish is None else learner.finish(state)
-            rounds = len(stream.y)
-            return after(state, radius), family.regret(
-                learner, stream, noise, key, radius=radius, rounds=rounds
-            )
+            options = {"radius": radius, "rounds": len(stream.y)}
+            return after(state, radius), family.regret(learner, stream, noise, key, **options)
 
         return jax.vmap(pair)(jax.random.split(key, seeds))
 

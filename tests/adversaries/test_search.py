@@ -111,7 +111,7 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     error = np.std(hold, ddof=1) / draws**0.5
     np.testing.assert_allclose(scores.std_error, [error, error], rtol=1e-5)
     half = stats.t.ppf(1 - 0.025 / 2, draws - 1) * error  # for both streams together
-    found = search.half_width(scores.std_error, 2, draws)
+    found = search.joint_half_width(scores.std_error, 2, draws)
     np.testing.assert_allclose(found, [half, half], rtol=1e-5)
 
 
@@ -232,8 +232,11 @@ STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
         ({"guarantee": lambda state: state.weights}, r"guarantee.state. must be \[\], one number"),
         ({"kernel": lambda x, z: 1.0}, r"kernel.x, z. must be \[4, 4\], for x and z of"),
         ({"starts": [STEEP]}, "starts must be a Mapping, got list: streams by name"),
-        ({"starts": {1: STEEP}}, "starts must have names of their own, got 1"),
-        ({"starts": {"random": STEEP}}, "starts must have names of their own, got 'random'"),
+        ({"starts": {1: STEEP}}, "starts must have names that .* does not use, got 1"),
+        (
+            {"starts": {"random": STEEP}},
+            "starts must have names that .* does not use, got 'random'",
+        ),
         ({"learner": PERCEPTRON}, "gradient is not finite, or it takes labels ±1 only"),
         ({"kernel": "gaussian"}, "kernel must be a function .* got .gaussian."),
         ({"starts": {"mine": STEEP._replace(y=jnp.ones(3))}}, r"starts\['mine'\] must be \[4, 1\]"),

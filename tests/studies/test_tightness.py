@@ -14,6 +14,10 @@ CASE = guaranteed.Case("two_copies", "corrected", nj.bounds.two_copies)
 NOISY_KERNEL = guaranteed.families(2.0)[0].cases[-1]
 
 
+def family_of(learner):
+    return next(f for f in guaranteed.families(2.0) if f.cases[0].learner == learner)
+
+
 def two(radius, rate, told):
     return nj.learners.two_copies(radius=radius, learning_rate=rate)
 
@@ -54,6 +58,7 @@ def test_the_picture_shows_the_largest_ratio_of_each_bound():
     np.testing.assert_allclose(left.lines[0].get_ydata(), [0.5, 0.25])
     assert len(left.lines) == 2
     assert right.lines[0].get_ydata()[0] == 2.0
+    assert all(len(panel.lines) == 1 for panel in nj.plots.tightness([]))
 
 
 @pytest.mark.slow
@@ -98,8 +103,7 @@ def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
     y += 3 * x  # the best weight is at the edge of the ball without the norm, and inside with it
     padded = nj.Stream(*(jnp.pad(jnp.asarray(a, jnp.float32), (0, 3)) for a in (x, y)))
     padded = padded._replace(x=padded.x[:, None])
-    keeping = guaranteed.families(2.0)[-3]
-    assert keeping.cases[0].learner == "norma"
+    keeping = family_of("norma")
     regret = keeping.regret(
         keeping.build(0.5, 0.3, None), padded, nj.noise.Gaussian(0.0), jax.random.key(0),
         radius=0.5, rounds=7,
@@ -112,7 +116,7 @@ def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
 
 @pytest.mark.slow
 def test_the_gradient_of_the_regret_of_a_risk_is_that_of_differences(x64, rng):
-    keeping = guaranteed.families(2.0)[-3]
+    keeping = family_of("norma")
     stream = nj.Stream(jnp.asarray(rng.uniform(-1, 1, (6, 1))), jnp.asarray(rng.uniform(-2, 2, 6)))
 
     def regret(step):
@@ -138,7 +142,7 @@ def test_the_best_weight_minimizes_the_loss_in_the_ball(rng, radius):
 
 def test_comparators_of_stored_atoms_are_those_of_the_kernel_averaged_over_the_noise(rng):
     """‖û‖² = aᵀK̂a for u = Σ a_i Ψ(z_i), whose values are Σ a_i E k(x + n, z_i)."""
-    stored = next(f for f in guaranteed.families(2.0) if f.cases[0].learner == "parallel_worlds")
+    stored = family_of("parallel_worlds")
     smoothed = stored.regret.keywords["kernel"]
     x, z = rng.normal(size=(3, 1)), rng.normal(size=(4, 1))
     nodes, weights = gauss_hermite(40, np.eye(1))
@@ -171,8 +175,7 @@ def test_bounds_that_hold_on_every_run_hold_on_the_worst_streams_found():
 def test_what_is_known_after_a_run_is_compared_with_its_own_regret():
     """On random signs, too: the bound is that of the random stream."""
     settings = tightness.Settings(horizons=(8,), variances=(0.0,), steps=1, seeds=2)
-    families = {family.cases[0].learner: family for family in guaranteed.families(2.0)}
-    (row,) = tightness.found(settings, families["corrected_ftrl in a ball"], 8)
+    (row,) = tightness.found(settings, family_of("corrected_ftrl in a ball"), 8)
     key = jax.random.fold_in(jax.random.key(settings.seed), 8)
     start = nj.adversaries.structured_starts(jax.random.split(key, 4)[0], 8, 1, y_size=2.0)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=1.0)
@@ -204,3 +207,21 @@ def test_searches_that_are_too_large_are_refused(monkeypatch):
 def test_variances_are_checked(values, message):
     with pytest.raises(ValueError, match=message):
         tightness.Settings(variances=values)
+
+
+def test_a_growing_memory_is_that_of_the_theorem_and_drops_terms():
+    corrected, printed = family_of("norma, growing").cases
+    moments = nj.bounds.Moments(1.0, 1.0, 4.0, 0.0)
+    for case in corrected, printed:
+        rate = case.guarantee(moments, horizon=128, radius=0.5).learning_rate
+        assert float(rate) / 0.5 == pytest.approx(guaranteed.DECAY)  # ηλ, with λ = 1/0.5
+    start = nj.engine.growing_start(guaranteed.DECAY, guaranteed.EXCESS)
+    state = family_of("norma, growing").build(0.5, 0.45, None).init(1)
+    assert start < len(state.weights) < guaranteed.LARGEST
+
+
+@pytest.mark.slow
+def test_rows_in_float64(x64):
+    settings = tightness.Settings(horizons=(3,), variances=(1.0,), steps=1, seeds=2)
+    (row,) = tightness.found(settings, guaranteed.Family(two, [CASE]), 3)
+    assert 0 < row["ratio"] < 1
