@@ -4,12 +4,15 @@ import jax
 import numpy as np
 
 from noisy_jax.base import Learner, check_one_prediction
-from noisy_jax.evaluate.learning import Runs, learn
-from noisy_jax.evaluate.suitability import check_suits, standardized
+from noisy_jax.evaluate.learning import learn
+from noisy_jax.evaluate.row_runs import Runs
+from noisy_jax.evaluate.suitability import check_suits, standardized, units_of
 from noisy_jax.fits.coefficients import Coefficients
 from noisy_jax.fits.errors import fourier_errors, linear_errors
 from noisy_jax.fits.functions import FourierPredictor
-from noisy_jax.fits.linear import Units, checked_clusters, uncertainty
+from noisy_jax.fits.linear import Units, check_varies, checked_clusters, uncertainty
+from noisy_jax.learners.wrappers.assuming import Assumed
+from noisy_jax.noise import Noise
 from noisy_jax.observations import Observations
 from noisy_jax.validation import given
 
@@ -64,9 +67,17 @@ def function_judge(make, observations: Observations, key, standardize):
 
 def learner_judge(learner: Learner, observations: Observations, key, standardize):
     """How a learner is judged on a fold, and `learn` on all rows."""
-    table, units = standardized(observations, standardize)
-    check_suits(learner, table, units.scale)
-    runs, (_, copies, dim) = Runs(learner, table.cov), table.x.shape
+    built = isinstance(learner.noise, Noise) and not isinstance(learner.noise, Assumed)
+    if standardize and built:
+        raise ValueError(
+            f"the learner is built for one {type(learner.noise).__name__} distribution, but each "
+            "fold has its own units: use standardize=False, with the noise in units of the table"
+        )
+    x, y, (_, copies, dim) = observations.x, observations.y, observations.x.shape
+    check_varies(x.reshape(-1, dim), y, observations)
+    whole = units_of(x, y, standardize)
+    check_suits(learner, standardized(observations, whole), whole.scale)
+    runs = Runs(learner)
     missing = (
         "so that its risk cannot be estimated: use a learner that corrects for the noise; in place "
         "of a mixture, use its learners"
@@ -82,8 +93,9 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
 
     def judge(others, held_out, key):
         train_key, read_key = jax.random.split(key)
-        state, _ = runs.train(table.rows(others), train_key)
-        rows = table.rows(held_out)
+        units = units_of(x[others], y[others], standardize)  # without the rows that are judged
+        state, _ = runs.train(standardized(observations.rows(others), units), train_key)
+        rows = standardized(observations.rows(held_out), units)
         errors, slope = runs.errors(state, rows, read_key), 0.0
         if np.isnan(errors).any() and np.isnan(runs.errors(learner.init(dim), rows, key)).any():
             raise ValueError(

@@ -1,5 +1,7 @@
 """Learning from observed rows: no noise is added, and the risk is that on clean data."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,19 +30,63 @@ def test_the_leader_predicts_clean_rows_and_knows_its_error(copies):
 
 
 def test_the_risk_and_its_standard_error_are_in_the_units_of_y(rng):
+    """In NumPy: scales of the first quarter, centres of all rows before, and what is judged."""
     x, y = rng.normal(size=(40, 2)), 7 + 3 * rng.normal(size=40)
     learner, key = nj.learners.known_covariance(radius=1.0), jax.random.key(0)
     learned = nj.learn(learner, nj.observations.from_arrays(x, y, noise=0.2), key)
-    rows, targets = (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
+    scale, y_scale = x[:10].std(axis=0), y[:10].std()
+    np.testing.assert_allclose([*learned.scale, learned.y_scale], [*scale, y_scale], rtol=1e-12)
     state, errors = learner.init(2), []
-    for row, target in zip(rows, targets, strict=True):
-        sample = nj.Sample(jnp.asarray(row[None]), jnp.asarray(target), jnp.diag(0.2 / x.var(0)))
+    for t in range(40):
+        before = slice(max(t, 10))
+        row, target = (x[t] - x[before].mean(axis=0)) / scale, (y[t] - y[before].mean()) / y_scale
+        sample = nj.Sample(jnp.asarray(row[None]), jnp.asarray(target), jnp.diag(0.2 / scale**2))
         value, square = learner.read(state, sample, key)
         errors.append(square - 2 * target * value + target**2)
         state = learner.step(state, sample, key)
-    errors = y.var() * np.asarray(errors, np.float64)
+    errors = y_scale**2 * np.asarray(errors, np.float64)[10:]
     np.testing.assert_allclose(learned.risk, errors.mean(), rtol=1e-4)
-    np.testing.assert_allclose(learned.risk_std_error, errors.std(ddof=1) / 40**0.5, rtol=1e-4)
+    np.testing.assert_allclose(learned.risk_std_error, errors.std(ddof=1) / 30**0.5, rtol=1e-4)
+    np.testing.assert_allclose(learned.variance, y.var(), rtol=1e-12)
+    assert np.abs(learned.center - x.mean(axis=0)).max() < 1e-12
+    assert abs(learned.y_center - y.mean()) < 1e-12
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("kind", ["one copy", "one copy, not scaled", "two copies"])
+@pytest.mark.parametrize("first", [12, 7])
+def test_each_error_has_the_mean_of_the_error_on_the_clean_row(rng, kind, first):
+    """Exactly, over all noise of the last of 12 rows, also in a second chunk.
+
+    The sum of judged errors grows by the last row's, since the units of the 11 rows before it stay
+    as they are. Of the noise, +-.8 in the first column and +-.6 in y, 3/4 have the same sign; that
+    of a second copy is independent. Centres that contain it give 2(Var wn + Var y)/n less.
+    """
+    copies = 2 if kind == "two copies" else 1
+    clean, targets = 30 + rng.normal(size=(12, 2)) * [1, 4], 5 + rng.normal(size=12)
+    noisy = np.repeat(clean[:, None], copies, axis=1)
+    noisy[:, :, 0] += 0.8 * rng.choice([-1.0, 1.0], size=(12, copies))
+    known = {"cross_cov": [0.24, 0.0], "noise": [0.64, 0.0] if copies == 1 else None}
+    make = nj.learners.known_covariance if copies == 1 else nj.learners.two_copies
+    learner = make(radius=2.0, learning_rate=0.1)
+
+    def learned(x, y):
+        rows = nj.observations.from_arrays(x, y, **known)
+        number = np.arange(len(y))
+        parts = [rows.rows(part) for part in (number < first, number >= first) if part.any()]
+        standardize = kind != "one copy, not scaled"
+        return nj.learn(learner, parts, jax.random.key(0), standardize=standardize)
+
+    before = learned(noisy[:11], targets[:11])
+    judged = 12 - -(-first // 4)
+    mean = 0.0
+    for signs in itertools.product([-1, 1], repeat=copies + 1):
+        share = (0.375 if signs[0] == signs[-1] else 0.125) / 2 ** (copies - 1)
+        x, y = noisy.copy(), targets.copy()
+        x[-1, :, 0], y[-1] = clean[-1, 0] + 0.8 * np.array(signs[:-1]), y[-1] + 0.6 * signs[-1]
+        mean += share * judged * learned(x, y).risk
+    error = (before.predict(clean[-1]) - targets[-1]) ** 2 + 0.36
+    np.testing.assert_allclose(mean - (judged - 1) * before.risk, error, rtol=1e-9)
 
 
 def test_a_learner_without_readings_has_no_risk():
@@ -117,7 +163,7 @@ def fourier_leader(length_scale, noise):
 @pytest.mark.slow
 def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
     clean, y, observed = wide_rows()
-    scale = observed.x.std()
+    scale = observed.x[:1500].std()
     in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
     with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
         nj.learn(in_raw_units, observed, jax.random.key(0))

@@ -28,24 +28,37 @@ def test_one_chunk_is_learned_as_a_table(table):
     np.testing.assert_allclose(one["center"], X.mean(axis=0), rtol=1e-12)
 
 
-def test_chunks_are_standardized_by_the_first_and_their_errors_are_merged(table):
-    """By hand: the errors of each chunk, from a state in the units of the first."""
+def test_chunks_are_standardized_as_the_first_says_and_their_errors_are_merged(table):
+    """By hand: the scale of 50 rows, centres of all rows before, and the errors of 750 rows."""
     learned = nj.learn(LEARNER, table, jax.random.key(0))
-    np.testing.assert_allclose(learned.center, X[:200].mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(learned.scale, X[:200].std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(learned.center, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(learned.scale, X[:50].std(axis=0), rtol=1e-12)
     np.testing.assert_allclose(learned.variance, Y.var(), rtol=1e-12)
-    x = (X - learned.center) / learned.scale
-    y = (Y - learned.y_center) / learned.y_scale
+    before = [slice(max(t, 50)) for t in range(800)]
+    x = (X - np.array([X[rows].mean(axis=0) for rows in before])) / learned.scale
+    y = (Y - np.array([Y[rows].mean() for rows in before])) / Y[:50].std()
     observed = from_arrays(x, y, noise=NOISE / learned.scale**2)
     samples = nj.Sample(x[:, None].astype("f4"), y.astype("f4"), np.tile(observed.cov, (800, 1, 1)))
     keys = jax.random.split(jax.random.key(0), 800)
     state, _, (value, square) = jax.jit(unrolled(LEARNER))(
         LEARNER.init(2), jax.tree.map(np.float32, samples), x.astype("f4"), keys
     )
-    errors = (square - 2 * y * value + y**2) * learned.y_scale**2
+    errors = ((square - 2 * y * value + y**2) * learned.y_scale**2)[50:]
     np.testing.assert_allclose(learned.risk, errors.mean(), rtol=1e-3)
-    np.testing.assert_allclose(learned.risk_std_error, errors.std(ddof=1) / 800**0.5, rtol=1e-3)
+    np.testing.assert_allclose(learned.risk_std_error, errors.std(ddof=1) / 750**0.5, rtol=1e-3)
     chex.assert_trees_all_close(learned.state, state, rtol=1e-3)
+
+
+def test_a_column_that_begins_constant_takes_more_rows():
+    """The scale is that of the rows up to the first that differs, and the risk judges the rest."""
+    x = X.copy()
+    x[:300, 1] = 7.0
+    learned = nj.learn(LEARNER, from_arrays(x, Y, noise=[NOISE, 0]), jax.random.key(0))
+    np.testing.assert_allclose(learned.scale, x[:301].std(axis=0), rtol=1e-12)
+    x[:799, 1] = 7.0
+    learned = nj.learn(LEARNER, from_arrays(x, Y, noise=[NOISE, 0]), jax.random.key(0))
+    assert np.isnan(learned.risk)
+    assert "no row with unbiased readings was judged" in str(learned)
 
 
 def keyed():
