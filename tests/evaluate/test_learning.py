@@ -89,6 +89,24 @@ def test_each_error_has_the_mean_of_the_error_on_the_clean_row(rng, kind, first)
     np.testing.assert_allclose(mean - (judged - 1) * before.risk, error, rtol=1e-9)
 
 
+def test_no_two_rows_have_the_same_key():
+    """The state of this learner holds the keys of two chunks, and the number of rows."""
+
+    def step(state, sample, key):
+        keys, count = state
+        return keys.at[count].set(jax.random.key_data(key)), count + 1
+
+    learner = nj.learners.known_covariance(radius=1.0)._replace(
+        init=lambda dim: (jnp.zeros((20, 2), jnp.uint32), 0), step=step,
+        predict=lambda state, x: x[..., 0], unroll=None, read=None,
+    )  # fmt: skip
+    _, _, rows = table()
+    chunks = [rows.rows(np.arange(10) + start) for start in (0, 10)]
+    keys, count = nj.learn(learner, chunks, jax.random.key(0)).state
+    assert count == 20
+    assert len(np.unique(keys, axis=0)) == 20
+
+
 def test_a_learner_without_readings_has_no_risk():
     x, y, observed = table()
     kernel = nj.kernels.gaussian(length_scale=1.0)

@@ -264,6 +264,25 @@ def test_an_uncertain_covariance_widens_all_risks_alike():
         nj.select({"cloned": hides}, unsure, jax.random.key(0), standardize=False)
 
 
+def test_a_lower_risk_that_is_uncertain_is_not_the_best():
+    """y is 1, and the second predictor adds the column, which is all noise, of variance 1.
+
+    In this table it varies less than expected, .9 up or down through blocks of 16 rows: its risk is
+    1 ± 1.8 + .81 − 1 in each block, .76 on average with a standard error of .31.
+    """
+    x = np.where(np.arange(560) // 16 % 2, 0.9, -0.9)[:, None]
+    rows = nj.observations.from_arrays(x, np.ones(560), noise=1.0)
+
+    def fixed(slope):
+        return nj.fits.Coefficients(0.0, np.array([slope]), np.eye(2), 100, ("x1",))
+
+    candidates = {"zero": lambda some: fixed(0.0), "noise": lambda some: fixed(-1.0)}
+    found = nj.select(candidates, rows, jax.random.key(0))
+    np.testing.assert_allclose(found.risk, [1, 0.81 - 1.8 / 35], rtol=1e-9)
+    np.testing.assert_allclose(found.std_error, [0, 1.8 / 34**0.5], rtol=1e-2, atol=1e-12)
+    assert found.best == "zero"
+
+
 def test_clusters_stay_together():
     _, _, rows = table(noise=0.5)
     labels = np.random.default_rng(0).integers(40, size=560)

@@ -240,3 +240,23 @@ def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviatio
     np.testing.assert_allclose(found.regularization, lam, rtol=0.01)  # by power iteration
     weights = np.linalg.solve(gram + float(found.regularization) * np.eye(4), cross)
     np.testing.assert_allclose(found.weights, weights, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("x64")
+def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size():
+    """S has the eigenvalues 10 and -2. Where S + λI is nearly singular a ball bounds w, or λ must.
+
+    λ + λ_min(S) is then at least 2, so that ‖w‖ ≤ ‖b‖/2.
+    """
+    moments = nj.moments.two_copies()
+    first, second = np.array([[10.0, 0.0], [0.0, -2.0]]), np.eye(2)
+    samples = nj.Sample(jnp.stack([first, second], axis=1), jnp.array([0.0, 3.0]))
+    sums = jax.tree.map(lambda leaf: leaf[None], moments.sums(samples, jnp.ones(2)))
+    gram, cross = moments.corrected(jax.tree.map(lambda leaf: leaf[0], sums))
+    np.testing.assert_allclose(np.linalg.eigvalsh(gram), [-2, 10], atol=1e-12)
+    free = nj.learners.leader(moments, sums, regularization=1e-3)
+    assert 2 <= free.regularization - 2 < 2.5
+    assert np.linalg.norm(free.weights) <= np.linalg.norm(cross) / 2
+    held = nj.learners.leader(moments, sums, regularization=1e-3, radius=0.5)
+    assert 0 < held.regularization - 2 < 0.3
+    assert np.linalg.norm(held.weights) <= 0.5 * (1 + 1e-5)

@@ -80,6 +80,12 @@ def test_a_checkpoint_of_another_run_is_an_error(tmp_path, table, kind, options)
         run(options.pop("kind", kind), change(table), tmp_path / "c", **options)
 
 
+def test_a_checkpoint_of_another_cross_covariance_is_an_error(tmp_path):
+    run("fit", written(tmp_path, X, Y, cross_cov=[0.1, 0.0]), tmp_path / "c")
+    with pytest.raises(ValueError, match="another configuration"):
+        run("fit", written(tmp_path, X, Y, cross_cov=[0.2, 0.0]), tmp_path / "c")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -170,6 +170,43 @@ def test_the_bound_holds_in_float32_where_a_share_has_vanished():
     assert 800 < played - total.min() < nj.bounds.mixture(state) < 1700
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("number", [2, 3, 6])
+def test_shares_are_those_of_adahedge(rng, number):
+    """q ∝ exp(−(log K/Δ) L), and Δ grows by ⟨q, ℓ⟩ less the mix loss: in NumPy, 20 rounds."""
+    state = nj.wrappers.mixture(*number * [linear(0.1)]).init(DIM)
+    q, total, gap = np.full(number, 1 / number), np.zeros(number), 0.0
+    for losses in rng.exponential(size=(20, number)):
+        state = after_round(state, jnp.array(losses))
+        eta = np.log(number) / gap if gap else np.inf
+        mix = -np.log(q @ np.exp(-eta * losses)) / eta if gap else losses.min()
+        gap, total = gap + q @ losses - mix, total + losses
+        q = np.exp(-np.log(number) / gap * (total - total.min()))
+        q /= q.sum()
+        np.testing.assert_allclose(state.shares, q, rtol=1e-9)
+    np.testing.assert_allclose(state.gap, gap, rtol=1e-9)
+
+
+def test_each_column_is_finished_as_the_learner_alone():
+    """Of 5 rounds in blocks of 4 the last is used by `finish` only."""
+
+    def leader(regularization):
+        return nj.learners.corrected_ftrl(
+            nj.moments.two_copies(), regularization=regularization, solve_every=4
+        )
+
+    values = jnp.array([0.1, 1.0])
+    swept = nj.wrappers.swept(leader, values)
+    five, key = jax.tree.map(lambda leaf: leaf[:5], stream()), jax.random.key(1)
+    run = nj.rollout(swept, five, NOISE, key)
+    finished = swept.finish(run.state)
+    for k, value in enumerate(values):
+        alone = leader(value)
+        expected = alone.finish(nj.rollout(alone, five, NOISE, key).state)
+        np.testing.assert_allclose(finished.weights[k], expected.weights, rtol=1e-4)
+    assert not np.allclose(finished.weights, run.state.weights, rtol=1e-3)
+
+
 def test_an_estimate_that_is_not_known_is_reported():
     """Readings of `uncorrected` are NaN if the noise is unknown: no weights can be right then."""
     learner = nj.wrappers.mixture(linear(0.1), nj.learners.uncorrected(radius=1.0))
