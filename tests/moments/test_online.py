@@ -9,6 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.keys import key
 
 X, Y, W = np.array([0.7, -1.2]), 0.6, np.array([0.3, -0.8])
 
@@ -54,6 +55,9 @@ def test_the_slack_bounds_the_fall_of_the_smallest_eigenvalue():
     samples = Sample(jnp.zeros((5, 1, 3)), jnp.zeros(5), jnp.broadcast_to(cov, (5, 3, 3)))
     sums = nj.moments.known_covariance().sums(samples, jnp.ones(5))
     np.testing.assert_allclose(sums.slack, -np.linalg.eigvalsh(sums.gram)[0], rtol=1e-5)
+    uneven = Sample(samples.x, samples.y, jnp.broadcast_to(jnp.array([0.1, 2.0, 0.5]), (5, 3)))
+    sums = nj.moments.known_covariance().sums(uneven, jnp.ones(5))
+    np.testing.assert_allclose(sums.slack, 10, rtol=1e-5)
 
 
 @pytest.mark.usefixtures("x64")
@@ -122,6 +126,33 @@ def test_damping_vanishes_with_many_rounds_and_leaves_readings_unbiased():
             np.testing.assert_allclose(*grams, rtol=tolerance, atol=tolerance)
     weights = jnp.asarray(W, float)
     np.testing.assert_allclose(damped.read(weights, one), exact.read(weights, one), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("count", [1, 40])
+def test_the_damping_is_one_over_the_number_of_rounds(count):
+    """The divisor of a wave is φ + ε/(tφ̄), here for φ = e^(−1) and ε = 2."""
+    phi = np.exp(-1.0)
+    frequencies = nj.moments.Frequencies(
+        jnp.ones((1, 1)), jnp.ones(()), jnp.full(1, phi + 0j), jnp.ones((1, 1), complex),
+        jnp.full((1, 1), phi + 0j),
+    )  # fmt: skip
+    moments = nj.moments.fourier(frequencies, wiener=2.0)
+    samples = Sample(jnp.full((count, 1, 1), 0.3), jnp.ones(count))
+    _, cross = moments.corrected(moments.sums(samples, jnp.ones(count)))
+    expected = count * np.array([np.cos(0.3), np.sin(0.3)]) / (phi + 2 / (count * phi))
+    np.testing.assert_allclose(cross, expected, rtol=1e-9)
+
+
+@pytest.mark.statistical
+def test_frequencies_are_gaussian_vectors_over_the_length_scale():
+    """‖ℓω‖² is χ² of d degrees of freedom: mean d and variance 2d."""
+    drawn = nj.moments.gaussian_frequencies(
+        key(5), 1_200, dim=5, length_scale=2.0, characteristic=nj.noise.Gaussian(0.1)
+    )
+    squares = np.sum(np.asarray(2 * drawn.omega) ** 2, axis=1)
+    assert abs(squares.mean() - 5) < 5 * (10 / 600) ** 0.5
+    assert abs(squares.var() - 10) < 5 * (10**2 * (2 + 12 / 5) / 600) ** 0.5
 
 
 @pytest.mark.usefixtures("x64")

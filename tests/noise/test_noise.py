@@ -338,6 +338,17 @@ def test_swapped_axes_of_replicates_raise():
     many = np.asarray(jax.random.normal(noise_key, (3, 40, 2)))
     for instance in (0.0, np.arange(3)[:, None, None]):
         assert np.isfinite(estimate_covariance(instance + many).cov).all()
+    for table in np.asarray(jax.random.normal(key(1), (30, 3, 40, 3))):  # equal instances
+        assert np.isfinite(estimate_covariance(table).cov).all()
+
+
+def test_each_label_is_flipped_at_its_own_rate():
+    keys = jax.random.split(jax.random.key(0), 1_000)
+    for rates, ones, others in (((0.999, 0.0), 0.99, 0.0), ((0.0, 0.999), 0.0, 0.99)):
+        flip = jax.vmap(nj.noise.Flip(rates).centred, (0, None))
+        assert jnp.mean(flip(keys, 1.0) < 0) >= ones
+        assert jnp.mean(flip(keys, -1.0) > 0) >= others
+        assert min(jnp.mean(flip(keys, 1.0) < 0), jnp.mean(flip(keys, -1.0) > 0)) == 0
 
 
 def observed(**changes):
