@@ -45,7 +45,11 @@ def mean_and_error(errors, slopes, blocks, observations) -> tuple[np.ndarray, np
 
 
 def function_judge(make, observations: Observations, key, standardize):
-    """How a function `observations -> fit` is judged on a fold, and its fit to all rows."""
+    """How a function `observations -> fit` is judged on a fold, and its fit to all rows.
+
+    `judge` returns errors, their slopes in the covariance, and what kernel fits' readings leave out
+    (`hidden`).
+    """
     del key, standardize  # fits have no randomness, and their own units
     if not callable(make):
         raise ValueError(f"must be a learner or a function observations -> fit, got {given(make)}")
@@ -54,13 +58,14 @@ def function_judge(make, observations: Observations, key, standardize):
         del key
         fit, rows = make(observations.rows(others)), observations.rows(held_out)
         if isinstance(fit, FourierPredictor):
-            return fourier_errors(fit, rows, observations), 0.0  # such noise is known exactly
+            errors, left_out = fourier_errors(fit, rows, observations)
+            return errors, 0.0, left_out  # such noise is known exactly
         if not isinstance(fit, Coefficients):
             raise ValueError(
                 f"must return a fit such as nj.fit returns, but it returned {given(fit)}"
             )
         slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
-        return linear_errors(fit, rows), slope
+        return linear_errors(fit, rows), slope, 0.0
 
     return judge, lambda: make(observations)
 
@@ -103,7 +108,7 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
             )
         if observations.cov_std_error.any():
             slope = runs.slope(state, rows, read_key) * copies / np.outer(units.scale, units.scale)
-        return errors * units.y_scale**2, slope * units.y_scale**2
+        return errors * units.y_scale**2, slope * units.y_scale**2, 0.0
 
     refit_key = jax.random.fold_in(key, len(observations.y))
     return judge, lambda: learn(learner, observations, refit_key, standardize=standardize)

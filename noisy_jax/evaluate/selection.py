@@ -7,7 +7,6 @@ from typing import Any
 import chex
 import jax
 import numpy as np
-import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.base import Learner
 from noisy_jax.evaluate.cross_fitting import (
@@ -17,6 +16,8 @@ from noisy_jax.evaluate.cross_fitting import (
     mean_and_error,
 )
 from noisy_jax.evaluate.tables import Table
+from noisy_jax.fits.hidden import CAUTION, largest_bias, places
+from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, given, instance, whole
 
@@ -30,14 +31,18 @@ class Selection:
 
     Attributes:
         names: K names of the candidates.
-        best: name of the candidate with the lowest sum of risk and standard error (as `fit`
-            chooses). The lowest risk alone would prefer candidates whose risk is uncertain.
+        best: name of the candidate with the lowest sum of risk, standard error and a tenth of the
+            bias (as `fit` chooses). The lowest risk alone would prefer candidates whose risk is
+            uncertain.
         risk: `[K]`, mean squared error on clean rows, cross-fitted; it contains the variance of the
             noise in y.
         std_error: `[K]`, standard error of `risk`.
+        bias: `[K]`, largest bias of `risk` that the noise can cause: 0 except for kernel fits with
+            weights at frequencies that are lost in the noise.
         difference: `[K]`, risk minus that of the best, paired by row.
         difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
             usually much smaller than the standard errors of the two risks.
+        difference_bias: `[K]`, largest bias of `difference`.
         degrees_of_freedom: of Student's t in the intervals.
         num_rows: n.
         folds: number of folds.
@@ -49,8 +54,10 @@ class Selection:
     best: str
     risk: np.ndarray
     std_error: np.ndarray
+    bias: np.ndarray
     difference: np.ndarray
     difference_std_error: np.ndarray
+    difference_bias: np.ndarray
     degrees_of_freedom: int
     num_rows: int
     folds: int
@@ -64,14 +71,14 @@ class Selection:
 
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the 95% intervals of `risk`, `[K]` each."""
-        return self._around(self.risk, self.std_error)
+        return self._around(self.risk, self.std_error, self.bias)
 
     def difference_interval(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the 95% intervals of `difference`, `[K]` each."""
-        return self._around(self.difference, self.difference_std_error)
+        return self._around(self.difference, self.difference_std_error, self.difference_bias)
 
-    def _around(self, middle, std_error):
-        half = scipy.special.stdtrit(self.degrees_of_freedom, 0.975) * std_error
+    def _around(self, middle, std_error, bias):
+        half = half_width(std_error, self.degrees_of_freedom) + bias
         return middle - half, middle + half
 
     def __repr__(self) -> str:
@@ -131,8 +138,10 @@ def select(
 
         E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
 
-    The risk is the mean over all rows. The mean squared error on the noisy rows themselves would
-    prefer predictors that shrink towards the mean, as uncorrected ones do.
+    The risk is the mean over all rows. Readings of a kernel fit leave out frequencies that are lost
+    in the noise; the largest bias that this can cause is added to the half width of the intervals.
+    The mean squared error on the noisy rows themselves would prefer predictors that shrink towards
+    the mean, as uncorrected ones do.
 
     What it says, and what not:
 
@@ -195,18 +204,22 @@ def select(
     risks, refits = np.empty((len(candidates), len(blocks))), {}
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
+    hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
             of: Any = learner_judge if isinstance(candidate, Learner) else function_judge
             judge, refits[name] = of(candidate, observations, key, standardize)
             for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
-                risks[k, rows], own = judge(others, rows, jax.random.fold_in(key, fold))
-                slopes[k] += own / len(blocks)
+                own_key = jax.random.fold_in(key, fold)
+                risks[k, rows], slope, left_out = judge(others, rows, own_key)
+                slopes[k] += slope / len(blocks)
+                hidden[k] += left_out * (len(rows) / len(blocks))
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
     risks[~np.isfinite(risks)] = np.nan
     mean, std_error = mean_and_error(risks, slopes, blocks, observations)
-    pessimistic = np.maximum(mean, 0) + std_error
+    bias = largest_bias(hidden)
+    pessimistic = np.maximum(mean, 0) + std_error + CAUTION * bias
     if np.isnan(pessimistic).all():
         raise ValueError(
             "every candidate diverged: try the default learning rates, or smaller radii"
@@ -218,7 +231,9 @@ def select(
         names[best],
         mean,
         std_error,
+        bias,
         *mean_and_error(risks - risks[best], slopes - slopes[best], blocks, observations),
+        largest_bias(hidden - hidden[best]),
         degrees_of_freedom=int(blocks.max()),
         num_rows=len(blocks),
         folds=folds,

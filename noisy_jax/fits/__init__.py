@@ -2,7 +2,13 @@
 
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.fit import fit
-from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
+from noisy_jax.fits.functions import (
+    Candidate,
+    FourierFeatures,
+    FourierFit,
+    FourierPredictor,
+    KernelComparison,
+)
 from noisy_jax.fits.functions import fourier_features as fourier
 from noisy_jax.fits.generalized import GeneralizedCoefficients, GeneralizedFit
 from noisy_jax.fits.saved import load_fit
@@ -16,6 +22,7 @@ __all__ = [
     "FourierPredictor",
     "GeneralizedCoefficients",
     "GeneralizedFit",
+    "KernelComparison",
     "LinearFit",
     "fit",
     "fourier",

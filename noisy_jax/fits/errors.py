@@ -4,8 +4,9 @@ import numpy as np
 
 from noisy_jax.base import estimated_errors
 from noisy_jax.fits.coefficients import Coefficients
-from noisy_jax.fits.fourier import WIENER, frequencies_of
+from noisy_jax.fits.fourier import frequencies_of
 from noisy_jax.fits.functions import FourierPredictor
+from noisy_jax.fits.hidden import JUDGE, hidden, places
 from noisy_jax.observations import Observations
 
 _ROWS = 4096  # rows whose waves are in memory at once
@@ -25,7 +26,9 @@ def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
     return errors if cross is None else errors + 2 * cross @ beta
 
 
-def fourier_errors(fit: FourierPredictor, rows: Observations, table: Observations) -> np.ndarray:
+def fourier_errors(
+    fit: FourierPredictor, rows: Observations, table: Observations
+) -> tuple[np.ndarray, np.ndarray]:
     """q − 2ỹv + ỹ², `[n]`, with readings v and q of the function and its square at the clean row.
 
     With c_j = w_j − i w_{P+j} the function is Re Σ_j c_j u_j, u_j = exp(i⟨ω_j, x⟩), and its square
@@ -36,10 +39,14 @@ def fourier_errors(fit: FourierPredictor, rows: Observations, table: Observation
         fit: the function.
         rows: noisy rows that it has not seen.
         table: all n rows, from which φ is estimated if it is unknown.
+
+    Returns:
+        The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise
+        (`hidden`).
     """
     made = frequencies_of(fit, table)
     single, difference, total = (
-        np.conj(phi) / (np.abs(phi) ** 2 + WIENER / len(table.y))
+        np.conj(phi) / (np.abs(phi) ** 2 + JUDGE / len(table.y))
         for phi in (np.asarray(leaf, complex) for leaf in made[2:5])
     )
     pairs = len(fit.omega)
@@ -53,4 +60,6 @@ def fourier_errors(fit: FourierPredictor, rows: Observations, table: Observation
         square = np.sum((waves @ apart) * waves.conj() + (waves @ both) * waves, axis=1).real / 2
         y = rows.y[part] - fit.constant
         errors.append(estimated_errors((value, square), y))
-    return np.concatenate(errors)
+    points = places(table.x.mean(axis=1) - fit.center)
+    left_out = hidden(made, fit.weights[None], points, table.y - fit.constant)[0]
+    return np.concatenate(errors), left_out

@@ -7,29 +7,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Sample
-from noisy_jax.fits.coefficients import Comparison
-from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
+from noisy_jax.fits.functions import (
+    Candidate,
+    FourierFeatures,
+    FourierFit,
+    FourierPredictor,
+    KernelComparison,
+)
+from noisy_jax.fits.hidden import CAUTION, hidden_share
 from noisy_jax.fits.identification import check_identified
 from noisy_jax.fits.linear import Units
+from noisy_jax.fits.trials import FACTORS, GROUPS, Trial, choices, judged, sums_of
 from noisy_jax.moments.fourier import (
     Frequencies,
     estimated_characteristic,
-    fourier,
     gaussian_frequencies,
 )
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observations import Observations
-
-_GROUPS = 16
-_CONSECUTIVE = 64
-"""Rows in a row that belong to one group, since neighbouring rows may depend on each other."""
-_BLOCK = 4096
-_FACTORS = np.array([0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0])
-"""Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
-WIENER = 4.0
-"""ε of the divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
 
 
 def fourier_fit(
@@ -48,35 +44,30 @@ def fourier_fit(
             "a linear fit takes such noise"
         )
     x, y = observations.x.mean(axis=1), observations.y
-    if len(y) < 4 * _GROUPS:
-        raise ValueError(f"kernel fits need at least {4 * _GROUPS} rows, got {len(y)}")
+    if len(y) < 4 * GROUPS:
+        raise ValueError(f"kernel fits need at least {4 * GROUPS} rows, got {len(y)}")
     units = Units.of(x, y, observations)
     standard = ((x - units.center) / units.scale).astype(np.float32)
     target = ((y - units.y_center) / units.y_scale).astype(np.float32)
     _check_noise(standard, observations, units)
     draw = _drawing(observations, units.scale)
-    trials = [_Trial(one, draw(one), standard, target) for one in listed]
+    trials = [Trial(one, draw(one), standard, target) for one in listed]
     tried = [trial for trial in trials if np.isfinite(trial.risks).all()]
     if not tried:
         scales = ", ".join(f"{one.length_scale:g}" for one in listed)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
     risks = np.concatenate([trial.risks for trial in tried])
-    plain = np.concatenate([[trial.plain_risks] * len(_FACTORS) for trial in tried])
-    pairs = list(itertools.product(tried, range(len(_FACTORS))))
-    total, square = risks.sum(axis=1), (risks**2).sum(axis=1)
-    order = np.argsort(_pessimistic(total, square, _GROUPS))
+    bias = np.concatenate([trial.bias for trial in tried])
+    pairs = list(itertools.product(tried, range(len(FACTORS))))
+    order, chosen = choices(risks, CAUTION * len(y) * bias)
     trial, factor = pairs[order[0]]
-    # Each group judges what the other groups would choose: the least of many risks is optimistic.
-    others = total[:, None] - risks, square[:, None] - risks**2, _GROUPS - 1
-    chosen = np.argmin(_pessimistic(*others), axis=0), np.arange(_GROUPS)
-    judged = risks[chosen], plain[chosen], risks[chosen] - plain[chosen]
     variance, amplitude = units.y_scale**2, float(trial.frequencies.amplitude)
-    numbers = [v * variance for sums in judged for v in trial.mean(sums)]
+    numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
     shown = {}
     for k in order:
         one, j = pairs[k]
-        mean, error = one.mean(risks[k])
-        made = Candidate(one.features, float(_FACTORS[j]), mean * variance, error * variance)
+        mean, error = (v * variance for v in one.mean(risks[k]))
+        made = Candidate(one.features, float(FACTORS[j]), mean, error, float(bias[k]) * variance)
         shown.setdefault(one.features, made)
     scale = units.y_scale * amplitude
     make = {
@@ -89,120 +80,19 @@ def fourier_fit(
         **make,
         weights=trial.weights[factor] * scale,
         uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
-        risk=Comparison(*numbers, variance=variance, degrees_of_freedom=_GROUPS - 1),
+        risk=KernelComparison(
+            *numbers[:6],
+            variance=variance,
+            degrees_of_freedom=GROUPS - 1,
+            corrected_bias=numbers[6],
+            uncorrected_bias=numbers[7],
+            difference_bias=numbers[8],
+            hidden_share=hidden_share(trial.frequencies, trial.weights[factor], len(y)),
+        ),
         candidates=tuple(shown.values()),
         target=observations.target,
         num_rows=len(y),
     )
-
-
-def _pessimistic(total, square, groups):
-    """A risk summed over groups plus its standard error, from the sums and sums of squares.
-
-    The least risk alone would favour features whose risk is uncertain. An estimate below 0 counts
-    as 0.
-    """
-    return np.maximum(total, 0) + np.sqrt(np.maximum(square - total**2 / groups, 0))
-
-
-class _Trial:
-    """Cross-fitted risks and weights of one choice of features.
-
-    Attributes:
-        risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
-            regularization; NaN if the moments are not finite.
-        weights: `[F, D]`, of the fits to all groups.
-        plain_risks: `[G]`, of the uncorrected fit, whose regularization is chosen on noisy data.
-        plain_weights: `[D]`.
-    """
-
-    def __init__(self, features: FourierFeatures, frequencies: Frequencies, x, y):
-        self.features, self.frequencies = features, frequencies
-        single, difference, total = map(jnp.ones_like, frequencies[2:5])
-        none = Frequencies(*frequencies[:2], single, difference, total)
-        groups = np.arange(len(y)) // min(_CONSECUTIVE, len(y) // _GROUPS) % _GROUPS
-        rows = [groups == g for g in range(_GROUPS)]
-        sums = [_sums(frequencies, x[own], y[own]) for own in rows]
-        self.count = np.array([own.sum() for own in rows])
-        yy = np.array([float(y[own] @ y[own]) for own in rows])
-        corrected = [_corrected(frequencies, s, WIENER / _GROUPS) for s in sums]
-        self.risks = np.full((len(_FACTORS), _GROUPS), np.nan)
-        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(corrected)):
-            return
-        clean = _Solver(corrected, self.count)
-        noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
-        self.risks, self.weights = clean.risks(corrected, yy), clean.weights()
-        factor = noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
-        self.plain_risks = noisy.risks(corrected, yy)[factor]
-        self.plain_weights = noisy.weights()[factor]
-
-    def mean(self, sums) -> tuple[float, float]:
-        """Mean over rows of sums over groups, and its standard error."""
-        n, mean = self.count.sum(), sums.sum() / self.count.sum()
-        square = np.sum((sums - self.count * mean) ** 2)
-        return float(mean), float(np.sqrt(square * _GROUPS / (_GROUPS - 1)) / n)
-
-
-class _Solver:
-    """Regularized solutions from the moments of all groups, or of all but one."""
-
-    def __init__(self, parts, count):
-        self.parts, self.count = parts, count
-        self.gram, self.cross = (sum(part[k] for part in parts) for k in (0, 1))
-        share = count / count.sum()
-        apart = [gram - s * self.gram for (gram, _), s in zip(parts, share, strict=True)]
-        square = sum(a @ a for a in apart) * _GROUPS / (_GROUPS - 1)
-        self.spread = np.sqrt(max(np.linalg.eigvalsh(square)[-1], 0.0))
-
-    def weights(self, without=None) -> np.ndarray:
-        """`[F, D]`, for each regularization."""
-        gram, cross, rows = self.gram, self.cross, self.count.sum()
-        if without is not None:
-            own = self.parts[without]
-            gram, cross, rows = gram - own[0], cross - own[1], rows - self.count[without]
-        values, vectors = np.linalg.eigh(gram)
-        penalty = _FACTORS * self.spread * np.sqrt(rows / self.count.sum()) + 1e-6 * rows
-        return (vectors.T @ cross / (np.maximum(values, 0) + penalty[:, None])) @ vectors.T
-
-    def risks(self, judge, yy) -> np.ndarray:
-        """`[F, G]`, squared errors summed over each group, of the fits to the other groups."""
-        columns = []
-        for g, ((gram, cross), own) in enumerate(zip(judge, yy, strict=True)):
-            w = self.weights(without=g)
-            columns.append(np.sum((w @ gram) * w, axis=1) - 2 * w @ cross + own)
-        return np.stack(columns, axis=1)
-
-
-@jax.jit
-def _block(frequencies, x, y, kept):
-    return fourier(frequencies).sums(Sample(x[:, None], y), kept)
-
-
-@jax.jit
-def _read(frequencies, sums, wiener):
-    return fourier(frequencies, wiener=wiener).corrected(sums)
-
-
-def _corrected(frequencies, sums, wiener):
-    """Corrected moments in float64."""
-    return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
-
-
-def _sums(frequencies, x, y):
-    """Sums over rows in float64, block by block."""
-    total = None
-    for start in range(0, len(y), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        rows, filling = len(y[block]), _BLOCK - len(y[block])
-        sums = _block(
-            frequencies,
-            np.pad(x[block], ((0, filling), (0, 0))),
-            np.pad(y[block], (0, filling)),
-            np.pad(np.ones(rows, np.float32), (0, filling)),
-        )
-        sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
-        total = sums if total is None else jax.tree.map(np.add, total, sums)
-    return total
 
 
 def _check_noise(standard, observations: Observations, units: Units) -> None:
@@ -278,6 +168,9 @@ def _estimated(frequencies: Frequencies, observations: Observations, scale) -> F
     for v, u in itertools.combinations(range(copies), 2):
         apart = (observations.x[:, v] - observations.x[:, u]) / scale / copies
         ones = np.ones(len(apart), np.float32)
-        sums.append(_sums(frequencies, apart.astype(np.float32), ones))
+        sums.append(sums_of(frequencies, apart.astype(np.float32), ones))
     total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-    return estimated_characteristic(frequencies, total, copies=copies)
+    hidden = (0.1 / len(observations.y)) ** (
+        1 / (2 * copies)
+    )  # below it, judges see that φ is lost
+    return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, hidden))

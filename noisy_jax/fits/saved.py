@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
-from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
+from noisy_jax.fits.functions import (
+    Candidate,
+    FourierFeatures,
+    FourierFit,
+    FourierPredictor,
+    KernelComparison,
+)
 from noisy_jax.fits.generalized import GeneralizedCoefficients, GeneralizedFit
 
 _ARRAYS = (
@@ -23,15 +29,19 @@ def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
         plain = _parsed(values.pop("uncorrected"))
         if "model" in values:
             return GeneralizedFit(**values, uncorrected=GeneralizedCoefficients(**plain))
-        risk = Comparison(**values.pop("risk"))
+        risk = values.pop("risk")
         if "candidates" not in values:
-            return LinearFit(**values, uncorrected=Coefficients(**plain), risk=risk)
+            plain, risk = Coefficients(**plain), Comparison(**risk)
+            return LinearFit(**values, uncorrected=plain, risk=risk)
         candidates = tuple(
             Candidate(FourierFeatures(*features), *numbers)
             for features, *numbers in values.pop("candidates")
         )
         return FourierFit(
-            **values, uncorrected=FourierPredictor(**plain), risk=risk, candidates=candidates
+            **values,
+            uncorrected=FourierPredictor(**plain),
+            risk=KernelComparison(**risk),
+            candidates=candidates,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} does not hold a fit: {error}") from None

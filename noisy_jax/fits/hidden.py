@@ -1,0 +1,77 @@
+"""What the noise hides of a kernel fit, and how far that can move its estimated error.
+
+Noise multiplies the mean of a wave e^{i⟨ω, x⟩} by φ(ω). Where n|φ|² is small, n noisy rows do not
+show the mean of the clean wave, so that a judge damps it: it multiplies the wave by
+s = |φ|²/(|φ|² + ε/n). The judge is then biased by means over the clean rows of functions that are
+known,
+
+    B₂(x) = f²(x) − (f²)_s(x)    and    B₁(x) = f(x) − f_s(x),
+
+where the index s damps every wave of a function. Whatever the distribution of the clean rows is,
+the bias of the estimated error is at most max |B₂| + 2 (mean y²)^{1/2} max |B₁|.
+
+Source: intervals that add the largest bias to the half width for the standard error are those of
+Donoho (Statistical estimation and optimal recovery, 1994) and of Armstrong and Kolesár (Optimal
+inference in a class of regression models, 2018).
+"""
+
+import numpy as np
+
+from noisy_jax.moments.fourier import Frequencies
+
+JUDGE = 1.0
+"""ε of the judge, for means over all n rows."""
+CAUTION = 0.1
+"""Share of the largest bias that is added to a risk when candidates are compared.
+
+The whole of it would leave only very smooth functions.
+"""
+_POINTS = 256
+
+
+def places(x: np.ndarray) -> np.ndarray:
+    """Rows of x, spread over the table, at which the largest value of a function is looked for.
+
+    Noisy rows spread further than clean rows.
+    """
+    return x[:: max(1, len(x) // _POINTS)]
+
+
+def hidden(
+    frequencies: Frequencies, weights: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """B₂ and (mean y²)^{1/2} B₁ of functions with weights `[K, D]`, at points x: `[K, 2, m]`.
+
+    Args:
+        frequencies: those of the functions, with φ.
+        weights: of the cosines and then of the sines, in units of the amplitude.
+        x: `[m, d]`, standardized as the frequencies are.
+        y: `[n]`, all targets, from which the functions' constant term is subtracted.
+    """
+    rows, size = len(y), np.sqrt(np.mean(y**2, dtype=float))
+    omega, amplitude = np.asarray(frequencies.omega, float), float(frequencies.amplitude)
+    waves, pairs = amplitude * np.exp(1j * x @ omega.T), len(omega)
+    single, difference, total = (
+        1 / (1 + rows / JUDGE * np.abs(np.asarray(phi, complex)) ** 2) for phi in frequencies[2:5]
+    )
+    parts = []
+    for c in weights[:, :pairs] - 1j * weights[:, pairs:]:
+        own = waves * c
+        apart = (own.real @ difference) * own.real + (own.imag @ difference) * own.imag
+        both = (own.real @ total) * own.real - (own.imag @ total) * own.imag
+        parts.append(((apart + both).sum(axis=1) / 2, size * (own.real @ single)))
+    return np.array(parts)
+
+
+def largest_bias(parts: np.ndarray) -> np.ndarray:
+    """The bound `[...]` on the bias, from `[..., 2, m]` of `hidden`."""
+    square, value = np.moveaxis(np.abs(parts).max(axis=-1), -1, 0)
+    return square + 2 * value
+
+
+def hidden_share(frequencies: Frequencies, weights: np.ndarray, rows: int) -> float:
+    """The share of Σ_j w_j² at frequencies ω_j for which the noise hides cos²⟨ω_j, x⟩."""
+    squares = weights**2
+    phi = np.diag(np.asarray(frequencies.total, complex))
+    lost = np.abs(phi) ** 2 < JUDGE / rows
+    return float(squares[np.tile(lost, 2)].sum() / squares.sum())
