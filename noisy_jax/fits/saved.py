@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from noisy_jax.fits.anderson_rubin import Equations
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.functions import Candidate, FourierFeatures, FourierFit, FourierPredictor
 from noisy_jax.fits.generalized import GeneralizedCoefficients, GeneralizedFit
 
 _ARRAYS = (
     "coefficients", "covariance", "reliability", "gram", "cross", "noise", "means",
-    "omega", "center", "weights",
+    "omega", "center", "weights", "degrees_of_freedom",
 )  # fmt: skip
+_STACKS = ("groups", "noise")
 
 
 def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
@@ -25,6 +27,7 @@ def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
             return GeneralizedFit(**values, uncorrected=GeneralizedCoefficients(**plain))
         risk = Comparison(**values.pop("risk"))
         if "candidates" not in values:
+            values["equations"] = _equations(values["equations"])
             return LinearFit(**values, uncorrected=Coefficients(**plain), risk=risk)
         candidates = tuple(
             Candidate(FourierFeatures(*features), *numbers)
@@ -35,6 +38,14 @@ def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} does not hold a fit: {error}") from None
+
+
+def _equations(values: dict[str, Any] | None) -> Equations | None:
+    if values is None:
+        return None
+    total = np.asarray(values.pop("total"))
+    stacks = {name: np.reshape(values.pop(name), (-1, *total.shape)) for name in _STACKS}
+    return Equations(total, **stacks, jacobian=np.asarray(values.pop("jacobian")), **values)
 
 
 def _parsed(values: dict[str, Any]) -> dict[str, Any]:
