@@ -60,25 +60,36 @@ def identification(
         scale: `[d]`, units of the columns.
 
     Raises:
-        ValueError: a combination of columns does not vary, or it varies less than the noise in it
-            by more than three standard errors and what the choice of the combination explains.
+        ValueError: a combination of columns does not vary; or a column, or a combination, varies
+            less than the noise in it, by more than three standard errors and, for a combination,
+            by more than what its choice explains.
     """
     weight, dim = whole.weight, len(names)
     clean, noisy = (whole.centred(share=share)[0] / weight for share in (1.0, 0.0))
     check_identified(noisy, noisy, names, scale)
-    root, u = smallest_root(noisy, noisy - clean)
+    noise = noisy - clean
+    root, u = smallest_root(noisy, noise)
     if u is None:
         return Identification(np.inf, 0.0)
-    added = np.array([u @ part.about(whole, share=0.0)[0] @ u for part in parts]) / weight
     shares = np.array([part.weight for part in parts]) / weight
-    apart = added - shares * added.sum()
-    variance = apart @ apart * len(parts) / (len(parts) - 1) / root**2 + variance_of(np.outer(u, u))
-    variance = max(float(variance), 1e-300)
-    # with Gaussian columns that are all noise, the choice of u makes λ about this
-    least = max(0.0, 1 - (dim * variance / 2) ** 0.5) ** 2
-    if root + _CHANCE * variance**0.5 < least:
+    grams = np.array([part.about(whole, share=0.0)[0] for part in parts]) / weight
+    grams -= shares[:, None, None] * grams.sum(axis=0)
+
+    def variance(u):
+        """v of the ratio uᵀMu, where uᵀΣu = 1."""
+        apart = np.einsum("i,gij,j->g", u, grams, u) / (u @ noisy @ u)
+        found = apart @ apart * len(parts) / (len(parts) - 1) + variance_of(np.outer(u, u))
+        return max(float(found), np.finfo(float).tiny)
+
+    v = variance(u)
+    # With Gaussian columns that are all noise the smallest root is about this.
+    contradicts = root + _CHANCE * v**0.5 < max(0.0, 1 - (dim * v / 2) ** 0.5) ** 2
+    for j in np.flatnonzero(np.diag(noise) > np.diag(noisy)):
+        column = np.eye(dim)[j] / noise[j, j] ** 0.5
+        contradicts |= noisy[j, j] / noise[j, j] + _CHANCE * variance(column) ** 0.5 < 1
+    if contradicts:
         check_identified(clean, noisy, names, scale)
-    return Identification(max(0.0, root - 1) ** 2 / variance, variance / 2)
+    return Identification(max(0.0, root - 1) ** 2 / v, v / 2)
 
 
 def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray | None]:

@@ -171,6 +171,10 @@ def test_what_is_not_identified_is_named():
     x, y = table()
     with pytest.raises(ValueError, match="column 'x3' is not identified: its noise variance"):
         nj.fit(from_arrays(x, y, noise=[0.1, 0.1, 1.0]))
+    chance = nj.fit(from_arrays(x, y, noise=[1.03 * x[:, 0].var(), 0.1, 0.0]))
+    assert chance.reliability[0] < 0 < chance.share < 1  # not more than chance explains
+    with pytest.raises(ValueError, match="column 'x1' is not identified: its noise variance"):
+        nj.fit(from_arrays(x, y, noise=[1.3 * x[:, 0].var(), 0.1, 0.0]))
     twin = np.column_stack([x[:, 0], x[:, 0] + 0.01 * x[:, 1]])
     with pytest.raises(ValueError, match=r"combination .*·x1 .*·x2 is not identified"):
         nj.fit(from_arrays(twin, y, noise=0.2))
