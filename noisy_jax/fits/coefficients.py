@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy  # comes with JAX; scipy.special is imported when it is used
 
-from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
+from noisy_jax.fits.anderson_rubin import Equations
+from noisy_jax.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
+from noisy_jax.intervals import half_width
 from noisy_jax.streams.columns import in_order
-from noisy_jax.validation import between
+from noisy_jax.validation import between, choice
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,14 +23,14 @@ class Coefficients:
         intercept: the constant term.
         coefficients: `[d]`.
         covariance: `[1 + d, 1 + d]`, of the intercept and the coefficients.
-        degrees_of_freedom: of Student's t in intervals.
+        degrees_of_freedom: of Student's t in intervals, one number or `[1 + d]`.
         names: d names of the columns.
     """
 
     intercept: float
     coefficients: np.ndarray
     covariance: np.ndarray
-    degrees_of_freedom: int
+    degrees_of_freedom: float | np.ndarray
     names: tuple[str, ...]
 
     @property
@@ -39,8 +40,8 @@ class Coefficients:
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each."""
-        share = (1 + between("level", level, 0, 1)) / 2
-        width = scipy.special.stdtrit(self.degrees_of_freedom, share) * self.std_error
+        level = float(between("level", level, 0, 1))
+        width = half_width(self.std_error, self.degrees_of_freedom, level=level)
         middle = np.append(self.intercept, self.coefficients)
         return middle - width, middle + width
 
@@ -81,9 +82,7 @@ class Comparison:
 
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of the 95% interval of the difference."""
-        half = (
-            float(scipy.special.stdtrit(self.degrees_of_freedom, 0.975)) * self.difference_std_error
-        )
+        half = float(half_width(self.difference_std_error, self.degrees_of_freedom))
         return self.difference - half, self.difference + half
 
     def __str__(self) -> str:
@@ -126,6 +125,15 @@ class LinearFit(Coefficients):
         cross: `[d]`, centred moments with y, per row.
         noise: `[d, d]`, mean covariance of the error that was taken away.
         means: `[1 + d]`, means of y and of the columns.
+        strength: of the identification: for that combination of columns in which the noise is
+            largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
+            that λ would have if there were nothing but noise; 0 if the
+            clean variance is estimated below 0, infinite without noise. Below 6 the identification
+            is weak.
+        share: of the noise's moments that is taken away: 1, or less by Fuller's modification where
+            the identification is weak.
+        equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
+            with too few groups.
     """
 
     uncorrected: Coefficients
@@ -138,6 +146,35 @@ class LinearFit(Coefficients):
     cross: np.ndarray
     noise: np.ndarray
     means: np.ndarray
+    strength: float
+    share: float
+    equations: Equations | None
+
+    def interval(
+        self, level: float = 0.95, *, method: str = "wald"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each.
+
+        Args:
+            level: between 0 and 1.
+            method: "wald" for estimate ± t · standard error, or "anderson-rubin" for sets that hold
+                however weak the identification is. They are wider, and may be unbounded, from −∞
+                to ∞, or consist of several intervals, of which the outer ends are returned; both
+                ends are NaN for an empty set, which says that the model does not fit the table.
+
+        Source: Anderson and Rubin (1949), projected on each coefficient (Dufour, 1997).
+        """
+        if choice("method", method, ("wald", "anderson-rubin")) == "wald":
+            return super().interval(level)
+        level = float(between("level", level, 0, 1))
+        if self.equations is None:
+            raise ValueError(
+                "Anderson-Rubin sets need more groups of rows than d + 1 = "
+                f"{1 + len(self.names)}, of at most 32: give fewer columns, or more rows"
+            )
+        low, high = self.equations.sets(level)
+        middle = np.append(self.intercept, self.coefficients)
+        return middle + low, middle + high
 
     def __str__(self) -> str:
         """The table: coefficients, intervals, uncorrected coefficients, reliability, verdict."""
@@ -148,6 +185,7 @@ class LinearFit(Coefficients):
                 f"{self.num_rows:,} noisy rows",
                 "",
                 *compared(self, self.uncorrected, self.reliability),
+                *self._identified(),
                 "",
                 str(self.risk),
                 "These coefficients are for interpretation and for clean features. To predict from",
@@ -155,11 +193,23 @@ class LinearFit(Coefficients):
             ]
         )
 
+    def _identified(self) -> list[str]:
+        if np.isinf(self.strength):  # no noise
+            return []
+        if self.strength >= WEAK:
+            return [f"Identification strength {self.strength:.4g} (below {WEAK:g} is weak)."]
+        return [
+            f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): by Fuller's "
+            f"modification {self.share:.2f} of the noise is taken away;",
+            'intervals that hold at any strength: fit.interval(method="anderson-rubin").',
+        ]
+
     def sensitivity(self, factors=(0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)) -> np.ndarray:
         """Coefficients under other assumed noise, `[len(factors), d]`.
 
         Row k assumes `factors[k]` times the covariance of the fit; 0 gives the uncorrected
-        coefficients. Rows where the data would not identify the fit are NaN.
+        coefficients, and 1 those without Fuller's modification. Rows where the data would not
+        identify the fit are NaN.
 
         Example:
             >>> import numpy as np, noisy_jax as nj

@@ -56,10 +56,16 @@ def fit(
     that stands for its members), n is independent of x̃ instead, ordinary least squares is right for
     a linear model, and `fit` would overcorrect.
 
-    Intervals are from the sandwich estimator or from the jackknife, which both assume no
-    distribution. If the covariance of the noise is itself an estimate, its uncertainty widens the
-    intervals and the standard errors of the estimated risks. A kernel fit has no intervals; its
-    table compares estimated errors.
+    Intervals are from the sandwich estimator with leverages (HC3) or from the jackknife, which both
+    assume no distribution. If the covariance of the noise is itself an estimate, its uncertainty
+    widens the intervals and the standard errors of the estimated risks. A kernel fit has no
+    intervals; its table compares estimated errors.
+
+    **Weak identification**: a linear fit prints its strength, the estimated clean variance in the
+    noisiest combination of columns against its standard error (`LinearFit.strength`). Where it is
+    below 6, Fuller's modification takes away less than the whole noise, such that the equations
+    always have a solution; `fit.interval(method="anderson-rubin")` gives sets that hold at any
+    strength. They may be unbounded.
 
     Args:
         observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`; or
@@ -77,7 +83,9 @@ def fit(
         errors: of a linear fit, "sandwich" (the default for one table) or "jackknife" (for chunks),
             which leaves out one of 32 groups of rows at a time. Its groups are blocks of 64
             consecutive rows, so that it also holds if neighbouring rows depend on each other. Its
-            standard errors scatter by 13%.
+            standard errors scatter by 13%. With less than 2,048 rows there are fewer groups, at
+            least 8; with less than 512 rows the blocks are shorter, an eighth to a sixteenth of the
+            rows, and only rows that are nearer to each other may depend on each other.
         checkpoint: folder in which the sums over rows are stored after each chunk. A call with the
             same first chunk resumes behind the last row that was stored, bit for bit on the same
             machine. `nj.observations.chunks` skips the rows before it; other iterables must give
@@ -88,15 +96,15 @@ def fit(
         clean features, probabilities and mean counts with a `GeneralizedFit`.
 
     Raises:
-        ValueError: if the data do not identify the fit (a column or a combination of columns varies
-            no more than the noise in it), a column is constant, chunks do not agree, there are too
-            few rows, or the equations of a model have no solution, as when a column predicts labels
-            perfectly; the folder of a checkpoint cannot be written, is in use, or holds a file that
-            is damaged or of another table.
+        ValueError: if the data contradict the noise (a column or a combination of columns varies
+            less than the noise in it, by more than chance explains), a column is constant, chunks
+            do not agree, there are too few rows, or the equations of a model have no solution, as
+            when a column predicts labels perfectly; the folder of a checkpoint cannot be written,
+            is in use, or holds a file that is damaged or of another table.
 
-    Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 3.1; the estimated risk is the
-    corrected score of Nakamura (1990), cross-fitted. Logistic: the conditional score of Stefanski
-    and Carroll (1987). Poisson: the corrected score of Nakamura (1990).
+    Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1; the estimated risk is
+    the corrected score of Nakamura (1990), cross-fitted. Logistic: the conditional score of
+    Stefanski and Carroll (1987). Poisson: the corrected score of Nakamura (1990).
 
     Example:
         >>> import numpy as np, noisy_jax as nj

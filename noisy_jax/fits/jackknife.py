@@ -5,7 +5,9 @@ from the moments of the other groups, and
 
     Var β̂ = (G − 1)/G Σ_g (β_(g) − mean)(β_(g) − mean)ᵀ.
 
-A group consists of blocks of consecutive rows, since neighbouring rows may depend on each other.
+A group consists of blocks of 64 consecutive rows, since neighbouring rows may depend on each other.
+Below 512 rows, blocks have the largest power of two of rows that leaves 8 groups, so that only rows
+which are nearer to each other may depend on each other.
 
 Source: Shao and Tu, The Jackknife and Bootstrap (1995).
 """
@@ -23,18 +25,18 @@ from noisy_jax.fits.linear import (
     GROUPS,
     Units,
     assembled,
-    check_moments,
     check_varies,
     grouped,
-    uncertainty_of_slopes,
+    identified,
     with_weight,
 )
+from noisy_jax.fits.uncertain_noise import widened
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
 
 _LEAST_GROUPS = 8  # fewer give standard errors that scatter by more than a quarter
-_BLOCK = 64  # consecutive rows that stay together
+_BLOCK = 64  # consecutive rows that stay together, fewer in tables of less than 512 rows
 
 
 class _Sums(NamedTuple):
@@ -72,41 +74,67 @@ def jackknife_fit(
         LinearMoments._make(leaf[group] for leaf in sums.groups)
         for group in np.flatnonzero(sums.groups[0])
     ]
-    if len(parts) < _LEAST_GROUPS:
-        kind = f"{_LEAST_GROUPS * _BLOCK} rows" if clusters is None else f"{_LEAST_GROUPS} clusters"
-        raise ValueError(f"the jackknife needs at least {kind}; use errors='sandwich'")
+    rows = int(sums.rows)
+    if clusters is not None and len(parts) < _LEAST_GROUPS:
+        raise ValueError(
+            f"the jackknife needs at least {_LEAST_GROUPS} clusters; use errors='sandwich'"
+        )
+    least = max(_LEAST_GROUPS, dim + 2 + _block(rows))  # d + 2 without one block
+    if rows < least:
+        raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
     ends = sums.ends * [[-1], [1]]
     check_varies(ends[:, :-1], ends[:, -1], first)
-    return _fit(parts, units, first, int(sums.rows))
+    return _fit(parts, units, first, rows)
 
 
 def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _Sums:
     """The sums with the rows of one more chunk."""
     x, cov = chunk.averaged()
-    rows = sums.rows + len(chunk.y)
+    rows = int(sums.rows) + len(chunk.y)
     low, high = (np.append(end(x, axis=0), end(chunk.y)) for end in (np.min, np.max))
-    labels = np.arange(sums.rows, rows) // _BLOCK if labels is None else labels
+    block = _block(rows)
+    labels = np.arange(sums.rows, rows) // block if labels is None else labels
+    groups = _merged(sums.groups, block // _block(int(sums.rows)))
     order, slices = grouped(labels, GROUPS)
     table = units.table(x, chunk.y, cov, chunk.averaged_cross())._replace(weights=weights)
     for group in slices:
         part = linear_moments(*table.rows(order[group]))
-        for total, value in zip(sums.groups, part, strict=True):
+        for total, value in zip(groups, part, strict=True):
             total[labels[order[group][0]] % GROUPS] += value
-    return _Sums(rows, np.maximum(sums.ends, [-low, high]), sums.groups)
+    return _Sums(rows, np.maximum(sums.ends, [-low, high]), groups)
+
+
+def _block(rows: int) -> int:
+    """How many consecutive rows of a table stay together: a power of two."""
+    return min(_BLOCK, 1 << max(0, (rows // _LEAST_GROUPS).bit_length() - 1))
+
+
+def _merged(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ...]:
+    """The groups for blocks that are `factor` times as long, which are few so far."""
+    if factor == 1:
+        return groups
+    made = tuple(np.zeros_like(leaf) for leaf in groups)
+    for total, leaf in zip(made, groups, strict=True):
+        np.add.at(total, np.arange(GROUPS) // factor, leaf)
+    return made
 
 
 def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:
     whole = functools.reduce(LinearMoments.plus, parts)
-    check_moments(whole, rows, first.names, units)
+    known = identified(parts, whole, rows, first, units)
     count, mean, found = len(parts), whole.x / whole.weight, []
+    jacobian = units.jacobian(mean)
     for corrected in (True, False):
-        _, beta = whole.solution(corrected=corrected)
-        without = [whole.plus(part, -1.0).solution(corrected=corrected) for part in parts]
-        apart = np.array([[value + mean @ beta, *beta] for value, beta in without])
+
+        def solved(moments, corrected=corrected):
+            value, beta = moments.solution(share=known.share(moments) if corrected else 0.0)
+            return np.array([value + mean @ beta, *beta])
+
+        value, *beta = solved(whole)
+        apart = np.array([solved(whole.plus(part, -1.0)) for part in parts])
         apart -= apart.mean(axis=0)
-        spread = apart.T @ apart * (count - 1) / count
-        if corrected:
-            spread[1:, 1:] += uncertainty_of_slopes(whole, beta, first, units)
-        value = whole.y / whole.weight
-        found.append(units.restored(value, beta, spread, mean, count - 1, first.names))
-    return assembled(parts, found[0], found[1], units, first, rows)
+        spread, freedom = apart.T @ apart * (count - 1) / count, float(count - 1)
+        share = known.share(whole) if corrected else 0.0
+        spread, freedom = widened(whole, share, spread, freedom, jacobian, first, units)
+        found.append(units.restored(value, beta, spread, mean, freedom, first.names))
+    return assembled(parts, known, found[0], found[1], units, first, rows, float(count - 1))

@@ -3,18 +3,20 @@
 import dataclasses
 import functools
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from noisy_jax.fits.anderson_rubin import equations
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
-from noisy_jax.fits.identification import check_cross, check_identified
+from noisy_jax.fits.identification import Identification, check_cross, identification
+from noisy_jax.fits.sandwich import Table, combined_freedom, sandwich
+from noisy_jax.fits.uncertain_noise import freedom_of_noise, uncertainty, widened
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
 from noisy_jax.streams.columns import ROUNDING
 from noisy_jax.validation import instance
 
-_ROWS = 4096
 GROUPS = 32
 """Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
 
@@ -43,35 +45,18 @@ def linear_fit(
     clusters = None if clusters is None else clusters[order]
     parts = [linear_moments(*table.rows(group)) for group in slices]
     whole = functools.reduce(LinearMoments.plus, parts)
-    names = observations.names
-    check_moments(whole, n, names, units)
-    found = []
-    for corrected in (True, False):
-        beta = whole.solution(corrected=corrected)[1]
-        spread, freedom = _sandwich(whole, beta, table, clusters, corrected)
-        if corrected:
-            spread[1:, 1:] += uncertainty_of_slopes(whole, beta, observations, units)
-        mean = whole.x / whole.weight
-        found.append(units.restored(whole.y / whole.weight, beta, spread, mean, freedom, names))
-    return assembled(parts, found[0], found[1], units, observations, n)
-
-
-class Table(NamedTuple):
-    """Standardized rows; `rows` gives the arguments of `linear_moments`."""
-
-    x: np.ndarray
-    y: np.ndarray
-    cov: np.ndarray
-    weights: np.ndarray | None = None
-    cross: np.ndarray | None = None
-
-    def rows(self, which) -> "Table":
-        """Some of the rows, in some order."""
-        cov = self.cov if self.cov.ndim == 2 else self.cov[which]
-        weights = None if self.weights is None else self.weights[which]
-        cross = self.cross
-        cross = cross if cross is None or cross.ndim == 1 else cross[which]
-        return Table(self.x[which], self.y[which], cov, weights, cross)
+    known = identified(parts, whole, n, observations, units)
+    found, freedoms, at = [], [], whole.x / whole.weight
+    jacobian = units.jacobian(at)
+    for share in (known.share(whole), 0.0):
+        spread, freedom = sandwich(whole, share, table, clusters, jacobian)
+        freedoms.append(float(freedom.min()))
+        spread, freedom = widened(whole, share, spread, freedom, jacobian, observations, units)
+        beta = whole.solution(share=share)[1]
+        found.append(
+            units.restored(whole.y / whole.weight, beta, spread, at, freedom, observations.names)
+        )
+    return assembled(parts, known, found[0], found[1], units, observations, n, freedoms[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +88,13 @@ class Units:
         cross = None if cross is None else cross / (self.scale * self.y_scale)
         return Table(x, (y - self.y_center) / self.y_scale, cov, cross=cross)
 
+    def jacobian(self, at) -> np.ndarray:
+        """`[1 + d, 1 + d]`, of intercept and coefficients in the prediction at `at` and slopes."""
+        ratio = self.y_scale / self.scale
+        jacobian = np.diag(np.append(self.y_scale, ratio))
+        jacobian[0, 1:] = -(self.center + self.scale * at) * ratio
+        return jacobian
+
     def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
         """In original units, the fit that predicts `value` at `at`, with the slopes `beta`.
 
@@ -111,16 +103,14 @@ class Units:
             beta: `[d]`.
             covariance: `[1 + d, 1 + d]`, of both.
             at: `[d]`.
-            degrees_of_freedom: of the intervals.
+            degrees_of_freedom: of the intervals, `[]` or `[1 + d]`.
             names: of the columns.
         """
-        center = self.center + self.scale * at
-        ratio = self.y_scale / self.scale
-        jacobian = np.diag(np.append(self.y_scale, ratio))
-        jacobian[0, 1:] = -center * ratio
+        jacobian = self.jacobian(at)
+        moved = jacobian @ np.append(value, beta)
         return Coefficients(
-            intercept=float(self.y_center + self.y_scale * value - center @ (beta * ratio)),
-            coefficients=beta * ratio,
+            intercept=float(self.y_center + moved[0]),
+            coefficients=moved[1:],
             covariance=jacobian @ covariance @ jacobian.T,
             degrees_of_freedom=degrees_of_freedom,
             names=names,
@@ -141,40 +131,28 @@ def check_varies(x: np.ndarray, y: np.ndarray, observations: Observations) -> No
 
 def covariances(moments: LinearMoments) -> tuple[np.ndarray, np.ndarray]:
     """The corrected covariance of the columns, and the one with the noise."""
-    clean, noisy = (moments.centred(corrected=c)[0] / moments.weight for c in (True, False))
+    clean, noisy = (moments.centred(share=share)[0] / moments.weight for share in (1.0, 0.0))
     return clean, noisy
 
 
-def check_moments(whole: LinearMoments, rows: int, names, units: Units) -> None:
-    """Raises ValueError if the noise is larger than the moments of the noisy rows allow."""
-    check_identified(*covariances(whole), names, units.scale)
-    weight = whole.weight
+def identified(
+    parts: list[LinearMoments], whole: LinearMoments, rows: int, observations, units: Units
+) -> Identification:
+    """How well the columns identify the fit.
+
+    Raises ValueError if the noise is larger than the moments of the noisy rows allow.
+    """
+    names, weight = observations.names, whole.weight
+
+    def variance_of(direction):
+        if not observations.cov_std_error.any():
+            return 0.0
+        return float(uncertainty(direction[None], observations, units)[0, 0])
+
+    found = identification(parts, whole, variance_of, names, units.scale)
     y_variance = whole.yy / weight - (whole.y / weight) ** 2
     check_cross(whole.cross / weight, whole.cov / weight, y_variance, rows, names)
-
-
-def uncertainty_of_slopes(whole: LinearMoments, beta, observations: Observations, units: Units):
-    """`[d, d]`, what an uncertain covariance of the noise adds to that of β (delta method)."""
-    if not observations.cov_std_error.any():
-        return np.zeros((len(beta), len(beta)))
-    # dβ = −S⁻¹ dS β with dS = −dΣ.
-    inverse = np.linalg.inv(covariances(whole)[0])
-    return uncertainty(inverse[:, :, None] * beta, observations, units)
-
-
-def uncertainty(directions: np.ndarray, observations: Observations, units: Units) -> np.ndarray:
-    """`[k, k]`, covariance of Σ_ij M_ij Σ̂_ij for k matrices M, `[k, d, d]`.
-
-    Σ̂ is the uncertain covariance of the error in a mean of copies, in these units.
-    """
-    directions = directions / np.outer(units.scale, units.scale) / observations.x.shape[1]
-    if observations.cov_deviations is not None:
-        moves = np.tensordot(directions, observations.cov_deviations, axes=([1, 2], [1, 2]))
-    else:  # the error of Σ̂_ij moves both M_ij and M_ji
-        both = directions + np.swapaxes(directions, 1, 2)
-        both[:, *np.diag_indices(len(units.scale))] /= 2
-        moves = np.triu(both * observations.cov_std_error).reshape(len(both), -1)
-    return moves @ moves.T
+    return found
 
 
 def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:
@@ -185,16 +163,33 @@ def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:
     return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
-def assembled(parts, corrected, plain, units, observations, num_rows) -> LinearFit:
-    """The fit, from the moments of groups of rows and the coefficients of all rows."""
+def assembled(parts, known, corrected, plain, units, observations, num_rows, freedom) -> LinearFit:
+    """The fit, from the moments of groups of rows and the coefficients of all rows.
+
+    Args:
+        parts: moments of groups of rows.
+        known: how well the columns identify the fit.
+        corrected: coefficients.
+        plain: uncorrected coefficients.
+        units: of the moments.
+        observations: the table, or its first chunk.
+        num_rows: n.
+        freedom: degrees of freedom of the variances of the corrected coefficients, where the
+            covariance of the noise is exact.
+    """
     whole = functools.reduce(LinearMoments.plus, parts)
     clean, noisy = covariances(whole)
-    scale = np.outer(units.scale, units.scale)
+    scale, share = np.outer(units.scale, units.scale), known.share(whole)
+    beta = whole.solution(share=share)[1]
+    made = None
+    if len(parts) > len(beta) + 1:
+        freedoms = freedom, freedom_of_noise(whole, beta, observations, units)
+        made = equations(parts, whole, beta, observations, units, freedoms)
     return LinearFit(
         **vars(corrected),
         uncorrected=plain,
         reliability=np.diag(clean) / np.diag(noisy),
-        risk=_risk(parts, whole, units, observations),
+        risk=_risk(parts, whole, known, units, observations),
         target=observations.target,
         num_rows=num_rows,
         num_copies=observations.x.shape[1],
@@ -202,67 +197,39 @@ def assembled(parts, corrected, plain, units, observations, num_rows) -> LinearF
         cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
         noise=(noisy - clean) * scale,
         means=np.append(units.y_center, units.center),
+        strength=known.strength,
+        share=share,
+        equations=made,
     )
 
 
-def _sandwich(whole, beta, table: Table, clusters, corrected) -> tuple[np.ndarray, int]:
-    """Covariance of the mean of y and of β, and its degrees of freedom."""
-    n, dim = table.x.shape
-    groups = n if clusters is None else int(clusters.max()) + 1
-    freedom = n - 1 - dim if clusters is None else groups - 1
-    spread = np.zeros((1 + dim, 1 + dim))
-    sums = np.zeros((0 if clusters is None else groups, 1 + dim))
-    for start in range(0, n, _ROWS):  # in parts that fit into a processor's cache
-        part = slice(start, start + _ROWS)
-        psi = _scores(whole, beta, table.rows(part), corrected)
-        if clusters is None:
-            spread += psi.T @ psi
-        else:
-            np.add.at(sums, clusters[part], psi)
-    if clusters is not None:
-        spread = sums.T @ sums
-    bread = np.zeros((1 + dim, 1 + dim))
-    gram = whole.centred(corrected=corrected)[0]
-    bread[0, 0], bread[1:, 1:] = 1 / whole.weight, np.linalg.inv(gram)
-    return bread @ spread @ bread * (groups / freedom), freedom
-
-
-def _scores(whole, beta, table: Table, corrected) -> np.ndarray:
-    """`[n, 1 + d]`, what each row contributes to the equations of the mean of y and of β."""
-    x = table.x - whole.x / whole.weight
-    residual = table.y - whole.y / whole.weight - x @ beta
-    psi = np.empty((len(x), 1 + len(beta)))
-    psi[:, 0] = residual
-    np.multiply(x, residual[:, None], out=psi[:, 1:])
-    weights = 1.0 if table.weights is None else table.weights[:, None]
-    if corrected:  # as `centred` takes it away: the scores of all rows sum to 0
-        noise = table.cov @ beta - (0.0 if table.cross is None else table.cross)
-        psi[:, 1:] += noise * (1 - weights / whole.weight)
-    psi *= weights
-    return psi
-
-
-def _risk(parts: list[LinearMoments], whole: LinearMoments, units, observations) -> Comparison:
+def _risk(parts: list[LinearMoments], whole, known, units, observations) -> Comparison:
     """Estimated clean risks of both predictors, each group judged by the fit to the others."""
     errors = np.empty((len(parts), 3))
     for k, part in enumerate(parts):
         rest = whole.plus(part, -1.0)
-        errors[k, :2] = [part.clean_error(*rest.solution(corrected=c)) for c in (True, False)]
+        errors[k, :2] = [
+            part.clean_error(*rest.solution(share=s)) for s in (known.share(rest), 0.0)
+        ]
     errors[:, 2] = errors[:, 0] - errors[:, 1]
     errors *= units.y_scale**2 / whole.weight
     means = errors.sum(axis=0)
     shares = np.array([part.weight for part in parts]) / whole.weight
     apart = errors - np.outer(shares, means)
     variances = (apart**2).sum(axis=0) * len(parts) / (len(parts) - 1)
+    freedom = len(parts) - 1.0
     if observations.cov_std_error.any():  # each error contains −βᵀΣβ
-        slopes = [whole.solution(corrected=corrected)[1] for corrected in (True, False)]
+        slopes = [whole.solution(share=share)[1] for share in (known.share(whole), 0.0)]
         squares = [np.outer(beta, beta) * units.y_scale**2 for beta in slopes]
         directions = np.array([*squares, squares[0] - squares[1]])
-        variances += np.diag(uncertainty(directions, observations, units))
+        added = np.diag(uncertainty(directions, observations, units))
+        own = freedom_of_noise(whole, slopes[0], observations, units)
+        freedom = float(combined_freedom((variances[2], added[2]), (freedom, own)))
+        variances = variances + added
     std_errors = np.sqrt(variances)
     pairs = [float(value) for pair in zip(means, std_errors, strict=True) for value in pair]
     variance = (whole.yy / whole.weight - (whole.y / whole.weight) ** 2) * units.y_scale**2
-    return Comparison(*pairs, variance=float(variance), degrees_of_freedom=len(parts) - 1)
+    return Comparison(*pairs, variance=float(variance), degrees_of_freedom=freedom)
 
 
 def with_weight(observations: Observations, weights, clusters):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from noisy_jax.fits.anderson_rubin import Equations
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.functions import (
     Candidate,
@@ -18,8 +19,9 @@ from noisy_jax.fits.generalized import GeneralizedCoefficients, GeneralizedFit
 
 _ARRAYS = (
     "coefficients", "covariance", "reliability", "gram", "cross", "noise", "means",
-    "omega", "center", "weights",
+    "omega", "center", "weights", "degrees_of_freedom",
 )  # fmt: skip
+_STACKS = ("groups", "noise")
 
 
 def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
@@ -31,6 +33,7 @@ def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
             return GeneralizedFit(**values, uncorrected=GeneralizedCoefficients(**plain))
         risk = values.pop("risk")
         if "candidates" not in values:
+            values["equations"] = _equations(values["equations"])
             plain, risk = Coefficients(**plain), Comparison(**risk)
             return LinearFit(**values, uncorrected=plain, risk=risk)
         candidates = tuple(
@@ -45,6 +48,14 @@ def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} does not hold a fit: {error}") from None
+
+
+def _equations(values: dict[str, Any] | None) -> Equations | None:
+    if values is None:
+        return None
+    total = np.asarray(values.pop("total"))
+    stacks = {name: np.reshape(values.pop(name), (-1, *total.shape)) for name in _STACKS}
+    return Equations(total, **stacks, jacobian=np.asarray(values.pop("jacobian")), **values)
 
 
 def _parsed(values: dict[str, Any]) -> dict[str, Any]:

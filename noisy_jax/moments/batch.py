@@ -48,28 +48,35 @@ class LinearMoments(NamedTuple):
         """The moments of both parts together; with sign −1, of this one without the other."""
         return LinearMoments._make(a + sign * b for a, b in zip(self, other, strict=True))
 
-    def centred(self, *, corrected: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def centred(self, *, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """The moments about the means: an unbiased Gram matrix `[d, d]` and cross moment `[d]`.
 
         The mean of the noisy rows has an error of covariance Σ w²Σ_i/(Σ w)², so that
 
             E[Σ w (x̃ − x̄)(x̃ − x̄)ᵀ] = Σ w (x − x̄)(x − x̄)ᵀ + Σ w Σ_i − Σ w² Σ_i/Σ w,
 
-        and what is taken away is the last two terms; n − 1 times Σ with equal weights. Likewise c.
+        and what is taken away is the last two terms; n − 1 times Σ with equal weights. The same
+        holds for c.
 
         Args:
-            corrected: False leaves the noise in, as ordinary least squares does.
+            share: of the noise's moments that is taken away; 0 leaves the noise in, as ordinary
+                least squares does.
         """
-        gram = self.xx - np.outer(self.x, self.x) / self.weight
-        cross = self.xy - self.x * self.y / self.weight
-        if corrected:
-            gram = gram - (self.cov - self.squared_cov / self.weight)
-            cross = cross - (self.cross - self.squared_cross / self.weight)
+        return self.about(self, share=share)
+
+    def about(self, whole: "LinearMoments", *, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """What these rows add to `whole.centred(share=share)`, if they are some of its rows."""
+        x, y = whole.x / whole.weight, whole.y / whole.weight
+        moved = np.outer(self.x, x)
+        gram = self.xx - moved - moved.T + self.weight * np.outer(x, x)
+        cross = self.xy - self.x * y - (self.y - self.weight * y) * x
+        gram -= share * (self.cov - self.squared_cov / whole.weight)
+        cross -= share * (self.cross - self.squared_cross / whole.weight)
         return gram, cross
 
-    def solution(self, *, corrected: bool = True) -> tuple[float, np.ndarray]:
+    def solution(self, *, share: float = 1.0) -> tuple[float, np.ndarray]:
         """Intercept and coefficients `[d]` that solve the normal equations."""
-        beta = np.linalg.solve(*self.centred(corrected=corrected))
+        beta = np.linalg.solve(*self.centred(share=share))
         return float(self.y - self.x @ beta) / self.weight, beta
 
     def clean_error(self, intercept: float, beta: np.ndarray) -> float:

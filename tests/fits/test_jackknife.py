@@ -39,6 +39,25 @@ def test_equals_fits_that_leave_out_a_group_of_blocks(rng):
     assert fit.degrees_of_freedom == 31
 
 
+@pytest.mark.parametrize(("rows", "block"), [(12, 1), (40, 4), (127, 8), (300, 32), (512, 64)])
+def test_small_tables_have_shorter_blocks(rng, rows, block):
+    """At least 8 groups, whatever the chunks are; 64 rows a block from 512 rows on."""
+    x, y = table(rows, rng)
+    x = x + 5 * x.mean(axis=0)
+    groups = np.arange(rows) // block
+    fit = nj.fit(from_arrays(x, y, noise=0.01), errors="jackknife")
+    assert 8 <= groups.max() + 1 == fit.degrees_of_freedom + 1 <= 16
+    left = [
+        nj.fit(from_arrays(x[groups != g], y[groups != g], noise=0.01))
+        for g in range(groups.max() + 1)
+    ]
+    np.testing.assert_allclose(fit.std_error, without(left), rtol=1e-6)
+    cuts = [3, rows // 3, rows // 2]
+    chunks = zip(np.split(x, cuts), np.split(y, cuts), strict=True)
+    other = nj.fit(from_arrays(*chunk, noise=0.01) for chunk in chunks)
+    np.testing.assert_allclose(other.covariance, fit.covariance, rtol=1e-6)
+
+
 def test_risk_is_that_of_rows_left_out(rng):
     """By a plain loop over rows, whose noise is taken away row by row."""
     x, y = table(2500, rng)
@@ -160,7 +179,14 @@ def test_intervals_cover():
             lambda one: nj.fit(one, clusters=np.where(np.arange(100) == 7, np.nan, 1.0)),
             "clusters must be labels, got NaN in row 7",
         ),
-        (lambda one: nj.fit(one, errors="jackknife"), "at least 512 rows; use errors='sandwich'"),
+        (
+            lambda one: nj.fit(one.rows(np.arange(7)), errors="jackknife"),
+            "at least 8 rows; use errors='sandwich'",
+        ),
+        (
+            lambda one: nj.fit(one, errors="jackknife", clusters=np.arange(100) % 7),
+            "at least 8 clusters; use errors='sandwich'",
+        ),
         (
             lambda one: nj.fit(
                 [one, from_arrays(np.ones((3, 2)), np.ones(3), noise=0, target="z")]

@@ -8,7 +8,7 @@ from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.fits.errors import linear_errors
-from noisy_jax.fits.linear import Table, _scores
+from noisy_jax.fits.sandwich import Table, influences
 from noisy_jax.moments.batch import linear_moments
 from noisy_jax.observations import from_arrays
 from tests.fits.test_outside import NITROGEN, YIELD, table
@@ -66,14 +66,15 @@ def test_errors_of_rows_are_on_average_those_on_clean_rows():
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 60)])
-def test_scores_of_all_rows_add_up_to_zero(weights):
+@pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
+def test_scores_of_all_rows_add_up_to_zero(weights, share):
     """At the solution, also where each row has a covariance, and one with the noise of y."""
     x, y = table(60)
     cov = np.linspace(0.0, 0.2, 60)[:, None, None] * np.diag(x.var(axis=0))
     cross = 0.1 * cov.sum(axis=2)
     whole = linear_moments(x, y, cov, weights, cross)
-    psi = _scores(whole, whole.solution()[1], Table(x, y, cov, weights, cross), True)
-    np.testing.assert_allclose(psi.sum(axis=0), 0, atol=1e-9 * np.abs(psi).sum(axis=0).max())
+    moves = influences(whole, share, Table(x, y, cov, weights, cross), leverage=False)
+    np.testing.assert_allclose(moves.sum(axis=0), 0, atol=1e-9 * np.abs(moves).sum(axis=0).max())
 
 
 def test_predictions_take_columns_by_name():
@@ -170,6 +171,10 @@ def test_what_is_not_identified_is_named():
     x, y = table()
     with pytest.raises(ValueError, match="column 'x3' is not identified: its noise variance"):
         nj.fit(from_arrays(x, y, noise=[0.1, 0.1, 1.0]))
+    chance = nj.fit(from_arrays(x, y, noise=[1.03 * x[:, 0].var(), 0.1, 0.0]))
+    assert chance.reliability[0] < 0 < chance.share < 1  # not more than chance explains
+    with pytest.raises(ValueError, match="column 'x1' is not identified: its noise variance"):
+        nj.fit(from_arrays(x, y, noise=[1.3 * x[:, 0].var(), 0.1, 0.0]))
     twin = np.column_stack([x[:, 0], x[:, 0] + 0.01 * x[:, 1]])
     with pytest.raises(ValueError, match=r"combination .*·x1 .*·x2 is not identified"):
         nj.fit(from_arrays(twin, y, noise=0.2))

@@ -2,7 +2,8 @@
 
 Packages differ in denominators. `fit` subtracts (n − 1) times the variance of the error from the
 sum of squares of a column about its mean, as Fuller, `mecor` and Stata's `eivreg` do. `bces`
-subtracts n times. In the sandwich `fit` has n − 1 − d degrees of freedom where `bces` has n.
+subtracts n times. The sandwich of `fit` is HC3; where each row is a cluster of its own, it has the
+factor n/(n − 1) instead, which `bces` has not.
 """
 
 import jax
@@ -25,7 +26,8 @@ def test_corn_yield_as_published():
     fit = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0, names=["nitrogen"]))
     np.testing.assert_allclose(fit.coefficients, [0.4232], rtol=1e-4)
     np.testing.assert_allclose(fit.intercept, 67.56, rtol=1e-4)
-    np.testing.assert_allclose(fit.std_error[1], 0.1745, rtol=0.1)
+    own = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0), clusters=np.arange(11))
+    np.testing.assert_allclose(own.std_error[1] * (10 / 9) ** 0.5, 0.1745, rtol=0.1)
     np.testing.assert_allclose(fit.reliability, [1 - 57 / 304.85], rtol=1e-4)
 
 
@@ -65,14 +67,14 @@ def test_errors_of_another_size_in_each_row_as_in_bces():
 
     def fitted(variances):
         noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(variances[:, None])))
-        return nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=noise))
+        return nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=noise), clusters=np.arange(n))
 
     same = fitted(spread**2 * n / (n - 1))  # the denominators of bces
     np.testing.assert_allclose(same.coefficients, [0.4216277454957424], rtol=1e-6)
     np.testing.assert_allclose(same.intercept, 67.67229470452801, rtol=1e-6)
-    errors = same.std_error * ((n - 2) / n) ** 0.5
+    errors = same.std_error * ((n - 1) / n) ** 0.5
     np.testing.assert_allclose(errors, [10.324533520076375, 0.1405635021405215], rtol=1e-6)
-    slope_and_intercept = same.covariance[0, 1] * (n - 2) / n
+    slope_and_intercept = same.covariance[0, 1] * (n - 1) / n
     np.testing.assert_allclose(slope_and_intercept, -1.4211072035296182, rtol=1e-6)
     own = fitted(spread**2)  # what the denominators matter in eleven rows
     np.testing.assert_allclose(own.coefficients, [0.4216277454957424], rtol=0.03)
@@ -92,8 +94,9 @@ def test_without_noise_it_is_least_squares_with_robust_errors():
     np.testing.assert_allclose(fit.intercept, plain.intercept_, rtol=1e-8)
     z = np.column_stack([np.ones(len(y)), x])
     bread = np.linalg.inv(z.T @ z)
-    meat = (z * (y - plain.predict(x))[:, None] ** 2).T @ z * len(y) / (len(y) - 4)
-    np.testing.assert_allclose(fit.covariance, bread @ meat @ bread, rtol=1e-6)  # HC1
+    residual = (y - plain.predict(x)) / (1 - np.sum(z @ bread * z, axis=1))
+    meat = (z * residual[:, None] ** 2).T @ z
+    np.testing.assert_allclose(fit.covariance, bread @ meat @ bread, rtol=1e-6)  # HC3
     np.testing.assert_allclose(fit.uncorrected.covariance, fit.covariance)
 
 

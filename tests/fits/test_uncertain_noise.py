@@ -6,6 +6,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.noise import CovarianceEstimate, estimate_covariance
 from noisy_jax.observations import from_arrays
+from tests.keys import SHIFT
 
 COV = np.array([[0.5, 0.2], [0.2, 0.4]])
 JOINT = np.random.default_rng(1).normal(size=(5, 2, 2)) * 0.05
@@ -53,6 +54,42 @@ def test_added_variance_is_that_of_refits_with_another_covariance(copies, moves,
     slopes = np.array([(errors(up) - errors(down)) / 2e-3 for up, down in refits])
     added = variances(uncertain) - variances(exact)
     np.testing.assert_allclose(added, (slopes**2).sum(axis=0), rtol=0.03)
+
+
+@pytest.mark.parametrize("method", ["sandwich", "jackknife"])
+def test_degrees_of_freedom_fall_with_the_uncertainty_of_the_estimate(method):
+    """Satterthwaite's for two variances, of which the noise's has 1/(3s), at least 1."""
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(2000, 1))
+    noisy, y = x + 0.5**0.5 * rng.normal(size=x.shape), x[:, 0] + rng.normal(size=2000)
+    exact = nj.fit(from_arrays(noisy, y, noise=0.5), errors=method)
+    rows = np.broadcast_to(exact.degrees_of_freedom, 2)[1]
+    for error in (0.01, 0.1, 0.4):
+        fit = nj.fit(
+            from_arrays(noisy, y, noise=CovarianceEstimate([[0.5]], [[error]])), errors=method
+        )
+        variances = exact.covariance[1, 1], fit.covariance[1, 1] - exact.covariance[1, 1]
+        own = max(1.0, 0.5 / (3 * error))
+        expected = sum(variances) ** 2 / (variances[0] ** 2 / rows + variances[1] ** 2 / own)
+        np.testing.assert_allclose(fit.degrees_of_freedom[1], expected, rtol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("reliability", [0.5, 0.7])
+@pytest.mark.parametrize("distribution", ["normal", "laplace"])
+def test_intervals_cover_with_noise_estimated_from_30_pairs(reliability, distribution):
+    rng, covered, variance = np.random.default_rng(10 + 1000 * SHIFT), 0, 1 / reliability - 1
+    draw = getattr(rng, distribution)
+    scale = (variance / (2 if distribution == "laplace" else 1)) ** 0.5
+    for _ in range(400):
+        x = rng.normal(size=(1000, 1))
+        y = x[:, 0] + 0.5 * rng.normal(size=1000)
+        estimate = estimate_covariance(scale * draw(size=(30, 2, 1)))
+        table = from_arrays(x + scale * draw(size=x.shape), y, noise=estimate)
+        low, high = nj.fit(table).interval()
+        covered += low[1] < 1 < high[1]
+    assert covered >= 0.91 * 400  # 0.80 to 0.89 with n − 2 degrees of freedom
 
 
 def test_an_estimate_keeps_how_its_entries_depend_on_each_other():

@@ -1,0 +1,113 @@
+"""The covariance of a linear fit, from what each row adds to its equations.
+
+A row of weight w, with z = (1, x̃ − x̄), residual r and noise of covariance Σ and of covariance c
+with y, adds to the equations of the mean of y and of the slopes β the score
+
+    ψ = w (r, (x̃ − x̄) r + κ(1 − w/W)(Σβ − c)),   W = Σ w,
+
+where κ is the share of the noise that is taken away. With K the block diagonal matrix of W and of
+the corrected Gram matrix, the fit without this row differs by about
+
+    v = (K − w zzᵀ)⁻¹ ψ,
+
+and the covariance is Σ vvᵀ. Without noise v = K⁻¹ψ/(1 − h) with the leverage h = w zᵀK⁻¹z, which
+is HC3. Scores of clusters are added up, and then divided by K alone.
+
+Source: MacKinnon and White, Journal of Econometrics 29 (1985); for corrected scores Carroll et al.,
+Measurement Error in Nonlinear Models (2006), App. A.6.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from noisy_jax.moments.batch import LinearMoments
+
+_ROWS = 4096
+_LEVERAGE = 0.95  # larger ones count as this
+
+
+class Table(NamedTuple):
+    """Standardized rows; `rows` gives the arguments of `linear_moments`."""
+
+    x: np.ndarray
+    y: np.ndarray
+    cov: np.ndarray
+    weights: np.ndarray | None = None
+    cross: np.ndarray | None = None
+
+    def rows(self, which) -> "Table":
+        """Some of the rows, in some order."""
+        cov = self.cov if self.cov.ndim == 2 else self.cov[which]
+        weights = None if self.weights is None else self.weights[which]
+        cross = self.cross
+        cross = cross if cross is None or cross.ndim == 1 else cross[which]
+        return Table(self.x[which], self.y[which], cov, weights, cross)
+
+
+def sandwich(
+    whole: LinearMoments, share: float, table: Table, clusters, jacobian: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Covariance `[1 + d, 1 + d]` of the mean of y and of β, and degrees of freedom `[1 + d]`.
+
+    The degrees of freedom are those of the variances of intercept and coefficients, sums of
+    squares v². With independent v of variance σ² and fourth moment μ the relative variance of such
+    a sum is (μ − σ⁴)/(n σ⁴), which is 2 over Satterthwaite's degrees of freedom:
+    2 (Σ v²)² / (Σ v⁴ − (Σ v²)²/n), at most n − 1 − d, or the number of clusters less 1.
+
+    Args:
+        whole: moments of all rows.
+        share: of the noise that is taken away.
+        table: the rows, of which `whole` are the moments.
+        clusters: `[n]` whole numbers from 0, or `None`.
+        jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in the mean of y and β.
+    """
+    n, dim = table.x.shape
+    count = n if clusters is None else int(clusters.max()) + 1
+    squares, fourth = np.zeros((1 + dim, 1 + dim)), np.zeros(1 + dim)
+    sums = np.zeros((0 if clusters is None else count, 1 + dim))
+    for start in range(0, n, _ROWS):  # in parts that fit into a processor's cache
+        part = slice(start, start + _ROWS)
+        moves = influences(whole, share, table.rows(part), clusters is None)
+        if clusters is None:
+            squares += moves.T @ moves
+            fourth += ((moves @ jacobian.T) ** 4).sum(axis=0)
+        else:
+            np.add.at(sums, clusters[part], moves)
+    most = n - 1 - dim
+    if clusters is not None:
+        most, sums = count - 1, sums * (count / (count - 1)) ** 0.5
+        squares, fourth = sums.T @ sums, ((sums @ jacobian.T) ** 4).sum(axis=0)
+    total = np.diag(jacobian @ squares @ jacobian.T) ** 2
+    spread = np.maximum(fourth - total / count, 2 * total / most)
+    return squares, 2 * total / np.where(spread > 0, spread, 2.0 / most)
+
+
+def influences(whole: LinearMoments, share: float, table: Table, leverage: bool) -> np.ndarray:
+    """`[n, 1 + d]`, v of the rows; without `leverage` K⁻¹ψ, which add up to 0."""
+    gram = whole.centred(share=share)[0]
+    beta, inverse = whole.solution(share=share)[1], np.linalg.inv(gram)
+    x = table.x - whole.x / whole.weight
+    residual = table.y - whole.y / whole.weight - x @ beta
+    weights = 1.0 if table.weights is None else table.weights[:, None]
+    noise = table.cov @ beta - (0.0 if table.cross is None else table.cross)
+    scores = x * residual[:, None] + share * noise * (1 - weights / whole.weight)
+    by_row = x @ inverse
+    moves = np.column_stack([residual / whole.weight, scores @ inverse])
+    if not leverage:
+        return moves * weights
+    total = (moves[:, :1] + (x * moves[:, 1:]).sum(axis=1, keepdims=True)) * weights
+    share_of_row = weights * (1 / whole.weight + (by_row * x).sum(axis=1, keepdims=True))
+    directions = np.column_stack([np.full(len(x), 1 / whole.weight), by_row])
+    moves += directions * total / (1 - np.minimum(share_of_row, _LEVERAGE))
+    return moves * weights
+
+
+def combined_freedom(variances, freedoms) -> np.ndarray:
+    """Satterthwaite's degrees of freedom of a sum of independent estimates of variance, over 1."""
+    total = sum(variances)
+    spread = sum(
+        variance**2 / freedom for variance, freedom in zip(variances, freedoms, strict=True)
+    )
+    known = spread > 0
+    return np.maximum(np.where(known, total**2 / np.where(known, spread, 1.0), freedoms[0]), 1.0)
