@@ -13,9 +13,9 @@ import numpy as np
 from noisy_jax.base import Learner, Sample, State, check_learner, estimated_errors, unrolled
 from noisy_jax.checkpoints import fingerprint, resumed
 from noisy_jax.evaluate.montecarlo import Sums, merged
-from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import scan_in_blocks
 from noisy_jax.evaluate.suitability import check_room, check_suits, standardized
+from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
 from noisy_jax.validation import check_key
@@ -33,6 +33,7 @@ class Learned:
             in the units of y squared, estimated from the noisy rows; it contains the variance of
             the noise in y. NaN if the learner has no unbiased readings.
         risk_std_error: its standard error, if rows are independent.
+        num_rows: n.
         variance: of y, the error of predicting its mean.
         learner: the learner.
         center: `[d]`, means of the columns (of the first chunk, if there are chunks; likewise the
@@ -45,6 +46,7 @@ class Learned:
     state: State
     risk: float
     risk_std_error: float
+    num_rows: int
     variance: float
     learner: Learner
     center: np.ndarray
@@ -65,8 +67,8 @@ class Learned:
 
     @property
     def risk_interval(self) -> tuple[float, float]:
-        """The 95% interval of `risk`, from a normal distribution."""
-        half = NORMAL_95 * self.risk_std_error
+        """The 95% interval of `risk`, by Student's t with n − 1 degrees of freedom."""
+        half = float(half_width(self.risk_std_error, self.num_rows - 1))
         return self.risk - half, self.risk + half
 
     def predict(self, x: Any) -> np.ndarray:
@@ -193,6 +195,7 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
         runs.finished(state),
         float(sums.mean[0]),
         float((squares[0] / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
+        count,
         float(squares[1] / count),
         learner,
         units.center,

@@ -7,7 +7,6 @@ from typing import Any
 import chex
 import jax
 import numpy as np
-import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.base import Learner
 from noisy_jax.evaluate.cross_fitting import (
@@ -17,6 +16,7 @@ from noisy_jax.evaluate.cross_fitting import (
     mean_and_error,
 )
 from noisy_jax.evaluate.tables import Table
+from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, given, instance, whole
 
@@ -71,7 +71,7 @@ class Selection:
         return self._around(self.difference, self.difference_std_error)
 
     def _around(self, middle, std_error):
-        half = scipy.special.stdtrit(self.degrees_of_freedom, 0.975) * std_error
+        half = half_width(std_error, self.degrees_of_freedom)
         return middle - half, middle + half
 
     def __repr__(self) -> str:

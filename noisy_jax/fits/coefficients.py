@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
+from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.streams.columns import in_order
 from noisy_jax.validation import between
 
@@ -37,10 +37,10 @@ class Coefficients:
         """`[1 + d]` standard errors of the intercept and the coefficients."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
-    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each."""
-        share = (1 + between("level", level, 0, 1)) / 2
-        width = scipy.special.stdtrit(self.degrees_of_freedom, share) * self.std_error
+        level = float(between("level", level, 0, 1))
+        width = half_width(self.std_error, self.degrees_of_freedom, level=level)
         middle = np.append(self.intercept, self.coefficients)
         return middle - width, middle + width
 
@@ -81,9 +81,7 @@ class Comparison:
 
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of the 95% interval of the difference."""
-        half = (
-            float(scipy.special.stdtrit(self.degrees_of_freedom, 0.975)) * self.difference_std_error
-        )
+        half = float(half_width(self.difference_std_error, self.degrees_of_freedom))
         return self.difference - half, self.difference + half
 
     def __str__(self) -> str:

@@ -1,9 +1,12 @@
 """Learning from observed rows: no noise is added, and the risk is that on clean data."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 import noisy_jax as nj
 
@@ -82,9 +85,10 @@ def test_the_error_is_printed_with_its_interval():
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
     learned = nj.learn(learner, table()[2], jax.random.key(0))
     low, high = learned.risk_interval
-    np.testing.assert_allclose(
-        [low, high], learned.risk + 1.96 * learned.risk_std_error * np.array([-1, 1]), rtol=1e-3
-    )
+    half = scipy.stats.t(learned.num_rows - 1).ppf(0.975) * learned.risk_std_error
+    np.testing.assert_allclose([low, high], [learned.risk - half, learned.risk + half], rtol=1e-9)
+    few = dataclasses.replace(learned, num_rows=4).risk_interval[1] - learned.risk
+    np.testing.assert_allclose(few, 3.182446305 * learned.risk_std_error, rtol=1e-9)
     assert f"clean data {learned.risk:.4g} (95% interval {low:.4g} to {high:.4g})" in str(learned)
     assert len(str(learned)) < 200
 

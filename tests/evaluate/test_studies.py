@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 import noisy_jax as nj
 from tests.keys import key
@@ -52,8 +53,10 @@ def test_rows_equal_regret_by_hand(result):
         np.testing.assert_allclose(row.regret, regrets[name].mean(), rtol=1e-4)
         error = regrets[name].std(ddof=1) / np.sqrt(6)
         np.testing.assert_allclose(row.std_error, error, rtol=1e-3)
+        assert row.num_seeds == 6
+        half = scipy.stats.t(5).ppf(0.975) * error
         np.testing.assert_allclose(
-            [row.low, row.high], row.regret + 1.96 * error * np.array([-1, 1]), rtol=1e-3
+            [row.low, row.high], [row.regret - half, row.regret + half], 1e-3
         )
         np.testing.assert_allclose(row.bound, bound.regret)
         np.testing.assert_allclose(row.bound_over_regret, row.bound / row.regret)
