@@ -187,6 +187,11 @@ def test_what_is_known_after_a_run_is_compared_with_its_own_regret():
     assert row["half_width"] < 0.01 * row["regret"] < row["guarantee"]
 
 
+def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
+    row = tightness.row("a", "corrected", 1.0, 0.0, 64, 16.0, 1.0, 20.0, 0.5)
+    assert (row["per_root"], row["ratio"]) == (2.0, 0.8)
+
+
 def test_numbers_of_rounds_without_a_count_have_no_row():
     assert guaranteed.counted(1) == guaranteed.counted(guaranteed.MOST_COUNTED + 1) == []
     assert guaranteed.counted(2)[1][1:] == (2.0, pytest.approx(4.0))
