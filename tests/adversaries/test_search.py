@@ -42,6 +42,7 @@ def test_the_worst_single_round_is_known():
     np.testing.assert_allclose(np.abs(found.stream.x), 2, rtol=1e-6)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-WorstStream")
 def test_the_worst_of_three_rounds_is_that_of_a_grid():
     grid = np.linspace(-1, 1, 13)
@@ -166,6 +167,7 @@ def test_rounds_that_do_not_count_have_no_effect_on_the_comparator(rng):
     np.testing.assert_allclose(*regrets, rtol=1e-5)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_a_stream_of_its_own_for_each_learner_in_a_batch():
     starts = search.stack(structured_starts(key(), 8, 1).values())
