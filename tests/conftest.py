@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.keys import SHIFT
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("fixed")
@@ -32,8 +34,8 @@ def x64():
 
 @pytest.fixture
 def rng():
-    """A NumPy generator with a fixed seed."""
-    return np.random.default_rng(20260101)
+    """A NumPy generator with the same seed in each test, another one for each shift."""
+    return np.random.default_rng(20260101 + 1000 * SHIFT)
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,21 @@
+"""Intervals: their quantiles, how often they cover, and that the library has no others."""
+
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
 
+import noisy_jax as nj
+from noisy_jax.evaluate import studies
+from noisy_jax.evaluate.regrets import Growth
+from noisy_jax.evaluate.results import Study
+from noisy_jax.evaluate.tables import plus_minus
 from noisy_jax.intervals import half_width
-from tests.keys import SHIFT
+from tests.keys import SHIFT, key
 
 
 @pytest.mark.parametrize("freedom", [1, 3.5, 15, 1e6])
@@ -22,9 +34,46 @@ def test_a_known_error_has_the_normal_quantile_and_one_draw_has_no_interval():
 
 @pytest.mark.statistical
 def test_coverage_with_six_draws_alone_and_of_five_together():
-    draws = np.random.default_rng(SHIFT).normal(size=(40_000, 5, 6))
+    draws = np.random.default_rng(1000 * SHIFT).normal(size=(40_000, 5, 6))
     mean, error = draws.mean(axis=2), draws.std(axis=2, ddof=1) / 6**0.5
     assert abs((abs(mean) < half_width(error, 5)).mean() - 0.95) < 0.003
     together = (abs(mean) < half_width(error, 5, comparisons=5)).all(axis=1).mean()
     assert 0.95 - 0.006 < together < 0.97
     assert (abs(mean) < half_width(error)).mean() < 0.9  # the normal quantile is too short
+
+
+@pytest.mark.statistical
+def test_printed_intervals_of_studies_cover_with_six_seeds():
+    """4,000 learners of mean regret 100, and of mean 0 their difference to the first one."""
+    count = 4000
+
+    def run(key):
+        regret, difference = jax.random.normal(key, (2, count))
+        return 100 + regret, difference, jnp.zeros(count)
+
+    estimate = nj.monte_carlo(run, key(1), 6)
+    rows = studies._rows([f"{k}" for k in range(count)], 64, estimate, [None] * count)
+    deviation = 5 * (0.95 * 0.05 / count) ** 0.5  # with the normal quantile 0.89 are covered
+    assert abs(np.mean([row.low <= 100 <= row.high for row in rows]) - 0.95) < deviation
+    unknown = Growth(*[float("nan")] * 3)
+    table = Study(tuple(rows), {row.learner: unknown for row in rows}, {}).table
+    halves = [[float(cell(row)) for heading, cell in table.columns if heading == "± 95%"]
+              for row in table.rows]  # fmt: skip
+    offsets = np.array([[row.regret - 100, row.difference] for row in rows])
+    covered = np.mean(abs(offsets) < halves, axis=0)
+    assert np.all(abs(covered - 0.95) < deviation + 0.02)  # one digit is printed, of about 1
+
+
+def test_one_seed_has_no_interval_and_says_so():
+    estimate = nj.monte_carlo(jax.random.normal, key(0), 1)
+    assert np.isnan(estimate.half_width)
+    row = {"std_error": float(estimate.std_error), "num_seeds": 1}
+    assert plus_minus("std_error", ".1f")(row) == "none"
+    assert plus_minus("std_error", ".2f")({"std_error": 0.1, "num_seeds": 6}) == "0.26"
+
+
+def test_no_other_module_has_a_quantile_of_its_own():
+    quantile = re.compile(r"\b1\.96|\b0\.975|stdtrit|ndtri\b|\.ppf\(")
+    package = Path(nj.__file__).parent
+    others = {path for path in package.rglob("*.py") if quantile.search(path.read_text("utf-8"))}
+    assert others == {package / "intervals.py"}

@@ -8,13 +8,13 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy
 
 from noisy_jax.adversaries.ascent import ascend
 from noisy_jax.adversaries.regrets import Kernel, clean_regret
 from noisy_jax.adversaries.starts import structured_starts
 from noisy_jax.base import Learner, Stream, check_learner, check_one_prediction
 from noisy_jax.evaluate.rollouts import rollout
+from noisy_jax.intervals import half_width
 from noisy_jax.noise import Noise
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.validation import check_key, check_shape, instance, positive, whole
@@ -178,7 +178,8 @@ def worst(
     origin = names[index] if best == len(names) else names[best]
     stream = jax.tree.map(lambda leaf: jnp.asarray(leaf[best]), streams)
     mean, compared = float(scores.mean[best]), len(scores.mean)
-    half = over = float(joint_half_width(scores.std_error[best], compared, held_out))
+    error = scores.std_error[best]
+    half = over = float(half_width(error, held_out - 1, comparisons=compared))
     if callable(bound):
 
         def pair(key):
@@ -218,16 +219,14 @@ def chosen(
     return streams, best % number, scores
 
 
-def joint_half_width(std_error: Any, streams: int, draws: int) -> Any:
-    """Half-widths of intervals that hold for all streams together with probability 95%."""
-    return scipy.special.stdtrit(draws - 1, 1 - 0.025 / streams) * std_error
-
-
 def bound_and_half_width(limits: Any, regrets: Any, streams: int) -> tuple[Any, Any]:
-    """Means of guarantees after runs, `[..., draws]`, and half-widths of regret minus guarantee."""
+    """Means of guarantees after runs, `[..., draws]`, and half-widths of regret minus guarantee.
+
+    The intervals hold for all streams together with probability 95%.
+    """
     draws = np.shape(limits)[-1]
     std_error = np.std(np.asarray(regrets) - limits, axis=-1, ddof=1) / draws**0.5
-    return np.mean(limits, axis=-1), joint_half_width(std_error, streams, draws)
+    return np.mean(limits, axis=-1), half_width(std_error, draws - 1, comparisons=streams)
 
 
 def stack(streams) -> Stream:

@@ -2,7 +2,7 @@
 
 from noisy_jax.evaluate.learning import Learned, learn
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
-from noisy_jax.evaluate.regrets import NORMAL_95, Growth, cumulative_loss, growth, regret
+from noisy_jax.evaluate.regrets import Growth, cumulative_loss, growth, regret
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.evaluate.rollouts import Rollout, final_regret, rollout
 from noisy_jax.evaluate.selection import Selection, select
@@ -11,7 +11,6 @@ from noisy_jax.evaluate.tables import Table
 from noisy_jax.evaluate.tuning import MakeLearner, tuned, tuned_kernel_learner
 
 __all__ = [
-    "NORMAL_95",
     "Estimate",
     "Growth",
     "Learned",

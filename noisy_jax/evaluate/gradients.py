@@ -14,7 +14,7 @@ from noisy_jax.bounds import TruncationGuarantee
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.rollouts import rollout
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.noise import Noise
 
@@ -102,7 +102,8 @@ def estimate_row(
     kernel: str, learner: str, estimate: Estimate, theory: TruncationGuarantee
 ) -> dict[str, Any]:
     """A row of `estimates_table`, from what `measured` returns and what the theorem promises."""
-    row: dict[str, Any] = {"kernel": kernel, "learner": learner, "copies": float(theory.copies)}
+    row: dict[str, Any] = {"kernel": kernel, "learner": learner, "num_seeds": estimate.num_seeds}
+    row["copies"] = float(theory.copies)
     for name in ("copies", "second_moment", "variance"):
         column = "copies_used" if name == "copies" else name
         row[column] = float(estimate.mean[name])
@@ -123,9 +124,9 @@ def estimates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         ("copies", "{copies:.3f}"),
         ("used", "{copies_used:.3f}"),
         ("E‖gΨ‖²", "{second_moment:.3g}"),
-        ("± 95%", half_width("second_moment_std_error", ".2g")),
+        ("± 95%", plus_minus("second_moment_std_error", ".2g")),
         ("variance", "{variance:.3g}"),
-        ("± 95%", half_width("variance_std_error", ".2g")),
+        ("± 95%", plus_minus("variance_std_error", ".2g")),
         ("B_g B_Ψ", "{bound_second_moment:.4g}"),
         ("informative from T", "{informative_from:,.0f}"),
     ]

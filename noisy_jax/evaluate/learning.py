@@ -13,7 +13,6 @@ import numpy as np
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.checkpoints import resumed
 from noisy_jax.evaluate.montecarlo import Sums, merged
-from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.row_runs import Runs, on_host, shared_cov
 from noisy_jax.evaluate.suitability import (
     check_room,
@@ -21,6 +20,7 @@ from noisy_jax.evaluate.suitability import (
     first_units,
     standardized,
 )
+from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
 from noisy_jax.validation import check_key
@@ -37,6 +37,7 @@ class Learned:
             the noisy rows; it contains the variance of the noise in y. NaN if the learner has no
             unbiased readings.
         risk_std_error: its standard error, if rows are independent.
+        num_rows: rows whose predictions were judged.
         variance: of y, the error of predicting its mean.
         learner: the learner.
         center: `[d]`, means of the columns.
@@ -49,6 +50,7 @@ class Learned:
     state: State
     risk: float
     risk_std_error: float
+    num_rows: int
     variance: float
     learner: Learner
     center: np.ndarray
@@ -69,8 +71,8 @@ class Learned:
 
     @property
     def risk_interval(self) -> tuple[float, float]:
-        """The 95% interval of `risk`, from a normal distribution."""
-        half = NORMAL_95 * self.risk_std_error
+        """The 95% interval of `risk`, by Student's t with n − 1 degrees of freedom."""
+        half = float(half_width(self.risk_std_error, self.num_rows - 1))
         return self.risk - half, self.risk + half
 
     def predict(self, x: Any) -> np.ndarray:
@@ -207,6 +209,7 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
         runs.finished(state),
         float(errors.mean[0]) if count else np.nan,
         float((squares / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
+        count,
         float(seen.squares[-1] / seen.num_seeds),
         learner,
         seen.mean[:-1],

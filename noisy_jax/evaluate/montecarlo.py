@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax.checkpoints import Checkpoint, fingerprint
+from noisy_jax.intervals import half_width
 from noisy_jax.processes import check_same, replicated
 from noisy_jax.validation import between, check_key, given, instance, whole
 
@@ -36,6 +37,11 @@ class Estimate(NamedTuple):
     std_error: Any
     num_seeds: int
     quantiles: Any = None
+
+    @property
+    def half_width(self) -> Any:
+        """The shapes of `mean`, half the widths of 95% intervals; NaN with one seed."""
+        return jax.tree.map(lambda error: half_width(error, self.num_seeds - 1), self.std_error)
 
 
 class Sums(NamedTuple):

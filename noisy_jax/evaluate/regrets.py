@@ -8,12 +8,10 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.intervals import half_width
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.validation import check_axes, check_shape
-
-NORMAL_95 = 1.959963984540054
-"""Half-width of a 95% interval in standard errors."""
 
 
 def cumulative_loss(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.Array:
@@ -86,26 +84,32 @@ class Growth(NamedTuple):
 
 
 def growth(
-    horizons: Sequence[int], mean_regret: Sequence[float], std_error: Sequence[float]
+    horizons: Sequence[int],
+    mean_regret: Sequence[float],
+    std_error: Sequence[float],
+    num_seeds: int,
 ) -> Growth:
     """The exponent at which regret grows: least squares of log regret on log horizon.
 
     Only the upper half of the horizons is used (at least two), so that the first rounds do not
     count. The interval follows from the standard errors, which are independent across horizons:
-    Var a = Σ_h c_h² (SE_h/m_h)² with means m_h and the weights c_h of the least-squares slope.
+    Var a = Σ_h v_h with v_h = c_h² (SE_h/m_h)², means m_h and the weights c_h of the least-squares
+    slope. Student's t has (S − 1) (Σ_h v_h)² / Σ_h v_h² degrees of freedom (Welch, Satterthwaite).
 
     Args:
         horizons: H increasing numbers of rounds.
         mean_regret: m, H mean regrets.
         std_error: SE, H standard errors of these means, at least 0.
+        num_seeds: S ≥ 1, seeds of each mean.
 
     Returns:
         `Growth`; NaN if there are fewer than two horizons or a mean that is used is not positive.
+        With one seed the ends of the interval are NaN.
 
     Example:
-        >>> fit = growth([100, 400, 1600], [10.0, 20.0, 40.0], [0.1, 0.2, 0.4])
+        >>> fit = growth([100, 400, 1600], [10.0, 20.0, 40.0], [0.1, 0.2, 0.4], 8)
         >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
-        0.500 [0.480, 0.520]
+        0.500 [0.478, 0.522]
     """
     rounds = np.asarray(horizons, float)
     if rounds.ndim != 1 or np.any(rounds[:1] <= 0) or not np.all(np.diff(rounds) > 0):
@@ -122,5 +126,8 @@ def growth(
     centred = np.log(rounds[upper]) - np.log(rounds[upper]).mean()
     slope = centred / np.sum(centred**2)
     exponent = float(slope @ np.log(means))
-    half = NORMAL_95 * float(np.sqrt(np.sum((slope * errors / means) ** 2)))
+    variances = (slope * errors / means) ** 2
+    total, squares = variances.sum(), np.sum(variances**2)
+    freedom = (num_seeds - 1) * (total**2 / squares if squares else 1)
+    half = float(half_width(np.sqrt(total), freedom))
     return Growth(exponent, exponent - half, exponent + half)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noisy_jax.evaluate.regrets import Growth
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.validation import writable_folder
 
 
@@ -19,10 +19,11 @@ class Row(NamedTuple):
     Attributes:
         learner: its name.
         horizon: T.
+        num_seeds: S.
         regret: mean over seeds of the regret on clean data after T rounds.
         std_error: standard error of that mean.
-        low: lower end of the 95% interval, 1.96 standard errors below the mean; with fewer than
-            about 30 seeds the interval covers less often (86% with 4 seeds).
+        low: lower end of the 95% interval, by Student's t with S − 1 degrees of freedom; NaN with
+            one seed.
         high: upper end.
         bound: the guarantee's bound on the expected regret; NaN where there is no guarantee, and
             so are `bound_over_regret` and `learning_rate`.
@@ -37,6 +38,7 @@ class Row(NamedTuple):
 
     learner: str
     horizon: int
+    num_seeds: int
     regret: float
     std_error: float
     low: float
@@ -127,11 +129,11 @@ _COLUMNS = (
     ("learner", "{learner}"),
     ("T", "{horizon:,}"),
     ("regret", "{regret:.1f}"),
-    ("± 95%", half_width("std_error", ".1f")),
+    ("± 95%", plus_minus("std_error", ".1f")),
     ("bound", _or_none("bound", ".1f")),
     ("bound/regret", _or_none("bound_over_regret", ".2f")),
     ("vs first", "{difference:+.1f}"),
-    ("± 95%", half_width("difference_std_error", ".1f")),
+    ("± 95%", plus_minus("difference_std_error", ".1f")),
     ("", lambda row: f"diverged in {row['diverged']:.0%} of seeds" if row["diverged"] else ""),
 )
 _FIT = (("", "{learner}"), ("", "{fit.exponent:6.3f}"), ("", _interval), ("", _verdict))

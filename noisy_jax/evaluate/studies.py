@@ -17,7 +17,7 @@ from noisy_jax.bounds import Guarantee
 from noisy_jax.evaluate.montecarlo import Simulation, divided, levels
 from noisy_jax.evaluate.programs import Always, Runs, first, made
 from noisy_jax.evaluate.provenance import description, text, versions
-from noisy_jax.evaluate.regrets import NORMAL_95, growth
+from noisy_jax.evaluate.regrets import growth
 from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.evaluate.rollouts import warn_of_other_noise
 from noisy_jax.evaluate.tuning import MakeLearner
@@ -147,7 +147,8 @@ def study(
     exponents = {}
     for name in learners:
         own = [row for row in rows if row.learner == name]
-        exponents[name] = growth(horizons, [r.regret for r in own], [r.std_error for r in own])
+        regrets, errors = [row.regret for row in own], [row.std_error for row in own]
+        exponents[name] = growth(horizons, regrets, errors, int(num_seeds))
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = {
         "learners": {name: text(make) for name, make in zip(learners, makers, strict=True)},
@@ -212,15 +213,17 @@ def _rows(names, horizon, estimate, guarantees) -> list[Row]:
     none = Guarantee(*np.full(3, np.nan))
     guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
     (regret, difference, diverged), errors = estimate.mean, estimate.std_error
+    half = estimate.half_width[0]
     tails = np.zeros((0, len(names))) if estimate.quantiles is None else estimate.quantiles[0]
     return [
         Row(
             learner=name,
             horizon=horizon,
+            num_seeds=estimate.num_seeds,
             regret=float(regret[i]),
             std_error=float(errors[0][i]),
-            low=float(regret[i] - NORMAL_95 * errors[0][i]),
-            high=float(regret[i] + NORMAL_95 * errors[0][i]),
+            low=float(regret[i] - half[i]),
+            high=float(regret[i] + half[i]),
             bound=float(guarantee.regret),
             bound_over_regret=float(guarantee.regret) / float(regret[i]) if regret[i] else math.inf,
             difference=float(difference[i]),

@@ -2,12 +2,13 @@
 
 import csv
 import dataclasses
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from noisy_jax.evaluate.regrets import NORMAL_95
+from noisy_jax.intervals import half_width
 
 _NUMBER = re.compile(r"[-+−±\d.,e%\[\] ]*|nan|-?inf|none")
 
@@ -70,14 +71,19 @@ class Table:
             writer.writerows([_harmless(value) for value in row.values()] for row in self.rows)
 
 
-def half_width(column: str, spec: str) -> Callable[[Mapping[str, Any]], str]:
-    """A cell for `Table`: the half-width of a 95% interval from a column of standard errors.
+def plus_minus(column: str, spec: str) -> Callable[[Mapping[str, Any]], str]:
+    """A cell for `Table`: half the width of a 95% interval, "none" with one seed.
 
     Args:
-        column: name of the column.
+        column: of standard errors of means over seeds, whose number is in the column `num_seeds`.
         spec: how the number is printed, such as ".1f".
     """
-    return lambda row: format(NORMAL_95 * row[column], spec)
+
+    def cell(row):
+        half = float(half_width(row[column], row["num_seeds"] - 1))
+        return "none" if math.isnan(half) else format(half, spec)
+
+    return cell
 
 
 def _harmless(value):

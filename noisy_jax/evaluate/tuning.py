@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -98,7 +99,8 @@ def tuned_kernel_learner(
             has none.
 
     Returns:
-        `horizon -> (learner, guarantee)`.
+        `horizon -> (learner, guarantee)`. The bound is NaN for `learners.uncorrected_kernel`, whose
+        gradients are biased.
 
     Example:
         >>> import functools, noisy_jax as nj
@@ -127,7 +129,10 @@ class _Tuned:
 
     def __call__(self, horizon: int) -> tuple[Learner, Any]:
         guarantee = guarantee_at(self.bound(horizon=horizon, **self.options), self.rate_factor)
-        return self.at(guarantee.learning_rate, horizon), guarantee
+        learner = self.at(guarantee.learning_rate, horizon)
+        if _without_partial(self.factory) is learners.uncorrected_kernel:
+            guarantee = guarantee._replace(regret=math.nan)  # the theorem is on unbiased gradients
+        return learner, guarantee
 
     def at(self, rate: Any, horizon: int | None = None) -> Learner:
         """The learner at a learning rate, which may be traced if `only_rate_differs`."""

@@ -5,19 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.plots import style
 from noisy_jax.plots.style import curve, label, look
 
 
-def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, axes=None):
+def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, Any]], *, axes=None):
     """Mistakes of learners up to each round, with 95% intervals of the means over seeds.
 
     Args:
         rounds: `[R]` numbers of rounds.
-        panels: `{title: {learner: (mean, standard error)}}`, both `[R]`. If the name of a learner
-            ends in 0 (the variant without a margin), its curve is dashed, with the colour and
-            marker of the name without the 0.
+        panels: `{title: {learner: (mean, low, high)}}`, the means and both ends of their intervals,
+            `[R]` each. If the name of a learner ends in 0 (the variant without a margin), its curve
+            is dashed, with the colour and marker of the name without the 0.
         axes: matplotlib axes to draw on, one for each panel; new ones side by side by default.
 
     Returns:
@@ -26,7 +25,8 @@ def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *
     Source: Online Learning with Kernels, Figure 2.
 
     Example:
-        >>> (axes,) = mistakes([10, 20], {"drift": {"perceptron": ([4.0, 7.0], [0.5, 0.6])}})
+        >>> curve = [4.0, 7.0], [3.0, 6.0], [5.0, 8.0]
+        >>> (axes,) = mistakes([10, 20], {"drift": {"perceptron": curve}})
         >>> axes.get_ylabel()
         'mistakes so far'
     """
@@ -35,15 +35,14 @@ def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *
     rounds = np.asarray(rounds)
     for ax, (title, learners) in zip(axes, panels.items(), strict=True):
         families = list(dict.fromkeys(name.rstrip("0") for name in learners))
-        for place, (name, (mean, error)) in enumerate(learners.items()):
-            mean, half = np.asarray(mean), NORMAL_95 * np.asarray(error)
+        for place, (name, (mean, *ends)) in enumerate(learners.items()):
             # A marker here and there, and not one above the other where learners agree.
             marked = (0.02 * (place + 1), 0.15)
             curve(
                 ax,
                 rounds,
                 mean,
-                (mean - half, mean + half),
+                ends,
                 "--" if name.endswith("0") else "-",
                 label=name,
                 markevery=marked,

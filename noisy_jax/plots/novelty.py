@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.plots.style import curve, label, look, panels, tick_at, tick_by_decades
 
 PITCH = 1.25
@@ -59,30 +58,29 @@ def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: i
     return axes
 
 
-def alarm_rates(nus: Any, detectors: Mapping[str, tuple[Any, Any]], *, axes=None):
+def alarm_rates(nus: Any, detectors: Mapping[str, tuple[Any, Any, Any]], *, axes=None):
     """Achieved shares of alarms against ν, on log-log axes, with 95% intervals of the means.
 
     The dotted line is where the share is ν.
 
     Args:
         nus: `[N]`, increasing.
-        detectors: by name, the mean `[N]` over runs and its standard error `[N]`.
+        detectors: by name, the mean over runs and both ends of its interval, `[N]` each.
         axes: matplotlib axes to draw on; new ones by default.
 
     Returns:
         The axes.
 
     Example:
-        >>> alarm_rates([0.1, 0.2], {"norma": ([0.11, 0.19], [0.01, 0.01])}).get_xscale()
+        >>> alarm_rates([0.1, 0.2], {"norma": ([0.11, 0.19], [0.1, 0.1], [0.2, 0.2])}).get_xscale()
         'log'
     """
     if axes is None:
         (axes,) = panels(None, 1, width=5.4, height=4.6)
     axes.plot(nus, nus, ":", color="black", linewidth=1.2, label="ν")
-    for index, (name, (mean, error)) in enumerate(detectors.items()):
-        mean, half = np.asarray(mean), NORMAL_95 * np.asarray(error)
+    for index, (name, (mean, *ends)) in enumerate(detectors.items()):
         hollow = {"markerfacecolor": "none", **look(index)}  # as shares agree for large ν
-        curve(axes, nus, mean, (mean - half, mean + half), label=name, **hollow)
+        curve(axes, nus, mean, ends, label=name, **hollow)
     label(axes, "ν, the share asked for", "share of rounds with an alarm", log="xy")
     tick_at(axes.xaxis, nus)
     tick_by_decades(axes.yaxis)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.evaluate.regrets import NORMAL_95
+from noisy_jax.intervals import half_width
 from noisy_jax.plots.style import COLOURS, curve, label, legend_above, look, panels, tick_at
 
 
@@ -19,7 +19,8 @@ def payments(
 
     Args:
         rows: one for each learner and T, with `variance` ("known" or "unknown"), `horizon`,
-            `regret`, `std_error` and mean `payment`, as the study `paid_features` saves them.
+            `regret`, `std_error`, `num_seeds` and mean `payment`, as the study `paid_features`
+            saves them.
         payments: `[P]`, payments a round.
         losses: `[P]`, the least loss at each payment.
         axes: two matplotlib axes; new ones by default.
@@ -28,7 +29,7 @@ def payments(
         A sequence of the two axes.
 
     Example:
-        >>> row = {"variance": "known", "std_error": 0.1, "payment": 0.01}
+        >>> row = {"variance": "known", "std_error": 0.1, "num_seeds": 8, "payment": 0.01}
         >>> rows = [{**row, "horizon": t, "regret": t**0.5} for t in (64, 256)]
         >>> left, right = payments(rows, np.array([0, 0.01, 0.02]), np.array([0.3, 0.2, 0.25]))
         >>> right.get_ylabel()
@@ -44,7 +45,7 @@ def payments(
         left.axvline(paid, color=COLOURS[index], linestyle=("--", "-.")[index], label=words)
         rounds = np.array([row["horizon"] for row in own])
         means = np.array([row["regret"] for row in own])
-        half = NORMAL_95 * np.array([row["std_error"] for row in own])
+        half = np.array([half_width(row["std_error"], row["num_seeds"] - 1) for row in own])
         curve(right, rounds, means, (means - half, means + half), label=f"{name} variance", **style)
         power, written = {"known": (0.5, "√T"), "unknown": (2 / 3, "T^(2/3)")}[name]
         slope = means[0] * (rounds / rounds[0]) ** power

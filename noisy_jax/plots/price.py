@@ -22,7 +22,7 @@ def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]
 
     Example:
         >>> from noisy_jax.evaluate.results import Row
-        >>> study = Study(tuple(Row("two", t, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
+        >>> study = Study(tuple(Row("two", t, 8, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
         >>> (axes,) = price({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
         >>> axes.get_xlabel()
         'noisy copies used, in all'

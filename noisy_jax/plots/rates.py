@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.evaluate.regrets import NORMAL_95
+from noisy_jax.intervals import half_width
 from noisy_jax.plots.style import COLOURS, curve, label, look, panels, tick_at
 
 
@@ -17,14 +17,16 @@ def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
 
     Args:
         rows: with `data`, `learner`, `horizon`, `rate` (a multiple of the theorem's, or the name of
-            a way to choose), `regret` and `std_error`, as the study `tuning` saves them.
+            a way to choose), `regret`, `std_error` and `num_seeds`, as the study `tuning` saves
+            them.
         axes: matplotlib axes, a panel for each pair of data and learner; new ones by default.
 
     Returns:
         A sequence of the axes.
 
     Example:
-        >>> row = {"data": "table", "learner": "two_copies", "horizon": 64, "std_error": 0.1}
+        >>> row = {"data": "table", "learner": "two_copies", "horizon": 64, "std_error": 0.1,
+        ...        "num_seeds": 8}
         >>> regrets = {0.3: 9.0, 1.0: 5.0, 3.0: 7.0, "adaptive": 5.5}
         >>> (axes,) = rates([{**row, "rate": r, "regret": v} for r, v in regrets.items()])
         >>> axes.get_title()
@@ -40,7 +42,7 @@ def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
         own = [row for row in rows if (row["data"], row["learner"]) == pair]
         fixed = [row for row in own if not isinstance(row["rate"], str)]
         means = np.array([row["regret"] for row in fixed])
-        half = NORMAL_95 * np.array([row["std_error"] for row in fixed])
+        half = np.array([half_width(row["std_error"], row["num_seeds"] - 1) for row in fixed])
         ends = means - half, means + half
         curve(ax, [row["rate"] for row in fixed], means, ends, label="fixed rate", **look(0))
         for index, row in enumerate(row for row in own if isinstance(row["rate"], str)):

@@ -22,8 +22,8 @@ def regret(study: Study, *, axes=None):
     Example:
         >>> from noisy_jax.evaluate.regrets import growth
         >>> from noisy_jax.evaluate.results import Row
-        >>> rows = tuple(Row("two copies", t, *[t**0.5] * 10) for t in (16, 64, 256))
-        >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1])}
+        >>> rows = tuple(Row("two copies", t, 8, *[t**0.5] * 10) for t in (16, 64, 256))
+        >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1], 8)}
         >>> regret(Study(rows, exponents, {})).get_xscale()
         'log'
     """

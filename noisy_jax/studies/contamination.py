@@ -14,7 +14,6 @@ import numpy as np
 
 from noisy_jax import plots, streams
 from noisy_jax.evaluate import noisy_inputs, robustness
-from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.tables import Table
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
@@ -127,17 +126,18 @@ def _rows(settings, data, adversaries, run_one, methods, trimming=()) -> list[di
     """
     key, rows = jax.random.key(settings.seed), []
     run_one = functools.partial(run_one, jnp.array(settings.shares))
-    mean, std_error, *_ = over_seeds(run_one, key, settings.seeds, data, batch_size=1)
+    found = over_seeds(run_one, key, settings.seeds, data, batch_size=1)
+    mean, half_width = found.mean, found.half_width
     for adversary in adversaries:
-        score, errors = mean[adversary], std_error[adversary].error
+        score, halves = mean[adversary], half_width[adversary].error
         precision, recall = (  # of all methods, or only of the one that trims
-            np.broadcast_to(kept.reshape(len(errors), -1), errors.shape)
+            np.broadcast_to(kept.reshape(len(halves), -1), halves.shape)
             for kept in (score.precision, score.recall)
         )
         for (i, method), (e, told) in itertools.product(
             enumerate(methods), enumerate(settings.shares)
         ):
-            error, half, trims = score.error[e, i], NORMAL_95 * errors[e, i], method in trimming
+            error, half, trims = score.error[e, i], halves[e, i], method in trimming
             numbers = {
                 "share": robustness.TOLD if adversary == "told" else told,
                 "told": told,

@@ -18,9 +18,8 @@ from noisy_jax import kernels, learners, losses, noise, plots, streams
 from noisy_jax.base import Learner, Stream
 from noisy_jax.comparators import convex_ball
 from noisy_jax.engine import everything
-from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import rollout
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
 
@@ -119,14 +118,10 @@ def run(settings: Settings) -> Iterator[Report]:
     tuned = _tuned(tuning_key, settings.tuning_seeds, difficulty, rounds[-1:])
     run_one = functools.partial(_paired, _chosen(tuned), difficulty, rounds)
     found = over_seeds(run_one, key, settings.seeds, "streams", batch_size=10)
-    (means, differences), (errors, their_errors), *_ = found
-    curves = {
-        schedule: dict(zip(RIVALS, zip(means[s], errors[s], strict=True), strict=True))
-        for s, schedule in enumerate(SCHEDULES)
-    }
+    (means, differences), (halves, their_halves) = found.mean, found.half_width
     tables = {
-        "mistakes": _mistakes_table(settings, curves, tuned, rounds),
-        "differences": _differences_table(means[..., -1], differences, their_errors),
+        "mistakes": _mistakes_table(settings, means, found.std_error[0], tuned, rounds),
+        "differences": _differences_table(means[..., -1], differences, their_halves),
         "regret": _regret_table(tuned, difficulty, min(settings.horizon, FIXED_ROUNDS), key),
     }
     config = {
@@ -135,7 +130,11 @@ def run(settings: Settings) -> Iterator[Report]:
         "grids": {name: family.grid for name, family in FAMILIES.items()},
         "tuned": tuned,
     }
-    panels = {f"classes {schedule}": each for schedule, each in curves.items()}
+    curves = np.stack([means, means - halves, means + halves], axis=2)
+    panels = {
+        f"classes {schedule}": dict(zip(RIVALS, by_learner, strict=True))
+        for schedule, by_learner in zip(SCHEDULES, curves, strict=True)
+    }
     yield Report(None, tables, {"mistakes": picture(plots.mistakes, rounds, panels)}, config)
 
 
@@ -220,21 +219,20 @@ def _chosen(tuned) -> dict[str, np.ndarray]:
     return {family: np.array(of(family)) for family in FAMILIES}
 
 
-def _mistakes_table(settings, curves, tuned, rounds) -> Table:
+def _mistakes_table(settings, means, errors, tuned, rounds) -> Table:
     rows, shown = [], []
-    for schedule, by_name in curves.items():
-        first = next(iter(by_name.values()))[0][-1]
-        for name, curve in by_name.items():
-            for at, mean, error in zip(rounds.tolist(), *curve, strict=True):
-                row = {"schedule": schedule, "learner": name, "round": at}
-                rows.append(row | {"mistakes": float(mean), "std_error": float(error)})
-            numbers = ", ".join(f"{n} {v:g}" for n, v in tuned[schedule][name].items())
-            shown.append(rows[-1] | {"tuned": numbers, "share": rows[-1]["mistakes"] / first})
+    for (s, schedule), (k, name) in itertools.product(enumerate(SCHEDULES), enumerate(RIVALS)):
+        for at, mean, error in zip(rounds.tolist(), means[s, k], errors[s, k], strict=True):
+            row = {"schedule": schedule, "learner": name, "round": at, "mistakes": float(mean)}
+            rows.append(row | {"std_error": float(error), "num_seeds": settings.seeds})
+        numbers = ", ".join(f"{n} {v:g}" for n, v in tuned[schedule][name].items())
+        share = rows[-1]["mistakes"] / means[s, 0, -1]
+        shown.append(rows[-1] | {"tuned": numbers, "share": share})
     columns = [
         ("classes", "{schedule}"),
         ("learner", "{learner}"),
         ("mistakes", "{mistakes:.1f}"),
-        ("± 95%", half_width("std_error", ".1f")),
+        ("± 95%", plus_minus("std_error", ".1f")),
         ("of first", "{share:.0%}"),
         ("tuned to", "{tuned}"),
     ]
@@ -245,12 +243,12 @@ def _mistakes_table(settings, curves, tuned, rounds) -> Table:
     return Table(rows, columns, title, shown)
 
 
-def _differences_table(last, means, errors) -> Table:
+def _differences_table(last, means, halves) -> Table:
     """Differences after the last round, one for each pair, the best learners first."""
     names, rows = list(RIVALS), []
     for s, schedule in enumerate(SCHEDULES):
         for i, j in itertools.combinations(np.argsort(last[s], kind="stable"), 2):
-            mean, half = float(means[s, i, j]), float(NORMAL_95 * errors[s, i, j])
+            mean, half = float(means[s, i, j]), float(halves[s, i, j])
             row = {"schedule": schedule, "fewer": names[i], "more": names[j], "mean": mean}
             rows.append(row | {"half_width": half, "significant": abs(mean) > half})
     columns = [

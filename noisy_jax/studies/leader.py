@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from noisy_jax import bounds, comparators, learners, moments, noise, streams, wo
 from noisy_jax.base import Learner, Stream
 from noisy_jax.evaluate.programs import first
 from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.learners.wrappers import assuming, noiseless
 from noisy_jax.studies import kernel, one_copy, regret
@@ -161,6 +162,7 @@ def _report(settings, data, part: _Part, result: Study, name: str) -> Report:
         {
             "learner": row.learner,
             "horizon": row.horizon,
+            "num_seeds": row.num_seeds,
             "regret": row.regret + more[row.horizon],
             "std_error": row.std_error,
         }
@@ -186,7 +188,7 @@ _REGRETS = (
     ("learner", "{learner}"),
     ("T", "{horizon:,}"),
     ("regret", "{regret:.1f}"),
-    ("± 95%", half_width("std_error", ".1f")),
+    ("± 95%", plus_minus("std_error", ".1f")),
 )
 
 
@@ -243,8 +245,7 @@ def _case(settings, case, stream, distribution, key, compared, comparator) -> li
     data = regret.DataSet(case, "", stream, distribution, key)
     result = regret.study_of(part, data, compared, comparator)
     idle = _loss(0.0, stream) - float(comparator(stream).loss)
-    found = [(row.learner, row.regret, row.std_error) for row in result.rows]
-    return [
-        {"setting": case, "learner": name, "horizon": horizon, "regret": mean, "std_error": error}
-        for name, mean, error in (*found, ("predicting 0", idle, 0.0))
-    ]
+    shown = ("learner", "num_seeds", "regret", "std_error")
+    found = [{column: getattr(row, column) for column in shown} for row in result.rows]
+    exact = dict(zip(shown, ("predicting 0", math.inf, idle, 0.0), strict=True))
+    return [{"setting": case, "horizon": horizon, **row} for row in (*found, exact)]

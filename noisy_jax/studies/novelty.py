@@ -23,7 +23,7 @@ from noisy_jax.evaluate.detection import (
     effective_terms,
     watched,
 )
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.streams.tables import bundled
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
@@ -94,8 +94,8 @@ def run(settings: Settings) -> Iterator[Report]:
         "digits": _table(titles[0], alarms, measures[0], NUS, (FALLING,)),
         "clusters": _table(titles[1], separated, measures[1], CLUSTER_NUS, CLUSTER_RATES),
     }
-    mean, error = (by_rule(part, "alarms") for part in alarms[:2])
-    rates = {name: (mean[name], error[name]) for name in mean}
+    mean, half = (by_rule(part, "alarms") for part in (alarms.mean, alarms.half_width))
+    rates = {name: (mean[name], mean[name] - half[name], mean[name] + half[name]) for name in mean}
     title = f"{train:,} digits, η = t^(−1/2), {seeds} orders"
     figures = {"alarms": picture(plots.alarm_rates, NUS, rates, title=title)}
     first_order = jax.random.fold_in(order_key, 0)
@@ -243,11 +243,12 @@ def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[fl
         mean, error = ({name: by_rule(part, name, r) for name in every} for part in estimate[:2])
         for (n, nu), rule in itertools.product(enumerate(nus), RULES):
             row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
+            row["num_seeds"] = estimate.num_seeds
             row |= rule._asdict() | {name: float(mean[name][rule.name][n]) for name in every}
             row |= {f"{name}_std_error": float(error[name][rule.name][n]) for name in every}
             rows.append(row)
     columns: list[tuple[str, Any]] = [("η", "{learning_rate}"), ("ν", "{nu:g}")]
     columns.append(("detector", lambda row: Rule(row["decay"], row["floor"]).name))
     for name in names:
-        columns += [(name, f"{{{name}:.4f}}"), ("± 95%", half_width(f"{name}_std_error", ".4f"))]
+        columns += [(name, f"{{{name}:.4f}}"), ("± 95%", plus_minus(f"{name}_std_error", ".4f"))]
     return Table(rows, [*columns, ("support vectors", "{support_vectors:.1f}")], title)

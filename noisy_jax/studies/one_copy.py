@@ -9,9 +9,8 @@ import jax.numpy as jnp
 
 from noisy_jax import bounds, comparators, learners, losses, plots, streams
 from noisy_jax.base import Learner
-from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import final_regret
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.learners import wrappers
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, over_seeds, picture
@@ -66,8 +65,8 @@ def run(settings: Settings) -> Iterator[Report]:
         run_one = functools.partial(average_regret, horizon)
         found[horizon] = over_seeds(run_one, key, settings.seeds, f"T = {horizon:,}")
     rows = [
-        {"learner": name, "horizon": horizon}
-        | _worse(estimate.mean[:, i], estimate.std_error[:, i])
+        {"learner": name, "horizon": horizon, "num_seeds": settings.seeds}
+        | _worse(estimate.mean[:, i], estimate.std_error[:, i], estimate.half_width[:, i])
         | {"lower_bound": float(best.lower_bound)}
         for i, name in enumerate(tuned(1))
         for horizon, estimate in found.items()
@@ -76,9 +75,9 @@ def run(settings: Settings) -> Iterator[Report]:
         ("learner", "{learner}"),
         ("T", "{horizon:,}"),
         ("A: noiseless", "{noiseless:.4f}"),
-        ("± 95%", half_width("noiseless_std_error", ".4f")),
+        ("± 95%", plus_minus("noiseless_std_error", ".4f")),
         ("B: noisy", "{noisy:.4f}"),
-        ("± 95%", half_width("noisy_std_error", ".4f")),
+        ("± 95%", plus_minus("noisy_std_error", ".4f")),
         ("larger", "{maximum:.4f}"),
         ("interval", "[{low:.4f}, {high:.4f}]"),
     ]
@@ -123,20 +122,19 @@ def average_regret(horizon: int, key: jax.Array) -> jax.Array:
     return jnp.stack([regret_under(*adversary) for adversary in adversaries]) / horizon
 
 
-def _worse(means, errors) -> dict[str, float]:
+def _worse(means, errors, halves) -> dict[str, float]:
     """Means and standard errors of the average regret under A and B, and the larger mean.
 
     `low` and `high` are the larger ends of both 95% intervals. Without knowledge of the noise, the
     expectation of `maximum` is at least the lower bound.
     """
-    half = NORMAL_95 * errors
     numbers = {
         "noiseless": means[0],
         "noiseless_std_error": errors[0],
         "noisy": means[1],
         "noisy_std_error": errors[1],
         "maximum": max(means),
-        "low": max(means - half),
-        "high": max(means + half),
+        "low": max(means - halves),
+        "high": max(means + halves),
     }
     return {name: float(number) for name, number in numbers.items()}

@@ -17,7 +17,7 @@ import numpy as np
 from noisy_jax import plots
 from noisy_jax.base import Stream
 from noisy_jax.evaluate.regrets import growth
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, option
@@ -210,14 +210,15 @@ def run(settings: Settings) -> Iterator[Report]:
                 f"{name}, T = {horizon:,}",
             )
             (mean, payment), (error, _) = found.mean, found.std_error
-            row = {"variance": name, "horizon": horizon, "regret": float(mean)}
-            rows.append(row | {"std_error": float(error), "payment": float(payment)})
+            row = {"variance": name, "horizon": horizon, "num_seeds": settings.seeds}
+            row |= {"regret": float(mean), "std_error": float(error), "payment": float(payment)}
+            rows.append(row)
     best, free = losses.argmin(), losses[0]
     columns = [
         ("variance", "{variance}"),
         ("T", "{horizon:,}"),
         ("regret", "{regret:.2f}"),
-        ("± 95%", half_width("std_error", ".2f")),
+        ("± 95%", plus_minus("std_error", ".2f")),
         ("mean payment", "{payment:.4f}"),
     ]
     title = "expected regret against the best predictor with the best payment"
@@ -228,8 +229,8 @@ def run(settings: Settings) -> Iterator[Report]:
     )
     for name in LEARNERS if len(settings.horizons) > 1 else ():
         own = [row for row in rows if row["variance"] == name]
-        numbers = ([row[column] for row in own] for column in ("regret", "std_error"))
-        exponent = growth(settings.horizons, *numbers).exponent
+        regrets, errors = ([row[column] for row in own] for column in ("regret", "std_error"))
+        exponent = growth(settings.horizons, regrets, errors, settings.seeds).exponent
         words += f" With {name} variance the regret grows like T^{exponent:.2f}."
     draw = picture(plots.payments, rows, payments, losses)
     config = {"best_payment": float(payments[best]), "least_loss": float(losses[best])}

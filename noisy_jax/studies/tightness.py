@@ -16,12 +16,12 @@ from noisy_jax.adversaries.search import (
     check_memory,
     chosen,
     four_keys,
-    joint_half_width,
     stack,
 )
 from noisy_jax.base import Stream
 from noisy_jax.evaluate.rollouts import rollout
 from noisy_jax.evaluate.tables import Table
+from noisy_jax.intervals import half_width
 from noisy_jax.studies import regret
 from noisy_jax.studies.guaranteed import Case, Family, counted, families
 from noisy_jax.studies.runner import Report, picture, progress_bar
@@ -124,7 +124,8 @@ def found(settings: Settings, family: Family, horizon: int) -> list[dict[str, An
     every, means = np.arange(len(pairs)), np.asarray(scores.mean)
     best, random = np.argmax(means, axis=1), np.full(len(pairs), [*named].index("random"))
     compared = means.shape[1]
-    halves = joint_half_width(np.asarray(scores.std_error)[every, best], compared, settings.seeds)
+    errors = np.asarray(scores.std_error)[every, best]
+    halves = half_width(errors, settings.seeds - 1, comparisons=compared)
     bounds_at = bounds_of_random = np.array([float(bound.regret) for bound in limits])
     if family.after is not None:
         after = _after(family, settings.seeds)

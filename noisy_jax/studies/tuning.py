@@ -195,11 +195,10 @@ def _rows(settings, name, past, key, makers: _Makers, leader, best) -> list[dict
     for k, learner in enumerate(makers):
         places = [*range(k * one, (k + 1) * one), -1]
         for rate, place in zip((*factors, *CHOSEN), places, strict=True):
-            regrets = {"regret": found.mean[place], "std_error": found.std_error[place]}
-            numbers = {quantity: float(value) for quantity, value in regrets.items()}
-            rows.append(
-                {"data": name, "learner": learner, "horizon": rounds, "rate": rate, **numbers}
-            )
+            row = {"data": name, "learner": learner, "horizon": rounds, "rate": rate}
+            row |= {"regret": float(found.mean[place])}
+            row |= {"std_error": float(found.std_error[place]), "num_seeds": found.num_seeds}
+            rows.append(row)
     return rows
 
 

@@ -14,7 +14,7 @@ from noisy_jax.comparators import convex_ball
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.evaluate.gradients import both_distributions, estimate_row, estimates_table, measured
 from noisy_jax.evaluate.programs import first
-from noisy_jax.evaluate.tables import Table, half_width
+from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.evaluate.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
@@ -269,7 +269,7 @@ def _measured(settings, data, case, name, result) -> tuple[dict[str, Any], dict[
         closed = float(guarantee_at(form, settings.rate_factor).regret)
     # A bound ∝ √T that is m times as large is informative from m² times the horizon on.
     informative = float(theory.informative_from) * (last.bound / float(theory.regret)) ** 2
-    shown = ("learner", "horizon", "regret", "std_error", "bound")
+    shown = ("learner", "horizon", "num_seeds", "regret", "std_error", "bound")
     return estimate_row(case.kernel, name, estimate, theory), {
         "kernel": case.kernel,
         **{column: getattr(last, column) for column in shown},
@@ -289,7 +289,7 @@ def _exponents_table(rows) -> Table:
         ("a", "{exponent:.3f}"),
         ("interval", "[{low:.3f}, {high:.3f}]"),
         ("regret", "{regret:.1f}"),
-        ("± 95%", half_width("std_error", ".1f")),
+        ("± 95%", plus_minus("std_error", ".1f")),
         ("bound", "{bound:.1f}"),
         ("closed form", lambda row: f"{row['closed_form']:.1f}".replace("nan", "")),
         ("predicting 0", "{idle:.1f}"),

@@ -26,6 +26,7 @@ def test_a_stored_stream_beats_the_printed_bound(name, excess):
     assert values.mean() - 5 * values.std() / 128**0.5 > excess * bound.regret
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-WorstStream")
 def test_the_right_rule_keeps_its_bound_on_the_stream_that_breaks_the_printed_one():
     _, noise, *_, horizon = CERTIFICATES["one_copy"]()

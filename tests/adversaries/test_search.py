@@ -42,6 +42,7 @@ def test_the_worst_single_round_is_known():
     np.testing.assert_allclose(np.abs(found.stream.x), 2, rtol=1e-6)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-WorstStream")
 def test_the_worst_of_three_rounds_is_that_of_a_grid():
     grid = np.linspace(-1, 1, 13)
@@ -110,9 +111,13 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     np.testing.assert_allclose(scores.mean, [hold.mean(), chosen * hold.mean()], rtol=1e-4)
     error = np.std(hold, ddof=1) / draws**0.5
     np.testing.assert_allclose(scores.std_error, [error, error], rtol=1e-5)
-    half = stats.t.ppf(1 - 0.025 / 2, draws - 1) * error  # for both streams together
-    found = search.joint_half_width(scores.std_error, 2, draws)
-    np.testing.assert_allclose(found, [half, half], rtol=1e-5)
+
+
+def test_the_interval_is_as_wide_as_that_of_the_excess_over_a_constant():
+    options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 4}
+    found = worst(learner(), nj.noise.Gaussian(0.5), 3, guarantee=lambda state: 2.0, **options)
+    assert found.interval[0] < found.regret < found.interval[1]
+    np.testing.assert_allclose(found.excess, np.array(found.interval) - 2, rtol=1e-4)
 
 
 def test_late_targets_alternate_until_the_last_root_of_the_rounds():
@@ -162,6 +167,7 @@ def test_rounds_that_do_not_count_have_no_effect_on_the_comparator(rng):
     np.testing.assert_allclose(*regrets, rtol=1e-5)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_a_stream_of_its_own_for_each_learner_in_a_batch():
     starts = search.stack(structured_starts(key(), 8, 1).values())
@@ -177,6 +183,23 @@ def test_a_stream_of_its_own_for_each_learner_in_a_batch():
               for i in (0, 1)]  # fmt: skip
     alone = worst(learner(), QUIET, 8, key=key(), radius=1.0, held_out=2).regret
     assert values[0] > values[1] > 0.97 * alone
+
+
+@pytest.mark.parametrize("part", ["x", "y"])
+def test_a_gradient_that_is_not_finite_counts_as_zero_and_is_said(part):
+    """√0 has no derivative."""
+
+    def regret(stream, key):
+        wrong = jnp.sqrt(0 * getattr(stream, part)).sum()
+        return jnp.sum(stream.x) + jnp.sum(stream.y) + wrong
+
+    starts = nj.Stream(jnp.full((1, 2, 1), 0.5), jnp.full((1, 2), 0.5))
+    found, sound = ascend(regret, starts, key(), draws=1)
+    assert not sound
+    ends = {"x": 1.0, "y": 1.0} | {part: 0.5}
+    np.testing.assert_allclose(found.x.ravel(), ends["x"], atol=1e-5)
+    np.testing.assert_allclose(found.y.ravel(), ends["y"], atol=1e-5)
+    assert ascend(lambda stream, key: jnp.sum(stream.x), starts, key(), draws=1)[1]
 
 
 @pytest.mark.slow

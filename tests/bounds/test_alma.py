@@ -22,6 +22,7 @@ def unit(v):
     return v / np.linalg.norm(v, axis=-1, keepdims=True)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("theta", "c"), [(0.0, 1.0), (0.0, 2**0.5), (0.7, 0.5), (8**0.5, 2**0.5), (3.0, 0.3)]
 )

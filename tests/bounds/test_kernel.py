@@ -69,6 +69,7 @@ def radius_at_ratio_one(norm, angle):
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("DA-Lemma5")
 def test_lemma_5_is_tight(x64, rng):
     """‖u₊‖² + ‖u₋‖² ≤ ‖u‖²/(1 − cos β), ‖u‖² past a right angle; printed 5‖u‖²/sin²β."""
@@ -88,6 +89,7 @@ def test_lemma_5_is_tight(x64, rng):
     assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("DA-Lemma6", "DA-Lemma9")
 def test_lemma_6_holds_for_random_expansions(x64, rng):
     """‖û‖ ≤ W for comparators of random targets, in the Gaussian world that attains it most."""

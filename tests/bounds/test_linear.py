@@ -228,6 +228,7 @@ def test_wrong_moments_raise_in_self_bounding():
             self_bounding(wrong, horizon=10, radius=1.0)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-SelfBounding")
 def test_the_self_bounding_guarantee_holds_exactly(rng):
     """Both copies are x ± ½ in 4 rounds: all 256 draws, for streams with |x| = 1 and |y| <= 1."""

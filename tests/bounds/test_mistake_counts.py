@@ -31,6 +31,7 @@ def soft_margin_run(x, y, learning_rate, regularization, margin):
     return errors, wrong
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("NORMA-Eq25-27", "NORMA-Thm2", "NORMA-Thm3")
 @pytest.mark.parametrize("dim", [2, 5])
 def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):

@@ -42,6 +42,7 @@ def flipped_labels(rng, m):
     return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1)), y
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("NORMA-Eq17", "NORMA-Eq33-34", "NORMA-Thm4", "NORMA-Thm6")
 @pytest.mark.parametrize(
     ("regularization", "decay", "start", "power"),
@@ -147,6 +148,7 @@ def test_proposition_1_in_float32():
     np.testing.assert_allclose(found, 1e3 * (1 - 1e-6) ** 10**6, rtol=1e-6)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("NORMA-Prop1")
 @pytest.mark.parametrize("name", ["soft_margin", "logistic", "huber"])
 def test_proposition_1_holds_on_runs(rng, name):

@@ -7,6 +7,7 @@ from noisy_jax import comparators, losses
 from noisy_jax.bounds import online_to_batch, regularized_risk
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_average_hypothesis_has_small_expected_risk(x64, rng):
     """Examples from a distribution on 20 points, so that expectations are exact; ten samples."""

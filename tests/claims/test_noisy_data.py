@@ -15,6 +15,7 @@ def signs(count):
     return np.array(list(itertools.product([-1.0, 1.0], repeat=count)))
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("DA-Lemma3")
 def test_projected_descent_keeps_its_inequality(rng):
     """Σ⟨v_t, w_t − u⟩ ≤ ‖u‖²/(2η) + ½η Σ‖v_t‖² for u in the ball; attained at u = w_{T+1}."""
@@ -102,6 +103,7 @@ def test_correlated_target_noise_needs_its_own_correction(rng):
     np.testing.assert_allclose(two, clean, atol=1e-12)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-Symmetrised")
 def test_symmetrised_gradients_vary_less(rng):
     """The mean over both orders of the copies: the same mean, a smaller second moment."""

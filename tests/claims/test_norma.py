@@ -52,6 +52,7 @@ def test_rescaled_storage(rng):
         assert np.abs(rescaled(beta, power) - predictions).max() > 0.01
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("NORMA-λ=1")
 def test_regularization_only_scales_a_nu_classifier(rng):
     """(η, λ) and (ηλ, 1): f, b and ρ times λ, the same decisions; not so of Huber's loss."""
@@ -77,6 +78,7 @@ def test_regularization_only_scales_a_nu_classifier(rng):
     assert np.abs(lam * run(huber, rate, lam) - run(huber, rate * lam, 1.0)).max() > 0.05
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("NORMA-Eq24")
 def test_the_printed_huber_update_is_no_gradient_step(rng):
     """α_t = ηδ/σ within σ and decay 1 − λη; printed δ/σ and 1 − η."""

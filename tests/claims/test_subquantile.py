@@ -193,6 +193,7 @@ def test_share_of_honest_rows_among_those_kept(rng):
     assert (1 - share) / (1 - 2 * share) > 1
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("SQ-Thm5")
 def test_the_error_of_trimmed_fits_does_not_vanish(rng):
     """A share of labels moved by two deviations of the noise: no n makes up for it.

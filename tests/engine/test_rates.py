@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
 from noisy_jax.engine import rate_of
+from tests.keys import key
 
 RADIUS, DIM, T = 0.8, 3, 60
 
@@ -39,6 +40,7 @@ def descent(g, rate_factor=1.0):
 KINDS = ("normal", "heavy tails", "growing", "falling", "one direction")
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-AdaptiveRate")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,7 +54,7 @@ def test_the_inequality_holds_for_arbitrary_vectors(rng, kind):
     for _ in range(60):
         g = arbitrary_vectors(rng, kind)
         samples = Sample(jnp.asarray(g)[:, None], jnp.zeros(T))
-        keys = jax.random.split(jax.random.key(0), T)
+        keys = jax.random.split(key(0), T)
         x = jnp.broadcast_to(jnp.eye(DIM)[0], (T, DIM))
         state, first_weights, _ = run(learner.init(DIM), samples, x, keys)
         iterates = descent(g)

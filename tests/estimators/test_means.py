@@ -6,6 +6,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.estimators import MeanEstimator, geometric, optimal
 from tests.estimators.enumeration import cases
+from tests.keys import key
 
 LOSSES = {
     "squared": nj.losses.squared(),
@@ -97,10 +98,11 @@ def test_the_center_one_has_a_large_second_moment_for_the_smoothed_hinge(x64):
     assert moment(1.0, 1.3) > 1e5 * moment(0.0, 0.3)
 
 
+@pytest.mark.statistical
 def test_draw_counts_copies():
     series = nj.losses.exponential().series(4, 0.0)
     estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))
-    keys = jax.random.split(jax.random.key(1), 50)
+    keys = jax.random.split(key(1), 400)
     estimates, used = jax.vmap(estimator.draw, (0, None))(keys, jnp.arange(1.0, 5.0))
     expected = jax.vmap(estimator.estimate, (0, None))(used, jnp.arange(1.0, 5.0))
     np.testing.assert_array_equal(estimates, expected)
@@ -117,6 +119,7 @@ def test_whole_numbers_are_copies_too():
     assert real != jnp.trunc(real)
 
 
+@pytest.mark.statistical
 def test_estimates_are_finite_although_some_orders_are_too_rare_to_be_drawn():
     coefficients = nj.kernels.exponential().series(40).coefficients
     series = nj.kernels.exponential().series(40)
@@ -124,9 +127,7 @@ def test_estimates_are_finite_although_some_orders_are_too_rare_to_be_drawn():
         geometric(coefficients, p=1e12),
         optimal(coefficients, second_moment=1e-4),
     ):
-        estimate, used = MeanEstimator(series, distribution).draw(
-            jax.random.key(0), jnp.full(40, 1e-2)
-        )
+        estimate, used = MeanEstimator(series, distribution).draw(key(0), jnp.full(40, 1e-2))
         assert used <= 1
         assert np.isfinite(estimate)
     steep = MeanEstimator(series, geometric(coefficients, p=1e12))

@@ -1,28 +1,32 @@
 """Learning from observed rows: no noise is added, and the risk is that on clean data."""
 
+import dataclasses
 import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 import noisy_jax as nj
+from tests.keys import SHIFT, key
 
 
 def table(copies=1, noise=1.0):
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(6000, 2))
     y = 5 + x @ [2.0, -1.0] + 0.1 * rng.normal(size=6000)
     noisy = 100 + 10 * (x[:, None] + rng.normal(size=(6000, copies, 2)))
     return x, y, nj.observations.from_arrays(noisy, y, noise=None if noise is None else 100.0)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("copies", [1, 2])
 def test_the_leader_predicts_clean_rows_and_knows_its_error(copies):
     x, y, observed = table(copies, 1.0 if copies == 1 else None)
     moments = nj.moments.known_covariance() if copies == 1 else nj.moments.two_copies()
-    learned = nj.learn(nj.learners.corrected_ftrl(moments), observed, jax.random.key(0))
+    learned = nj.learn(nj.learners.corrected_ftrl(moments), observed, key(0))
     error = np.mean((learned.predict(100 + 10 * x) - y) ** 2)
     assert error < 0.05
     # The early predictions are worse than the last: the progressive risk is above its error.
@@ -146,24 +150,26 @@ def test_the_error_is_printed_with_its_interval():
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
     learned = nj.learn(learner, table()[2], jax.random.key(0))
     low, high = learned.risk_interval
-    np.testing.assert_allclose(
-        [low, high], learned.risk + 1.96 * learned.risk_std_error * np.array([-1, 1]), rtol=1e-3
-    )
+    half = scipy.stats.t(learned.num_rows - 1).ppf(0.975) * learned.risk_std_error
+    np.testing.assert_allclose([low, high], [learned.risk - half, learned.risk + half], rtol=1e-9)
+    few = dataclasses.replace(learned, num_rows=4).risk_interval[1] - learned.risk
+    np.testing.assert_allclose(few, 3.182446305 * learned.risk_std_error, rtol=1e-9)
     assert f"clean data {learned.risk:.4g} (95% interval {low:.4g} to {high:.4g})" in str(learned)
     assert len(str(learned)) < 200
 
 
+@pytest.mark.statistical
 def test_rows_after_the_last_block_are_used():
     """127 rows in blocks of 128: the learner would predict the mean."""
     x, y, _ = table()
     observed = nj.observations.from_arrays(x[:127], y[:127], noise=0.0)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=128)
-    learned = nj.learn(learner, observed, jax.random.key(0))
+    learned = nj.learn(learner, observed, key(0))
     assert np.mean((learned.predict(x) - y) ** 2) < 0.02
 
 
 def wide_rows(laplace=3.0):
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(1 + 1000 * SHIFT)
     clean = rng.uniform(-20, 20, size=(6000, 1))
     y = np.sin(0.2 * clean[:, 0])
     noise = nj.noise.Laplace(laplace)
@@ -173,30 +179,31 @@ def wide_rows(laplace=3.0):
 
 def fourier_leader(length_scale, noise):
     frequencies = nj.moments.gaussian_frequencies(
-        jax.random.key(2), 32, dim=1, length_scale=length_scale, characteristic=noise
+        key(2), 32, dim=1, length_scale=length_scale, characteristic=noise
     )
     return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=64)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
     clean, y, observed = wide_rows()
     scale = observed.x[:1500].std()
     in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
     with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
-        nj.learn(in_raw_units, observed, jax.random.key(0))
+        nj.learn(in_raw_units, observed, key(0))
     for learner, standardize in (
         (in_raw_units, False),
         (fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale)), True),
     ):
-        learned = nj.learn(learner, observed, jax.random.key(0), standardize=standardize)
+        learned = nj.learn(learner, observed, key(0), standardize=standardize)
         assert np.mean((learned.predict(clean) - y) ** 2) < 0.02 < 0.1 * y.var()
     other = fourier_leader(6.0, nj.noise.Gaussian(18.0))  # the same variance
     with pytest.raises(ValueError, match="other Gaussian noise than the rows have: build it for"):
-        nj.learn(other, observed, jax.random.key(0), standardize=False)
+        nj.learn(other, observed, key(0), standardize=False)
     stream = nj.Stream(jnp.asarray(clean[:8], float), jnp.asarray(y[:8], float))
     with pytest.warns(UserWarning, match="built for other noise"):
-        nj.rollout(in_raw_units, stream, nj.noise.Laplace(1.0), jax.random.key(0))
+        nj.rollout(in_raw_units, stream, nj.noise.Laplace(1.0), key(0))
 
 
 def test_fourier_features_take_no_covariance_of_each_row():

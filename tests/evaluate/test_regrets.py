@@ -8,6 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.evaluate.regrets import cumulative_loss, growth, regret
+from tests.keys import SHIFT
 
 
 def test_losses_and_regret_are_sums_over_rounds(rng):
@@ -30,23 +31,33 @@ def test_growth_uses_the_upper_half():
     horizons = [2**k for k in range(8)]
     regret = [1e6] * 4 + [3.0 * t**0.7 for t in horizons[4:]]  # a wild transient
     for rounds in (horizons, np.array(horizons, float)):
-        assert growth(rounds, regret, [0.0] * 8) == pytest.approx((0.7, 0.7, 0.7))
+        assert growth(rounds, regret, [0.0] * 8, 6) == pytest.approx((0.7, 0.7, 0.7))
 
 
-def test_growth_interval_covers_as_often_as_it_says(rng):
-    horizons, relative = [100, 400, 1600, 6400], 0.02
-    means = np.array([t**0.5 for t in horizons])
-    hits = 0
-    for _ in range(2000):
-        noisy = means * (1 + relative * rng.normal(size=4))
-        fit = growth(horizons, noisy, relative * means)
-        hits += fit.low <= 0.5 <= fit.high
-    assert 0.93 < hits / 2000 < 0.97
+@pytest.mark.statistical
+@pytest.mark.parametrize("seeds", [3, 6, 40])
+def test_growth_interval_covers_as_often_as_it_says(seeds):
+    """Where horizons differ in their noise: Welch's and Satterthwaite's degrees of freedom."""
+    horizons, count = [4**k for k in range(2, 8)], 4000
+    means, noise = np.sqrt(horizons), np.array([0.05, 0.05, 0.05, 0.03, 0.05, 0.05])
+    rng = np.random.default_rng(1000 * SHIFT)
+    draws = means * (1 + noise * rng.normal(size=(count, seeds, 6)))
+    errors = draws.std(axis=1, ddof=1) / seeds**0.5
+    fits = [growth(horizons, *pair, seeds) for pair in zip(draws.mean(axis=1), errors, strict=True)]
+    covered = np.mean([fit.low <= 0.5 <= fit.high for fit in fits])
+    assert abs(covered - 0.95) < 5 * (0.95 * 0.05 / count) ** 0.5
+
+
+def test_growth_of_one_seed_has_no_interval():
+    fit = growth([10, 40], [1.0, 2.0], [math.nan] * 2, 1)
+    assert fit.exponent == pytest.approx(0.5)
+    assert math.isnan(fit.low)
+    assert math.isnan(fit.high)
 
 
 @pytest.mark.parametrize(("horizons", "regret"), [([10], [1.0]), ([10, 20], [1.0, -1.0])])
 def test_growth_that_cannot_be_had_is_nan(horizons, regret):
-    assert math.isnan(growth(horizons, regret, [0.1] * len(regret)).exponent)
+    assert math.isnan(growth(horizons, regret, [0.1] * len(regret), 6).exponent)
 
 
 MARGIN, ONES = nj.losses.soft_margin(), jnp.ones(3)
@@ -69,14 +80,20 @@ MARGIN, ONES = nj.losses.soft_margin(), jnp.ones(3)
             r"comparator must be \[3\], .* got \[1\]",
         ),
         (lambda: cumulative_loss(nj.losses.nu_soft_margin(nu=0.5), ONES, ONES), "got AdaptiveLoss"),
-        (lambda: growth([10, 20], [1.0], [0.1, 0.1]), r"mean_regret must be \[2\], .* got \[1\]"),
-        (lambda: growth([10, 20], [1.0, 2.0], [0.1]), r"std_error must be \[2\], .* got \[1\]"),
-        (lambda: growth([20, 10], [1.0, 2.0], [0.1, 0.1]), r"increasing, got \[20\.0, 10\.0\]"),
         (
-            lambda: growth([0, 10], [1.0, 2.0], [0.1, 0.1]),
+            lambda: growth([10, 20], [1.0], [0.1, 0.1], 6),
+            r"mean_regret must be \[2\], .* got \[1\]",
+        ),
+        (lambda: growth([10, 20], [1.0, 2.0], [0.1], 6), r"std_error must be \[2\], .* got \[1\]"),
+        (lambda: growth([20, 10], [1.0, 2.0], [0.1, 0.1], 6), r"increasing, got \[20\.0, 10\.0\]"),
+        (
+            lambda: growth([0, 10], [1.0, 2.0], [0.1, 0.1], 6),
             "horizons must be positive and increasing, got",
         ),
-        (lambda: growth([10, 20], [1.0, 2.0], [0.1, -0.1]), r"std_error must be >= 0, got -0\.1"),
+        (
+            lambda: growth([10, 20], [1.0, 2.0], [0.1, -0.1], 6),
+            r"std_error must be >= 0, got -0\.1",
+        ),
     ],
 )
 def test_bad_input_is_an_error(call, message):

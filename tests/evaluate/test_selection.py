@@ -11,13 +11,13 @@ from scipy.stats import t as student
 
 import noisy_jax as nj
 from noisy_jax.evaluate.cross_fitting import learner_judge
-from tests.keys import SHIFT
+from tests.keys import SHIFT, key
 
 KNOWN = nj.moments.known_covariance()
 FITS = {"corrected": nj.fit, "uncorrected": lambda rows: nj.fit(rows).uncorrected}
 
 
-def table(rows=560, copies=1, noise=None, seed=(0, 0), slope=(2.0, -1.0), y_noise=0.3):
+def table(rows=560, copies=1, noise=None, seed=(0, SHIFT), slope=(2.0, -1.0), y_noise=0.3):
     """Clean rows, clean targets, and observations; the noise has variance .5 in each column."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, 2)) @ np.array([[1.0, 0.4], [0.0, 1.0]])
@@ -48,6 +48,7 @@ def check_row(found, name, errors):
     np.testing.assert_allclose([low[k], high[k]], [mean - half, mean + half], rtol=2e-3)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["one variance", "one covariance a row", "replicates"])
 def test_risks_of_a_fit_are_those_of_numpy(kind):
     covs = np.linspace(0.2, 0.8, 560)
@@ -58,7 +59,7 @@ def test_risks_of_a_fit_are_those_of_numpy(kind):
     }[kind]
     copies = 3 if kind == "replicates" else 1
     _, _, rows = table(copies=copies, noise=noise)
-    found = nj.select(FITS, rows, jax.random.key(0))
+    found = nj.select(FITS, rows, key(0))
     errors, naive = {name: np.empty(560) for name in FITS}, dict.fromkeys(FITS, 0.0)
     for name, fit in FITS.items():
         for held_out in in_folds(560):
@@ -157,6 +158,7 @@ def test_the_risk_is_that_on_clean_rows_and_the_noisy_risk_chooses_wrongly():
     assert uncorrected < 0.8 * corrected
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")  # the first two differ by less than float32's rounding
 def test_what_cannot_be_told_apart_is_said():
@@ -168,7 +170,7 @@ def test_what_cannot_be_told_apart_is_said():
         "heavy": leader(regularization=1000.0),
         "uncorrected": nj.learners.uncorrected(radius=5.0),
     }
-    found = nj.select(candidates, rows, jax.random.key(0))
+    found = nj.select(candidates, rows, key(0))
     assert found.best in ("light", "lighter")
     assert found.tied == ("light", "lighter")
     assert (found.difference_std_error[:2] < 0.01 * found.std_error[:2]).all()  # paired
@@ -176,19 +178,20 @@ def test_what_cannot_be_told_apart_is_said():
     assert "cannot tell light, lighter apart (95%): take the simplest, or collect more" in text
     order = [line.split()[0] for line in text.splitlines() if line.startswith((*candidates,))]
     assert {*order[:2]} == {"light", "lighter"}
-    alone = nj.select({"fit": nj.fit, "heavy": candidates["heavy"]}, rows, jax.random.key(0))
+    alone = nj.select({"fit": nj.fit, "heavy": candidates["heavy"]}, rows, key(0))
     assert alone.verdict() == "fit has the lowest risk (95%)."
 
 
 @pytest.fixture(scope="module")
 def waves():
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(3 + 1000 * SHIFT)
     x = rng.uniform(-2, 2, size=(1280, 1))
     y = np.sin(2 * x[:, 0])
     noisy = x[:, None] + 0.1**0.5 * rng.normal(size=(1280, 2, 1))
     return x, y, noisy
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_a_length_scale_that_does_not_fit_loses(waves):
     """In worlds, from two copies: much too small a scale cannot learn between the rows."""
@@ -201,11 +204,12 @@ def test_a_length_scale_that_does_not_fit_loses(waves):
         return nj.learners.parallel_worlds(world, horizon=1280, radius=5.0)
 
     candidates = {"0.46": learner(0.46), "1": learner(1.0), "20": learner(20.0)}
-    found = nj.select(candidates, rows, jax.random.key(0), standardize=False)
+    found = nj.select(candidates, rows, key(0), standardize=False)
     assert found.tied == ("1",)
     assert found.risk[1] < 0.5 * found.risk[0]
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_fourier_fits_are_judged_with_their_noise(waves):
     x, y, noisy = waves
@@ -219,7 +223,7 @@ def test_fourier_fits_are_judged_with_their_noise(waves):
             "uncorrected": lambda some: nj.fit(some, features).uncorrected,  # noqa: B023
             "line": nj.fit,
         }
-        found = nj.select(candidates, rows, jax.random.key(0))
+        found = nj.select(candidates, rows, key(0))
         assert found.best == "waves"
         assert "line" not in found.tied
         for name, risk, error in zip(found.names, found.risk, found.std_error, strict=True):
@@ -243,16 +247,17 @@ def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.statistical
 def test_an_uncertain_covariance_widens_all_risks_alike():
     """A learner and a fit of nearly the same weights depend on the covariance alike."""
     _, _, rows = table(rows=2560, noise=0.5, copies=2)
     leader = nj.learners.corrected_ftrl(KNOWN, regularization=1e-6)
     candidates = {"fit": nj.fit, "leader": leader, "uncorrected": FITS["uncorrected"]}
-    sure = nj.select(candidates, rows, jax.random.key(0))
+    sure = nj.select(candidates, rows, key(0))
     error = np.array([[0.1, 0.0], [0.0, 0.0]])
     estimate = nj.noise.CovarianceEstimate(0.5 * np.eye(2), error)
     unsure = nj.observations.from_arrays(rows.x, rows.y, noise=estimate)
-    found = nj.select(candidates, unsure, jax.random.key(0))
+    found = nj.select(candidates, unsure, key(0))
     added = np.sqrt(found.std_error**2 - sure.std_error**2)
     coefficients = nj.fit(rows).coefficients
     plain = nj.fit(rows).uncorrected.coefficients
@@ -261,7 +266,7 @@ def test_an_uncertain_covariance_widens_all_risks_alike():
     two = nj.learners.two_copies(radius=1.0)
     hides = nj.wrappers.cloned(two, nj.noise.Gaussian(estimate.cov))
     with pytest.raises(ValueError, match="hides how uncertain it is"):
-        nj.select({"cloned": hides}, unsure, jax.random.key(0), standardize=False)
+        nj.select({"cloned": hides}, unsure, key(0), standardize=False)
 
 
 def test_a_lower_risk_that_is_uncertain_is_not_the_best():

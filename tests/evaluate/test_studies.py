@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 import noisy_jax as nj
 from tests.keys import key
@@ -52,8 +53,10 @@ def test_rows_equal_regret_by_hand(result):
         np.testing.assert_allclose(row.regret, regrets[name].mean(), rtol=1e-4)
         error = regrets[name].std(ddof=1) / np.sqrt(6)
         np.testing.assert_allclose(row.std_error, error, rtol=1e-3)
+        assert row.num_seeds == 6
+        half = scipy.stats.t(5).ppf(0.975) * error
         np.testing.assert_allclose(
-            [row.low, row.high], row.regret + 1.96 * error * np.array([-1, 1]), rtol=1e-3
+            [row.low, row.high], [row.regret - half, row.regret + half], 1e-3
         )
         np.testing.assert_allclose(row.bound, bound.regret)
         np.testing.assert_allclose(row.bound_over_regret, row.bound / row.regret)
@@ -291,9 +294,9 @@ def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
 
 
 def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
-    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    world = nj.worlds.gaussian(dim=STREAM.x.shape[1], length_scale=0.7, noise=NOISE)
     make = nj.tuned_kernel_learner(
-        functools.partial(nj.learners.uncorrected_kernel, kernel),
+        functools.partial(nj.learners.parallel_worlds, world),
         functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=MOMENTS.y_second_moment),
         radius=2.0, rate_factor=8.0,
     )  # fmt: skip
@@ -317,6 +320,21 @@ def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
             8.0,
         ).regret
     )
+
+
+@pytest.mark.parametrize("rate_factor", [None, 1.0])
+def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
+    kernel = nj.kernels.gaussian(length_scale=0.7)
+    uncorrected = functools.partial(nj.learners.uncorrected_kernel, kernel)
+    bound = functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=1.0)
+    options = {"radius": 2.0, "rate_factor": rate_factor}
+    _, guarantee = nj.tuned_kernel_learner(uncorrected, bound, **options)(40)
+    assert np.isnan(guarantee.regret)
+    # On clean data the gradients are right, and the bound holds.
+    clean = lambda **tuning: nj.wrappers.noiseless(uncorrected(**tuning), STREAM)  # noqa: E731
+    _, of_clean = nj.tuned_kernel_learner(clean, bound, **options)(40)
+    assert np.isfinite(of_clean.regret)
+    np.testing.assert_array_equal(guarantee.learning_rate, of_clean.learning_rate)
 
 
 def test_random_truncation_has_no_options_to_be_tuned_with():

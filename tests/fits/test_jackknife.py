@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observations import from_arrays
+from tests.keys import SHIFT
 
 FACTOR = np.linalg.cholesky([[0.3, 0.1], [0.1, 0.2]])
 
@@ -97,11 +98,12 @@ def test_chunks_give_the_fit_of_the_whole(rng, cuts):
     assert str(chunks) == str(whole)
 
 
+@pytest.mark.statistical
 def test_neighbouring_rows_may_depend_on_each_other():
     """The sandwich takes rows to be independent, and is seen to be too sure."""
     found, jackknife, sandwich = [], [], []
     for seed in range(40):
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed + 1000 * SHIFT)
         waves = rng.normal(size=(2, 8000 // 20, 2)).repeat(20, axis=1)  # blocks of equal rows
         x, y = waves[0], waves[0] @ [1.0, -0.5] + waves[1, :, 0]
         noisy = observed(x + rng.normal(size=x.shape) @ FACTOR.T, y)
@@ -150,9 +152,10 @@ def test_a_column_that_is_constant_in_all_chunks_is_named(rng):
         nj.fit([from_arrays(x[:, :1], 0 * y + 2, noise=0.0)])
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_intervals_cover():
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(5 + 1000 * SHIFT)
     covered = np.zeros(2)
     for _ in range(2000):
         low, high = nj.fit(observed(*table(1600, rng)), errors="jackknife").interval()

@@ -12,6 +12,7 @@ from noisy_jax.fits.sandwich import Table, influences
 from noisy_jax.moments.batch import linear_moments
 from noisy_jax.observations import from_arrays
 from tests.fits.test_outside import NITROGEN, YIELD, table
+from tests.keys import SHIFT
 
 
 def test_weights_and_clusters_are_repeated_rows():
@@ -109,9 +110,10 @@ def test_units_do_not_matter():
     np.testing.assert_allclose(other.reliability, fit.reliability, rtol=1e-8)
 
 
+@pytest.mark.statistical
 def test_replicates_are_averaged_and_their_own_spread_taken_away():
     x, y = table(2000)
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(2 + 1000 * SHIFT)
     copies = x[:, None] + rng.normal(size=(2000, 2, 3)) * [0.7, 6.0, 0.05]
     fit = nj.fit(from_arrays(copies, y))
     known = nj.fit(from_arrays(copies.mean(axis=1), y, noise=np.array([0.7, 6.0, 0.05]) ** 2 / 2))
@@ -137,10 +139,11 @@ def settings(setting, rng):
     return from_arrays(x + 0.4 * rng.laplace(size=x.shape), y, noise=noise)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", ["one covariance a row", "replicates", "laplace"])
 def test_intervals_cover(setting):
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(3 + 1000 * SHIFT)
     covered, plain = np.zeros(2), np.zeros(2)
     for _ in range(2000):
         fit = nj.fit(settings(setting, rng))
@@ -153,9 +156,10 @@ def test_intervals_cover(setting):
     assert plain[0] < 0.5 * 2000
 
 
+@pytest.mark.statistical
 def test_estimated_errors_on_clean_data_are_right():
     """The estimate, from noisy rows alone, against errors at the clean rows."""
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(4 + 1000 * SHIFT)
     x = rng.normal(size=(20_000, 2))
     y = x @ [1.0, 1.0] + rng.normal(size=20_000)
     fit = nj.fit(from_arrays(x + rng.normal(size=x.shape), y, noise=1.0))

@@ -30,12 +30,17 @@ def variances(fit):
     return np.square(stds)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("moves", [JOINT, APART], ids=["joint errors", "independent errors"])
 @pytest.mark.parametrize("method", ["sandwich", "jackknife"])
 def test_added_variance_is_that_of_refits_with_another_covariance(copies, moves, method):
-    """Delta method: the variance is the sum of squares of derivatives by refitting."""
-    rng = np.random.default_rng(0)
+    """Delta method: the variance is the sum of squares of derivatives by refitting.
+
+    Derivatives of errors leave out that the fits change as well, a share of order 1/n: at n = 2,000
+    the variance added to the difference is 2.7% too large on average, with a spread of 1%.
+    """
+    rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(2000, 2)) * [1, 3] + [2, 5]
     y = 100 * (x @ [1.0, -0.5] + rng.normal(size=2000))
     noise = rng.multivariate_normal(np.zeros(2), COV, (2000, copies))
@@ -53,7 +58,7 @@ def test_added_variance_is_that_of_refits_with_another_covariance(copies, moves,
     np.testing.assert_allclose(added, slopes.T @ slopes, rtol=5e-3)
     slopes = np.array([(errors(up) - errors(down)) / 2e-3 for up, down in refits])
     added = variances(uncertain) - variances(exact)
-    np.testing.assert_allclose(added, (slopes**2).sum(axis=0), rtol=0.03)
+    np.testing.assert_allclose(added, (slopes**2).sum(axis=0), rtol=0.08)
 
 
 @pytest.mark.parametrize("method", ["sandwich", "jackknife"])
@@ -102,10 +107,11 @@ def test_an_estimate_keeps_how_its_entries_depend_on_each_other():
     np.testing.assert_allclose(found.std_error.ravel() ** 2, np.diag(np.cov(one_each.T)) / 40, 1e-4)
 
 
+@pytest.mark.statistical
 def test_intervals_allow_for_correlated_errors_of_an_estimated_covariance():
     """Against Wishart's covariance of Σ̂, with errors of correlation 0.9 in two columns."""
     cov = 0.5 * np.array([[1, 0.9], [0.9, 1]])
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(3 + 1000 * SHIFT)
     pairs = rng.multivariate_normal(np.zeros(2), cov, (4000, 2))
     x = rng.normal(size=(5000, 2))
     y = x @ [1.0, 1.0]
@@ -121,9 +127,10 @@ def test_intervals_allow_for_correlated_errors_of_an_estimated_covariance():
     np.testing.assert_allclose(np.diag(added), np.diag(expected), rtol=0.2)
 
 
+@pytest.mark.statistical
 def test_the_verdict_allows_for_an_uncertain_covariance():
     """The clean error at the true noise must be among those that the estimate allows."""
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(4 + 1000 * SHIFT)
     x = rng.normal(size=(4000, 1))
     noisy, y = x + 0.5**0.5 * rng.normal(size=x.shape), x[:, 0]
     true = nj.fit(from_arrays(noisy, y, noise=0.5)).risk.difference

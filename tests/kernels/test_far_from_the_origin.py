@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import kernels, worlds
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
+from tests.keys import key
 
 OFFSETS = [1e3, -1e4, 1e5, 1e6]
 SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
@@ -129,6 +130,7 @@ def test_fourier_features_far_away_lose_what_float32_loses_of_the_points(rng):
         assert np.abs(features.noisy(x) - exact).max() < 2 * unit + 1e-6
 
 
+@pytest.mark.statistical
 def test_a_learner_learns_far_from_the_origin(rng):
     """Around 10,000 its loss was 2.24 where that of predicting zero is 0.5."""
     x = grid(rng, 200)
@@ -141,7 +143,7 @@ def test_a_learner_learns_far_from_the_origin(rng):
     def predictions(x):
         samples = nj.Sample(x[:, None], jnp.asarray(y, jnp.float32), jnp.zeros(200))
         state = learner.init(3)
-        return learner.unroll(state, samples, x, jax.random.split(jax.random.key(0), 200))[1]
+        return learner.unroll(state, samples, x, jax.random.split(key(0), 200))[1]
 
     far, near = (predictions(jnp.asarray(x + shift(offset), jnp.float32)) for offset in (1e6, 0.0))
     np.testing.assert_allclose(far, near, atol=1e-3)

@@ -50,6 +50,7 @@ def test_equals_the_pseudo_code(rng, theta, c):
     assert (updates == mistakes) == (theta == 0)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("NORMA-ALMA_2")
 @pytest.mark.parametrize("alpha", [1.0, 0.5])

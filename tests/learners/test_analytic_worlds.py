@@ -9,6 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.estimators import GradientEstimator, GradientOrders, gradient
+from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
 VARIANCE, RATE = 0.1, 0.2
@@ -191,6 +192,7 @@ def test_covariances_that_change_by_round_reach_the_world(x64):
     np.testing.assert_allclose(state.atoms.atom[1][:1], 0.1)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("EXT-AnalyticWorlds")
 def test_regret_stays_below_its_bound_from_one_copy():
@@ -199,7 +201,7 @@ def test_regret_stays_below_its_bound_from_one_copy():
     world = world_of(noise.cloned(5), length_scale=1.0, dim=3)
     estimator = gradient(world, loss, squared_radius=1.0)
     assert estimator.copies == 5
-    stream = nj.streams.linear(jax.random.key(0), horizon, 3)
+    stream = nj.streams.linear(key(0), horizon, 3)
     stream = stream._replace(y=jnp.where(stream.y > 0, 1.0, -1.0))
     bound = nj.bounds.random_truncation(estimator, horizon=horizon)
     learner = nj.learners.random_truncation(
@@ -208,7 +210,7 @@ def test_regret_stays_below_its_bound_from_one_copy():
     run = jax.jit(lambda key: nj.rollout(nj.wrappers.cloned(learner, noise), stream, noise, key))
     regrets = []
     for seed in range(4):
-        predictions = run(jax.random.key(seed)).predictions
+        predictions = run(key(seed)).predictions
         regrets.append(float(jnp.sum(loss(predictions, stream.y) - loss(0.0, 1.0))))
     assert np.mean(regrets) < -0.1 * horizon  # far better than f = 0, one of the competitors
     assert bound.regret < float(loss(0.0, 1.0)) * horizon  # which the bound is informative on

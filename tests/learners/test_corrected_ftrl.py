@@ -218,6 +218,7 @@ def test_a_moment_of_trace_zero_that_is_not_zero():
     assert np.all(np.isfinite(state.weights))
 
 
+@pytest.mark.statistical
 @pytest.mark.usefixtures("x64")
 def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviation(rng):
     """‖Σ_g (A_g − s_g A)²‖^½ over G groups with shares s_g of the rows, times √(G/(G − 1))."""

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
+from tests.keys import key
 from tests.learners import references
 
 T, DIM, LENGTH_SCALE = 75, 2, 1.5**0.5
@@ -127,6 +128,7 @@ def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
         assert nj.rollout(learner, stream, noise, jax.random.key(1)).diverged_at == -1
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")
 @pytest.mark.usefixtures("x64")
@@ -141,7 +143,7 @@ def test_clones_are_independent_copies_of_the_stated_noise(copies):
     inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(step=step, copies=copies)
     noise = nj.noise.Gaussian(COV)
     rounds = 20_000
-    keys = jax.random.split(jax.random.key(0), rounds)
+    keys = jax.random.split(key(0), rounds)
 
     def clones(key):
         noise_key, clone_key = jax.random.split(key)
@@ -174,6 +176,7 @@ def test_cloned_rejects_what_it_cannot_clone():
         nj.wrappers.cloned(forgotten, noise)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("EXT-FourierParallelWorlds")
 def test_fourier_worlds_converge_to_parallel_worlds(rng):
@@ -193,7 +196,7 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
             made = unrolled(learner)(learner.init(DIM), samples, jnp.asarray(x), keys)[1]
             return jnp.sqrt(jnp.mean((made - exact) ** 2))
 
-        keys = jax.random.split(jax.random.key(1), 8)
+        keys = jax.random.split(key(1), 8)
         errors.append(np.sqrt(np.mean(jax.lax.map(error, keys) ** 2)))
     ratios = np.array(errors[:-1]) / errors[1:]  # 1/√D: 4 for 16 times the features
     assert np.all((ratios > 2.5) & (ratios < 6.5)), errors

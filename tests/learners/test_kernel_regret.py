@@ -53,6 +53,7 @@ def blind(kernel):
     return make
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("DA-Thm3", "EXT-SingleCopyKernel", "EXT-LaplaceSurrogate")
 @pytest.mark.parametrize(

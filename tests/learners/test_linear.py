@@ -11,6 +11,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.learners import known_covariance, two_copies, uncorrected
+from tests.keys import key
 from tests.learners.references import gradient, projected_gradient_descent
 from tests.rounds import observations
 
@@ -209,11 +210,12 @@ def test_forgotten_vmap_fails_at_once():
         learner.step(learner.init(3), nj.Sample(jnp.ones((5, 2, 3)), jnp.zeros(5)), None)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     """The bound holds, and without the correction it is seen to fail, in one run."""
-    stream = nj.streams.linear(jax.random.key(0), 32768, 5, label_noise=0.3)
+    stream = nj.streams.linear(key(0), 32768, 5, label_noise=0.3)
     noise = nj.noise.Gaussian(0.36)
     moments = nj.bounds.moments(stream, noise)
     makers = {
@@ -228,7 +230,7 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
         MAKE["as_printed"], nj.bounds.as_printed.known_covariance, moments, radius=1.0
     )
     result = nj.study(
-        makers, stream, noise, jax.random.key(1), num_seeds=16, horizons=[2048, 8192, 32768],
+        makers, stream, noise, key(1), num_seeds=16, horizons=[2048, 8192, 32768],
         comparator=lambda past: nj.comparators.linear_ball(past, 1.0),
     )  # fmt: skip
     for name in ("two_copies", "known_covariance"):

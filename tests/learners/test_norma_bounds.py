@@ -30,6 +30,7 @@ def played(x, y, eta, lam, margin, power):
     return jax.lax.scan(one_round, learner.init(x.shape[1]), (x, y))[1]
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_theorems_2_to_4_hold_for_the_learner(x64, rng):
     x, y, g = drifting_streams(rng, dim=2, rounds=500, repeats=1)

@@ -11,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.learners import norma
 from noisy_jax.learners.norma import _of_strong_convexity
+from tests.keys import key
 from tests.learners import references
 from tests.learners.norma_runs import (
     DIM,
@@ -185,10 +186,11 @@ def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffe
         np.testing.assert_allclose(rates, 2 / np.minimum(np.arange(1, 6), longest))
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization():
     """Mistakes on classes that drift, at λ over two decades; the best rate differs 100-fold."""
-    stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+    stream = nj.streams.drifting(key(0), horizon=1000)
     kernel, found = nj.kernels.gaussian(length_scale=0.5), {}
     for lam in (0.003, 0.03, 0.3):
         for rate in (None, 0.1, 1.0, 3.0, 10.0, 30.0):
@@ -201,7 +203,7 @@ def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization
                         learner, stream, nj.noise.Gaussian(0.0), key
                     )
                 )
-                wrong = run(jax.random.key(1)).predictions * stream.y <= 0
+                wrong = run(key(1)).predictions * stream.y <= 0
                 found[lam, rate] = float(wrong.mean())
     best = min(found.values())
     for lam in (0.003, 0.03, 0.3):

@@ -11,6 +11,7 @@ from noisy_jax.base import Sample
 from noisy_jax.engine import everything, ring, weight_vector
 from noisy_jax.learners import parameter_free
 from noisy_jax.losses import Loss
+from tests.keys import key
 
 NORMS = (0.01, 0.1, 1.0, 10.0, 100.0)
 LINEAR = nj.kernels.linear()
@@ -84,6 +85,7 @@ def test_one_step_of_the_potential():
         assert gap.max() <= 1e-12
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-ParameterFree")
 @pytest.mark.usefixtures("x64")
 def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(rng):
@@ -98,7 +100,7 @@ def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(rng):
     @jax.jit
     @jax.vmap
     def run(x):
-        keys = jax.random.split(jax.random.key(0), rounds)
+        keys = jax.random.split(key(0), rounds)
         samples = Sample(x[:, None], jnp.zeros(rounds))
         state, made, _ = learner.unroll(learner.init(dim), samples, x, keys)
         norms = jnp.array(NORMS)
@@ -120,13 +122,14 @@ def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(rng):
     assert np.all(largest > 0.1)  # so the bound is not vacuous
 
 
+@pytest.mark.statistical
 @pytest.mark.usefixtures("x64")
 def test_with_a_kernel_and_two_copies_equals_the_loop_in_its_space(rng):
     """The Gram matrix's root gives features of the same inner products."""
     rounds, unit = 60, 3.0
     clean = rng.normal(size=(rounds, 2))
     x = clean[:, None] + 0.3 * rng.normal(size=(rounds, 2, 2))
-    y = 2 * np.sin(clean[:, 0]) + rng.laplace(size=rounds)
+    y = 10 * np.sin(clean[:, 0]) + rng.laplace(size=rounds)
     kernel, points = nj.kernels.gaussian(length_scale=1.0), jnp.asarray(x.reshape(-1, 2))
     values, vectors = np.linalg.eigh(np.asarray(kernel(points, points)))
     features = (vectors * np.sqrt(np.maximum(values, 0))).reshape(rounds, 2, -1)
@@ -160,6 +163,7 @@ def best_in_ball(x, y, radius):
     return np.abs(radius * x @ found.x - y).sum()
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-ParameterFree")
 @pytest.mark.parametrize("noise", ["laplace", "student"])
 def test_regret_is_within_a_logarithm_of_the_learner_that_was_told_the_norm(rng, noise):
@@ -176,7 +180,7 @@ def test_regret_is_within_a_logarithm_of_the_learner_that_was_told_the_norm(rng,
     def runs(x, y, radius):
         free = parameter_free(LINEAR, ABSOLUTE, buffer=vector)
         both = nj.wrappers.paired(free, told(radius), told(1.0))
-        run = nj.rollout(both, nj.Stream(x, y), nj.noise.Gaussian(0.0), jax.random.key(0))
+        run = nj.rollout(both, nj.Stream(x, y), nj.noise.Gaussian(0.0), key(0))
         free_state = jax.tree.leaves(
             run.state, is_leaf=lambda node: isinstance(node, nj.engine.ExpansionState)
         )[0]

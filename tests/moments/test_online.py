@@ -157,12 +157,16 @@ def test_frequencies_are_gaussian_vectors_over_the_length_scale():
 
 @pytest.mark.usefixtures("x64")
 def test_without_the_correction_the_moments_are_seen_to_be_wrong():
-    moments = features(nj.noise.Gaussian(0.5), dim=2)
-    plain = features(nj.noise.Gaussian(0.0), dim=2)
-    nodes, weights = _hermite(0.5 * np.eye(2), count=8)
-    clean = np.asarray(moments.features(jnp.asarray(X)))
+    """One frequency ω, with φ(2ω) = exp(−4σ²‖ω‖²/2) = e^(−1.25)."""
+    one = jnp.ones((1, 1))
+    known = nj.moments.Frequencies(jnp.array([[1.0, -0.5]]), jnp.array(1.0), one[0], one, one)
+    plain = nj.moments.fourier(known, wiener=0.0)
+    nodes, weights = _hermite(0.5 * np.eye(2))
+    clean = np.asarray(plain.features(jnp.asarray(X)))
     (gram, _), _ = expectation(lambda n: one_round(plain, (X + n)[None]), nodes, weights)
-    assert np.abs(gram - np.outer(clean, clean)).max() > 0.02
+    expected = np.eye(2) / 2 + np.exp(-1.25) * (np.outer(clean, clean) - np.eye(2) / 2)
+    np.testing.assert_allclose(gram, expected, atol=1e-10)
+    assert np.abs(gram - np.outer(clean, clean)).max() > 0.2
 
 
 def test_frequencies_need_a_characteristic_function_without_zeros():

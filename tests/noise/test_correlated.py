@@ -66,8 +66,9 @@ def test_observe_draws_it():
     np.testing.assert_allclose(sample.cross_cov, SCALE**2 * SLOPES, rtol=1e-6)
 
 
+@pytest.mark.statistical
 def test_rollouts_need_a_learner_that_corrects_for_it():
-    stream = nj.streams.linear(jax.random.key(0), 4_000, 2)
+    stream = nj.streams.linear(key(0), 4_000, 2)
     noise, y_noise = Laplace(0.4), Correlated(np.array([1.5, 1.5]))
     learners = nj.wrappers.paired(
         nj.learners.known_covariance(radius=1.0),
@@ -93,6 +94,7 @@ def test_rollouts_need_a_learner_that_corrects_for_it():
     assert nj.rollout(learner, short, noise, key(), y_noise=changing).diverged_at == -1
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("rows", ["one", "own"])
 def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
     n, cov = 20_000, np.array([0.3, 0.1])

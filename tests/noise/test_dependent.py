@@ -136,8 +136,9 @@ def test_copies_have_the_enumerated_moments(case):
         assert np.all(np.any(np.isclose(drawn[:200, None], copies, atol=1e-5).all(-1), axis=1))
 
 
+@pytest.mark.statistical
 def test_learners_run_on_it_under_vmap_over_its_parameter():
-    stream = nj.streams.linear(jax.random.key(0), 2_000, 3)
+    stream = nj.streams.linear(key(0), 2_000, 3)
     learners = nj.wrappers.paired(
         nj.learners.known_covariance(radius=1.0), nj.learners.uncorrected(radius=1.0)
     )
@@ -213,6 +214,7 @@ def table_with_holes(rng, rows=20_000):
     return x, y
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-DependentNoise")
 def test_fit_reads_missing_values(rng, tmp_path):
     """The coefficients of the complete table; least squares on the filled one is far off."""

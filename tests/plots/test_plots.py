@@ -18,7 +18,7 @@ matplotlib.use("agg")
 
 def row(name, horizon, regret):
     of_regret = (regret, 0.1, regret - 0.2, regret + 0.2)
-    return Row(name, horizon, *of_regret, 5 * horizon**0.5, 5.0, 0.0, 0.0, 0.1, 0.0)
+    return Row(name, horizon, 8, *of_regret, 5 * horizon**0.5, 5.0, 0.0, 0.0, 0.1, 0.0)
 
 
 POWERS = {"corrected": 0.5, "blind": 1.0}
@@ -28,19 +28,24 @@ STUDY = Study(
     {},
 )
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
-ROUNDS, RATES = np.array([1, 50, 100]), (np.array([0.1, 0.2, 0.4]), np.full(3, 0.01))
+ROUNDS, RATES = np.array([1, 50, 100]), np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
 AGAINST = {"learner": "blind", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
 LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
 FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
 OF_RATES = [
-    {"data": "table", "learner": "a", "horizon": 8, "rate": rate, "regret": 2.0, "std_error": 0.1}
-    for rate in (1.0, 3.0, "adaptive")
+    {"data": "table", "learner": "a", "horizon": 8, "rate": rate, **numbers}
+    for rate, numbers in {
+        1.0: {"regret": 2.0, "std_error": 0.1, "num_seeds": 8},
+        3.0: {"regret": 5.0, "std_error": 0.3, "num_seeds": 2},
+        "adaptive": {"regret": 3.0, "std_error": 0.1, "num_seeds": 8},
+    }.items()
 ]
 PAID = [
-    {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "payment": 0.1}
-    for name in ("known", "unknown")
+    {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "num_seeds": 4}
+    | {"payment": payment / t}
+    for name, payment in (("known", 1.0), ("unknown", 2.0))
     for t in (16, 64)
 ]
 TIGHT = [

@@ -7,7 +7,7 @@ from noisy_jax.evaluate.results import Row, Study
 
 def study(*names):
     rows = [
-        Row(name, t, 2.0 * t, 0.1, 1.5 * t, 3.0 * t, 1.0, 1.0, 0.0, 0.0, 0.1, 0.0)
+        Row(name, t, 8, 2.0 * t, 0.1, 1.5 * t, 3.0 * t, 1.0, 1.0, 0.0, 0.0, 0.1, 0.0)
         for name in names
         for t in (100, 1000)
     ]

@@ -43,6 +43,7 @@ def test_two_copies_tell_them_apart(shown):
     assert abs((noisy[:, 0] == noisy[:, 1]).mean() - 0.5) < 2.5 / np.sqrt(HORIZON)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("NK-Thm5")
 def test_clean_data_have_different_best_weights(shown):
     (noiseless, noisy), copies = shown

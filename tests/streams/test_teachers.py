@@ -48,11 +48,12 @@ def test_teacher_of_a_gaussian_kernel_has_its_norm(x64):
     np.testing.assert_allclose(best.norm, 0.8, rtol=1e-3)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "make", [linear, lambda *a, **options: teacher(*a, kernel=GAUSSIAN, **options)]
 )
 def test_label_noise_has_its_half_width(make):
-    plain, label_noise = (make(jax.random.key(0), 5000, 2, label_noise=m) for m in (0.0, 0.3))
+    plain, label_noise = (make(key(0), 5000, 2, label_noise=m) for m in (0.0, 0.3))
     difference = np.asarray(label_noise.y - plain.y)
     assert 0.29 < np.abs(difference).max() <= 0.3 + 1e-6
     assert abs(difference.mean()) < 0.02

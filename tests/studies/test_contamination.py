@@ -1,12 +1,12 @@
 import json
 
-import jax
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.evaluate import robustness
 from noisy_jax.studies import contamination
+from tests.keys import key
 from tests.studies.files import names_in, rows_of
 
 QUICK = ["contamination", "--shares", "0", "0.3", "--seeds", "2"]
@@ -80,9 +80,10 @@ def test_noisy_instances_are_reported(rows):
     assert uncorrected == float(found["noisy inputs", "gross", "uncorrected ridge", 0.0]["error"])
 
 
+@pytest.mark.statistical
 def test_scikit_learns_rivals_on_linear_data():
-    table = robustness.linear().draw(jax.random.key(0))
-    made = nj.robust.contaminations.gross(jax.random.key(1), table.x, table.y, 0.2)
+    table = robustness.linear().draw(key(0))
+    made = nj.robust.contaminations.gross(key(1), table.x, table.y, 0.2)
     x, y = made.x[None], made.y[None]
     errors = contamination.rival_errors(table.test_x, table.test_y, x, y)
     assert errors.shape == (1, 3)

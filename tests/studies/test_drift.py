@@ -112,7 +112,7 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
             if (row["schedule"], {row["fewer"], row["more"]}) == (schedule, set(pair))
         )
         assert between.std() > 0
-        half = 1.96 * between.std(ddof=1) / SEEDS**0.5
+        half = 4.302653 * between.std(ddof=1) / SEEDS**0.5
         np.testing.assert_allclose(float(row["half_width"]), half, rtol=1e-3, atol=1e-3)
         significant = bool(abs(between.mean()) > half)
         assert row["significant"] == str(significant)

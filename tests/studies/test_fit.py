@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from noisy_jax.__main__ import main
+from tests.keys import SHIFT
 
 TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
 
 
 @pytest.fixture
 def noisy(tmp_path):
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(3000, 3))
     y = 10 + x @ list(TRUTH.values()) + 0.3 * rng.normal(size=3000)
     spread = np.sqrt([0.2, 0.4, 0.0])
@@ -26,8 +27,9 @@ def noisy(tmp_path):
     return path, one, tmp_path / "sigma.csv"
 
 
+@pytest.mark.statistical
 def test_logistic(tmp_path, capsys):
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(1000, 1))
     y = rng.random(1000) < 1 / (1 + np.exp(-2 * x[:, 0]))
     path, out = tmp_path / "sick.csv", tmp_path / "out"
@@ -51,6 +53,7 @@ def coefficients(folder):
         }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "known",
     [

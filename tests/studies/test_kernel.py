@@ -39,10 +39,16 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
     for row in rows:
         clean = row["learner"] == "clean"
         assert (float(row["std_error"]) == 0) == clean
-        assert 0 < float(row["regret"]) < float(row["bound"])
+        assert float(row["regret"]) > 0
+        if row["learner"] == "uncorrected_kernel":  # its gradients are biased
+            assert row["bound"] == row["bound_over_regret"] == "nan"
+            (same,) = (r for r in rows if (r["learner"], r["horizon"]) == ("clean", row["horizon"]))
+            assert row["learning_rate"] == same["learning_rate"]
+            continue
+        assert float(row["regret"]) < float(row["bound"])
         # η · bound = ½(m² + 1)W² shows the radius: B of the kernel's own space, W of a surrogate's.
         radius = (float(row["bound"]) * float(row["learning_rate"]) / 32.5) ** 0.5
-        if row["learner"] in ("clean", "uncorrected_kernel"):
+        if clean:
             assert radius == pytest.approx(1.2)
         else:
             assert 1.3 < radius < 1.5 if row["learner"] == "parallel_worlds" else 1.6 < radius < 2

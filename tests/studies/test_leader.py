@@ -9,6 +9,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
+from noisy_jax.studies import leader as study
+from noisy_jax.studies import regret
 from tests.keys import key
 
 
@@ -59,6 +61,26 @@ def test_all_parts_are_saved(tmp_path, capsys):
     assert {"two_copies", "leader", "leader, told neither", "predicting 0"} == {
         row["learner"] for row in stress
     }
+
+
+def test_noises_of_the_stress_part_have_the_variances_that_it_names(monkeypatch):
+    cases = {}
+
+    def case(settings, name, stream, distribution, *more):
+        cases[name] = distribution
+        return [{"setting": name, "learner": "", "horizon": 1, "regret": 0.0, "std_error": 0.0}
+                | {"num_seeds": 2}]  # fmt: skip
+
+    monkeypatch.setattr(study, "_case", case)
+    settings = study.Settings(horizons=(64,), noise_variance=0.3, length_scale=1.5)
+    data = regret.DataSet("", "", _stream(64, first=64), nj.noise.Gaussian(0.3), jax.random.key(0))
+    study._stress(settings, data)
+    variances = {case: float(np.mean(noise.cov)) for case, noise in cases.items()}
+    named = {"one-copy adversary A": 0.0, "one-copy adversary B": 4.0}
+    named["Fourier features, noise variance 0.8ℓ²"] = 0.8 * 1.5**2
+    assert variances.keys() > {*named, "Student noise, 3 degrees of freedom", "64 rounds"}
+    for case, variance in variances.items():
+        np.testing.assert_allclose(variance, named.get(case, 0.3), rtol=1e-6)
 
 
 DIABETES = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 4096)

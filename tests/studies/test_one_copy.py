@@ -31,7 +31,7 @@ def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path, capsy
     for row in rows:
         numbers = {name: float(text) for name, text in row.items() if name != "learner"}
         means = np.array([numbers["noiseless"], numbers["noisy"]])
-        ends = 1.96 * np.array([numbers["noiseless_std_error"], numbers["noisy_std_error"]])
+        ends = 2.570582 * np.array([numbers["noiseless_std_error"], numbers["noisy_std_error"]])
         expected = [(means - ends).max(), means.max(), (means + ends).max(), LOWEST]
         ours = [numbers[name] for name in ("low", "maximum", "high", "lower_bound")]
         np.testing.assert_allclose(ours, expected, rtol=1e-4)

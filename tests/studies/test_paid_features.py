@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
+from noisy_jax.studies import paid_features
 from noisy_jax.studies.paid_features import known, problem_of, unknown
 from tests.keys import key
 from tests.studies.files import names_in, rows_of
@@ -53,6 +54,24 @@ def test_who_knows_the_variance_pays_the_best_and_has_less_regret():
     assert np.all(regrets[known] > 0)
     dear = made._replace(price=jnp.float32(1.0))  # less noise is not worth its price
     assert jax.jit(functools.partial(known, dear, 1024))(keys[0])[1] < 0.01 * made.largest
+
+
+def test_the_table_has_the_mean_regret_and_its_own_standard_error(monkeypatch):
+    """Of learners whose payments vary a hundred times as much as their regret."""
+
+    def play(_, horizon, key):
+        return horizon + jax.random.normal(key), 100 * jax.random.normal(jax.random.fold_in(key, 1))
+
+    monkeypatch.setattr(paid_features, "LEARNERS", {"known": play, "unknown": play})
+    (report,) = paid_features.run(paid_features.Settings(horizons=(64,), seeds=4))
+    own = jax.random.fold_in(jax.random.key(0), 64)
+    played = [play(None, 64, jax.random.fold_in(own, seed)) for seed in range(4)]
+    regrets, paid = np.array(played, np.float64).T
+    for row in report.tables["paid_features"].rows:
+        np.testing.assert_allclose(row["regret"], regrets.mean(), rtol=1e-5)
+        np.testing.assert_allclose(row["std_error"], regrets.std(ddof=1) / 2, rtol=1e-3)
+        np.testing.assert_allclose(row["payment"], paid.mean(), rtol=1e-4)
+        assert row["num_seeds"] == 4
 
 
 @pytest.mark.slow

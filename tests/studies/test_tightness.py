@@ -7,6 +7,7 @@ import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.adversaries import search
 from noisy_jax.studies import guaranteed, tightness
+from tests.keys import key
 from tests.quadrature import gauss_hermite
 from tests.studies.files import names_in, rows_of
 
@@ -22,6 +23,7 @@ def two(radius, rate, told):
     return nj.learners.two_copies(radius=radius, learning_rate=rate)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_rows_of_one_family_agree_with_worst():
     """The horizon is padded: 4 of 6 rounds count, and the rows are those of a stream of 4."""
@@ -34,7 +36,7 @@ def test_rows_of_one_family_agree_with_worst():
     bound = nj.bounds.two_copies(nj.bounds.Moments(1.0, 1.0, 4.0, 0.0), horizon=4, radius=1.0)
     found = nj.adversaries.worst(
         two(1.0, float(bound.learning_rate), None), nj.noise.Gaussian(0.0), 4,
-        key=jax.random.key(0), radius=1.0, y_size=2.0, guarantee=bound, held_out=2,
+        key=key(0), radius=1.0, y_size=2.0, guarantee=bound, held_out=2,
     )  # fmt: skip
     assert rows[0]["ratio"] == pytest.approx(found.ratio, rel=0.02)
     assert rows[0]["guarantee"] == pytest.approx(float(bound.regret))
@@ -185,6 +187,11 @@ def test_what_is_known_after_a_run_is_compared_with_its_own_regret():
     bound = nj.bounds.corrected_ftrl(state, comparator_norm=1.0)
     assert row["random"] == pytest.approx(float(regret / bound), rel=1e-3)
     assert row["half_width"] < 0.01 * row["regret"] < row["guarantee"]
+
+
+def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
+    row = tightness.row("a", "corrected", 1.0, 0.0, 64, 16.0, 1.0, 20.0, 0.5)
+    assert (row["per_root"], row["ratio"]) == (2.0, 0.8)
 
 
 def test_numbers_of_rounds_without_a_count_have_no_row():

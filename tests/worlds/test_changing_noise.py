@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import worlds
+from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
 POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
@@ -92,10 +93,11 @@ def test_radial_kernels_are_unbiased_in_every_round(x64, name):
     assert world.approximation_error == fixed.approximation_error
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "radial"])
 def test_learns_under_noise_that_changes(kind):
-    stream = nj.streams.linear(jax.random.key(0), 120, 2)
+    stream = nj.streams.linear(key(0), 120, 2)
     cov = jnp.tile(jnp.array([0.05, 0.3]), 60)
     if kind == "laplace":
         world = worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=0.3)
@@ -104,9 +106,7 @@ def test_learns_under_noise_that_changes(kind):
         world = worlds.heteroscedastic_radial(RATIONAL, dim=2, max_cov=0.3, cutoff=1.2)
         noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(cov))
     learner = nj.learners.parallel_worlds(world, horizon=120, radius=1.0)
-    predictions = jax.jit(lambda key: nj.rollout(learner, stream, noise, key).predictions)(
-        jax.random.key(1)
-    )
+    predictions = jax.jit(lambda key: nj.rollout(learner, stream, noise, key).predictions)(key(1))
     assert jnp.mean((predictions - stream.y)[60:] ** 2) < 0.7 * jnp.mean(stream.y[60:] ** 2)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.keys import key
 from tests.rounds import observations
 
 DIM, T = 2, 12
@@ -57,9 +58,10 @@ def test_clones_of_a_round_are_those_of_its_own_covariance(form, copies):
     np.testing.assert_allclose(largest, copies * scale)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_a_world_of_covariances_that_change_runs_from_one_copy():
-    stream = nj.streams.linear(jax.random.key(0), 120, DIM)
+    stream = nj.streams.linear(key(0), 120, DIM)
     covs = jnp.tile(jnp.array([0.0, 0.2]), 60)
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
 
@@ -70,7 +72,7 @@ def test_a_world_of_covariances_that_change_runs_from_one_copy():
         learner = nj.learners.parallel_worlds(world, horizon=120, radius=1.0)
         learner = nj.wrappers.cloned(learner, noise)
         assert learner.copies == 1
-        return nj.rollout(learner, stream, noise, jax.random.key(1))
+        return nj.rollout(learner, stream, noise, key(1))
 
     # Σ_max must cover 2Σ_t: else the run is NaN after the second round, the first that is noisy.
     runs = run(jnp.array([0.4, 0.3]))

@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
 from noisy_jax.learners.wrappers.mixture import after_round
 from tests import keys as shifted
+from tests.keys import key
 from tests.rounds import observations
 
 T, DIM = 128, 2
@@ -109,6 +110,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
     assert 0 < played - losses.sum(axis=0).min() < 2 * gap
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("EXT-Mixture")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
@@ -280,13 +282,14 @@ def test_it_continues_and_runs_under_vmap():
     assert not np.allclose(made[0], made[1])
 
 
+@pytest.mark.statistical
 def test_observed_rows_may_be_learned_by_a_mixture(rng):
     x = rng.normal(size=(500, DIM))
     y = x @ [1.0, -0.5]
     noisy = nj.observations.from_arrays(x + 0.3 * rng.normal(size=x.shape), y, noise=0.09)
     leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
     learner = nj.wrappers.mixture(leader, nj.learners.uncorrected(radius=0.01))
-    learned = nj.learn(learner, noisy, jax.random.key(0))
+    learned = nj.learn(learner, noisy, key(0))
     assert np.isnan(learned.risk)  # it has no readings of its own
     np.testing.assert_allclose(learned.predict(np.eye(DIM)), [1.0, -0.5], atol=0.1)
 

@@ -195,6 +195,7 @@ def test_what_did_not_converge_or_is_bound_says_so(rng):
     assert not free.converged
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gross", "one-sided"])
 def test_gross_outliers_do_no_harm(rng, kind):
@@ -226,6 +227,7 @@ def test_gross_outliers_do_no_harm(rng, kind):
         assert error(nj.robust.huber_ridge(gram, y, regularization=lam)) > 10 * oracle
 
 
+@pytest.mark.statistical
 def test_best_is_the_lowest_of_the_starts(x64, rng):
     """Which is neither always zero's nor always Huber's."""
     gram, near_zero = regression(rng)
@@ -265,6 +267,7 @@ def test_starts_are_untrimmed_fits(x64, rng):
     np.testing.assert_allclose(found[3], smooth @ huber, atol=1e-10)
 
 
+@pytest.mark.statistical
 @pytest.mark.claim("SQ-Alg2")
 def test_flipped_labels_are_found(rng):
     """With a radius alone, as in the paper, and with λ alone."""

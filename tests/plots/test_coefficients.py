@@ -1,0 +1,28 @@
+import matplotlib
+import numpy as np
+
+import noisy_jax as nj
+
+matplotlib.use("agg")
+
+
+def test_coefficients_and_intervals_are_those_of_one_standard_deviation(rng):
+    """Of columns whose standard deviations are 1, 10 and 0.1."""
+    clean = rng.normal(size=(400, 3)) * [1.0, 10.0, 0.1]
+    noise = np.diag([0.1, 10.0, 0.001])
+    x = clean + rng.multivariate_normal(np.zeros(3), noise, size=400)
+    y = clean @ [2.0, -0.1, 30.0] + rng.normal(size=400)
+    fit = nj.fit(nj.observations.from_arrays(x, y, noise=noise, names=list("abc")))
+    axes = nj.plots.coefficients(fit)
+    spread = x.std(axis=0)
+    for one, middles, ends in zip(
+        (fit, fit.uncorrected), axes.lines, axes.collections, strict=False
+    ):
+        np.testing.assert_allclose(middles.get_xdata(), one.coefficients * spread, rtol=1e-6)
+        low, high = (end[1:] * spread for end in one.interval())
+        segments = np.array(ends.get_segments())
+        np.testing.assert_allclose(segments[:, :, 0], np.stack([low, high], axis=1), rtol=1e-6)
+        np.testing.assert_array_equal(segments[:, 0, 1], middles.get_ydata())
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    places = dict(zip(names, axes.get_yticks(), strict=True))
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [places[n] + 0.12 for n in "abc"])
