@@ -1,6 +1,7 @@
 """`select`: chooses among learners and fits afterwards, by their estimated risk on clean data."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from noisy_jax.evaluate.cross_fitting import (
     mean_and_error,
 )
 from noisy_jax.evaluate.tables import Table
+from noisy_jax.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.observations import Observations
 from noisy_jax.validation import check_key, given, instance, whole
 
@@ -195,13 +197,16 @@ def select(
     risks, refits = np.empty((len(candidates), len(blocks))), {}
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
+    warned(observations, None if clusters is None else blocks, stacklevel=2)
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
             of: Any = learner_judge if isinstance(candidate, Learner) else function_judge
             judge, refits[name] = of(candidate, observations, key, standardize)
-            for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
-                risks[k, rows], own = judge(others, rows, jax.random.fold_in(key, fold))
-                slopes[k] += own / len(blocks)
+            with warnings.catch_warnings():  # of the same rows again, in parts
+                warnings.simplefilter("ignore", AssumptionWarning)
+                for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
+                    risks[k, rows], own = judge(others, rows, jax.random.fold_in(key, fold))
+                    slopes[k] += own / len(blocks)
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
     risks[~np.isfinite(risks)] = np.nan

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,8 @@ class Comparison:
         difference_std_error: its standard error.
         variance: of y, for R² = 1 − error/variance.
         degrees_of_freedom: of Student's t in the interval of the difference.
+        doubted: whether the rows contradict an assumption of the correction; then it is not said
+            to help.
     """
 
     corrected: float
@@ -78,6 +81,7 @@ class Comparison:
     difference_std_error: float
     variance: float
     degrees_of_freedom: float = math.inf
+    doubted: bool = False
 
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of the 95% interval of the difference."""
@@ -103,7 +107,7 @@ class Comparison:
         """Whether the correction helped, from the 95% interval of the difference."""
         low, high = self.interval()
         if high < 0:
-            return "the correction helps"
+            return "no verdict (see the note)" if self.doubted else "the correction helps"
         if low > 0:
             return "the correction hurts"
         return "no clear difference"
@@ -126,6 +130,7 @@ class LinearFit(Coefficients):
         cross: `[d]`, centred moments with y, per row.
         noise: `[d, d]`, mean covariance of the error that was taken away.
         means: `[1 + d]`, means of y and of the columns.
+        remarks: what the rows show against the assumptions of the correction.
     """
 
     uncorrected: Coefficients
@@ -138,6 +143,7 @@ class LinearFit(Coefficients):
     cross: np.ndarray
     noise: np.ndarray
     means: np.ndarray
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The table: coefficients, intervals, uncorrected coefficients, reliability, verdict."""
@@ -152,6 +158,7 @@ class LinearFit(Coefficients):
                 str(self.risk),
                 "These coefficients are for interpretation and for clean features. To predict from",
                 f"{noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
+                *lines_of(self.remarks),
             ]
         )
 
@@ -210,6 +217,11 @@ def compared(fit: Coefficients, uncorrected: Coefficients, reliability: np.ndarr
     if len(table) > 11:
         table = [*table[:10], f"… and {len(table) - 10} more columns"]
     return [heading, *table]
+
+
+def lines_of(remarks: tuple[str, ...]) -> list[str]:
+    """The remarks of a fit, in lines as wide as its table."""
+    return [textwrap.fill(f"Note: {remark}.", 88) for remark in remarks]
 
 
 def counted_features(count: int) -> str:
