@@ -59,6 +59,14 @@ def fit(
     that stands for its members), n is independent of x̃ instead, ordinary least squares is right for
     a linear model, and `fit` would overcorrect.
 
+    **What it checks**: noisy rows show if some of this cannot be so: noise in a column of two or
+    few values (misclassified categories), exact columns that are computed from noisy ones,
+    replicates that differ more at some values than at others (as after a logarithm or in an
+    embedding; two replicates also if their noise is skewed), and missing values whose gaps depend
+    on values. Then `fit` warns by `nj.fits.AssumptionWarning`, the fit says so in its `remarks` and
+    its table, and a favourable verdict is withheld. At most 1% of tables of independent rows that
+    obey the assumptions are doubted. Of chunks the first is checked, of clusters a row of each.
+
     Intervals are from the sandwich estimator or from the jackknife, which both assume no
     distribution. If the covariance of the noise is itself an estimate, its uncertainty widens the
     intervals and the standard errors of the estimated risks. A kernel fit has no intervals; its

@@ -129,7 +129,8 @@ def from_arrays(
         noise: what is known of the error in one copy of a row, in the units of x:
             a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
             covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
-            `noise.Missing(keep)` if NaN are missing values (and likewise `noise.Attributes`);
+            `noise.Missing(keep)` if NaN are missing values (with shares of gaps from x itself), or
+            `noise.Attributes`;
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.

@@ -57,7 +57,6 @@ def available_cases(x, y, seen):
 
 
 @pytest.mark.usefixtures("quiet")
-@pytest.mark.claim("EXT-DependentNoise")
 @pytest.mark.parametrize("errors", ["sandwich", "jackknife"])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_moments_are_those_of_available_pairs_and_errors_know_it(pattern, errors, rng):
