@@ -111,10 +111,11 @@ def _few_values(rows: Observations, noise: _Noise) -> dict[int, int]:
     """Noisy columns of two values, or of few that are further apart than noise allows: how many.
 
     The sum of two independent variables that vary has at least three values. And where noise of
-    variance σ² is rounded to steps above 2σ, the errors of rounding have a variance above σ²/3.
+    variance σ² is rounded to steps above 2σ, the errors of rounding have a variance above σ²/3. A
+    column that varies no more than its noise may be a constant and noise.
     """
     found = {}
-    for j in noise.noisy.tolist():
+    for j in noise.noisy[noise.share[noise.noisy] < 1].tolist():
         if len(np.unique(rows.x[: _EACH * _FEW, :, j])) > _FEW:
             continue
         values = np.unique(rows.x[:, :, j])
