@@ -20,6 +20,7 @@ from noisy_jax.evaluate.suitability import (
     first_units,
     standardized,
 )
+from noisy_jax.fits.assumptions import warned
 from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
@@ -172,6 +173,7 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
     in_chunks = isinstance(observations, Iterable)
     table = Pass(observations if in_chunks else [observations])
     check_room(learner, len(table.first.y), more=in_chunks)
+    warned(table.first, stacklevel=3)
     try:
         units, unjudged = first_units(table.first, standardize)
         center, y_center = table.first.x.mean(axis=(0, 1)), table.first.y.mean()

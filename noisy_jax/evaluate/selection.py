@@ -1,6 +1,7 @@
 """`select`: chooses among learners and fits afterwards, by their estimated risk on clean data."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from noisy_jax.evaluate.cross_fitting import (
     mean_and_error,
 )
 from noisy_jax.evaluate.tables import Table
+from noisy_jax.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.fits.hidden import CAUTION, largest_bias, places
 from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
@@ -205,15 +207,18 @@ def select(
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
     hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
+    warned(observations, None if clusters is None else blocks, stacklevel=2)
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
             of: Any = learner_judge if isinstance(candidate, Learner) else function_judge
             judge, refits[name] = of(candidate, observations, key, standardize)
-            for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
-                own_key = jax.random.fold_in(key, fold)
-                risks[k, rows], slope, left_out = judge(others, rows, own_key)
-                slopes[k] += slope / len(blocks)
-                hidden[k] += left_out * (len(rows) / len(blocks))
+            with warnings.catch_warnings():  # of the same rows again, in parts
+                warnings.simplefilter("ignore", AssumptionWarning)
+                for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
+                    own_key = jax.random.fold_in(key, fold)
+                    risks[k, rows], slope, left_out = judge(others, rows, own_key)
+                    slopes[k] += slope / len(blocks)
+                    hidden[k] += left_out * (len(rows) / len(blocks))
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
     risks[~np.isfinite(risks)] = np.nan

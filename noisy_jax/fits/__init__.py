@@ -1,5 +1,6 @@
 """Batch fits of noisy tables: corrected coefficients and functions, with error bars."""
 
+from noisy_jax.fits.assumptions import AssumptionWarning
 from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.fit import fit
 from noisy_jax.fits.functions import (
@@ -14,6 +15,7 @@ from noisy_jax.fits.generalized import GeneralizedCoefficients, GeneralizedFit
 from noisy_jax.fits.saved import load_fit
 
 __all__ = [
+    "AssumptionWarning",
     "Candidate",
     "Coefficients",
     "Comparison",

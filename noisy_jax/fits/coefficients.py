@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,8 @@ class Comparison:
         difference_std_error: its standard error.
         variance: of y, for R² = 1 − error/variance.
         degrees_of_freedom: of Student's t in the interval of the difference.
+        doubted: whether the rows contradict an assumption of the correction; then it is not said
+            to help.
     """
 
     corrected: float
@@ -81,6 +84,7 @@ class Comparison:
     difference_std_error: float
     variance: float
     degrees_of_freedom: float = math.inf
+    doubted: bool = False
 
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of the 95% interval of the difference."""
@@ -104,7 +108,7 @@ class Comparison:
         """Whether the correction helped, from the 95% interval of the difference."""
         low, high = self.interval()
         if high < 0:
-            return "the correction helps"
+            return "no verdict (see the note)" if self.doubted else "the correction helps"
         if low > 0:
             return "the correction hurts"
         return "no clear difference"
@@ -136,6 +140,7 @@ class LinearFit(Coefficients):
             the identification is weak.
         equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
             with too few groups.
+        remarks: what the rows show against the assumptions of the correction.
     """
 
     uncorrected: Coefficients
@@ -151,6 +156,7 @@ class LinearFit(Coefficients):
     strength: float
     share: float
     equations: Equations | None
+    remarks: tuple[str, ...] = ()
 
     def interval(
         self, level: float = 0.95, *, method: str = "wald"
@@ -192,6 +198,7 @@ class LinearFit(Coefficients):
                 str(self.risk),
                 "These coefficients are for interpretation and for clean features. To predict from",
                 f"{noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
+                *lines_of(self.remarks),
             ]
         )
 
@@ -262,6 +269,11 @@ def compared(fit: Coefficients, uncorrected: Coefficients, reliability: np.ndarr
     if len(table) > 11:
         table = [*table[:10], f"… and {len(table) - 10} more columns"]
     return [heading, *table]
+
+
+def lines_of(remarks: tuple[str, ...]) -> list[str]:
+    """The remarks of a fit, in lines as wide as its table."""
+    return [textwrap.fill(f"Note: {remark}.", 88) for remark in remarks]
 
 
 def counted_features(count: int) -> str:

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.fits.coefficients import Comparison, counted_features, features_of, write
+from noisy_jax.fits.coefficients import (
+    Comparison,
+    counted_features,
+    features_of,
+    lines_of,
+    write,
+)
 from noisy_jax.intervals import half_width
 from noisy_jax.validation import positive, whole
 
@@ -184,6 +190,7 @@ class FourierFit(FourierPredictor):
             and a tenth of the bias. Those whose numbers overflow are left out.
         target: name of y.
         num_rows: n.
+        remarks: what the rows show against the assumptions of the correction.
     """
 
     uncorrected: FourierPredictor
@@ -191,6 +198,7 @@ class FourierFit(FourierPredictor):
     candidates: tuple[Candidate, ...]
     target: str
     num_rows: int
+    remarks: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> None:
         """Writes the fit as JSON; `nj.load_fit` reads it."""
@@ -226,5 +234,6 @@ class FourierFit(FourierPredictor):
                 str(self.risk),
                 "This fit is for clean features. To predict from features that are as noisy as",
                 "these, use the uncorrected fit (fit.uncorrected).",
+                *lines_of(self.remarks),
             ]
         )

@@ -24,7 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
-from noisy_jax.fits.coefficients import Coefficients, compared, counted_features, write
+from noisy_jax.fits.coefficients import (
+    Coefficients,
+    compared,
+    counted_features,
+    lines_of,
+    write,
+)
 from noisy_jax.fits.identification import check_identified
 from noisy_jax.fits.linear import GROUPS, Table, Units, covariances, grouped, uncertainty
 from noisy_jax.moments.batch import linear_moments
@@ -137,6 +143,7 @@ class GeneralizedFit(GeneralizedCoefficients):
         target: name of y.
         num_rows: n.
         num_copies: V, the noisy copies of each row whose mean is taken.
+        remarks: what the rows show against the assumptions of the correction.
     """
 
     uncorrected: GeneralizedCoefficients
@@ -144,6 +151,7 @@ class GeneralizedFit(GeneralizedCoefficients):
     target: str
     num_rows: int
     num_copies: int
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The table: coefficients, intervals, uncorrected coefficients, reliability."""
@@ -158,6 +166,7 @@ class GeneralizedFit(GeneralizedCoefficients):
                 MODELS[self.model].words,
                 "and Gaussian noise; no regret bound. For interpretation and for clean features:",
                 f"to predict from {noisy} that are as noisy as these, use fit.uncorrected.",
+                *lines_of(self.remarks),
             ]
         )
 

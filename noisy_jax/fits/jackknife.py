@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.checkpoints import resumed
+from noisy_jax.fits.assumptions import remarked, warned
 from noisy_jax.fits.coefficients import LinearFit
 from noisy_jax.fits.linear import (
     GROUPS,
@@ -60,7 +61,8 @@ def jackknife_fit(
     constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
     table = Pass(chunks)
-    first, *_ = with_weight(table.first, weights, clusters)
+    first, _, labels = with_weight(table.first, weights, clusters)
+    found = warned(first, labels, stacklevel=3)
     units, dim = Units.of_some(first.averaged()[0], first.y), first.x.shape[2]
     shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
     groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
@@ -84,7 +86,7 @@ def jackknife_fit(
         raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
     ends = sums.ends * [[-1], [1]]
     check_varies(ends[:, :-1], ends[:, -1], first)
-    return _fit(parts, units, first, rows)
+    return remarked(_fit(parts, units, first, rows), found)
 
 
 def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _Sums:

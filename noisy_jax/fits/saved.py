@@ -61,4 +61,5 @@ def _equations(values: dict[str, Any] | None) -> Equations | None:
 def _parsed(values: dict[str, Any]) -> dict[str, Any]:
     """The fields of a fit, with arrays and tuples where it has them."""
     arrays = {name: np.asarray(values[name]) for name in _ARRAYS if name in values}
-    return {**values, **arrays, "names": tuple(values["names"])}
+    tuples = {name: tuple(values[name]) for name in ("names", "remarks") if name in values}
+    return {**values, **arrays, **tuples}

@@ -2,9 +2,10 @@
 
 from noisy_jax.noise.base import Noise, covariance_times, register_distribution
 from noisy_jax.noise.correlated import Correlated
-from noisy_jax.noise.dependent import Attributes, Missing, Multiplicative, Poisson
+from noisy_jax.noise.dependent import Multiplicative, Poisson
 from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
+from noisy_jax.noise.hidden import Attributes, Missing
 from noisy_jax.noise.labels import Flip
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance

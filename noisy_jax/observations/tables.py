@@ -11,6 +11,7 @@ import numpy as np
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
+from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.streams.columns import in_order, numeric
 from noisy_jax.validation import check_dimension, check_shape, non_negative, number
@@ -37,6 +38,7 @@ class Observations:
             other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
         cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that of the first copy (the
             other copies are independent of it); `None` if it is zero.
+        seen: `[n, V, d]`, where x was measured; `None` unless the noise is `noise.Missing`.
     """
 
     x: np.ndarray
@@ -48,6 +50,7 @@ class Observations:
     target: str
     cov_deviations: np.ndarray | None = None
     cross_cov: np.ndarray | None = None
+    seen: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -63,16 +66,35 @@ class Observations:
         With an unknown covariance, row i uses its own estimate from its V replicates,
         Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
 
+        Missing values are an exception: the shares p_j and P_jk of rows with values are estimates.
+        With the moments S of the columns, S ∘ (m_j m_k/P_jk − m_j/p_j) is added to the covariance
+        of each row (V = 1). Its sum over rows is 0, and with it a row's equation for coefficients
+        Sβ = b has its influence on them, also by way of the shares.
+
         Returns:
             `[n, d]` means, and `[d, d]` or `[n, d, d]` covariances.
         """
         copies = self.x.shape[1]
         mean = self.x[:, 0] if copies == 1 else self.x.mean(axis=1)
         if self.cov is not None:
-            return mean, self.cov / copies
+            cov = self.cov / copies
+            return mean, cov if self.seen is None else cov + self._of_shares(mean, cov)
         residuals = self.x - mean[:, None]
         cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
         return mean, cov
+
+    def _of_shares(self, mean: np.ndarray, cov: np.ndarray) -> np.ndarray:
+        """What estimated shares of missing values add to the covariances of rows, `[n, d, d]`."""
+        copies, seen = self.x.shape[1], np.asarray(self.seen, np.float64)
+        apart = mean - mean.mean(axis=0)
+        moments = apart.T @ apart / len(mean) - cov.mean(axis=0)
+        one = seen.mean(axis=1)
+        one /= one.mean(axis=0)
+        both = np.einsum("nvi,nvj->nij", seen, seen)
+        share = both.mean(axis=0)
+        both = np.divide(both, share, out=np.ones_like(both), where=share > 0)
+        other = (1 - 1 / copies) * (one[:, :, None] + one[:, None] - 1)  # of two different copies
+        return moments * (other + both / copies - one[:, :, None])
 
     def averaged_cross(self) -> np.ndarray | None:
         """The covariance of the error in y with that in the mean of a row's copies."""
@@ -84,8 +106,9 @@ class Observations:
         def some(values, rank):
             return values if values is None or values.ndim == rank else values[which]
 
-        cov, cross = some(self.cov, 2), some(self.cross_cov, 1)
-        return dataclasses.replace(self, x=self.x[which], y=self.y[which], cov=cov, cross_cov=cross)
+        cov, cross, seen = some(self.cov, 2), some(self.cross_cov, 1), some(self.seen, None)
+        x, y = self.x[which], self.y[which]
+        return dataclasses.replace(self, x=x, y=y, cov=cov, cross_cov=cross, seen=seen)
 
 
 def from_arrays(
@@ -106,7 +129,8 @@ def from_arrays(
         noise: what is known of the error in one copy of a row, in the units of x:
             a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
             covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
-            `noise.Missing(keep)` if NaN are missing values (and likewise `noise.Attributes`);
+            `noise.Missing(keep)` if NaN are missing values (with shares of gaps from x itself), or
+            `noise.Attributes`;
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
@@ -151,6 +175,7 @@ def from_arrays(
     if len(names) != dim or len(set(names)) != dim:
         raise ValueError(f"names must be {dim} different names, got {list(names)}")
     noise = _by_name(noise, names)
+    seen = ~np.isnan(x) if isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
         error, distribution = np.zeros((dim, dim)), noise
@@ -166,7 +191,8 @@ def from_arrays(
         if cross_cov.shape not in ((dim,), (len(y), dim)):
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
             raise ValueError(f"cross_cov must be {wanted}, got {found}")
-    return Observations(x, y, cov, error, distribution, names, target, deviations, cross_cov)
+    known = (cov, error, distribution, names, target, deviations, cross_cov)
+    return Observations(x, y, *known, seen)
 
 
 def _by_name(noise, names: tuple[str, ...]):

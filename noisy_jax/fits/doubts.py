@@ -1,0 +1,45 @@
+"""What a table contradicts, by scores of ranks and bounds that hold for any distribution."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+LEVEL = 0.01
+"""Probability of a doubt about a table that obeys the assumptions."""
+
+
+class Doubt(NamedTuple):
+    """An assumption that a table contradicts.
+
+    Attributes:
+        text: what contradicts it and what to do, in one line.
+        spoils: whether the correction is wrong without the assumption.
+    """
+
+    text: str
+    spoils: bool = True
+
+
+def scores(values: np.ndarray) -> np.ndarray:
+    """Ranks of each column, the mean rank for ties, in mean 0 and variance 1 (0 if constant)."""
+    if values.ndim > 1:
+        made = [scores(column) for column in values.T]
+        return np.stack(made, axis=1) if made else np.zeros(values.shape)
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    ranks -= ranks.mean()
+    spread = ranks.std()
+    return ranks / spread if spread > 0 else ranks
+
+
+def tail(total, variance, largest) -> np.ndarray:
+    """2 exp(−t²/2(v + mt/3)), which bounds P(|T| ≥ t) for a sum T of terms up to m."""
+    room = 2 * (variance + largest * np.abs(total) / 3)
+    return 2 * np.exp(-np.divide(total**2, room, out=np.zeros_like(room), where=room > 0))
+
+
+def listed(found: Sequence[str]) -> str:
+    """The first three, and how many more."""
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return ", ".join(found[:3]) + more
