@@ -19,7 +19,8 @@ from noisy_jax.fits.linear import GROUPS, Table, Units, covariances, grouped, un
 from noisy_jax.fits.roots import continued, root, with_share
 from noisy_jax.fits.scores import MODELS, Equations, Model
 from noisy_jax.moments.batch import linear_moments
-from noisy_jax.noise import Gaussian, PerRound
+from noisy_jax.noise import Gaussian
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.observations import Observations
 from noisy_jax.validation import instance
 
@@ -219,8 +220,7 @@ def _separated(x: np.ndarray, observations: Observations, name: str) -> str:
 
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
-    noise, y = observations.noise, observations.y
-    noise = noise.distribution if isinstance(noise, PerRound) else noise
+    (noise, _), y = by_round(observations.noise), observations.y
     if noise is not None and not isinstance(noise, Gaussian):
         raise ValueError(
             f"model={name!r} is for Gaussian noise, got {type(noise).__name__}; give its "

@@ -238,6 +238,8 @@ def test_what_cannot_be_fitted_raises(rng):
     raises("column 'x1' is not identified", noise=5 * COV)
     raises("more than 32 rows", y[:32], x=x[:32])
     raises("Gaussian noise, got Laplace", noise=nj.noise.Laplace(0.1))
+    each = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.full(400, 0.1, np.float32)))
+    raises("Gaussian noise, got Laplace", noise=each)
     raises("model must be 'linear', 'logistic' or 'poisson'", model="probit")
     for others in (
         {"features": nj.fourier(length_scale=1.0)},
