@@ -4,8 +4,8 @@
 
 The minimizer g_μ of Σ_t ℓ(g(x_t), y_t) + μ‖g‖², which `regularized` finds up to a gap ε_μ, has a
 norm that decreases with μ. The slopes s_t of the loss that belong to g_μ = −Σ_t s_t k(x_t, ·)/(2μ)
-bound Σ_t ℓ(g(x_t), y_t) from below by Σ_t ℓ(g_μ(x_t), y_t) + Σ_t s_t(g − g_μ)(x_t) − ε_μ. Hence, for
-every g with ‖g‖ ≤ B,
+bound Σ_t ℓ(g(x_t), y_t) from below by Σ_t ℓ(g_μ(x_t), y_t) + Σ_t s_t(g − g_μ)(x_t) − ε_μ. Hence,
+for every g with ‖g‖ ≤ B,
 
     Σ_t ℓ(g(x_t), y_t) ≥ Σ_t ℓ(g_μ(x_t), y_t) − 2μ‖g_μ‖(B − ‖g_μ‖) − ε_μ,
 
