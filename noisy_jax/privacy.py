@@ -35,6 +35,9 @@ __all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism", "randomized_res
 def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
     """Instances scaled into the ball of a norm: x min(1, c/‖x‖).
 
+    The computed ‖x‖ is enlarged by a relative (d/2 + 4)ε, ε the precision of floating-point
+    numbers. This is more than its rounding error, so that no result exceeds c.
+
     Args:
         x: `[..., d]`.
         norm: c > 0, the largest norm; at least 1.2e-38, the smallest that float32 holds. Any two
@@ -47,7 +50,7 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
     Example:
         >>> import jax.numpy as jnp
         >>> x = jnp.array([[3.0, 4.0], [0.25, 0.5]])
-        >>> print(clipped(x, 2.5).tolist(), clipped(x, 3.5, order=1).tolist())
+        >>> print(clipped(x, 2.5).round(4).tolist(), clipped(x, 3.5, order=1).round(4).tolist())
         [[1.5, 2.0], [0.25, 0.5]] [[1.5, 2.0], [0.25, 0.5]]
     """
     norm, order = _representable("norm", positive("norm", norm)), choice("order", order, (1, 2))
@@ -58,6 +61,7 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
     largest = jnp.max(jnp.abs(x), axis=-1, keepdims=True)
     unit = x / jnp.where(largest > 0, largest, 1)
     size = jnp.linalg.norm(unit, ord=order, axis=-1, keepdims=True)
+    size *= 1 + (x.shape[-1] / 2 + 4) * jnp.finfo(x.dtype).eps  # more than what rounding takes away
     # If a traced `norm` is NaN, the result is NaN, not the unclipped x.
     return jnp.where(largest * size <= norm, x, unit * (norm / size))
 

@@ -129,7 +129,7 @@ BAD = {
         ("--horizons 0 64", "each of --horizons must be a whole number of at least 1, got 0"),
     ],
     "worlds": [
-        ("--cutoffs 2 6", "--cutoffs must be below d/(4σ²) = 5, got 6"),
+        ("--cutoffs 2 10", "--cutoffs must be below d/(2σ²) = 10, got 10"),
         ("--cutoffs -1", "--cutoffs must be positive and finite"),
         ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
         ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),

@@ -96,6 +96,20 @@ def test_gaussian_calibration_holds_at_the_ends_of_its_range(epsilon, delta):
 
 
 @pytest.mark.parametrize("order", [1, 2])
+def test_no_clipped_instance_exceeds_the_norm_in_exact_arithmetic(order, rng):
+    """Float32 numbers are exact in float64, in which the norms are then computed."""
+    for dim in (1, 2, 10, 300):
+        x = rng.normal(size=(4000, dim))
+        x[:2000] /= np.linalg.norm(x[:2000], ord=order, axis=1, keepdims=True)  # on the sphere
+        for norm in (1.0, 0.1, 0.7):
+            for make in (clipped, jax.jit(clipped, static_argnames="order")):
+                made = np.asarray(make(norm * x, norm, order=order), np.float64)
+                sizes = np.linalg.norm(made, ord=order, axis=1)
+                assert sizes.max() <= norm
+                assert sizes[:2000].min() >= norm * (1 - (dim + 9) * np.finfo(np.float32).eps)
+
+
+@pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("unit", [1e-37, 1e-20, 1e30])
 def test_clipping_holds_in_extreme_units(order, unit):
     """Squares of these instances underflow or overflow float32."""

@@ -3,12 +3,14 @@
     min_{‖g‖ ≤ B} Σ_t ℓ(g(x_t), y_t)
 
 The minimizer g_μ of Σ_t ℓ(g(x_t), y_t) + μ‖g‖², which `regularized` finds up to a gap ε_μ, has a
-norm that decreases with μ. For every μ ≥ 0 and every g with ‖g‖ ≤ B, by Lagrangian duality,
+norm that decreases with μ. The slopes s_t of the loss that belong to g_μ = −Σ_t s_t k(x_t, ·)/(2μ)
+bound Σ_t ℓ(g(x_t), y_t) from below by Σ_t ℓ(g_μ(x_t), y_t) + Σ_t s_t(g − g_μ)(x_t) − ε_μ. Hence,
+for every g with ‖g‖ ≤ B,
 
-    Σ_t ℓ(g(x_t), y_t) ≥ Σ_t ℓ(g_μ(x_t), y_t) + μ(‖g_μ‖² − B²) − ε_μ,
+    Σ_t ℓ(g(x_t), y_t) ≥ Σ_t ℓ(g_μ(x_t), y_t) − 2μ‖g_μ‖(B − ‖g_μ‖) − ε_μ,
 
 so that the loss of g_μ, scaled into the ball if it is outside, less the right side is a bound on
-what it lacks. Where ‖g_μ‖ = B that is ε_μ, and inside the ball it is μ(B² − ‖g_μ‖²) + ε_μ.
+what it lacks. Where ‖g_μ‖ = B that is ε_μ, and inside the ball it is 2μ‖g_μ‖(B − ‖g_μ‖) + ε_μ.
 """
 
 from typing import NamedTuple
@@ -187,7 +189,7 @@ def _in_ball(found: Regularized, y, counts, loss, radius, mu, small) -> ConvexBa
     scale = min(1.0, radius / found.norm) if found.norm else 1.0
     predictions = scale * found.predictions
     value = float(np.sum(counts * loss(predictions, y)))
-    lower = y.size * (float(found.risk) - float(found.gap)) - mu * radius**2
+    norm, size = float(found.norm), scale * found.norm
+    lower = y.size * (float(found.risk) - float(found.gap)) + mu * norm * (norm - 2 * radius)
     gap = max(value - lower, 0)
-    size = scale * found.norm
     return ConvexBall(scale * found.coefficients, predictions, value, size, mu, gap, gap <= small)

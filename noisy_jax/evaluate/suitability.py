@@ -10,6 +10,7 @@ from noisy_jax.fits.identification import check_cross, check_identified
 from noisy_jax.fits.linear import Units, check_varies
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.observations import Observations
 from noisy_jax.validation import instance
 
@@ -94,7 +95,7 @@ def check_room(learner: Learner, rows: int, *, more: bool = False) -> None:
 
 def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
     """Raises ValueError if a learner is built for other noise than the rows have."""
-    built, seen = learner.noise, observations.noise
+    built, (seen, _) = learner.noise, by_round(observations.noise)
     kind = type(built.distribution) if isinstance(built, PerRound) else built
     if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
         raise ValueError(

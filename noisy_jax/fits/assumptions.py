@@ -22,6 +22,7 @@ import numpy as np
 
 from noisy_jax.fits.doubts import LEVEL, Doubt, listed, scores, tail
 from noisy_jax.fits.gaps import gaps_and_values, pairs_of_gaps
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.observations import Observations
 
 _ROWS = 16_384  # evenly spaced, which are checked
@@ -53,7 +54,7 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     rows = observations if len(kept) == n else observations.rows(kept)
     if rows.seen is not None:
         return [*gaps_and_values(rows), *pairs_of_gaps(rows)]
-    if rows.noise is not None and rows.noise.depends_on_x:
+    if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
         return []
     noise = _Noise.of(rows)
     if len(rows.y) < _EACH or not noise.noisy.size:

@@ -44,11 +44,12 @@ def fit(
 
     Their coefficients are consistent under the logistic model and under the log-linear one; there
     is no regret bound. The equations may have several roots: the one that continues the uncorrected
-    fit, as C grows from 0, is taken. Replicates of unknown noise are pooled: the covariance of
+    fit, as C grows from 0, is taken. In small tables it may end before the whole C: then a smaller
+    share of C is taken away, as in Fuller's modification of the linear fit, with a warning and wide
+    intervals (`GeneralizedFit.share`). Replicates of unknown noise are pooled: the covariance of
     their noise must then be the same in all rows, and it is estimated anew wherever the jackknife
-    leaves rows out. Intervals of Poisson coefficients are somewhat narrow where means vary by large
-    factors: 95% ones covered the truth in 93% of simulated runs where ⟨w, x⟩ had the standard
-    deviation 1.4, and in 95% where it had 0.7.
+    leaves rows out. Intervals of Poisson coefficients are somewhat narrow where few rows have most
+    of the counts: where ⟨w, x⟩ varies by more than about 1, and all the more if x is skewed.
 
     **What it is for**: interpretation of coefficients, and prediction at CLEAN features. To predict
     from features that are as noisy as those of the table, use `fit.uncorrected`, which estimates
@@ -87,7 +88,8 @@ def fit(
         features: `None` for a linear fit; `nj.fits.fourier(length_scale=…)` or a list of such for a
             kernel fit, of which the one with the least cross-fitted clean risk is taken.
         model: "linear", "logistic" or "poisson". The last two take one table, and are judged by the
-            jackknife over 32 groups of blocks of up to 64 consecutive rows.
+            jackknife over 32 groups of blocks of up to 64 consecutive rows; where the equations
+            without some group have no root, by the sandwich, with a warning.
         weights: `[n]` weights of the rows, for a linear fit; 1 by default. Rows of weight 0
             are left out of everything, also of the number of rows.
         clusters: `[n]` labels of groups of rows that may depend on each other, for a linear fit.
@@ -109,13 +111,15 @@ def fit(
     Raises:
         ValueError: if the data contradict the noise (a column or a combination of columns varies
             less than the noise in it, by more than chance explains), a column is constant, chunks
-            do not agree, there are too few rows, or the equations of a model have no solution, as
-            when a column predicts labels perfectly; the folder of a checkpoint cannot be written,
-            is in use, or holds a file that is damaged or of another table.
+            do not agree, there are too few rows, or the equations of a model have no solution with
+            even half of the noise, as when a column predicts labels perfectly; the folder of a
+            checkpoint cannot be written, is in use, or holds a file that is damaged or of another
+            table.
 
-    Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1; the estimated risk is
-    the corrected score of Nakamura (1990), cross-fitted. Logistic: the conditional score of
-    Stefanski and Carroll (1987). Poisson: the corrected score of Nakamura (1990).
+    Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
+    (1977) for the share of the noise; the estimated risk is the corrected score of Nakamura (1990),
+    cross-fitted. Logistic: the conditional score of Stefanski and Carroll (1987). Poisson: the
+    corrected score of Nakamura (1990).
 
     Example:
         >>> import numpy as np, noisy_jax as nj

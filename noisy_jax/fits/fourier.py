@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -143,7 +144,7 @@ def _ones(omega):
 def _characteristic(observations: Observations, scale: np.ndarray):
     """φ of the error in the mean of the copies over `scale`; `None` if it must be estimated."""
     copies, dim = observations.x.shape[1:]
-    noise = observations.noise
+    noise: Any = observations.noise
     if noise is None and observations.cov is not None and not observations.cov.any():
         noise = Gaussian(0.0)
     if noise is None and copies == 1:

@@ -28,7 +28,7 @@ from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
 from noisy_jax.sums import total
-from noisy_jax.validation import check_dimension
+from noisy_jax.validation import check_dimension, non_negative
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
@@ -59,7 +59,10 @@ def _covariance(sample: Sample) -> chex.Numeric:
             "two_copies, or noise.estimate_covariance on replicates"
         )
     check_dimension("sample.cov", sample.cov, sample.x[0].shape)
-    return sample.cov
+    if jnp.ndim(sample.cov) < 2:
+        return non_negative("sample.cov", sample.cov, shape=None)
+    variances = non_negative("the variances in sample.cov", jnp.diagonal(sample.cov), shape=None)
+    return jnp.where(jnp.isnan(variances).any(), jnp.nan, sample.cov)
 
 
 def known_covariance(

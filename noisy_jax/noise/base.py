@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.matrices import PSD_SLACK
-from noisy_jax.validation import check_dimension, check_key, instance, number, whole
+from noisy_jax.validation import check_dimension, check_key, concrete, instance, number, whole
 
 _T = TypeVar("_T", bound=type)
 
@@ -248,8 +248,24 @@ def characteristic_problem(noise: Noise, dim: int) -> str:
     """Why one cannot divide by the noise's characteristic function; "" if one can."""
     if noise.characteristic_vanishes:
         return "whose characteristic function has zeros"
-    known = noise.log_characteristic(jnp.zeros(dim)) is not None
-    return "" if known else "whose characteristic function is not known"
+    if noise.log_characteristic(jnp.zeros(dim)) is None:
+        return "whose characteristic function is not known"
+    if _changes_sign(noise, dim):
+        return "whose characteristic function has zeros: set characteristic_vanishes = True"
+    return ""
+
+
+def _changes_sign(noise: Noise, dim: int) -> bool:
+    """Whether a real characteristic function becomes negative on an axis, below |ω| = 12/σ."""
+    if any(concrete(leaf) is None for leaf in jax.tree.leaves(noise)):
+        return False
+    with jax.ensure_compile_time_eval():
+        spread = np.sqrt(np.diag(np.asarray(noise.covariance(dim))))
+        axes = np.eye(dim) / np.where(spread > 0, spread, 1)
+        omega = jnp.asarray(np.linspace(0, 12, 241)[:, None, None] * axes[None], float)
+        phi = np.exp(np.asarray(noise.log_characteristic(omega), complex))
+    real = np.abs(np.imag(phi)).max(initial=0) < 1e-4
+    return bool(real and np.real(phi).min(initial=0) < -1e-4)
 
 
 def check_characteristic(noise: Noise, dim: int) -> None:

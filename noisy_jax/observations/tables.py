@@ -12,7 +12,7 @@ from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
-from noisy_jax.noise.rounds import check_noise
+from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.streams.columns import in_order, numeric
 from noisy_jax.validation import check_dimension, check_shape, non_negative, number
 
@@ -31,7 +31,8 @@ class Observations:
         cov: covariance of the error of one copy: `[d, d]`, the same in all rows; `[n, d, d]`, one a
             row; `None` if it is unknown and must come from the replicates.
         cov_std_error: `[d, d]`, standard error of each entry of `cov`; zero where `cov` is exact.
-        noise: distribution of the error, for fits that need more than its covariance, or `None`.
+        noise: distribution of the error, for fits that need more than its covariance, or `None`;
+            a `noise.PerRound` of the n rows if it changes.
         names: d names of the columns.
         target: name of y.
         cov_deviations: `[m, d, d]`, how the errors of different entries of `cov` depend on each
@@ -45,7 +46,7 @@ class Observations:
     y: np.ndarray
     cov: np.ndarray | None
     cov_std_error: np.ndarray
-    noise: Noise | None
+    noise: Noise | PerRound | None
     names: tuple[str, ...]
     target: str
     cov_deviations: np.ndarray | None = None
@@ -56,7 +57,7 @@ class Observations:
         """The shape, and what is known of the noise."""
         rows, copies, dim = self.x.shape
         known = "estimated from replicates" if self.cov is None else "known covariance"
-        known = known if self.noise is None else type(self.noise).__name__
+        known = known if self.noise is None else type(by_round(self.noise)[0]).__name__
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
 
@@ -107,8 +108,10 @@ class Observations:
             return values if values is None or values.ndim == rank else values[which]
 
         cov, cross, seen = some(self.cov, 2), some(self.cross_cov, 1), some(self.seen, None)
-        x, y = self.x[which], self.y[which]
-        return dataclasses.replace(self, x=x, y=y, cov=cov, cross_cov=cross, seen=seen)
+        x, y, noise = self.x[which], self.y[which], self.noise
+        if isinstance(noise, PerRound):
+            noise = jax.tree.map(lambda leaf: leaf[which], noise)
+        return dataclasses.replace(self, x=x, y=y, cov=cov, noise=noise, cross_cov=cross, seen=seen)
 
 
 def from_arrays(
@@ -225,7 +228,7 @@ def _known(noise, rows, copies, dim):
         if noise.distribution.depends_on_x:
             raise ValueError("noise.PerRound must hold noise whose covariance does not depend on x")
         cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
-        return _full(cov, dim, stacked=True), exact, None
+        return _full(cov, dim, stacked=True), exact, noise
     if isinstance(noise, Noise):
         return _full(noise.cov, dim), exact, noise
     return _full(noise, dim), exact, None

@@ -22,9 +22,9 @@ class Settings(BaseSettings):
 
     The rational kernel g = (1 + r²/d)⁻¹ is a mixture of Gaussians of all length scales. The
     narrowest have no surrogate under noise. Without them, cut off at c, g becomes
-    k = g(1 − exp(−c/g)), which has an exact surrogate k̂ for c < d/(2σ²); this study takes the
-    paper's range, c < d/(4σ²). A larger c brings k closer to g, but increases the norm of noisy
-    copies, which slows learning. Draws all three kernels, and writes worlds.png, worlds.csv and
+    k = g(1 − exp(−c/g)), which has an exact surrogate k̂ for c < d/(2σ²); the paper's bound on the
+    norm of noisy copies needs c < d/(4σ²). A larger c brings k closer to g, but increases that
+    norm, which slows learning. Draws all three kernels, and writes worlds.png, worlds.csv and
     config.json.
 
     Examples:
@@ -33,7 +33,7 @@ class Settings(BaseSettings):
     """
 
     cutoffs: tuple[float, ...] = option(
-        (2.0, 4.0), "c, one panel for each, below d/(4σ²)", "C", partial(positive, shape=None)
+        (2.0, 4.0), "c, one panel for each, below d/(2σ²)", "C", partial(positive, shape=None)
     )
     dim: int = option(4, "dimension of the data", "D", at_least(1))
     noise_variance: float = option(
@@ -44,12 +44,12 @@ class Settings(BaseSettings):
 def run(settings: Settings) -> Iterator[Report]:
     """The kernels at 201 distances."""
     dim, variance = settings.dim, settings.noise_variance
-    limit = dim / (4 * variance) if variance else math.inf
+    limit = dim / (2 * variance) if variance else math.inf
     largest = max(settings.cutoffs)
     if largest >= limit:
         raise ValueError(
-            f"--cutoffs must be below d/(4σ²) = {limit:g}, got {largest:g}: the paper's bound on "
-            "the norm of noisy copies needs it"
+            f"--cutoffs must be below d/(2σ²) = {limit:g}, got {largest:g}: no surrogate exists "
+            "beyond"
         )
     kernel, distribution = kernels.rational(length_scale=(dim / 2) ** 0.5), noise.Gaussian(variance)
     distances = np.linspace(0, 5, 201)

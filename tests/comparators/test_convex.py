@@ -82,6 +82,20 @@ def test_agrees_with_scipy_where_the_ball_binds_and_where_not(x64, rng, loss):
     assert found.multiplier < 1e-4  # of the second radius
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_least_squares_far_inside_the_ball_converges_at_the_default_tolerance(x64, seed):
+    x, y = rows(np.random.default_rng(seed), losses.squared())
+    best = np.linalg.lstsq(x, y)[0]
+    least = np.sum((x @ best - y) ** 2)
+    found = convex_ball(from_arrays(x, y), losses.squared(), 40.0 * np.linalg.norm(best))
+    assert found.converged
+    assert found.gap <= 1e-6 * np.sum(y**2)
+    assert 0 <= found.loss - least <= found.gap
+    # A bound from below that is too high would say that less is lacking.
+    found = convex_ball(from_arrays(x, y), losses.squared(), 40.0, tolerance=0.3)
+    assert found.loss - least <= found.gap
+
+
 @pytest.mark.slow
 def test_squared_loss_is_that_of_exact_comparators(x64, rng):
     x, y = rows(rng, losses.squared())

@@ -204,6 +204,20 @@ def test_unknown_covariance_is_rejected():
         learner.step(learner.init(3), nj.Sample(jnp.ones((1, 3)), jnp.float32(0)), None)
 
 
+def test_a_negative_variance_is_rejected_or_ends_in_nan():
+    learner = nj.learners.known_covariance(radius=1.0)
+    for cov in (-5.0, np.array([0.1, -5.0]), np.diag([0.1, -5.0])):
+
+        def step(cov):
+            sample = nj.Sample(jnp.ones((1, 2)), jnp.ones(()), cov=cov)
+            return learner.step(learner.init(2), sample, jax.random.key(0)).weights
+
+        with pytest.raises(ValueError, match=r"sample\.cov must be finite and >= 0"):
+            step(cov)
+        assert np.isnan(jax.jit(step)(cov)).any()
+        assert np.isfinite(jax.jit(step)(np.abs(cov))).all()
+
+
 def test_forgotten_vmap_fails_at_once():
     learner = two_copies(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match=r"sample\.x must be \[V, d\], got \[5, 2, 3\]"):

@@ -1,3 +1,4 @@
+import functools
 import itertools
 
 import chex
@@ -151,6 +152,21 @@ def test_characteristic_functions_with_zeros_say_so(distribution):
     if (log_phi := distribution.log_characteristic(omega)) is not None:
         falls = np.all(np.diff(log_phi.real) < 1e-5)
         assert distribution.characteristic_vanishes == (not falls)
+
+
+@pytest.mark.parametrize("forgetful", [Uniform, Rademacher])
+def test_a_distribution_that_forgets_its_zeros_is_found_out(forgetful):
+    """A real characteristic function that becomes negative has a zero before."""
+    kept = type("Kept", (forgetful,), {"characteristic_vanishes": False})
+    noise = nj.noise.register_distribution(kept)(0.5)
+    key, options = jax.random.key(0), {"dim": 2, "length_scale": 1.0}
+    frequencies = functools.partial(nj.moments.gaussian_frequencies, key, 8, **options)
+    for use in (
+        lambda: nj.worlds.fourier_gaussian(key, 8, **options, noise=noise),
+        jax.jit(lambda: frequencies(characteristic=noise).omega),
+    ):
+        with pytest.raises(ValueError, match="set characteristic_vanishes = True"):
+            use()
 
 
 @pytest.mark.statistical
