@@ -1,5 +1,16 @@
-"""Checks of covariance and Gram matrices, of concrete values only, as in `validation`."""
+"""Checks of covariance and Gram matrices, and factorizations.
 
+Checks see concrete values only, as in `validation`. Factorizations are of one matrix; `vmap`
+batches them, and both modes differentiate them. No other module may call those of JAX: from jaxlib
+0.10.0 to 0.11.0 a batched call of LAPACK waits for other threads of the pool that it runs on, and
+if all threads wait, the program hangs.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.validation import check_finite, check_shape, concrete, given, non_negative
@@ -56,3 +67,205 @@ def check_semidefinite(name: str, eigenvalues, slack: float = _GRAM_SLACK) -> No
     if array is not None and array.min() < -slack * np.abs(array).max():
         found = f"eigenvalues from {array.min():.3g} to {array.max():.3g}"
         raise ValueError(f"{name} must be positive semi-definite, but has {found}")
+
+
+def _one_by_one(function: Callable, *, solves: bool = False) -> Callable:
+    """The function of one matrix, called in a loop where `vmap` has many, on a CPU.
+
+    Other platforms have batched factorizations. If it solves equations, many right-hand sides with
+    one matrix are the columns of one.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def single(*arrays):
+        return function(*arrays)
+
+    @single.def_vmap
+    def of_batch(size, batched, *arrays):
+        def loop(*arrays):
+            def one(own):
+                own = iter(own)
+                return single(
+                    *(next(own) if each else a for a, each in zip(arrays, batched, strict=True))
+                )
+
+            return jax.lax.map(one, [a for a, each in zip(arrays, batched, strict=True) if each])
+
+        if solves and not batched[0]:
+            matrix, b = arrays
+            columns = single(matrix, jnp.moveaxis(b, 0, 1).reshape(len(matrix), -1))
+            return jnp.moveaxis(columns.reshape(len(matrix), size, -1), 1, 0), True
+        batch = jax.vmap(function, tuple(0 if each else None for each in batched))
+        out = jax.lax.platform_dependent(*arrays, cpu=loop, default=batch)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return single
+
+
+def _solve_by_substitution(factor, b, *, transposed):
+    return jax.lax.linalg.triangular_solve(
+        factor, b, left_side=True, lower=True, transpose_a=transposed
+    )
+
+
+_factorize = _one_by_one(lambda a: jax.lax.linalg.cholesky(a, symmetrize_input=False))
+_substitute = [
+    _one_by_one(partial(_solve_by_substitution, transposed=each), solves=True)
+    for each in (False, True)
+]
+_diagonalize = _one_by_one(lambda a: tuple(jnp.linalg.eigh(a)))
+_decompose = _one_by_one(lambda a: tuple(jnp.linalg.svd(a, full_matrices=False)))
+_orthogonalize = _one_by_one(lambda a: tuple(jnp.linalg.qr(a)))
+
+
+@_one_by_one
+def _lowest(a, bound):
+    """A loop of one round or none, in place of `cond`, of which `vmap` runs both branches."""
+    factor = _factorize(a - bound * jnp.eye(len(a), dtype=a.dtype))
+    below = ~jnp.isfinite(factor[-1, -1])
+    start = jnp.where(below, jnp.nan, bound), below
+    return jax.lax.while_loop(lambda s: s[1], lambda s: (_diagonalize(a)[0][0], ~s[1]), start)[0]
+
+
+def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = False) -> jax.Array:
+    """L⁻¹b, or L⁻ᵀb if `transposed`, for a lower triangular L and b `[n]` or `[n, m]`."""
+    triangle = jnp.tril(factor)
+
+    def product(v):
+        matrix = triangle.T if transposed else triangle
+        return jnp.matmul(matrix, v, precision="highest")
+
+    def solution(transposed, b):
+        columns = _substitute[transposed](triangle, b.reshape(len(factor), -1))
+        return columns.reshape(b.shape)
+
+    return jax.lax.custom_linear_solve(
+        product,
+        b,
+        solve=lambda _, b: solution(transposed, b),
+        transpose_solve=lambda _, b: solution(not transposed, b),
+    )
+
+
+def solve_cholesky(factor: jax.Array, b: jax.Array) -> jax.Array:
+    """A⁻¹b for A = LLᵀ, given L, and b `[n]` or `[n, m]`."""
+    return solve_triangular(factor, solve_triangular(factor, b), transposed=True)
+
+
+@jax.custom_jvp
+def cholesky(a: jax.Array) -> jax.Array:
+    """The lower triangular L with LLᵀ = A, from A's lower triangle.
+
+    NaN, with the derivative 0, where A is not positive definite.
+    """
+    return _factorize(a)
+
+
+@cholesky.defjvp
+@jax.default_matmul_precision("highest")
+def _(primals, tangents):
+    """dL = L Φ(L⁻¹ dA L⁻ᵀ), where Φ takes the lower triangle, with half of the diagonal."""
+    factor = cholesky(*primals)
+    exists = jnp.isfinite(factor[-1, -1])
+    sound = jnp.where(exists, factor, jnp.eye(len(factor), dtype=factor.dtype))
+    inner = solve_triangular(sound, solve_triangular(sound, _symmetric(tangents[0])).T)
+    change = sound @ (jnp.tril(inner) - _diagonal_of(inner) / 2)
+    return factor, jnp.where(exists, change, 0)
+
+
+@jax.custom_jvp
+def eigh(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Eigenvalues `[n]`, increasing, and eigenvectors `[n, n]`, as columns, of a symmetric A.
+
+    Eigenvectors of repeated eigenvalues have no derivative: NaN.
+    """
+    return _diagonalize(a)
+
+
+@eigh.defjvp
+@jax.default_matmul_precision("highest")
+def _(primals, tangents):
+    """dΛ = diag(M), dV = V(M_ij/(λ_j − λ_i))_{i≠j} with M = Vᵀ dA V."""
+    values, vectors = eigh(*primals)
+    inner = vectors.T @ _symmetric(tangents[0]) @ vectors
+    same = jnp.eye(len(values), dtype=bool)
+    gaps = jnp.where(same, 1, values[None] - values[:, None])
+    turns = jnp.where(same, 0, 1 / gaps) * inner
+    return (values, vectors), (jnp.diagonal(inner), vectors @ turns)
+
+
+def eigvalsh(a: jax.Array) -> jax.Array:
+    """Eigenvalues `[n]` of a symmetric A, increasing."""
+    return eigh(a)[0]
+
+
+@jax.custom_jvp
+def least_eigenvalue(a: jax.Array, bound: jax.Array) -> jax.Array:
+    """min(λ_min(A), bound) `[]`, by one Cholesky factor where that is the bound."""
+    return jnp.minimum(_lowest(a, bound), bound)
+
+
+@least_eigenvalue.defjvp
+def _(primals, tangents):
+    """dλ = vᵀ dA v with the eigenvector v."""
+    lowest = least_eigenvalue(*primals)
+    vector = eigh(primals[0])[1][:, 0]
+    change = vector @ _symmetric(tangents[0]) @ vector
+    return lowest, jnp.where(lowest < primals[1], change, tangents[1])
+
+
+@jax.custom_jvp
+def svd(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """U `[m, n]`, s `[n]`, decreasing, and Vᵀ `[n, n]` with A = U diag(s) Vᵀ, for m ≥ n.
+
+    Singular vectors of repeated singular values have no derivative: NaN.
+    """
+    return _decompose(a)
+
+
+@svd.defjvp
+@jax.default_matmul_precision("highest")
+def _(primals, tangents):
+    """With M = Uᵀ dA V and F_ij = 1/(s_j² − s_i²) for i ≠ j, F_ii = 0.
+
+    ds = diag(M), dU = U(F∘(MS + SMᵀ)) + (I − UUᵀ) dA V S⁻¹, dV = V(F∘(SM + MᵀS)).
+    """
+    u, s, vt = svd(*primals)
+    along = tangents[0] @ vt.T
+    inner = u.T @ along
+    same = jnp.eye(len(s), dtype=bool)
+    gaps = jnp.where(same, 1, (s[None] - s[:, None]) * (s[None] + s[:, None]))
+    apart = jnp.where(same, 0, 1 / gaps)
+    right, left = inner * s[None], inner * s[:, None]
+    change = u @ (apart * (right + right.T))
+    if len(u) > len(s):
+        change += (along - u @ inner) / s[None]
+    return (u, s, vt), (change, jnp.diagonal(inner), (apart * (left + left.T)).T @ vt)
+
+
+@jax.custom_jvp
+def qr(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Q `[m, n]` with orthonormal columns and upper triangular R `[n, n]`, A = QR, for m ≥ n.
+
+    Without full rank they have no derivative: NaN.
+    """
+    return _orthogonalize(a)
+
+
+@qr.defjvp
+@jax.default_matmul_precision("highest")
+def _(primals, tangents):
+    """dR = ΨR and dQ = dA R⁻¹ − QΨ with Ψ the upper triangle of C + Cᵀ − diag(C), C = Qᵀ dA R⁻¹."""
+    q, r = qr(*primals)
+    quotient = solve_triangular(r.T, tangents[0].T).T
+    inner = q.T @ quotient
+    upper = jnp.triu(inner + inner.T) - _diagonal_of(inner)
+    return (q, r), (quotient - q @ upper, upper @ r)
+
+
+def _symmetric(a):
+    return (a + a.T) / 2
+
+
+def _diagonal_of(a):
+    return jnp.diag(jnp.diagonal(a))

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.bounds.guarantee import Guarantee, gradient_descent
+from noisy_jax.matrices import eigvalsh
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.validation import non_negative, positive
@@ -74,7 +75,7 @@ def _largest(stream, noise, y_noise, x_axis, y_axis) -> Moments:
         cov = noise.covariance_at(x)
         second = jnp.sum(x**2) + jnp.trace(cov)
         y_variance = 0.0 if y_noise is None else y_noise.covariance(1)[0, 0]
-        norm = jnp.linalg.eigvalsh(cov)[-1]
+        norm = eigvalsh(cov)[-1]
         return second, noise.square_fourth_moment(x), y**2 + y_variance, norm
 
     every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(stream.x, stream.y, noise, y_noise)

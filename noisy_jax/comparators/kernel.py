@@ -15,7 +15,7 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, largest_size, norm, precision, secular
-from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
+from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite, eigh
 from noisy_jax.validation import (
     check_concrete,
     check_shape,
@@ -102,7 +102,7 @@ def kernel_ball(
     multiplicity = positive("weights", multiplicity, shape=None)
 
     root = jnp.sqrt(multiplicity)
-    eigenvalues, u = jnp.linalg.eigh(root[:, None] * gram * root[None])
+    eigenvalues, u = eigh(root[:, None] * gram * root[None])
     check_semidefinite("gram", eigenvalues)
     resolved = eigenvalues > RANK_ROUNDINGS * y.size**0.5 * precision(y) * eigenvalues[-1]
     s = jnp.sqrt(jnp.where(resolved, eigenvalues, 0))

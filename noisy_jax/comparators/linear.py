@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax import matrices
 from noisy_jax.base import Stream
 from noisy_jax.comparators.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.streams import from_arrays
@@ -54,7 +55,8 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     stream = from_arrays(*stream)
     xp = array_module(*stream)  # NumPy compiles nothing for each T
     rows = xp.column_stack(stream)
-    factor = xp.linalg.qr(xp.concatenate([_empty_factor(stream), rows]), mode="r")
+    factorize = np.linalg.qr if xp is np else matrices.qr
+    factor = factorize(xp.concatenate([_empty_factor(stream), rows]))[1]
     weights, multiplier, _ = _best_in_ball(factor, radius)
     xp = array_module(rows, weights)
     with np.errstate(over="ignore"):
@@ -82,7 +84,7 @@ def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Arra
     def one_round(factor, row):
         x, y = row
         row = jnp.append(x, y)[None]
-        factor = jnp.linalg.qr(jnp.concatenate([factor, row]), mode="r")
+        factor = matrices.qr(jnp.concatenate([factor, row]))[1]
         return factor, _best_in_ball(factor, radius)[2]
 
     return jax.lax.scan(one_round, _empty_factor(stream), stream)[1]
@@ -96,7 +98,7 @@ def _empty_factor(stream: Stream) -> chex.Array:
 @jax.jit
 def _best_in_ball(factor, radius):
     """Weights `[d]`, multiplier `[]` and loss `[]` from the triangular factor of [X y]."""
-    u, s, vt = jnp.linalg.svd(factor[:, :-1], full_matrices=False)
+    u, s, vt = matrices.svd(factor[:, :-1])
     c = factor[:, -1] @ u
     unexplained = factor[:, -1] - u @ c
     s = jnp.where(s > RANK_ROUNDINGS * factor.shape[0] * precision(s) * s[0], s, 0)

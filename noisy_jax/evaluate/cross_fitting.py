@@ -10,7 +10,8 @@ from noisy_jax.evaluate.suitability import check_suits, standardized, units_of
 from noisy_jax.fits.coefficients import Coefficients
 from noisy_jax.fits.errors import fourier_errors, linear_errors
 from noisy_jax.fits.functions import FourierPredictor
-from noisy_jax.fits.linear import Units, check_varies, checked_clusters, uncertainty
+from noisy_jax.fits.linear import Units, check_varies, checked_clusters
+from noisy_jax.fits.uncertain_noise import uncertainty
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise
 from noisy_jax.observations import Observations

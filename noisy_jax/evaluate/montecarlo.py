@@ -83,9 +83,7 @@ def monte_carlo(
             128. Memory grows with it, not with S.
         mesh: devices over which each batch is divided; "all" for all devices, at most one for each
             seed of a batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX
-            starts). Factorizations on several devices of a CPU can hang unless the environment
-            variable NPROC, the number of XLA's threads, is above twice that of the devices (jaxlib
-            0.10.2). Devices may belong to several processes (`jax.distributed`); then all processes
+            starts). Devices may belong to several processes (`jax.distributed`); then all processes
             make this call and get the same estimate.
         progress: called after each batch, in every process, with (seeds done, S).
         checkpoint: folder in which the moments are stored after each batch. A call with the same

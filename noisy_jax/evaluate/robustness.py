@@ -161,8 +161,7 @@ def by_adversary(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Mapp
     gram, test_gram = setting.kernel(table.x, table.x), setting.kernel(table.test_x, table.x)
     score = partial(_scores, setting, table, gram, test_gram)
 
-    # Not `vmap`: on two cores, batched triangular solves of two fits at once can wait for each
-    # other without end (jaxlib 0.10.2). Besides, each fit stops at its own number of iterations.
+    # Not `vmap`: each fit stops at its own number of iterations.
     def one_by_one(score, stacked):
         of_shares = partial(jax.lax.map, lambda pair: score(*pair))
         return jax.lax.map(lambda made: of_shares((made, shares)), stacked)

@@ -18,7 +18,7 @@ Source: Fuller, Some Properties of a Modification of the Limited Information Est
 
 import numpy as np
 
-from noisy_jax.fits.linear import Table
+from noisy_jax.fits.sandwich import Table
 from noisy_jax.fits.scores import Model
 
 _MARGIN = 4.0  # α

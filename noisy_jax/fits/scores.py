@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
-from noisy_jax.fits.linear import Table
+from noisy_jax.fits.sandwich import Table
 
 
 class Equations(NamedTuple):

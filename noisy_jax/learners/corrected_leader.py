@@ -6,11 +6,12 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.matrices import cholesky, eigh, least_eigenvalue, solve_cholesky, solve_triangular
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, for Fourier features
-_DOUBLINGS, _NEWTON_STEPS = 60, 30
+_ROUNDINGS, _NEWTON_STEPS = 8, 30
 
 
 class Leader(NamedTuple):
@@ -79,13 +80,17 @@ def leader_and_factor(moments, sums, radius, share, slack, previous):
     least = share * mean_square
     if moments.linear:
         caution = 2 if radius is None else 1
-        lam = jnp.maximum(previous, least + caution * _shift(gram, least, previous) + slack)
+        least = jnp.maximum(least, _rounding(gram)) + slack
+        enough = jnp.maximum((previous - least) / caution, 0)  # a larger −λ_min increases λ
+        lowest = least_eigenvalue(gram, -enough)
+        larger = jnp.where(lowest < -enough, least - caution * lowest, least)
+        lam = jnp.maximum(previous, larger)
         triangle = factor(gram, lam)
-        return Leader(_in_ball(gram, lam, cross, radius, triangle), lam), triangle
+        if radius is None:
+            return Leader(solve(triangle, cross), lam), triangle
+        return Leader(_in_ball(gram, lam, cross, radius)[0], lam), triangle
     lam = jnp.maximum(previous, least + _SPREAD * _spread(moments, sums, whole, mean_square))
-    values, vectors = jnp.linalg.eigh(gram)
-    weights = _diagonal_in_ball(jnp.maximum(values, 0), lam, vectors.T @ cross, radius)
-    return Leader(vectors @ weights, lam), factor(gram, lam)
+    return Leader(_clipped_in_ball(gram, lam, cross, radius)[0], lam), factor(gram, lam)
 
 
 def total(sums: Sums) -> Sums:
@@ -95,53 +100,31 @@ def total(sums: Sums) -> Sums:
 
 def factor(gram, lam):
     """The Cholesky factor of S + λI, NaN where the matrix is not positive definite."""
-    return jax.lax.linalg.cholesky(gram + lam * jnp.eye(len(gram)), symmetrize_input=False)
+    return cholesky(gram + lam * jnp.eye(len(gram)))
 
 
 def solve(triangle, vector):
     """(S + λI)⁻¹ v from the Cholesky factor."""
-    return jax.scipy.linalg.cho_solve((triangle, True), vector)
+    return solve_cholesky(triangle, vector)
 
 
 def half_solve(triangle, vector):
     """L⁻¹ v for the Cholesky factor L of S + λI: its square is vᵀ(S + λI)⁻¹v."""
-    return jax.scipy.linalg.solve_triangular(triangle, vector, lower=True)
+    return solve_triangular(triangle, vector)
 
 
-def _shift(gram, least, previous):
-    """max(0, −λ_min(S)) to within a tenth above, by Cholesky factors: one if S is sound, else 7.
+def _rounding(gram):
+    """A λ with which matrices as large as S have Cholesky factors, up to the roundings of S."""
+    size = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
+    return size * _root(jnp.sum(gram**2)) + 1e-30  # S may be zero
 
-    It is a multiple of `unit`, by a power of two and then by bisection. The search begins near
-    `previous`. The loop has no reverse mode, and derivatives are those of `unit`.
+
+@jax.custom_jvp
+def _in_ball(gram, lam, cross, radius):
+    """argmin of λ‖w‖² + wᵀSw − 2⟨b, w⟩ over ‖w‖ ≤ B, and μ of (S + (λ + μ)I)w = b.
+
+    Source: More and Sorensen (1983).
     """
-    unit = jnp.maximum(least, 1e-6 * jnp.abs(jnp.trace(gram)) / len(gram))
-    unit = jnp.maximum(unit, 1e-12 * jnp.max(jnp.abs(gram))) + 1e-30  # the trace may be zero
-
-    fixed, still, last = jax.lax.stop_gradient((gram, unit, previous))
-    begin = still * jnp.exp2(jnp.floor(jnp.log2(jnp.maximum(last / still, 1))))
-
-    def fails(m):
-        return ~jnp.isfinite(factor(fixed, m)[-1, -1])
-
-    def narrowed(carry):
-        low, high, steps = carry  # it fails at low, and is sound at high, infinite at first
-        middle = jnp.where(jnp.isfinite(high), (low + high) / 2, jnp.maximum(2 * low, begin))
-        failed = fails(middle)
-        return jnp.where(failed, middle, low), jnp.where(failed, high, middle), steps + 1
-
-    def wide(carry):
-        low, high, steps = carry
-        return (high > 1.1 * low) & (high > still) & (steps < _DOUBLINGS)
-
-    zero = jnp.zeros_like(still)
-    high = jnp.where(fails(zero), jnp.inf, zero)
-    return jax.lax.while_loop(wide, narrowed, (zero, high, 0))[1] / still * unit
-
-
-def _in_ball(gram, lam, cross, radius, triangle):
-    """argmin of λ‖w‖² + wᵀSw − 2⟨b, w⟩, over ‖w‖ ≤ B if there is a ball (More and Sorensen)."""
-    if radius is None:
-        return solve(triangle, cross)
     # ‖w‖ = B needs μ + λ + ‖S‖ ≥ ‖b‖/B: from there no weights overflow, however small S is.
     start = jnp.linalg.norm(cross) / radius - lam - jnp.linalg.norm(gram)
     start = jnp.maximum(start, 0)
@@ -153,30 +136,70 @@ def _in_ball(gram, lam, cross, radius, triangle):
 
     def outside(carry):
         (_, weights, _), steps = carry
-        return (jnp.linalg.norm(weights) > radius * (1 + 1e-6)) & (steps < _NEWTON_STEPS)
+        largest = radius * (1 + _ROUNDINGS * jnp.finfo(weights.dtype).eps)
+        return (jnp.linalg.norm(weights) > largest) & (steps < _NEWTON_STEPS)
 
     def newton(carry):
         (mu, weights, slope), steps = carry
         norm = jnp.linalg.norm(weights)
         return solved(mu + (norm / radius - 1) * norm**2 / slope), steps + 1
 
-    return jax.lax.while_loop(outside, newton, (solved(start), 0))[0][1]
+    mu, weights, _ = jax.lax.while_loop(outside, newton, (solved(start), 0))[0]
+    return weights, mu
 
 
-def _diagonal_in_ball(values, lam, cross, radius):
-    """The same in the eigenvectors' coordinates."""
-    weights = cross / (values + lam)
-    if radius is None:
-        return weights
+@jax.custom_jvp
+def _clipped_in_ball(gram, lam, cross, radius):
+    """The same with zero in place of negative eigenvalues of S; there may be no ball."""
+    values, vectors = eigh(gram)
+    values, cross = jnp.maximum(values, 0) + lam, vectors.T @ cross
 
     def newton(_, mu):
-        weights = cross / (values + lam + mu)
+        weights = cross / (values + mu)
         norm = jnp.linalg.norm(weights)
-        slope = jnp.sum(weights**2 / (values + lam + mu))
+        slope = jnp.sum(weights**2 / (values + mu))
         return mu + jnp.maximum((norm / radius - 1) * norm**2 / slope, 0)
 
-    mu = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.zeros_like(lam))
-    return cross / (values + lam + mu)
+    mu = jnp.zeros_like(lam)
+    if radius is not None:
+        mu = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, mu)
+    return vectors @ (cross / (values + mu)), mu
+
+
+@_in_ball.defjvp
+def _(primals, tangents):
+    weights, mu = _in_ball(*primals)
+    triangle = factor(primals[0], primals[1] + mu)
+    return (weights, mu), _slopes(lambda v: solve(triangle, v), weights, mu, primals[3], *tangents)
+
+
+@_clipped_in_ball.defjvp
+def _(primals, tangents):
+    """Derivatives of V max(Λ, 0) Vᵀ are V(K∘(Vᵀ dS V))Vᵀ, K_ij the slope from λ_i to λ_j."""
+    weights, mu = _clipped_in_ball(*primals)
+    values, vectors = eigh(primals[0])
+    clipped = jnp.maximum(values, 0)
+    run = values[:, None] - values[None]
+    slopes = (clipped[:, None] - clipped[None]) / jnp.where(run == 0, 1, run)
+    slopes = jnp.where(run == 0, jnp.heaviside(values, 0)[:, None], slopes)
+    change = vectors @ (slopes * (vectors.T @ tangents[0] @ vectors)) @ vectors.T
+
+    def solve(v):
+        return vectors @ ((vectors.T @ v) / (clipped + primals[1] + mu))
+
+    return (weights, mu), _slopes(solve, weights, mu, primals[3], change, *tangents[1:])
+
+
+def _slopes(solve, weights, mu, radius, gram, lam, cross, change_of_radius):
+    """Derivatives of w and μ, by (S + (λ + μ)I)w = b and ‖w‖ = B, from those of S, λ, b and B."""
+    free = solve(cross - gram @ weights - lam * weights)
+    if radius is None:
+        return free, jnp.zeros_like(mu)
+    along = solve(weights)
+    bound = mu > 0
+    excess = weights @ free - radius * change_of_radius
+    slope = jnp.where(bound, excess / jnp.where(bound, weights @ along, 1), 0)
+    return free - slope * along, slope
 
 
 def _spread(moments, sums, whole, mean_square):
@@ -192,9 +215,15 @@ def _spread(moments, sums, whole, mean_square):
 
     def power(_, v):
         v = square @ v
-        return v / jnp.maximum(jnp.linalg.norm(v), 1e-30)
+        return v / jnp.maximum(_root(jnp.sum(v**2)), 1e-30)
 
     vector = jax.lax.fori_loop(0, 12, power, vector)
-    spread = jnp.sqrt(jnp.maximum(vector @ square @ vector, 0))
+    spread = _root(vector @ square @ vector)
     # One group alone says nothing about the spread: take the size of √t rounds.
     return jnp.where(number > 1, spread, mean_square * jnp.sqrt(whole.count))
+
+
+def _root(square):
+    """√max(a, 0), with the derivative 0 where it is 0."""
+    positive = square > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)

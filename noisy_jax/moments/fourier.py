@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Sample
+from noisy_jax.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.noise.base import check_characteristic
@@ -138,9 +139,10 @@ def gaussian_frequencies(
     phi = _known(characteristic, dim) if not callable(characteristic) else characteristic
     blocks = -(-pairs // dim)
     direction_key, length_key = jax.random.split(key)
-    directions = jax.random.orthogonal(direction_key, dim, shape=(blocks,)).reshape(-1, dim)[:pairs]
+    q, r = jax.vmap(qr)(jax.random.normal(direction_key, (blocks, dim, dim)))
+    directions = q * jnp.sign(jnp.diagonal(r, axis1=1, axis2=2))[:, None]  # uniformly distributed
     lengths = jnp.linalg.norm(jax.random.normal(length_key, (pairs, dim)), axis=1)
-    omega = directions * lengths[:, None] / length_scale
+    omega = directions.reshape(-1, dim)[:pairs] * lengths[:, None] / length_scale
     return Frequencies(
         omega,
         jnp.asarray(1 / np.sqrt(pairs)),

@@ -109,7 +109,9 @@ def known_covariance() -> Moments:
         noise = jnp.tensordot(kept, cov, axes=1)
         if noise.ndim < 2:
             noise = jnp.diag(jnp.broadcast_to(noise, x.shape[1:]))
-        slack = jnp.abs(noise).sum(axis=0).max()  # at least the largest eigenvalue (Gershgorin)
+        norms = jnp.abs(cov).reshape(len(cov), -1, *cov.shape[2:])
+        norms = norms.sum(axis=2) if cov.ndim > 2 else norms  # at least the norm (Gershgorin)
+        slack = kept @ norms.max(axis=1)
         cross = samples.y @ seen - _cross(samples, kept)
         return Sums(seen.T @ x - noise, cross, kept.sum(), slack)
 

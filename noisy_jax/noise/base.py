@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.matrices import PSD_SLACK
+from noisy_jax.matrices import PSD_SLACK, eigvalsh
 from noisy_jax.validation import check_dimension, check_key, concrete, instance, number, whole
 
 _T = TypeVar("_T", bound=type)
@@ -240,7 +240,7 @@ def sound_covariance(cov: chex.Numeric) -> jax.Array:
     cov = jnp.asarray(cov, float)
     if cov.ndim < 2:
         return jnp.where(cov >= 0, cov, jnp.nan)
-    variances = jnp.linalg.eigvalsh(cov)
+    variances = eigvalsh(cov)
     return jnp.where(variances[0] >= -PSD_SLACK * variances[-1], cov, jnp.nan)
 
 

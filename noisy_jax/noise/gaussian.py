@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.matrices import PSD_SLACK, check_covariance
+from noisy_jax.matrices import PSD_SLACK, check_covariance, eigh
 from noisy_jax.noise.base import Noise, covariance_times, register_distribution, sound_covariance
 from noisy_jax.validation import non_negative, whole, within
 
@@ -69,7 +69,7 @@ class _Normal(Noise):
         if jnp.ndim(cov) < 2:
             return jnp.broadcast_to(jnp.sqrt(cov), draws.shape) * draws
         # Not by Cholesky, which singular covariances do not have.
-        variances, axes = jnp.linalg.eigh(jnp.asarray(cov, draws.dtype))
+        variances, axes = eigh(jnp.asarray(cov, draws.dtype))
         # A traced matrix was not checked: NaN if it is not PSD.
         sound = variances >= -PSD_SLACK * variances[-1]
         scale = jnp.where(sound, jnp.sqrt(jnp.maximum(variances, 0)), jnp.nan)

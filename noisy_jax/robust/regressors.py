@@ -17,9 +17,8 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_factor, cho_solve
 
-from noisy_jax.matrices import check_gram, check_matrix
+from noisy_jax.matrices import check_gram, check_matrix, cholesky, solve_cholesky
 from noisy_jax.validation import check_targets, concrete, positive, whole
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
@@ -49,7 +48,7 @@ def kernel_ridge(gram: chex.Array, y: chex.Array, *, regularization: chex.Numeri
         [1.5 2. ]
     """
     gram, y, lam = _parsed(gram, y, regularization)
-    return cho_solve(_factor(gram, y.size * lam / 2), y)
+    return solve_cholesky(_factor(gram, y.size * lam / 2), y)
 
 
 @jax.default_matmul_precision("highest")
@@ -93,7 +92,7 @@ def huber_ridge(
     C = y.size * lam / 2
     # An inverse, because its products batch over data sets while triangular solves do not. Its
     # rounding slows convergence, but does not move the limit, clip(r) = Ca.
-    inverse = cho_solve(_factor(gram, C), jnp.eye(y.size, dtype=y.dtype))
+    inverse = solve_cholesky(_factor(gram, C), jnp.eye(y.size, dtype=y.dtype))
     return modified_residuals(
         lambda a: gram @ a, lambda b: inverse @ b, y, C, iterations=iterations, threshold=threshold
     )
@@ -120,8 +119,8 @@ def modified_residuals(
 
 
 def _factor(gram, C):
-    factor = cho_factor(gram + C * jnp.eye(len(gram), dtype=gram.dtype), lower=True)
-    numbers = concrete(factor[0])
+    factor = cholesky(gram + C * jnp.eye(len(gram), dtype=gram.dtype))
+    numbers = concrete(factor)
     if numbers is not None and not np.all(np.isfinite(numbers)):
         eigenvalues = np.linalg.eigvalsh(gram)
         raise ValueError(

@@ -65,12 +65,10 @@ def use_all_cores() -> None:
     """Makes a JAX device of each core, unless the user's environment sets their number.
 
     XLA goes through the rounds of a scan on one core. Seeds are divided over devices
-    (`monte_carlo(mesh="all")`). XLA gets threads for two calls of LAPACK on each device, and one
-    more: calls on large batches wait for another thread, and hang if all threads wait.
+    (`monte_carlo(mesh="all")`).
     """
     allowed = getattr(os, "sched_getaffinity", None)  # of Linux
     cores = len(allowed(0)) if allowed else os.cpu_count() or 1
-    os.environ.setdefault("NPROC", str(2 * cores + 1))  # read when JAX first makes a device
     named = "JAX_NUM_CPU_DEVICES" in os.environ
     if not (named or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")):
         jax.config.update("jax_num_cpu_devices", cores)

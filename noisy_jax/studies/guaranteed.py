@@ -63,8 +63,6 @@ class Family(NamedTuple):
         variances: those of the noise; by default those of the study.
         largest: number of rounds; by default any.
         after: `(state, radius)` to a bound that is known after a run; `None` if it is known before.
-        climbs: whether there is gradient ascent, which needs a reverse mode; else the structured
-            starts are compared.
     """
 
     build: Callable[..., Learner]
@@ -74,7 +72,6 @@ class Family(NamedTuple):
     variances: tuple[float, ...] | None = None
     largest: int | None = None
     after: Callable[..., Any] | None = None
-    climbs: bool = True
 
 
 def families(y_size: float) -> list[Family]:
@@ -146,7 +143,7 @@ def _linear(y_size: float) -> list[Family]:
         Family(adaptive, [Case("two_copies, adaptive", after, _unknown)], after=of_adaptive),
         Family(leader, [Case("corrected_ftrl", after, _unknown)], after=of_leader),
         Family(leader_in_ball, [Case("corrected_ftrl in a ball", after, _unknown)],
-               after=of_leader, climbs=False),
+               after=of_leader),
         Family(mixture, [Case("mixture, adaptive", after, _unknown)], after=of_mixture),
     ]  # fmt: skip
 

@@ -18,6 +18,7 @@ from noisy_jax import plots
 from noisy_jax.base import Stream
 from noisy_jax.evaluate.regrets import growth
 from noisy_jax.evaluate.tables import Table, plus_minus
+from noisy_jax.matrices import cholesky, eigh, solve_cholesky
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, option
@@ -88,7 +89,7 @@ class Problem(NamedTuple):
     def best(self):
         """The payments `[P]` between 0 and the largest, and the least loss at each of them."""
         payments = jnp.linspace(0, self.largest, _PAYMENTS)
-        eigenvalues, axes = jnp.linalg.eigh(self.gram)
+        eigenvalues, axes = eigh(self.gram)
         squares = ((self.cross @ axes) ** 2)[None] / (
             eigenvalues[None] + self.noise(payments)[:, None]
         )
@@ -116,7 +117,7 @@ def known(problem: Problem, horizon: int, key: jax.Array):
 
     def choose(state):
         (gram, cross, _), count = state
-        eigenvalues, axes = jnp.linalg.eigh(gram)
+        eigenvalues, axes = eigh(gram)
         size = jnp.maximum(eigenvalues.sum(), 0) / jnp.maximum(count, 1)
         ridge = 0.1 * size + jnp.maximum(-2 * eigenvalues[0], 0) + _BLOCK * noise[0]
         divisors = (eigenvalues + ridge)[None] + count * noise[:, None]
@@ -152,7 +153,7 @@ def unknown(problem: Problem, horizon: int, key: jax.Array):
         rounds = jnp.maximum(count, 1)
         size = jnp.trace(gram, axis1=1, axis2=2) / rounds
         ridge = (0.1 * size + (count == 0))[:, None, None] * jnp.eye(dim)[None]
-        weights = jnp.linalg.solve(gram + ridge, cross[..., None])[..., 0]
+        weights = jax.vmap(lambda a, b: solve_cholesky(cholesky(a), b))(gram + ridge, cross)
         fitted = square - 2 * jnp.sum(weights * cross, axis=1)
         fitted = fitted + jnp.einsum("ki,kij,kj->k", weights, gram, weights)
         deviation = jnp.sqrt(jnp.maximum(squares / rounds - (losses / rounds) ** 2, 0))

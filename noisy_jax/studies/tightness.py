@@ -117,7 +117,7 @@ def found(settings: Settings, family: Family, horizon: int) -> list[dict[str, An
     room = [(0, 0), (0, longest - horizon), (0, 0)]
     starts = Stream(*(jnp.pad(leaf, room[: leaf.ndim]) for leaf in stack(named.values())))
     search = _program(
-        family.build, family.noise, family.regret, family.climbs, settings.y_size, settings.steps,
+        family.build, family.noise, family.regret, settings.y_size, settings.steps,
         settings.seeds, len(pairs), longest,
     )  # fmt: skip
     streams, scores = search(numbers, starts, np.int32(horizon), key)
@@ -179,7 +179,7 @@ def of_counts(horizon: int) -> list[dict[str, Any]]:
 
 
 @functools.lru_cache(maxsize=1)  # for all horizons of a family
-def _program(build, noise_of, regret_of, climbs, y_size, steps, seeds, cases, longest):
+def _program(build, noise_of, regret_of, y_size, steps, seeds, cases, longest):
     """`(numbers [N, 4], starts, horizon, key)` to streams and scores `[N, R + 1, ...]`."""
 
     def one(numbers, starts, horizon, key):
@@ -190,11 +190,10 @@ def _program(build, noise_of, regret_of, climbs, y_size, steps, seeds, cases, lo
             return regret_of(learner, stream, noise, key, radius=radius, rounds=horizon)
 
         used = jnp.where(jnp.arange(longest) < horizon, 1.0, 0.0)
-        climb_key, found = four_keys(key)[1], starts
-        if climbs:
-            found, _ = ascend(
-                regret, starts, climb_key, y_size=y_size, steps=steps, draws=DRAWS, used=used
-            )
+        climb_key = four_keys(key)[1]
+        found, _ = ascend(
+            regret, starts, climb_key, y_size=y_size, steps=steps, draws=DRAWS, used=used
+        )
         streams, _, scores = chosen(regret, starts, found, key, seeds)
         return streams, scores
 

@@ -17,10 +17,9 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 
 from noisy_jax.kernels.kernel import expanded_distances, length_scale_of, near_origin
-from noisy_jax.matrices import PSD_SLACK, check_covariance
+from noisy_jax.matrices import PSD_SLACK, check_covariance, cholesky, eigvalsh, solve_triangular
 from noisy_jax.noise import Gaussian, Laplace, Noise
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import check_dimension, check_made_for, concrete
@@ -221,7 +220,7 @@ def _at_most(max_cov, cov, shape):
     check_covariance("cov", cov, stacked=True)
     cov = _filled(jax.vmap(sound_covariance)(jnp.asarray(cov, float)), max_cov.ndim, dim)
     gap = max_cov[None] - cov
-    smallest = jnp.linalg.eigvalsh(gap) if max_cov.ndim == 2 else gap.reshape(n, -1)
+    smallest = jax.vmap(eigvalsh)(gap) if max_cov.ndim == 2 else gap.reshape(n, -1)
     smallest = jnp.min(smallest, axis=1)
     below = smallest >= -PSD_SLACK * jnp.max(jnp.abs(max_cov))
     known = concrete(below)
@@ -269,9 +268,9 @@ def _full(x, z, max_cov, cov, other_cov, length_scale):
     def one_row(atom):
         x, cov = atom
         spread = max_cov - cov[None] - other_cov
-        factor = jnp.linalg.cholesky(identity[None] + spread / length_scale**2)
+        factor = jax.vmap(cholesky)(identity[None] + spread / length_scale**2)
         logs = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
-        inverse = jax.vmap(lambda f: solve_triangular(f, identity, lower=True))(factor)
+        inverse = jax.vmap(solve_triangular, (0, None))(factor, identity)
         whitened = jnp.matmul(inverse, (x[None] - z)[:, :, None])[:, :, 0]
         return jnp.exp(-logs - jnp.sum(whitened**2, axis=1) / (2 * length_scale**2))
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from noisy_jax.kernels import Kernel, squared_distances
 from noisy_jax.kernels.kernel import near_origin
-from noisy_jax.matrices import PSD_SLACK
+from noisy_jax.matrices import PSD_SLACK, eigh
 from noisy_jax.noise import Gaussian, Noise, PerRound
 from noisy_jax.validation import (
     array_module,
@@ -232,7 +232,7 @@ def _principal_variances(noise, dim, cutoff):
     xp = array_module(noise.cov, cutoff)
     cov, axes = xp.asarray(noise.cov, float), None
     if cov.ndim == 2:
-        variances, axes = xp.linalg.eigh(cov)
+        variances, axes = np.linalg.eigh(cov) if xp is np else eigh(cov)
     else:
         variances = xp.reshape(cov, (-1,))
     norm = xp.max(variances)

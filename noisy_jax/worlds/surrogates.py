@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
+from noisy_jax.matrices import cholesky, eigh, solve_triangular
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import between, concrete
@@ -63,8 +64,8 @@ def _whitening(dim, length_scale, cov):
     if share.ndim < 2:
         share = jnp.where(share < 1, share, jnp.nan)
         return 1 / jnp.sqrt(1 - share), -_sum_over(dim, jnp.log1p(-share)) / 2
-    factor = jnp.linalg.cholesky(jnp.eye(dim) - share)
-    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(dim), lower=True)
+    factor = cholesky(jnp.eye(dim) - share)
+    inverse = solve_triangular(factor, jnp.eye(dim))
     return inverse, -jnp.sum(jnp.log(jnp.diag(factor)))
 
 
@@ -127,7 +128,7 @@ def _contaminated_noise(dim, length_scale, noise):
     j = jnp.arange(len(weights), dtype=q.dtype)
     variances, axes = sound_covariance(noise.outlier_cov), jnp.ones(())
     if variances.ndim == 2:
-        variances, axes = jnp.linalg.eigh(variances)
+        variances, axes = eigh(variances)
     growth = j[:, None] * jnp.atleast_1d(variances)[None] / length_scale**2
     powers = jnp.cumprod(jnp.where(j > 0, odds, 1))  # a power's own gradient is NaN at q = 0
     weights = weights * powers / (1 - q) * jnp.exp(-_sum_over(dim, jnp.log1p(growth)) / 2)

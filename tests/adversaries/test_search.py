@@ -236,8 +236,13 @@ def root(weights, sample):
     return jnp.sqrt(0 * sample.x[0]) - sample.y * sample.x[0]
 
 
+def looping(weights, sample):
+    slope = jax.lax.while_loop(lambda a: a < 1, lambda a: 2 * a, weights @ sample.x[0])
+    return (slope - sample.y) * sample.x[0]
+
+
 ROOT = nj.learners.gradient_descent(root, copies=1, radius=1.0, learning_rate=0.1)
-LOOPING = nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=1.0)
+LOOPING = nj.learners.gradient_descent(looping, copies=1, radius=1.0, learning_rate=0.1)
 PERCEPTRON = nj.learners.perceptron(nj.kernels.linear(), buffer=3)
 STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
 

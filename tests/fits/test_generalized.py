@@ -9,8 +9,8 @@ from scipy.optimize import root
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.fits.linear import Table
 from noisy_jax.fits.roots import root as root_near
+from noisy_jax.fits.sandwich import Table
 from noisy_jax.fits.scores import MODELS, conditional_score, corrected_score
 from noisy_jax.observations import from_arrays
 from tests.keys import key

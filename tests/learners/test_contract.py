@@ -325,6 +325,33 @@ def test_readings_are_unbiased_and_the_same_in_unroll(make, stream):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("x64")
+def test_reverse_mode_is_forward_mode(make, stream):
+    """By the stream, the radius, the learning rate and the noise, through 20 rounds."""
+    start = (nj.Stream(stream.x[:20], stream.y[:20]), 0.7, 0.1, 0.2)
+    given = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), start)
+
+    def loss(stream, radius, rate, variance):
+        learner = make(radius=radius, learning_rate=rate)
+        run = nj.rollout(learner, stream, nj.noise.Gaussian(variance), jax.random.key(5))
+        return jnp.mean(run.predictions**2) + jnp.sum(run.predictions[..., :1])
+
+    rng = np.random.default_rng(0)
+    direction = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), given)
+
+    @jax.jit
+    def both_modes(given, direction):
+        reverse = jax.grad(loss, (0, 1, 2, 3))(*given)
+        along = jax.tree.map(lambda slope, v: jnp.sum(slope * v), reverse, direction)
+        return sum(jax.tree.leaves(along)), jax.jvp(loss, given, direction)[1]
+
+    reverse, forward = both_modes(given, direction)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-8)
+    assert np.isfinite(forward)
+    assert forward != 0
+
+
+@pytest.mark.slow
 def test_uses_no_key_twice(make, stream):
     learner = make(**OPTIONS)
     run = jax.jit(lambda key: nj.rollout(learner, stream, NOISE, key, y_noise=NOISE).diverged_at)

@@ -10,6 +10,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.moments.fourier import Frequencies
+from noisy_jax.moments.online import Sums
 
 T, DIM, EVERY = 96, 3, 8
 
@@ -261,3 +262,171 @@ def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size():
     held = nj.learners.leader(moments, sums, regularization=1e-3, radius=0.5)
     assert 0 < held.regularization - 2 < 0.3
     assert np.linalg.norm(held.weights) <= 0.5 * (1 + 1e-5)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("full", [False, True])
+def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(full):
+    """The noise is in one direction in even rounds, in another one in odd rounds."""
+    x, y, _ = rounds(7)
+    axes = np.eye(DIM)[np.arange(T) % 2]
+    axes = (
+        axes @ np.linalg.qr(np.random.default_rng(0).normal(size=(DIM, DIM)))[0] if full else axes
+    )
+    noisy = x + 2 * axes * np.random.default_rng(1).normal(size=(T, 1))
+    cov = 4 * (axes[:, :, None] * axes[:, None] if full else axes)
+    samples = Sample(jnp.asarray(noisy[:, None]), jnp.asarray(y), jnp.asarray(cov))
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
+    whole = run(learner, samples, x)[0]
+    for width in 1, 5, 13:
+        state = None
+        for start in range(0, T, width):
+            piece = jax.tree.map(lambda leaf: leaf[start : start + width], (samples, x))  # noqa: B023
+            state = run(learner, *piece, state=state)[0]
+        np.testing.assert_allclose(state.regularization, whole.regularization, rtol=1e-9)
+        np.testing.assert_allclose(state.penalty, whole.penalty, rtol=1e-9)
+    sizes = np.abs(cov).sum(axis=2) if full else cov
+    slack = whole.sums.slack.sum()
+    np.testing.assert_allclose(slack, sizes.max(axis=1).sum(), rtol=1e-12)
+    assert slack >= np.linalg.norm(cov.sum(axis=0) if full else np.diag(cov.sum(axis=0)), ord=2)
+
+
+@pytest.mark.parametrize("radius", [None, 0.5])
+@pytest.mark.parametrize(
+    ("eigenvalues", "previous"),
+    [
+        ([-160.0], 0.0),  # λ_min is a power of two, or a fraction with one, times the mean square
+        ([-160.0], 250.0),
+        ([-8.0, 4.0, 8.0], 0.0),
+        ([0.0, 0.0, 16.0], 0.0),  # singular
+        ([0.0, 0.0, 16.0], 0.1 + 1e-6),
+        ([-4.0, -4.0, 16.0], 8.1),  # at the edge of what the last λ is enough for
+        ([-4.0, -4.0, 16.0], 4.1),
+    ],
+)
+def test_rounding_moves_the_penalty_by_rounding(eigenvalues, previous, radius):
+    """λ = λ_0 + c max(0, −λ_min), or the last λ, in float32, however S is rounded."""
+    rng, values = np.random.default_rng(0), np.array(eigenvalues)
+    dim, moments = len(values), nj.moments.known_covariance()
+    axes = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
+    change = rng.normal(size=(64, dim, dim))
+    gram = ((axes * values) @ axes.T)[None] + 1e-7 * np.abs(values).max() * (
+        change + change.transpose(0, 2, 1)
+    )
+    gram = np.concatenate([((axes * values) @ axes.T)[None], gram]).astype(np.float32)
+
+    @jax.jit
+    @jax.vmap
+    def lam(gram):
+        sums = Sums(gram[None], jnp.ones((1, dim)), jnp.full(1, 16.0), jnp.zeros(1))
+        leader = nj.learners.leader(moments, sums, radius=radius, previous=previous)
+        return leader.regularization, leader.weights
+
+    found, weights = lam(gram)
+    least = 0.1 * abs(values.sum()) / 16 + (2 if radius is None else 1) * max(0, -values[0])
+    expected = max(previous, least)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5 * np.abs(values).max())
+    assert np.all(np.isfinite(weights))
+
+
+def loss_of(radius, moments, dim, rows=40, every=8):
+    """A function of the stream, the noise's variance and B: mean squared error of a rollout."""
+    noise_key = jax.random.key(2)
+
+    def loss(stream, variance, size):
+        learner = nj.learners.corrected_ftrl(
+            moments, radius=None if radius is None else size, solve_every=every
+        )
+        noise = nj.noise.Gaussian(variance)
+        return jnp.mean((nj.rollout(learner, stream, noise, noise_key).predictions - stream.y) ** 2)
+
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=(rows, dim))
+    return loss, (nj.Stream(x, 3 * x[:, 0]), 0.3, 1.0 if radius is None else radius)
+
+
+def fourier_moments():
+    return nj.moments.fourier(
+        nj.moments.gaussian_frequencies(
+            jax.random.key(0), num_features=8, dim=2, length_scale=1.0,
+            characteristic=nj.noise.Gaussian(0.3),
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    "make", [nj.moments.known_covariance, nj.moments.two_copies, fourier_moments]
+)
+@pytest.mark.parametrize("radius", [None, 0.5, 50.0])
+def test_both_modes_are_finite_differences(make, radius):
+    """By the stream, the noise and the radius, which binds, or does not."""
+    loss, given = loss_of(radius, make(), dim=2)
+    rng = np.random.default_rng(3)
+    direction = jax.tree.map(lambda leaf: rng.normal(size=np.shape(leaf)), given)
+    reverse = jax.jit(jax.grad(loss, (0, 1, 2)))(*given)
+    along = sum(jax.tree.leaves(jax.tree.map(lambda g, v: jnp.sum(g * v), reverse, direction)))
+    forward = jax.jit(lambda direction: jax.jvp(loss, given, direction)[1])(direction)
+    np.testing.assert_allclose(along, forward, rtol=1e-9)
+    plain = jax.jit(loss)
+
+    def moved(step):
+        return plain(*jax.tree.map(lambda a, v: a + step * v, given, direction))
+
+    np.testing.assert_allclose(along, (moved(1e-6) - moved(-1e-6)) / 2e-6, rtol=1e-5)
+    assert (reverse[2] != 0) == (radius == 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("x64")
+def test_gradients_by_step_under_vmap_and_in_pieces():
+    """Through `step` in a scan, batched over radii: the gradient of `unroll`."""
+    x, _, samples = rounds(8)
+    inputs = jax.tree.map(lambda leaf: leaf[:24], samples)
+    moments = nj.moments.known_covariance()
+
+    def weights(radius, inputs, by_step):
+        learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
+        state = learner.init(DIM)
+        if by_step:
+            state = jax.lax.scan(lambda s, one: (learner.step(s, one, None), None), state, inputs)[
+                0
+            ]
+        else:
+            state = learner.unroll(state, inputs, jnp.asarray(x[:24]), None)[0]
+        return jnp.sum(state.weights**3)
+
+    slopes = [
+        jax.jit(jax.vmap(jax.grad(lambda *a, way=way: weights(*a, way), (0, 1)), (0, None)))(
+            jnp.array([0.1, 0.2, 9.0]), inputs
+        )
+        for way in (False, True)
+    ]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12), *slopes)
+    np.testing.assert_array_equal(slopes[0][0] != 0, [True, True, False])
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_gradient_in_a_ball_is_that_of_its_optimality_conditions():
+    """(S + (λ + μ)I)w = b and ‖w‖ = B, differentiated in NumPy."""
+    rng = np.random.default_rng(5)
+    half = rng.normal(size=(DIM, DIM))
+    gram, cross, radius = half @ half.T + np.eye(DIM), 9 * rng.normal(size=DIM), 0.3
+    moments = nj.moments.known_covariance()
+
+    def weights(cross, radius):
+        sums = Sums(jnp.asarray(gram)[None], cross[None], jnp.full(1, 9.0), jnp.zeros(1))
+        return nj.learners.leader(moments, sums, radius=radius)
+
+    found = weights(jnp.asarray(cross), radius)
+    np.testing.assert_allclose(np.linalg.norm(found.weights), radius, rtol=1e-12)
+    w = np.asarray(found.weights)
+    mu = w @ (cross - gram @ w) / radius**2  # λ + μ
+    system = np.block([[gram + mu * np.eye(DIM), w[:, None]], [w[None], np.zeros((1, 1))]])
+    inverse = np.linalg.inv(system)
+    by_cross, by_radius = jax.jacrev(lambda *a: weights(*a).weights, (0, 1))(
+        jnp.asarray(cross), radius
+    )
+    np.testing.assert_allclose(by_cross, inverse[:DIM, :DIM], atol=1e-10)
+    np.testing.assert_allclose(by_radius, inverse[:DIM, DIM] * radius, atol=1e-10)

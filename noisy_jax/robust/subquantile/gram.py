@@ -15,10 +15,9 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.sparse.linalg import cg
 
-from noisy_jax.matrices import PSD_SLACK, check_gram, check_matrix
+from noisy_jax.matrices import PSD_SLACK, check_gram, check_matrix, cholesky, solve_cholesky
 from noisy_jax.validation import check_finite, check_shape, concrete, given, whole
 
 _IMPROVEMENTS = 3  # of Wielandt's vector v; each reads all of K once
@@ -102,8 +101,8 @@ def solver(gram: Gram, C: chex.Numeric) -> Callable[[jax.Array], jax.Array]:
     """The function b -> (K + C)⁻¹ b: by Cholesky, or roughly by products if K is in chunks."""
     if gram.matrix is not None:
         identity = jnp.eye(gram.size, dtype=gram.matrix.dtype)
-        factor = cho_factor(gram.matrix + C * identity, lower=True)
-        return lambda b: cho_solve(factor, b)
+        factor = cholesky(gram.matrix + C * identity)
+        return lambda b: solve_cholesky(factor, b)
 
     def regularized(v):
         return gram.product(v) + C * v
