@@ -16,6 +16,7 @@ from noisy_jax.evaluate.montecarlo import Sums, merged
 from noisy_jax.evaluate.regrets import NORMAL_95
 from noisy_jax.evaluate.rollouts import scan_in_blocks
 from noisy_jax.evaluate.suitability import check_room, check_suits, standardized
+from noisy_jax.fits.coefficients import features_of
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
 from noisy_jax.validation import check_key
@@ -40,6 +41,7 @@ class Learned:
         scale: `[d]`, standard deviations of the columns; 1 with `standardize=False`.
         y_center: mean of y.
         y_scale: standard deviation of y; 1 with `standardize=False`.
+        names: d names of the columns.
     """
 
     state: State
@@ -51,6 +53,7 @@ class Learned:
     scale: np.ndarray
     y_center: float
     y_scale: float
+    names: tuple[str, ...]
 
     def __repr__(self) -> str:
         """The estimated error, beside that of predicting the mean."""
@@ -70,8 +73,11 @@ class Learned:
         return self.risk - half, self.risk + half
 
     def predict(self, x: Any) -> np.ndarray:
-        """Predictions `[...]` at clean features `[..., d]`, in original units."""
-        x = (np.asarray(x, np.float64) - self.center) / self.scale
+        """Predictions `[...]` at clean features `[..., d]`, in original units.
+
+        A DataFrame's columns are taken by their names.
+        """
+        x = (features_of(x, self.names) - self.center) / self.scale
         predictions = self.learner.predict(self.state, jnp.asarray(x, float))
         return np.asarray(predictions, np.float64) * self.y_scale + self.y_center
 
@@ -199,6 +205,7 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
         units.scale,
         units.y_center,
         units.y_scale,
+        table.first.names,
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
-from noisy_jax.streams.columns import in_order
-from noisy_jax.validation import between
+from noisy_jax.streams.columns import check_not_categorical, in_order, index_of
+from noisy_jax.validation import between, unmasked
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -218,10 +218,13 @@ def counted_features(count: int) -> str:
 
 
 def features_of(x: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Features `[..., d]` in the order of a fit's names; a DataFrame's are found by name."""
+    """Features `[..., d]` in the order of a fit's names; pandas columns are found by name."""
     if hasattr(x, "columns"):
         x = x[[x.columns[k] for k in in_order("x", x.columns, names)]]
-    x = np.asarray(x, np.float64)
+        check_not_categorical("x", x)
+    elif index_of(x) is not None and np.shape(x) == (len(names),):  # a row of a DataFrame
+        x = np.asarray(x)[in_order("x", x.index, names)]
+    x = np.asarray(unmasked(x), np.float64)
     if x.shape[-1:] != (len(names),):
         raise ValueError(
             f"x must be [..., {len(names)}], got {list(x.shape)}: one column a feature, in the "

@@ -11,8 +11,8 @@ from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
 from noisy_jax.fits.identification import check_cross, check_identified
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
-from noisy_jax.streams.columns import ROUNDING
-from noisy_jax.validation import instance
+from noisy_jax.streams.columns import ROUNDING, check_same_rows
+from noisy_jax.validation import instance, unmasked
 
 _ROWS = 4096
 GROUPS = 32
@@ -268,6 +268,8 @@ def _risk(parts: list[LinearMoments], whole: LinearMoments, units, observations)
 def with_weight(observations: Observations, weights, clusters):
     """The rows of positive weight, their weights and their clusters, if there are any."""
     n = len(observations.y)
+    for name, given in (("weights", weights), ("clusters", clusters)):
+        check_same_rows(name, given, "observations", observations.index)
     weights, clusters = checked_weights(weights, n), checked_clusters(clusters, n)
     if weights is None or weights.all():
         return observations, weights, clusters
@@ -280,7 +282,7 @@ def checked_weights(weights, n):
     """The weights `[n]`, or `None`."""
     if weights is None:
         return None
-    weights = np.asarray(weights, np.float64)
+    weights = np.asarray(unmasked(weights), np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weights must be {n} finite numbers of at least zero, one a row")
     if not weights.any():
@@ -292,7 +294,7 @@ def checked_clusters(clusters, n):
     """Clusters as whole numbers from 0, `[n]`, or `None`."""
     if clusters is None:
         return None
-    clusters = np.asarray(clusters)
+    clusters = np.asarray(unmasked(clusters))
     if clusters.shape != (n,):
         raise ValueError(f"clusters must be {n} labels, one a row, got {list(clusters.shape)}")
     for row in np.flatnonzero(clusters != clusters):  # NaN alone is not itself
