@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.fits.identification import SINGULAR, smallest_eigenvalue
+from noisy_jax.saving import replace_file
 from noisy_jax.streams.columns import check_not_categorical, in_order, index_of
 from noisy_jax.validation import between, unmasked
 
@@ -236,4 +237,4 @@ def features_of(x: Any, names: tuple[str, ...]) -> np.ndarray:
 def write(fit: Any, path: str | Path) -> None:
     """Writes the fields of a fit as JSON."""
     text = json.dumps(dataclasses.asdict(fit), default=lambda array: array.tolist(), indent=1)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    replace_file(path, f"{text}\n".encode())
