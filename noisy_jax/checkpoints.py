@@ -9,8 +9,9 @@ import hashlib
 import io
 import os
 import re
-import uuid
+import stat
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jax.sharding import Mesh
 
 from noisy_jax.processes import from_first, is_first
+from noisy_jax.saving import UNFINISHED, replace_file
 from noisy_jax.validation import given, writable_folder
 
 try:
@@ -90,16 +92,9 @@ class Checkpoint:
             return
         archive = io.BytesIO()
         np.savez(archive, np.array(self._fingerprint), *jax.tree.leaves(sums))
-        unfinished = self.path.with_suffix(f".{uuid.uuid4().hex}.unfinished")
         try:
-            with open(unfinished, "xb") as file:  # "x": never through a link that is there already
-                file.write(_with_digest(archive.getvalue()))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, self.path)
+            replace_file(self.path, _with_digest(archive.getvalue()))
         except OSError as error:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
             if not self.warned:
                 self.warned = True
                 warnings.warn(
@@ -118,15 +113,21 @@ class Checkpoint:
         """Locks the folder; the content of its file, empty if there is none."""
         self._lock_folder(writable_folder(self.path.parent))
         try:
+            if not stat.S_ISREG(self.path.stat().st_mode):  # to read a pipe would wait for ever
+                raise ValueError(self._damaged())
             content = self.path.read_bytes()
         except FileNotFoundError:
             return b""
         except OSError as error:
             reason = error.strerror or error
             raise ValueError(f"cannot read the checkpoint {self.path}: {reason}") from error
-        if not _is_sound(content):
+        try:
+            made_by = str(_arrays(content)["arr_0"]) if _is_sound(content) else None
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile):  # such as pickled objects
+            made_by = None
+        if made_by is None:
             raise ValueError(self._damaged())
-        if str(_arrays(content)["arr_0"]) != self._fingerprint:
+        if made_by != self._fingerprint:
             raise ValueError(
                 f"{self.path} was made by another configuration ({self._parts}): delete it, or "
                 "name another folder"
@@ -139,7 +140,7 @@ class Checkpoint:
         try:
             self._lock = os.open(folder, os.O_RDONLY)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in folder.glob("moments.*.unfinished"):  # by a process that was killed
+            for left in folder.glob(f"moments.*{UNFINISHED}"):  # by a process that was killed
                 left.unlink(missing_ok=True)
         except BlockingIOError:
             self.close()

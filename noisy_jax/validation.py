@@ -20,7 +20,17 @@ from jax.core import Tracer
 
 def concrete(value) -> np.ndarray | None:
     """The value as a NumPy array, or `None` if it is traced."""
-    return None if isinstance(value, Tracer) else np.asarray(value)
+    return None if isinstance(value, Tracer) else np.asarray(unmasked(value))
+
+
+def unmasked(value):
+    """The value; of a masked array (`numpy.ma`) its numbers, with NaN where it masks them."""
+    if isinstance(value, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in value):
+        value = np.ma.array(value)
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    kind = np.result_type(value, np.float32) if value.dtype.kind in "biufc" else object
+    return np.ma.filled(value.astype(kind), np.nan)
 
 
 def array_module(*values) -> ModuleType:
@@ -29,12 +39,21 @@ def array_module(*values) -> ModuleType:
 
 
 def given(value) -> str:
-    """What was given, for a message: a number or string as it is, of anything else the type."""
+    """What was given, for a message: a number or the start of a string, or else the type."""
     if value is None or isinstance(value, (int, float, complex, str, np.generic)):
-        return repr(value)
+        return repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}…"
     if isinstance(value, (np.ndarray, jax.Array)):
         return f"an array {list(value.shape)} of {value.dtype}"
     return type(value).__name__
+
+
+_SHOWN = 60  # letters of a value that messages repeat
+
+
+def listed(names: Sequence, most: int = 10) -> str:
+    """Names for a message, such as `'a', 'b'`: the first ones, and how many there are."""
+    some = ", ".join(given(name) for name in names[:most])
+    return some if len(names) <= most else f"{some}, … ({len(names):,} in all)"
 
 
 def _numbers(name: str, value) -> np.ndarray | None:
@@ -115,7 +134,8 @@ def _message(name, what, value, hint, places=()) -> str:
     found = f"got {given(value)}"
     if np.size(places):
         first = places[0].tolist()
-        found = f"but {name}{first} is {np.asarray(value)[tuple(first)]} ({len(places)} in all)"
+        wrong = np.asarray(unmasked(value))[tuple(first)]
+        found = f"but {name}{first} is {wrong} ({len(places)} in all)"
     return f"{name} must be {what}, {found}{hint and f': {hint}'}"
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax.checkpoints import Checkpoint
+from noisy_jax.checkpoints import Checkpoint, _with_digest
 from noisy_jax.evaluate.montecarlo import monte_carlo
 
 KEY = jax.random.key(7)
@@ -248,7 +248,7 @@ def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path):
 
 SECOND = """
 import sys
-from noisy_jax.checkpoints import Checkpoint
+from noisy_jax.checkpoints import Checkpoint, _with_digest
 try:
     Checkpoint(sys.argv[1], "run").load((0, 0.0))
 except ValueError as error:
@@ -280,3 +280,23 @@ def test_nothing_is_written_through_a_symbolic_link(tmp_path):
     (folder / "moments.unfinished").symlink_to(target)
     saved(folder)
     assert target.read_text() == "precious"
+
+
+@pytest.mark.parametrize("made", [os.mkfifo, os.mkdir])
+def test_a_pipe_in_place_of_a_checkpoint_is_one_clear_error(tmp_path, made):
+    """To open a pipe would wait until another program writes to it."""
+    made(tmp_path / "moments.npz")
+    with pytest.raises(ValueError, match=r"moments\.npz is not a readable checkpoint"):
+        loaded(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["pickled", "no fingerprint", "no archive"])
+def test_a_sound_file_of_another_program_is_one_clear_error(tmp_path, content):
+    archive = io.BytesIO()
+    arrays = {"arr_0": np.array([{}], object)} if content == "pickled" else {"a": np.zeros(2)}
+    np.savez(archive, **arrays)
+    body = b"hello" if content == "no archive" else archive.getvalue()
+    (tmp_path / "moments.npz").write_bytes(_with_digest(body))
+    with pytest.raises(ValueError, match=r"moments\.npz is not a readable checkpoint") as caught:
+        loaded(tmp_path)
+    assert "\n" not in str(caught.value)

@@ -215,6 +215,8 @@ def test_a_table_writes_no_formulas(tmp_path):
     rows = rows_of(tmp_path / "names.csv")
     assert [row["name"] for row in rows] == ["'=1+1", "'+a", "'-a", "'@a", "a=1", "plain"]
     assert [float(row["number"]) for row in rows] == [-1.5] * 6
+    Table([dict.fromkeys(names, 1.0)], []).save(tmp_path / "headers.csv")
+    assert [*rows_of(tmp_path / "headers.csv")[0]] == [row["name"] for row in rows]
 
 
 def test_a_table_aligns_numbers_to_the_right_and_leaves_out_empty_columns():

@@ -21,6 +21,7 @@ from noisy_jax.evaluate.suitability import (
     standardized,
 )
 from noisy_jax.fits.assumptions import warned
+from noisy_jax.fits.coefficients import features_of
 from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
@@ -46,6 +47,7 @@ class Learned:
             `standardize=False`.
         y_center: mean of y.
         y_scale: standard deviation of y in the first rows; 1 with `standardize=False`.
+        names: d names of the columns.
     """
 
     state: State
@@ -58,6 +60,7 @@ class Learned:
     scale: np.ndarray
     y_center: float
     y_scale: float
+    names: tuple[str, ...]
 
     def __repr__(self) -> str:
         """The estimated error, beside that of predicting the mean."""
@@ -77,8 +80,11 @@ class Learned:
         return self.risk - half, self.risk + half
 
     def predict(self, x: Any) -> np.ndarray:
-        """Predictions `[...]` at clean features `[..., d]`, in original units."""
-        x = (np.asarray(x, np.float64) - self.center) / self.scale
+        """Predictions `[...]` at clean features `[..., d]`, in original units.
+
+        A DataFrame's columns are taken by their names.
+        """
+        x = (features_of(x, self.names) - self.center) / self.scale
         predictions = self.learner.predict(self.state, jnp.asarray(x, float))
         return np.asarray(predictions, np.float64) * self.y_scale + self.y_center
 
@@ -218,6 +224,7 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
         units.scale,
         float(seen.mean[-1]),
         units.y_scale,
+        table.first.names,
     )
 
 

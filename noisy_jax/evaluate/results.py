@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from noisy_jax.evaluate.regrets import Growth
 from noisy_jax.evaluate.tables import Table, plus_minus
+from noisy_jax.saving import replace_file
 from noisy_jax.validation import writable_folder
 
 
@@ -142,4 +143,4 @@ _FIT = (("", "{learner}"), ("", "{fit.exponent:6.3f}"), ("", _interval), ("", _v
 def save_config(config: Mapping[str, Any], folder: Path) -> None:
     """Writes `config.json`."""
     text = json.dumps(config, indent=2, ensure_ascii=False)
-    (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+    replace_file(folder / "config.json", f"{text}\n".encode())

@@ -21,6 +21,7 @@ from noisy_jax.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.fits.hidden import CAUTION, largest_bias, places
 from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
+from noisy_jax.streams.columns import check_same_rows
 from noisy_jax.validation import check_key, given, instance, whole
 
 
@@ -198,6 +199,7 @@ def select(
         what = "map at least one name to a learner or a function such as nj.fit"
         raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
     folds = whole("folds", folds, 2)
+    check_same_rows("clusters", clusters, "observations", observations.index)
     blocks = blocks_of(len(observations.y), clusters, folds)
     held_out = [np.flatnonzero(blocks % folds == fold) for fold in range(folds)]
     trained = [np.flatnonzero(blocks % folds != fold) for fold in range(folds)]

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import io
 import math
 import os
 import re
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from noisy_jax.intervals import half_width
+from noisy_jax.saving import replace_file
 
 _NUMBER = re.compile(r"[-+−±\d.,e%\[\] ]*|nan|-?inf|none")
 
@@ -63,12 +65,13 @@ class Table:
         """Writes all columns of all rows as CSV.
 
         Text that begins with = + - or @, which a spreadsheet would take for a formula, is written
-        with an apostrophe before it.
+        with an apostrophe before it, in names of columns too. The file is replaced as a whole.
         """
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.rows[0])
-            writer.writerows([_harmless(value) for value in row.values()] for row in self.rows)
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        for row in ([*self.rows[0]], *(row.values() for row in self.rows)):
+            writer.writerow([_harmless(value) for value in row])
+        replace_file(path, text.getvalue().encode())
 
 
 def plus_minus(column: str, spec: str) -> Callable[[Mapping[str, Any]], str]:

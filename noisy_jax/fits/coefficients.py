@@ -12,8 +12,9 @@ import numpy as np
 from noisy_jax.fits.anderson_rubin import Equations
 from noisy_jax.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
 from noisy_jax.intervals import LEVEL, half_width
-from noisy_jax.streams.columns import in_order
-from noisy_jax.validation import between, choice
+from noisy_jax.saving import replace_file
+from noisy_jax.streams.columns import check_not_categorical, in_order, index_of
+from noisy_jax.validation import between, choice, unmasked
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -282,10 +283,13 @@ def counted_features(count: int) -> str:
 
 
 def features_of(x: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Features `[..., d]` in the order of a fit's names; a DataFrame's are found by name."""
+    """Features `[..., d]` in the order of a fit's names; pandas columns are found by name."""
     if hasattr(x, "columns"):
         x = x[[x.columns[k] for k in in_order("x", x.columns, names)]]
-    x = np.asarray(x, np.float64)
+        check_not_categorical("x", x)
+    elif index_of(x) is not None and np.shape(x) == (len(names),):  # a row of a DataFrame
+        x = np.asarray(x)[in_order("x", x.index, names)]
+    x = np.asarray(unmasked(x), np.float64)
     if x.shape[-1:] != (len(names),):
         raise ValueError(
             f"x must be [..., {len(names)}], got {list(x.shape)}: one column a feature, in the "
@@ -297,4 +301,4 @@ def features_of(x: Any, names: tuple[str, ...]) -> np.ndarray:
 def write(fit: Any, path: str | Path) -> None:
     """Writes the fields of a fit as JSON."""
     text = json.dumps(dataclasses.asdict(fit), default=lambda array: array.tolist(), indent=1)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    replace_file(path, f"{text}\n".encode())

@@ -14,8 +14,8 @@ from noisy_jax.fits.sandwich import Table, combined_freedom, sandwich
 from noisy_jax.fits.uncertain_noise import freedom_of_noise, uncertainty, widened
 from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observations import Observations
-from noisy_jax.streams.columns import ROUNDING
-from noisy_jax.validation import instance
+from noisy_jax.streams.columns import ROUNDING, check_same_rows
+from noisy_jax.validation import instance, unmasked
 
 GROUPS = 32
 """Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
@@ -235,6 +235,8 @@ def _risk(parts: list[LinearMoments], whole, known, units, observations) -> Comp
 def with_weight(observations: Observations, weights, clusters):
     """The rows of positive weight, their weights and their clusters, if there are any."""
     n = len(observations.y)
+    for name, given in (("weights", weights), ("clusters", clusters)):
+        check_same_rows(name, given, "observations", observations.index)
     weights, clusters = checked_weights(weights, n), checked_clusters(clusters, n)
     if weights is None or weights.all():
         return observations, weights, clusters
@@ -247,7 +249,7 @@ def checked_weights(weights, n):
     """The weights `[n]`, or `None`."""
     if weights is None:
         return None
-    weights = np.asarray(weights, np.float64)
+    weights = np.asarray(unmasked(weights), np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weights must be {n} finite numbers of at least zero, one a row")
     if not weights.any():
@@ -259,7 +261,7 @@ def checked_clusters(clusters, n):
     """Clusters as whole numbers from 0, `[n]`, or `None`."""
     if clusters is None:
         return None
-    clusters = np.asarray(clusters)
+    clusters = np.asarray(unmasked(clusters))
     if clusters.shape != (n,):
         raise ValueError(f"clusters must be {n} labels, one a row, got {list(clusters.shape)}")
     for row in np.flatnonzero(clusters != clusters):  # NaN alone is not itself

@@ -46,8 +46,13 @@ def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
             risk=KernelComparison(**risk),
             candidates=candidates,
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} does not hold a fit: {error}") from None
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} does not hold a fit: {_shortened(error)}") from None
+
+
+def _shortened(error: Exception) -> str:
+    text = " ".join(str(error).split())  # one line
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _equations(values: dict[str, Any] | None) -> Equations | None:

@@ -13,8 +13,8 @@ from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round, check_noise
-from noisy_jax.streams.columns import in_order, numeric
-from noisy_jax.validation import check_dimension, check_shape, non_negative, number
+from noisy_jax.streams.columns import check_same_rows, in_order, index_of, numeric
+from noisy_jax.validation import check_dimension, check_shape, listed, non_negative, number
 
 Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
 """What may be known of the noise: see `from_arrays`."""
@@ -40,6 +40,7 @@ class Observations:
         cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that of the first copy (the
             other copies are independent of it); `None` if it is zero.
         seen: `[n, V, d]`, where x was measured; `None` unless the noise is `noise.Missing`.
+        index: pandas labels of the rows, or `None`; weights and clusters must have the same.
     """
 
     x: np.ndarray
@@ -52,6 +53,7 @@ class Observations:
     cov_deviations: np.ndarray | None = None
     cross_cov: np.ndarray | None = None
     seen: np.ndarray | None = None
+    index: Any = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -108,10 +110,11 @@ class Observations:
             return values if values is None or values.ndim == rank else values[which]
 
         cov, cross, seen = some(self.cov, 2), some(self.cross_cov, 1), some(self.seen, None)
-        x, y, noise = self.x[which], self.y[which], self.noise
+        x, y, noise, index = self.x[which], self.y[which], self.noise, some(self.index, 0)
         if isinstance(noise, PerRound):
             noise = jax.tree.map(lambda leaf: leaf[which], noise)
-        return dataclasses.replace(self, x=x, y=y, cov=cov, noise=noise, cross_cov=cross, seen=seen)
+        changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
+        return dataclasses.replace(self, **changed, index=index)
 
 
 def from_arrays(
@@ -127,7 +130,9 @@ def from_arrays(
 
     Args:
         x: `[n, d]` noisy features, or `[n, V, d]`, V replicates (independent noisy copies) of them.
-            A DataFrame keeps the names of its columns.
+            A DataFrame keeps the names of its columns; a list of DataFrames with the same columns
+            has one for each replicate. What a masked array masks is NaN. All pandas arguments must
+            have the same index.
         y: `[n]` targets.
         noise: what is known of the error in one copy of a row, in the units of x:
             a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
@@ -148,20 +153,25 @@ def from_arrays(
         `Observations`.
 
     Raises:
-        ValueError: if shapes do not match, a value is infinite, text or missing (unless the noise
-            is of missing values), or the noise is neither given nor can be estimated.
+        ValueError: if shapes or pandas indices do not match, a value is infinite, text, a category
+            or missing (unless the noise is of missing values), or the noise is neither given nor
+            can be estimated.
 
     Example:
         >>> import numpy as np
         >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
         Observations(5 rows, 2 features, 1 copy, noise: known covariance)
     """
-    columns = getattr(x, "columns", None)
+    several = isinstance(x, list | tuple) and any(hasattr(one, "columns") for one in x)
+    frames = list(x) if several else [x]
+    columns = getattr(frames[0], "columns", None)
     if names is None and columns is not None:
         names = [str(column) for column in columns]
     target = target or str(getattr(y, "name", None) or "y")
+    index = _common_index(frames, y, noise, cross_cov)
     missing = isinstance(noise, Dependent)
-    x = numeric("x", x, np.float64, missing=missing).astype(np.float64)
+    copies = [numeric("x", one, np.float64, missing=missing).astype(np.float64) for one in frames]
+    x = np.stack(copies, axis=1) if several else copies[0]
     y = numeric("y", y, np.float64).astype(np.float64)
     if x.ndim not in (2, 3) or 0 in x.shape:
         hint = "; one feature is x[:, None]" if x.ndim == 1 else ""
@@ -176,8 +186,8 @@ def from_arrays(
     dim = x.shape[2]
     names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:
-        raise ValueError(f"names must be {dim} different names, got {list(names)}")
-    noise = _by_name(noise, names)
+        raise ValueError(f"names must be {dim} different names, got {listed(names)}")
+    noise = _by_name("noise", noise, names)
     seen = ~np.isnan(x) if isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
@@ -190,25 +200,53 @@ def from_arrays(
         check_shape("deviations", deviations[:1], (1, dim, dim), "one matrix an instance")
     x = x - _mean(noise, dim)
     if cross_cov is not None:
+        if hasattr(cross_cov, "columns"):
+            order = in_order("cross_cov", cross_cov.columns, names)
+            cross_cov = np.asarray(cross_cov)[:, order]
+        cross_cov = _by_name("cross_cov", cross_cov, names)
         cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
         if cross_cov.shape not in ((dim,), (len(y), dim)):
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
             raise ValueError(f"cross_cov must be {wanted}, got {found}")
-    known = (cov, error, distribution, names, target, deviations, cross_cov)
-    return Observations(x, y, *known, seen)
+    options = {"cov_deviations": deviations, "cross_cov": cross_cov, "seen": seen, "index": index}
+    return Observations(x, y, cov, error, distribution, names, target, **options)
 
 
-def _by_name(noise, names: tuple[str, ...]):
-    """The noise in the order of the columns, if it has labels."""
-    if isinstance(noise, Mapping):
-        for name in noise:
-            if name not in names:
-                raise ValueError(f"noise has {name!r}, but x has the columns {list(names)}")
-        return [noise.get(name, 0) for name in names]
-    if not hasattr(noise, "axes") or np.shape(noise) != len(noise.axes) * (len(names),):
-        return noise
-    orders = [in_order("noise", labels, names) for labels in noise.axes]
-    return np.asarray(noise)[np.ix_(*orders)]
+def _common_index(frames, y, noise, cross_cov):
+    """The labels of the rows, `None` without pandas; ValueError unless all arguments have them."""
+    columns, index = list(getattr(frames[0], "columns", ())), index_of(frames[0])
+    for k, frame in enumerate(frames[1:], start=1):
+        if list(getattr(frame, "columns", ())) != columns:
+            raise ValueError(f"replicates must have the same columns, but x[{k}] has others")
+        check_same_rows(f"x[{k}]", frame, "x[0]", index)
+    name = "x" if len(frames) == 1 else "x[0]"
+    name, index = (name, index) if index is not None else ("y", index_of(y))
+    check_same_rows("y", y, name, index)
+    for leaf in jax.tree.leaves(noise) if isinstance(noise, PerRound) else ():
+        check_same_rows("noise", leaf, name, index)
+    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
+        check_same_rows("cross_cov", cross_cov, name, index)
+    return index
+
+
+def _by_name(name: str, values, names: tuple[str, ...]):
+    """The noise, or its covariance with y, in the order of the columns, if it has labels."""
+    if isinstance(values, Mapping):
+        known = set(names)
+        for one in values:
+            if one not in known:
+                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
+        return [values.get(one, 0) for one in names]
+    if isinstance(values, PerRound):
+        return jax.tree.map(lambda v: v if index_of(v) is None else np.asarray(v), values)
+    if isinstance(values, CovarianceEstimate):
+        parts = values.cov, values.std_error
+        cov, std_error = (_by_name(name, part, names) for part in parts)
+        return values._replace(cov=cov, std_error=std_error)
+    if not hasattr(values, "axes") or np.shape(values) != len(values.axes) * (len(names),):
+        return values
+    orders = [in_order(name, labels, names) for labels in values.axes]
+    return np.asarray(values)[np.ix_(*orders)]
 
 
 def _known(noise, rows, copies, dim):

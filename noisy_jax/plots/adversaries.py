@@ -7,7 +7,7 @@ import numpy as np
 
 from noisy_jax.bounds import one_copy_excess, one_copy_lower_bound
 from noisy_jax.losses import Loss
-from noisy_jax.plots.style import curve, label, legend_above, look, panels, tick_at
+from noisy_jax.plots.style import curve, label, legend_above, look, panels, plain, tick_at
 
 
 def one_copy(
@@ -42,7 +42,7 @@ def one_copy(
     _draw_excesses(axes[1], losses, bounds, radius)
     top = max(1, *(1.05 * row["high"] for row in rows))
     titles = (
-        f"Learners under the worse adversary, {next(iter(losses))} loss",
+        f"Learners under the worse adversary, {plain(next(iter(losses)))} loss",
         "Constant weights under both; marks are lower bounds",
     )
     for ax, title in zip(axes, titles, strict=True):
@@ -57,7 +57,7 @@ def _draw_regrets(ax, rows, lowest):
             [row[column] for row in rows if row["learner"] == learner]
             for column in ("horizon", "maximum", "low", "high")
         )
-        curve(ax, horizon, middle, ends, label=learner, **look(index))
+        curve(ax, horizon, middle, ends, label=plain(learner), **look(index))
     ax.axhline(lowest, color="0.2", linestyle=":", label=f"lower bound for one copy: {lowest:.3f}")
     label(ax, "horizon $T$ (rounds)", "expected regret on clean data, a round", log="x")
     tick_at(ax.xaxis, [row["horizon"] for row in rows], most=6)
@@ -68,7 +68,7 @@ def _draw_excesses(ax, losses, bounds, radius):
     for index, (name, loss) in enumerate(losses.items()):
         width = max(2.8 - 0.8 * index, 1)  # later ones thinner, as losses may agree
         weight, lowest = bounds[name]
-        words = f"{name}: {lowest:.3f} at $w$ = {weight:.3f}"
+        words = f"{plain(name)}: {lowest:.3f} at $w$ = {weight:.3f}"
         for excess, line in zip(
             one_copy_excess(loss, weights, radius=radius), ("-", "--"), strict=True
         ):

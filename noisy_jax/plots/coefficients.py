@@ -3,7 +3,7 @@
 import numpy as np
 
 from noisy_jax.fits.coefficients import LinearFit
-from noisy_jax.plots.style import label, look, panels
+from noisy_jax.plots.style import label, look, panels, plain
 from noisy_jax.validation import instance
 
 
@@ -38,7 +38,7 @@ def coefficients(fit: LinearFit, *, axes=None):
         axes.hlines(height, low, high, color=look(index)["color"])
         axes.plot(one.coefficients * scale, height, linestyle="", label=name, **look(index))
     axes.axvline(0, color="0.5", linewidth=0.8)
-    axes.set_yticks(places, fit.names)
-    label(axes, f"change of {fit.target} for one standard deviation of the column", "column")
+    axes.set_yticks(places, [plain(name) for name in fit.names])
+    label(axes, f"change of {plain(fit.target)} for one standard deviation of the column", "column")
     axes.legend(frameon=False)
     return axes

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from noisy_jax.plots.style import curve, look, panels, tick_by_decades
+from noisy_jax.plots.style import curve, look, panels, plain, tick_by_decades
 from noisy_jax.plots.style import label as label_axes
 
 _COLUMNS = 5
@@ -45,8 +45,18 @@ def contamination(
             oracle = name == "oracle"
             style = {"color": "0.25", "zorder": 3} if oracle else look(index)
             line = "--" if oracle else "-"
-            curve(ax, shares, middle, ends, line, label=name, markersize=4, linewidth=1.5, **style)
-        ax.set_title(panel, fontsize=11)
+            curve(
+                ax,
+                shares,
+                middle,
+                ends,
+                line,
+                label=plain(name),
+                markersize=4,
+                linewidth=1.5,
+                **style,
+            )
+        ax.set_title(plain(panel), fontsize=11)
         label_axes(ax, "share ε of corrupted rows", label, log="y")
     # What the curves need: an interval on few seeds may reach below zero.
     middles = [p[0] for curves in errors.values() for curve in curves.values() for p in curve]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.plots import style
-from noisy_jax.plots.style import curve, label, look
+from noisy_jax.plots.style import curve, label, look, plain
 
 
 def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, Any]], *, axes=None):
@@ -44,12 +44,12 @@ def mistakes(rounds: Any, panels: Mapping[str, Mapping[str, Any]], *, axes=None)
                 mean,
                 ends,
                 "--" if name.endswith("0") else "-",
-                label=name,
+                label=plain(name),
                 markevery=marked,
                 markersize=5,
                 **look(families.index(name.rstrip("0"))),
             )
-        ax.set_title(title)
+        ax.set_title(plain(title))
         label(ax, "rounds", "mistakes so far")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter("{x:,.7g}")

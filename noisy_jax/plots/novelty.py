@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.plots.style import curve, label, look, panels, tick_at, tick_by_decades
+from noisy_jax.plots.style import curve, label, look, panels, plain, tick_at, tick_by_decades
 
 PITCH = 1.25
 """Distance between the rows of a gallery, in column widths; it leaves room for captions."""
@@ -50,10 +50,10 @@ def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: i
             row, column = divmod(place, columns)
             top = PITCH * row
             ax.imshow(image, extent=(column + 0.06, column + 0.94, top + 0.88, top), **greys)
-            ax.text(column + 0.5, top + 0.91, caption, fontsize=7.5, ha="center", va="top")
+            ax.text(column + 0.5, top + 0.91, plain(caption), fontsize=7.5, ha="center", va="top")
         ax.set_xlim(0, columns)
         ax.set_ylim(PITCH * rows, 0)
-        ax.set_title(title, fontsize=10)
+        ax.set_title(plain(title), fontsize=10)
         ax.set_axis_off()
     return axes
 
@@ -80,7 +80,7 @@ def alarm_rates(nus: Any, detectors: Mapping[str, tuple[Any, Any, Any]], *, axes
     axes.plot(nus, nus, ":", color="black", linewidth=1.2, label="ν")
     for index, (name, (mean, *ends)) in enumerate(detectors.items()):
         hollow = {"markerfacecolor": "none", **look(index)}  # as shares agree for large ν
-        curve(axes, nus, mean, ends, label=name, **hollow)
+        curve(axes, nus, mean, ends, label=plain(name), **hollow)
     label(axes, "ν, the share asked for", "share of rounds with an alarm", log="xy")
     tick_at(axes.xaxis, nus)
     tick_by_decades(axes.yaxis)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from noisy_jax.evaluate.results import Study
-from noisy_jax.plots.style import curve, label, legend_above, look, panels, tick_by_decades
+from noisy_jax.plots.style import curve, label, legend_above, look, panels, plain, tick_by_decades
 
 
 def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
@@ -39,10 +39,10 @@ def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]
             paid = a_round * np.array([row.horizon for row in rows])
             ends = [row.low for row in rows], [row.high for row in rows]
             style = look(names.index(name))  # a learner looks the same in every panel
-            words = f"{name}, {a_round:.3g} a round"
+            words = f"{plain(name)}, {a_round:.3g} a round"
             curve(ax, paid, [row.regret for row in rows], ends, label=words, **style)
         label(ax, "noisy copies used, in all", log="xy")
-        legend_above(ax, title=title)
+        legend_above(ax, title=plain(title))
     for ax in axes:  # once all is drawn, as panels may share an axis
         tick_by_decades(ax.xaxis)
         tick_by_decades(ax.yaxis)

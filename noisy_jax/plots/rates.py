@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.intervals import half_width
-from noisy_jax.plots.style import COLOURS, curve, label, look, panels, tick_at
+from noisy_jax.plots.style import COLOURS, curve, label, look, panels, plain, tick_at
 
 
 def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
@@ -47,7 +47,7 @@ def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
         curve(ax, [row["rate"] for row in fixed], means, ends, label="fixed rate", **look(0))
         for index, row in enumerate(row for row in own if isinstance(row["rate"], str)):
             style = {"color": COLOURS[1 + index], "linestyle": ("-", "--", "-.", ":")[index % 4]}
-            ax.axhline(row["regret"], label=row["rate"], **style)
+            ax.axhline(row["regret"], label=plain(row["rate"]), **style)
         negative = min(row["regret"] for row in own) <= 0  # a comparator in a ball can be beaten
         label(ax, "multiple of the theorem's rate", log="x")
         if negative:
@@ -55,7 +55,7 @@ def rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
         else:
             ax.set_yscale("log")
         tick_at(ax.xaxis, [row["rate"] for row in fixed])
-        ax.set_title(", ".join(pair), fontsize=10)
+        ax.set_title(plain(", ".join(pair)), fontsize=10)
     axes[0].set_ylabel(f"regret in {horizon:,} rounds")
     handles, names = axes[0].get_legend_handles_labels()
     axes[0].figure.legend(handles, names, loc="outside upper center", ncols=5, frameon=False)

@@ -3,7 +3,16 @@
 import math
 
 from noisy_jax.evaluate.results import Study
-from noisy_jax.plots.style import curve, label, legend_above, look, panels, tick_at, tick_by_decades
+from noisy_jax.plots.style import (
+    curve,
+    label,
+    legend_above,
+    look,
+    panels,
+    plain,
+    tick_at,
+    tick_by_decades,
+)
 
 
 def regret(study: Study, *, axes=None):
@@ -32,7 +41,8 @@ def regret(study: Study, *, axes=None):
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]
         horizons = [row.horizon for row in rows]
-        words = name if math.isnan(fit.exponent) else f"{name} ~ $T^{{{fit.exponent:.2f}}}$"
+        shown = plain(name)
+        words = shown if math.isnan(fit.exponent) else f"{shown} ~ $T^{{{fit.exponent:.2f}}}$"
         ends = [row.low for row in rows], [row.high for row in rows]
         curve(axes, horizons, [row.regret for row in rows], ends, label=words, **look(index))
         bounds = {**_BOUND, **look(index)}

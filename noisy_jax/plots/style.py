@@ -47,6 +47,15 @@ def panels(
     return axes
 
 
+def plain(name: object) -> str:
+    """A name as matplotlib shows it letter by letter: `$` begins no formula.
+
+    A space stands before a first `_`, because legends leave out names that begin with it.
+    """
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def label(ax, x: str, y: str = "", *, log: str = "") -> None:
     """Names both axes, makes those in `log` ("x", "y" or "xy") logarithmic, and draws a grid."""
     ax.set_xlabel(x)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from noisy_jax.plots.style import label, legend_above, look, panels, tick_at, tick_by_decades
+from noisy_jax.plots.style import label, legend_above, look, panels, plain, tick_at, tick_by_decades
 
 
 def tightness(rows: Sequence[Mapping[str, Any]], *, axes=None):
@@ -37,11 +37,11 @@ def tightness(rows: Sequence[Mapping[str, Any]], *, axes=None):
         for row in rows:
             if row["bound"] == "after the run" or (row["bound"] == "printed") != printed:
                 continue
-            words = row["learner"]
-            if words in several:
+            words = plain(row["learner"])
+            if row["learner"] in several:
                 words += f", $B_w$ = {row['radius']:g}"
             if row["bound"] not in ("corrected", "printed"):
-                words += f", {row['bound']}"
+                words += f", {plain(row['bound'])}"
             by_horizon = curves.setdefault(words, {})
             by_horizon[row["horizon"]] = max(row["ratio"], by_horizon.get(row["horizon"], 0))
         for index, (words, ratios) in enumerate(curves.items()):

@@ -17,7 +17,8 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
     off, and dash-dotted lines its surrogate k̂.
 
     Args:
-        worlds: by title, a panel for each; under noise of one distribution.
+        worlds: by title, a panel for each; under noise of one distribution. Titles may contain
+            formulas, such as "$c = 2$".
         kernel: g, a function of the distance.
         distances: `[n]`, increasing; from 0 to 5 by default.
         axes: matplotlib axes to draw on, one for each world; new ones side by side by default.

@@ -1,13 +1,14 @@
 """Arrays, nested lists and data frames as arrays of finite numbers, checked column by column."""
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from noisy_jax.validation import concrete
+from noisy_jax.validation import concrete, given, listed, unmasked
 
 ROUNDING = 1e-12
 """A standard deviation below this share of the largest value is the rounding of a constant."""
@@ -18,15 +19,18 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
 
     Args:
         name: of the argument, for messages.
-        table: an array, nested lists, or a data frame, whose columns messages then name.
+        table: an array, nested lists, or a data frame, whose columns messages then name. What a
+            masked array (`numpy.ma`) masks is NaN.
         dtype: of what the numbers will be; by default JAX's default precision.
         missing: whether NaN are allowed.
 
     Raises:
-        ValueError: rows of different lengths, text, NaN, infinity, or a number that overflows.
+        ValueError: rows of different lengths, text, categories, NaN, infinity, or a number that
+            overflows.
     """
     if isinstance(table, jax.Array) and concrete(table) is None:
         return table
+    check_not_categorical(name, table)
     array = _array(name, table)
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must be real, got complex numbers")
@@ -38,7 +42,7 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
                 array[place] = value = np.nan
             if value is not None and not isinstance(value, (int, float, np.number, np.bool_)):
                 where = _place(name, table, place)
-                raise ValueError(f"{where} must be a number, got {value!r}: encode text first")
+                raise ValueError(f"{where} must be a number, got {given(value)}: encode text first")
         array = array.astype(float)
     kind = jax.dtypes.canonicalize_dtype(float) if dtype is float else np.dtype(dtype)
     fine = np.abs(array) <= np.finfo(kind).max
@@ -54,6 +58,7 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
 
 
 def _array(name, table) -> np.ndarray:
+    table = unmasked(table)
     try:
         array = np.asarray(table)
         return np.asarray(table, object) if array.dtype.kind in "US" else array
@@ -70,18 +75,67 @@ def _place(name, table, place) -> str:
     columns = getattr(table, "columns", None)
     if columns is None or len(place) < 2:
         return f"{name}[{', '.join(map(str, place))}]"
-    return f"row {place[0]} of column {columns[place[1]]!r}"
+    return f"row {place[0]} of column {given(str(columns[place[1]]))}"
+
+
+def check_not_categorical(name: str, table: Any) -> None:
+    """Raises ValueError if a pandas argument is categorical, or a column of it.
+
+    NumPy would take categories that are whole numbers, such as codes of groups, for amounts.
+    """
+    kinds = getattr(table, "dtypes", getattr(table, "dtype", None))
+    columns = getattr(table, "columns", None)
+    if columns is None and str(kinds) == "category":
+        raise ValueError(
+            f"{name} is categorical, and codes are not amounts: pass {name}.astype(float) if its "
+            f"categories are amounts or 0 and 1, or ({name} == one) * 1.0 for one of them"
+        )
+    if columns is None or kinds is None:
+        return
+    for column in [c for c, kind in zip(columns, kinds, strict=True) if str(kind) == "category"]:
+        made = f"pd.get_dummies({name}, columns=[{column!r}], drop_first=True, dtype=float)"
+        raise ValueError(
+            f"column {given(str(column))} of {name} is categorical, and codes are not amounts: "
+            f"make indicators with {made}, or if its categories are amounts, pass "
+            f"{name}.astype({{{column!r}: float}})"
+        )
+
+
+def index_of(value: Any) -> Any:
+    """The labels of the rows of a pandas object, or `None`."""
+    index = getattr(value, "index", None)
+    return index if hasattr(index, "equals") else None  # a list has a method `index`
+
+
+def check_same_rows(name: str, value: Any, other: str, index: Any) -> None:
+    """Raises ValueError if a pandas argument has other labels of rows than one given beside it.
+
+    Args:
+        name: of the argument.
+        value: of the argument; anything but a pandas object has no labels.
+        other: name of the argument beside it.
+        index: its `index_of`.
+    """
+    own = index_of(value)
+    if index is not None and own is not None and not own.equals(index):
+        raise ValueError(
+            f"the indices of {other} and {name} are not the same; align them with "
+            f"{name}.loc[{other}.index], or pass {name}.to_numpy() if their rows correspond by "
+            "position"
+        )
 
 
 def in_order(name: str, labels: Iterable, names: Sequence[str]) -> list[int]:
     """Positions of the names among the labels of a pandas argument; labels 0, 1, … are none."""
+    labels = list(labels)
     found = [str(label) for label in labels]
-    missing = [one for one in names if found.count(one) != 1]
+    places, counts = {label: k for k, label in enumerate(found)}, Counter(found)
+    missing = [one for one in names if counts[one] != 1]
     if not missing:
-        return [found.index(one) for one in names]
-    if list(labels) == list(range(len(names))):
+        return [places[one] for one in names]
+    if labels == list(range(len(names))):
         return list(range(len(names)))
-    raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {found}")
+    raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {listed(found)}")
 
 
 def warn_of_lost_digits(name: str, array: Any, columns: Any = None) -> None:

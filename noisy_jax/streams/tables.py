@@ -14,7 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.streams.columns import ROUNDING, numeric, warn_of_lost_digits
+from noisy_jax.streams.columns import (
+    ROUNDING,
+    check_same_rows,
+    index_of,
+    numeric,
+    warn_of_lost_digits,
+)
 from noisy_jax.validation import array_module, check_key, check_table, choice, instance, whole
 
 _FORMATS = {
@@ -34,7 +40,7 @@ def from_arrays(x: Any, y: Any) -> Stream:
     Args:
         x: `[T, d]` instances, T ≥ 1 and d ≥ 1: an array, nested lists or a data frame, of finite
             numbers.
-        y: `[T]` targets, likewise.
+        y: `[T]` targets, likewise; if both are pandas objects, with the same index.
 
     Returns:
         The `Stream`. A UserWarning names columns whose values float32 cannot tell apart.
@@ -44,8 +50,7 @@ def from_arrays(x: Any, y: Any) -> Stream:
         Array([1.], dtype=float32)
     """
     columns = getattr(x, "columns", None)
-    x, y = numeric("x", x), numeric("y", y)
-    check_table(x, y)
+    x, y = _checked(x, y)
     warn_of_lost_digits("x", x, columns)
     warn_of_lost_digits("y", y)
     return Stream(jnp.asarray(x, float), jnp.asarray(y, float))
@@ -68,9 +73,14 @@ def scaled(x: Any, y: Any) -> Stream:
         >>> print(scaled(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])).y)
         [-1.  1.  1.]
     """
+    return scaled_table(*_checked(x, y))
+
+
+def _checked(x, y) -> tuple[Any, Any]:
+    check_same_rows("y", y, "x", index_of(x))
     x, y = numeric("x", x), numeric("y", y)
     check_table(x, y)
-    return scaled_table(x, y)
+    return x, y
 
 
 def scaled_table(x: np.ndarray, y: np.ndarray) -> Stream:

@@ -9,7 +9,7 @@ import numpy as np
 
 from noisy_jax import fits, noise, observations, plots
 from noisy_jax.evaluate.tables import Table
-from noisy_jax.plots.style import COLOURS, label, panels
+from noisy_jax.plots.style import COLOURS, label, panels, plain
 from noisy_jax.studies.runner import Report, picture
 from noisy_jax.studies.settings import BaseSettings, option
 from noisy_jax.validation import positive
@@ -128,7 +128,7 @@ def _curves(result, table):
     for index, one in enumerate((result, result.uncorrected)):
         name = ("corrected", "uncorrected")[index]
         axes.plot(places, one.predict(places[:, None]), label=name, color=COLOURS[index])
-    label(axes, table.names[0], table.target)
+    label(axes, plain(table.names[0]), plain(table.target))
     axes.legend(frameon=False)
     return axes.figure
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import io
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
 from noisy_jax.evaluate.provenance import versions
 from noisy_jax.evaluate.results import Study, save_config
 from noisy_jax.evaluate.tables import Table
+from noisy_jax.saving import replace_file
 from noisy_jax.studies.settings import BaseSettings
 from noisy_jax.validation import writable_folder
 
@@ -51,7 +53,9 @@ class Report(NamedTuple):
             table.save(folder / f"{name}.csv")
         save_config(self.config, folder)
         for name, draw in self.figures.items():
-            draw().savefig(folder / f"{name}.png", dpi=150)
+            image = io.BytesIO()
+            draw().savefig(image, format="png", dpi=150)
+            replace_file(folder / f"{name}.png", image.getvalue())
 
 
 def picture(

@@ -21,7 +21,7 @@ def run(kind, table, folder=None, *, key=0, learner=LEARNER, **options):
         parts = {**vars(fit), **vars(fit.risk), "without": fit.uncorrected.covariance}
         return {k: v for k, v in parts.items() if isinstance(v, (int, float, np.ndarray))}
     learned = nj.learn(learner, table, jax.random.key(key), checkpoint=folder, **options)
-    return {k: v for k, v in vars(learned).items() if k != "learner"}
+    return {k: v for k, v in vars(learned).items() if k not in ("learner", "names")}
 
 
 def written(folder, x, y, **options):

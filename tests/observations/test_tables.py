@@ -151,7 +151,7 @@ def test_noise_with_labels_is_taken_by_name(noise):
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        ({"x4": 0.1}, r"noise has 'x4', but x has the columns \['x1', 'x2', 'x3'\]"),
+        ({"x4": 0.1}, r"noise has 'x4', but x has the columns 'x1', 'x2', 'x3'"),
         ({"x1": "much"}, "noise must be numbers"),
         (pd.Series([0.1] * 3, index=["x1", "x2", "z"]), "noise must have one label 'x3', got the"),
         (pd.Series([0.1] * 2, index=["x1", "x2"]), "does not fit data of dimension 3"),
@@ -164,7 +164,7 @@ def test_wrong_labels_of_noise_give_one_clear_line(noise, message):
 
 
 def test_names_must_be_different():
-    with pytest.raises(ValueError, match=r"names must be 3 different names, got \['a', 'a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"names must be 3 different names, got 'a', 'a', 'b'"):
         from_arrays(X, Y, noise=0.1, names=["a", "a", "b"])
 
 

@@ -1,0 +1,50 @@
+"""Files that are written as a whole or not at all: results, pictures, fits, checkpoints."""
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from pathlib import Path
+
+from noisy_jax.validation import given
+
+
+def replace_file(path: str | os.PathLike, content: bytes) -> None:
+    """Writes a file beside `path` and then renames it, so that `path` always has one whole content.
+
+    If the disk is full, or the program is interrupted, the old file stays, and nothing is left
+    beside it. The file that a symbolic link names is replaced, and the link stays. A device or a
+    pipe, such as /dev/stdout, is written as it is.
+
+    Raises:
+        ValueError: `path` is no path.
+        OSError: the file cannot be written.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path must be a file's path, got {given(path)}")
+    path = Path(path)
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        path.write_bytes(content)
+        return
+    path = Path(os.path.realpath(path))
+    mode = path.stat().st_mode if path.exists() else None
+    if mode is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    unfinished = path.with_name(f"{path.stem[:40]}.{uuid.uuid4().hex}{UNFINISHED}")
+    try:
+        with open(unfinished, "xb") as file:  # "x": never through a link that is there already
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(unfinished, stat.S_IMODE(mode))
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+UNFINISHED = ".unfinished"
+"""How the names of files end that a process leaves if it is killed while it writes."""

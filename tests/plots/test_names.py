@@ -1,0 +1,72 @@
+"""Names of learners and columns are shown letter by letter, whatever they are."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+import noisy_jax as nj
+from noisy_jax.evaluate.regrets import Growth
+from noisy_jax.evaluate.results import Study
+from noisy_jax.plots import style
+from noisy_jax.studies import fit as fit_study
+from tests.plots.test_plots import AGAINST, ERRORS, NOISY, RATES, ROUNDS, row
+
+ODD = "_price$in_$"  # matplotlib would leave it out of legends, and stop at the formula
+STUDY = Study((row(ODD, 16, 4.0), row(ODD, 64, 8.0)), {ODD: Growth(0.5, 0.4, 0.6)}, {})
+TABLE = nj.observations.from_arrays(
+    NOISY, NOISY.sum(axis=1), noise=0.1, names=[ODD, "b"], target=ODD
+)
+ONE = nj.observations.from_arrays(NOISY[:, :1], NOISY[:, 0], noise=0.1, names=[ODD], target=ODD)
+OF_RATES = [
+    {"data": ODD, "learner": ODD, "horizon": 8, "rate": rate, "regret": 2.0, "std_error": 0.1}
+    for rate in (1.0, 3.0, ODD)
+]
+TIGHT = {"learner": ODD, "bound": ODD, "radius": 1.0, "horizon": 16, "ratio": 0.5}
+CURVES = {ODD: ERRORS["ridge"]}
+IMAGES = {ODD: (np.ones((1, 8, 8)), [ODD])}
+DRAWN = {  # the picture, and how often the name is in it
+    "alarm_rates": (lambda: nj.plots.alarm_rates(RATES[0], {ODD: RATES}), 1),
+    "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
+    "contamination": (lambda: nj.plots.contamination(RATES[0], {ODD: CURVES}), 2),
+    "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
+    "mistakes": (lambda: nj.plots.mistakes(ROUNDS, {ODD: {ODD: RATES}}), 2),
+    "one_copy": (
+        lambda: nj.plots.one_copy(
+            [AGAINST | {"learner": ODD}], {ODD: nj.losses.squared()}, radius=1.5
+        ),
+        3,
+    ),
+    "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
+    "rates": (lambda: nj.plots.rates(OF_RATES), 3),
+    "regret": (lambda: nj.plots.regret(STUDY), 1),
+    "rejections": (lambda: nj.plots.rejections(IMAGES), 2),
+    "tightness": (lambda: nj.plots.tightness([TIGHT]), 2),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_odd_names_are_shown_letter_by_letter(name):
+    draw, count = DRAWN[name]
+    figure = np.ravel(draw())[0].figure
+    figure.savefig(io.BytesIO(), format="png")
+    texts = [text.get_text() for text in {*figure.findobj(Text)} if text.get_visible()]
+    shown = " | ".join(text.replace(r"\$", "$") for text in texts)
+    assert shown.count(ODD) == count
+    assert not any(text.startswith("_") for text in texts)
+
+
+def test_all_pictures_with_names_are_looked_at():
+    without = {"payments", "profile", "worlds"}  # the titles of worlds may contain formulas
+    assert {*DRAWN} - {"fit"} == {*nj.plots.__all__} - without
+
+
+@pytest.mark.parametrize("name", ["plain", r"a\$b", "$", "$$", r"\alpha$", "a_b", "", " _"])
+def test_matplotlib_shows_the_letters_of_a_name(name):
+    """Also beside a formula of ours."""
+    figure = style.panels(None, 1, width=2, height=2)[0].figure
+    for text in (style.plain(name), f"{style.plain(name)} ~ $T$"):
+        figure.text(0.5, 0.5, text)
+    figure.savefig(io.BytesIO(), format="png")
+    assert style.plain(name).replace(r"\$", "$") == name
