@@ -155,9 +155,13 @@ class KernelComparison(Comparison):
         return self.difference - half, self.difference + half
 
     def verdict(self) -> str:
-        """Whether the correction helped; no verdict where the noise hides too much to say."""
+        """Whether the correction helped, from the 95% interval of the difference.
+
+        There is no verdict if an estimate is below 0, which no error is, or if the noise hides most
+        of the fit.
+        """
         if min(self.corrected, self.uncorrected) < 0:
-            return "no verdict, since an estimate is below 0: the noise hides the error"
+            return "no verdict, since an estimated error is below 0"
         if self.hidden_share > _HIDDEN:
             return "no verdict, since the noise hides most of the fit"
         return super().verdict()

@@ -119,7 +119,7 @@ def test_each_error_has_the_mean_of_the_error_on_the_clean_row():
         noisy[2, 0], targets[2] = noisy[2, 0] + noise, targets[2] + y_noise
         rows = nj.observations.from_arrays(noisy, targets, noise=[0.49, 0])
         judge, _ = learner_judge(DESCENT, rows, jax.random.key(0), True)
-        errors, _ = judge(np.flatnonzero(~held_out), np.flatnonzero(held_out), jax.random.key(1))
+        errors, *_ = judge(np.flatnonzero(~held_out), np.flatnonzero(held_out), jax.random.key(1))
         mean += errors[2] / 4
     center, slopes, y_center = descended(x[4:], y[4:], np.array([0.49, 0]))
     error = ((x[2] - center) @ slopes + y_center - y[2]) ** 2 + 0.36

@@ -59,8 +59,8 @@ def test_intervals_contain_the_largest_bias_and_students_t():
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"corrected": -0.1}, "an estimate is below 0"),
-        ({"uncorrected": -0.1}, "an estimate is below 0"),
+        ({"corrected": -0.1}, "an estimated error is below 0"),
+        ({"uncorrected": -0.1}, "an estimated error is below 0"),
         ({"hidden_share": 0.6}, "the noise hides most of the fit"),
     ],
 )
