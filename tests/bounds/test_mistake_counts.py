@@ -53,7 +53,7 @@ def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):
         for count, bound in counts:
             assert np.all(count <= bound)
             tightest.append(np.max(count / bound))
-        assert np.mean(np.asarray(bound) < x.shape[1]) > 0.1  # and are informative
+        assert np.mean(np.asarray(bound) < x.shape[1]) > 0.02  # and are informative
     assert max(tightest) > 0.3
     assert min(tightest) > 0.1
 

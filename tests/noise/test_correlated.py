@@ -123,8 +123,9 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
 
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
     risks = [nj.learn(learner, each, key()) for each in (table, blind)]
-    assert abs(risks[0].risk - truth) < 5 * risks[0].risk_std_error
-    assert abs(risks[1].risk - truth) > 10 * risks[1].risk_std_error
+    # Early predictions are worse than the last ones.
+    assert -5 * risks[0].risk_std_error < risks[0].risk - truth < 0.03
+    assert risks[1].risk < truth - 0.5
     small = table.rows(np.arange(300))
     assert np.shape(small.cross_cov)[-1] == 2
     world = nj.worlds.gaussian(dim=2, length_scale=2.0, noise=Gaussian(cov))
