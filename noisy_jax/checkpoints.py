@@ -9,7 +9,6 @@ import hashlib
 import io
 import os
 import re
-import stat
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -113,8 +112,8 @@ class Checkpoint:
         """Locks the folder; the content of its file, empty if there is none."""
         self._lock_folder(writable_folder(self.path.parent))
         try:
-            if not stat.S_ISREG(self.path.stat().st_mode):  # to read a pipe would wait for ever
-                raise ValueError(self._damaged())
+            if self.path.exists() and not self.path.is_file():  # to read a pipe, we would wait
+                raise OSError("it is not a regular file")
             content = self.path.read_bytes()
         except FileNotFoundError:
             return b""

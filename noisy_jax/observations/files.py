@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.noise import PerRound
-from noisy_jax.noise.dependent import Dependent
+from noisy_jax.observations.columns import Columns
 from noisy_jax.observations.tables import Known, Observations, from_arrays
-from noisy_jax.streams.csv_files import csv_parts, read_csv
+from noisy_jax.streams.csv_files import Layout
 from noisy_jax.validation import choice, given, whole
 
 
@@ -22,21 +22,43 @@ def csv(
     noise: Known | Mapping[str, float] = None,
     replicates: Mapping[str, str | Sequence[str]] | None = None,
     cross_cov: Any = None,
+    std_error: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    sep: str = ",",
+    decimal: str = ".",
+    missing: Sequence[str] | None = None,
 ) -> Observations:
     """Observations from a numeric CSV file with a header line.
 
     Args:
-        path: the file; UTF-8, separated by commas, with a different name for each column.
-        target: name of y's column. All other columns are features, or replicates of features.
-        noise: as in `from_arrays`, for the features in the order of the file; or a mapping from a
-            feature's name to the variance of its error, 0 for features that are not named.
+        path: the file; UTF-8, with a different name for each column.
+        target: name of y's column.
+        noise: as in `from_arrays`, for the features in their order; or a mapping from a feature's
+            name to the variance of its error, 0 for features that are not named.
         replicates: mapping from a feature's name to the column, or columns, with its replicates, as
             many for each, and each column once. Features that are not named are taken to be exact:
             their noise must be 0 or not given.
-        cross_cov: as in `from_arrays`, for the features in the order of the file.
+        cross_cov: as in `from_arrays`, for the features in their order.
+        std_error: in place of `noise` and `replicates`, a mapping from a feature's name to the
+            column with the standard deviation of its error in each row. Features that are not named
+            are exact.
+        features: names of the features; by default all columns that are not named as something
+            else, in the order of the file.
+        drop: in place of `features`, names of columns that are not read.
+        sep: one character between cells.
+        decimal: "." or ",", the decimal point.
+        missing: cells that stand for missing values, such as ["-999"]; empty cells, NA and NaN then
+            do too. Rows with one are left out with a warning, unless `noise` is of missing values.
+            By default such cells are an error, except in features with such a noise.
 
     Returns:
         `Observations`.
+
+    Raises:
+        ValueError: also if `features` is not given and a feature without noise seems to number or
+            label the rows: its numbers are whole, and increase or decrease from row to row, or are
+            all different under a name such as "id".
 
     Example:
         >>> import tempfile, numpy as np
@@ -46,8 +68,8 @@ def csv(
         [[0.1 0. ]
          [0.  0. ]]
     """
-    header, table = read_csv(path, target, missing=isinstance(noise, Dependent))
-    return _from_columns(path, header, table, target, noise, replicates, cross_cov)
+    layout = Layout(features, drop, sep, decimal, missing)
+    return next(Columns(target, noise, replicates, cross_cov, std_error, layout).tables(path))
 
 
 def chunks(
@@ -59,6 +81,12 @@ def chunks(
     noise: Known | Mapping[str, float] = None,
     replicates: Mapping[str, str | Sequence[str]] | None = None,
     cross_cov: Any = None,
+    std_error: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    sep: str = ",",
+    decimal: str = ".",
+    missing: Sequence[str] | None = None,
 ) -> "Chunks":
     """A table in files, read a chunk at a time: for `fit` and `learn` on more rows than fit memory.
 
@@ -72,6 +100,12 @@ def chunks(
             missing are filled with the means of their chunk.
         replicates: as in `csv`.
         cross_cov: `[d]`, as in `from_arrays`.
+        std_error: as in `csv`; this and the following are for CSV files.
+        features: as in `csv`.
+        drop: as in `csv`.
+        sep: as in `csv`.
+        decimal: as in `csv`.
+        missing: as in `csv`.
 
     Returns:
         `Chunks`, which can be gone through as often as needed.
@@ -100,6 +134,11 @@ def chunks(
     whole("rows", rows)
     if kind == ".csv" and (target is None or y is not None):
         raise ValueError("a CSV file holds y: name its column by target=, and give no other file")
+    layout = Layout(features, drop, sep, decimal, missing)
+    if kind == ".npy" and (layout != Layout() or std_error is not None):
+        raise ValueError(
+            "std_error, features, drop, sep, decimal and missing are for CSV files: leave them out"
+        )
     if kind == ".npy" and (y is None or replicates is not None):
         raise ValueError(
             'NumPy files are two, such as chunks("x.npy", "y.npy"), with replicates as x [n, V, d]'
@@ -111,20 +150,17 @@ def chunks(
         )
     for file in (path, path if y is None else y):
         Path(file).stat()  # FileNotFoundError names it
-    return Chunks(path, y, rows, target, noise, replicates, cross_cov)
+    return Chunks(path, y, rows, Columns(target, noise, replicates, cross_cov, std_error, layout))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chunks:
-    """The tables that `chunks` reads; the attributes are its arguments."""
+    """The tables that `chunks` reads; `columns` holds what its arguments say of the columns."""
 
     path: str | Path
     y: str | Path | None
     rows: int
-    target: Any
-    noise: Any
-    replicates: Mapping[str, str | Sequence[str]] | None
-    cross_cov: Any
+    columns: Columns
 
     def __iter__(self) -> Iterator[Observations]:
         """All chunks."""
@@ -133,10 +169,7 @@ class Chunks:
     def after(self, count: int) -> Iterator[Observations]:
         """The chunks behind the first `count` rows, which are not read, in CSV files not parsed."""
         if self.y is None:
-            missing = isinstance(self.noise, Dependent)
-            parts = csv_parts(self.path, self.target, rows=self.rows, after=count, missing=missing)
-            rest = (self.target, self.noise, self.replicates, self.cross_cov)
-            return (_from_columns(self.path, *part, *rest) for part in parts)
+            return self.columns.tables(self.path, self.rows, count)
         return self._of_arrays(count)
 
     def _of_arrays(self, count: int) -> Iterator[Observations]:
@@ -148,7 +181,8 @@ class Chunks:
             )
         if targets[0] < count:
             raise ValueError(f"{self.path} has {targets[0]} rows, but {count} were read before")
-        options = {"noise": self.noise, "target": self.target, "cross_cov": self.cross_cov}
+        known = self.columns
+        options = {"noise": known.noise, "target": known.target, "cross_cov": known.cross_cov}
         for start in range(count, targets[0], self.rows):
             part = slice(start, start + self.rows)
             x, y = (np.array(_mapped(file)[part]) for file in (self.path, self.y))
@@ -168,37 +202,3 @@ def _mapped(path) -> np.ndarray:
         return np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         raise ValueError(f"{path} is not a NumPy file of an array of numbers: {error}") from error
-
-
-def _from_columns(path, header, table, target, noise, replicates, cross_cov) -> Observations:
-    """The table `[n, columns]` of a file as `csv` returns it."""
-    others = {k: [v] if isinstance(v, str) else list(v) for k, v in (replicates or {}).items()}
-    repeated = [name for names in others.values() for name in names]
-    for name in [*others, *repeated, *(noise if isinstance(noise, Mapping) else ())]:
-        if name not in header or name == target:
-            features = ", ".join(n for n in header if n != target)
-            raise ValueError(f"{path} has no feature {name!r}; it has {features}")
-    if len({len(names) for names in others.values()}) > 1:
-        raise ValueError("replicates must name as many columns for each feature")
-    for name in repeated:
-        if name in others or repeated.count(name) > 1:
-            raise ValueError(f"replicates must name each column once, but {name!r} is named twice")
-        if isinstance(noise, Mapping) and name in noise:
-            raise ValueError(f"noise must name features, but {name!r} is a replicate of one")
-    names = [name for name in header if name != target and name not in repeated]
-    column = {name: table[:, j] for j, name in enumerate(header)}
-    copies = 1 + (len(next(iter(others.values()))) if others else 0)
-    x = np.stack(
-        [
-            np.column_stack([column[([n, *others.get(n, copies * [n])])[v]] for n in names])
-            for v in range(copies)
-        ],
-        axis=1,
-    )
-    options = {"noise": noise, "names": names, "target": target, "cross_cov": cross_cov}
-    table = from_arrays(x, column[target], **options)
-    if others and table.cov is not None:
-        for name, variance in zip(names, np.diagonal(table.cov, axis1=-2, axis2=-1).T, strict=True):
-            if name not in others and np.any(variance):
-                raise ValueError(f"column {name!r} has noise but no replicates: name them, or none")
-    return table

@@ -213,9 +213,9 @@ def test_a_csv_file_with_replicates(path):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (TABLE, {"noise": {"x9": 0.1}}, "has no feature 'x9'; it has x1, x2, x1b"),
+        (TABLE, {"noise": {"x9": 0.1}}, "has no feature 'x9'; it has 'x1', 'x2', 'x1b'"),
         (TABLE, {"noise": {"y": 0.1}}, "has no feature 'y'"),
-        (TABLE, {"replicates": {"x1": "x3"}}, "has no feature 'x3'"),
+        (TABLE, {"replicates": {"x1": "x3"}}, "has no column named 'x3'"),
         (TABLE, {"replicates": {"x1": ["x1b", "x2"], "x2": "x1b"}}, "as many columns for each"),
         (TABLE, {"replicates": {"x1": "x1"}}, "each column once, but 'x1' is named twice"),
         (TABLE, {"replicates": {"x1": "x1b", "x1b": "x1"}}, "once, but 'x1b' is named twice"),
@@ -231,7 +231,11 @@ def test_a_csv_file_with_replicates(path):
             "column 'x2' has noise but no replicates",
         ),
         (TABLE, {"replicates": {"x1": "x1b"}, "noise": 0.1}, "column 'x2' has noise but no rep"),
-        (TABLE.replace("y", "z"), {"noise": 0.1}, "has no column named 'y'; it has x1, x2, z"),
+        (
+            TABLE.replace("y", "z"),
+            {"noise": 0.1},
+            "has no column named 'y'; it has 'x1', 'x2', 'z'",
+        ),
         (TABLE.replace("x2", "x1"), {"noise": 0.1}, "has more than one column named 'x1'"),
         (TABLE.replace("x2", ""), {"noise": 0.1}, "has no name for column 2"),
         ("1,2,3\n4,5,6\n", {"noise": 0.1}, "has numbers in its first line"),

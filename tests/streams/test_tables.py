@@ -73,7 +73,7 @@ def test_csv_equals_arrays(tmp_path, rng):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n", "no column named 'y'; it has a, b"),
+        ("a,b\n1,2\n", "no column named 'y'; it has 'a', 'b'"),
         ("y,y\n1,2\n", "more than one column named 'y'"),
         ("a,a,y\n1,2,3\n", "more than one column named 'a'"),
         (",a,y\n0,1,2\n1,3,4\n", r"no name for column 1: .* row numbers \(pandas"),

@@ -7,6 +7,7 @@ import pytest
 
 from noisy_jax.__main__ import main
 from tests.keys import SHIFT
+from tests.studies.files import rows_of
 
 TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
 
@@ -124,6 +125,11 @@ def test_the_coefficients_are_corrected(noisy, known, tmp_path, capsys):
             ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "--kernel", "-1"],
             "--kernel must be",
         ),
+        (["--data", "DATA", "--target", "y", "--std-error", "x1"], "must be FEATURE=COLUMN"),
+        (
+            ["--data", "DATA", "--target", "y", "--std-error", "x1=x2", "--kernel"],
+            "leave out --std-error",
+        ),
         (["--data", "no.csv", "--target", "y", "--variance", "1"], "there is no file no.csv"),
     ],
 )
@@ -132,6 +138,63 @@ def test_wrong_input_is_one_clear_line(noisy, options, message, tmp_path, capsys
     assert main(["fit", *options, "--out", str(tmp_path / "out")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
+
+
+def test_it_says_which_columns_it_used(tmp_path, capsys):
+    """A file as people have it: row numbers, text, semicolons, decimal commas, a missing code."""
+    rng = np.random.default_rng(1)
+    x, sd = rng.normal(size=(400, 2)), rng.choice([0.3, 0.6], 400)
+    y = 1 + x @ [2.0, -1.0] + 0.1 * rng.normal(size=400)
+    noisy = x[:, 0] + sd * rng.normal(size=400)
+    columns = [np.arange(400), noisy, sd, rng.permutation(400), x[:, 1], y]
+    lines = [f"p{row[0]:.0f};" + ";".join(map(str, row)) for row in np.column_stack(columns)]
+    lines[7] = lines[7].replace(str(x[7, 1]), "-999")
+    text = "\n".join(["name;id;dose;dose_sd;zip;age;y", *lines]).replace(".", ",")
+    (tmp_path / "euro.csv").write_text(text)
+    out, data = tmp_path / "out", ["--data", str(tmp_path / "euro.csv"), "--target", "y"]
+    written = [*data, "--sep", ";", "--decimal", ",", "--std-error", "dose=dose_sd"]
+    assert main(["fit", *written, "--drop", "name", "--out", str(out)]) == 2
+    assert "'id' of" in capsys.readouterr().err
+    options = ["--drop", "name", "id", "--missing", "-999", "--out", str(out)]
+    assert main(["fit", *written, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "euro.csv, 399 rows\ntarget: y\n" in printed
+    used = "dose (standard deviation of the error dose_sd), zip (exact), age (exact)"
+    assert f"\nfeatures: {used}\nleft out: name, id\nnote: " in printed
+    assert "1 of 400 rows are left out, as they have missing values, of 'age'\n" in printed
+    assert "note: zip has a different whole number in each row: if these are labels" in printed
+    found = coefficients(out)
+    assert {*found} == {"intercept", "dose", "zip", "age"}
+    for name, truth in {"dose": 2, "age": -1}.items():
+        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    assert found["dose"]["uncorrected"] < found["dose"]["low"]
+    options = ["--features", "dose", "age", "--missing", "-999", "--out", str(out)]
+    assert main(["fit", *written, *options]) == 0
+    assert "deviation of the error dose_sd), age (exact)\nnote: " in capsys.readouterr().out
+    assert {*coefficients(out)} == {"intercept", "dose", "age"}
+
+
+def test_it_says_what_is_known_of_each_column(noisy, tmp_path, capsys):
+    out = ["--target", "y", "--out", str(tmp_path / "out")]
+    assert main(["fit", "--data", str(noisy[1]), "--variance", "x1=0.2", *out]) == 0
+    assert "features: x1 (variance of the error 0.2), x2 (exact), x3 (" in capsys.readouterr().out
+    known = ["--replicates", "x1:x1b", "--drop", "x2b"]
+    assert main(["fit", "--data", str(noisy[0]), *known, *out]) == 0
+    printed = capsys.readouterr().out
+    assert "features: x1 (replicates x1b), x2 (exact), x3 (exact)\nleft out: x2b\n" in printed
+
+
+@pytest.mark.parametrize("target", ["corrected", "=1+1"])
+def test_the_names_of_predictions_are_safe(tmp_path, target):
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    path, out = tmp_path / "t.csv", tmp_path / "out"
+    np.savetxt(path, x + np.array([0, 3]), delimiter=",", header=f"x,{target}", comments="")
+    options = ["--target", target, "--variance", "0.1", "--out", str(out)]
+    assert main(["fit", "--data", str(path), *options]) == 0
+    (row, *_) = rows_of(out / "predictions.csv")
+    name = {"corrected": "corrected (observed)", "=1+1": "'=1+1"}[target]
+    assert [*row] == [name, "corrected", "uncorrected"]
+    assert float(row[name]) == pytest.approx(x[0, 1] + 3)
 
 
 @pytest.mark.slow
