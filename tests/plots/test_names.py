@@ -20,7 +20,8 @@ TABLE = nj.observations.from_arrays(
 )
 ONE = nj.observations.from_arrays(NOISY[:, :1], NOISY[:, 0], noise=0.1, names=[ODD], target=ODD)
 OF_RATES = [
-    {"data": ODD, "learner": ODD, "horizon": 8, "rate": rate, "regret": 2.0, "std_error": 0.1}
+    {"data": ODD, "learner": ODD, "horizon": 8, "rate": rate, "regret": 2.0}
+    | {"std_error": 0.1, "num_seeds": 8}
     for rate in (1.0, 3.0, ODD)
 ]
 TIGHT = {"learner": ODD, "bound": ODD, "radius": 1.0, "horizon": 16, "ratio": 0.5}
