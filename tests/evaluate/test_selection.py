@@ -194,7 +194,7 @@ def waves():
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_a_length_scale_that_does_not_fit_loses(waves):
-    """In worlds, from two copies: much too small a scale cannot learn between the rows."""
+    """In worlds, from two copies: on much too large a scale functions cannot bend."""
     _, y, noisy = waves
     noise = nj.noise.Gaussian(0.1)
     rows = nj.observations.from_arrays(noisy, y, noise=noise)
@@ -203,10 +203,10 @@ def test_a_length_scale_that_does_not_fit_loses(waves):
         world = nj.worlds.gaussian(dim=1, length_scale=length_scale, noise=noise)
         return nj.learners.parallel_worlds(world, horizon=1280, radius=5.0)
 
-    candidates = {"0.46": learner(0.46), "1": learner(1.0), "20": learner(20.0)}
+    candidates = {"1": learner(1.0), "20": learner(20.0)}
     found = nj.select(candidates, rows, key(0), standardize=False)
     assert found.tied == ("1",)
-    assert found.risk[1] < 0.5 * found.risk[0]
+    assert found.risk[0] < 0.6 * found.risk[1]
 
 
 @pytest.mark.statistical

@@ -12,7 +12,6 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.estimators import GradientEstimator, GradientOrders, MapOrders, gradient
 from tests import keys
-from tests.keys import key
 from tests.learners.references import random_truncation as reference
 
 LOSSES = {
@@ -40,7 +39,6 @@ def estimator_of(kernel, loss, **options):
     return gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
 
 
-@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("NK-Alg1", "NK-Sub3", "NK-Lemma4")
 @pytest.mark.parametrize("distribution", ["geometric", "optimal"])
@@ -52,7 +50,7 @@ def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, dist
     x = rng.uniform(-0.6, 0.6, (rounds, dim))
     y = np.sign(rng.normal(size=rounds))
     copies = x[:, None] + 0.3 * rng.normal(size=(rounds, estimator.copies, dim))
-    keys = jax.random.split(key(2), rounds)
+    keys = jax.random.split(jax.random.key(2), rounds)
     orders = jax.vmap(estimator.draw_orders)(keys)
     predictions, squared_norm, projected, used = reference(
         estimator, jax.tree.map(np.asarray, orders), x, y, copies, 0.3, rate
