@@ -18,7 +18,7 @@ from noisy_jax.evaluate.rollouts import scan_in_blocks
 from noisy_jax.evaluate.suitability import check_room, check_suits, standardized
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
-from noisy_jax.validation import check_key
+from noisy_jax.validation import check_key, concrete
 
 _JUDGED = 256  # rows that are judged at once
 
@@ -69,11 +69,13 @@ class Learned:
         half = NORMAL_95 * self.risk_std_error
         return self.risk - half, self.risk + half
 
-    def predict(self, x: Any) -> np.ndarray:
-        """Predictions `[...]` at clean features `[..., d]`, in original units."""
-        x = (np.asarray(x, np.float64) - self.center) / self.scale
-        predictions = self.learner.predict(self.state, jnp.asarray(x, float))
-        return np.asarray(predictions, np.float64) * self.y_scale + self.y_center
+    def predict(self, x: Any) -> Any:
+        """Predictions `[...]` at clean features `[..., d]`, in original units, also under `jit`."""
+        traced = concrete(x) is None
+        x = jnp.asarray(x, float) if traced else np.asarray(x, np.float64)
+        x = (x - np.broadcast_to(self.center, x.shape)) / np.broadcast_to(self.scale, x.shape)
+        found = self.learner.predict(self.state, jnp.asarray(x, float))
+        return (found if traced else np.asarray(found, np.float64)) * self.y_scale + self.y_center
 
 
 def learn(
