@@ -25,7 +25,7 @@ from noisy_jax.fits.coefficients import features_of
 from noisy_jax.intervals import half_width
 from noisy_jax.observations import Observations
 from noisy_jax.observations.passes import Pass
-from noisy_jax.validation import check_key
+from noisy_jax.validation import check_key, concrete
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -79,14 +79,16 @@ class Learned:
         half = float(half_width(self.risk_std_error, self.num_rows - 1))
         return self.risk - half, self.risk + half
 
-    def predict(self, x: Any) -> np.ndarray:
-        """Predictions `[...]` at clean features `[..., d]`, in original units.
+    def predict(self, x: Any) -> Any:
+        """Predictions `[...]` at clean features `[..., d]`, in original units, also under `jit`.
 
         A DataFrame's columns are taken by their names.
         """
-        x = (features_of(x, self.names) - self.center) / self.scale
-        predictions = self.learner.predict(self.state, jnp.asarray(x, float))
-        return np.asarray(predictions, np.float64) * self.y_scale + self.y_center
+        x = features_of(x, self.names)
+        traced = concrete(x) is None
+        x = (x - np.broadcast_to(self.center, x.shape)) / np.broadcast_to(self.scale, x.shape)
+        found = self.learner.predict(self.state, jnp.asarray(x, float))
+        return (found if traced else np.asarray(found, np.float64)) * self.y_scale + self.y_center
 
 
 def learn(

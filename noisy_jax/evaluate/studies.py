@@ -1,6 +1,7 @@
 """Studies: the regret of several learners over a grid of horizons, as a table."""
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -186,6 +187,23 @@ def _check_learners(learners) -> None:
                 f"learners[{name!r}] must be a Learner, or a function horizon -> (learner, "
                 f"guarantee) such as tuned returns, got {given(make)}"
             )
+        if not isinstance(make, Learner) and not _takes_one(make):
+            made = getattr(make, "__name__", "it")
+            raise ValueError(
+                f"learners[{name!r}] must be a Learner, got the function {made}, which makes one: "
+                f"call it, as {made}(radius=…), or use tuned({made}, …)"
+            )
+
+
+def _takes_one(function) -> bool:
+    """Whether the function can be called with one positional argument, the horizon."""
+    try:
+        inspect.signature(function).bind(1)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function without a signature
+        return True
+    return True
 
 
 def _predictions(comparator, past: Stream) -> chex.Array:

@@ -7,7 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from noisy_jax.fits.anderson_rubin import Equations
 from noisy_jax.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
@@ -47,10 +50,12 @@ class Coefficients:
         middle = np.append(self.intercept, self.coefficients)
         return middle - width, middle + width
 
-    def predict(self, x: Any) -> np.ndarray:
+    @jax.default_matmul_precision("highest")
+    def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        A DataFrame's columns are taken by their names.
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
+        JAX's default precision.
         """
         return features_of(x, self.names) @ self.coefficients + self.intercept
 
@@ -282,14 +287,18 @@ def counted_features(count: int) -> str:
     return f"{count} feature{'s' if count > 1 else ''}"
 
 
-def features_of(x: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Features `[..., d]` in the order of a fit's names; pandas columns are found by name."""
+def features_of(x: Any, names: tuple[str, ...]) -> Any:
+    """Features `[..., d]` in the order of a fit's names; pandas columns are found by name.
+
+    In NumPy's float64, or traced in JAX's default precision.
+    """
     if hasattr(x, "columns"):
         x = x[[x.columns[k] for k in in_order("x", x.columns, names)]]
         check_not_categorical("x", x)
     elif index_of(x) is not None and np.shape(x) == (len(names),):  # a row of a DataFrame
         x = np.asarray(x)[in_order("x", x.index, names)]
-    x = np.asarray(unmasked(x), np.float64)
+    traced = isinstance(x, Tracer)
+    x = jnp.asarray(x, float) if traced else np.asarray(unmasked(x), np.float64)
     if x.shape[-1:] != (len(names),):
         raise ValueError(
             f"x must be [..., {len(names)}], got {list(x.shape)}: one column a feature, in the "

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
+from jax.core import Tracer
+
 from noisy_jax.fits.assumptions import remarked, warned
 from noisy_jax.fits.coefficients import LinearFit
 from noisy_jax.fits.fourier import fourier_fit
@@ -139,6 +142,7 @@ def fit(
         >>> print(result.predict([[0.0], [1.0]]).round(1))
         [0.3 0.7]
     """
+    _check_table(observations)
     if checkpoint is not None and not isinstance(observations, Iterable):
         raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
     if choice("model", model, ("linear", *MODELS)) != "linear":
@@ -167,6 +171,8 @@ def fit(
         if not isinstance(features, FourierFeatures | Iterable):
             what = "nj.fourier(length_scale=…), or a list of such"
             raise ValueError(f"features must be {what}, got {given(features)}")
+        if isinstance(jnp.zeros(()), Tracer):
+            raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
         return _checked(partial(fourier_fit, candidates=features), observations)
     if choice("errors", errors or "sandwich", ("sandwich", "jackknife")) == "jackknife":
         return jackknife_fit([observations], weights=weights, clusters=clusters)
@@ -182,3 +188,21 @@ def _checked(make, observations, weights=None, clusters=None):
     if weights is None and clusters is None and isinstance(made, LinearFit):
         found += rows_without_gaps(rows, made.std_error[1:])
     return remarked(made, found)
+
+
+def _check_table(observations: Any) -> None:
+    """Raises ValueError with the right call if x, or the name of a file, stands for a table."""
+    if isinstance(observations, (str, os.PathLike)):
+        name = os.fspath(observations)
+        call = f"nj.fit(nj.observations.csv({name!r}, target=…, noise=…))"
+        raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
+    # A list may hold chunks; a list of rows, an array and a data frame are features alone.
+    rows = isinstance(observations, (list, tuple)) and not all(
+        isinstance(one, Observations) for one in observations
+    )
+    if rows or hasattr(observations, "shape"):
+        call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
+        raise ValueError(
+            "fit takes one table of x, y and what is known of the noise, got "
+            f"{given(observations)}: {call}"
+        )

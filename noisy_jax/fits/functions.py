@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from noisy_jax.fits.coefficients import (
@@ -14,7 +15,7 @@ from noisy_jax.fits.coefficients import (
     write,
 )
 from noisy_jax.intervals import half_width
-from noisy_jax.validation import positive, whole
+from noisy_jax.validation import array_module, positive, whole
 
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
@@ -86,13 +87,17 @@ class FourierPredictor:
     constant: float
     names: tuple[str, ...]
 
-    def predict(self, x: Any) -> np.ndarray:
+    @jax.default_matmul_precision("highest")
+    def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        A DataFrame's columns are taken by their names.
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
+        JAX's default precision.
         """
-        angles = (features_of(x, self.names) - self.center) @ self.omega.T
-        return np.concatenate([np.cos(angles), np.sin(angles)], -1) @ self.weights + self.constant
+        x = features_of(x, self.names)
+        xp = array_module(x)
+        angles = (x - np.broadcast_to(self.center, x.shape)) @ self.omega.T
+        return xp.concatenate([xp.cos(angles), xp.sin(angles)], -1) @ self.weights + self.constant
 
 
 class Candidate(NamedTuple):

@@ -46,10 +46,11 @@ class GeneralizedCoefficients(Coefficients):
 
     model: str
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Any) -> Any:
         """Probabilities of y = 1, or mean counts, `[...]` at features `[..., d]`.
 
-        A DataFrame's columns are taken by their names.
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
+        JAX's default precision.
         """
         return MODELS[self.model].mean(super().predict(x))
 

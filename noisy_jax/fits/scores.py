@@ -20,6 +20,7 @@ import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.fits.sandwich import Table
+from noisy_jax.validation import array_module
 
 
 class Equations(NamedTuple):
@@ -81,7 +82,7 @@ class Model(NamedTuple):
 MODELS = {
     "logistic": Model(
         conditional_score,
-        lambda a: scipy.special.expit(a),
+        lambda a: array_module(a).exp(-array_module(a).logaddexp(0.0, -a)),
         lambda p: scipy.special.logit(p),
         "0 or 1",
         lambda y: (y == 0) | (y == 1),
@@ -91,7 +92,7 @@ MODELS = {
     ),
     "poisson": Model(
         corrected_score,
-        np.exp,
+        lambda a: array_module(a).exp(a),
         np.log,
         "counts of at least 0",
         lambda y: y >= 0,

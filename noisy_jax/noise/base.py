@@ -264,8 +264,7 @@ def _changes_sign(noise: Noise, dim: int) -> bool:
         axes = np.eye(dim) / np.where(spread > 0, spread, 1)
         omega = jnp.asarray(np.linspace(0, 12, 241)[:, None, None] * axes[None], float)
         phi = np.exp(np.asarray(noise.log_characteristic(omega), complex))
-    real = np.abs(np.imag(phi)).max(initial=0) < 1e-4
-    return bool(real and np.real(phi).min(initial=0) < -1e-4)
+    return bool(np.abs(np.imag(phi)).max() < 1e-4 and np.real(phi).min() < -1e-4)
 
 
 def check_characteristic(noise: Noise, dim: int) -> None:

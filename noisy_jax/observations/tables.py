@@ -1,6 +1,7 @@
 """Tables of measured features and targets, with what is known of the measurement error."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,15 @@ from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round, check_noise
-from noisy_jax.streams.columns import check_same_rows, in_order, index_of, numeric
-from noisy_jax.validation import check_dimension, check_shape, listed, non_negative, number
+from noisy_jax.streams.columns import ROUNDING, check_same_rows, in_order, index_of, numeric
+from noisy_jax.validation import (
+    check_concrete,
+    check_dimension,
+    check_shape,
+    listed,
+    non_negative,
+    number,
+)
 
 Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
 """What may be known of the noise: see `from_arrays`."""
@@ -47,7 +55,7 @@ class Observations:
     y: np.ndarray
     cov: np.ndarray | None
     cov_std_error: np.ndarray
-    noise: Noise | PerRound | None
+    noise: Any
     names: tuple[str, ...]
     target: str
     cov_deviations: np.ndarray | None = None
@@ -168,6 +176,8 @@ def from_arrays(
     if names is None and columns is not None:
         names = [str(column) for column in columns]
     target = target or str(getattr(y, "name", None) or "y")
+    for name, value in (("x", x), ("y", y)):
+        check_concrete(name, value, "make tables, and fit them, outside jit, vmap and grad")
     index = _common_index(frames, y, noise, cross_cov)
     missing = isinstance(noise, Dependent)
     copies = [numeric("x", one, np.float64, missing=missing).astype(np.float64) for one in frames]
@@ -183,10 +193,16 @@ def from_arrays(
         hint = "; replicates belong on the second axis: np.swapaxes(x, 0, 1)" if swapped else ""
         raise ValueError(f"x has {len(x)} rows, but y has shape {list(y.shape)}{hint}")
     x = x[:, None] if x.ndim == 2 else x
+    if min(x.shape) > 1 and _means_differ(x) > 10 and _means_differ(np.swapaxes(x, 1, 2)) < 5:
+        warnings.warn(f"replicates of one feature have different means{_SWAP}", stacklevel=2)
     dim = x.shape[2]
     names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:
-        raise ValueError(f"names must be {dim} different names, got {listed(names)}")
+        hint = _SWAP if len(names) == x.shape[1] > 1 else ""
+        raise ValueError(f"names must be {dim} different names, got {listed(names)}{hint}")
+    shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
+    if shape[:1] == (x.shape[1],) and x.shape[1] not in (1, dim):
+        raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
     noise = _by_name("noise", noise, names)
     seen = ~np.isnan(x) if isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
@@ -210,6 +226,17 @@ def from_arrays(
             raise ValueError(f"cross_cov must be {wanted}, got {found}")
     options = {"cov_deviations": deviations, "cross_cov": cross_cov, "seen": seen, "index": index}
     return Observations(x, y, cov, error, distribution, names, target, **options)
+
+
+def _means_differ(x) -> float:
+    """How many standard errors the mean of another copy is from that of the first, at most."""
+    apart = x[:, 1:] - x[:, :1]
+    error = apart.std(axis=0) / len(x) ** 0.5
+    known = error > ROUNDING * np.abs(x).max()
+    return float((np.abs(apart.mean(axis=0)) / np.where(known, error, np.inf)).max())
+
+
+_SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"
 
 
 def _common_index(frames, y, noise, cross_cov):
@@ -236,7 +263,12 @@ def _by_name(name: str, values, names: tuple[str, ...]):
         for one in values:
             if one not in known:
                 raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
-        return [values.get(one, 0) for one in names]
+        entries = [values.get(one, 0) for one in names]
+        if name == "noise":
+            entries = [
+                non_negative(f"noise[{one!r}]", v) for one, v in zip(names, entries, strict=True)
+            ]
+        return entries
     if isinstance(values, PerRound):
         return jax.tree.map(lambda v: v if index_of(v) is None else np.asarray(v), values)
     if isinstance(values, CovarianceEstimate):

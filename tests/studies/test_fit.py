@@ -86,6 +86,7 @@ def test_the_coefficients_are_corrected(noisy, known, tmp_path, capsys):
     [
         (["--target", "y", "--variance", "0.1"], "name the table and its target"),
         (["--data", "DATA", "--target", "y"], "state the error in the features by one of"),
+        (["--data", "DATA", "--target", "y", "--variance", "x1=-1"], "noise['x1'] must be finite"),
         (["--data", "DATA", "--target", "y", "--variance", "x9=1"], "has no feature 'x9'"),
         (["--data", "DATA", "--target", "y", "--variance", "a", "b"], "--variance must be numbers"),
         (["--data", "DATA", "--target", "y", "--replicates", "x1"], "FEATURE:REPLICATE"),

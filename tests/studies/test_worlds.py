@@ -36,7 +36,7 @@ def test_one_world_without_noise(tmp_path, capsys):
 
 
 def test_cutoffs_above_the_range_of_the_paper_have_worlds(tmp_path, capsys):
-    """d/(4σ²) = 5, d/(2σ²) = 10: the kernel's value at 0 is g(0)(1 − e^(−c)), here with c = 8."""
+    """d/(4σ²) = 5, d/(2σ²) = 10, and at 0 the kernel has the value 1 − e^(−c), here with c = 8."""
     assert main(["worlds", "--cutoffs", "8", "--out", str(tmp_path)]) == 0
     c, limit, lost, _ = map(float, capsys.readouterr().out.splitlines()[3].split())
     assert (c, limit) == (8, 10)
