@@ -146,6 +146,19 @@ def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
         learned([[0.9, 0.5], [0.5, 0.9]])
 
 
+def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
+    """cross_cov is of one copy: |c| ≤ √(Σ Var ỹ) with the Σ of one of the four."""
+    x, y = 3 * rng.normal(size=(4000, 4, 1)), rng.normal(size=4000)
+
+    def learned(cross):
+        rows = nj.observations.from_arrays(x, y, noise=1.0, cross_cov=[cross])
+        return nj.learn(nj.learners.two_copies(radius=1.0), rows, jax.random.key(0))
+
+    assert np.isfinite(learned(0.9).risk)
+    with pytest.raises(ValueError, match=r"cross_cov of 'x1' is .* times what is possible"):
+        learned(1.2)
+
+
 def test_the_error_is_printed_with_its_interval():
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
     learned = nj.learn(learner, table()[2], jax.random.key(0))
@@ -204,6 +217,22 @@ def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
     stream = nj.Stream(jnp.asarray(clean[:8], float), jnp.asarray(y[:8], float))
     with pytest.warns(UserWarning, match="built for other noise"):
         nj.rollout(in_raw_units, stream, nj.noise.Laplace(1.0), key(0))
+
+
+def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
+    """Where the learner was built for one distribution, not for a variance only."""
+    x, y = 2 * rng.normal(size=(300, 1)), rng.normal(size=300)
+    rows = nj.observations.from_arrays(x, y, noise=nj.noise.Laplace(0.5))
+    learner = nj.learners.known_covariance(radius=1.0)
+
+    def learned(noise):
+        built = learner._replace(noise=noise)
+        return nj.learn(built, rows, jax.random.key(0), standardize=False)
+
+    assert np.isfinite(learned(nj.noise.Laplace(0.5)).risk)
+    for noise in (nj.noise.Gaussian(0.5), nj.noise.Laplace(0.6)):
+        with pytest.raises(ValueError, match=r"built for other .* noise than the rows have"):
+            learned(noise)
 
 
 def test_fourier_features_take_no_covariance_of_each_row():

@@ -87,6 +87,17 @@ def with_noise(noise, **options):
     return change
 
 
+def test_chunks_must_have_the_same_uncertainty_of_the_noise():
+    def part(rows, std_error):
+        noise = nj.noise.CovarianceEstimate(NOISE * np.eye(2), np.full((2, 2), std_error))
+        return from_arrays(X[rows], Y[rows], noise=noise)
+
+    first, same, other = part(slice(400), 0.1), part(slice(400, 800), 0.1), part(slice(400), 0.2)
+    assert nj.fit([first, same]).num_rows == 800
+    with pytest.raises(ValueError, match="must have the same uncertainty"):
+        nj.fit([first, other])
+
+
 @pytest.mark.parametrize(
     ("change", "learner", "message"),
     [

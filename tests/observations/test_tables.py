@@ -248,3 +248,17 @@ def test_wrong_csv_files_give_one_clear_line(path, text, arguments, message):
     with pytest.raises(ValueError, match=message) as caught:
         csv(path, target="y", **arguments)
     assert "\n" not in str(caught.value)
+
+
+def test_some_rows_keep_what_belongs_to_them(rng):
+    """A covariance a row, and one of all rows, in any order."""
+    x, y, own = rng.normal(size=(5, 2)), rng.normal(size=5), rng.normal(size=(5, 2))
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.arange(1.0, 6.0)))
+    which = np.array([3, 0])
+    some = nj.observations.from_arrays(x, y, noise=noise, cross_cov=own).rows(which)
+    np.testing.assert_array_equal(some.x[:, 0], x[which])
+    np.testing.assert_array_equal(some.cross_cov, own[which])
+    np.testing.assert_allclose(some.cov, np.array([4.0, 1.0])[:, None, None] * np.eye(2))
+    shared = nj.observations.from_arrays(x, y, noise=0.3, cross_cov=own[0]).rows(which)
+    np.testing.assert_array_equal(shared.cross_cov, own[0])
+    np.testing.assert_allclose(shared.cov, 0.3 * np.eye(2))

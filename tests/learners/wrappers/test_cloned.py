@@ -30,6 +30,16 @@ def watcher(copies):
     )
 
 
+@pytest.mark.parametrize("copies", [2, 3])
+def test_the_learner_is_told_the_covariance_of_its_clones(copies):
+    """V Σ, and their mean is the single copy."""
+    learner = nj.wrappers.cloned(watcher(copies), nj.noise.Gaussian(FULL))
+    single = Sample(jnp.array([[1.0, -2.0]]), jnp.ones(()), jnp.asarray(FULL))
+    clones, cov = learner.step((), single, jax.random.key(0))
+    np.testing.assert_allclose(cov, copies * FULL, rtol=1e-6)
+    np.testing.assert_allclose(clones.mean(axis=0), single.x[0], rtol=1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.claim("EXT-CloningPerRound")
 @pytest.mark.usefixtures("x64")

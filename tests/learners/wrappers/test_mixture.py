@@ -172,6 +172,13 @@ def test_the_bound_holds_in_float32_where_a_share_has_vanished():
     assert 800 < played - total.min() < nj.bounds.mixture(state) < 1700
 
 
+def test_side_by_side_all_must_allow_errors_of_x_and_y_to_covary():
+    """A loss other than the squared one is biased then, whatever stands beside it."""
+    other = nj.learners.known_covariance(radius=1.0, loss=nj.losses.poisson())
+    assert nj.wrappers.paired(linear(0.1), linear(0.2)).correlated_targets
+    assert not nj.wrappers.paired(linear(0.1), other).correlated_targets
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("number", [2, 3, 6])
 def test_shares_are_those_of_adahedge(rng, number):
