@@ -197,10 +197,8 @@ def _check_table(observations: Any) -> None:
         call = f"nj.fit(nj.observations.csv({name!r}, target=…, noise=…))"
         raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
     # A list may hold chunks; a list of rows, an array and a data frame are features alone.
-    rows = isinstance(observations, (list, tuple)) and not all(
-        isinstance(one, Observations) for one in observations
-    )
-    if rows or hasattr(observations, "shape"):
+    listed = observations[:1] if isinstance(observations, (list, tuple)) else []
+    if any(not isinstance(one, Observations) for one in listed) or hasattr(observations, "shape"):
         call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
         raise ValueError(
             "fit takes one table of x, y and what is known of the noise, got "

@@ -152,7 +152,7 @@ def test_noise_with_labels_is_taken_by_name(noise):
     ("noise", "message"),
     [
         ({"x4": 0.1}, r"noise has 'x4', but x has the columns 'x1', 'x2', 'x3'"),
-        ({"x1": "much"}, "noise must be numbers"),
+        ({"x1": "much"}, r"noise\['x1'\] must be numbers"),
         (pd.Series([0.1] * 3, index=["x1", "x2", "z"]), "noise must have one label 'x3', got the"),
         (pd.Series([0.1] * 2, index=["x1", "x2"]), "does not fit data of dimension 3"),
     ],
