@@ -71,7 +71,7 @@ def sandwich(
         moves = influences(whole, share, table.rows(part), clusters is None)
         if clusters is None:
             squares += moves.T @ moves
-            fourth += ((moves @ jacobian.T) ** 4).sum(axis=0)
+            fourth += (((moves @ jacobian.T) ** 2) ** 2).sum(axis=0)
         else:
             np.add.at(sums, clusters[part], moves)
     most = n - 1 - dim
@@ -91,16 +91,19 @@ def influences(whole: LinearMoments, share: float, table: Table, leverage: bool)
     residual = table.y - whole.y / whole.weight - x @ beta
     weights = 1.0 if table.weights is None else table.weights[:, None]
     noise = table.cov @ beta - (0.0 if table.cross is None else table.cross)
-    scores = x * residual[:, None] + share * noise * (1 - weights / whole.weight)
     by_row = x @ inverse
-    moves = np.column_stack([residual / whole.weight, scores @ inverse])
-    if not leverage:
-        return moves * weights
-    total = (moves[:, :1] + (x * moves[:, 1:]).sum(axis=1, keepdims=True)) * weights
-    share_of_row = weights * (1 / whole.weight + (by_row * x).sum(axis=1, keepdims=True))
-    directions = np.column_stack([np.full(len(x), 1 / whole.weight), by_row])
-    moves += directions * total / (1 - np.minimum(share_of_row, _LEVERAGE))
-    return moves * weights
+    moves = np.empty((len(x), 1 + len(beta)))
+    moves[:, 0] = residual / whole.weight
+    np.multiply(by_row, residual[:, None], out=moves[:, 1:])
+    moves[:, 1:] += share * (noise @ inverse) * (1 - weights / whole.weight)
+    moves *= weights
+    if leverage:
+        size = weights * (1 / whole.weight + np.einsum("ni,ni->n", by_row, x)[:, None])
+        total = moves[:, :1] + np.einsum("ni,ni->n", x, moves[:, 1:])[:, None]
+        total *= weights / (1 - np.minimum(size, _LEVERAGE))
+        moves[:, :1] += total / whole.weight
+        moves[:, 1:] += total * by_row
+    return moves
 
 
 def combined_freedom(variances, freedoms) -> np.ndarray:
