@@ -61,10 +61,12 @@ class Columns:
         for name in repeated:
             if name in others or copied[name] > 1:
                 raise ValueError(
-                    f"replicates must name each column once, but {name!r} is named twice"
+                    f"replicates must name each column once, but {given(name)} is named twice"
                 )
             if isinstance(self.noise, Mapping) and name in self.noise:
-                raise ValueError(f"noise must name features, but {name!r} is a replicate of one")
+                raise ValueError(
+                    f"noise must name features, but {given(name)} is a replicate of one"
+                )
         names = [name for name in names if name not in copied]
         if features is None:
             for name in names:
@@ -98,7 +100,7 @@ class Columns:
             for name, variance in zip(names, variances, strict=True):
                 if name not in others and np.any(variance):
                     raise ValueError(
-                        f"column {name!r} has noise but no replicates: name them, or none"
+                        f"column {given(name)} has noise but no replicates: name them, or none"
                     )
         if self.std_error is None:
             return found

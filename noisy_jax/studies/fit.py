@@ -13,7 +13,7 @@ from noisy_jax.evaluate.tables import Table
 from noisy_jax.plots.style import COLOURS, label, panels, plain
 from noisy_jax.studies.runner import Report, picture
 from noisy_jax.studies.settings import BaseSettings, option
-from noisy_jax.validation import positive
+from noisy_jax.validation import given, positive
 
 _LENGTH_SCALES = (0.5, 1.0, 2.0)
 _SHOWN = 20  # features that are named in the report
@@ -54,7 +54,7 @@ class Settings(BaseSettings):
     variance: tuple[str, ...] | None = option(
         None,
         "variance of the error that is in the data: COLUMN=V for columns with error (others are "
-        "exact), or one number for each feature in the order of the file",
+        "exact), or one number for each feature, in the order of --features or of the file",
         metavar="V",
     )
     covariance: str | None = option(
@@ -197,8 +197,8 @@ def _observations(settings: Settings) -> observations.Observations:
         raise ValueError("name the table and its target: --data FILE.csv --target COLUMN")
     if not Path(settings.data).is_file():
         raise ValueError(f"there is no file {settings.data}")
-    given = [settings.variance, settings.covariance, settings.replicates, settings.std_error]
-    if sum(value is not None for value in given) != 1:
+    stated = [settings.variance, settings.covariance, settings.replicates, settings.std_error]
+    if sum(value is not None for value in stated) != 1:
         raise ValueError(
             "state the error in the features by one of --variance, --covariance, --replicates and "
             "--std-error"
@@ -277,7 +277,7 @@ def _variances(texts):
     named = {bool(equals) for _, equals, _ in pairs}
     if not values or len(named) > 1:
         raise ValueError(
-            f"--variance must be numbers, or COLUMN=NUMBER for each, got {' '.join(texts)}"
+            f"--variance must be numbers, or COLUMN=NUMBER for each, got {given(' '.join(texts))}"
         )
     if named == {True}:
         return _by_name("--variance", [(n, v) for (n, *_), v in zip(pairs, values, strict=True)])
