@@ -12,7 +12,6 @@ import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.checkpoints import resumed
-from noisy_jax.evaluate.montecarlo import Sums, merged
 from noisy_jax.evaluate.row_runs import Runs, on_host, shared_cov
 from noisy_jax.evaluate.suitability import (
     check_room,
@@ -20,6 +19,7 @@ from noisy_jax.evaluate.suitability import (
     first_units,
     standardized,
 )
+from noisy_jax.evaluate.sums import Sums, merged
 from noisy_jax.fits.assumptions import warned
 from noisy_jax.fits.coefficients import features_of
 from noisy_jax.intervals import half_width

@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax.checkpoints import Checkpoint, fingerprint
+from noisy_jax.evaluate.sums import Sums, merged
 from noisy_jax.intervals import half_width
 from noisy_jax.processes import check_same, replicated
 from noisy_jax.validation import between, check_key, given, instance, whole
@@ -42,15 +43,6 @@ class Estimate(NamedTuple):
     def half_width(self) -> Any:
         """The shapes of `mean`, half the widths of 95% intervals; NaN with one seed."""
         return jax.tree.map(lambda error: half_width(error, self.num_seeds - 1), self.std_error)
-
-
-class Sums(NamedTuple):
-    """Moments of the seeds seen so far, on the host in float64."""
-
-    num_seeds: Any  # how many
-    mean: Any  # the run's pytree, mean over seeds
-    squares: Any  # the run's pytree, Σ (value − mean)² over seeds
-    values: Any = None  # the run's pytree with a leading axis of seeds, if quantiles need it
 
 
 def monte_carlo(
@@ -294,17 +286,3 @@ def _parts(sums: Sums, origin: Any, scale: Any) -> Iterator[Sums]:
     squares = jax.tree.map(lambda s, q: s**2 * q, scale, sums.squares)
     for shard, count in enumerate(sums.num_seeds):
         yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023
-
-
-def merged(a: Sums, b: Sums) -> Sums:
-    """Moments of two sets of seeds together (Chan, Golub and LeVeque)."""
-    if b.num_seeds == 0:
-        return a
-    count = a.num_seeds + b.num_seeds
-    difference = jax.tree.map(lambda x, y: y - x, a.mean, b.mean)
-    share, weight = b.num_seeds / count, a.num_seeds * b.num_seeds / count
-    return Sums(
-        count,
-        jax.tree.map(lambda x, d: x + d * share, a.mean, difference),
-        jax.tree.map(lambda x, y, d: x + y + d**2 * weight, a.squares, b.squares, difference),
-    )

@@ -1,7 +1,8 @@
 """Batch fits of noisy tables: corrected coefficients and functions, with error bars."""
 
 from noisy_jax.fits.assumptions import AssumptionWarning
-from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
+from noisy_jax.fits.coefficients import Coefficients, LinearFit
+from noisy_jax.fits.comparison import Comparison
 from noisy_jax.fits.fit import fit
 from noisy_jax.fits.functions import (
     Candidate,

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from noisy_jax.fits.anderson_rubin import Equations
+from noisy_jax.fits.comparison import Comparison
 from noisy_jax.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
 from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.saving import replace_file
@@ -58,66 +58,6 @@ class Coefficients:
         JAX's default precision.
         """
         return features_of(x, self.names) @ self.coefficients + self.intercept
-
-
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-    """Mean squared errors on clean data, estimated from noisy rows that the fit did not see.
-
-    Each contains the variance of the noise in y. Standard errors contain the uncertainty of the
-    noise's covariance, if it is an estimate. The variance that this adds takes the coefficients as
-    given, and is too large by a share of order 1/n: in simulations, for the difference, by 2.7% on
-    average at n = 2,000 rows.
-
-    Attributes:
-        corrected: of the corrected coefficients.
-        corrected_std_error: its standard error.
-        uncorrected: of the uncorrected coefficients.
-        uncorrected_std_error: its standard error.
-        difference: corrected − uncorrected, paired by row.
-        difference_std_error: its standard error.
-        variance: of y, for R² = 1 − error/variance.
-        degrees_of_freedom: of Student's t in the interval of the difference.
-        doubted: whether the rows contradict an assumption of the correction; then it is not said
-            to help.
-    """
-
-    corrected: float
-    corrected_std_error: float
-    uncorrected: float
-    uncorrected_std_error: float
-    difference: float
-    difference_std_error: float
-    variance: float
-    degrees_of_freedom: float = math.inf
-    doubted: bool = False
-
-    def interval(self) -> tuple[float, float]:
-        """Lower and upper end of the 95% interval of the difference."""
-        half = float(half_width(self.difference_std_error, self.degrees_of_freedom))
-        return self.difference - half, self.difference + half
-
-    def __str__(self) -> str:
-        """Two lines: both errors with R², and the interval of their difference."""
-        low, high = self.interval()
-        corrected, uncorrected = (
-            f"{name} {risk:.4g} (R² {1 - risk / self.variance:.3f})"
-            for name, risk in (("corrected", self.corrected), ("uncorrected", self.uncorrected))
-        )
-        return (
-            "Mean squared error on clean data, estimated from noisy data by cross-fitting:\n"
-            f"{corrected}, {uncorrected}; difference {self.difference:.2g} "
-            f"[{low:.2g}, {high:.2g}]: {self.verdict()}."
-        )
-
-    def verdict(self) -> str:
-        """Whether the correction helped, from the 95% interval of the difference."""
-        low, high = self.interval()
-        if high < 0:
-            return "no verdict (see the note)" if self.doubted else "the correction helps"
-        if low > 0:
-            return "the correction hurts"
-        return "no clear difference"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.fits.anderson_rubin import equations
-from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
+from noisy_jax.fits.coefficients import Coefficients, LinearFit
+from noisy_jax.fits.comparison import Comparison
 from noisy_jax.fits.identification import Identification, check_cross, identification
 from noisy_jax.fits.sandwich import Table, combined_freedom, sandwich
 from noisy_jax.fits.uncertain_noise import freedom_of_noise, uncertainty, widened

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.fits.anderson_rubin import Equations
-from noisy_jax.fits.coefficients import Coefficients, Comparison, LinearFit
+from noisy_jax.fits.coefficients import Coefficients, LinearFit
+from noisy_jax.fits.comparison import Comparison
 from noisy_jax.fits.functions import (
     Candidate,
     FourierFeatures,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.observations.tables import Known, Observations, from_arrays
+from noisy_jax.observations.knowledge import Known
+from noisy_jax.observations.tables import Observations, from_arrays
 from noisy_jax.streams.csv_files import Layout, csv_parts
 from noisy_jax.validation import given, listed, non_negative
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from noisy_jax.noise import PerRound
 from noisy_jax.observations.columns import Columns
-from noisy_jax.observations.tables import Known, Observations, from_arrays
+from noisy_jax.observations.knowledge import Known
+from noisy_jax.observations.tables import Observations, from_arrays
 from noisy_jax.streams.csv_files import Layout
 from noisy_jax.validation import choice, given, whole
 

@@ -6,26 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.matrices import check_covariance
-from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
+from noisy_jax.noise import CovarianceEstimate, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
-from noisy_jax.noise.rounds import by_round, check_noise
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observations.knowledge import Known, by_name, known_noise, mean_of
 from noisy_jax.streams.columns import ROUNDING, check_same_rows, in_order, index_of, numeric
 from noisy_jax.validation import (
     check_concrete,
-    check_dimension,
     check_shape,
     listed,
-    non_negative,
     number,
 )
-
-Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
-"""What may be known of the noise: see `from_arrays`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -203,23 +197,23 @@ def from_arrays(
     shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
     if shape[:1] == (x.shape[1],) and x.shape[1] not in (1, dim):
         raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
-    noise = _by_name("noise", noise, names)
+    noise = by_name("noise", noise, names)
     seen = ~np.isnan(x) if isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
         error, distribution = np.zeros((dim, dim)), noise
     else:
-        cov, error, distribution = _known(noise, *x.shape)
+        cov, error, distribution = known_noise(noise, *x.shape)
     deviations = noise.deviations if isinstance(noise, CovarianceEstimate) else None
     if deviations is not None:
         deviations = np.asarray(number("deviations", deviations, shape=None), np.float64)
         check_shape("deviations", deviations[:1], (1, dim, dim), "one matrix an instance")
-    x = x - _mean(noise, dim)
+    x = x - mean_of(noise, dim)
     if cross_cov is not None:
         if hasattr(cross_cov, "columns"):
             order = in_order("cross_cov", cross_cov.columns, names)
             cross_cov = np.asarray(cross_cov)[:, order]
-        cross_cov = _by_name("cross_cov", cross_cov, names)
+        cross_cov = by_name("cross_cov", cross_cov, names)
         cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
         if cross_cov.shape not in ((dim,), (len(y), dim)):
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
@@ -254,70 +248,3 @@ def _common_index(frames, y, noise, cross_cov):
     if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
         check_same_rows("cross_cov", cross_cov, name, index)
     return index
-
-
-def _by_name(name: str, values, names: tuple[str, ...]):
-    """The noise, or its covariance with y, in the order of the columns, if it has labels."""
-    if isinstance(values, Mapping):
-        known = set(names)
-        for one in values:
-            if one not in known:
-                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
-        entries = [values.get(one, 0) for one in names]
-        if name == "noise":
-            entries = [
-                non_negative(f"noise[{one!r}]", v) for one, v in zip(names, entries, strict=True)
-            ]
-        return entries
-    if isinstance(values, PerRound):
-        return jax.tree.map(lambda v: v if index_of(v) is None else np.asarray(v), values)
-    if isinstance(values, CovarianceEstimate):
-        parts = values.cov, values.std_error
-        cov, std_error = (_by_name(name, part, names) for part in parts)
-        return values._replace(cov=cov, std_error=std_error)
-    if not hasattr(values, "axes") or np.shape(values) != len(values.axes) * (len(names),):
-        return values
-    orders = [in_order(name, labels, names) for labels in values.axes]
-    return np.asarray(values)[np.ix_(*orders)]
-
-
-def _known(noise, rows, copies, dim):
-    """The covariance of one copy's error, its standard error, and the distribution if known."""
-    exact = np.zeros((dim, dim))
-    if noise is None:
-        if copies < 2:
-            known = "its variance, as 0.1 or one number a column, or replicates as x [n, V >= 2, d]"
-            raise ValueError(f"noise is unknown: give {known}")
-        return None, exact, None
-    if isinstance(noise, CovarianceEstimate):
-        error = np.asarray(non_negative("std_error", noise.std_error, shape=None), np.float64)
-        check_shape("std_error", error, (dim, dim), "one number for each entry of cov")
-        return _full(noise.cov, dim), error, None
-    if isinstance(noise, PerRound):
-        check_noise(noise, None, rows)
-        if noise.distribution.depends_on_x:
-            raise ValueError("noise.PerRound must hold noise whose covariance does not depend on x")
-        cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
-        return _full(cov, dim, stacked=True), exact, noise
-    if isinstance(noise, Noise):
-        return _full(noise.cov, dim), exact, noise
-    return _full(noise, dim), exact, None
-
-
-def _mean(noise, dim) -> np.ndarray:
-    """The noise's known mean, as it is subtracted from x: `[d]`, or `[n, 1, d]` for one a row."""
-    if isinstance(noise, PerRound):
-        means = jax.vmap(lambda one: jnp.broadcast_to(one.mean, (dim,)))(noise.distribution)
-        return np.asarray(means, np.float64)[:, None]
-    mean = np.asarray(noise.mean if isinstance(noise, Noise) else 0.0, np.float64)
-    check_dimension("noise.mean", mean, (dim,))
-    return np.broadcast_to(mean, (dim,))
-
-
-def _full(cov, dim, *, stacked=False) -> np.ndarray:
-    """`[d, d]` from a covariance in any of its forms; `[n, d, d]` from stacked ones."""
-    check_covariance("noise", cov, stacked=stacked)
-    cov = np.asarray(cov, np.float64)
-    check_dimension("noise", cov[0] if stacked else cov, (dim,))
-    rank = cov.ndim - stacked
-    return cov if rank == 2 else cov.reshape(cov.shape + (1,) * (2 - rank)) * np.eye(dim)
