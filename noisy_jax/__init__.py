@@ -19,6 +19,7 @@ from noisy_jax import (
     robust,
     series,
     streams,
+    unbiased,
     worlds,
 )
 from noisy_jax.base import Learner, Sample, Stream
@@ -77,6 +78,7 @@ __all__ = [
     "study",
     "tuned",
     "tuned_kernel_learner",
+    "unbiased",
     "worlds",
     "wrappers",
 ]

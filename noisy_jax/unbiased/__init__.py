@@ -1,0 +1,32 @@
+"""Unbiased estimates of any JAX function at clean inputs, from noisy copies of them.
+
+Each transformation takes a function f of one clean input x, and returns a function g of noisy
+copies of x with E g = f(x). They differ in what must be known of the noise:
+
+| transformation | what is known of the noise | copies | f must be |
+|---|---|---|---|
+| `multilevel` | nothing | a random number, at most V | twice differentiable |
+| `pair` | that it is Gaussian | 2 | entire |
+| `gaussian` | that it is Gaussian, and its covariance | 1 | entire |
+| `replicates` | nothing; g has a small bias | V | 2(k + 1) times differentiable |
+
+Differentiate outside: the gradient of g in the other arguments is unbiased for the gradient of f.
+"""
+
+from noisy_jax.unbiased.entire import register
+from noisy_jax.unbiased.gaussian import gaussian
+from noisy_jax.unbiased.multilevel import Multilevel, copies_needed, multilevel
+from noisy_jax.unbiased.pair import pair
+from noisy_jax.unbiased.replicates import replicates
+from noisy_jax.unbiased.transformed import Transformed
+
+__all__ = [
+    "Multilevel",
+    "Transformed",
+    "copies_needed",
+    "gaussian",
+    "multilevel",
+    "pair",
+    "register",
+    "replicates",
+]

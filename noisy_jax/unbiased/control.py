@@ -1,0 +1,130 @@
+"""Loops, branches and calls, of which some arguments are `Continued`.
+
+`walk(jaxpr, consts, args)` evaluates what is inside.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.unbiased.continuation import Continued
+
+CALLS = {
+    "call": "call_jaxpr",
+    "closed_call": "call_jaxpr",
+    "composite": "jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+}
+"""Primitives that call a function, and the parameter that holds it."""
+
+
+def _scan(walk: Callable, params: dict, args: list) -> list:
+    jaxpr, constants, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
+    consts, start, stacked = (
+        args[:constants],
+        args[constants:][:carried],
+        args[constants:][carried:],
+    )
+
+    def rounds(carry, one):
+        results = walk(jaxpr.jaxpr, jaxpr.consts, [*consts, *carry, *one])
+        return _like(results[:carried], _marks(carry)), results[carried:]
+
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), stacked)
+    start = _fixed_point(lambda carry, one: rounds(carry, one)[0], start, one)
+    options = {name: params[name] for name in ("length", "reverse", "unroll")}
+    carry, outputs = jax.lax.scan(rounds, start, stacked, **options)
+    return [*carry, *outputs]
+
+
+def _while(walk: Callable, params: dict, args: list) -> list:
+    condition, body = params["cond_jaxpr"], params["body_jaxpr"]
+    number = params["cond_nconsts"]
+    consts, rest = args[:number], args[number:]
+    body_consts, start = rest[: params["body_nconsts"]], rest[params["body_nconsts"] :]
+
+    def goes_on(carry):
+        return walk(condition.jaxpr, condition.consts, [*consts, *carry])[0]
+
+    def rounds(carry):
+        results = walk(body.jaxpr, body.consts, [*body_consts, *carry])
+        return _like(results, _marks(carry))
+
+    return jax.lax.while_loop(goes_on, rounds, _fixed_point(rounds, start))
+
+
+def _cond(walk: Callable, params: dict, args: list) -> list:
+    index, *operands = args
+
+    def one(branch):
+        return lambda *operands: walk(branch.jaxpr, branch.consts, operands)
+
+    branches = [one(branch) for branch in params["branches"]]
+    marks = [_dependence(branch, *operands) for branch in branches]
+    depends = [any(each) for each in zip(*marks, strict=True)]
+    alike = [
+        lambda *operands, branch=branch: _like(branch(*operands), depends) for branch in branches
+    ]
+    return jax.lax.switch(index, alike, *operands)
+
+
+def _checkpoint(walk: Callable, params: dict, args: list) -> list:
+    def inside(*args):
+        return walk(params["jaxpr"], (), args)
+
+    options = {name: params[name] for name in ("policy", "prevent_cse")}
+    return jax.checkpoint(inside, **options)(*args)  # pyright: ignore[reportPrivateImportUsage]
+
+
+CONTROL: dict[str, Callable] = {
+    "checkpoint": _checkpoint,
+    "cond": _cond,
+    "remat": _checkpoint,
+    "remat2": _checkpoint,
+    "scan": _scan,
+    "while": _while,
+}
+"""`(walk, params, args) -> results`."""
+
+
+def _like(values: Any, depends: list[bool]) -> list:
+    """The values, where those that may come to depend on x have an imaginary part of zero."""
+    return [
+        Continued(value, jnp.zeros_like(value))
+        if mark and not isinstance(value, Continued)
+        else value
+        for value, mark in zip(values, depends, strict=True)
+    ]
+
+
+def _marks(values: Any) -> list[bool]:
+    return [isinstance(value, Continued) for value in values]
+
+
+def _dependence(function: Callable, *args: Any) -> list[bool]:
+    """Which results depend on x."""
+    marks = []
+
+    def marked(*args):
+        results = function(*args)
+        marks[:] = _marks(results)
+        return results
+
+    jax.eval_shape(marked, *args)
+    return list(marks)
+
+
+def _fixed_point(body: Callable, carry: list, *args: Any) -> list:
+    """The carry of a loop, with imaginary parts where it depends on x in some round."""
+    while True:
+        after = _dependence(body, carry, *args)
+        if after == _marks(carry):
+            return carry
+        carry = _like(carry, after)

@@ -1,0 +1,239 @@
+"""The continuation of a JAX function to the complex plane, if it is entire.
+
+An entire function is one that is analytic in the whole complex plane. JAX evaluates max and abs of
+complex numbers without a word, and tanh or a quotient may pass close to a pole: the estimates of
+`pair` and `gaussian` would be biased. So f is traced at a real x, and its operations are walked:
+each one whose arguments depend on x must be linear or entire in them.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Jaxpr, Literal, Primitive
+from jax.extend.source_info_util import summarize
+
+from noisy_jax.unbiased import continuation
+from noisy_jax.unbiased.continuation import Continued
+from noisy_jax.unbiased.control import CALLS, CONTROL
+from noisy_jax.validation import choice, given
+
+KINDS = ("linear", "entire", "poles", "not analytic")
+"""What a primitive may be in the arguments that depend on x."""
+
+_NAMES = {
+    "linear": (
+        "add add_any all_gather all_gather_invariant all_to_all broadcast_in_dim complex "
+        "concatenate conj convert_element_type copy cumsum device_put dynamic_slice "
+        "dynamic_update_slice fft gather imag name neg optimization_barrier pad pbroadcast "
+        "ppermute psum psum_invariant pvary real reduce_precision reduce_scatter reduce_sum "
+        "reduce_window_sum reshape rev scatter scatter-add scatter-sub select_and_scatter_add "
+        "select_n sharding_constraint slice split squeeze stack stop_gradient sub tile transpose "
+        "unstack"
+    ),
+    "entire": "cumprod reduce_prod",
+    "poles": (
+        "acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cholesky "
+        "cholesky_update cumlogsumexp custom_linear_solve digamma div eig eigh erf_inv geqrf "
+        "hessenberg householder_product igamma igamma_grad_a igammac integer_pow lgamma log log1p "
+        "logistic lu ormqr polygamma pow qr random_gamma regularized_incomplete_beta rem rsqrt "
+        "schur sqrt svd tan tanh triangular_solve tridiagonal tridiagonal_solve zeta"
+    ),
+    "not analytic": (
+        "abs approx_top_k argmax argmin bitcast_convert_type ceil clamp cummax cummin eq eq_to "
+        "floor ge gt is_finite le le_to lt lt_to max min ne nextafter pmax pmin reduce_max "
+        "reduce_min reduce_window_max reduce_window_min round scatter-max scatter-min sign sort "
+        "top_k"
+    ),
+}
+_TABLE: dict[str, str] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+
+# (apply, *arguments) -> result, where `apply` is the primitive with its parameters.
+_RULES: dict[str, Callable] = {
+    "conv_general_dilated": continuation.product,
+    "dot_general": continuation.product,
+    "mul": continuation.product,
+}
+_FUNCTIONS = ("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "sin", "sinh", "square")
+
+_REASONS = {
+    "poles": "has poles or branch points",
+    "not analytic": "is not analytic",
+}
+_JAX = {*_TABLE, *_RULES, *_FUNCTIONS, *CALLS, *CONTROL}
+_ADVICE = {
+    "div": "divide by what does not depend on x",
+    "pow": "take a whole exponent that is at least 0, such as x**2",
+    "integer_pow": "take an exponent that is at least 0",
+    "abs": "write x**2, not abs(x)**2 or a norm",
+}
+_WAY_OUT = "multilevel and replicates take any smooth function (tanh, softplus, gelu by tanh)"
+
+
+_HERE = str(Path(__file__).parent)
+
+
+def register(primitive: Primitive, kind: str) -> None:
+    """Says what a primitive of one's own is in the arguments that depend on x.
+
+    Args:
+        primitive: from `jax.extend.core.Primitive`.
+        kind: "linear", jointly in all arguments that are numbers of floating point: real and
+            imaginary parts are passed to it one by one. "entire": it is called with complex
+            numbers, and must be right for them. "poles" or "not analytic": it raises an error that
+            says so.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> from jax.extend.core import Primitive
+        >>> twice = Primitive("twice")
+        >>> _ = twice.def_impl(lambda x: 2 * x), twice.def_abstract_eval(lambda x: x)
+        >>> nj.unbiased.register(twice, "linear")
+        >>> print(nj.unbiased.pair(lambda x: twice.bind(x) ** 2)(jnp.array([1.0, 3.0])))
+        12.0
+    """
+    if not isinstance(primitive, Primitive):
+        raise ValueError(f"primitive must be a jax.extend.core.Primitive, got {given(primitive)}")
+    name = primitive.name
+    if name in _JAX:
+        raise ValueError(f"the kind of JAX's own primitive {name!r} is known")
+    _TABLE[name] = choice("kind", kind, KINDS)
+
+
+def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> Any:
+    """Re f(real + j imaginary), a pytree like f(real); `name` is that of the transformation.
+
+    Raises:
+        ValueError: f is not entire, or a result is complex or no number of floating point.
+    """
+    closed, shape = jax.make_jaxpr(f, return_shape=True)(real)
+    for result in jax.tree.leaves(shape):
+        if not jnp.issubdtype(result.dtype, jnp.floating):
+            raise ValueError(
+                f"{name} estimates real functions, but a result of f is of type {result.dtype}: "
+                "return real and imaginary parts one by one, and no whole numbers"
+            )
+    walk = _Walk(name)
+    results = walk(closed.jaxpr, closed.consts, [Continued(real, imaginary)])
+    results = [each.re if isinstance(each, Continued) else each for each in results]
+    return jax.tree.unflatten(jax.tree.structure(shape), results)
+
+
+class _Walk:
+    """Evaluates a jaxpr where some of its variables are `Continued`.
+
+    Args:
+        name: of the transformation, for messages.
+        caller: name and place of the function whose jaxpr this is, if it was called.
+    """
+
+    def __init__(self, name: str, caller: tuple[str, str] | None = None):
+        self._name, self._caller = name, caller
+
+    def __call__(self, jaxpr: Jaxpr, consts: Any, args: Any) -> list:
+        values: dict = dict(zip(jaxpr.constvars, consts, strict=True))
+        values.update(zip(jaxpr.invars, args, strict=True))
+
+        def read(atom):
+            if isinstance(atom, Literal):
+                aval: Any = atom.aval
+                return jnp.asarray(atom.val, aval.dtype)
+            return values[atom]
+
+        for eqn in jaxpr.eqns:
+            inputs = [read(atom) for atom in eqn.invars]
+            if any(isinstance(each, Continued) for each in inputs):
+                results = self._continued(eqn, inputs)
+            else:
+                results = _bind(eqn)(*inputs)
+            results = results if eqn.primitive.multiple_results else [results]
+            values.update(zip(eqn.outvars, results, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _continued(self, eqn, inputs) -> Any:
+        name = eqn.primitive.name
+        if name in CALLS or name in CONTROL:
+            inner = eqn.params.get(CALLS.get(name))
+            function = name if inner is None else inner.jaxpr.debug_info.func_name
+            walk = _Walk(self._name, (function, self._place(eqn)))
+            if inner is None:
+                return CONTROL[name](walk, eqn.params, inputs)
+            return walk(inner.jaxpr, inner.consts, inputs)
+        kind = _TABLE.get(name)
+        if name == "convert_element_type":
+            kept = jnp.issubdtype(eqn.params["new_dtype"], jnp.inexact)
+            kind = "linear" if kept else "not analytic"
+        rule = _RULES.get(name) or _special(eqn, inputs)
+        if rule is not None:
+            return rule(_bind(eqn), *inputs)
+        if kind == "linear":
+            return continuation.linear(_bind(eqn), *inputs)
+        if kind == "entire":
+            return _by_complex(_bind(eqn), *inputs)
+        self._fail(eqn, kind)
+
+    def _place(self, eqn) -> str:
+        """The line of f, or the call of a function of JAX's in f, which may be traced only once."""
+        place = summarize(eqn.source_info)
+        if place.startswith(_HERE):  # f itself is a function of JAX's
+            return ""
+        if self._caller is None or place.endswith(f"({self._caller[0]})"):
+            return place
+        return self._caller[1]
+
+    def _fail(self, eqn, kind) -> None:
+        name = eqn.primitive.name
+        where = f" in {self._caller[0]}" if self._caller else ""
+        place = self._place(eqn)
+        what = f"{name!r}{where}" + (f" ({place})" if place else "")
+        if kind is None:
+            raise ValueError(
+                f"{self._name} needs an entire function of x, and does not know whether {what} is "
+                "one: say so by unbiased.register(primitive, kind), or use multilevel or replicates"
+            )
+        reason = _REASONS[kind]
+        advice = f"{_ADVICE[name]}; " if name in _ADVICE else ""
+        raise ValueError(
+            f"{self._name} needs an entire function of x, but {what} {reason}: {advice}{_WAY_OUT}"
+        )
+
+
+def _special(eqn, inputs) -> Callable | None:
+    """The rule of a primitive that is entire in some arguments, or for some parameters, only."""
+    name = eqn.primitive.name
+    depends = [isinstance(each, Continued) for each in inputs]
+    if name in _FUNCTIONS:
+        return lambda apply, z: getattr(continuation, name)(z)
+    if name == "integer_pow" and eqn.params["y"] >= 0:
+        return lambda apply, z: continuation.power(z, eqn.params["y"])
+    if name == "pow" and not depends[0]:
+        return lambda apply, base, z: continuation.exponential(base, z)
+    if name == "pow" and isinstance(eqn.invars[1], Literal):
+        exponent = float(eqn.invars[1].val)
+        if exponent >= 0 and exponent.is_integer():
+            return lambda apply, z, _: continuation.power(z, int(exponent))
+    matrix = {"div": [1], "triangular_solve": [0]}.get(name)
+    if name == "custom_linear_solve":
+        matrix = range(sum(eqn.params["const_lengths"]))
+    if matrix is not None and not any(depends[i] for i in matrix):
+        return continuation.apart
+    return None
+
+
+def _bind(eqn) -> Callable:
+    """The primitive with its parameters, as a function of its arguments."""
+    functions, params = (), eqn.primitive.get_bind_params(eqn.params)
+    if isinstance(params, tuple):  # as before JAX 0.10
+        functions, params = params
+    return lambda *args: eqn.primitive.bind(*functions, *args, **params)
+
+
+def _by_complex(apply: Callable, *args: Any) -> Any:
+    """A primitive that is right for complex numbers."""
+    whole = [jax.lax.complex(*arg) if isinstance(arg, Continued) else arg for arg in args]
+    results = apply(*whole)
+    if isinstance(results, (list, tuple)):
+        return [Continued(each.real, each.imag) for each in results]
+    return Continued(results.real, results.imag)

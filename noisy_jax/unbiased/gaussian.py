@@ -1,0 +1,82 @@
+"""One copy, Gaussian noise of known covariance: complex points that the learner draws itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax.numpy as jnp
+
+from noisy_jax.matrices import check_covariance
+from noisy_jax.noise import Gaussian, Noise
+from noisy_jax.unbiased.entire import continued
+from noisy_jax.unbiased.transformed import Transformed, mean, weighted
+from noisy_jax.validation import check_dimension, check_key, whole
+
+
+def gaussian(
+    f: Callable, noise: Gaussian | chex.Numeric, argnum: int = 0, *, draws: int = 4
+) -> Transformed:
+    """Estimates f at a clean x from one noisy copy, if the noise is Gaussian and Σ is known.
+
+        z = x̃ + iξ,  ξ ~ N(0, Σ),   g = the mean of Re f(z) over draws of ξ
+
+    The noise of z is circular complex Gaussian, so that E f(z) = f(x) for every entire function f
+    whose mean exists (see `pair`, also for what is entire). The mean over all ξ is the estimate of
+    least variance: for the squared loss of a linear model it is (⟨w, x̃⟩ − y)² − wᵀΣw, and for
+    cos(ωx) it is cos(ωx̃)e^(ω²σ²/2). From V copies, z is their mean plus iξ/√V.
+
+    Args:
+        f: a function of one clean input, of any shape. Its results are any pytree of real numbers.
+        noise: its covariance, `[]`, `[d]` (diagonal) or `[d, d]`, along the last axis of x; or
+            `noise.Gaussian`, whose mean is not subtracted. For another one in each row make g in
+            the function that runs under `vmap`: the covariance may be traced.
+        argnum: which positional argument of f is x. All others, and keywords, are left as they are.
+        draws: how many ξ are drawn, each of which evaluates f once.
+
+    Returns:
+        g, which takes copies `[V, *x.shape]` in place of x, V ≥ 1, and a keyword `key`, which must
+        be another one in each call.
+
+    Raises:
+        ValueError: f is not entire in x. The message names the operation and its line.
+
+    Source: Stefanski and Cook, Simulation-extrapolation: the measurement error jackknife (1995);
+    Novick and Stefanski, Corrected score estimation via complex variable simulation extrapolation
+    (2002).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> loss = lambda weights, x, y: (x @ weights - y) ** 2
+        >>> covs = jnp.array([0.1, 0.4])
+        >>> def estimate(copies, cov, key):
+        ...     return gaussian(loss, cov, 1)(jnp.ones(2), copies, 0.5, key=key)
+        >>> keys = jax.random.split(jax.random.key(0))
+        >>> jax.vmap(estimate)(jnp.ones((2, 1, 2)), covs, keys).shape
+        (2,)
+    """
+    draws = whole("draws", draws)
+    if isinstance(noise, Noise) and not isinstance(noise, Gaussian):
+        raise ValueError(
+            f"gaussian needs Gaussian noise, got {type(noise).__name__}: multilevel and replicates "
+            "take any noise"
+        )
+    cov: Any = noise.cov if isinstance(noise, Gaussian) else noise
+    check_covariance("noise", cov)
+
+    def estimate(copies, at, key):
+        if key is None:
+            raise ValueError("gaussian draws imaginary parts: pass a key, g(..., key=key)")
+        check_key(key)
+        shape, count = copies.shape[1:], len(copies)
+        check_dimension("noise", cov, shape)
+        wide = jnp.promote_types(copies.dtype, jnp.float32)
+        zeros = jnp.zeros((draws, *(shape or (1,))), wide)
+        drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
+        real = mean(copies)
+
+        def one(imaginary):
+            return continued(at, real, imaginary.astype(copies.dtype), "gaussian")
+
+        return weighted(one, drawn, jnp.full(draws, 1 / draws))
+
+    return Transformed(f, estimate, argnum, 1)

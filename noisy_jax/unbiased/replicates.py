@@ -1,0 +1,69 @@
+"""Bias removed to an order, from a fixed number of copies of any noise."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.unbiased.transformed import Transformed, mean, weighted
+from noisy_jax.validation import whole
+
+
+def replicates(f: Callable, argnum: int = 0, *, order: int = 1) -> Transformed:
+    """Estimates f at a clean x from V noisy copies, with a bias of order 1/V^(k + 1).
+
+    Let F_m be the mean of f at the means of disjoint blocks of m copies. Under noise of any
+    distribution, independent and alike in all copies,
+
+        E F_m = f(x) + a_1/m + a_2/m² + …,
+
+    and g = Σ_j w_j F_{m_j} over the block sizes m_j = ⌊V/2^j⌋, j = 0 to k, has Σ_j w_j = 1 and
+    Σ_j w_j/m_j^p = 0 for p = 1 to k: Richardson's extrapolation. For k = 1 and two copies it is
+
+        g = 2f(x̄) − ½f(x̃_1) − ½f(x̃_2).
+
+    The bias is of order σ^(2(k + 1)) under Gaussian noise. Under other noise it is of order
+    σ^(k + 2), by the cumulant of that order. So g is exact for polynomials of degree 2k + 1 under
+    Gaussian noise, and of degree k + 1 under any noise. For the squared loss of a linear model and
+    k = 1 its gradient is the one of `learners.two_copies`, in both orders of the copies.
+
+    The mean of g is not a risk: it can fall below zero, and long training of a large model may find
+    where it does. `multilevel` has no such limit.
+
+    Args:
+        f: a function of one clean input, of any shape. Its results are any pytree of numbers of
+            floating point.
+        argnum: which positional argument of f is x. All others, and keywords, are left as they are.
+        order: k ≥ 0; 0 is f at the mean of the copies.
+
+    Returns:
+        g, which takes copies `[V, *x.shape]` in place of x, V ≥ 2^k. It evaluates f at
+        2^(k + 1) − 1 points if V is a power of two. Means and weighted sums are taken in at
+        least float32, all else in the types of f and x.
+
+    Source: Quenouille (1956) and the jackknife of higher order; Richardson (1911). Replicates in
+    place of a known variance: Devanarayan and Stefanski (2002).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> g = replicates(lambda x: x**2)
+        >>> print(g(jnp.array([1.0, 3.0])))
+        3.0
+    """
+    order = whole("order", order, 0)
+
+    def estimate(copies, at, key):
+        del key
+        count = len(copies)
+        sizes = np.array([count // 2**j for j in range(order + 1)])
+        powers = (1 / sizes)[None] ** np.arange(order + 1)[:, None]
+        weights = np.linalg.solve(powers, np.eye(order + 1)[0])
+        points, shares = [], []
+        for size, weight in zip(sizes.tolist(), weights, strict=True):
+            blocks = count // size
+            kept = copies[: blocks * size].reshape(blocks, size, *copies.shape[1:])
+            points.append(mean(kept, axis=1))
+            shares += blocks * [weight / blocks]
+        return weighted(at, jnp.concatenate(points), jnp.asarray(shares, float))
+
+    return Transformed(f, estimate, argnum, 2**order)

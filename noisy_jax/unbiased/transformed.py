@@ -1,0 +1,80 @@
+"""What all transformations share: a function of noisy copies in place of one clean input."""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.validation import given
+
+
+class Transformed:
+    """A function g(..., copies, ...) that estimates f(..., x, ...) at the clean x.
+
+    It is a pure function of its arguments: use it under `jit`, `vmap`, `grad`, `scan` as f.
+
+    Attributes:
+        copies: V, the number of copies that g needs.
+    """
+
+    def __init__(self, f: Callable, estimate: Callable, argnum: int, copies: int):
+        """`estimate(copies, at, key) -> f̂`, where `at(x)` is f with its other arguments."""
+        if not callable(f):
+            raise ValueError(f"f must be a function, got {given(f)}")
+        functools.update_wrapper(self, f, updated=())
+        self._f, self._estimate, self._argnum = f, estimate, operator.index(argnum)
+        self.copies = copies
+
+    def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+        """The estimate, in the shapes and types of f's results."""
+        i, count = self._argnum, len(args)
+        if not -count <= i < count:
+            raise ValueError(
+                f"argnum is {i}, but there are {count} positional arguments: the copies must be "
+                "one of them"
+            )
+        i %= count
+        copies = args[i]
+        shape = jnp.shape(copies)
+        if not shape or shape[0] < self.copies or not jnp.issubdtype(copies.dtype, jnp.floating):
+            raise ValueError(
+                f"argument {i} must be noisy copies [V, *x.shape] of numbers of floating point, "
+                f"with V of at least {self.copies}, got {list(shape)} of {jnp.result_type(copies)}"
+            )
+
+        def at(x):
+            return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
+
+        return self._estimate(jnp.asarray(copies), at, key)
+
+
+def mean(copies: jax.Array, axis: int = 0) -> jax.Array:
+    """The mean, summed in at least float32, in the type of the copies."""
+    wide = jnp.promote_types(copies.dtype, jnp.float32)
+    return jnp.mean(copies.astype(wide), axis=axis).astype(copies.dtype)
+
+
+def weighted(at: Callable, points: jax.Array, weights: jax.Array) -> Any:
+    """Σ_j w_j f(p_j) for points `[P, *x.shape]`, summed in at least float32.
+
+    f is traced and compiled once, for all points together.
+    """
+
+    def total(values):
+        check_number(values.dtype)
+        wide = jnp.promote_types(values.dtype, jnp.float32)
+        return jnp.tensordot(weights.astype(wide), values.astype(wide), axes=1).astype(values.dtype)
+
+    return jax.tree.map(total, jax.vmap(at)(points))
+
+
+def check_number(dtype: Any) -> None:
+    """Raises ValueError if results of f are whole numbers or truth values."""
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        raise ValueError(
+            f"f must return numbers of floating point, but a result is of type {dtype}, which has "
+            "no unbiased estimate: leave it out"
+        )

@@ -1,0 +1,195 @@
+"""The transformations as functions: arguments, results, and JAX's own transformations."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+
+KEY = jax.random.key(0)
+MAKERS = {
+    "multilevel": functools.partial(nj.unbiased.multilevel, levels=2),
+    "pair": nj.unbiased.pair,
+    "gaussian": lambda f, argnum=0: nj.unbiased.gaussian(f, 0.1, argnum),
+    "replicates": nj.unbiased.replicates,
+}
+EVERY = pytest.mark.parametrize("name", MAKERS)
+
+
+def calls(name, f, argnum=0):
+    """g without its key, and the number of copies."""
+    g = MAKERS[name](f, argnum)
+    if name in ("multilevel", "gaussian"):
+        return functools.partial(g, key=KEY), g.copies
+    return g, g.copies
+
+
+def loss(params, x, y, *, scale=1.0):
+    """Of one row; the parameters are a pytree."""
+    hidden = jnp.sin(x @ params["in"]) + x[:1] ** 2
+    return scale * jnp.sum((hidden @ params["out"] - y) ** 2)
+
+
+PARAMS = {"in": jnp.array([[0.5, -0.3], [0.2, 0.8]]), "out": jnp.array([0.7, -0.4])}
+
+
+def copies_of(count, *shape, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=(count, *shape)), float)
+
+
+@EVERY
+def test_copies_without_noise_give_the_function_itself(name):
+    """Also if f returns a pytree, and for inputs of any shape; all weights sum to one."""
+
+    def f(x):
+        return {"a": x**2, "b": (jnp.sum(jnp.cos(x)), jnp.ones(3) * 2.5)}
+
+    for shape in ((), (3,), (2, 3)):
+        x = copies_of(1, *shape)[0]
+        g, count = calls(name, f)
+        if name == "gaussian":  # its draws are added to the noise, so that only their mean is f
+            g = functools.partial(nj.unbiased.gaussian(f, 0.0), key=KEY)
+        found = g(jnp.broadcast_to(x, (count, *shape)))
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, f(x)
+        )
+
+
+@EVERY
+def test_other_arguments_and_keywords_are_left_as_they_are(name):
+    g, count = calls(name, loss, 1)
+    copies = copies_of(count, 2)
+    fixed, _ = calls(name, lambda x: 3.0 * loss(PARAMS, x, 0.4))
+    np.testing.assert_allclose(g(PARAMS, copies, 0.4, scale=3.0), fixed(copies), rtol=1e-5)
+    last, _ = calls(name, lambda y, x: loss(PARAMS, x, y), -1)
+    np.testing.assert_allclose(last(0.4, copies), fixed(copies) / 3, rtol=1e-5)
+
+
+@EVERY
+def test_it_works_under_jaxs_transformations(name):
+    """`grad` of the mean over rows is the mean of gradients; jit, jvp, scan, checkpoint agree."""
+    g, count = calls(name, loss, 1)
+    rows, y = copies_of(5 * count, 2).reshape(5, count, 2), jnp.arange(5.0)
+
+    def risk(params):
+        return jax.vmap(g, (None, 0, 0))(params, rows, y).mean()
+
+    gradient = jax.jit(jax.grad(risk))(PARAMS)
+    one_by_one = [jax.grad(g)(PARAMS, rows[i], y[i]) for i in range(5)]
+    mean = jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *one_by_one)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4), gradient, mean
+    )
+    _, change = jax.jvp(risk, (PARAMS,), (jax.tree.map(jnp.ones_like, PARAMS),))
+    total = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(gradient))
+    np.testing.assert_allclose(change, total, rtol=1e-3)
+    kept = jax.checkpoint(g)  # pyright: ignore[reportPrivateImportUsage]
+    scanned = jax.lax.scan(lambda c, row: (c, kept(PARAMS, *row)), 0, (rows, y))[1]
+    np.testing.assert_allclose(scanned.mean(), risk(PARAMS), rtol=1e-4)
+    # Finite differences, in x too: through the copies.
+    epsilon = 1e-2
+    moved = [g(PARAMS, rows[0] + sign * epsilon, 0.4) for sign in (1, -1)]
+    slope = jnp.sum(jax.grad(g, 1)(PARAMS, rows[0], 0.4))
+    np.testing.assert_allclose((moved[0] - moved[1]) / (2 * epsilon), slope, rtol=2e-2, atol=1e-2)
+
+
+@EVERY
+def test_types_are_kept(name):
+    g, count = calls(name, lambda x, w: (x @ w) ** 2)
+    for dtype in (jnp.bfloat16, jnp.float32):
+        copies, w = copies_of(count, 2).astype(dtype), jnp.ones(2, dtype)
+        found = g(copies, w)
+        assert found.dtype == dtype
+        assert np.isfinite(found)
+    with jax.enable_x64(True):
+        assert g(np.ones((count, 2)), np.ones(2)).dtype == np.float64
+    with jax.numpy_dtype_promotion("strict"):
+        assert g(copies, w).dtype == jnp.float32
+
+
+@EVERY
+def test_wrong_copies_give_one_clear_line(name):
+    g, count = calls(name, loss, 1)
+    with pytest.raises(ValueError, match=f"V of at least {count}, got \\[0, 2\\] of float32"):
+        g(PARAMS, jnp.zeros((0, 2)), 0.4)
+    with pytest.raises(ValueError, match=r"noisy copies .* floating point, .* of int32"):
+        g(PARAMS, jnp.zeros((count, 2), int), 0.4)
+    with pytest.raises(ValueError, match="argnum is 1, but there are 1 positional arguments"):
+        g(PARAMS)
+    with pytest.raises(ValueError, match="f must be a function, got 3"):
+        MAKERS[name](3)
+
+
+def test_bad_options_give_one_clear_line():
+    multilevel, gaussian = nj.unbiased.multilevel, nj.unbiased.gaussian
+    with pytest.raises(ValueError, match="levels must be a whole number of at least 1, got 0"):
+        multilevel(loss, levels=0)
+    with pytest.raises(ValueError, match="continue_with must be above 0"):
+        multilevel(loss, continue_with=0.0)
+    with pytest.raises(ValueError, match="ratio must be"):
+        multilevel(loss, ratio=1.0)
+    with pytest.raises(ValueError, match=r"multilevel draws .* pass a key, g\(..., key=key\)"):
+        multilevel(jnp.sin)(jnp.zeros(32))
+    with pytest.raises(ValueError, match=r"gaussian draws .* pass a key"):
+        gaussian(jnp.sin, 0.1)(jnp.zeros(1))
+    with pytest.raises(ValueError, match="gaussian needs Gaussian noise, got Laplace"):
+        gaussian(jnp.sin, nj.noise.Laplace(0.1))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="noise must be"):
+        gaussian(jnp.sin, -0.1)
+    with pytest.raises(ValueError, match="order must be a whole number of at least 0"):
+        nj.unbiased.replicates(loss, order=-1)
+    with pytest.raises(ValueError, match="a result is of type int32"):
+        nj.unbiased.replicates(lambda x: jnp.arange(2))(jnp.zeros(2))
+
+
+def test_copies_that_are_not_needed_are_not_read():
+    """They are NaN; the number is known from the key alone."""
+    options = {"levels": 3, "base": 2, "continue_with": 0.7}
+    g = nj.unbiased.multilevel(jnp.sin, **options)
+    keys = jax.random.split(KEY, 64)
+    needed = jax.vmap(functools.partial(nj.unbiased.copies_needed, **options))(keys)
+    np.testing.assert_array_equal(needed, jax.vmap(g.copies_needed)(keys))
+    assert set(needed.tolist()) == {2, 4, 8, 16}
+    assert g.copies == 16
+    copies = copies_of(16)
+    value = jax.jit(jax.value_and_grad(lambda copies, key: g(copies, key=key)))
+    for key, count in zip(keys, needed, strict=True):
+        seen = jnp.where(jnp.arange(16) < count, copies, jnp.nan)
+        found, slope = value(seen, key)
+        np.testing.assert_allclose(found, value(copies, key)[0], rtol=1e-6)
+        assert np.isfinite(slope).all()
+        assert (np.asarray(slope) != 0).sum() == count
+
+
+def test_gaussian_takes_another_covariance_in_each_row():
+    """Of x² it is x̃² − Σ_t on average over many draws."""
+    covs, keys = jnp.array([0.1, 0.9]), jax.random.split(KEY)
+
+    def estimate(copies, cov, key):
+        return nj.unbiased.gaussian(jnp.square, cov, draws=20_000)(copies, key=key)
+
+    found = jax.vmap(estimate)(jnp.full((2, 1), 2.0), covs, keys)
+    np.testing.assert_allclose(found, 4 - covs, atol=5 * 0.9 * 2**0.5 / 20_000**0.5)
+
+
+def test_f_is_evaluated_at_four_points_at_most():
+    """Counted in what is traced once, for all points: sines of 7 numbers for each.
+
+    The complex points of `gaussian` share their real part: its hyperbolic sines are counted.
+    """
+    for name, points in {"multilevel": 4, "gaussian": 4, "replicates": 3, "pair": 1}.items():
+        calls_of_f = []
+
+        def f(x, calls_of_f=calls_of_f):
+            calls_of_f.append(x.shape)
+            return jnp.sin(x @ jnp.ones((2, 7)))
+
+        g, count = calls(name, f)
+        program = jax.make_jaxpr(g)(jnp.zeros((count, 2)))
+        name = "sinh" if name == "gaussian" else "sin"
+        sines = [eqn for eqn in program.eqns if eqn.primitive.name == name]
+        assert sum(np.prod(eqn.outvars[0].aval.shape) for eqn in sines) == 7 * points
+        assert len(calls_of_f) == 1
