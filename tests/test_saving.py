@@ -20,7 +20,7 @@ from noisy_jax.studies.runner import Report
 
 X = np.random.default_rng(0).normal(size=(600, 1))
 TABLE = nj.observations.from_arrays(X, 2 * X[:, 0] + X[:, 0] ** 2, noise=0.1)
-STUDY = Study((Row("a", 16, *[4.0] * 10),), {"a": Growth(0.5, 0.4, 0.6)}, {"seed": 0})
+STUDY = Study((Row("a", 16, 8, *[4.0] * 10),), {"a": Growth(0.5, 0.4, 0.6)}, {"seed": 0})
 
 
 def picture(text):
