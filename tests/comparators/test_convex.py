@@ -147,14 +147,14 @@ def test_the_gap_bounds_what_an_unfinished_search_lacks(x64, rng, monkeypatch):
 
 @pytest.mark.parametrize("loss", [losses.logistic(), losses.huber(width=0.3)], ids=repr)
 def test_inside_the_ball_the_gap_is_the_price_of_the_multiplier(x64, rng, monkeypatch, loss):
-    """It is μ(B² − ‖g‖²), and at most a quarter of the tolerance more: the gap of the inner solver.
+    """It is 2μ‖g‖(B − ‖g‖), and at most a quarter of the tolerance more: the inner solver's gap.
 
     The first multiplier is so large that its function is inside.
     """
     x, y = rows(rng, loss)
     monkeypatch.setattr(convex, "_MAX_MULTIPLIERS", 1)
     found = convex_ball(from_arrays(x, y), loss, 2.0)
-    price = found.multiplier * (2.0**2 - found.norm**2)
+    price = 2 * found.multiplier * found.norm * (2.0 - found.norm)
     assert price > 0.1
     assert price * (1 - 1e-9) <= found.gap <= price + 1e-6 / 4 * np.sum(loss(0 * y, y)) + 1e-9
 

@@ -174,8 +174,11 @@ def test_intervals_cover():
         (lambda one: nj.fit([one], errors="sandwich"), "the sandwich reads rows twice"),
         (lambda one: nj.fit([one], clusters=[0] * 100), "without weights and clusters"),
         (lambda one: nj.fit([]), "at least one chunk"),
-        (lambda one: nj.fit([1.0]), "observations must be an Observations"),
-        (lambda one: nj.fit(np.ones((3, 2))), "observations must be an Observations"),
+        (lambda one: nj.fit([1.0]), "fit takes one table of x, y and what is known of the noise"),
+        (
+            lambda one: nj.fit(np.ones((3, 2))),
+            r"nj.fit\(nj.observations.from_arrays\(x, y, noise=…",
+        ),
         (lambda one: nj.fit(one, object()), "features must be nj.fourier.*, or a list of such"),
         (lambda one: nj.fit(one).interval(95), "level must be above 0 and below 1, got 95"),
         (
