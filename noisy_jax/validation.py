@@ -123,6 +123,8 @@ def _parsed(name, value, what, allowed, hint, shape):
         raise ValueError(f"{name} must be one number, {found}")
     array = _numbers(name, value)
     if array is None:
+        if not jnp.issubdtype(value.dtype, jnp.inexact):
+            value = value.astype(float)
         return jnp.where(allowed(value) & jnp.isfinite(value), value, jnp.nan)
     fine = allowed(array) & np.isfinite(array)
     if not np.all(fine):

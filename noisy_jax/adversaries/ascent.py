@@ -73,7 +73,8 @@ def ascend(
         finite = jax.tree.map(jnp.isfinite, gradients)
         sound &= finite.x.all() & finite.y.all()
         gradients = jax.tree.map(lambda g, f: jnp.where(f, g, 0), gradients, finite)
-        updates, state = optimizer.update(gradients, state)
+        with jax.numpy_dtype_promotion("standard"):  # which optax needs
+            updates, state = optimizer.update(gradients, state)
         return (_projected(optax.apply_updates(units, updates), mask), state, sound), None
 
     units = Stream(starts.x / x_norm, starts.y / y_size)

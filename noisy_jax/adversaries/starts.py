@@ -59,7 +59,7 @@ def structured_starts(
     ones, root = jnp.ones(horizon), round(horizon**0.5)
 
     def signs(half_period):
-        return 1.0 - 2.0 * (rounds // half_period % 2)
+        return jnp.where(rounds // half_period % 2, -ones, ones)
 
     units = {
         "random": (directions, jax.random.rademacher(y_key, (horizon,), float)),

@@ -116,6 +116,7 @@ def convex_ball(
         np.column_stack([x, y]), axis=0, return_inverse=True, return_counts=True
     )
     x, y, where = rows[:, :-1], rows[:, -1], where.ravel()  # NumPy 2.0.0 returns [T, 1]
+    counts = counts.astype(y.dtype)
     with jax.enable_x64(True):
         features = x if kernel is None else low_rank_factor(kernel, x)
         found = _solve(features, y, counts, loss, *parsed)

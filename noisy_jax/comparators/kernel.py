@@ -175,7 +175,8 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     rounds = rounds.reshape(-1)
     means = np.bincount(rounds, y) / counts
     default = jnp.result_type(float)
-    with jax.enable_x64(True):
+    # A world made before holds numbers in the default precision.
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         points = jnp.asarray(points)
         gram, surrogate = world.kernel(points, points), world.surrogate(points, points)
         ball = kernel_ball(gram, means, radius, surrogate=surrogate, weights=counts)

@@ -214,7 +214,7 @@ def expansion(
 
     return Learner(
         init, step, predict, copies, unroll, memory.horizon, noise,
-        read=read_now if readings else None,
+        read=read_now if readings else None, labels=labels,
     )  # fmt: skip
 
 

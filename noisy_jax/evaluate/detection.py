@@ -95,7 +95,7 @@ def auc(scores: jax.Array, positive: jax.Array) -> jax.Array:
         >>> auc(jnp.array([0.1, 0.4, 0.3, 0.9]), jnp.array([False, True, False, True]))
         Array(1., dtype=float32)
     """
-    count = jnp.sum(positive)
+    count = jnp.sum(positive).astype(float)
     mean_rank = jnp.mean(jax.scipy.stats.rankdata(scores), where=positive)
     return (mean_rank - (count + 1) / 2) / (len(scores) - count)
 

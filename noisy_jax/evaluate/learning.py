@@ -152,7 +152,7 @@ def learn(
         >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
         >>> learned = learn(learner, table, jax.random.key(0))
         >>> print(learned)
-        Learned: mean squared error on clean data 0.01... (95% interval -0.0... to 0.0...), of ...
+        Learned: mean squared error on clean data 0.0... (95% interval -0.0... to 0.0...), of ...
 
         A run over the first two of four chunks, as if it had been killed there, and its resumption:
 

@@ -249,14 +249,14 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tup
         count = counted.sum()
 
         def moments(values):
-            values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
+            values = values.astype(jnp.float64 if values.dtype == jnp.float64 else jnp.float32)
             weight = counted.reshape(-1, *[1] * (values.ndim - 1))
             # `where`, not a product: a seed that only fills up the batch may have diverged.
             offsets = jnp.where(weight, values - values[:1], 0)
             largest = jnp.abs(offsets).max(axis=0, keepdims=True)
             scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
             offsets = offsets / scale
-            mean = offsets.sum(axis=0) / jnp.maximum(count, 1)
+            mean = offsets.sum(axis=0) / jnp.maximum(count, 1).astype(offsets.dtype)
             squares = (jnp.where(weight, offsets - mean[None], 0) ** 2).sum(axis=0)
             return mean[None], squares[None], values[:1], scale
 

@@ -90,14 +90,15 @@ def alma(
     def update(state: AlmaState, values, target, t, square) -> Update:
         del t, square  # updates count, not rounds
         y, counts = target
-        root = jnp.sqrt(state.updates + 1.0)
+        root = jnp.sqrt((state.updates + 1).astype(float))
         margin = y * values[0]
         # A comparison is False with NaN: the factors bring NaN back for a bad y or threshold.
         sound = jnp.abs(y) + 0 * threshold
         step = jnp.where(counts & (margin <= threshold / root), scale / root, 0 * scale) * sound
         squared_norm = state.squared_norm + 2 * step * margin + step**2
         size = jnp.sqrt(jnp.maximum(squared_norm, 1))
-        state = AlmaState(squared_norm / size**2, state.updates + (step > 0))
+        updates = state.updates + (step > 0).astype(state.updates.dtype)
+        state = AlmaState(squared_norm / size**2, updates)
         return Update(step * y / size, 1 / size, state)
 
     return expansion(

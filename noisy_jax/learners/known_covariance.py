@@ -122,7 +122,7 @@ def known_covariance(
         >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
         share of mistakes 0.06
     """
-    noise = None
+    noise, labels = None, False
     if loss is None:
         gradient = functools.partial(gradient_estimate, as_printed=as_printed)
     elif as_printed:
@@ -131,6 +131,7 @@ def known_covariance(
         loss = loss if isinstance(loss, CorrectedLoss) else corrected(loss)
         gradient = functools.partial(corrected_gradient, loss=loss)
         noise = {"gaussian": Gaussian, "laplace": Laplace}[loss.noise]
+        labels = loss.loss.kind == "margin"
     learner = gradient_descent(
         gradient,
         copies=1,
@@ -138,4 +139,4 @@ def known_covariance(
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
-    return learner._replace(correlated_targets=loss is None, noise=noise)
+    return learner._replace(correlated_targets=loss is None, noise=noise, labels=labels)

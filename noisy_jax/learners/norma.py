@@ -177,7 +177,7 @@ def _of_strong_convexity(regularization, memory: Memory):
             "lambda t: eta / jnp.sqrt(t + 1)"
         )
     longest = max(1.0, memory.longest_block / 3) if memory.longest_block else jnp.inf
-    return lambda t: 1 / (regularization * jnp.minimum(t + 1.0, longest))
+    return lambda t: 1 / (regularization * jnp.minimum(jnp.asarray(t, float) + 1, longest))
 
 
 def _rule(loss: Any, rate_at, regularization, labelled, offset, decay) -> Rule:

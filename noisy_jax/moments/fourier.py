@@ -87,12 +87,13 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
         floor = wiener / jnp.maximum(sums.count, 1)
         cc, cs = sums.gram[:pairs, :pairs], sums.gram[:pairs, pairs:]
         ss = sums.gram[pairs:, pairs:]
-        difference = (cc + ss + 1j * (cs.T - cs)) * _inverse(frequencies.difference, floor)
-        total = (cc - ss + 1j * (cs + cs.T)) * _inverse(frequencies.total, floor)
+        difference = jax.lax.complex(cc + ss, cs.T - cs) * _inverse(frequencies.difference, floor)
+        total = jax.lax.complex(cc - ss, cs + cs.T) * _inverse(frequencies.total, floor)
         cc, ss = (difference.real + total.real) / 2, (difference.real - total.real) / 2
         cs = (total.imag - difference.imag) / 2
         gram = jnp.block([[cc, cs], [cs.T, ss]])
-        cross = (sums.cross[:pairs] + 1j * sums.cross[pairs:]) * _inverse(frequencies.single, floor)
+        cross = jax.lax.complex(sums.cross[:pairs], sums.cross[pairs:])
+        cross = cross * _inverse(frequencies.single, floor)
         cross = jnp.concatenate([cross.real, cross.imag])
         return amplitude**2 * gram, amplitude * cross
 
@@ -109,7 +110,8 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
 
 def _inverse(phi, floor):
     """1/φ, or φ̄/(|φ|² + floor)."""
-    return jnp.conj(phi) / (jnp.abs(phi) ** 2 + floor)
+    size = jnp.abs(phi) ** 2 + floor
+    return jax.lax.complex(phi.real / size, -phi.imag / size)
 
 
 def gaussian_frequencies(

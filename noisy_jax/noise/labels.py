@@ -16,8 +16,9 @@ class Flip(Noise):
     """Labels y = ±1 that are flipped to −y with a known probability: a distribution for `y_noise`.
 
     It is not additive noise of mean zero: E ỹ = (1 − ρ₊ − ρ₋)y + ρ₋ − ρ₊. Use `losses.flipped`,
-    which corrects losses of the margin. Learners of the squared loss are biased under it, unless
-    the rates are equal and the noisy labels are divided by 1 − 2ρ. The variance of ỹ − y depends on
+    which corrects losses of the margin. Learners of the squared loss are biased under it, and a
+    rollout of one raises ValueError. In a table, if the rates are equal, divide the noisy labels by
+    1 − 2ρ. The variance of ỹ − y depends on
     y, so that there is no covariance: `bounds.moments`, and its use as the noise of x, raise
     ValueError.
 

@@ -199,6 +199,39 @@ def test_flips_are_for_labels():
         nj.rollout(learner, stream, nj.noise.Gaussian(0.0), key(), y_noise=nj.noise.Flip(0.1))
 
 
+LINEAR = nj.moments.known_covariance()
+
+
+@pytest.mark.parametrize(
+    ("learner", "fits"),
+    [
+        (nj.learners.two_copies(radius=1.0), False),
+        (nj.learners.known_covariance(radius=1.0), False),
+        (nj.learners.corrected_ftrl(LINEAR), False),
+        (nj.learners.uncorrected_kernel(nj.kernels.linear(), horizon=4, radius=1.0), False),
+        (nj.learners.known_covariance(radius=1.0, loss=losses.exponential()), True),
+        (nj.learners.perceptron(nj.kernels.linear(), buffer=4), True),
+        (
+            nj.wrappers.noiseless(
+                nj.learners.uncorrected(radius=1.0), nj.Stream(np.ones((4, 2)), np.ones(4))
+            ),
+            True,
+        ),
+    ],
+)
+def test_learners_of_the_squared_loss_do_not_run_under_flips(learner, fits):
+    """E ỹ = (1 − 2ρ)y: their gradients are biased, alone and beside a learner of labels."""
+    stream = nj.Stream(jnp.ones((4, 2)), jnp.ones(4))
+    flips, none = nj.noise.Flip(0.1), nj.noise.Gaussian(0.0)
+    labels = nj.learners.perceptron(nj.kernels.linear(), buffer=4)
+    for one in (learner, nj.wrappers.paired(labels, learner)):
+        if fits:
+            nj.rollout(one, stream, none, key(), y_noise=flips)
+            continue
+        with pytest.raises(ValueError, match=r"under which this learner is biased: use .*flipped"):
+            nj.rollout(one, stream, none, key(), y_noise=flips)
+
+
 @pytest.mark.parametrize("kind", ["perceptron", "subgradient"])
 def test_mean_steps_from_flipped_labels_are_those_from_clean_ones(kind):
     """Enumerated over the flip of one label +1; without the correction the mean step is smaller."""

@@ -102,6 +102,7 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         noise=None,
         exact_targets=False,
         correlated_targets=True,
+        labels=True,
         read=read_through(learner, shown),
         finish=None,
     )

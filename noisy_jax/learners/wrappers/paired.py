@@ -92,7 +92,7 @@ def paired(*learners: Learner) -> Learner:
     return Learner(
         init, step, predict, copies, unroll, horizon, noise, exact_targets,
         read=read if readable else None, finish=finish if finishes else None,
-        correlated_targets=correlated_targets,
+        correlated_targets=correlated_targets, labels=all(learner.labels for learner in learners),
     )  # fmt: skip
 
 

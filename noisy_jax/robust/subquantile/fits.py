@@ -205,7 +205,8 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
             state = step(problem, before, solver=solver, tolerance=tolerance)
             # If rounding hides a step without momentum, all later steps would be the same.
             stuck = (before.momentum == 1) & jnp.all(state.coefficients == before.coefficients)
-            return state, stuck, made + 1, certified + state.certified, bound + state.bound
+            bound += state.bound.astype(bound.dtype)
+            return state, stuck, made + 1, certified + state.certified, bound
 
         none = jnp.zeros((), int)
         carry = first, jnp.zeros((), bool), none, jnp.zeros_like(first.objective), none
@@ -222,7 +223,7 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
             unit * (unit * certified),
             unit * jnp.sqrt(jnp.maximum(last.coefficients @ last.values, 0)),
             bound / made,
-            1 - problem.kept / problem.y.size,
+            1 - problem.count / problem.y.size,
             index,
         ), last.objective
 

@@ -50,20 +50,25 @@ class Problem(NamedTuple):
     radius: Any
 
     @property
+    def count(self) -> jax.Array:
+        """`kept`, in the data type of y."""
+        return jnp.asarray(self.kept).astype(self.y.dtype)
+
+    @property
     def smoothness(self) -> chex.Array:
         """L = curvature ‖K‖/m + λ, the smoothness of F with fixed rows, in the kernel's space."""
-        return self.curvature * self.gram.norm / self.kept + self.regularization
+        return self.curvature * self.gram.norm / self.count + self.regularization
 
     @property
     def diagonal(self) -> chex.Array:
         """C = mλ/2: with the rows S fixed and no ball, ridge is a = (K_SS + C)⁻¹y_S."""
-        return self.kept * self.regularization / 2
+        return self.count * self.regularization / 2
 
     def objective_on(self, rows, coefficients, values) -> chex.Array:
         """(1/m) Σ_{i∈S} ℓ_i + ½λ‖f‖² for rows S, from coefficients a and values Ka, `[n]`."""
         losses = jnp.where(rows, self.loss(values, self.y), 0)
         squared_norm = jnp.maximum(coefficients @ values, 0)
-        return jnp.sum(losses) / self.kept + self.regularization * squared_norm / 2
+        return jnp.sum(losses) / self.count + self.regularization * squared_norm / 2
 
     def gradient_on(self, rows, coefficients, values) -> chex.Array:
         """Coefficients `[n]` of the gradient of `objective_on` in the kernel's space.
@@ -72,7 +77,7 @@ class Problem(NamedTuple):
         the coefficients; descent along it is worse conditioned.)
         """
         slopes = jnp.where(rows, self.loss.gradient(values, self.y), 0)
-        return slopes / self.kept + self.regularization * coefficients
+        return slopes / self.count + self.regularization * coefficients
 
     def selected(self, values) -> tuple[jax.Array, jax.Array]:
         """The rows `[n]` with the m smallest losses, and the threshold `[]`, the largest of them.

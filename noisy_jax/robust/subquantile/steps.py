@@ -237,16 +237,16 @@ def _refit(problem, state, tolerance) -> _Move:
 
     # Half the tolerance, because the residual of conjugate gradients drifts from the true one.
     least = jnp.finfo(problem.y.dtype).eps
-    allowed = jnp.maximum(tolerance, least) * problem.kept * state.objective / 2
+    allowed = jnp.maximum(tolerance, least) * problem.count * state.objective / 2
     options: Any = {"tol": 0.0, "atol": jnp.sqrt(allowed), "maxiter": _REFIT_PRODUCTS}
     start = jnp.where(rows, state.coefficients, 0)
     a, _ = cg(regularized, jnp.where(rows, problem.y, 0), x0=start, **options)
     values = product(a)
     residuals = jnp.where(rows, problem.y - values - C * a, 0)
-    gap = jnp.sum(residuals**2) / problem.kept
+    gap = jnp.sum(residuals**2) / problem.count
 
     moved = jnp.where(rows, state.values - values, 0)
     squared_move = jnp.maximum((state.coefficients - a) @ (state.values - values), 0)
-    change = jnp.sqrt((jnp.sum(moved**2) + C * squared_move) / problem.kept)
+    change = jnp.sqrt((jnp.sum(moved**2) + C * squared_move) / problem.count)
     certified = jnp.maximum(change - jnp.sqrt(gap), 0) ** 2 - gap
     return _Move(a, values, certified, gap, jnp.zeros((), bool))

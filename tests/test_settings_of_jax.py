@@ -1,0 +1,60 @@
+"""The library runs under strict promotion of data types, and where `jit` is disabled."""
+
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pkgutil
+import subprocess
+import sys
+
+import jax
+import pytest
+
+import noisy_jax
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+MODULES = sorted(
+    found.name
+    for found in pkgutil.walk_packages(noisy_jax.__path__, "noisy_jax.")
+    if "__main__" not in found.name
+)
+ROOMS = sorted({name.split(".")[1] for name in MODULES})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ROOMS)
+def test_examples_run_under_strict_promotion(room):
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    shown = io.StringIO()
+    with jax.numpy_dtype_promotion("strict"), contextlib.redirect_stdout(shown):
+        for name in MODULES:
+            if name.split(".")[1] == room:
+                for test in doctest.DocTestFinder().find(importlib.import_module(name)):
+                    runner.run(test)
+    assert runner.failures == 0, shown.getvalue()[-3000:]
+
+
+WITHOUT_JIT = """
+import jax, noisy_jax as nj
+learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
+found = nj.adversaries.worst(learner, nj.noise.Gaussian(0.1), 2, key=jax.random.key(0), radius=1.0,
+                             steps=1, draws=2, held_out=2)
+print(found.stream.x.shape)
+"""
+
+
+@pytest.mark.slow
+def test_worst_streams_are_found_without_jit():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_JIT], text=True, capture_output=True, check=True,
+        env=os.environ | {"JAX_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.stdout == "(2, 1)\n"
+
+
+def test_the_rooms_have_examples():
+    finder = doctest.DocTestFinder()
+    tests = [t for name in MODULES for t in finder.find(importlib.import_module(name))]
+    assert sum(bool(test.examples) for test in tests) > 150
