@@ -55,7 +55,7 @@ def test_equals_the_pseudo_code(rng, theta, c):
 @pytest.mark.claim("NORMA-ALMA_2")
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_ends_in_the_margin_that_it_approximates(rng, alpha):
-    gamma, epochs = 0.1, 150
+    gamma, epochs = 0.1, 600
     angle = rng.uniform(0, 2 * np.pi, size=300)
     angle = angle[np.abs(np.sin(angle)) >= gamma]
     x = np.stack([np.cos(angle), np.sin(angle)], axis=1)
