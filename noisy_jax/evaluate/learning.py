@@ -171,8 +171,8 @@ def learn(
 class _Progress(NamedTuple):
     """What is kept of the rows seen so far, and stored in checkpoints."""
 
-    errors: Sums  # over judged rows, of the estimated error
     rows: Sums  # over all rows, `[d + 1]`: of the means of the copies, and of y
+    errors: Sums  # over judged rows, of the estimated error
     chunks: int
     state: State
 
@@ -195,10 +195,10 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
     identity = ""
     if checkpoint is not None:
         identity = f"learn {standardize} {table.digest()} {runs.fingerprint(state, rows, key)}"
-    nothing = _Progress(_sums(np.zeros((0, 1))), _sums(np.zeros((0, len(center) + 1))), 0, state)
+    nothing = _Progress(_sums(np.zeros((0, len(center) + 1))), _sums(np.zeros((0, 1))), 0, state)
     parts = "table or its noise, learner, key, standardize, or version of JAX"
     with resumed(checkpoint, identity, nothing, parts) as (progress, save):
-        errors, seen, chunks, state = progress
+        seen, errors, chunks, state = progress
         errors, seen = (sums._replace(num_seeds=int(sums.num_seeds)) for sums in (errors, seen))
         chunks = int(chunks)
         for chunk in table.after(seen.num_seeds):
@@ -213,7 +213,7 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
             judged = own[max(unjudged - seen.num_seeds, 0) :, None] * units.y_scale**2
             errors, seen = merged(errors, _sums(judged)), merged(seen, _sums(values))
             chunks += 1
-            save(_Progress(errors, seen, chunks, state))
+            save(_Progress(seen, errors, chunks, state))
     count, squares = errors.num_seeds, errors.squares[0]
     return Learned(
         runs.finished(state),
