@@ -90,8 +90,8 @@ class Learner(NamedTuple):
         exact_targets: whether noise in the targets would make the learner biased.
         correlated_targets: whether the learner is unbiased also if the noise in the targets is
             correlated with that in the first copy (`Sample.cross_cov`).
-        labels: whether targets are labels −1 and +1, so that a loss can be corrected for flips
-            (`losses.flipped`).
+        labels: whether targets are labels −1 and +1, which may be flipped (`losses.flipped`);
+            `False` if flips would make the learner biased, `None` if it is not known.
         read: `(state, sample, key) -> (value, square)`, both `[]`: unbiased estimates of f(x) and
             of f(x)² at the clean x, under the sample and key that `step` gets next. The error on
             clean data is estimated from them (`estimated_errors`). `None` if there are none.
@@ -110,7 +110,7 @@ class Learner(NamedTuple):
     read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
     finish: Callable[[State], State] | None = None
     correlated_targets: bool = False
-    labels: bool = False
+    labels: bool | None = None
 
 
 def estimated_errors(readings: Any, y: Any) -> Any:

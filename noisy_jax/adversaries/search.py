@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import chex
 import jax
@@ -166,8 +166,8 @@ def worst(
     if callable(bound):
         value = jax.eval_shape(bound_after, structured["random"], key)
         check_shape("guarantee(state)", value, (), "one number")
-    program = jax.jit(search)
-    if not jax.config.jax_disable_jit:
+    program, settings = jax.jit(search), cast(Any, jax.config)
+    if not settings.jax_disable_jit:
         program = program.lower(key, own).compile()
         check_memory(program, f"horizon = {horizon}, dim = {dim} and {draws} draws")
     streams, index, scores, sound = jax.device_get(program(key, own))

@@ -207,7 +207,7 @@ def _check(learner, stream, noise, y_noise, key) -> None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
     if isinstance(by_round(y_noise)[0], Flip):
         check_labels("stream.y", stream.y)
-        if not learner.labels:
+        if learner.labels is False:
             raise ValueError(
                 "y_noise is noise.Flip, under which this learner is biased: use a learner of "
                 "labels, such as norma with losses.flipped"

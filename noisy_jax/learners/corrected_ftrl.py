@@ -192,4 +192,5 @@ def corrected_ftrl(
         init, step, predict, moments.copies, unroll, noise=moments.noise,
         read=lambda state, sample, key: moments.read(state.weights, sample), finish=finish,
         correlated_targets=moments.linear,
+        labels=False,
     )  # fmt: skip

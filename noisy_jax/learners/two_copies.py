@@ -52,4 +52,4 @@ def two_copies(
     learner = gradient_descent(
         gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
-    return learner._replace(correlated_targets=True)
+    return learner._replace(correlated_targets=True, labels=False)

@@ -51,4 +51,6 @@ def uncorrected(
     learner = gradient_descent(
         gradient_estimate, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
-    return learner._replace(correlated_targets=True)  # it corrects for no noise at all
+    return learner._replace(
+        correlated_targets=True, labels=False
+    )  # it corrects for no noise at all

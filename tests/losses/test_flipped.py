@@ -224,6 +224,8 @@ def test_learners_of_the_squared_loss_do_not_run_under_flips(learner, fits):
     stream = nj.Stream(jnp.ones((4, 2)), jnp.ones(4))
     flips, none = nj.noise.Flip(0.1), nj.noise.Gaussian(0.0)
     labels = nj.learners.perceptron(nj.kernels.linear(), buffer=4)
+    own = nj.learners.gradient_descent(lambda w, sample: w, copies=1, radius=1.0)
+    nj.rollout(own, stream, none, key(), y_noise=flips)  # its gradient may be corrected
     for one in (learner, nj.wrappers.paired(labels, learner)):
         if fits:
             nj.rollout(one, stream, none, key(), y_noise=flips)

@@ -88,11 +88,13 @@ def paired(*learners: Learner) -> Learner:
     noise = max(noises, key=lambda noise: (noise is not None) + has_noise(noise))
     exact_targets = any(learner.exact_targets for learner in learners)
     correlated_targets = all(learner.correlated_targets for learner in learners)
+    known = {learner.labels for learner in learners}
+    labels = False if False in known else None if None in known else True
     horizon = min(horizons, default=None)
     return Learner(
         init, step, predict, copies, unroll, horizon, noise, exact_targets,
         read=read if readable else None, finish=finish if finishes else None,
-        correlated_targets=correlated_targets, labels=all(learner.labels for learner in learners),
+        correlated_targets=correlated_targets, labels=labels,
     )  # fmt: skip
 
 
