@@ -168,8 +168,8 @@ def select(
             below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are those of sums
             over blocks: neighbouring rows may depend on each other.
         clusters: `[n]` labels of rows that stay together, in place of the blocks.
-        standardize: for learners, whether columns and y are divided by standard deviations. Means
-            and standard deviations are those of the rows on which a learner is trained. A learner
+        standardize: for learners, whether columns and y are divided by standard deviations. The
+            rows on which a learner is trained give the means and standard deviations. A learner
             that is built for one distribution of the noise needs `standardize=False`.
 
     Returns:

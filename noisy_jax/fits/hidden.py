@@ -10,9 +10,9 @@ known,
 where the index s damps every wave of a function. Whatever the distribution of the clean rows is,
 the bias of the estimated error is at most max |B₂| + 2 (mean y²)^{1/2} max |B₁|.
 
-Source: intervals that add the largest bias to the half width for the standard error are those of
-Donoho (Statistical estimation and optimal recovery, 1994) and of Armstrong and Kolesár (Optimal
-inference in a class of regression models, 2018).
+Source: Donoho (Statistical estimation and optimal recovery, 1994) and Armstrong and Kolesár
+(Optimal inference in a class of regression models, 2018) add the largest bias to the half width
+for the standard error.
 """
 
 import numpy as np

@@ -50,9 +50,9 @@ def sandwich(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Covariance `[1 + d, 1 + d]` of the mean of y and of β, and degrees of freedom `[1 + d]`.
 
-    The degrees of freedom are those of the variances of intercept and coefficients, sums of
-    squares v². With independent v of variance σ² and fourth moment μ the relative variance of such
-    a sum is (μ − σ⁴)/(n σ⁴), which is 2 over Satterthwaite's degrees of freedom:
+    The degrees of freedom belong to the variances of intercept and coefficients, which are sums
+    of squares v². With independent v of variance σ² and fourth moment μ the relative variance of
+    such a sum is (μ − σ⁴)/(n σ⁴), which is 2 over Satterthwaite's degrees of freedom:
     2 (Σ v²)² / (Σ v⁴ − (Σ v²)²/n), at most n − 1 − d, or the number of clusters less 1.
 
     Args:

@@ -40,7 +40,7 @@ def from_arrays(x: Any, y: Any) -> Stream:
     Args:
         x: `[T, d]` instances, T ≥ 1 and d ≥ 1: an array, nested lists or a data frame, of finite
             numbers.
-        y: `[T]` targets, likewise; if both are pandas objects, with the same index.
+        y: `[T]` targets, in the same forms; if both are pandas objects, with the same index.
 
     Returns:
         The `Stream`. A UserWarning names columns whose values float32 cannot tell apart.

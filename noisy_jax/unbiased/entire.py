@@ -76,7 +76,7 @@ _HERE = str(Path(__file__).parent)
 
 
 def register(primitive: Primitive, kind: str) -> None:
-    """Says what a primitive of one's own is in the arguments that depend on x.
+    """Registers how a primitive that you define depends on its arguments.
 
     Args:
         primitive: from `jax.extend.core.Primitive`.
@@ -103,7 +103,7 @@ def register(primitive: Primitive, kind: str) -> None:
 
 
 def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> Any:
-    """Re f(real + j imaginary), a pytree like f(real); `name` is that of the transformation.
+    """Re f(real + j imaginary), a pytree like f(real); `name` names the transformation.
 
     Raises:
         ValueError: f is not entire, or a result is complex or no number of floating point.

@@ -146,7 +146,7 @@ def _probabilities(levels: int, continue_with, ratio) -> np.ndarray:
     q = float(within("continue_with", continue_with, 0, 1))
     if not q:
         raise ValueError(
-            "continue_with must be above 0: without corrections the estimate is that of one copy"
+            "continue_with must be above 0: without corrections the estimate is f at one copy"
         )
     r = float(between("ratio", ratio, 0, 1))
     rest = r ** np.arange(levels)

@@ -83,7 +83,7 @@ def test_many_independent_fits_in_one_program_end(tmp_path):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_end_on_two_devices(tmp_path, name):
     command = ("-m", "noisy_jax", name, *COMMANDS[name])
-    flags = "--xla_backend_optimization_level=0"  # most of their time is that of compiling
+    flags = "--xla_backend_optimization_level=0"  # compiling takes most of their time
     shown = printed(tmp_path, *command, JAX_NUM_CPU_DEVICES="2", XLA_FLAGS=flags)
     assert shown.startswith(f"Study {name};")
     assert list((tmp_path / "noisy_jax_results").rglob("*.csv"))
