@@ -1,45 +1,52 @@
 """noisy_jax: learning from noisy data, judged on clean data."""
 
 from noisy_jax import (
-    adversaries,
-    bounds,
-    comparators,
     engine,
     estimators,
-    evaluate,
-    fits,
     kernels,
     learners,
     losses,
     moments,
     noise,
-    observations,
+    observed,
     plots,
     privacy,
     robust,
     series,
-    streams,
+    simulated,
     unbiased,
     worlds,
 )
 from noisy_jax.base import Learner, Sample, Stream
-from noisy_jax.evaluate import (
-    Estimate,
+from noisy_jax.learners import wrappers
+from noisy_jax.observed import (
     Learned,
-    Rollout,
     Selection,
-    Study,
+    fit,
+    fits,
+    fourier,
     learn,
+    load_fit,
+    observations,
+    select,
+)
+from noisy_jax.simulated import (
+    Estimate,
+    Rollout,
+    Study,
+    adversaries,
+    bounds,
+    comparators,
     monte_carlo,
     rollout,
-    select,
+    streams,
     study,
     tuned,
     tuned_kernel_learner,
 )
-from noisy_jax.fits import fit, fourier, load_fit
-from noisy_jax.learners import wrappers
 from noisy_jax.version import __version__ as __version__
+
+evaluate = simulated  # the name of this room in version 0.2
 
 __all__ = [
     "Estimate",
@@ -68,12 +75,14 @@ __all__ = [
     "monte_carlo",
     "noise",
     "observations",
+    "observed",
     "plots",
     "privacy",
     "robust",
     "rollout",
     "select",
     "series",
+    "simulated",
     "streams",
     "study",
     "tuned",

@@ -82,7 +82,9 @@ def pytest_collection_modifyitems(items):
     The mutants, which take longest, come first, so that another process runs the rest meanwhile.
     """
     items.sort(key=lambda item: item.path.name != "test_mutants.py")
-    doubted = pytest.mark.filterwarnings("ignore::noisy_jax.fits.assumptions.AssumptionWarning")
+    doubted = pytest.mark.filterwarnings(
+        "ignore::noisy_jax.observed.fits.assumptions.AssumptionWarning"
+    )
     for item in items:  # of many simulated tables, a few are doubted by chance
         if item.get_closest_marker("statistical") and "test_assumptions" not in item.path.name:
             item.add_marker(doubted)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from noisy_jax.checkpoints import Checkpoint, _with_digest
-from noisy_jax.evaluate.montecarlo import monte_carlo
+from noisy_jax.simulated.montecarlo import monte_carlo
 
 KEY = jax.random.key(7)
 

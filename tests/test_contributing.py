@@ -17,9 +17,3 @@ EXAMPLES = dict(
 def test_worked_examples_run(name):
     assert EXAMPLES[name].count("\n") <= 60
     exec(EXAMPLES[name], {"__name__": "example"})
-
-
-def test_rooms_are_those_of_the_package():
-    named = set(re.findall(r"`(\w+)/`", TEXT.split("## Where things are")[1].split("Beside")[0]))
-    folders = {path.parent.name for path in (ROOT / "noisy_jax").glob("*/__init__.py")}
-    assert folders - named == set()

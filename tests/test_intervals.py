@@ -10,11 +10,11 @@ import pytest
 import scipy.stats
 
 import noisy_jax as nj
-from noisy_jax.evaluate import studies
-from noisy_jax.evaluate.regrets import Growth
-from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.tables import plus_minus
 from noisy_jax.intervals import half_width
+from noisy_jax.simulated import studies
+from noisy_jax.simulated.regrets import Growth
+from noisy_jax.simulated.results import Study
+from noisy_jax.tables import plus_minus
 from tests.keys import SHIFT, key
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from noisy_jax.__main__ import STUDIES, main
-from noisy_jax.evaluate.tables import Table
+from noisy_jax.tables import Table
 from tests.studies.files import names_in, rows_of
 
 NAMES = list(STUDIES)

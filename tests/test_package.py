@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.evaluate.provenance import versions
+from noisy_jax.simulated.provenance import versions
 from noisy_jax.validation import writable_folder
 
 MODULES = [value for value in map(nj.__dict__.get, nj.__all__) if inspect.ismodule(value)]
@@ -31,10 +31,11 @@ def test_modules_say_what_is_public(module):
             assert value.__module__.startswith(module.__name__), name
 
 
-def test_no_function_of_evaluate_hides_a_module():
-    modules = {module.name for module in pkgutil.iter_modules(nj.evaluate.__path__)}
-    assert {"rollouts", "regrets", "studies"} <= modules
-    assert not modules & {*nj.evaluate.__all__}
+@pytest.mark.parametrize("wing", [nj.observed, nj.simulated])
+def test_no_function_of_a_wing_hides_a_module(wing):
+    modules = {module.name for module in pkgutil.iter_modules(wing.__path__) if not module.ispkg}
+    assert modules
+    assert not modules & {*wing.__all__}
 
 
 def test_the_version_is_that_of_the_configuration_files():

@@ -134,3 +134,20 @@ def _sample(y_key, shown, x, y, noise, y_noise) -> Sample:
     if y_noise is not None:
         y = y_noise.centred(y_key, y)
     return Sample(shown, y, cov, cross)
+
+
+def scan_in_blocks(block, state, inputs):
+    """`jax.lax.scan` over blocks of inputs, whose leaves have a leading axis of rounds.
+
+    Returns the last state and outputs with an axis of blocks: of the full blocks, and of the rest.
+    """
+    rounds = len(jax.tree.leaves(inputs)[0])
+    whole, outputs = rounds - rounds % BLOCK, []
+    if whole:
+        blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, BLOCK, *a.shape[1:]), inputs)
+        state, output = jax.lax.scan(block, state, blocks)
+        outputs.append(output)
+    if whole < rounds:
+        state, output = block(state, jax.tree.map(lambda a: a[whole:], inputs))
+        outputs.append(jax.tree.map(lambda leaf: leaf[None], output))
+    return state, outputs

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.bounds import one_copy_excess, one_copy_lower_bound
 from noisy_jax.losses import Loss
 from noisy_jax.plots.style import curve, label, legend_above, look, panels, plain, tick_at
+from noisy_jax.simulated.bounds import one_copy_excess, one_copy_lower_bound
 
 
 def one_copy(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from noisy_jax.fits.coefficients import LinearFit
+from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.plots.style import label, look, panels, plain
 from noisy_jax.validation import instance
 

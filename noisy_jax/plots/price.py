@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from noisy_jax.evaluate.results import Study
 from noisy_jax.plots.style import curve, label, legend_above, look, panels, plain, tick_by_decades
+from noisy_jax.simulated.results import Study
 
 
 def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
@@ -21,7 +21,7 @@ def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]
         A sequence of the axes, one for each panel.
 
     Example:
-        >>> from noisy_jax.evaluate.results import Row
+        >>> from noisy_jax.simulated.results import Row
         >>> study = Study(tuple(Row("two", t, 8, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
         >>> (axes,) = price({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
         >>> axes.get_xlabel()

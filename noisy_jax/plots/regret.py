@@ -2,7 +2,6 @@
 
 import math
 
-from noisy_jax.evaluate.results import Study
 from noisy_jax.plots.style import (
     curve,
     label,
@@ -13,6 +12,7 @@ from noisy_jax.plots.style import (
     tick_at,
     tick_by_decades,
 )
+from noisy_jax.simulated.results import Study
 
 
 def regret(study: Study, *, axes=None):
@@ -29,8 +29,8 @@ def regret(study: Study, *, axes=None):
         The axes.
 
     Example:
-        >>> from noisy_jax.evaluate.regrets import growth
-        >>> from noisy_jax.evaluate.results import Row
+        >>> from noisy_jax.simulated.regrets import growth
+        >>> from noisy_jax.simulated.results import Row
         >>> rows = tuple(Row("two copies", t, 8, *[t**0.5] * 10) for t in (16, 64, 256))
         >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1], 8)}
         >>> regret(Study(rows, exponents, {})).get_xscale()

@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import plots, streams
-from noisy_jax.evaluate import noisy_inputs, robustness
-from noisy_jax.evaluate.tables import Table
+from noisy_jax import plots
+from noisy_jax.simulated import streams
+from noisy_jax.studies import noisy_inputs, robustness
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
+from noisy_jax.tables import Table
 from noisy_jax.validation import non_negative, positive
 
 _SHARES = tuple(round(0.05 * i, 2) for i in range(10))

@@ -14,14 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import kernels, learners, losses, noise, plots, streams
+from noisy_jax import kernels, learners, losses, noise, plots
 from noisy_jax.base import Learner, Stream
-from noisy_jax.comparators import convex_ball
 from noisy_jax.engine import everything
-from noisy_jax.evaluate.rollouts import rollout
-from noisy_jax.evaluate.tables import Table, plus_minus
+from noisy_jax.simulated import streams
+from noisy_jax.simulated.comparators import convex_ball
+from noisy_jax.simulated.rollouts import rollout
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
+from noisy_jax.tables import Table, plus_minus
 
 SCHEDULES: Mapping[str, Callable[..., Stream]] = {
     "drift": streams.drifting,

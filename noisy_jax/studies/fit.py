@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from noisy_jax import fits, noise, observations, plots
-from noisy_jax.evaluate.tables import Table
+from noisy_jax import noise, plots
+from noisy_jax.observed import fits, observations
 from noisy_jax.plots.style import COLOURS, label, panels, plain
 from noisy_jax.studies.runner import Report, picture
 from noisy_jax.studies.settings import BaseSettings, option
+from noisy_jax.tables import Table
 from noisy_jax.validation import given, positive
 
 _LENGTH_SCALES = (0.5, 1.0, 2.0)

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisy_jax import bounds, engine, estimators, kernels, learners, losses, worlds
+from noisy_jax import engine, estimators, kernels, learners, losses, worlds
 from noisy_jax import moments as moment_kinds
-from noisy_jax.adversaries import clean_regret
 from noisy_jax.base import Learner, Sample, Stream
-from noisy_jax.evaluate.rollouts import final_regret, rollout
 from noisy_jax.learners import wrappers
 from noisy_jax.losses import Loss
 from noisy_jax.noise import Gaussian, Noise, Rademacher
+from noisy_jax.simulated import bounds
+from noisy_jax.simulated.adversaries import clean_regret
+from noisy_jax.simulated.rollouts import final_regret, rollout
 
 LARGEST = 128  # rounds with a kernel: a step solves a comparator from the Gram matrix of all rounds
 MOST_COUNTED = 4096  # rounds, as each has a dimension of its own

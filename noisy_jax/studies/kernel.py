@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from noisy_jax import bounds, kernels, streams, worlds
+from noisy_jax import kernels, worlds
 from noisy_jax.base import Stream
-from noisy_jax.evaluate.tuning import tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.wrappers import cloned, noiseless
+from noisy_jax.simulated import bounds, streams
+from noisy_jax.simulated.tuning import tuned_kernel_learner
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, report_of
 from noisy_jax.studies.settings import option

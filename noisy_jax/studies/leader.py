@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from noisy_jax import bounds, comparators, learners, moments, noise, streams, worlds
+from noisy_jax import learners, moments, noise, worlds
 from noisy_jax.base import Learner, Stream
-from noisy_jax.evaluate.programs import first
-from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.tables import Table, plus_minus
-from noisy_jax.evaluate.tuning import MakeLearner, tuned
 from noisy_jax.learners.wrappers import assuming, noiseless
+from noisy_jax.simulated import bounds, comparators, streams
+from noisy_jax.simulated.programs import first
+from noisy_jax.simulated.results import Study
+from noisy_jax.simulated.tuning import MakeLearner, tuned
 from noisy_jax.studies import kernel, one_copy, regret
 from noisy_jax.studies.runner import Report, report_of
 from noisy_jax.studies.settings import at_least, option
+from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
 
 PARTS = ("linear", "kernel", "stress")

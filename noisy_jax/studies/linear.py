@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import jax
 
-from noisy_jax import bounds, comparators, learners
+from noisy_jax import learners
 from noisy_jax import moments as unbiased
 from noisy_jax.base import Learner
-from noisy_jax.evaluate.tuning import MakeLearner, tuned
+from noisy_jax.simulated import bounds, comparators
+from noisy_jax.simulated.tuning import MakeLearner, tuned
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, report_of
 from noisy_jax.studies.settings import option

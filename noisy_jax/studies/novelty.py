@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax import plots
-from noisy_jax.evaluate.detection import (
+from noisy_jax.simulated.streams.tables import bundled
+from noisy_jax.studies.detection import (
     DECAYS,
     FALLING,
     FLOORS,
@@ -23,10 +24,9 @@ from noisy_jax.evaluate.detection import (
     effective_terms,
     watched,
 )
-from noisy_jax.evaluate.tables import Table, plus_minus
-from noisy_jax.streams.tables import bundled
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
+from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import between
 
 NUS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 
-from noisy_jax import bounds, comparators, learners, losses, plots, streams
+from noisy_jax import learners, losses, plots
 from noisy_jax.base import Learner
-from noisy_jax.evaluate.rollouts import final_regret
-from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.learners import wrappers
+from noisy_jax.simulated import bounds, comparators, streams
+from noisy_jax.simulated.rollouts import final_regret
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, option
+from noisy_jax.tables import Table, plus_minus
 
 RADIUS = 1.5
 """B of the learners and of the weights that compete: both minimisers are inside."""

@@ -16,12 +16,12 @@ import numpy as np
 
 from noisy_jax import plots
 from noisy_jax.base import Stream
-from noisy_jax.evaluate.regrets import growth
-from noisy_jax.evaluate.tables import Table, plus_minus
 from noisy_jax.matrices import cholesky, eigh, solve_cholesky
+from noisy_jax.simulated.regrets import growth
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, option
+from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
 
 _BLOCK = 16  # rounds with one payment and one predictor

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import jax
 
-from noisy_jax import comparators, noise, streams
+from noisy_jax import noise
 from noisy_jax.base import Learner, Stream
-from noisy_jax.evaluate.programs import first
-from noisy_jax.evaluate.results import Study
-from noisy_jax.evaluate.studies import study
-from noisy_jax.evaluate.tuning import MakeLearner
 from noisy_jax.losses import Loss
+from noisy_jax.simulated import comparators, streams
+from noisy_jax.simulated.programs import first
+from noisy_jax.simulated.results import Study
+from noisy_jax.simulated.studies import study
+from noisy_jax.simulated.tuning import MakeLearner
 from noisy_jax.studies.runner import progress_bar
 from noisy_jax.studies.settings import SeededSettings, at_least, option
 from noisy_jax.validation import between, check_horizons, positive

@@ -13,12 +13,12 @@ import chex
 import numpy as np
 
 from noisy_jax import plots
-from noisy_jax.evaluate.montecarlo import Estimate, monte_carlo
-from noisy_jax.evaluate.provenance import versions
-from noisy_jax.evaluate.results import Study, save_config
-from noisy_jax.evaluate.tables import Table
 from noisy_jax.saving import replace_file
+from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
+from noisy_jax.simulated.provenance import versions
+from noisy_jax.simulated.results import Study, save_config
 from noisy_jax.studies.settings import BaseSettings
+from noisy_jax.tables import Table
 from noisy_jax.validation import writable_folder
 
 

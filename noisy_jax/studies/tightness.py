@@ -9,23 +9,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import bounds, plots
-from noisy_jax.adversaries import ascend, structured_starts
-from noisy_jax.adversaries.search import (
+from noisy_jax import plots
+from noisy_jax.base import Stream
+from noisy_jax.intervals import half_width
+from noisy_jax.simulated import bounds
+from noisy_jax.simulated.adversaries import ascend, structured_starts
+from noisy_jax.simulated.adversaries.search import (
     bound_and_half_width,
     check_memory,
     chosen,
     four_keys,
     stack,
 )
-from noisy_jax.base import Stream
-from noisy_jax.evaluate.rollouts import rollout
-from noisy_jax.evaluate.tables import Table
-from noisy_jax.intervals import half_width
+from noisy_jax.simulated.rollouts import rollout
 from noisy_jax.studies import regret
 from noisy_jax.studies.guaranteed import Case, Family, counted, families
 from noisy_jax.studies.runner import Report, picture, progress_bar
 from noisy_jax.studies.settings import INTERVALS, SeededSettings, at_least, option
+from noisy_jax.tables import Table
 from noisy_jax.validation import check_axes, non_negative, positive, whole
 
 DRAWS = 8  # of the noise in a step of the ascent

@@ -10,15 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import bounds, comparators, learners, losses, moments, plots, streams, worlds
+from noisy_jax import learners, losses, moments, plots, worlds
 from noisy_jax.base import Learner, Stream
-from noisy_jax.evaluate.programs import first
-from noisy_jax.evaluate.rollouts import final_regret
-from noisy_jax.evaluate.tables import Table
 from noisy_jax.learners.wrappers import cloned, mixture, paired, swept
+from noisy_jax.simulated import bounds, comparators, streams
+from noisy_jax.simulated.programs import first
+from noisy_jax.simulated.rollouts import final_regret
 from noisy_jax.studies import regret
 from noisy_jax.studies.runner import Report, over_seeds, picture
 from noisy_jax.studies.settings import SeededSettings, option
+from noisy_jax.tables import Table
 from noisy_jax.validation import positive
 
 DATA = ("diabetes", "houses", "drifting")

@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax import bounds, estimators, kernels, losses, noise, plots, streams, worlds
+from noisy_jax import estimators, kernels, losses, noise, plots, worlds
 from noisy_jax.base import Stream
-from noisy_jax.comparators import convex_ball
 from noisy_jax.estimators import GradientEstimator
-from noisy_jax.evaluate.gradients import both_distributions, estimate_row, estimates_table, measured
-from noisy_jax.evaluate.programs import first
-from noisy_jax.evaluate.tables import Table, plus_minus
-from noisy_jax.evaluate.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
+from noisy_jax.simulated import bounds, streams
+from noisy_jax.simulated.comparators import convex_ball
+from noisy_jax.simulated.programs import first
+from noisy_jax.simulated.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
 from noisy_jax.studies import regret
+from noisy_jax.studies.gradients import both_distributions, estimate_row, estimates_table, measured
 from noisy_jax.studies.runner import Report, picture, report_of
 from noisy_jax.studies.settings import option
+from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
 
 DEGREE = 2

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from noisy_jax import kernels, noise, plots, worlds
-from noisy_jax.evaluate.tables import Table
 from noisy_jax.studies.runner import Report, picture
 from noisy_jax.studies.settings import BaseSettings, at_least, option
+from noisy_jax.tables import Table
 from noisy_jax.validation import non_negative, positive
 
 

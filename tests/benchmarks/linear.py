@@ -23,8 +23,8 @@ from timing import Row, at_least, machine, median_time, median_times, print_tabl
 
 import noisy_jax as nj
 from noisy_jax.base import unrolled
-from noisy_jax.evaluate.rollouts import scan_in_blocks
 from noisy_jax.noise.observation import observe_block
+from noisy_jax.simulated.rollouts import scan_in_blocks
 
 HORIZON = 200_000
 SEEDS = 256
@@ -182,7 +182,7 @@ def full_run():
 
     def run(key):
         traced.append(key)
-        return nj.evaluate.final_regret(
+        return nj.simulated.final_regret(
             LEARNER, stream, NOISE, key, loss=nj.losses.squared(), comparator=comparator
         )
 

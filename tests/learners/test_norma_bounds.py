@@ -7,8 +7,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from noisy_jax.bounds import drift, margin_errors, mistakes, regularized_risk
 from noisy_jax.engine import weight_vector
+from noisy_jax.simulated.bounds import drift, margin_errors, mistakes, regularized_risk
 from tests.drifting import drifting_streams, hinge
 
 

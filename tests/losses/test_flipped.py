@@ -184,7 +184,7 @@ def test_only_learners_take_a_flipped_loss():
         lambda: nj.estimators.gradient(
             nj.kernels.linear(), loss, squared_radius=1.0, x_second_moment=1.0
         ),
-        lambda: nj.evaluate.regret(loss, *np.ones((3, 4))),  # of clean labels: the loss itself
+        lambda: nj.simulated.regret(loss, *np.ones((3, 4))),  # of clean labels: the loss itself
     ):
         with pytest.raises(ValueError, match="one of clean labels, got flipped"):
             use()

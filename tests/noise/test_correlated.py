@@ -10,7 +10,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.base import estimated_errors
 from noisy_jax.noise import Correlated, Gaussian, Laplace, PerRound, Rademacher, observe
-from noisy_jax.observations import from_arrays
+from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 
 W, X, Y = np.array([0.5, -0.9]), np.array([1.0, 0.4]), 0.7

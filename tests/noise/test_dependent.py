@@ -17,7 +17,7 @@ from noisy_jax.learners.known_covariance import gradient_estimate
 from noisy_jax.learners.two_copies import gradient_estimate as two_copies_gradient
 from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
 from noisy_jax.noise import Attributes, Missing, Multiplicative, Poisson
-from noisy_jax.observations import from_arrays
+from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 
 X = np.array([0.7, -1.2, 0.4])

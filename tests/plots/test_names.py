@@ -7,9 +7,9 @@ import pytest
 from matplotlib.text import Text
 
 import noisy_jax as nj
-from noisy_jax.evaluate.regrets import Growth
-from noisy_jax.evaluate.results import Study
 from noisy_jax.plots import style
+from noisy_jax.simulated.regrets import Growth
+from noisy_jax.simulated.results import Study
 from noisy_jax.studies import fit as fit_study
 from tests.plots.test_plots import AGAINST, ERRORS, NOISY, RATES, ROUNDS, row
 

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import noisy_jax as nj
-from noisy_jax.evaluate.regrets import Growth
-from noisy_jax.evaluate.results import Row, Study
 from noisy_jax.plots import style
+from noisy_jax.simulated.regrets import Growth
+from noisy_jax.simulated.results import Row, Study
 
 matplotlib.use("agg")
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.evaluate.results import Row, Study
+from noisy_jax.simulated.results import Row, Study
 
 
 def study(*names):

@@ -4,8 +4,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
-from noisy_jax.evaluate import robustness
-from noisy_jax.studies import contamination
+from noisy_jax.studies import contamination, robustness
 from tests.keys import key
 from tests.studies.files import names_in, rows_of
 

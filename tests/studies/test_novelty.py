@@ -6,8 +6,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from noisy_jax.__main__ import main
-from noisy_jax.evaluate.detection import Rule
 from noisy_jax.studies import novelty
+from noisy_jax.studies.detection import Rule
 from tests.studies.files import names_in, rows_of
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1

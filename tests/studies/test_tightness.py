@@ -5,7 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.__main__ import main
-from noisy_jax.adversaries import search
+from noisy_jax.simulated.adversaries import search
 from noisy_jax.studies import guaranteed, tightness
 from tests.keys import key
 from tests.quadrature import gauss_hermite

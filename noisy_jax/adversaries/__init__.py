@@ -1,8 +1,0 @@
-"""Streams on which a learner does badly, found by gradient ascent on its regret."""
-
-from noisy_jax.adversaries.ascent import ascend
-from noisy_jax.adversaries.regrets import clean_regret
-from noisy_jax.adversaries.search import Worst, worst
-from noisy_jax.adversaries.starts import structured_starts
-
-__all__ = ["Worst", "ascend", "clean_regret", "structured_starts", "worst"]

@@ -1,0 +1,18 @@
+"""The wing of observed noise: tables of noisy rows without any clean value, and what they tell."""
+
+from noisy_jax.observed import fits, observations
+from noisy_jax.observed.fits import fit, fourier, load_fit
+from noisy_jax.observed.learning import Learned, learn
+from noisy_jax.observed.selection import Selection, select
+
+__all__ = [
+    "Learned",
+    "Selection",
+    "fit",
+    "fits",
+    "fourier",
+    "learn",
+    "load_fit",
+    "observations",
+    "select",
+]

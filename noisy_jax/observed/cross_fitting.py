@@ -1,0 +1,115 @@
+"""Squared errors on clean rows of learners and fits that were trained on other rows."""
+
+import jax
+import numpy as np
+
+from noisy_jax.base import Learner, check_one_prediction
+from noisy_jax.learners.wrappers.assuming import Assumed
+from noisy_jax.noise import Noise
+from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.errors import fourier_errors, linear_errors
+from noisy_jax.observed.fits.functions import FourierPredictor
+from noisy_jax.observed.fits.linear import Units, check_varies, checked_clusters
+from noisy_jax.observed.fits.uncertain_noise import uncertainty
+from noisy_jax.observed.learning import learn
+from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.row_runs import Runs
+from noisy_jax.observed.suitability import check_suits, standardized, units_of
+from noisy_jax.validation import given
+
+_ROWS = 64  # at least so many consecutive rows stay together
+_LEAST_BLOCKS = 32  # fewer make standard errors uncertain: small tables have shorter blocks
+
+
+def blocks_of(rows: int, clusters, folds: int) -> np.ndarray:
+    """Number of the block of each row: about as many rows in each, and as many blocks a fold."""
+    labels = checked_clusters(clusters, rows)
+    count, kind = (rows, "rows") if labels is None else (int(labels.max()) + 1, "clusters")
+    if folds > count:
+        raise ValueError(f"folds must be at most {count}, the number of {kind}, got {folds}")
+    if labels is not None:
+        return labels
+    count = folds * max(rows // (_ROWS * folds), min(-(-_LEAST_BLOCKS // folds), rows // folds))
+    return np.arange(rows) * count // rows
+
+
+def mean_and_error(errors, slopes, blocks, observations) -> tuple[np.ndarray, np.ndarray]:
+    """Means `[K]` of errors `[K, n]`, and their standard errors from sums over blocks."""
+    mean, count = errors.mean(axis=1), int(blocks.max()) + 1
+    sums = np.array([np.bincount(blocks, row, count) for row in errors - mean[:, None]])
+    variance = np.sum(sums**2, axis=1) * count / (count - 1) / errors.shape[1] ** 2
+    if observations.cov_std_error.any():  # as in `Comparison`: each error contains the covariance
+        dim = len(observations.names)
+        units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
+        variance += np.diag(uncertainty(slopes, observations, units))
+    return mean, np.sqrt(variance)
+
+
+def function_judge(make, observations: Observations, key, standardize):
+    """How a function `observations -> fit` is judged on a fold, and its fit to all rows.
+
+    `judge` returns errors, their slopes in the covariance, and what kernel fits' readings leave out
+    (`hidden`).
+    """
+    del key, standardize  # fits have no randomness, and their own units
+    if not callable(make):
+        raise ValueError(f"must be a learner or a function observations -> fit, got {given(make)}")
+
+    def judge(others, held_out, key):
+        del key
+        fit, rows = make(observations.rows(others)), observations.rows(held_out)
+        if isinstance(fit, FourierPredictor):
+            errors, left_out = fourier_errors(fit, rows, observations)
+            return errors, 0.0, left_out  # such noise is known exactly
+        if not isinstance(fit, Coefficients):
+            raise ValueError(
+                f"must return a fit such as nj.fit returns, but it returned {given(fit)}"
+            )
+        slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
+        return linear_errors(fit, rows), slope, 0.0
+
+    return judge, lambda: make(observations)
+
+
+def learner_judge(learner: Learner, observations: Observations, key, standardize):
+    """How a learner is judged on a fold, and `learn` on all rows."""
+    built = isinstance(learner.noise, Noise) and not isinstance(learner.noise, Assumed)
+    if standardize and built:
+        raise ValueError(
+            f"the learner is built for one {type(learner.noise).__name__} distribution, but each "
+            "fold has its own units: use standardize=False, with the noise in units of the table"
+        )
+    x, y, (_, copies, dim) = observations.x, observations.y, observations.x.shape
+    check_varies(x.reshape(-1, dim), y, observations)
+    whole = units_of(x, y, standardize)
+    check_suits(learner, standardized(observations, whole), whole.scale)
+    runs = Runs(learner)
+    missing = (
+        "so that its risk cannot be estimated: use a learner that corrects for the noise; in place "
+        "of a mixture, use its learners"
+    )
+    if learner.read is None:
+        raise ValueError(f"the learner has no unbiased readings, {missing}")
+    check_one_prediction(learner, dim, "the learner")
+    if observations.cov_std_error.any() and learner.noise is not None:
+        raise ValueError(
+            "the learner is built for an estimated covariance and hides how uncertain it is: use "
+            "one that reads it from the rows, or give the rows noise.Gaussian(estimate.cov)"
+        )
+
+    def judge(others, held_out, key):
+        train_key, read_key = jax.random.split(key)
+        units = units_of(x[others], y[others], standardize)  # without the rows that are judged
+        state, _ = runs.train(standardized(observations.rows(others), units), train_key)
+        rows = standardized(observations.rows(held_out), units)
+        errors, slope = runs.errors(state, rows, read_key), 0.0
+        if np.isnan(errors).any() and np.isnan(runs.errors(learner.init(dim), rows, key)).any():
+            raise ValueError(
+                f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
+            )
+        if observations.cov_std_error.any():
+            slope = runs.slope(state, rows, read_key) * copies / np.outer(units.scale, units.scale)
+        return errors * units.y_scale**2, slope * units.y_scale**2, 0.0
+
+    refit_key = jax.random.fold_in(key, len(observations.y))
+    return judge, lambda: learn(learner, observations, refit_key, standardize=standardize)

@@ -1,0 +1,266 @@
+"""What noisy rows alone show against the assumptions of their correction.
+
+Corrections assume the classical error model, x̃ = x + n with n of mean zero and of a distribution
+that does not depend on the clean x; and for missing values, that gaps do not depend on any values.
+Checks look for what cannot be so. A table of independent rows that obeys the assumptions fails with
+a probability of at most 1%: p-values of scores by ranks are compared with 1% over their number, and
+are bounds that hold for any distribution of the data (Bernstein's inequality). Where each row has
+just two replicates, the noise is assumed to be symmetric as well, because the difference of two
+replicates also depends on their mean if the noise is skewed.
+
+Source: means of other columns where one is missing: Little, A test of missing completely at random
+(1988); differences of replicates against their means: Bland and Altman (1986), and Carroll,
+Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), Sec. 1.7; sums of
+scores over random rows: Hoeffding (1963).
+"""
+
+import dataclasses
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.doubts import LEVEL, Doubt, listed, scores, tail
+from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
+from noisy_jax.observed.observations import Observations
+
+_ROWS = 16_384  # evenly spaced, which are checked
+_FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
+_NOISY = 1e-6  # share of a column's variance, from which on its noise counts
+_ROUNDED = 1e-5  # share of what a formula gives that is rounding to some digits
+_SMALL = 1e-9  # share of a column's variance that is rounding
+_UNTRANSFORMED = (
+    "corrections assume noise whose distribution does not depend on the clean value: fit on the "
+    "untransformed measurements"
+)
+
+
+class AssumptionWarning(UserWarning):
+    """Noisy rows contradict an assumption of their correction."""
+
+
+def doubts(observations: Observations, clusters: np.ndarray | None = None) -> list[Doubt]:
+    """What a table shows against the assumptions of a correction for its noise.
+
+    Args:
+        observations: the table.
+        clusters: `[n]` labels of rows that may depend on each other: one row of each is checked.
+    """
+    n = len(observations.y)
+    kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
+    if len(kept) > _ROWS:
+        kept = kept[np.linspace(0, len(kept) - 1, _ROWS).astype(int)]
+    rows = observations if len(kept) == n else observations.rows(kept)
+    if rows.seen is not None:
+        return [*gaps_and_values(rows), *pairs_of_gaps(rows)]
+    if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
+        return []
+    noise = _Noise.of(rows)
+    if len(rows.y) < _EACH or not noise.noisy.size:
+        return []
+    categories = _few_values(rows, noise)
+    found = [*_categories(rows, categories), *_computed(rows, noise)]
+    others = noise._replace(noisy=np.setdiff1d(noise.noisy, list(categories)))
+    return [*found, *_replicates(rows, others)]
+
+
+def warned(observations: Observations, clusters=None, *, stacklevel: int) -> list[Doubt]:
+    """`doubts`, each of which is also a warning; `stacklevel` is as in `warnings.warn`."""
+    found = doubts(observations, clusters)
+    for doubt in found:
+        warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
+    return found
+
+
+def remarked(fit: Any, found: list[Doubt]) -> Any:
+    """The fit with the doubts as its remarks, and no favourable verdict if they spoil it."""
+    changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in found))}
+    if hasattr(fit, "risk") and any(doubt.spoils for doubt in found):
+        changes["risk"] = dataclasses.replace(fit.risk, doubted=True)
+    return dataclasses.replace(fit, **changes)
+
+
+class _Noise(NamedTuple):
+    """Which columns have noise, and how much.
+
+    Attributes:
+        variance: `[d]`, mean variance of the error in one copy.
+        share: `[d]`, its share of the variance of the copies.
+        noisy: numbers of the columns with noise.
+        exact: numbers of the other columns.
+    """
+
+    variance: np.ndarray
+    share: np.ndarray
+    noisy: np.ndarray
+    exact: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Observations) -> "_Noise":
+        if rows.cov is None:
+            variance = rows.x.var(axis=1, ddof=1).mean(axis=0)
+        else:
+            variance = np.diagonal(rows.cov, axis1=-2, axis2=-1).reshape(-1, rows.x.shape[2])
+            variance = variance.mean(axis=0)
+        whole = rows.x.var(axis=(0, 1))
+        share = np.divide(variance, whole, out=np.zeros_like(whole), where=whole > 0)
+        return cls(variance, share, np.flatnonzero(share > _NOISY), np.flatnonzero(share <= _NOISY))
+
+
+def _few_values(rows: Observations, noise: _Noise) -> dict[int, int]:
+    """Noisy columns of two values, or of few that are further apart than noise allows: how many.
+
+    The sum of two independent variables that vary has at least three values. And where noise of
+    variance σ² is rounded to steps above 2σ, the errors of rounding have a variance above σ²/3. A
+    column that varies no more than its noise may be a constant and noise.
+    """
+    found = {}
+    for j in noise.noisy[noise.share[noise.noisy] < 1].tolist():
+        if len(np.unique(rows.x[: _EACH * _FEW, :, j])) > _FEW:
+            continue
+        values = np.unique(rows.x[:, :, j])
+        few = 2 <= len(values) <= min(_FEW, len(rows.y) / _EACH)
+        if few and (len(values) == 2 or np.diff(values).min() > 2 * noise.variance[j] ** 0.5):
+            found[j] = len(values)
+    return found
+
+
+def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
+    if not found:
+        return []
+    columns = [f"{rows.names[j]!r} ({count} values)" for j, count in found.items()]
+    return [
+        Doubt(
+            f"noise is declared in {listed(columns)}, but a wrong category is not a value with "
+            "noise added to it, and the correction is wrong: declare the column exact (variance 0, "
+            "or one replicate in place of all), for the coefficient of the recorded category"
+        )
+    ]
+
+
+def _computed(rows: Observations, noise: _Noise) -> list[Doubt]:
+    """Columns that are declared exact, but are computed from noisy ones.
+
+    If noise is a share s of the variance of x̃_j, it hides about that share of what x̃_j says of an
+    exact column e. Hence e is computed from x̃_j if less than s/10 of its variance is left between
+    ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to rounding (a
+    share of 1e-5 of what x_k alone leaves).
+    """
+    exact, found = noise.exact, {}
+    if exact.size and rows.x.shape[1] > 1:
+        apart = np.ptp(rows.x[:, :, exact], axis=1).max(axis=0)
+        for e in exact[apart > _NOISY * rows.x[:, :, exact].std(axis=(0, 1))].tolist():
+            found[e] = "its replicates differ"
+    some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, 4096).astype(int))]
+    for x in (some[:, 0], some.mean(axis=1))[: rows.x.shape[1]]:
+        if len(x) < 32:
+            break
+        spread = x.std(axis=0)
+        z = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        for j in noise.noisy.tolist():
+            allowed = float(min(0.1 * noise.share[j], 0.05))
+            sources = _smooth(z, j, exact, allowed) | _products(z, j, exact, min(allowed, _ROUNDED))
+            for e, k in sources.items():
+                factor = "" if k == j else f" and {rows.names[k]!r}"
+                found.setdefault(e, f"computed from {rows.names[j]!r}{factor}")
+    if not found:
+        return []
+    columns = [f"{rows.names[e]!r} ({how})" for e, how in sorted(found.items())]
+    return [
+        Doubt(
+            f"declared exact, but with noise that is not corrected: {listed(columns)}; "
+            f"{_UNTRANSFORMED}"
+        )
+    ]
+
+
+def _smooth(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:
+    """Which exact columns of many values are continuous functions of column j."""
+    ordered = scores(z[np.argsort(z[:, j])][:, exact])
+    left = np.sum(np.diff(ordered, axis=0) ** 2, axis=0) / (2 * len(z))
+    near = exact[left < allowed].tolist()
+    return {e: j for e in near if len(np.unique(z[:, e])) > len(z) / 2}
+
+
+def _products(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:
+    """For which exact columns e there is a k such that e is linear in x_j, x_k and x_j x_k."""
+    z = z[np.linspace(0, len(z) - 1, 64).astype(int)]
+    z = z - z.mean(axis=0)
+    product = z[:, [j]] * z
+    basis: list[np.ndarray] = []
+    rest = np.tile((z[:, exact] ** 2).sum(axis=0), (z.shape[1], 1))  # [k, e]
+    own = rest
+    for columns in (z, np.tile(z[:, [j]], z.shape[1]), product - product.mean(axis=0)):
+        for one in basis:
+            columns = columns - one * np.sum(one * columns, axis=0)
+        size = np.sqrt(np.sum(columns**2, axis=0))
+        basis.append(columns / np.where(size > _SMALL**0.5, size, np.inf))
+        rest = rest - (basis[-1].T @ z[:, exact]) ** 2
+        own = own if len(basis) > 1 else np.where(np.arange(z.shape[1])[:, None] == j, own, rest)
+    found = (own > _SMALL * len(z)) & (rest < allowed * own)
+    pairs = [(int(exact[e]), int(k)) for k, e in np.argwhere(found)]
+    return {e: k for e, k in pairs if e != k and _explained(z, e, j, k) < allowed}
+
+
+def _explained(z: np.ndarray, e: int, j: int, k: int) -> float:
+    """As `_products`, by medians of squares in place of sums, which one large row may rule."""
+    with_j, without = [z[:, j], z[:, k], z[:, j] * z[:, k]], [] if j == k else [z[:, k]]
+    left = []
+    for columns in (with_j, without):
+        design = np.column_stack([np.ones(len(z)), *columns])
+        left.append(np.median((z[:, e] - design @ np.linalg.lstsq(design, z[:, e])[0]) ** 2))
+    return left[0] / left[1] if left[1] > 0 else np.inf
+
+
+def _replicates(rows: Observations, noise: _Noise) -> list[Doubt]:
+    """Noisy columns whose replicates differ by more, or by less, where some value is larger.
+
+    Without dependence, the spread of a row's replicates is independent of exact columns and of y,
+    the spread of all replicates but one is independent of that one, and the spread of two is
+    uncorrelated with their mean.
+    """
+    x, noisy, copies = rows.x[:, :, noise.noisy], noise.noisy, rows.x.shape[1]
+    if copies < 2 or not noisy.size:
+        return []
+    unit = _NOISY * x.std(axis=(0, 1))  # smaller differences are rounding
+    if rows.cov is not None and rows.cov.ndim == 3:
+        own = np.diagonal(rows.cov, axis1=1, axis2=2)[:, noisy]
+        unit = unit * np.sqrt(np.where(own > 0, own, noise.variance[noisy]))
+    names = [f"values of {rows.names[k]!r}" for k in noise.exact]
+    others = rows.x[:, 0, noise.exact]
+    if rows.cross_cov is None:
+        names, others = [*names, f"values of {rows.target!r}"], np.column_stack([others, rows.y])
+    spread, ranked, bounds = scores(np.round(x.std(axis=1) / unit)), scores(others), []
+    largest = np.abs(spread).max(axis=0)[:, None]
+    for values in (ranked, scores(np.abs(ranked))):
+        size = largest * np.abs(values).max(axis=0, initial=0)
+        bounds.append(tail(spread.T @ values, np.sum(spread**2, axis=0)[:, None], size))
+    means = [f"means of {rows.names[k]!r}" for k in noisy]
+    if copies == 2:
+        spreads, kinds = [spread], [[x.mean(axis=1) - x.mean(axis=(0, 1))]]
+    else:
+        without = [np.delete(x, v, axis=1).std(axis=1) for v in range(copies)]
+        spreads = [scores(np.round(one / unit)) for one in without]
+        single = [scores(x[:, v]) for v in range(copies)]
+        kinds = [single, [scores(np.abs(one)) for one in single]]
+    for kind in kinds:
+        pairs = [(s, v) for s, v in zip(spreads, kind, strict=True)]
+        total = sum(s.T @ v for s, v in pairs)
+        square = sum((s * t).T @ (v * w) for s, v in pairs for t, w in pairs)
+        # Scores of spreads are symmetric, and so are products with them: no term for their size.
+        bounds.append(tail(total, square, 0.0))
+    names = [*names, *names, *len(kinds) * means]
+    p = np.column_stack(bounds)
+    failed = np.flatnonzero(p.min(axis=1) * p.size < LEVEL)
+    failed = failed[np.argsort(p[failed].min(axis=1), kind="stable")]
+    if not failed.size:
+        return []
+    columns = [f"{rows.names[noisy[j]]!r} (by {names[p[j].argmin()]})" for j in failed]
+    return [
+        Doubt(
+            f"replicates differ more where values are larger, or smaller, in {listed(columns)}, as "
+            f"after a logarithm or an embedding; {_UNTRANSFORMED}, unless copies have the clean "
+            "value as their mean, as with relative or skewed errors"
+        )
+    ]

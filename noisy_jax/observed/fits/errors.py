@@ -1,0 +1,65 @@
+"""Estimated squared errors of fits on clean rows, from noisy rows that the fits have not seen."""
+
+import numpy as np
+
+from noisy_jax.base import estimated_errors
+from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.fourier import frequencies_of
+from noisy_jax.observed.fits.functions import FourierPredictor
+from noisy_jax.observed.fits.hidden import JUDGE, hidden, places
+from noisy_jax.observed.observations import Observations
+
+_ROWS = 4096  # rows whose waves are in memory at once
+
+
+def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
+    """(a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ + 2βᵀc_i, `[n]`, with the mean x̃ of a row's copies.
+
+    Σ_i is the covariance of its error, c_i that with the error in y.
+
+    From replicates of unknown noise it is the mean over pairs of copies of the product of their
+    residuals.
+    """
+    x, cov = rows.averaged()
+    beta = fit.coefficients
+    errors, cross = (fit.predict(x) - rows.y) ** 2 - (cov @ beta) @ beta, rows.averaged_cross()
+    return errors if cross is None else errors + 2 * cross @ beta
+
+
+def fourier_errors(
+    fit: FourierPredictor, rows: Observations, table: Observations
+) -> tuple[np.ndarray, np.ndarray]:
+    """q − 2ỹv + ỹ², `[n]`, with readings v and q of the function and its square at the clean row.
+
+    With c_j = w_j − i w_{P+j} the function is Re Σ_j c_j u_j, u_j = exp(i⟨ω_j, x⟩), and its square
+    ½ Re Σ_jk (c_j c̄_k u_j ū_k + c_j c_k u_j u_k). Every wave is divided by the noise's φ at its
+    frequency, or rather by φ + ε/(nφ̄), which hardly differs except where φ is lost in the noise.
+
+    Args:
+        fit: the function.
+        rows: noisy rows that it has not seen.
+        table: all n rows, from which φ is estimated if it is unknown.
+
+    Returns:
+        The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise
+        (`hidden`).
+    """
+    made = frequencies_of(fit, table)
+    single, difference, total = (
+        np.conj(phi) / (np.abs(phi) ** 2 + JUDGE / len(table.y))
+        for phi in (np.asarray(leaf, complex) for leaf in made[2:5])
+    )
+    pairs = len(fit.omega)
+    c = fit.weights[:pairs] - 1j * fit.weights[pairs:]
+    apart, both = np.outer(c, c.conj()) * difference, np.outer(c, c) * total
+    errors = []
+    for start in range(0, len(rows.y), _ROWS):
+        part = slice(start, start + _ROWS)
+        waves = np.exp(1j * (rows.x[part].mean(axis=1) - fit.center) @ fit.omega.T)
+        value = (waves @ (c * single)).real
+        square = np.sum((waves @ apart) * waves.conj() + (waves @ both) * waves, axis=1).real / 2
+        y = rows.y[part] - fit.constant
+        errors.append(estimated_errors((value, square), y))
+    points = places(table.x.mean(axis=1) - fit.center)
+    left_out = hidden(made, fit.weights[None], points, table.y - fit.constant)[0]
+    return np.concatenate(errors), left_out

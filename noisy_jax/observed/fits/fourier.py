@@ -1,0 +1,177 @@
+"""Kernel regression on noisy features: random Fourier features with corrected second moments."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.moments.fourier import (
+    Frequencies,
+    estimated_characteristic,
+    gaussian_frequencies,
+)
+from noisy_jax.noise import Gaussian
+from noisy_jax.noise.base import check_characteristic
+from noisy_jax.observed.fits.functions import (
+    Candidate,
+    FourierFeatures,
+    FourierFit,
+    FourierPredictor,
+    KernelComparison,
+)
+from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
+from noisy_jax.observed.fits.identification import check_identified
+from noisy_jax.observed.fits.linear import Units
+from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judged, sums_of
+from noisy_jax.observed.observations import Observations
+
+
+def fourier_fit(
+    observations: Observations, candidates: FourierFeatures | Sequence[FourierFeatures]
+) -> FourierFit:
+    """See `nj.fit`."""
+    listed = [candidates] if isinstance(candidates, FourierFeatures) else candidates
+    listed = list(listed) if isinstance(listed, Sequence) else []
+    if not listed or not all(isinstance(c, FourierFeatures) for c in listed):
+        raise ValueError("features must be nj.fourier(length_scale=…), or a list of such")
+    if observations.cross_cov is not None:
+        raise ValueError("a kernel fit needs errors in y that are independent of those in x")
+    if observations.cov is not None and observations.cov.ndim == 3:
+        raise ValueError(
+            "Fourier features need noise of one distribution, but it changes from row to row; "
+            "a linear fit takes such noise"
+        )
+    x, y = observations.x.mean(axis=1), observations.y
+    if len(y) < 4 * GROUPS:
+        raise ValueError(f"kernel fits need at least {4 * GROUPS} rows, got {len(y)}")
+    units = Units.of(x, y, observations)
+    standard = ((x - units.center) / units.scale).astype(np.float32)
+    target = ((y - units.y_center) / units.y_scale).astype(np.float32)
+    _check_noise(standard, observations, units)
+    draw = _drawing(observations, units.scale)
+    trials = [Trial(one, draw(one), standard, target) for one in listed]
+    tried = [trial for trial in trials if np.isfinite(trial.risks).all()]
+    if not tried:
+        scales = ", ".join(f"{one.length_scale:g}" for one in listed)
+        raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
+    risks = np.concatenate([trial.risks for trial in tried])
+    bias = np.concatenate([trial.bias for trial in tried])
+    pairs = list(itertools.product(tried, range(len(FACTORS))))
+    order, chosen = choices(risks, CAUTION * len(y) * bias)
+    trial, factor = pairs[order[0]]
+    variance, amplitude = units.y_scale**2, float(trial.frequencies.amplitude)
+    numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
+    shown = {}
+    for k in order:
+        one, j = pairs[k]
+        mean, error = (v * variance for v in one.mean(risks[k]))
+        made = Candidate(one.features, float(FACTORS[j]), mean, error, float(bias[k]) * variance)
+        shown.setdefault(one.features, made)
+    scale = units.y_scale * amplitude
+    make = {
+        "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
+        "center": units.center,
+        "constant": units.y_center,
+        "names": observations.names,
+    }
+    return FourierFit(
+        **make,
+        weights=trial.weights[factor] * scale,
+        uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
+        risk=KernelComparison(
+            *numbers[:6],
+            variance=variance,
+            degrees_of_freedom=GROUPS - 1,
+            corrected_bias=numbers[6],
+            uncorrected_bias=numbers[7],
+            difference_bias=numbers[8],
+            hidden_share=hidden_share(trial.frequencies, trial.weights[factor], len(y)),
+        ),
+        candidates=tuple(shown.values()),
+        target=observations.target,
+        num_rows=len(y),
+    )
+
+
+def _check_noise(standard, observations: Observations, units: Units) -> None:
+    """Raises ValueError if a column varies no more than the known noise in it."""
+    if observations.cov is None or not observations.cov.any():
+        return
+    noise = observations.cov / observations.x.shape[1] / np.outer(units.scale, units.scale)
+    plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
+    check_identified(plain - noise, plain, observations.names, units.scale)
+
+
+def _drawing(
+    observations: Observations, scale: np.ndarray
+) -> Callable[[FourierFeatures], Frequencies]:
+    """Draws frequencies with φ of the error in the standardized mean of the copies."""
+    phi = _characteristic(observations, scale)
+
+    def draw(features: FourierFeatures) -> Frequencies:
+        frequencies = gaussian_frequencies(
+            jax.random.key(features.seed),
+            features.num_features,
+            dim=len(scale),
+            length_scale=features.length_scale,
+            characteristic=phi or _ones,
+        )
+        return frequencies if phi else _estimated(frequencies, observations, scale)
+
+    return draw
+
+
+def frequencies_of(predictor: FourierPredictor, observations: Observations) -> Frequencies:
+    """The frequencies of a fit, with φ of the error in the mean of the copies, in original units.
+
+    Their amplitude is 1: the weights of a fit contain it.
+    """
+    scale, omega = np.ones(len(predictor.center)), jnp.asarray(predictor.omega, float)
+    known = _characteristic(observations, scale)
+    phi = known or _ones
+    difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
+    made = Frequencies(omega, jnp.ones(()), phi(omega), phi(difference), phi(total))
+    return made if known else _estimated(made, observations, scale)
+
+
+def _ones(omega):
+    return jnp.ones(omega.shape[:-1], jnp.complex64)
+
+
+def _characteristic(observations: Observations, scale: np.ndarray):
+    """φ of the error in the mean of the copies over `scale`; `None` if it must be estimated."""
+    copies, dim = observations.x.shape[1:]
+    noise: Any = observations.noise
+    if noise is None and observations.cov is not None and not observations.cov.any():
+        noise = Gaussian(0.0)
+    if noise is None and copies == 1:
+        raise ValueError(
+            "a kernel fit needs the distribution of the noise, not its covariance alone: "
+            "noise=nj.noise.Gaussian(cov) if it is Gaussian, or replicates"
+        )
+    if noise is None:
+        return None
+    check_characteristic(noise, dim)
+
+    def phi(omega):
+        ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
+        return jnp.exp(copies * noise.log_characteristic(omega * ratio))
+
+    return phi
+
+
+def _estimated(frequencies: Frequencies, observations: Observations, scale) -> Frequencies:
+    """The frequencies with φ from the replicates."""
+    copies, sums = observations.x.shape[1], []
+    for v, u in itertools.combinations(range(copies), 2):
+        apart = (observations.x[:, v] - observations.x[:, u]) / scale / copies
+        ones = np.ones(len(apart), np.float32)
+        sums.append(sums_of(frequencies, apart.astype(np.float32), ones))
+    total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
+    hidden = (0.1 / len(observations.y)) ** (
+        1 / (2 * copies)
+    )  # below it, judges see that φ is lost
+    return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, hidden))

@@ -1,0 +1,248 @@
+"""Results of a kernel fit: a function of random Fourier features, and its estimated error."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from noisy_jax.intervals import half_width
+from noisy_jax.observed.fits.coefficients import (
+    Comparison,
+    counted_features,
+    features_of,
+    lines_of,
+    write,
+)
+from noisy_jax.validation import array_module, positive, whole
+
+_HIDDEN = 0.5
+"""Share of the squared weights that the noise hides above which there is no verdict."""
+_MENTIONED = 0.05
+
+
+class FourierFeatures(NamedTuple):
+    """Which Fourier features a fit uses.
+
+    Attributes:
+        length_scale: ℓ of the kernel exp(−r²/2ℓ²), in standard deviations of the columns.
+        num_features: D, even.
+        seed: seed of the random frequencies.
+    """
+
+    length_scale: float
+    num_features: int = 256
+    seed: int = 0
+
+
+def fourier_features(
+    *, length_scale: float, num_features: int = 256, seed: int = 0
+) -> FourierFeatures:
+    """Features for `nj.fit`: those of the Gaussian kernel exp(−r²/2ℓ²).
+
+    The fit divides by the characteristic function φ of the noise. So it needs the distribution of
+    the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
+    assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
+    noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
+    intervals of the estimated errors are wide, because they contain the largest bias that what is
+    hidden can cause. A larger ℓ, more rows or more copies of each row help.
+
+    Args:
+        length_scale: ℓ > 0, in standard deviations of the noisy columns.
+        num_features: D, even.
+        seed: seed of the random frequencies.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, size=(4000, 1))
+        >>> noisy = x + rng.laplace(scale=0.4, size=x.shape)
+        >>> error = nj.noise.Laplace(0.4)
+        >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
+        >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
+        >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
+        [1.] [0.6]
+    """
+    if whole("num_features", num_features, 2) % 2:
+        raise ValueError(f"num_features must be even, got {num_features}")
+    return FourierFeatures(float(positive("length_scale", length_scale)), num_features, seed)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FourierPredictor:
+    """A function of clean features, Σ_j w_j z_j(x) plus a constant, in original units.
+
+    Attributes:
+        omega: `[P, d]` frequencies, per original unit.
+        center: `[d]`, subtracted from x before the features are computed.
+        weights: `[D]`, of the cosines and then of the sines.
+        constant: value that is added.
+        names: d names of the columns.
+    """
+
+    omega: np.ndarray
+    center: np.ndarray
+    weights: np.ndarray
+    constant: float
+    names: tuple[str, ...]
+
+    @jax.default_matmul_precision("highest")
+    def predict(self, x: Any) -> Any:
+        """Predictions `[...]` at features `[..., d]` in original units.
+
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
+        JAX's default precision.
+        """
+        x = features_of(x, self.names)
+        xp = array_module(x)
+        angles = (x - np.broadcast_to(self.center, x.shape)) @ self.omega.T
+        return xp.concatenate([xp.cos(angles), xp.sin(angles)], -1) @ self.weights + self.constant
+
+
+class Candidate(NamedTuple):
+    """Estimated error on clean data of one choice of features.
+
+    Attributes:
+        features: the choice.
+        factor: regularization in units of the moments' standard deviation.
+        risk: estimated mean squared error on clean data, of the best of several factors, hence
+            slightly too low; `FourierFit.risk` is judged by rows that did not choose.
+        std_error: its standard error over groups of rows.
+        bias: largest bias of `risk` that frequencies lost in the noise can cause.
+    """
+
+    features: FourierFeatures
+    factor: float
+    risk: float
+    std_error: float
+    bias: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelComparison(Comparison):
+    """Mean squared errors of kernel fits on clean data, and what the noise hides of them.
+
+    The noise hides frequencies whose characteristic function φ is about n^(−1/2) or less: n noisy
+    rows say nothing about them. Their largest effect on an estimate, whatever the distribution of
+    the clean rows is, is added to the half width of its interval.
+
+    Errors are means over 16 groups of rows, of the squared errors of fits to the other groups.
+
+    Attributes:
+        corrected_bias: largest bias of `corrected`.
+        uncorrected_bias: largest bias of `uncorrected`.
+        difference_bias: largest bias of `difference`.
+        hidden_share: share of the squared weights of the corrected fit at frequencies ω for which
+            the noise hides cos²⟨ω, x⟩.
+    """
+
+    corrected_bias: float = 0.0
+    uncorrected_bias: float = 0.0
+    difference_bias: float = 0.0
+    hidden_share: float = 0.0
+
+    def half_widths(self) -> tuple[float, float, float]:
+        """Of the 95% intervals of `corrected`, `uncorrected` and `difference`."""
+        numbers = (
+            (self.corrected_std_error, self.corrected_bias),
+            (self.uncorrected_std_error, self.uncorrected_bias),
+            (self.difference_std_error, self.difference_bias),
+        )
+        corrected, uncorrected, difference = (
+            float(half_width(error, self.degrees_of_freedom)) + bias for error, bias in numbers
+        )
+        return corrected, uncorrected, difference
+
+    def interval(self) -> tuple[float, float]:
+        """Lower and upper end of the 95% interval of the difference."""
+        half = self.half_widths()[2]
+        return self.difference - half, self.difference + half
+
+    def verdict(self) -> str:
+        """Whether the correction helped, from the 95% interval of the difference.
+
+        There is no verdict if an estimate is below 0, which no error is, or if the noise hides most
+        of the fit.
+        """
+        if min(self.corrected, self.uncorrected) < 0:
+            return "no verdict, since an estimated error is below 0"
+        if self.hidden_share > _HIDDEN:
+            return "no verdict, since the noise hides most of the fit"
+        return super().verdict()
+
+    def __str__(self) -> str:
+        """Both errors with intervals, their difference, and what the noise hides."""
+        low, high = self.interval()
+        risks = {"corrected": self.corrected, "uncorrected": self.uncorrected}
+        lines = ["Mean squared error on clean data, estimated from noisy data by cross-fitting:"]
+        for (name, risk), half in zip(risks.items(), self.half_widths(), strict=False):
+            share = f"R² {1 - risk / self.variance:.3f}" if risk >= 0 else "an error is not below 0"
+            lines.append(f"{name} {risk:.4g} ± {half:.2g} ({share})")
+        lines.append(f"difference {self.difference:.2g} [{low:.2g}, {high:.2g}]: {self.verdict()}.")
+        if self.hidden_share > _MENTIONED:
+            lines += [
+                f"{self.hidden_share:.0%} of the squared weights are at frequencies that the noise",
+                "hides. A larger length scale, more rows or more copies of each row help.",
+            ]
+        return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FourierFit(FourierPredictor):
+    """A corrected kernel regression; print it for the table of candidates.
+
+    Attributes:
+        uncorrected: the same features fitted to the noisy rows; with V replicates, to their means.
+        risk: estimated errors on clean data of both, including the choice among the candidates.
+        candidates: best factor of every candidate, best first: by the risk plus one standard error
+            and a tenth of the bias. Those whose numbers overflow are left out.
+        target: name of y.
+        num_rows: n.
+        remarks: what the rows show against the assumptions of the correction.
+    """
+
+    uncorrected: FourierPredictor
+    risk: KernelComparison
+    candidates: tuple[Candidate, ...]
+    target: str
+    num_rows: int
+    remarks: tuple[str, ...] = ()
+
+    def save(self, path: str | Path) -> None:
+        """Writes the fit as JSON; `nj.load_fit` reads it."""
+        write(self, path)
+
+    def __str__(self) -> str:
+        """The candidates, and the comparison with the uncorrected fit."""
+        lines = [
+            f"{self.target} as a function of {counted_features(len(self.center))}, "
+            f"{self.num_rows:,} noisy rows",
+            "",
+            f"{'length scale':>12} {'features':>9} {'λ factor':>9} {'clean error':>12} "
+            f"{'± 95%':>9}",
+        ]
+        shown, freedom = self.candidates[:8], self.risk.degrees_of_freedom
+        halves = [float(half_width(c.std_error, freedom)) + c.bias for c in self.candidates]
+        lines += [
+            f"{c.features.length_scale:>12.3g} {c.features.num_features:>9} {c.factor:>9.2g} "
+            f"{c.risk:>12.4g} {half:>9.2g}"
+            for c, half in zip(shown, halves, strict=False)
+        ]
+        above = [c.risk - self.candidates[0].risk for c in self.candidates]
+        ties = sum(more < half for more, half in zip(above[1:], halves[1:], strict=True))
+        if ties:
+            lines.append(f"{ties} more cannot be told apart from the first.")
+        lines.append("Each error is that of its best λ factor, hence slightly too low.")
+        if any(c.risk < 0 for c in shown):
+            lines.append("No error is below 0: the noise hides those whose estimate is.")
+        return "\n".join(
+            [
+                *lines,
+                "",
+                str(self.risk),
+                "This fit is for clean features. To predict from features that are as noisy as",
+                "these, use the uncorrected fit (fit.uncorrected).",
+                *lines_of(self.remarks),
+            ]
+        )

@@ -1,0 +1,248 @@
+"""Logistic and Poisson regression on noisy features, by estimating equations.
+
+The equations are in `scores`; `roots` solves them. Standard errors are from the jackknife over
+groups of rows, whose covariance of θ̂ is (G − 1)/G Σ_g (θ_(g) − mean)(θ_(g) − mean)ᵀ. Where the
+equations without some group have no root, or only a share of the noise is taken away, they are from
+the sandwich A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), A = −∂Σψ/∂θ, with independent rows.
+"""
+
+import dataclasses
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noisy_jax.moments.batch import linear_moments
+from noisy_jax.noise import Gaussian
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.coefficients import (
+    Coefficients,
+    compared,
+    counted_features,
+    lines_of,
+    write,
+)
+from noisy_jax.observed.fits.identification import check_identified
+from noisy_jax.observed.fits.linear import GROUPS, Units, covariances, grouped
+from noisy_jax.observed.fits.roots import continued, root, with_share
+from noisy_jax.observed.fits.sandwich import Table
+from noisy_jax.observed.fits.scores import MODELS, Equations, Model
+from noisy_jax.observed.fits.uncertain_noise import uncertainty
+from noisy_jax.observed.observations import Observations
+from noisy_jax.validation import instance
+
+_BLOCK = 64  # consecutive rows that stay together, fewer in tables of less than 2,048 rows
+_LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GeneralizedCoefficients(Coefficients):
+    """A logistic or Poisson predictor with its uncertainty, in original units.
+
+    Attributes:
+        model: "logistic" or "poisson".
+    """
+
+    model: str
+
+    def predict(self, x: Any) -> Any:
+        """Probabilities of y = 1, or mean counts, `[...]` at features `[..., d]`.
+
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
+        JAX's default precision.
+        """
+        return MODELS[self.model].mean(super().predict(x))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GeneralizedFit(GeneralizedCoefficients):
+    """A corrected logistic or Poisson regression; print it for the table.
+
+    The attributes of `GeneralizedCoefficients` are the corrected ones.
+
+    Attributes:
+        uncorrected: maximum likelihood on the noisy rows, with replicates on their means.
+        reliability: `[d]`, the share of each column's variance that is not noise.
+        target: name of y.
+        num_rows: n.
+        num_copies: V, the noisy copies of each row whose mean is taken.
+        share: of the noise's covariance that is taken away; below 1 where the equations with all of
+            it have no root. Then the intervals are wide, and contain the doubt about the root.
+        remarks: what the rows show against the assumptions of the correction.
+    """
+
+    uncorrected: GeneralizedCoefficients
+    reliability: np.ndarray
+    target: str
+    num_rows: int
+    num_copies: int
+    share: float = 1.0
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The table: coefficients, intervals, uncorrected coefficients, reliability."""
+        features = counted_features(len(self.names))
+        noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
+        part = [f"Only {self.share:.0%} of the noise is taken away: see fit.share.", ""]
+        return "\n".join(
+            [
+                f"{self.target} on {features}, {self.num_rows:,} noisy rows",
+                "",
+                *compared(self, self.uncorrected, self.reliability),
+                "",
+                *(part if self.share < 1 else []),
+                MODELS[self.model].words,
+                "and Gaussian noise; no regret bound. For interpretation and for clean features:",
+                f"to predict from {noisy} that are as noisy as these, use fit.uncorrected.",
+                *lines_of(self.remarks),
+            ]
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Writes the fit as JSON; `nj.load_fit` reads it."""
+        write(self, path)
+
+
+def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
+    """See `nj.fit`: `name` is a key of `MODELS`."""
+    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    model = MODELS[name]
+    _check(observations, name)
+    x, cov = observations.averaged()
+    units = dataclasses.replace(Units.of(x, observations.y, observations), y_center=0, y_scale=1)
+    n, dim = x.shape
+    if n <= max(dim + 1, GROUPS):
+        raise ValueError(f"fit needs more than {max(dim + 1, GROUPS)} rows, got {n}")
+    problem = _Problem(model, observations, units, units.table(x, observations.y, cov))
+    rows = problem.rows(slice(None))
+    gram, noisy = covariances(linear_moments(rows.x, rows.y, rows.cov))
+    check_identified(gram, noisy, observations.names, units.scale)
+    plain = root(model, np.append(model.link(rows.y.mean()), np.zeros(dim)), with_share(rows, 0))
+    if plain is None:
+        raise ValueError(_separated(x, observations, name))
+    theta, share = continued(model, plain, rows)
+    if share < _LEAST_SHARE:
+        raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")
+    if share < 1:
+        warnings.warn(
+            f"{_NO_ROOT}, so that {share:.0%} of it is taken away and intervals are wide: "
+            f"{model.no_root}; {_INSTEAD}",
+            stacklevel=3,
+        )
+    corrected = problem.fitted(theta, share)
+    uncorrected = problem.fitted(plain, 0.0)
+    return GeneralizedFit(
+        **vars(corrected),
+        model=name,
+        uncorrected=GeneralizedCoefficients(**vars(uncorrected), model=name),
+        reliability=np.diag(gram) / np.diag(noisy),
+        target=observations.target,
+        num_rows=n,
+        num_copies=observations.x.shape[1],
+        share=share,
+    )
+
+
+class _Problem(NamedTuple):
+    """A standardized table with its model."""
+
+    model: Model
+    observations: Observations
+    units: Units
+    table: Table
+
+    def rows(self, which) -> Table:
+        """Some rows; with replicates of unknown noise they share the mean of their covariances.
+
+        Scores are not linear in the covariance, so that a row's own estimate of it is not enough.
+        """
+        rows = self.table.rows(which)
+        if self.observations.cov is not None:
+            return rows
+        return rows._replace(cov=rows.cov.mean(axis=0))
+
+    def fitted(self, theta: np.ndarray, share: float) -> Coefficients:
+        """In original units, with intervals, from a root with a share of the noise."""
+        rows = with_share(self.rows(slice(None)), share)
+        made = self.model.equations(theta, rows)
+        without = self._without_groups(theta, share) if share in (0, 1) else None
+        if without is None:
+            spread, freedom = self._sandwich(made, theta, rows.cov, share), len(rows.y) - len(theta)
+        else:
+            apart = without - without.mean(axis=0)
+            freedom = len(apart) - 1
+            spread = apart.T @ apart * freedom / len(apart)
+        if share and self.observations.cov_std_error.any():  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
+            moves = share * made.in_covariance(theta[1:])
+            moves = np.tensordot(np.linalg.inv(-made.jacobian), moves, 1)
+            spread += uncertainty(moves, self.observations, self.units)
+        at = np.zeros(len(theta) - 1)
+        names = self.observations.names
+        return self.units.restored(theta[0], theta[1:], spread, at, freedom, names)
+
+    def _without_groups(self, theta, share) -> np.ndarray | None:
+        """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails."""
+        n = len(self.table.y)
+        order, groups = grouped(np.arange(n) // min(_BLOCK, n // GROUPS), GROUPS)
+        rest = (with_share(self.rows(np.delete(order, group)), share) for group in groups)
+        found = [root(self.model, theta, rows) for rows in rest]
+        if all(one is not None for one in found):
+            return np.array(found)
+        failed = sum(one is None for one in found)
+        warnings.warn(
+            f"the {'corrected' if share else 'uncorrected'} equations have no root without "
+            f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
+            "errors are from the sandwich, which takes rows as independent; the coefficients are "
+            "weakly determined",
+            stacklevel=5,
+        )
+        return None
+
+    def _sandwich(self, made: Equations, theta, cov, share) -> np.ndarray:
+        """A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d).
+
+        Where the rows' covariances are averaged, ψ_i contains what its own moves.
+        """
+        n, scores = len(self.table.y), made.scores
+        if self.observations.cov is None:
+            apart = share * self.table.cov - cov
+            moves = made.in_covariance(theta[1:])
+            scores = scores + np.tensordot(apart, moves, ((1, 2), (1, 2))) / n
+        bread = np.linalg.inv(-made.jacobian)
+        return bread @ (scores.T @ scores) @ bread.T * (n / (n - len(theta)))
+
+
+_NO_ROOT = "the corrected equations have no stable root with the whole covariance of the noise"
+_INSTEAD = "drop columns, add rows or replicates, or take the uncorrected fit, with noise=0"
+
+
+def _separated(x: np.ndarray, observations: Observations, name: str) -> str:
+    """Why the uncorrected fit has no finite root: its loss is convex, and its columns differ."""
+    which, high = "a combination of the columns", observations.y > 0
+    for column, values in zip(observations.names, x.T, strict=True):
+        low, up = values[~high], values[high]
+        if name == "logistic" and (low.max() <= up.min() or up.max() <= low.min()):
+            which = f"column {column!r}"
+    return (
+        f"the uncorrected fit has no finite solution: {which} predicts which rows have "
+        f"{observations.target} = 0 perfectly, or nearly; drop a column, or add rows"
+    )
+
+
+def _check(observations: Observations, name: str) -> None:
+    """Raises ValueError if the model does not allow these targets or this noise."""
+    (noise, _), y = by_round(observations.noise), observations.y
+    if noise is not None and not isinstance(noise, Gaussian):
+        raise ValueError(
+            f"model={name!r} is for Gaussian noise, got {type(noise).__name__}; give its "
+            "covariance to treat it as Gaussian"
+        )
+    if observations.cross_cov is not None:
+        raise ValueError(f"model={name!r} needs errors in y that are independent of those in x")
+    wrong = np.flatnonzero(~MODELS[name].allowed(y))
+    if wrong.size:
+        raise ValueError(
+            f"{observations.target!r} must be {MODELS[name].targets} for model={name!r}, but is "
+            f"{y[wrong[0]]:g} in row {wrong[0]} ({wrong.size} in all)"
+        )

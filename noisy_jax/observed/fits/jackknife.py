@@ -1,0 +1,142 @@
+"""Linear fits in one pass over chunks of a table, with intervals by the jackknife.
+
+Moments of G groups of rows are kept instead of the rows. The fit without group g, β_(g), follows
+from the moments of the other groups, and
+
+    Var β̂ = (G − 1)/G Σ_g (β_(g) − mean)(β_(g) − mean)ᵀ.
+
+A group consists of blocks of 64 consecutive rows, since neighbouring rows may depend on each other.
+Below 512 rows, blocks have the largest power of two of rows that leaves 8 groups, so that only rows
+which are nearer to each other may depend on each other.
+
+Source: Shao and Tu, The Jackknife and Bootstrap (1995).
+"""
+
+import functools
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noisy_jax.checkpoints import resumed
+from noisy_jax.moments.batch import LinearMoments, linear_moments
+from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.coefficients import LinearFit
+from noisy_jax.observed.fits.linear import (
+    GROUPS,
+    Units,
+    assembled,
+    check_varies,
+    grouped,
+    identified,
+    with_weight,
+)
+from noisy_jax.observed.fits.uncertain_noise import widened
+from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.passes import Pass
+
+_LEAST_GROUPS = 8  # fewer give standard errors that scatter by more than a quarter
+_BLOCK = 64  # consecutive rows that stay together, fewer in tables of less than 512 rows
+
+
+class _Sums(NamedTuple):
+    """What is kept of the rows seen so far, and stored in checkpoints."""
+
+    rows: int
+    ends: np.ndarray  # [2, d + 1]: −(least value) and largest value of the columns and y
+    groups: tuple[np.ndarray, ...]  # `LinearMoments`, with a leading axis of groups
+
+
+def jackknife_fit(
+    chunks: Iterable[Observations],
+    *,
+    weights: Any = None,
+    clusters: Any = None,
+    checkpoint: str | os.PathLike | None = None,
+) -> LinearFit:
+    """See `nj.fit`: intervals by the delete-a-group jackknife, from one pass over chunks.
+
+    The first chunk's means and standard deviations are the units for all of them; a column that is
+    constant in it has the unit 1. Weights and clusters are for one chunk alone.
+    """
+    table = Pass(chunks)
+    first, _, labels = with_weight(table.first, weights, clusters)
+    found = warned(first, labels, stacklevel=3)
+    units, dim = Units.of_some(first.averaged()[0], first.y), first.x.shape[2]
+    shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
+    groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
+    empty = _Sums(0, np.full((2, dim + 1), -np.inf), groups)
+    identity = "" if checkpoint is None else f"fit {table.digest()}"
+    with resumed(checkpoint, identity, empty, "table or its noise") as (sums, save):
+        for chunk in table.after(int(sums.rows)):
+            sums = _added(sums, units, *with_weight(chunk, weights, clusters))
+            save(sums)
+    parts = [
+        LinearMoments._make(leaf[group] for leaf in sums.groups)
+        for group in np.flatnonzero(sums.groups[0])
+    ]
+    rows = int(sums.rows)
+    if clusters is not None and len(parts) < _LEAST_GROUPS:
+        raise ValueError(
+            f"the jackknife needs at least {_LEAST_GROUPS} clusters; use errors='sandwich'"
+        )
+    least = max(_LEAST_GROUPS, dim + 2 + _block(rows))  # d + 2 without one block
+    if rows < least:
+        raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
+    ends = sums.ends * [[-1], [1]]
+    check_varies(ends[:, :-1], ends[:, -1], first)
+    return remarked(_fit(parts, units, first, rows), found)
+
+
+def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _Sums:
+    """The sums with the rows of one more chunk."""
+    x, cov = chunk.averaged()
+    rows = int(sums.rows) + len(chunk.y)
+    low, high = (np.append(end(x, axis=0), end(chunk.y)) for end in (np.min, np.max))
+    block = _block(rows)
+    labels = np.arange(sums.rows, rows) // block if labels is None else labels
+    groups = _merged(sums.groups, block // _block(int(sums.rows)))
+    order, slices = grouped(labels, GROUPS)
+    table = units.table(x, chunk.y, cov, chunk.averaged_cross())._replace(weights=weights)
+    for group in slices:
+        part = linear_moments(*table.rows(order[group]))
+        for total, value in zip(groups, part, strict=True):
+            total[labels[order[group][0]] % GROUPS] += value
+    return _Sums(rows, np.maximum(sums.ends, [-low, high]), groups)
+
+
+def _block(rows: int) -> int:
+    """How many consecutive rows of a table stay together: a power of two."""
+    return min(_BLOCK, 1 << max(0, (rows // _LEAST_GROUPS).bit_length() - 1))
+
+
+def _merged(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ...]:
+    """The groups for blocks that are `factor` times as long, which are few so far."""
+    if factor == 1:
+        return groups
+    made = tuple(np.zeros_like(leaf) for leaf in groups)
+    for total, leaf in zip(made, groups, strict=True):
+        np.add.at(total, np.arange(GROUPS) // factor, leaf)
+    return made
+
+
+def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:
+    whole = functools.reduce(LinearMoments.plus, parts)
+    known = identified(parts, whole, rows, first, units)
+    count, mean, found = len(parts), whole.x / whole.weight, []
+    jacobian = units.jacobian(mean)
+    for corrected in (True, False):
+
+        def solved(moments, corrected=corrected):
+            value, beta = moments.solution(share=known.share(moments) if corrected else 0.0)
+            return np.array([value + mean @ beta, *beta])
+
+        value, *beta = solved(whole)
+        apart = np.array([solved(whole.plus(part, -1.0)) for part in parts])
+        apart -= apart.mean(axis=0)
+        spread, freedom = apart.T @ apart * (count - 1) / count, float(count - 1)
+        share = known.share(whole) if corrected else 0.0
+        spread, freedom = widened(whole, share, spread, freedom, jacobian, first, units)
+        found.append(units.restored(value, beta, spread, mean, freedom, first.names))
+    return assembled(parts, known, found[0], found[1], units, first, rows, float(count - 1))

@@ -1,0 +1,96 @@
+"""The root of corrected equations that continues the uncorrected fit, and how far it goes.
+
+The equations of `scores` may have several roots under the covariance sC of the noise. The one that
+is found begins at the uncorrected fit, s = 0, and is followed while s grows to 1, by steps along
+its tangent and Newton's method. In a small table it may end before, at some s* where it meets
+another root. As in Fuller's modification of the linear estimator, the equations are then solved
+with a smaller share of the covariance,
+
+    s = 1 if s* ≥ 1 + α/n, otherwise s* − α/n,   α = 4.
+
+In large tables that the model describes, s = 1. The margin α/n keeps the root away from s*, where
+it has no finite variance. Fuller recommends α = 1 for a small bias and α = 4 for a small squared
+error. Roots near s* are skewed, and α = 4 has less of both here.
+
+Source: Fuller, Some Properties of a Modification of the Limited Information Estimator, Econometrica
+45 (1977); Measurement Error Models (1987), Sec. 2.2.
+"""
+
+import numpy as np
+
+from noisy_jax.observed.fits.sandwich import Table
+from noisy_jax.observed.fits.scores import Model
+
+_MARGIN = 4.0  # α
+_LEAST_STEP = 0.1  # of the share, in units of 1/n
+_FAR = 0.5  # from a guess to a root, relative to the guess: a root of another branch
+_DIFFERENCE = 1e-6
+_NEWTON_STEPS = 50
+_HALVINGS = 30
+_SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of standardized columns
+
+
+def root(model: Model, theta: np.ndarray, rows: Table) -> np.ndarray | None:
+    """θ where the scores sum to zero, by damped Newton's method from `theta`; `None` if not found.
+
+    Steps are halved until ‖Σψ‖ falls. All eigenvalues of −∂Σψ/∂θ have a positive real part at the
+    uncorrected fit, and along the branch of roots that begins there; others are not accepted.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = model.equations(theta, rows)
+        for _ in range(_NEWTON_STEPS):
+            try:
+                step = np.linalg.solve(-found.jacobian, found.score)
+            except np.linalg.LinAlgError:
+                return None
+            if np.abs(step).max() <= _SMALL * max(1, np.abs(theta).max()):
+                stable = np.linalg.eigvals(-found.jacobian).real.min() > 0
+                return theta + step if stable else None
+            for size in 0.5 ** np.arange(_HALVINGS):
+                tried = model.equations(theta + size * step, rows)
+                if np.linalg.norm(tried.score) < np.linalg.norm(found.score):
+                    theta, found = theta + size * step, tried
+                    break
+            else:
+                return None
+    return None
+
+
+def with_share(rows: Table, share: float) -> Table:
+    """The rows with a share of the covariance of their noise."""
+    return rows._replace(cov=share * rows.cov)
+
+
+def continued(model: Model, plain: np.ndarray, rows: Table) -> tuple[np.ndarray, float]:
+    """The root that continues the uncorrected fit `plain`, and the share s of the noise in it."""
+    margin = _MARGIN / len(rows.y)
+    theta, share = _followed(model, plain, rows, 0.0, 1.0)
+    if share == 1:
+        share = _followed(model, theta, rows, 1.0, 1 + margin)[1]
+        if share == 1 + margin:
+            return theta, 1.0
+    return _followed(model, plain, rows, 0.0, max(share - margin, 0.0))
+
+
+def _followed(model, theta, rows, share, end) -> tuple[np.ndarray, float]:
+    """The root at the share `end`, or at the largest one found below, and that share."""
+    step, tangent = end - share, None
+    while share < end and step > _LEAST_STEP / len(rows.y):
+        if tangent is None:
+            tangent = _tangent(model, theta, rows, share)
+        ahead = min(share + step, end)
+        guess = theta + (ahead - share) * tangent
+        found = root(model, guess, with_share(rows, ahead))
+        if found is None or np.linalg.norm(found - guess) > _FAR * (1 + np.linalg.norm(guess)):
+            step = (ahead - share) / 2
+        else:
+            theta, share, tangent, step = found, ahead, None, 2 * step
+    return theta, share
+
+
+def _tangent(model, theta, rows, share) -> np.ndarray:
+    """dθ/ds of the root."""
+    here, ahead = (
+        model.equations(theta, with_share(rows, s)) for s in (share, share + _DIFFERENCE)
+    )
+    return np.linalg.solve(-here.jacobian, (ahead.score - here.score) / _DIFFERENCE)

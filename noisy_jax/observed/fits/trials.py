@@ -1,0 +1,166 @@
+"""Candidates of a kernel fit: cross-fitted weights and risks, and the choice among them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Sample
+from noisy_jax.moments.fourier import Frequencies, fourier
+from noisy_jax.observed.fits.functions import FourierFeatures
+from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
+
+GROUPS = 16
+_CONSECUTIVE = 64
+"""Rows in a row that belong to one group, since neighbouring rows may depend on each other."""
+_BLOCK = 4096
+FACTORS = np.array([0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0])
+"""Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
+_WIENER = 4.0
+"""ε of a fit's divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
+
+
+def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of K candidates, best first, and `[G]`, what each group judges.
+
+    The least risk alone would favour features whose risk is uncertain: one standard error and
+    `added` are added to each, and an estimate below 0 counts as 0. A group judges what the other
+    groups would choose, since the least of many risks is optimistic.
+
+    Args:
+        risks: `[K, G]`, summed over the rows of each group.
+        added: `[K]`, for the rows of all groups.
+    """
+    total, square, groups = risks.sum(axis=1), (risks**2).sum(axis=1), risks.shape[1]
+
+    def pessimistic(total, square, groups):
+        return np.maximum(total, 0) + np.sqrt(np.maximum(square - total**2 / groups, 0))
+
+    order = np.argsort(pessimistic(total, square, groups) + added)
+    others = pessimistic(total[:, None] - risks, square[:, None] - risks**2, groups - 1)
+    return order, np.argmin(others + added[:, None] * (groups - 1) / groups, axis=0)
+
+
+def judged(chosen: list) -> list[float]:
+    """Errors of corrected and uncorrected fits and their difference, and the bounds on the bias.
+
+    Args:
+        chosen: trial and regularization that each group judges.
+    """
+    trial = chosen[0][0]
+    corrected = np.array([one.risks[j, g] for g, (one, j) in enumerate(chosen)])
+    plain = np.array([one.plain_risks[g] for g, (one, _) in enumerate(chosen)])
+    folds = [np.stack([one.folds[g, j], one.plain_folds[g]]) for g, (one, j) in enumerate(chosen)]
+    left = [one.hidden(weights) for (one, _), weights in zip(chosen, folds, strict=True)]
+    left = np.average(left, axis=0, weights=trial.count)
+    errors = [v for sums in (corrected, plain, corrected - plain) for v in trial.mean(sums)]
+    return [*errors, *largest_bias(np.stack([*left, left[0] - left[1]]))]
+
+
+class Trial:
+    """Cross-fitted risks and weights of one choice of features.
+
+    Attributes:
+        risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
+            regularization; NaN if the moments are not finite.
+        bias: `[F]`, bounds on the bias of the risks, per row.
+        weights: `[F, D]`, of the fits to all groups.
+        plain_risks: `[G]`, of the uncorrected fit, whose regularization is chosen on noisy data.
+        plain_weights: `[D]`.
+        folds: `[G, F, D]`, weights of the fits to all groups but one.
+        plain_folds: `[G, D]`.
+    """
+
+    def __init__(self, features: FourierFeatures, frequencies: Frequencies, x, y):
+        self.features, self.frequencies = features, frequencies
+        single, difference, total = map(jnp.ones_like, frequencies[2:5])
+        none = Frequencies(*frequencies[:2], single, difference, total)
+        groups = np.arange(len(y)) // min(_CONSECUTIVE, len(y) // GROUPS) % GROUPS
+        rows = [groups == g for g in range(GROUPS)]
+        sums = [sums_of(frequencies, x[own], y[own]) for own in rows]
+        self.count = np.array([own.sum() for own in rows])
+        yy = np.array([float(y[own] @ y[own]) for own in rows])
+        corrected = [_corrected(frequencies, s, _WIENER / GROUPS) for s in sums]
+        judge = [_corrected(frequencies, s, JUDGE / GROUPS) for s in sums]
+        self.risks = np.full((len(FACTORS), GROUPS), np.nan)
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
+            return
+        clean = _Solver(corrected, self.count)
+        noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
+        self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
+        factor = noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
+        self.plain_risks = noisy.risks(judge, yy)[factor]
+        self.plain_weights, self.plain_folds = noisy.weights()[factor], noisy.folds[:, factor]
+        self.x, self.y = x, y
+        self.bias = largest_bias(self.hidden(self.weights))
+
+    def hidden(self, weights) -> np.ndarray:
+        """What the judge leaves out of functions with weights `[K, D]`, `[K, 2, m]`."""
+        return hidden(self.frequencies, weights, places(self.x), self.y)
+
+    def mean(self, sums) -> tuple[float, float]:
+        """Mean over rows of sums over groups, and its standard error."""
+        n, mean = self.count.sum(), sums.sum() / self.count.sum()
+        square = np.sum((sums - self.count * mean) ** 2)
+        return float(mean), float(np.sqrt(square * GROUPS / (GROUPS - 1)) / n)
+
+
+class _Solver:
+    """Regularized solutions from the moments of all groups, or of all but one."""
+
+    def __init__(self, parts, count):
+        self.parts, self.count = parts, count
+        self.gram, self.cross = (sum(part[k] for part in parts) for k in (0, 1))
+        share = count / count.sum()
+        apart = [gram - s * self.gram for (gram, _), s in zip(parts, share, strict=True)]
+        square = sum(a @ a for a in apart) * GROUPS / (GROUPS - 1)
+        self.spread = np.sqrt(max(np.linalg.eigvalsh(square)[-1], 0.0))
+        self.folds = np.stack([self.weights(without=g) for g in range(GROUPS)])
+
+    def weights(self, without=None) -> np.ndarray:
+        """`[F, D]`, for each regularization."""
+        gram, cross, rows = self.gram, self.cross, self.count.sum()
+        if without is not None:
+            own = self.parts[without]
+            gram, cross, rows = gram - own[0], cross - own[1], rows - self.count[without]
+        values, vectors = np.linalg.eigh(gram)
+        penalty = FACTORS * self.spread * np.sqrt(rows / self.count.sum()) + 1e-6 * rows
+        return (vectors.T @ cross / (np.maximum(values, 0) + penalty[:, None])) @ vectors.T
+
+    def risks(self, judge, yy) -> np.ndarray:
+        """`[F, G]`, squared errors summed over each group, of the fits to the other groups."""
+        columns = []
+        for (gram, cross), own, w in zip(judge, yy, self.folds, strict=True):
+            columns.append(np.sum((w @ gram) * w, axis=1) - 2 * w @ cross + own)
+        return np.stack(columns, axis=1)
+
+
+@jax.jit
+def _block(frequencies, x, y, kept):
+    return fourier(frequencies).sums(Sample(x[:, None], y), kept)
+
+
+@jax.jit
+def _read(frequencies, sums, wiener):
+    return fourier(frequencies, wiener=wiener).corrected(sums)
+
+
+def _corrected(frequencies, sums, wiener):
+    """Corrected moments in float64."""
+    return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
+
+
+def sums_of(frequencies, x, y):
+    """Sums over rows in float64, block by block."""
+    total = None
+    for start in range(0, len(y), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        rows, filling = len(y[block]), _BLOCK - len(y[block])
+        sums = _block(
+            frequencies,
+            np.pad(x[block], ((0, filling), (0, 0))),
+            np.pad(y[block], (0, filling)),
+            np.pad(np.ones(rows, np.float32), (0, filling)),
+        )
+        sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
+        total = sums if total is None else jax.tree.map(np.add, total, sums)
+    return total

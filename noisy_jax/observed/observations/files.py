@@ -1,0 +1,205 @@
+"""Noisy tables from files: whole from CSV, in chunks from CSV and NumPy files."""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.csv_files import Layout
+from noisy_jax.noise import PerRound
+from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.knowledge import Known
+from noisy_jax.observed.observations.tables import Observations, from_arrays
+from noisy_jax.validation import choice, given, whole
+
+
+def csv(
+    path: str | Path,
+    *,
+    target: str,
+    noise: Known | Mapping[str, float] = None,
+    replicates: Mapping[str, str | Sequence[str]] | None = None,
+    cross_cov: Any = None,
+    std_error: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    sep: str = ",",
+    decimal: str = ".",
+    missing: Sequence[str] | None = None,
+) -> Observations:
+    """Observations from a numeric CSV file with a header line.
+
+    Args:
+        path: the file; UTF-8, with a different name for each column.
+        target: name of y's column.
+        noise: as in `from_arrays`, for the features in their order; or a mapping from a feature's
+            name to the variance of its error, 0 for features that are not named.
+        replicates: mapping from a feature's name to the column, or columns, with its replicates, as
+            many for each, and each column once. Features that are not named are taken to be exact:
+            their noise must be 0 or not given.
+        cross_cov: as in `from_arrays`, for the features in their order.
+        std_error: in place of `noise` and `replicates`, a mapping from a feature's name to the
+            column with the standard deviation of its error in each row. Features that are not named
+            are exact.
+        features: names of the features; by default all columns that are not named as something
+            else, in the order of the file.
+        drop: in place of `features`, names of columns that are not read.
+        sep: one character between cells.
+        decimal: "." or ",", the decimal point.
+        missing: cells that stand for missing values, such as ["-999"]; empty cells, NA and NaN then
+            do too. Rows with one are left out with a warning, unless `noise` is of missing values.
+            By default such cells are an error, except in features with such a noise.
+
+    Returns:
+        `Observations`.
+
+    Raises:
+        ValueError: also if `features` is not given and a feature without noise seems to number or
+            label the rows: its numbers are whole, and increase or decrease from row to row, or are
+            all different under a name such as "id".
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> path = f"{tempfile.mkdtemp()}/rooms.csv"
+        >>> np.savetxt(path, np.eye(4, 3), delimiter=",", header="size,age,price", comments="")
+        >>> print(csv(path, target="price", noise={"size": 0.1}).cov)
+        [[0.1 0. ]
+         [0.  0. ]]
+    """
+    layout = Layout(features, drop, sep, decimal, missing)
+    return next(Columns(target, noise, replicates, cross_cov, std_error, layout).tables(path))
+
+
+def chunks(
+    path: str | Path,
+    y: str | Path | None = None,
+    *,
+    rows: int = 65_536,
+    target: str | None = None,
+    noise: Known | Mapping[str, float] = None,
+    replicates: Mapping[str, str | Sequence[str]] | None = None,
+    cross_cov: Any = None,
+    std_error: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    sep: str = ",",
+    decimal: str = ".",
+    missing: Sequence[str] | None = None,
+) -> "Chunks":
+    """A table in files, read a chunk at a time: for `fit` and `learn` on more rows than fit memory.
+
+    Args:
+        path: a CSV file as in `csv`; or a NumPy file (`.npy`, from `np.save`) of noisy features
+            `[n, d]`, or `[n, V, d]` with replicates.
+        y: NumPy file of the targets `[n]`, if `path` is one.
+        rows: of a chunk; the last one may have fewer. Memory grows with it, not with the files.
+        target: name of y's column in a CSV file; of NumPy files a name to print.
+        noise: as in `from_arrays`, but the same in all rows. Values that `noise.Missing` reads as
+            missing are filled with the means of their chunk.
+        replicates: as in `csv`.
+        cross_cov: `[d]`, as in `from_arrays`.
+        std_error: as in `csv`; this and the following are for CSV files.
+        features: as in `csv`.
+        drop: as in `csv`.
+        sep: as in `csv`.
+        decimal: as in `csv`.
+        missing: as in `csv`.
+
+    Returns:
+        `Chunks`, which can be gone through as often as needed.
+
+    Raises:
+        ValueError: also while chunks are read, with the file and its row: a cell is not a number,
+            or the two files differ in length.
+
+    Example:
+        >>> import tempfile, numpy as np, noisy_jax as nj
+        >>> folder, rng = tempfile.mkdtemp(), np.random.default_rng(0)
+        >>> x = rng.normal(size=(100_000, 1))
+        >>> np.save(f"{folder}/x.npy", x + rng.normal(size=x.shape))
+        >>> np.save(f"{folder}/y.npy", 2 * x[:, 0])
+        >>> table = chunks(f"{folder}/x.npy", f"{folder}/y.npy", noise=1.0, rows=30_000)
+        >>> print([len(chunk.y) for chunk in table])
+        [30000, 30000, 30000, 10000]
+        >>> result = nj.fit(table)
+        >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
+        [2.] [1.]
+    """
+    for name, file in {"path": path, "y": y}.items():
+        if not isinstance(file, str | os.PathLike | None) or path is None:
+            raise ValueError(f"{name} must be a file's path, got {given(file)}; see from_arrays")
+    kind = choice("the end of the file's name", Path(path).suffix, (".csv", ".npy"))
+    whole("rows", rows)
+    if kind == ".csv" and (target is None or y is not None):
+        raise ValueError("a CSV file holds y: name its column by target=, and give no other file")
+    layout = Layout(features, drop, sep, decimal, missing)
+    if kind == ".npy" and (layout != Layout() or std_error is not None):
+        raise ValueError(
+            "std_error, features, drop, sep, decimal and missing are for CSV files: leave them out"
+        )
+    if kind == ".npy" and (y is None or replicates is not None):
+        raise ValueError(
+            'NumPy files are two, such as chunks("x.npy", "y.npy"), with replicates as x [n, V, d]'
+        )
+    if isinstance(noise, PerRound) or np.ndim(cross_cov) > 1:
+        raise ValueError(
+            "the noise of chunks must be the same in all rows; for one a row, pass a list of "
+            "tables by from_arrays"
+        )
+    for file in (path, path if y is None else y):
+        Path(file).stat()  # FileNotFoundError names it
+    return Chunks(path, y, rows, Columns(target, noise, replicates, cross_cov, std_error, layout))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chunks:
+    """The tables that `chunks` reads; `columns` holds what its arguments say of the columns."""
+
+    path: str | Path
+    y: str | Path | None
+    rows: int
+    columns: Columns
+
+    def __iter__(self) -> Iterator[Observations]:
+        """All chunks."""
+        return self.after(0)
+
+    def after(self, count: int) -> Iterator[Observations]:
+        """The chunks behind the first `count` rows, which are not read, in CSV files not parsed."""
+        if self.y is None:
+            return self.columns.tables(self.path, self.rows, count)
+        return self._of_arrays(count)
+
+    def _of_arrays(self, count: int) -> Iterator[Observations]:
+        shape, targets = _mapped(self.path).shape, _mapped(self.y).shape
+        if len(targets) != 1 or shape[:1] != targets:
+            raise ValueError(
+                f"{self.path} has shape {list(shape)}, but {self.y} has {list(targets)}: there "
+                "must be one target a row"
+            )
+        if targets[0] < count:
+            raise ValueError(f"{self.path} has {targets[0]} rows, but {count} were read before")
+        known = self.columns
+        options = {"noise": known.noise, "target": known.target, "cross_cov": known.cross_cov}
+        for start in range(count, targets[0], self.rows):
+            part = slice(start, start + self.rows)
+            x, y = (np.array(_mapped(file)[part]) for file in (self.path, self.y))
+            try:
+                table = from_arrays(x, y, **options)
+            except ValueError as error:
+                raise ValueError(f"{self.path}, rows from {start} on: {error}") from error
+            yield table
+
+
+def _mapped(path) -> np.ndarray:
+    """The array in a NumPy file, of which only what is used is read.
+
+    It is opened for each chunk, since pages that were read count as memory until it is closed.
+    """
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise ValueError(f"{path} is not a NumPy file of an array of numbers: {error}") from error

@@ -1,0 +1,83 @@
+"""What is known of the noise in a table, in the order of its columns."""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.columns import in_order, index_of
+from noisy_jax.matrices import check_covariance
+from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
+from noisy_jax.noise.rounds import check_noise
+from noisy_jax.validation import check_dimension, check_shape, listed, non_negative
+
+Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
+"""What may be known of the noise: see `observations.from_arrays`."""
+
+
+def by_name(name: str, values, names: tuple[str, ...]):
+    """The noise, or its covariance with y, in the order of the columns, if it has labels."""
+    if isinstance(values, Mapping):
+        known = set(names)
+        for one in values:
+            if one not in known:
+                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
+        entries = [values.get(one, 0) for one in names]
+        if name == "noise":
+            entries = [
+                non_negative(f"noise[{one!r}]", v) for one, v in zip(names, entries, strict=True)
+            ]
+        return entries
+    if isinstance(values, PerRound):
+        return jax.tree.map(lambda v: v if index_of(v) is None else np.asarray(v), values)
+    if isinstance(values, CovarianceEstimate):
+        parts = values.cov, values.std_error
+        cov, std_error = (by_name(name, part, names) for part in parts)
+        return values._replace(cov=cov, std_error=std_error)
+    if not hasattr(values, "axes") or np.shape(values) != len(values.axes) * (len(names),):
+        return values
+    orders = [in_order(name, labels, names) for labels in values.axes]
+    return np.asarray(values)[np.ix_(*orders)]
+
+
+def known_noise(noise, rows, copies, dim):
+    """The covariance of one copy's error, its standard error, and the distribution if known."""
+    exact = np.zeros((dim, dim))
+    if noise is None:
+        if copies < 2:
+            known = "its variance, as 0.1 or one number a column, or replicates as x [n, V >= 2, d]"
+            raise ValueError(f"noise is unknown: give {known}")
+        return None, exact, None
+    if isinstance(noise, CovarianceEstimate):
+        error = np.asarray(non_negative("std_error", noise.std_error, shape=None), np.float64)
+        check_shape("std_error", error, (dim, dim), "one number for each entry of cov")
+        return _full(noise.cov, dim), error, None
+    if isinstance(noise, PerRound):
+        check_noise(noise, None, rows)
+        if noise.distribution.depends_on_x:
+            raise ValueError("noise.PerRound must hold noise whose covariance does not depend on x")
+        cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
+        return _full(cov, dim, stacked=True), exact, noise
+    if isinstance(noise, Noise):
+        return _full(noise.cov, dim), exact, noise
+    return _full(noise, dim), exact, None
+
+
+def mean_of(noise, dim) -> np.ndarray:
+    """The noise's known mean, as it is subtracted from x: `[d]`, or `[n, 1, d]` for one a row."""
+    if isinstance(noise, PerRound):
+        means = jax.vmap(lambda one: jnp.broadcast_to(one.mean, (dim,)))(noise.distribution)
+        return np.asarray(means, np.float64)[:, None]
+    mean = np.asarray(noise.mean if isinstance(noise, Noise) else 0.0, np.float64)
+    check_dimension("noise.mean", mean, (dim,))
+    return np.broadcast_to(mean, (dim,))
+
+
+def _full(cov, dim, *, stacked=False) -> np.ndarray:
+    """`[d, d]` from a covariance in any of its forms; `[n, d, d]` from stacked ones."""
+    check_covariance("noise", cov, stacked=stacked)
+    cov = np.asarray(cov, np.float64)
+    check_dimension("noise", cov[0] if stacked else cov, (dim,))
+    rank = cov.ndim - stacked
+    return cov if rank == 2 else cov.reshape(cov.shape + (1,) * (2 - rank)) * np.eye(dim)

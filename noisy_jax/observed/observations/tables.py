@@ -1,0 +1,250 @@
+"""Tables of measured features and targets, with what is known of the measurement error."""
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from noisy_jax.columns import ROUNDING, check_same_rows, in_order, index_of, numeric
+from noisy_jax.noise import CovarianceEstimate, PerRound
+from noisy_jax.noise.dependent import Dependent
+from noisy_jax.noise.hidden import Missing
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.observations.knowledge import Known, by_name, known_noise, mean_of
+from noisy_jax.validation import (
+    check_concrete,
+    check_shape,
+    listed,
+    number,
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Observations:
+    """n rows of noisy features with their targets, in float64 and original units.
+
+    Attributes:
+        x: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates), less
+            the known mean of the noise.
+        y: `[n]` targets, which may contain noise of mean zero.
+        cov: covariance of the error of one copy: `[d, d]`, the same in all rows; `[n, d, d]`, one a
+            row; `None` if it is unknown and must come from the replicates.
+        cov_std_error: `[d, d]`, standard error of each entry of `cov`; zero where `cov` is exact.
+        noise: distribution of the error, for fits that need more than its covariance, or `None`;
+            a `noise.PerRound` of the n rows if it changes.
+        names: d names of the columns.
+        target: name of y.
+        cov_deviations: `[m, d, d]`, how the errors of different entries of `cov` depend on each
+            other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
+        cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that of the first copy (the
+            other copies are independent of it); `None` if it is zero.
+        seen: `[n, V, d]`, where x was measured; `None` unless the noise is `noise.Missing`.
+        index: pandas labels of the rows, or `None`; weights and clusters must have the same.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    cov: np.ndarray | None
+    cov_std_error: np.ndarray
+    noise: Any
+    names: tuple[str, ...]
+    target: str
+    cov_deviations: np.ndarray | None = None
+    cross_cov: np.ndarray | None = None
+    seen: np.ndarray | None = None
+    index: Any = None
+
+    def __repr__(self) -> str:
+        """The shape, and what is known of the noise."""
+        rows, copies, dim = self.x.shape
+        known = "estimated from replicates" if self.cov is None else "known covariance"
+        known = known if self.noise is None else type(by_round(self.noise)[0]).__name__
+        copies = "1 copy" if copies == 1 else f"{copies} copies"
+        return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
+
+    def averaged(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of each row's copies, and the covariance of the error of that mean.
+
+        With an unknown covariance, row i uses its own estimate from its V replicates,
+        Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
+
+        Missing values are an exception: the shares p_j and P_jk of rows with values are estimates.
+        With the moments S of the columns, S ∘ (m_j m_k/P_jk − m_j/p_j) is added to the covariance
+        of each row (V = 1). Its sum over rows is 0, and with it a row's equation for coefficients
+        Sβ = b has its influence on them, also by way of the shares.
+
+        Returns:
+            `[n, d]` means, and `[d, d]` or `[n, d, d]` covariances.
+        """
+        copies = self.x.shape[1]
+        mean = self.x[:, 0] if copies == 1 else self.x.mean(axis=1)
+        if self.cov is not None:
+            cov = self.cov / copies
+            return mean, cov if self.seen is None else cov + self._of_shares(mean, cov)
+        residuals = self.x - mean[:, None]
+        cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
+        return mean, cov
+
+    def _of_shares(self, mean: np.ndarray, cov: np.ndarray) -> np.ndarray:
+        """What estimated shares of missing values add to the covariances of rows, `[n, d, d]`."""
+        copies, seen = self.x.shape[1], np.asarray(self.seen, np.float64)
+        apart = mean - mean.mean(axis=0)
+        moments = apart.T @ apart / len(mean) - cov.mean(axis=0)
+        one = seen.mean(axis=1)
+        one /= one.mean(axis=0)
+        both = np.einsum("nvi,nvj->nij", seen, seen)
+        share = both.mean(axis=0)
+        both = np.divide(both, share, out=np.ones_like(both), where=share > 0)
+        other = (1 - 1 / copies) * (one[:, :, None] + one[:, None] - 1)  # of two different copies
+        return moments * (other + both / copies - one[:, :, None])
+
+    def averaged_cross(self) -> np.ndarray | None:
+        """The covariance of the error in y with that in the mean of a row's copies."""
+        return None if self.cross_cov is None else self.cross_cov / self.x.shape[1]
+
+    def rows(self, which: np.ndarray) -> "Observations":
+        """Some of the rows: `which` holds their numbers, or is a mask `[n]`."""
+
+        def some(values, rank):
+            return values if values is None or values.ndim == rank else values[which]
+
+        cov, cross, seen = some(self.cov, 2), some(self.cross_cov, 1), some(self.seen, None)
+        x, y, noise, index = self.x[which], self.y[which], self.noise, some(self.index, 0)
+        if isinstance(noise, PerRound):
+            noise = jax.tree.map(lambda leaf: leaf[which], noise)
+        changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
+        return dataclasses.replace(self, **changed, index=index)
+
+
+def from_arrays(
+    x: Any,
+    y: Any,
+    *,
+    noise: Known | Mapping[str, float] = None,
+    names: Sequence[str] | None = None,
+    target: str | None = None,
+    cross_cov: Any = None,
+) -> Observations:
+    """Observations from arrays or a pandas DataFrame.
+
+    Args:
+        x: `[n, d]` noisy features, or `[n, V, d]`, V replicates (independent noisy copies) of them.
+            A DataFrame keeps the names of its columns; a list of DataFrames with the same columns
+            has one for each replicate. What a masked array masks is NaN. All pandas arguments must
+            have the same index.
+        y: `[n]` targets.
+        noise: what is known of the error in one copy of a row, in the units of x:
+            a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
+            covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
+            `noise.Missing(keep)` if NaN are missing values (with shares of gaps from x itself), or
+            `noise.Attributes`;
+            `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
+            `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
+            `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
+            Variances by name are a mapping, with 0 for columns that are not named, or a pandas
+            Series; a pandas DataFrame is a covariance by name.
+        names: names of the d columns; `x1`, `x2`, … by default.
+        target: name of y; "y" by default.
+        cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that in the first copy of x;
+            by default they are independent.
+
+    Returns:
+        `Observations`.
+
+    Raises:
+        ValueError: if shapes or pandas indices do not match, a value is infinite, text, a category
+            or missing (unless the noise is of missing values), or the noise is neither given nor
+            can be estimated.
+
+    Example:
+        >>> import numpy as np
+        >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
+        Observations(5 rows, 2 features, 1 copy, noise: known covariance)
+    """
+    several = isinstance(x, list | tuple) and any(hasattr(one, "columns") for one in x)
+    frames = list(x) if several else [x]
+    columns = getattr(frames[0], "columns", None)
+    if names is None and columns is not None:
+        names = [str(column) for column in columns]
+    target = target or str(getattr(y, "name", None) or "y")
+    for name, value in (("x", x), ("y", y)):
+        check_concrete(name, value, "make tables, and fit them, outside jit, vmap and grad")
+    index = _common_index(frames, y, noise, cross_cov)
+    missing = isinstance(noise, Dependent)
+    copies = [numeric("x", one, np.float64, missing=missing).astype(np.float64) for one in frames]
+    x = np.stack(copies, axis=1) if several else copies[0]
+    y = numeric("y", y, np.float64).astype(np.float64)
+    if x.ndim not in (2, 3) or 0 in x.shape:
+        hint = "; one feature is x[:, None]" if x.ndim == 1 else ""
+        raise ValueError(
+            f"x must be [n, d], or [n, V, d] with replicates, got {list(x.shape)}{hint}"
+        )
+    if y.shape != x.shape[:1]:
+        swapped = y.shape == x.shape[1:2] and x.ndim == 3
+        hint = "; replicates belong on the second axis: np.swapaxes(x, 0, 1)" if swapped else ""
+        raise ValueError(f"x has {len(x)} rows, but y has shape {list(y.shape)}{hint}")
+    x = x[:, None] if x.ndim == 2 else x
+    if min(x.shape) > 1 and _means_differ(x) > 10 and _means_differ(np.swapaxes(x, 1, 2)) < 5:
+        warnings.warn(f"replicates of one feature have different means{_SWAP}", stacklevel=2)
+    dim = x.shape[2]
+    names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
+    if len(names) != dim or len(set(names)) != dim:
+        hint = _SWAP if len(names) == x.shape[1] > 1 else ""
+        raise ValueError(f"names must be {dim} different names, got {listed(names)}{hint}")
+    shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
+    if shape[:1] == (x.shape[1],) and x.shape[1] not in (1, dim):
+        raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
+    noise = by_name("noise", noise, names)
+    seen = ~np.isnan(x) if isinstance(noise, Missing) else None
+    if isinstance(noise, Dependent):
+        x, cov = noise.read_table(x, names)
+        error, distribution = np.zeros((dim, dim)), noise
+    else:
+        cov, error, distribution = known_noise(noise, *x.shape)
+    deviations = noise.deviations if isinstance(noise, CovarianceEstimate) else None
+    if deviations is not None:
+        deviations = np.asarray(number("deviations", deviations, shape=None), np.float64)
+        check_shape("deviations", deviations[:1], (1, dim, dim), "one matrix an instance")
+    x = x - mean_of(noise, dim)
+    if cross_cov is not None:
+        if hasattr(cross_cov, "columns"):
+            order = in_order("cross_cov", cross_cov.columns, names)
+            cross_cov = np.asarray(cross_cov)[:, order]
+        cross_cov = by_name("cross_cov", cross_cov, names)
+        cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
+        if cross_cov.shape not in ((dim,), (len(y), dim)):
+            wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
+            raise ValueError(f"cross_cov must be {wanted}, got {found}")
+    options = {"cov_deviations": deviations, "cross_cov": cross_cov, "seen": seen, "index": index}
+    return Observations(x, y, cov, error, distribution, names, target, **options)
+
+
+def _means_differ(x) -> float:
+    """How many standard errors the mean of another copy is from that of the first, at most."""
+    apart = x[:, 1:] - x[:, :1]
+    error = apart.std(axis=0) / len(x) ** 0.5
+    known = error > ROUNDING * np.abs(x).max()
+    return float((np.abs(apart.mean(axis=0)) / np.where(known, error, np.inf)).max())
+
+
+_SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"
+
+
+def _common_index(frames, y, noise, cross_cov):
+    """The labels of the rows, `None` without pandas; ValueError unless all arguments have them."""
+    columns, index = list(getattr(frames[0], "columns", ())), index_of(frames[0])
+    for k, frame in enumerate(frames[1:], start=1):
+        if list(getattr(frame, "columns", ())) != columns:
+            raise ValueError(f"replicates must have the same columns, but x[{k}] has others")
+        check_same_rows(f"x[{k}]", frame, "x[0]", index)
+    name = "x" if len(frames) == 1 else "x[0]"
+    name, index = (name, index) if index is not None else ("y", index_of(y))
+    check_same_rows("y", y, name, index)
+    for leaf in jax.tree.leaves(noise) if isinstance(noise, PerRound) else ():
+        check_same_rows("noise", leaf, name, index)
+    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
+        check_same_rows("cross_cov", cross_cov, name, index)
+    return index

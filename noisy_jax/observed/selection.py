@@ -1,0 +1,248 @@
+"""`select`: chooses among learners and fits afterwards, by their estimated risk on clean data."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+
+from noisy_jax.base import Learner
+from noisy_jax.columns import check_same_rows
+from noisy_jax.intervals import half_width
+from noisy_jax.observed.cross_fitting import (
+    blocks_of,
+    function_judge,
+    learner_judge,
+    mean_and_error,
+)
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
+from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
+from noisy_jax.observed.observations import Observations
+from noisy_jax.tables import Table
+from noisy_jax.validation import check_key, given, instance, whole
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Selection:
+    """Candidates and their estimated mean squared errors on clean data; `print` shows a table.
+
+    Arrays `[K]` are in the order of the candidates, in the units of y squared, and NaN for a
+    candidate that diverged.
+
+    Attributes:
+        names: K names of the candidates.
+        best: name of the candidate with the lowest sum of risk, standard error and a tenth of the
+            bias (as `fit` chooses). The lowest risk alone would prefer candidates whose risk is
+            uncertain.
+        risk: `[K]`, mean squared error on clean rows, cross-fitted; it contains the variance of the
+            noise in y.
+        std_error: `[K]`, standard error of `risk`.
+        bias: `[K]`, largest bias of `risk` that the noise can cause: 0 except for kernel fits with
+            weights at frequencies that are lost in the noise.
+        difference: `[K]`, risk minus that of the best, paired by row.
+        difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
+            usually much smaller than the standard errors of the two risks.
+        difference_bias: `[K]`, largest bias of `difference`.
+        degrees_of_freedom: of Student's t in the intervals.
+        num_rows: n.
+        folds: number of folds.
+        refit: `refit()` trains the best candidate on all rows: it returns what `learn` or the
+            candidate's function returns.
+    """
+
+    names: tuple[str, ...]
+    best: str
+    risk: np.ndarray
+    std_error: np.ndarray
+    bias: np.ndarray
+    difference: np.ndarray
+    difference_std_error: np.ndarray
+    difference_bias: np.ndarray
+    degrees_of_freedom: int
+    num_rows: int
+    folds: int
+    refit: Callable[[], Any]
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """The best, and all whose 95% interval of the difference to the best contains 0."""
+        low, _ = self.difference_interval()
+        return tuple(name for name, start in zip(self.names, low, strict=True) if start <= 0)
+
+    def interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the 95% intervals of `risk`, `[K]` each."""
+        return self._around(self.risk, self.std_error, self.bias)
+
+    def difference_interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the 95% intervals of `difference`, `[K]` each."""
+        return self._around(self.difference, self.difference_std_error, self.difference_bias)
+
+    def _around(self, middle, std_error, bias):
+        half = half_width(std_error, self.degrees_of_freedom) + bias
+        return middle - half, middle + half
+
+    def __repr__(self) -> str:
+        """The table, the lowest risk first, and which candidates it can tell apart."""
+        ends = zip(*self.interval(), *self.difference_interval(), strict=True)
+        rows = [
+            {
+                "name": name,
+                "risk": f"{risk:.4g}",
+                "interval": f"[{low:.4g}, {high:.4g}]",
+                "difference": "" if name == self.best else f"{more:.2g}",
+                "more": "" if name == self.best else f"[{start:.2g}, {end:.2g}]",
+            }
+            for name, risk, more, (low, high, start, end) in zip(
+                self.names, self.risk, self.difference, ends, strict=True
+            )
+        ]
+        rows = [rows[k] for k in np.argsort(self.risk)]  # NaN last
+        columns = [
+            ("candidate", "{name}"),
+            ("clean risk", "{risk}"),
+            ("95% interval", "{interval}"),
+            ("above the best", "{difference}"),
+            ("95% interval", "{more}"),
+        ]
+        title = (
+            "Mean squared error on clean data, estimated from "
+            f"{self.num_rows:,} noisy rows in {self.folds} folds"
+        )
+        return f"{Table(rows, columns, title)}\n\n{self.verdict()}"
+
+    def verdict(self) -> str:
+        """Which candidates the data can tell apart, in one sentence."""
+        if len(self.names) == 1:
+            return "Only one candidate was judged."
+        if len(self.tied) == 1:
+            return f"{self.best} has the lowest risk (95%)."
+        return (
+            f"These data cannot tell {', '.join(self.tied)} apart (95%): take the simplest, or "
+            "collect more rows."
+        )
+
+
+def select(
+    candidates: Mapping[str, Learner | Callable[[Observations], Any]],
+    observations: Observations,
+    key: chex.PRNGKey,
+    *,
+    folds: int = 5,
+    clusters: Any = None,
+    standardize: bool = True,
+) -> Selection:
+    """Chooses among learners and fits by their risk on clean data, estimated from noisy rows.
+
+    Each fold is judged by what was trained on the other folds. For such a predictor f, and unbiased
+    readings v of f(x) and q of f(x)² at the clean x of a held-out row,
+
+        E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
+
+    The risk is the mean over all rows. Readings of a kernel fit leave out frequencies that are lost
+    in the noise; the largest bias that this can cause is added to the half width of the intervals.
+    The mean squared error on the noisy rows themselves would prefer predictors that shrink towards
+    the mean, as uncorrected ones do.
+
+    What it says, and what not:
+
+    - The risk is for prediction at CLEAN features. To predict from features that are as noisy as
+      those of the table, use an uncorrected fit.
+    - It contains the variance of the noise in y, which is the same for all candidates.
+    - The lowest of many risks is too low, since it was chosen for being low. Judge the best one on
+      other rows if its risk matters.
+    - Intervals are approximate, and often too short. Predictors of different folds share most of
+      their training rows, which the standard errors ignore (Bates, Hastie and Tibshirani, 2023).
+      Each candidate is compared with the best one without a correction for multiple comparisons.
+
+    Args:
+        candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
+            `nj.fit`, `lambda rows: nj.fit(rows, nj.fourier(length_scale=1.0))` or
+            `lambda rows: nj.fit(rows).uncorrected`. Learners need unbiased readings
+            (`Learner.read`) and room for all rows.
+        observations: from `nj.observations.from_arrays`, as in `learn` and `fit`.
+        key: for the randomness of learners.
+        folds: number of folds, at least 2. Block b of at least 64 consecutive rows (fewer in tables
+            below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are those of sums
+            over blocks: neighbouring rows may depend on each other.
+        clusters: `[n]` labels of rows that stay together, in place of the blocks.
+        standardize: for learners, whether columns and y are divided by standard deviations. The
+            rows on which a learner is trained give the means and standard deviations. A learner
+            that is built for one distribution of the noise needs `standardize=False`.
+
+    Returns:
+        A `Selection`.
+
+    Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie and
+    Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).
+
+    Example:
+        >>> import jax, numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(4000, 1))
+        >>> y = 2 * x[:, 0] + 0.1 * rng.normal(size=4000)
+        >>> table = nj.observations.from_arrays(x + 0.6 * rng.normal(size=x.shape), y, noise=0.36)
+        >>> candidates = {
+        ...     "corrected": nj.fit,
+        ...     "uncorrected": lambda rows: nj.fit(rows).uncorrected,
+        ...     "leader": nj.learners.corrected_ftrl(nj.moments.known_covariance()),
+        ... }
+        >>> found = select(candidates, table, jax.random.key(0))
+        >>> print(found.tied, found.refit().predict([[1.0]]).round(1))
+        ('corrected', 'leader') [2.]
+    """
+    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    check_key(key)
+    if not isinstance(candidates, Mapping) or not candidates:
+        what = "map at least one name to a learner or a function such as nj.fit"
+        raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
+    folds = whole("folds", folds, 2)
+    check_same_rows("clusters", clusters, "observations", observations.index)
+    blocks = blocks_of(len(observations.y), clusters, folds)
+    held_out = [np.flatnonzero(blocks % folds == fold) for fold in range(folds)]
+    trained = [np.flatnonzero(blocks % folds != fold) for fold in range(folds)]
+    if clusters is None:  # as many rows in each: learners are compiled once for all folds
+        trained = [rows[: min(map(len, trained))] for rows in trained]
+    risks, refits = np.empty((len(candidates), len(blocks))), {}
+    dim = len(observations.names)
+    slopes = np.zeros((len(candidates), dim, dim))
+    hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
+    warned(observations, None if clusters is None else blocks, stacklevel=2)
+    for k, (name, candidate) in enumerate(candidates.items()):
+        try:
+            of: Any = learner_judge if isinstance(candidate, Learner) else function_judge
+            judge, refits[name] = of(candidate, observations, key, standardize)
+            with warnings.catch_warnings():  # of the same rows again, in parts
+                warnings.simplefilter("ignore", AssumptionWarning)
+                for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
+                    own_key = jax.random.fold_in(key, fold)
+                    risks[k, rows], slope, left_out = judge(others, rows, own_key)
+                    slopes[k] += slope / len(blocks)
+                    hidden[k] += left_out * (len(rows) / len(blocks))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"candidate {name!r}: {error}") from error
+    risks[~np.isfinite(risks)] = np.nan
+    mean, std_error = mean_and_error(risks, slopes, blocks, observations)
+    bias = largest_bias(hidden)
+    pessimistic = np.maximum(mean, 0) + std_error + CAUTION * bias
+    if np.isnan(pessimistic).all():
+        raise ValueError(
+            "every candidate diverged: try the default learning rates, or smaller radii"
+        )
+    best = int(np.nanargmin(pessimistic))
+    names = tuple(candidates)
+    return Selection(
+        names,
+        names[best],
+        mean,
+        std_error,
+        bias,
+        *mean_and_error(risks - risks[best], slopes - slopes[best], blocks, observations),
+        largest_bias(hidden - hidden[best]),
+        degrees_of_freedom=int(blocks.max()),
+        num_rows=len(blocks),
+        folds=folds,
+        refit=refits[names[best]],
+    )

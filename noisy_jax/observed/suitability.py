@@ -1,0 +1,136 @@
+"""Observed rows as a learner sees them, and whether it can learn from them."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner
+from noisy_jax.learners.wrappers.assuming import Assumed
+from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.identification import check_cross, check_identified
+from noisy_jax.observed.fits.linear import Units, check_varies
+from noisy_jax.observed.observations import Observations
+from noisy_jax.validation import instance
+
+_TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the rows' noise
+
+
+def first_units(observations: Observations, standardize: bool) -> tuple[Units, int]:
+    """Centres and scales that the first rows give, and how many rows these are.
+
+    A quarter of the rows, at most 4,096, and enough for every column to vary. Whether a row belongs
+    to them depends on the rows up to it alone: for later rows the units are constants.
+    """
+    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    x, y = observations.x, observations.y
+    check_varies(x.reshape(-1, x.shape[2]), y, observations)
+    columns = np.column_stack([x[:, 0], y])
+    varied = np.argmax(columns != columns[0], axis=0)  # the first row that differs
+    number = max(min(-(-len(y) // 4), 4096), 1 + int(varied.max()))
+    return units_of(x[:number], y[:number], standardize), number
+
+
+def units_of(x: np.ndarray, y: np.ndarray, standardize: bool) -> Units:
+    """Means of copies `[n, V, d]` and of y, and their standard deviations or 1."""
+    units = Units.of_some(x.reshape(-1, x.shape[2]), y)
+    if standardize:
+        return units
+    return dataclasses.replace(units, scale=np.ones(x.shape[2]), y_scale=1.0)
+
+
+def standardized(
+    observations: Observations, units: Units, centers: np.ndarray | None = None
+) -> Observations:
+    """The rows as a learner sees them; their `noise` is as it was.
+
+    Args:
+        observations: n rows.
+        units: centres and scales.
+        centers: `[n, d + 1]`, a centre of x and of y for each row, instead of those of `units`.
+    """
+    center, y_center = units.center, units.y_center
+    if centers is not None:
+        center, y_center = centers[:, None, :-1], centers[:, -1]
+    x, y = (observations.x - center) / units.scale, (observations.y - y_center) / units.y_scale
+    cov, cross = observations.cov, observations.cross_cov
+    cov = None if cov is None else cov / np.outer(units.scale, units.scale)
+    cross = None if cross is None else cross / (units.scale * units.y_scale)
+    return dataclasses.replace(observations, x=x, y=y, cov=cov, cross_cov=cross)
+
+
+def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:
+    """Raises ValueError if a learner cannot learn from standardized rows."""
+    copies = rows.x.shape[1]
+    if copies < learner.copies:
+        raise ValueError(
+            f"the learner needs {learner.copies} noisy copies of each row, but there are "
+            f"{copies}: use a learner that needs fewer, or replicates"
+        )
+    check_room(learner, len(rows.y))
+    if rows.cross_cov is not None and not learner.correlated_targets:
+        raise ValueError(
+            "the errors in x and y are correlated, for which the learner does not correct: use "
+            "two_copies, known_covariance or the linear moments of corrected_ftrl"
+        )
+    if rows.cross_cov is not None:
+        cross = rows.cross_cov.reshape(-1, rows.x.shape[2]).mean(axis=0)
+        cov = copies * rows.averaged()[1].reshape(-1, *2 * cross.shape).mean(axis=0)
+        check_cross(cross, cov, rows.y.var(), len(rows.y), rows.names)
+    if rows.cov is not None:
+        _check_covariance(rows.x, rows.cov, rows.names, scale)
+        _check_noise(learner, rows, rows.cov, scale)
+
+
+def check_room(learner: Learner, rows: int, *, more: bool = False) -> None:
+    """Raises ValueError if there are more rows than the learner has room for."""
+    if learner.horizon is not None and rows > learner.horizon:
+        least, horizon = ("at least ", "the number of all rows") if more else ("", rows)
+        raise ValueError(
+            f"the table has {least}{rows} rows, but the learner has room for {learner.horizon}: "
+            f"build it with horizon={horizon}"
+        )
+
+
+def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
+    """Raises ValueError if a learner is built for other noise than the rows have."""
+    built, (seen, _) = learner.noise, by_round(observations.noise)
+    kind = type(built.distribution) if isinstance(built, PerRound) else built
+    if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
+        raise ValueError(
+            f"the learner is built for {kind.__name__} noise, but that of the rows is "
+            f"{type(seen).__name__}"
+        )
+    if not isinstance(built, Noise) or isinstance(built, Assumed):
+        return
+    if cov.ndim == 3:
+        raise ValueError(
+            f"the learner is built for one {type(built).__name__} distribution, but the noise has "
+            "a covariance of its own in each row: use a learner that reads it, such as "
+            "corrected_ftrl with moments.known_covariance()"
+        )
+    own = np.asarray(built.covariance(len(scale)), np.float64)
+    same = np.allclose(own, cov, rtol=_TOLERANCE, atol=_TOLERANCE * np.diag(cov).max())
+    size = np.sqrt(np.where(np.diag(cov) > 0, np.diag(cov), 1.0))
+    omega = (np.array([0.5, 1.0, 2.0])[:, None, None] * np.diag(1 / size)).reshape(-1, len(scale))
+    phi = built.log_characteristic(jnp.asarray(omega, float))
+    other = None if seen is None else seen.log_characteristic(jnp.asarray(omega / scale, float))
+    if phi is not None and other is not None:
+        same = same and np.allclose(phi, other, rtol=2 * _TOLERANCE, atol=1e-3)
+    if not same:
+        units = f"{np.array2string(scale, precision=4, separator=', ', threshold=8)}"
+        divided = f": x is divided by {units}, so divide the noise's scale too, or use "
+        hint = ": build it for theirs" if (scale == 1).all() else f"{divided}standardize=False"
+        raise ValueError(
+            f"the learner is built for other {type(built).__name__} noise than the rows have{hint}"
+        )
+
+
+def _check_covariance(x, cov, names, scale) -> None:
+    """Raises ValueError if the noise varies more than the data, by more than chance explains."""
+    rows, copies, dim = x.shape
+    plain = np.einsum("nvi,nvj->ij", x, x) / (rows * copies)
+    chance = 2 * (dim / rows) ** 0.5 + dim / rows + 5 * (2 / rows) ** 0.5  # of λ_min, Gaussian data
+    gram = plain - cov.reshape(-1, dim, dim).mean(axis=0)
+    check_identified(gram, plain, names, scale, least=-chance)

@@ -1,0 +1,31 @@
+"""The wing of simulated noise: learners on noisy copies of clean data, judged on the clean data."""
+
+from noisy_jax.simulated import adversaries, bounds, comparators, streams
+from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
+from noisy_jax.simulated.regrets import Growth, cumulative_loss, growth, regret
+from noisy_jax.simulated.results import Row, Study
+from noisy_jax.simulated.rollouts import Rollout, final_regret, rollout
+from noisy_jax.simulated.studies import study
+from noisy_jax.simulated.tuning import MakeLearner, tuned, tuned_kernel_learner
+
+__all__ = [
+    "Estimate",
+    "Growth",
+    "MakeLearner",
+    "Rollout",
+    "Row",
+    "Study",
+    "adversaries",
+    "bounds",
+    "comparators",
+    "cumulative_loss",
+    "final_regret",
+    "growth",
+    "monte_carlo",
+    "regret",
+    "rollout",
+    "streams",
+    "study",
+    "tuned",
+    "tuned_kernel_learner",
+]

@@ -1,0 +1,292 @@
+"""The worst stream for a learner that gradient ascent finds."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner, Stream, check_learner, check_one_prediction
+from noisy_jax.intervals import half_width
+from noisy_jax.noise import Noise
+from noisy_jax.noise.rounds import check_noise
+from noisy_jax.simulated.adversaries.ascent import ascend
+from noisy_jax.simulated.adversaries.regrets import Kernel, clean_regret
+from noisy_jax.simulated.adversaries.starts import structured_starts
+from noisy_jax.simulated.rollouts import rollout
+from noisy_jax.validation import check_key, check_shape, instance, positive, whole
+
+
+class Worst(NamedTuple):
+    """The worst stream found.
+
+    Attributes:
+        stream: T rounds.
+        regret: mean regret on clean data over draws of the noise that were not used to find it.
+        interval: `(low, high)`, of the expected regret, at 95% for all streams together that were
+            compared on these draws.
+        guarantee: the bound that was given, or its mean over the same draws; NaN if there is none.
+        ratio: regret / guarantee.
+        excess: `(low, high)`, as `interval`, of the expected regret minus the guarantee. If it is
+            above zero, the guarantee is false. With one that is known after a run, both vary from
+            draw to draw.
+        start: name of the start that it was found from.
+        starts: regret of each start by name, on the same draws.
+    """
+
+    stream: Stream
+    regret: float
+    interval: tuple[float, float]
+    guarantee: float
+    ratio: float
+    excess: tuple[float, float]
+    start: str
+    starts: Mapping[str, float]
+
+
+class Scores(NamedTuple):
+    """Means over draws of the noise, with standard errors, of R streams.
+
+    Attributes:
+        mean: `[R]`.
+        std_error: `[R]`.
+    """
+
+    mean: jax.Array
+    std_error: jax.Array
+
+
+def worst(
+    learner: Learner,
+    noise: Noise,
+    horizon: int,
+    *,
+    key: chex.PRNGKey,
+    radius: chex.Numeric,
+    dim: int = 1,
+    x_norm: chex.Numeric = 1.0,
+    y_size: chex.Numeric = 1.0,
+    guarantee: Any = None,
+    kernel: Kernel | None = None,
+    y_noise: Noise | None = None,
+    starts: Mapping[str, Stream] | None = None,
+    steps: int = 100,
+    draws: int = 16,
+    held_out: int = 512,
+) -> Worst:
+    """The worst stream for a learner that projected gradient ascent finds, squared loss.
+
+        max_{‖x_t‖ ≤ B_x, |y_t| ≤ B_y}  E Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
+
+    It climbs from all `structured_starts` (`ascend`). New draws of the noise select the best of
+    what it found and of the starts; further draws give the regret that is returned. If a start is
+    larger on these, it is returned instead: the result is never below its best start.
+
+    The problem is not concave. The result is a lower bound on the worst regret, and says that a
+    guarantee is false if the interval of the excess is above zero. With a guarantee that is known
+    after a run, the search is for a large regret, not for a large ratio.
+
+    Args:
+        learner: a learner that can be differentiated in reverse mode.
+        noise: distribution of the noise in each copy of x.
+        horizon: T ≥ 1 rounds.
+        key: all randomness.
+        radius: B > 0 of the comparators.
+        dim: d ≥ 1 features.
+        x_norm: B_x > 0.
+        y_size: B_y > 0.
+        guarantee: of `bounds`, or a number, or a function of the state after a run, such as
+            `functools.partial(bounds.adaptive_rate, radius=B)`; none by default. It must hold for
+            all streams with these B_x and B_y.
+        kernel: comparators are weights by default. With a kernel they are the functions of its
+            space in the ball: for `learners.parallel_worlds` E k(x + n, ·), whose ball of radius W
+            is what the guarantee holds for; for `learners.fourier_worlds` ⟨C(x), C(z)⟩ of the clean
+            features.
+        y_noise: scalar distribution of the noise in y; none by default.
+        starts: further streams to start from, by name, within the limits.
+        steps: of the ascent.
+        draws: draws of the noise in a step.
+        held_out: draws of the noise for the regret that is returned; as many select the stream.
+
+    Returns:
+        `Worst`.
+
+    Raises:
+        ValueError: the learner cannot be differentiated, or the search needs more memory than the
+            machine has.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> noise = nj.noise.Gaussian(0.0)
+        >>> one = nj.Stream(jax.numpy.ones((16, 1)), jax.numpy.ones(16))
+        >>> moments = nj.bounds.moments(one, noise)
+        >>> guarantee = nj.bounds.two_copies(moments, horizon=16, radius=1.0)
+        >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=guarantee.learning_rate)
+        >>> found = worst(learner, noise, 16, key=jax.random.key(0), radius=1.0,
+        ...               guarantee=guarantee, held_out=2)
+        >>> random = found.starts["random"] / found.guarantee
+        >>> print(f"{found.ratio:.2f} of the bound, {random:.2f} on random signs")
+        0.40 of the bound, 0.09 on random signs
+    """
+    check_learner(learner)
+    check_noise(noise, y_noise)
+    check_key(key)
+    horizon, dim = whole("horizon", horizon), whole("dim", dim)
+    steps, draws = whole("steps", steps), whole("draws", draws)
+    held_out = whole("held_out", held_out, 2, "one draw has no interval")
+    limits = {"x_norm": positive("x_norm", x_norm), "y_size": positive("y_size", y_size)}
+    radius = positive("radius", radius)
+    check_one_prediction(learner, dim, "learner")
+    structured = jax.eval_shape(lambda: structured_starts(key, horizon, dim))
+    own = _checked({} if starts is None else starts, structured, horizon, dim, **limits)
+    bound: Any = getattr(guarantee, "regret", guarantee)
+    if not (bound is None or callable(bound)):
+        bound = positive("guarantee", bound, "one of bounds, a number, or a function of the state")
+    options = {"radius": radius, "kernel": kernel, "y_noise": y_noise}
+
+    def regret(stream, key):
+        return clean_regret(learner, stream, noise, key, **options)
+
+    def bound_after(stream, key):
+        state = rollout(learner, stream, noise, key, y_noise=y_noise).state
+        return guarantee(state if learner.finish is None else learner.finish(state))
+
+    def search(key, own):
+        start_key, climb_key, *_ = four_keys(key)
+        named = {**structured_starts(start_key, horizon, dim, **limits), **own}
+        stacked = stack(named[name] for name in names)
+        found, sound = ascend(regret, stacked, climb_key, steps=steps, draws=draws, **limits)
+        return (*chosen(regret, stacked, found, key, held_out), sound)
+
+    names = sorted({*structured, *own})
+    _check_gradient(regret, structured["random"], key)
+    if callable(bound):
+        value = jax.eval_shape(bound_after, structured["random"], key)
+        check_shape("guarantee(state)", value, (), "one number")
+    program, settings = jax.jit(search), cast(Any, jax.config)
+    if not settings.jax_disable_jit:
+        program = program.lower(key, own).compile()
+        check_memory(program, f"horizon = {horizon}, dim = {dim} and {draws} draws")
+    streams, index, scores, sound = jax.device_get(program(key, own))
+    if not sound:
+        raise ValueError(
+            "learner cannot be differentiated: its gradient is not finite, or it takes labels ±1 "
+            "only, or the noise is not one of all x and y within the limits (as that of counts)"
+        )
+    best = int(np.argmax(scores.mean))
+    origin = names[index] if best == len(names) else names[best]
+    stream = jax.tree.map(lambda leaf: jnp.asarray(leaf[best]), streams)
+    mean, compared = float(scores.mean[best]), len(scores.mean)
+    error = scores.std_error[best]
+    half = over = float(half_width(error, held_out - 1, comparisons=compared))
+    if callable(bound):
+
+        def pair(key):
+            return bound_after(stream, key), regret(stream, key)
+
+        values, regrets = jax.jit(jax.vmap(pair))(jax.random.split(four_keys(key)[3], held_out))
+        bound, over = map(float, bound_and_half_width(values, regrets, compared))
+    limit = np.nan if bound is None else float(bound)
+    return Worst(
+        stream=stream,
+        regret=mean,
+        interval=(mean - half, mean + half),
+        guarantee=limit,
+        ratio=mean / limit,
+        excess=(mean - limit - over, mean - limit + over),
+        start=origin,
+        starts=dict(zip(names, map(float, scores.mean), strict=False)),
+    )
+
+
+def chosen(
+    regret: Callable, starts: Stream, found: Stream, key: chex.PRNGKey, draws: int
+) -> tuple[Stream, jax.Array, Scores]:
+    """The starts and the best stream, `[R + 1, ...]`; from which start, `[]`; held-out scores."""
+    both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, found)
+    select, hold = (jax.random.split(k, draws) for k in four_keys(key)[2:])
+
+    def score(keys):  # of all streams; a run that ends in NaN counts as −∞
+        values = jax.lax.map(lambda stream: jax.vmap(regret, (None, 0))(stream, keys), both)
+        values = jnp.where(jnp.isnan(values), -jnp.inf, values)
+        return Scores(values.mean(axis=1), values.std(axis=1, ddof=1) / draws**0.5)
+
+    scores = jax.lax.map(score, jnp.stack([select, hold]))
+    best, number = jnp.argmax(scores.mean[0]), len(starts.y)
+    kept = jnp.append(jnp.arange(number), best)
+    streams, scores = jax.tree.map(lambda a: a[kept], (both, jax.tree.map(lambda a: a[1], scores)))
+    return streams, best % number, scores
+
+
+def bound_and_half_width(limits: Any, regrets: Any, streams: int) -> tuple[Any, Any]:
+    """Means of guarantees after runs, `[..., draws]`, and half-widths of regret minus guarantee.
+
+    The intervals hold for all streams together with probability 95%.
+    """
+    draws = np.shape(limits)[-1]
+    std_error = np.std(np.asarray(regrets) - limits, axis=-1, ddof=1) / draws**0.5
+    return np.mean(limits, axis=-1), half_width(std_error, draws - 1, comparisons=streams)
+
+
+def stack(streams) -> Stream:
+    """Streams `[R, T, d]` and `[R, T]` from R streams."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *streams)
+
+
+def four_keys(key):
+    """Of the starts, of the ascent, of the selection and of the held-out draws."""
+    # One split for all: `split(key, n)[i]` is the same for all n, so that two splits share keys.
+    return jax.random.split(key, 4)
+
+
+def _checked(starts, structured, horizon, dim, x_norm, y_size) -> dict[str, Stream]:
+    instance("starts", starts, Mapping, "streams by name")
+    for name, stream in starts.items():
+        if not isinstance(name, str) or name in structured:
+            raise ValueError(
+                f"starts must have names that structured_starts does not use, got {name!r}"
+            )
+        instance(f"starts[{name!r}]", stream, Stream, "streams.from_arrays(x, y) makes one")
+        shapes = np.shape(stream.x), np.shape(stream.y)
+        if shapes != ((horizon, dim), (horizon,)):
+            raise ValueError(f"starts[{name!r}] must be [{horizon}, {dim}] and [{horizon}]: it has "
+                             f"{list(shapes[0])} and {list(shapes[1])}")  # fmt: skip
+        sizes = np.linalg.norm(stream.x, axis=1).max() / x_norm, np.abs(stream.y).max() / y_size
+        if not max(sizes) <= 1 + 1e-5:
+            raise ValueError(f"starts[{name!r}] must have ‖x_t‖ <= x_norm and |y_t| <= y_size")
+    return {name: Stream(*map(jnp.asarray, stream)) for name, stream in starts.items()}
+
+
+def _check_gradient(regret, stream, key) -> None:
+    """Raises ValueError if JAX has no reverse-mode derivative of the regret."""
+    jax.eval_shape(regret, stream, key)  # errors that have nothing to do with derivatives
+    try:
+        jax.eval_shape(jax.grad(regret), stream, key)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"learner cannot be differentiated in reverse mode: {reason}") from error
+
+
+def check_memory(program, what: str) -> None:
+    """Raises ValueError if a compiled program needs more memory than there is."""
+    analysis = program.memory_analysis()
+    needed, room = getattr(analysis, "temp_size_in_bytes", 0), memory()
+    if needed > room:
+        raise ValueError(
+            f"{what} need {needed / 2**30:.1f} GiB of memory, but there are {room / 2**30:.1f}: "
+            "reduce one of them"
+        )
+
+
+def memory() -> float:
+    """Bytes of memory of the device; infinite if it does not say."""
+    found = jax.devices()[0].memory_stats()
+    if found and "bytes_limit" in found:
+        return found["bytes_limit"]
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

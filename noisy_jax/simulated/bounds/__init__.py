@@ -1,0 +1,83 @@
+"""Guarantees: learning rate, second moment and regret bound of each learner.
+
+All formulas are computed with arrays, so that a horizon may be traced.
+`as_printed` holds those formulas that the papers print differently. Subquantile minimization has no
+bound that can be computed.
+"""
+
+from noisy_jax.simulated.bounds import as_printed
+from noisy_jax.simulated.bounds.adaptive import adaptive_rate, at_adaptive_rate, mixture
+from noisy_jax.simulated.bounds.corrected_ftrl import corrected_ftrl
+from noisy_jax.simulated.bounds.guarantee import (
+    Guarantee,
+    TruncationGuarantee,
+    at_rate_factor,
+    high_probability,
+)
+from noisy_jax.simulated.bounds.kernel import parallel_worlds, surrogate_radius
+from noisy_jax.simulated.bounds.linear import (
+    Moments,
+    SelfBounding,
+    known_covariance,
+    moments,
+    self_bounding,
+    two_copies,
+    uncorrected,
+)
+from noisy_jax.simulated.bounds.mistake_counts import (
+    Drift,
+    MistakeGuarantee,
+    alma,
+    drift,
+    margin_errors,
+    mistakes,
+)
+from noisy_jax.simulated.bounds.norma import (
+    RiskGuarantee,
+    online_to_batch,
+    regularized_risk,
+    truncation_error,
+)
+from noisy_jax.simulated.bounds.one_copy import (
+    OneCopyLowerBound,
+    one_copy_excess,
+    one_copy_lower_bound,
+)
+from noisy_jax.simulated.bounds.parameter_free import parameter_free
+from noisy_jax.simulated.bounds.unknown_noise import random_truncation
+
+__all__ = [
+    "Drift",
+    "Guarantee",
+    "MistakeGuarantee",
+    "Moments",
+    "OneCopyLowerBound",
+    "RiskGuarantee",
+    "SelfBounding",
+    "TruncationGuarantee",
+    "adaptive_rate",
+    "alma",
+    "as_printed",
+    "at_adaptive_rate",
+    "at_rate_factor",
+    "corrected_ftrl",
+    "drift",
+    "high_probability",
+    "known_covariance",
+    "margin_errors",
+    "mistakes",
+    "mixture",
+    "moments",
+    "one_copy_excess",
+    "one_copy_lower_bound",
+    "online_to_batch",
+    "parallel_worlds",
+    "parameter_free",
+    "random_truncation",
+    "regularized_risk",
+    "self_bounding",
+    "surrogate_radius",
+    "truncation_error",
+    "two_copies",
+    "uncorrected",
+]

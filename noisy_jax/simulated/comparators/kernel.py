@@ -1,0 +1,211 @@
+"""The best function in a ball of the Hilbert space of a kernel.
+
+    min_{‖f‖ ≤ B} Σ_j m_j (f(x_j) − y_j)²,   f = Σ_j a_j k(x_j, ·)
+
+With the Gram matrix K, M = diag(m) and M^½KM^½ = U diag(s²) Uᵀ, c = UᵀM^½y and a = M^½U(v/s) give
+least squares in a ball, `ball.secular`.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Stream
+from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite, eigh
+from noisy_jax.simulated.comparators.ball import (
+    RANK_ROUNDINGS,
+    largest_size,
+    norm,
+    precision,
+    secular,
+)
+from noisy_jax.validation import (
+    check_concrete,
+    check_shape,
+    check_stream,
+    check_targets,
+    positive,
+)
+from noisy_jax.worlds.world import World, check_world
+
+
+class KernelBall(NamedTuple):
+    """The best function in the ball of a kernel's space, for the squared loss on clean data.
+
+    f = Σ_j a_j k(x_j, ·) over n points; û = Σ_j a_j Ψ̂(x_j) is its counterpart in the surrogate's
+    space, with feature maps Ψ of k and Ψ̂ of the surrogate.
+
+    Attributes:
+        coefficients: `[n]`, a (with the least Σ_j a_j²/m_j, if several give f).
+        predictions: `[n]`, f(x_j); from `world_ball`, `[T]`, f(x_t).
+        loss: `[]`, Σ_j m_j (f(x_j) − y_j)²; from `world_ball`, Σ_t (f(x_t) − y_t)².
+        norm: `[]`, ‖f‖ = √(aᵀKa).
+        multiplier: `[]`, μ ≥ 0 of the constraint: (K + μM⁻¹)a = y up to the null space of K. Zero
+            inside the ball.
+        angle: `[]`, β ∈ [0, π] in radians between u₊ = Σ_{a_j > 0} a_j Ψ(x_j) and
+            u₋ = −Σ_{a_j < 0} a_j Ψ(x_j), as `bounds.surrogate_radius` takes it; π/2 if one of
+            them is empty.
+        lifted_norm: `[]`, ‖û‖ = √(aᵀK̂a), the least radius with which a learner in the surrogate's
+            space competes with f; NaN if no surrogate is given.
+        points: `[n, d]`, the x_j, from `world_ball` only.
+    """
+
+    coefficients: jax.Array
+    predictions: jax.Array
+    loss: jax.Array
+    norm: jax.Array
+    multiplier: jax.Array
+    angle: jax.Array
+    lifted_norm: jax.Array
+    points: jax.Array | None = None
+
+
+@jax.default_matmul_precision("highest")
+def kernel_ball(
+    gram: chex.Array,
+    y: chex.Array,
+    radius: chex.Numeric,
+    *,
+    surrogate: chex.Array | None = None,
+    weights: chex.Array | None = None,
+) -> KernelBall:
+    """The best function in the ball {‖f‖ ≤ radius} of a kernel's space, exactly.
+
+    Gram matrices may be singular, and the minimizer may lie inside the ball. Eigenvalues of M^½KM^½
+    below 8√n ε of the largest, ε the precision of the dtype, count as zero. Gram matrices of smooth
+    kernels have many of those: in float32 the loss is then that of a slightly smaller space, and
+    the coefficients of a minimizer inside the ball are inaccurate. `world_ball` works in float64.
+
+    Points that are given twice count twice. If you need `angle`, merge them into one point of
+    weight two, as `world_ball` does: the angle is a property of the expansion, not of the function.
+
+    Args:
+        gram: `[n, n]`, K_ij = k(x_i, x_j) of the clean kernel at clean points; symmetric and
+            positive semi-definite.
+        y: `[n]` targets.
+        radius: B > 0.
+        surrogate: `[n, n]`, K̂_ij of the surrogate kernel at the same points; none by default.
+        weights: `[n]`, m_j > 0, how often each point counts; once by default.
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u; there the
+        coefficients are printed as non-negative, which would make β_u always π/2).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(kernel_ball(jnp.eye(2), jnp.array([3.0, 4.0]), radius=2.5).predictions)
+        [1.5 2. ]
+    """
+    radius = positive("radius", radius)
+    check_matrix("gram", gram)
+    gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
+    check_targets(y)
+    check_gram("gram", gram, y.size)
+    multiplicity = jnp.ones_like(y) if weights is None else jnp.asarray(weights, float)
+    check_shape("weights", multiplicity, y.shape, "as y")
+    multiplicity = positive("weights", multiplicity, shape=None)
+
+    root = jnp.sqrt(multiplicity)
+    eigenvalues, u = eigh(root[:, None] * gram * root[None])
+    check_semidefinite("gram", eigenvalues)
+    resolved = eigenvalues > RANK_ROUNDINGS * y.size**0.5 * precision(y) * eigenvalues[-1]
+    s = jnp.sqrt(jnp.where(resolved, eigenvalues, 0))
+    v, multiplier = secular(s, (root * y) @ u, radius)
+    coefficients = root * (u @ jnp.where(resolved, v / jnp.where(resolved, s, 1), 0))
+    predictions = u @ (s * v) / root
+    if surrogate is None:
+        lifted_norm = jnp.full_like(multiplier, jnp.nan)
+    else:
+        check_matrix("surrogate", surrogate)
+        surrogate = jnp.asarray(surrogate, float)
+        check_gram("surrogate", surrogate, y.size)
+        lifted_norm = _gram_norm(surrogate, coefficients)
+    return KernelBall(
+        coefficients,
+        predictions,
+        jnp.sum(multiplicity * (predictions - y) ** 2),
+        norm(v),
+        multiplier,
+        _angle(gram, coefficients),
+        lifted_norm,
+    )
+
+
+def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall:
+    """The best function in the ball {‖f‖ ≤ radius} of a world's clean kernel, for a whole stream.
+
+    Rounds with the same x are merged, as the angle β requires. The computation is always in
+    float64, because Gram matrices of smooth kernels need it; the result is rounded to JAX's default
+    precision. It takes O(n³) time for n distinct points. For very large radii even float64 is not
+    enough: eigenvalues below the limit of `kernel_ball` count as zero, so that f is the best
+    function of a slightly smaller space (40 points on a line, ℓ² = 2: at radius 10³ the lifted norm
+    is 0.1% too small).
+
+    `functools.partial(world_ball, world=world, radius=B)` is a comparator for `study`.
+
+    Args:
+        stream: T clean rounds, concrete.
+        world: the world whose kernel and surrogate are used, with noise of one distribution. (For
+            `worlds.heteroscedastic` take `worlds.gaussian` with noise of covariance Σ_max.)
+        radius: B > 0, in the norm of the clean kernel.
+
+    Returns:
+        A `KernelBall` with `predictions` for the T rounds and the n distinct `points`. Its
+        `lifted_norm` is the radius to give to a learner in this world.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[0.0], [0.0]], [1.0, 1.0])
+        >>> world = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
+        >>> print(world_ball(stream, world, radius=0.5).predictions)
+        [0.5 0.5]
+    """
+    for name, value in stream._asdict().items():
+        check_concrete(
+            f"stream.{name}", value, "world_ball merges rounds; under jit or vmap use kernel_ball"
+        )
+    x, y = map(np.asarray, stream)
+    check_stream(x, y)
+    check_world(world)
+    world.check(x.shape)
+    if world.noise is None or isinstance(world.noise, type):
+        raise ValueError(
+            "world must have noise of one distribution, got one whose noise changes by round; its "
+            "comparators are those of worlds.gaussian with noise.Gaussian(max_cov)"
+        )
+    points, rounds, counts = np.unique(
+        x.astype(float), axis=0, return_inverse=True, return_counts=True
+    )
+    rounds = rounds.reshape(-1)
+    means = np.bincount(rounds, y) / counts
+    default = jnp.result_type(float)
+    # A world made before holds numbers in the default precision.
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        points = jnp.asarray(points)
+        gram, surrogate = world.kernel(points, points), world.surrogate(points, points)
+        ball = kernel_ball(gram, means, radius, surrogate=surrogate, weights=counts)
+        predictions = ball.predictions[rounds]
+        loss = jnp.sum((predictions - y) ** 2)
+        ball = ball._replace(predictions=predictions, loss=loss, points=points)
+        return jax.tree.map(lambda a: a.astype(default), ball)
+
+
+def _gram_norm(gram, coefficients) -> jax.Array:
+    """√(aᵀKa), also where squares of coefficients overflow or underflow."""
+    size = largest_size(coefficients)
+    scaled = coefficients / size
+    return size * jnp.sqrt(jnp.maximum(scaled @ gram @ scaled, 0))
+
+
+def _angle(gram, coefficients):
+    """β of the parts p, q of positive and of negative coefficients: tan ½β = ‖p̂ − q̂‖/‖p̂ + q̂‖.
+
+    A cosine would lose the angles of smooth kernels, whose parts nearly cancel.
+    """
+    parts = jnp.maximum(coefficients, 0), jnp.maximum(-coefficients, 0)
+    norms = [_gram_norm(gram, part) for part in parts]
+    p, q = (part / jnp.where(size > 0, size, 1) for part, size in zip(parts, norms, strict=True))
+    angle = 2 * jnp.arctan2(_gram_norm(gram, p - q), _gram_norm(gram, p + q))
+    return jnp.where((norms[0] > 0) & (norms[1] > 0), angle, jnp.pi / 2)

@@ -1,0 +1,107 @@
+"""The best linear predictor in a ball.
+
+    min_{‖w‖ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
+
+The triangular factor R of [X y] contains all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and
+can be extended row by row. With U diag(s) Vᵀ its columns of X and r its column of y, c = Uᵀr and
+w = Vv give least squares in a ball, `ball.secular`.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax import matrices
+from noisy_jax.base import Stream
+from noisy_jax.simulated.comparators.ball import RANK_ROUNDINGS, precision, secular
+from noisy_jax.simulated.streams import from_arrays
+from noisy_jax.validation import array_module, positive
+
+
+class LinearBall(NamedTuple):
+    """The best linear predictor in a ball, for the squared loss on clean data.
+
+    Attributes:
+        weights: `[d]`, the minimizer (of least norm, if there are several).
+        predictions: `[T]`, ⟨w, x_t⟩.
+        loss: `[]`, Σ_t (⟨w, x_t⟩ − y_t)².
+        multiplier: `[]`, μ ≥ 0 of the constraint: (XᵀX + μI)w = Xᵀy. Zero inside the ball.
+    """
+
+    weights: chex.Array
+    predictions: chex.Array
+    loss: chex.Array
+    multiplier: chex.Array
+
+
+@jax.default_matmul_precision("highest")
+def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
+    """The best weights in the ball {‖w‖ ≤ radius} for a whole clean stream, exactly.
+
+    Streams may be rank-deficient, and the minimizer may lie inside the ball. Singular values below
+    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: if the scales of features
+    differ by more than 10⁵, work in float64 (`jax.enable_x64`).
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0])
+        >>> print(linear_ball(stream, radius=2.5).weights)
+        [1.5 2. ]
+    """
+    radius = positive("radius", radius)
+    stream = from_arrays(*stream)
+    xp = array_module(*stream)  # NumPy compiles nothing for each T
+    rows = xp.column_stack(stream)
+    factorize = np.linalg.qr if xp is np else matrices.qr
+    factor = factorize(xp.concatenate([_empty_factor(stream), rows]))[1]
+    weights, multiplier, _ = _best_in_ball(factor, radius)
+    xp = array_module(rows, weights)
+    with np.errstate(over="ignore"):
+        predictions = xp.matmul(stream.x, weights)
+        loss = xp.sum((predictions - xp.asarray(stream.y)) ** 2)
+    return LinearBall(weights, jax.device_put(predictions), jax.device_put(loss), multiplier)
+
+
+@jax.default_matmul_precision("highest")
+def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Array:
+    """The loss of the best weights in the ball for every prefix of the stream, `[T]`.
+
+    Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², with other weights for each t, in
+    O(d³) time a round.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[1.0], [1.0]], [1.0, 2.0])
+        >>> print(linear_ball_prefix_losses(stream, radius=5.0).round(4))
+        [0.  0.5]
+    """
+    radius = positive("radius", radius)
+    stream = from_arrays(*stream)
+
+    def one_round(factor, row):
+        x, y = row
+        row = jnp.append(x, y)[None]
+        factor = matrices.qr(jnp.concatenate([factor, row]))[1]
+        return factor, _best_in_ball(factor, radius)[2]
+
+    return jax.lax.scan(one_round, _empty_factor(stream), stream)[1]
+
+
+def _empty_factor(stream: Stream) -> chex.Array:
+    size = np.shape(stream.x)[1] + 1
+    return np.zeros((size, size), stream.x.dtype)
+
+
+@jax.jit
+def _best_in_ball(factor, radius):
+    """Weights `[d]`, multiplier `[]` and loss `[]` from the triangular factor of [X y]."""
+    u, s, vt = matrices.svd(factor[:, :-1])
+    c = factor[:, -1] @ u
+    unexplained = factor[:, -1] - u @ c
+    s = jnp.where(s > RANK_ROUNDINGS * factor.shape[0] * precision(s) * s[0], s, 0)
+    v, multiplier = secular(s, c, radius)
+    loss = jnp.sum((s * v - c) ** 2) + jnp.sum(unexplained**2)
+    return v @ vt, multiplier, loss

@@ -1,0 +1,288 @@
+"""Monte Carlo over seeds: mean, standard error and quantiles of what a run returns."""
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from noisy_jax.checkpoints import Checkpoint, fingerprint
+from noisy_jax.intervals import half_width
+from noisy_jax.processes import check_same, replicated
+from noisy_jax.running import Sums, merged
+from noisy_jax.validation import between, check_key, given, instance, whole
+
+DEFAULT_BATCH = 128
+"""Seeds simulated at once if the caller gives no `batch_size`."""
+
+
+class Estimate(NamedTuple):
+    """Mean over seeds, with its uncertainty.
+
+    Attributes:
+        mean: the run's pytree, each leaf the float64 mean over seeds.
+        std_error: the same shapes, standard error of the mean; NaN with one seed.
+        num_seeds: S.
+        quantiles: the same shapes with a leading axis, one entry for each of the given levels;
+            `None` if no levels were given.
+    """
+
+    mean: Any
+    std_error: Any
+    num_seeds: int
+    quantiles: Any = None
+
+    @property
+    def half_width(self) -> Any:
+        """The shapes of `mean`, half the widths of 95% intervals; NaN with one seed."""
+        return jax.tree.map(lambda error: half_width(error, self.num_seeds - 1), self.std_error)
+
+
+def monte_carlo(
+    run: Callable[[chex.PRNGKey], Any],
+    key: chex.PRNGKey,
+    num_seeds: int,
+    *,
+    batch_size: int | None = None,
+    mesh: Mesh | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    quantiles: Sequence[float] = (),
+) -> Estimate:
+    """The mean of `run` over seeds, with standard errors, and quantiles on request.
+
+    Seed s runs under the key `fold_in(key, s)`, so that its result does not depend on the batch or
+    the number of seeds. Seeds run `batch_size` at a time under `vmap`. Of each batch only the
+    count, the mean and Σ(value − mean)² are kept, and merged on the host in float64 (Chan, Golub
+    and LeVeque).
+
+    A second call with the same function `run` and the same shapes compiles nothing. To change
+    numbers without compiling, pass them as leaves: `jax.tree_util.Partial(function, numbers)`.
+
+    Args:
+        run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
+        key: a key of `jax.random.key`. Under `vmap` JAX draws the numbers of a whole batch from the
+            first of its keys if they are of the kind "rbg": results then depend on the batches.
+        num_seeds: S ≥ 1.
+        batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
+            128. Memory grows with it, not with S.
+        mesh: devices over which each batch is divided; "all" for all devices, at most one for each
+            seed of a batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX
+            starts). Devices may belong to several processes (`jax.distributed`); then all processes
+            make this call and get the same estimate.
+        progress: called after each batch, in every process, with (seeds done, S).
+        checkpoint: folder in which the moments are stored after each batch. A call with the same
+            run and key resumes from it, also with more seeds than before. Of several processes only
+            the one with the mesh's first device needs the folder. If a later write fails, for
+            example on a full disk, the run goes on with a warning.
+        quantiles: levels q, 0 < q < 1. The quantile is the smallest value that at least a share q
+            of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
+            returns is then kept of each seed, in memory and in the checkpoint.
+
+    Returns:
+        An `Estimate`.
+
+    Raises:
+        ValueError: the checkpoint folder cannot be written, is in use by another run, or holds a
+            file that is damaged, of another run, key or version of JAX, or of more than S seeds; or
+            the processes of a mesh pass different arguments.
+
+    Example:
+        >>> import jax
+        >>> estimate = monte_carlo(lambda key: jax.random.normal(key), jax.random.key(0), 1000)
+        >>> bool(abs(estimate.mean) < 5 * estimate.std_error)
+        True
+        >>> uniform = monte_carlo(jax.random.uniform, jax.random.key(0), 1000, quantiles=(0.1, 0.9))
+        >>> print(uniform.quantiles.round(1))
+        [0.1 0.9]
+    """
+    if not callable(run):
+        raise ValueError(f"run must be a function of a key, got {given(run)}")
+    check_key(key)
+    batch_size, mesh = divided(num_seeds, batch_size, mesh)
+    simulation = Simulation(run, key, num_seeds, batch_size, mesh, checkpoint, quantiles)
+    with closing(simulation):
+        return simulation.estimate(progress)
+
+
+class Simulation:
+    """A Monte Carlo run with its checkpoint, which is opened before any seed runs.
+
+    The arguments are those of `monte_carlo`, with `batch_size` and `mesh` from `divided`.
+    """
+
+    def __init__(
+        self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint, quantiles
+    ):
+        self._levels = levels(quantiles)
+        run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
+        num_seeds = int(num_seeds)  # a NumPy number would be compiled for again
+        if mesh is not None:
+            mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
+        several = mesh is not None and mesh.is_multi_process
+        digest = fingerprint(run, key) if several or checkpoint is not None else ""
+        digest += " values" if digest and self._levels else ""
+        if mesh is not None and several:
+            check_same(mesh, f"{digest} {num_seeds} {batch_size} {checkpoint is None}")
+        self._arguments = run, key
+        self._num_seeds = num_seeds
+        self._options = {"batch_size": batch_size, "mesh": mesh, "keep": bool(self._levels)}
+        arguments = run, key
+        if mesh is not None:  # placed as `estimate` places them: JAX then traces the run once
+            shared = NamedSharding(mesh, PartitionSpec())
+            arguments = jax.tree.map(
+                lambda leaf: leaf.update(sharding=shared),
+                jax.eval_shape(lambda *leaves: leaves, *arguments),
+            )
+        shapes, *_ = _batch_moments.eval_shape(*arguments, num_seeds, 0, **self._options)
+        sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes._replace(values=None))
+        sums = sums._replace(
+            values=jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), shapes.values)
+        )
+        self.store = None if checkpoint is None else Checkpoint(checkpoint, digest, mesh)
+        try:
+            self._sums = self.store.load(sums) if self.store else sums
+            if self._sums.num_seeds > num_seeds:
+                raise ValueError(
+                    f"the checkpoint in {checkpoint} already holds {int(self._sums.num_seeds)} "
+                    f"seeds, more than the {num_seeds} asked for: ask for at least as many, or "
+                    "name another folder"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Unlocks the checkpoint."""
+        if self.store:
+            self.store.close()
+
+    def estimate(self, progress: Callable[[int, int], None] | None) -> Estimate:
+        """Runs the seeds that are not done yet."""
+        sums = self._sums._replace(num_seeds=int(self._sums.num_seeds))
+        (run, key), mesh = self._arguments, self._options["mesh"]
+        if mesh is not None:
+            run, key = replicated((run, key), mesh)
+        for start in range(sums.num_seeds, self._num_seeds, self._options["batch_size"]):
+            batch, *units = jax.device_get(
+                _batch_moments(run, key, self._num_seeds, start, **self._options)
+            )
+            counted = jax.tree.map(lambda leaf: leaf[: self._num_seeds - start], batch.values)  # noqa: B023
+            values = jax.tree.map(lambda *parts: np.concatenate(parts), sums.values, counted)
+            for part in _parts(batch, *units):
+                sums = merged(sums, part)
+            sums = sums._replace(values=values)
+            if self.store:
+                self.store.save(sums)
+            if progress:
+                progress(sums.num_seeds, self._num_seeds)
+
+        with np.errstate(invalid="ignore", divide="ignore"):  # one seed has no standard error
+            error = jax.tree.map(
+                lambda squares: np.sqrt(squares / np.float64(sums.num_seeds - 1) / sums.num_seeds),
+                sums.squares,
+            )
+        quantiles = jax.tree.map(lambda leaf: _quantiles(leaf, self._levels), sums.values)
+        return Estimate(sums.mean, error, sums.num_seeds, quantiles)
+
+
+def divided(
+    num_seeds: int, batch_size: int | None, mesh: Mesh | str | None
+) -> tuple[int, Mesh | None]:
+    """The batch size and the mesh that `monte_carlo` uses."""
+    whole("num_seeds", num_seeds)
+    if batch_size is None:
+        batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
+    batch_size = whole("batch_size", batch_size)
+    if isinstance(mesh, str) and mesh == "all":
+        devices = jax.devices()[: min(batch_size, num_seeds)]
+        mesh = Mesh(np.array(devices), "seeds") if len(devices) > 1 else None
+    if mesh is None:
+        return batch_size, None
+    mesh = instance("mesh", mesh, Mesh, 'jax.make_mesh makes one, and "all" means all devices')
+    return mesh.size * math.ceil(batch_size / mesh.size), mesh
+
+
+def levels(quantiles: Sequence[float]) -> tuple[float, ...]:
+    """The levels of quantiles, checked."""
+    hint = "shares of the seeds, such as (0.5, 0.95)"
+    return tuple(float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(quantiles).tolist())
+
+
+def _quantiles(values: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
+    """The smallest values that at least a share q of the seeds do not exceed, `[Q, ...]`."""
+    # q S may be a whole number but for rounding. Sorting puts NaN last.
+    ranks = [max(math.ceil(q * len(values) * (1 - 1e-12)), 1) for q in levels]
+    return np.sort(values, axis=0)[np.array(ranks) - 1]
+
+
+def _check_results(values: Any) -> None:
+    """Raises ValueError if a run returns no arrays, or complex numbers."""
+    dtypes = [leaf.dtype for leaf in jax.tree.leaves(values)]
+    if not dtypes:
+        raise ValueError("run must return a pytree of at least one array, got none")
+    if any(jnp.issubdtype(dtype, jnp.complexfloating) for dtype in dtypes):
+        raise ValueError("run must return real numbers, got complex ones: return both their parts")
+
+
+@partial(jax.jit, static_argnames=("batch_size", "mesh", "keep"))
+def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tuple[Sums, Any, Any]:
+    """Moments of each shard of a batch, along a leading axis of shards, with origins and scales.
+
+    If `keep`, also the values of all seeds, in their order.
+
+    The `Sums` are of (value − origin)/scale, where the origin is the shard's first value and the
+    scale the largest distance from it: float32 then loses no digits if the spread is far below the
+    mean, and does not overflow or underflow when it squares.
+    """
+
+    def one_shard(run, key, seeds):
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)
+        counted = seeds < num_seeds
+        count = counted.sum()
+
+        def moments(values):
+            values = values.astype(jnp.float64 if values.dtype == jnp.float64 else jnp.float32)
+            weight = counted.reshape(-1, *[1] * (values.ndim - 1))
+            # `where`, not a product: a seed that only fills up the batch may have diverged.
+            offsets = jnp.where(weight, values - values[:1], 0)
+            largest = jnp.abs(offsets).max(axis=0, keepdims=True)
+            scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
+            offsets = offsets / scale
+            mean = offsets.sum(axis=0) / jnp.maximum(count, 1).astype(offsets.dtype)
+            squares = (jnp.where(weight, offsets - mean[None], 0) ** 2).sum(axis=0)
+            return mean[None], squares[None], values[:1], scale
+
+        values = jax.vmap(run)(keys)
+        _check_results(values)
+        mean, squares, origin, scale = jax.tree.transpose(
+            jax.tree.structure(values), None, jax.tree.map(moments, values)
+        )
+        return Sums(count[None], mean, squares, values if keep else None), origin, scale
+
+    seeds = start + jnp.arange(batch_size)
+    if mesh is None:
+        return one_shard(run, key, seeds)
+    shared, split = PartitionSpec(), PartitionSpec(mesh.axis_names)
+    over_shards = jax.shard_map(
+        one_shard, mesh=mesh, in_specs=(shared, shared, split), out_specs=split, check_vma=False
+    )
+    # Replicated, so that every host of several can read it.
+    moments = over_shards(run, key, seeds)
+    return jax.lax.with_sharding_constraint(moments, NamedSharding(mesh, shared))
+
+
+def _parts(sums: Sums, origin: Any, scale: Any) -> Iterator[Sums]:
+    """The moments of each shard, in float64 and in the units of the values."""
+    scale = jax.tree.map(lambda s: s.astype(np.float64), scale)
+    mean = jax.tree.map(lambda o, s, m: o.astype(np.float64) + s * m, origin, scale, sums.mean)
+    squares = jax.tree.map(lambda s, q: s**2 * q, scale, sums.squares)
+    for shard, count in enumerate(sums.num_seeds):
+        yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023

@@ -1,0 +1,281 @@
+"""Rollouts: one learner through one stream, under one draw of the noise."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learner, unrolled
+from noisy_jax.learners.wrappers.assuming import Assumed
+from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_loss
+from noisy_jax.noise import Correlated, Flip, Noise, PerRound
+from noisy_jax.noise.observation import BLOCK, observe_block, scan_in_blocks
+from noisy_jax.noise.rounds import by_round, check_noise
+from noisy_jax.validation import (
+    check_key,
+    check_labels,
+    check_shape,
+    concrete,
+    number,
+    whole,
+    within,
+)
+
+
+class Rollout(NamedTuple):
+    """The result of T rounds.
+
+    Attributes:
+        state: the learner's state after the last round.
+        predictions: `[T]` (or `[T, L]` for `wrappers.paired`), made on clean instances before each
+            step.
+        diverged_at: `[]` (or `[L]`), the first round of this stream whose prediction is not
+            finite; T if only predictions of the last state are not, −1 if all are finite.
+    """
+
+    state: State
+    predictions: jax.Array
+    diverged_at: jax.Array
+
+
+@jax.default_matmul_precision("highest")
+def rollout(
+    learner: Learner,
+    stream: Stream,
+    noise: Noise | PerRound,
+    key: chex.PRNGKey,
+    *,
+    y_noise: Noise | PerRound | None = None,
+    state: State | None = None,
+    first_round: chex.Numeric = 0,
+) -> Rollout:
+    """In each round, predicts on the clean instance, then steps on its noisy copies.
+
+    The randomness of round t depends on the key and on t only: all learners see the same noise
+    under the same key, and a run continued with `state` and `first_round` equals one that was not
+    interrupted.
+
+    Call it under `jax.jit`, which compiles it once (without it, every call compiles again), and
+    under `jax.vmap` over keys for many draws.
+
+    Args:
+        learner: any learner.
+        stream: T clean rounds, `[T, d]` and `[T]`; at most the learner's horizon, together with the
+            rounds that `state` counts.
+        noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
+            A learner built for another distribution (`Learner.noise`) runs with a warning.
+        key: a key of `jax.random.key`. With one of the kind "rbg", which is faster, what is drawn
+            by round (noise of y, noise that changes, learners that draw) depends on where the run
+            was interrupted, as JAX draws for several keys at once from the first.
+        y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
+            default.
+        state: where to start; `learner.init(d)` by default.
+        first_round: number of the stream's first round, for a run that is continued. It numbers the
+            keys only; the state itself counts the rounds that it holds.
+
+    Returns:
+        A `Rollout`.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
+        >>> learner = nj.learners.two_copies(radius=1.0)
+        >>> run = jax.jit(lambda key: rollout(learner, stream, nj.noise.Gaussian(0.1), key))
+        >>> print(run(jax.random.key(1)).diverged_at)
+        -1
+    """
+    _check(learner, stream, noise, y_noise, key)
+    if concrete(number("first_round", first_round)) is not None:
+        first_round = whole("first_round", np.asarray(first_round).item(), 0)
+    state, blocks = _through_blocks(
+        learner, stream, noise, key, lambda predictions, _: predictions,
+        y_noise=y_noise, state=state, first_round=first_round,
+    )  # fmt: skip
+    predictions = jnp.concatenate([p.reshape(-1, *p.shape[2:]) for p in blocks])
+    after = jnp.asarray(learner.predict(state, jnp.asarray(stream.x)[-1]))
+    broken = ~jnp.isfinite(jnp.concatenate([predictions, after[None]]))
+    diverged_at = jnp.where(broken.any(axis=0), jnp.argmax(broken, axis=0), -1)
+    return Rollout(state, predictions, diverged_at)
+
+
+@jax.default_matmul_precision("highest")
+def final_regret(
+    learner: Learner,
+    stream: Stream,
+    noise: Noise | PerRound,
+    key: chex.PRNGKey,
+    *,
+    loss: Loss,
+    comparator: chex.Array,
+    y_noise: Noise | PerRound | None = None,
+    rounds: chex.Numeric | None = None,
+) -> jax.Array:
+    """Regret after the last round of the rollout under the same key, without its predictions.
+
+    The differences of losses are summed in blocks, so that float32 is precise over long streams.
+
+    Args:
+        learner: any learner.
+        stream: T clean rounds.
+        noise: as in `rollout`.
+        key: as in `rollout`.
+        loss: one of `losses`, for predictions on clean data.
+        comparator: `[T]` predictions of the comparator.
+        y_noise: as in `rollout`.
+        rounds: 1 to T, how many rounds of the stream to go through; all by default. If it is
+            traced, one program serves any number of rounds.
+
+    Returns:
+        `[]` (or `[L]` for `wrappers.paired`); NaN or infinite if the learner diverged.
+    """
+    _check(learner, stream, noise, y_noise, key)
+    check_loss(loss, flips=False)
+    check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
+    count = len(stream.y) if rounds is None else rounds
+    sound = within("rounds", count, 1, len(stream.y))
+
+    def excess(predictions, block):
+        (clean, best), t = block
+        columns = (-1,) + (1,) * (predictions.ndim - 1)
+        own = loss(predictions, jnp.reshape(clean.y, columns))
+        each = own - jnp.reshape(loss(best, clean.y), columns)
+        return jnp.sum(jnp.where(t.reshape(columns) < count, each, 0), axis=0)
+
+    _, blocks = _through_blocks(
+        learner, stream, noise, key, excess, y_noise=y_noise, comparator=comparator, count=rounds
+    )
+    regret = jnp.concatenate(blocks).sum(axis=0)
+    return jnp.where(jnp.isnan(sound), jnp.nan, regret)
+
+
+def warn_of_other_noise(
+    learner: Learner, noise: Noise | PerRound, dim: int, name: str = "learner", *, stacklevel: int
+) -> None:
+    """Warns if a learner was built for another noise than it runs under, if both are concrete.
+
+    It does not warn for `wrappers.assuming`, where the difference is intended.
+    """
+    built = learner.noise
+    if built is None or isinstance(built, Assumed):
+        return
+    other = isinstance(built, type) and not isinstance(by_round(noise)[0], built)
+    if other or (not isinstance(built, type) and _differ(built, noise, dim)):
+        warnings.warn(
+            f"{name} was built for other noise than it runs under, and does not correct for it: "
+            f"build it for this {type(noise).__name__} noise, unless the difference is intended",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _differ(one: Noise | PerRound, other: Noise | PerRound, dim: int) -> bool:
+    """Whether two distributions are concrete and differ in more than their means."""
+    if one is other or any(concrete(leaf) is None for leaf in jax.tree.leaves((one, other))):
+        return False
+    stacked = [isinstance(noise, PerRound) for noise in (one, other)]
+    plain = [noise.distribution if isinstance(noise, PerRound) else noise for noise in (one, other)]
+    if type(plain[0]) is not type(plain[1]):
+        return True
+    if stacked[0]:  # the learner reads the covariance of each round
+        return False
+    for name in getattr(plain[0], "__dataclass_fields__", ()):
+        values = [np.asarray(getattr(noise, name)) for noise in plain]
+        values = [v if axis else v[None] for v, axis in zip(values, stacked, strict=True)]
+        first, second = (_of_rank(v, max(w.ndim for w in values), dim) for v in values)
+        if name != "mean" and not (
+            first.shape[1:] == second.shape[1:] and np.allclose(first, second, rtol=1e-4, atol=0)
+        ):
+            return True
+    return False
+
+
+def _of_rank(value: np.ndarray, rank: int, dim: int) -> np.ndarray:
+    """A stacked parameter `[T]`, `[T, d]` or `[T, d, d]` in the form of this rank."""
+    if value.ndim == 1 < rank:
+        value = np.repeat(value[:, None], dim, axis=1)
+    return value[:, :, None] * np.eye(dim) if value.ndim == 2 < rank else value
+
+
+def _check(learner, stream, noise, y_noise, key) -> None:
+    check_learner(learner)
+    check_is_stream(stream)
+    check_noise(noise, y_noise, len(stream.y))
+    if learner.exact_targets and y_noise is not None:
+        raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
+    if isinstance(by_round(y_noise)[0], Flip):
+        check_labels("stream.y", stream.y)
+        if learner.labels is False:
+            raise ValueError(
+                "y_noise is noise.Flip, under which this learner is biased: use a learner of "
+                "labels, such as norma with losses.flipped"
+            )
+    if isinstance(by_round(y_noise)[0], Correlated) and not learner.correlated_targets:
+        raise ValueError(
+            "y_noise must be independent of the noise in x for this learner; two_copies, "
+            "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
+        )
+    check_key(key)
+    # Through the context manager of `default_matmul_precision`, whose frame is one more.
+    warn_of_other_noise(learner, noise, stream.x.shape[1], stacklevel=4)
+
+
+def _through_blocks(
+    learner,
+    stream,
+    noise,
+    key,
+    judge,
+    *,
+    y_noise,
+    state=None,
+    first_round: Any = 0,
+    comparator=None,
+    count=None,
+):
+    """Runs the rounds in blocks, whose output is `judge(predictions, ((clean, comparator), t))`.
+
+    Blocks without any of the first `count` rounds are left out: their output is zero. Returns as
+    `scan_in_blocks`.
+    """
+    horizon, dim = stream.x.shape
+    _check_room(learner.horizon, horizon, state)
+    rounds = first_round + jnp.arange(horizon)
+    offset = first_round % BLOCK
+    changing = [one if isinstance(one, PerRound) else None for one in (noise, y_noise)]
+
+    def block(state, inputs):
+        told, rounds, changing = inputs
+        clean, _ = told
+        samples, keys = observe_block(
+            key, rounds, offset, clean.x, clean.y, changing[0] or noise, changing[1] or y_noise,
+            copies=learner.copies,
+        )  # fmt: skip
+        state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys)
+        return state, judge(predictions, (told, rounds))
+
+    def block_or_none(state, inputs):
+        own = jax.jit(block)  # traced once for both
+        zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(own, state, inputs)[1])
+        return jax.lax.cond(
+            inputs[1][0] < count, own, lambda state, _: (state, zero), state, inputs
+        )
+
+    state = learner.init(dim) if state is None else state
+    inputs = ((stream, comparator), rounds, changing)
+    return scan_in_blocks(block if count is None else block_or_none, state, inputs)
+
+
+def _check_room(room, horizon, state) -> None:
+    """Raises ValueError if a run has more rounds than the learner has room for."""
+    # Not every state counts its rounds, and arrays have a method of that name.
+    count = concrete(state.round) if "round" in getattr(state, "_fields", ()) else None
+    played = 0 if count is None else count.item()
+    if room is not None and played + horizon > room:
+        before = f" after {played} others" if played else ""
+        raise ValueError(
+            f"the stream has {horizon} rounds{before}, but the learner has room for {room}: build "
+            f"it with horizon={played + horizon}"
+        )

@@ -1,0 +1,176 @@
+"""Streams of clean examples from arrays, data frames, CSV files and from scikit-learn's data sets.
+
+Real data are used in two steps: `dataset` or `csv` give the scaled table, one round a row, and
+`resampled` draws rounds from it with replacement. Values are checked where they enter, once.
+"""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Stream
+from noisy_jax.columns import (
+    ROUNDING,
+    check_same_rows,
+    index_of,
+    numeric,
+    warn_of_lost_digits,
+)
+from noisy_jax.csv_files import read_csv
+from noisy_jax.validation import array_module, check_key, check_table, choice, instance, whole
+
+_FORMATS = {
+    "diabetes": {},
+    "breast_cancer": {"delimiter": ",", "skiprows": 1},
+    "digits": {"delimiter": ","},
+}
+"""How NumPy reads scikit-learn's files of each data set, whose last column is the target."""
+
+DATASETS = tuple(_FORMATS)
+"""Names that `dataset` knows."""
+
+
+def from_arrays(x: Any, y: Any) -> Stream:
+    """A stream of the given rounds, in JAX's default precision.
+
+    Args:
+        x: `[T, d]` instances, T ≥ 1 and d ≥ 1: an array, nested lists or a data frame, of finite
+            numbers.
+        y: `[T]` targets, in the same forms; if both are pandas objects, with the same index.
+
+    Returns:
+        The `Stream`. A UserWarning names columns whose values float32 cannot tell apart.
+
+    Example:
+        >>> from_arrays([[0.0, 1.0]], [1.0]).y
+        Array([1.], dtype=float32)
+    """
+    columns = getattr(x, "columns", None)
+    x, y = _checked(x, y)
+    warn_of_lost_digits("x", x, columns)
+    warn_of_lost_digits("y", y)
+    return Stream(jnp.asarray(x, float), jnp.asarray(y, float))
+
+
+def scaled(x: Any, y: Any) -> Stream:
+    """The stream of a raw table, scaled so that ‖x_t‖ ≤ 1 and |y_t| ≤ 1.
+
+    Each feature is centred and divided by its standard deviation (a constant feature becomes 0),
+    then all rows are divided by the largest row norm. If the target has two values, the larger
+    becomes +1 and the other −1; any other target is centred and divided by its largest absolute
+    value. Centring replaces an intercept. All of this is computed in float64.
+
+    Args:
+        x: `[n, d]` features as in `from_arrays`, of which at least one varies.
+        y: `[n]` target as in `from_arrays`, of at least two values.
+
+    Example:
+        >>> import numpy as np
+        >>> print(scaled(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])).y)
+        [-1.  1.  1.]
+    """
+    return scaled_table(*_checked(x, y))
+
+
+def _checked(x, y) -> tuple[Any, Any]:
+    check_same_rows("y", y, "x", index_of(x))
+    x, y = numeric("x", x), numeric("y", y)
+    check_table(x, y)
+    return x, y
+
+
+def scaled_table(x: np.ndarray, y: np.ndarray) -> Stream:
+    """`scaled`, of arrays that have been checked already."""
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    largest = np.abs(x).max(axis=0)
+    x = x / np.where(largest > 0, largest, 1)  # so that squares of tiny numbers do not underflow
+    spread = x.std(axis=0)
+    varies = spread > ROUNDING
+    if not varies.any():
+        raise ValueError("x must have a feature that varies, but every feature is constant")
+    x = np.where(varies, (x - x.mean(axis=0)) / np.where(varies, spread, 1), 0)
+    values = np.unique(y)
+    if len(values) == 1:
+        raise ValueError(f"y must take more than one value, the target is constant ({values[0]})")
+    y = np.where(y == values[1], 1.0, -1.0) if len(values) == 2 else y - y.mean()
+    x, y = x / np.linalg.norm(x, axis=1).max(), y / np.abs(y).max()
+    kind = jax.dtypes.canonicalize_dtype(float)
+    return Stream(*jax.device_put((x.astype(kind), y.astype(kind))))
+
+
+def csv(path: str | Path, target: str) -> Stream:
+    """A numeric CSV file with a header line, scaled by `scaled`.
+
+    Args:
+        path: the file; UTF-8, separated by commas. Its first line has a name for each column, all
+            different; every other cell is a finite number.
+        target: name of the target's column; all other columns are features.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> path = f"{tempfile.mkdtemp()}/houses.csv"
+        >>> np.savetxt(path, np.eye(3, 2), delimiter=",", header="rooms,price", comments="")
+        >>> csv(path, target="price").x.shape
+        (3, 1)
+    """
+    header, table = read_csv(path, target)
+    column = header.index(target)
+    return scaled_table(np.delete(table, column, axis=1), table[:, column])
+
+
+def dataset(name: str) -> Stream:
+    """One of scikit-learn's bundled data sets, scaled by `scaled`; needs scikit-learn.
+
+    Args:
+        name: "diabetes" (442 rows, d = 10, disease progression), "breast_cancer" (569 rows, d = 30,
+            benign +1 or malignant −1) or "digits" (1,797 rows, d = 64, the digit's value).
+
+    Example:
+        >>> dataset("diabetes").x.shape
+        (442, 10)
+    """
+    return scaled(*bundled(choice("name", name, DATASETS)))
+
+
+def bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Features `[n, d]` and target `[n]` of a data set of scikit-learn, not scaled."""
+    package = importlib.util.find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise ImportError(
+            f"the data set {name!r} comes with scikit-learn (the extra noisy_jax[demo])"
+        )
+    # Its files are read in milliseconds; to import `sklearn.datasets` takes 1.3 s and 100 MB.
+    files = sorted(Path(package.origin).with_name("datasets").glob(f"data/{name}*.csv*"))
+    if not files:  # another version may have them elsewhere
+        return getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(return_X_y=True)
+    table = np.column_stack([np.loadtxt(file, **_FORMATS[name]) for file in files])
+    return table[:, :-1], table[:, -1]
+
+
+def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
+    """`horizon` rounds drawn with replacement from the rounds of `stream`.
+
+    Args:
+        key: randomness of the draw.
+        stream: n rounds to draw from.
+        horizon: T ≥ 1 rounds to draw; may exceed n.
+
+    Example:
+        >>> import jax
+        >>> table = from_arrays([[0.0], [1.0]], [0.0, 1.0])
+        >>> stream = resampled(jax.random.key(0), table, horizon=1000)
+        >>> print(abs(stream.y.mean() - 0.5) < 0.1)
+        True
+    """
+    check_key(key)
+    x, y = instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
+    check_table(x, y)
+    rows = jax.random.randint(key, (whole("horizon", horizon),), 0, np.shape(y)[0])
+    xp = array_module(rows, x, y)  # NumPy compiles nothing
+    rows = xp.asarray(rows)
+    return Stream(*(jax.device_put(xp.asarray(column)[rows]) for column in (x, y)))

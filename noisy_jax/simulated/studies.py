@@ -1,0 +1,254 @@
+"""Studies: the regret of several learners over a grid of horizons, as a table."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner, Stream, check_is_stream, check_one_prediction
+from noisy_jax.losses import Loss, squared
+from noisy_jax.losses.loss import check_loss
+from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.rounds import check_noise
+from noisy_jax.simulated.bounds import Guarantee
+from noisy_jax.simulated.montecarlo import Simulation, divided, levels
+from noisy_jax.simulated.programs import Always, Runs, first, made
+from noisy_jax.simulated.provenance import description, text, versions
+from noisy_jax.simulated.regrets import growth
+from noisy_jax.simulated.results import Row, Study
+from noisy_jax.simulated.rollouts import warn_of_other_noise
+from noisy_jax.simulated.tuning import MakeLearner
+from noisy_jax.validation import check_horizons, check_key, check_labels, given
+
+
+def study(
+    learners: Mapping[str, Learner | MakeLearner],
+    stream: Stream,
+    noise: Noise | PerRound,
+    key: chex.PRNGKey,
+    *,
+    num_seeds: int,
+    horizons: Sequence[int],
+    comparator: Callable[[Stream], Any],
+    loss: Loss | None = None,
+    y_noise: Noise | PerRound | None = None,
+    batch_size: int | None = None,
+    mesh: jax.sharding.Mesh | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    checkpoint: str | Path | None = None,
+    quantiles: Sequence[float] = (),
+    parameters: Mapping[str, Any] | None = None,
+) -> Study:
+    """The expected regret on clean data of several learners, over a grid of horizons.
+
+    The horizon T uses the first T rounds of the stream, learners tuned for T, and the comparator
+    that is best on these T rounds. Within a horizon all learners see the same noise, so that their
+    differences are paired. Different horizons use independent noise, so that the interval for the
+    exponent of growth is valid.
+
+    Args:
+        learners: names with learners, or with functions `horizon -> (learner, guarantee)`, such as
+            `tuned` returns. The guarantee may be `None`; its columns are then NaN, as they are for
+            a learner, whose settings `config.json` does not record: pass them as `parameters`.
+            Paired differences are taken from the first learner. Another study with the same
+            learners and functions compiles nothing again.
+        stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
+            margin.
+        noise: distribution of the noise in each copy of x, as in `rollout`.
+        key: a key of `jax.random.key`.
+        num_seeds: S, independent noise draws for each horizon.
+        horizons: increasing numbers of rounds.
+        comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
+            as `functools.partial(comparators.linear_ball, radius=1.0)`.
+        loss: squared by default.
+        y_noise: scalar distribution of the noise in y, as in `rollout`; none by default.
+        batch_size: see `monte_carlo`.
+        mesh: see `monte_carlo`.
+        progress: called with (done, total), numbers of rounds summed over seeds.
+        checkpoint: folder for checkpoints as `monte_carlo` writes them, in a subfolder for each
+            horizon.
+        quantiles: levels of quantiles of the regret over seeds, such as (0.5, 0.95), as in
+            `monte_carlo`; none by default.
+        parameters: further entries for `config.json`.
+
+    Returns:
+        A `Study`.
+
+    Example:
+        >>> import functools, jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
+        >>> noise = nj.noise.Gaussian(0.1)
+        >>> moments = nj.bounds.moments(stream, noise)
+        >>> two_copies = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
+        >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
+        ...                num_seeds=4, horizons=[32, 64],
+        ...                comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
+        >>> [(row.learner, row.horizon, row.regret < row.bound) for row in result.rows]
+        [('two copies', 32, True), ('two copies', 64, True)]
+    """
+    loss = squared() if loss is None else loss
+    _check_learners(learners)
+    check_is_stream(stream)
+    check_key(key)
+    check_loss(loss, flips=False)
+    if loss.kind == "margin":
+        check_labels("y", stream.y)
+    if not callable(comparator):
+        raise ValueError(
+            "comparator must be a function of a stream, such as functools.partial("
+            f"comparators.linear_ball, radius=1.0), got {given(comparator)}"
+        )
+    horizons = check_horizons("horizons", horizons)
+    rounds, dim = np.shape(stream.x)
+    if horizons[-1] > rounds:
+        raise ValueError(
+            f"the largest horizon, {horizons[-1]}, exceeds the {rounds} rounds of the "
+            "stream; streams.resampled draws longer ones"
+        )
+    batch_size, mesh = divided(num_seeds, batch_size, mesh)
+    check_noise(noise, y_noise, rounds)
+    makers = tuple(
+        Always(each) if isinstance(each, Learner) else each for each in learners.values()
+    )
+    for name, (learner, _) in zip(learners, made(makers, horizons[-1]), strict=True):
+        warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
+        check_one_prediction(learner, dim, f"learners[{name!r}]")
+    rows: list[Row] = []
+    done, total = 0, num_seeds * sum(horizons)
+    with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
+        simulations = []
+        runs = Runs(makers, horizons, loss, (stream, noise, y_noise))
+        for horizon in horizons:
+            run = runs.at(horizon, _predictions(comparator, first(horizon, stream)))
+            folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
+            own_key = jax.random.fold_in(key, np.uint32(horizon))
+            simulation = Simulation(run, own_key, num_seeds, batch_size, mesh, folder, quantiles)
+            simulations.append(stack.enter_context(closing(simulation)))
+        warned = False
+        for horizon, simulation in zip(horizons, simulations, strict=True):
+            if simulation.store:
+                simulation.store.warned = warned
+            estimate = simulation.estimate(
+                progress and functools.partial(_report, progress, done, horizon, total)
+            )
+            warned = simulation.store is not None and simulation.store.warned
+            done += num_seeds * horizon
+            guarantees = [guarantee for _, guarantee in made(makers, horizon)]
+            rows += _rows(list(learners), horizon, estimate, guarantees)
+
+    rows.sort(key=lambda row: list(learners).index(row.learner))
+    exponents = {}
+    for name in learners:
+        own = [row for row in rows if row.learner == name]
+        regrets, errors = [row.regret for row in own], [row.std_error for row in own]
+        exponents[name] = growth(horizons, regrets, errors, int(num_seeds))
+    devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
+    config = {
+        "learners": {name: text(make) for name, make in zip(learners, makers, strict=True)},
+        "horizons": horizons,
+        "num_seeds": int(num_seeds),
+        "batch_size": batch_size,
+        "quantiles": levels(quantiles),
+        "noise": description(noise),
+        "y_noise": description(y_noise),
+        "stream": description(stream),
+        "loss": text(loss),
+        "comparator": text(comparator),
+        "key": np.asarray(jax.random.key_data(key)).tolist(),
+        "key_implementation": str(jax.random.key_impl(key)),
+        "x64": jnp.result_type(float) == jnp.float64,
+        "devices": [device.device_kind for device in devices],
+        "versions": versions(),
+        **(parameters or {}),
+    }
+    return Study(tuple(rows), exponents, config)
+
+
+def _check_learners(learners) -> None:
+    """Raises ValueError if `learners` does not map names to functions."""
+    if not isinstance(learners, Mapping):
+        raise ValueError(
+            "learners must map names to learners, or to functions horizon -> (learner, guarantee), "
+            f"got {given(learners)}"
+        )
+    if not learners:
+        raise ValueError("study needs at least one learner, got none")
+    for name, make in learners.items():
+        if not isinstance(make, Learner) and not callable(make):
+            raise ValueError(
+                f"learners[{name!r}] must be a Learner, or a function horizon -> (learner, "
+                f"guarantee) such as tuned returns, got {given(make)}"
+            )
+        if not isinstance(make, Learner) and not _takes_one(make):
+            made = getattr(make, "__name__", "it")
+            raise ValueError(
+                f"learners[{name!r}] must be a Learner, got the function {made}, which makes one: "
+                f"call it, as {made}(radius=…), or use tuned({made}, …)"
+            )
+
+
+def _takes_one(function) -> bool:
+    """Whether the function can be called with one positional argument, the horizon."""
+    try:
+        inspect.signature(function).bind(1)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function without a signature
+        return True
+    return True
+
+
+def _predictions(comparator, past: Stream) -> chex.Array:
+    best = comparator(past)
+    if not hasattr(best, "predictions"):
+        raise ValueError(
+            "comparator must return something with predictions, such as comparators.linear_ball "
+            f"does, but it returned {given(best)}"
+        )
+    (rounds,) = np.shape(past.y)
+    if np.shape(best.predictions) != (rounds,):
+        raise ValueError(
+            f"comparator must return predictions of shape [{rounds}] for a stream of "
+            f"{rounds} rounds, got {list(np.shape(best.predictions))}: it must use the stream "
+            "that it is called with"
+        )
+    return best.predictions
+
+
+def _report(progress, done, horizon, total, seeds, _):
+    progress(done + seeds * horizon, total)
+
+
+def _rows(names, horizon, estimate, guarantees) -> list[Row]:
+    none = Guarantee(*np.full(3, np.nan))
+    guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
+    (regret, difference, diverged), errors = estimate.mean, estimate.std_error
+    half = estimate.half_width[0]
+    tails = np.zeros((0, len(names))) if estimate.quantiles is None else estimate.quantiles[0]
+    return [
+        Row(
+            learner=name,
+            horizon=horizon,
+            num_seeds=estimate.num_seeds,
+            regret=float(regret[i]),
+            std_error=float(errors[0][i]),
+            low=float(regret[i] - half[i]),
+            high=float(regret[i] + half[i]),
+            bound=float(guarantee.regret),
+            bound_over_regret=float(guarantee.regret) / float(regret[i]) if regret[i] else math.inf,
+            difference=float(difference[i]),
+            difference_std_error=float(errors[1][i]),
+            learning_rate=float(guarantee.learning_rate),
+            diverged=float(diverged[i]),
+            quantiles=tuple(tails[:, i].tolist()),
+        )
+        for i, (name, guarantee) in enumerate(zip(names, guarantees, strict=True))
+    ]

@@ -1,0 +1,189 @@
+"""Missing values: shares of pairs from the table, what gaps show, and whether to drop rows."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.noise import Missing
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts
+from noisy_jax.observed.observations import chunks, from_arrays
+from tests.keys import SHIFT
+
+TRUTH = np.array([1.0, -0.5, 0.3])
+FACTOR = np.linalg.cholesky(np.array([[1, 0.5, 0.2], [0.5, 1, 0.3], [0.2, 0.3, 1]]))
+
+
+def seen_by(pattern, rng, n):
+    """Which values are seen, `[n, 3]`; the first two columns have about 60% and 70%."""
+    first, second, third = rng.random((3, n))
+    if pattern == "independent":
+        seen = first < 0.6, second < 0.7, third < 0.8
+    elif pattern == "together":
+        seen = first < 0.7, first < 0.7, third < 0.8
+    elif pattern == "mostly together":
+        seen = np.where(third < 0.8, first, second) < 0.6, first < 0.6, rng.random(n) < 0.8
+    else:
+        seen = first < 0.6, first > 0.3, third < 0.8
+    return np.column_stack(seen)
+
+
+PATTERNS = ("independent", "together", "mostly together", "apart")
+
+
+def drawn(pattern, rng, n, noise=0.5):
+    x = 5 + rng.normal(size=(n, 3)) @ FACTOR.T
+    return x, 2 + x @ TRUTH + noise * rng.normal(size=n), seen_by(pattern, rng, n)
+
+
+def table(x, y, seen):
+    return from_arrays(np.where(seen, x, np.nan), y, noise=Missing(seen.mean(axis=0)))
+
+
+@pytest.fixture
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        yield
+
+
+def available_cases(x, y, seen):
+    """Slopes from the covariance of each pair of columns over the rows that have both."""
+    apart = np.where(seen, x - np.where(seen, x, 0).sum(axis=0) / seen.sum(axis=0), 0)
+    counts = seen.T.astype(float) @ seen
+    cross = apart.T @ (y - y.mean()) / np.diag(counts)
+    return np.linalg.solve(apart.T @ apart / counts, cross)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("errors", ["sandwich", "jackknife"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_moments_are_those_of_available_pairs_and_errors_know_it(pattern, errors, rng):
+    """The slopes by NumPy, their variance by leaving out one row at a time.
+
+    The corrected Gram matrix has one divisor for centring, n − 1 of n: a share of 1e-3 here.
+    """
+    x, y, seen = drawn(pattern, rng, 1000)
+    fit = nj.fit(table(x, y, seen), errors=errors)
+    np.testing.assert_allclose(fit.coefficients, available_cases(x, y, seen), rtol=0.02)
+    left_out = [
+        available_cases(*(np.delete(part, row, axis=0) for part in (x, y, seen)))
+        for row in range(len(y))
+    ]
+    variance = np.cov(np.array(left_out).T, bias=True) * len(y)
+    if errors == "sandwich":
+        np.testing.assert_allclose(fit.covariance[1:, 1:], variance, rtol=0.05, atol=2e-5)
+    else:  # 31 degrees of freedom: five standard errors
+        ratio = np.diag(fit.covariance)[1:] / np.diag(variance)
+        assert np.all(np.abs(np.log(ratio)) < 5 * (2 / 31) ** 0.5)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_columns_with_the_same_gaps_are_fitted_to_the_rows_without(rng):
+    x, y, seen = drawn("together", rng, 500)
+    x, seen = x[:, :2], seen[:, :2]
+    rows = seen[:, 0]
+    whole = nj.fit(from_arrays(x[rows], y[rows], noise=0.0))
+    fit = nj.fit(table(x, y, seen))
+    np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.005)
+    np.testing.assert_allclose(fit.std_error[1:], whole.std_error[1:], rtol=0.01)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("pattern", ["independent", "mostly together"])
+def test_intervals_cover(pattern):
+    rng, covered = np.random.default_rng(1 + 1000 * SHIFT), np.zeros(3)
+    for _ in range(400):
+        low, high = nj.fit(table(*drawn(pattern, rng, 1000))).interval()
+        covered += (low[1:] < TRUTH) & (high[1:] > TRUTH)
+    error = (0.95 * 0.05 / 400) ** 0.5
+    assert np.all(np.abs(covered / 400 - 0.95) < 5 * error)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_copies_with_gaps_of_their_own_are_averaged(rng):
+    """Slopes of the mean of two copies whose gaps in a row are alike: variance by a jackknife."""
+    n = 300
+    x, y, _ = drawn("apart", rng, n)
+    seen = np.stack([seen_by("mostly together", rng, n) for _ in range(2)], axis=1)
+
+    def fitted(rows):
+        own = np.where(seen[rows], x[rows][:, None], np.nan)
+        return nj.fit(from_arrays(own, y[rows], noise=Missing(seen[rows].mean(axis=(0, 1)))))
+
+    everyone = np.arange(n)
+    fit = fitted(everyone)
+    low, high = fit.interval(0.9999)
+    assert np.all((low[1:] < TRUTH) & (high[1:] > TRUTH))
+    left_out = [fitted(np.delete(everyone, row)).coefficients for row in everyone]
+    variance = np.cov(np.array(left_out).T, bias=True) * n
+    np.testing.assert_allclose(np.diag(fit.covariance)[1:], np.diag(variance), rtol=0.1)
+
+
+def test_columns_that_are_never_seen_together_are_named(rng, tmp_path):
+    x, y, _ = drawn("independent", rng, 300)
+    first = rng.random(300) < 0.5
+    seen = np.column_stack([first, ~first, first | True])
+    with pytest.raises(ValueError, match="'x1' and 'x2' never have values in the same row"):
+        table(x, y, seen)
+    # In a chunk of eight rows that is chance.
+    np.save(tmp_path / "x.npy", np.where(seen, x, np.nan)[:8])
+    np.save(tmp_path / "y.npy", y[:8])
+    keep = seen[:8].mean(axis=0)
+    (chunk,) = chunks(tmp_path / "x.npy", tmp_path / "y.npy", noise=Missing(keep))
+    assert np.isfinite(chunk.averaged()[1]).all()
+
+
+def test_gaps_that_come_together_are_said_and_spoil_nothing(rng):
+    observed = table(*drawn("together", rng, 1000))
+    with pytest.warns(AssumptionWarning, match=r"gaps do not depend on each other.*'x1' and 'x2'"):
+        fit = nj.fit(observed)
+    assert fit.risk.verdict() == "the correction helps"
+    assert "own shares" in fit.remarks[0]
+
+
+@pytest.mark.parametrize("depends_on", ["the column", "y", "its spread"])
+def test_gaps_that_depend_on_values_are_said(depends_on, rng):
+    x, y, _ = drawn("independent", rng, 2000)
+    value = {"the column": x[:, 1] - 5, "y": y - y.mean(), "its spread": np.abs(x[:, 1] - 5) - 0.8}
+    seen = np.ones(x.shape, bool)
+    seen[:, 0] = rng.random(2000) < 1 / (1 + np.exp(-1 - 2 * value[depends_on]))
+    name = "'y'" if depends_on == "y" else "'x2'"
+    with pytest.warns(AssumptionWarning, match=rf"{name} where 'x1' is missing.*drop the rows"):
+        fit = nj.fit(table(x, y, seen))
+    assert fit.risk.interval()[1] < 0
+    assert fit.risk.verdict() == "no verdict (see the note)"
+    assert "drop the rows with gaps" in " ".join(str(fit).split())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("n", [60, 600])
+@pytest.mark.parametrize("values", ["lognormal", "rare"])
+def test_gaps_by_chance_are_not_doubted(values, n):
+    """1% of tables at most; 4 of 150 would be a chance of 7%, 9 of 150 of 2e-5."""
+    rng, found = np.random.default_rng(2 + 1000 * SHIFT), 0
+    for _ in range(150):
+        x = np.exp(rng.normal(size=(n, 4)) + rng.normal(size=(n, 1)))
+        if values == "rare":  # few rows have a 1, and few a gap
+            x[:, 0], x[:, 1] = rng.random((2, n)) < 0.03
+        keep = [0.97, 0.98, 0.9, 0.6] if values == "rare" else [0.5, 0.7, 0.9, 0.6]
+        seen = rng.random(x.shape) < keep
+        found += bool(doubts(table(x, x.sum(axis=1), seen)))
+    assert found < 9
+
+
+def test_fewer_rows_without_gaps_may_say_more(rng):
+    """With little noise in y, rows without gaps say more, and with much noise all rows do."""
+    x, _, seen = drawn("independent", rng, 2000)
+    noise = rng.normal(size=2000)
+    fit = nj.fit(table(x, x @ TRUTH + 0.1 * noise, seen))
+    assert "least squares on the" in fit.remarks[0]
+    rows = seen.all(axis=1)
+    whole = nj.fit(from_arrays(x[rows], (x @ TRUTH + 0.1 * noise)[rows], noise=0.0))
+    ratio = np.exp(np.log(whole.std_error / fit.std_error)[1:].mean())
+    assert f"{rows.sum():,} rows without gaps" in fit.remarks[0]
+    assert f"{ratio:.0%}" in fit.remarks[0]
+    assert nj.fit(table(x, x @ TRUTH + 10 * noise, seen)).remarks == ()

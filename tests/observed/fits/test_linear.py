@@ -1,0 +1,205 @@
+"""Linear fits: units, replicates, weights, and simulated coverage."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import noisy_jax as nj
+from noisy_jax.moments.batch import linear_moments
+from noisy_jax.observed.fits.errors import linear_errors
+from noisy_jax.observed.fits.sandwich import Table, influences
+from noisy_jax.observed.observations import from_arrays
+from tests.keys import SHIFT
+from tests.observed.fits.test_outside import NITROGEN, YIELD, table
+
+
+def test_weights_and_clusters_are_repeated_rows():
+    """A row of weight two, and a row that stands twice in a cluster, give the same fit."""
+    x, y = table(60)
+    twice = np.concatenate([np.arange(60), np.arange(10)])
+    clustered = nj.fit(from_arrays(x[twice], y[twice], noise=0.0), clusters=twice)
+    weights = np.where(np.arange(60) < 10, 2.0, 1.0)
+    weighted = nj.fit(from_arrays(x, y, noise=0.0), weights=weights, clusters=np.arange(60))
+    np.testing.assert_allclose(clustered.coefficients, weighted.coefficients, rtol=1e-9)
+    np.testing.assert_allclose(clustered.covariance, weighted.covariance, rtol=1e-7)
+
+
+def test_rows_of_weight_zero_do_not_count():
+    x, y = table(200)
+    cov = np.linspace(0.0, 0.2, 200)[:, None] * [1.0, 30.0, 0.01]
+    weights = np.where((np.arange(200) % 3 == 0) | (np.arange(200) // 20 == 2), 0.0, 1.5)
+    clusters, kept = np.arange(200) // 4, weights > 0  # some clusters have no weight
+
+    def fitted(rows, **options):
+        noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(cov[rows]))
+        return nj.fit(from_arrays(x[rows], y[rows], noise=noise), **options)
+
+    everyone = slice(None)
+    for options in ({}, {"clusters": clusters}, {"clusters": clusters, "errors": "jackknife"}):
+        own = {k: v[kept] if k == "clusters" else v for k, v in options.items()}
+        found = fitted(everyone, weights=weights, **options)
+        assert str(found) == str(fitted(kept, weights=weights[kept], **own))
+    x[:, 1] = np.where(kept, 5.0, x[:, 1])
+    with pytest.raises(ValueError, match="column 'x2' is constant: drop it"):
+        fitted(everyone, weights=weights)
+    with pytest.raises(ValueError, match=r"more than d \+ 1 = 4 rows, got 3"):
+        fitted(everyone, weights=np.arange(200) < 3)
+
+
+def test_intervals_have_their_level():
+    """β ± t_q σ for the quantile q = (1 + level)/2 of Student's t distribution."""
+    fit = nj.fits.Coefficients(2.0, np.array([-1.0]), np.diag([0.25, 4.0]), 7, ("a",))
+    for level in (0.5, 0.95):
+        width = stats.t(7).ppf((1 + level) / 2) * np.array([0.5, 2.0])
+        middle = np.array([2.0, -1.0])
+        np.testing.assert_allclose(fit.interval(level), [middle - width, middle + width])
+
+
+def test_errors_of_rows_are_on_average_those_on_clean_rows():
+    """(f(x) − y)² + Var ε for y + ε with ε = 0.8 n, over both signs of the noise n in x."""
+    noise = np.array([-0.5, 0.5])
+    rows = from_arrays(1.2 + noise[:, None], 0.3 + 0.8 * noise, noise=0.25, cross_cov=[0.8 * 0.25])
+    fit = nj.fits.Coefficients(0.1, np.array([-0.7]), np.eye(2), 1, ("x1",))
+    clean = (0.1 - 0.7 * 1.2 - 0.3) ** 2 + 0.8**2 * 0.25
+    np.testing.assert_allclose(linear_errors(fit, rows).mean(), clean)
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 60)])
+@pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
+def test_scores_of_all_rows_add_up_to_zero(weights, share):
+    """At the solution, also where each row has a covariance, and one with the noise of y."""
+    x, y = table(60)
+    cov = np.linspace(0.0, 0.2, 60)[:, None, None] * np.diag(x.var(axis=0))
+    cross = 0.1 * cov.sum(axis=2)
+    whole = linear_moments(x, y, cov, weights, cross)
+    moves = influences(whole, share, Table(x, y, cov, weights, cross), leverage=False)
+    np.testing.assert_allclose(moves.sum(axis=0), 0, atol=1e-9 * np.abs(moves).sum(axis=0).max())
+
+
+def test_predictions_take_columns_by_name():
+    x, y = table(200)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    fit = nj.fit(from_arrays(frame, y, noise=1e-4))
+    turned = frame.assign(note="text")[["c", "note", "b", "a"]]
+    for one in (fit, fit.uncorrected):
+        np.testing.assert_allclose(one.predict(turned), one.predict(x), rtol=1e-12)
+        np.testing.assert_allclose(one.predict(pd.DataFrame(x)), one.predict(x), rtol=1e-12)
+        with pytest.raises(ValueError, match=r"x must have one label 'b', got the labels 'a', "):
+            one.predict(frame.rename(columns={"b": "B"}))
+
+
+def test_the_table_says_which_features_the_uncorrected_fit_is_for():
+    x, y = table(200)
+    copies = x[:, None] + np.random.default_rng(0).normal(size=(200, 4, 3)) * [0.2, 2, 0.01]
+    assert "means of 4 copies that are as noisy as these" in str(nj.fit(from_arrays(copies, y)))
+    assert "features that are as noisy" in str(nj.fit(from_arrays(x, y, noise=1e-4)))
+
+
+def test_units_do_not_matter():
+    x, y = table()
+    rng = np.random.default_rng(1)
+    cov = np.array([[0.2, 0.1, 0], [0.1, 5.0, 0], [0, 0, 0.001]])
+    noisy = x + rng.multivariate_normal(np.zeros(3), cov, len(y))
+    fit = nj.fit(from_arrays(noisy, y, noise=cov))
+    units = np.array([1e6, 1e-3, 1.0])
+    other = nj.fit(from_arrays(noisy * units, 1e4 * y, noise=cov * np.outer(units, units)))
+    np.testing.assert_allclose(other.coefficients, 1e4 * fit.coefficients / units, rtol=1e-8)
+    np.testing.assert_allclose(other.std_error[1:], 1e4 * fit.std_error[1:] / units, rtol=1e-6)
+    np.testing.assert_allclose(other.reliability, fit.reliability, rtol=1e-8)
+
+
+@pytest.mark.statistical
+def test_replicates_are_averaged_and_their_own_spread_taken_away():
+    x, y = table(2000)
+    rng = np.random.default_rng(2 + 1000 * SHIFT)
+    copies = x[:, None] + rng.normal(size=(2000, 2, 3)) * [0.7, 6.0, 0.05]
+    fit = nj.fit(from_arrays(copies, y))
+    known = nj.fit(from_arrays(copies.mean(axis=1), y, noise=np.array([0.7, 6.0, 0.05]) ** 2 / 2))
+    error = fit.std_error[1:].max()
+    np.testing.assert_allclose(fit.coefficients, known.coefficients, atol=5 * error)
+    assert (np.abs(fit.coefficients - [1, -0.2, 3]) < 5 * fit.std_error[1:]).all()
+    assert (np.abs(fit.uncorrected.coefficients - [1, -0.2, 3]) > 5 * fit.std_error[1:]).any()
+
+
+def settings(setting, rng):
+    n = 300
+    x = rng.normal(size=(n, 2))
+    y = x @ [1.0, -0.5] + 0.5 * rng.normal(size=n)
+    if setting == "one covariance a row":
+        variances = rng.uniform(0.1, 0.6, size=n)
+        cov = variances[:, None, None] * np.array([[1, 0.3], [0.3, 1]])
+        factor = np.linalg.cholesky(cov)
+        noise = np.einsum("nij,nj->ni", factor, rng.normal(size=(n, 2)))
+        return from_arrays(x + noise, y, noise=nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(cov)))
+    if setting == "replicates":
+        return from_arrays(x[:, None] + 0.6 * rng.normal(size=(n, 2, 2)), y)
+    noise = nj.noise.Laplace(0.4)
+    return from_arrays(x + 0.4 * rng.laplace(size=x.shape), y, noise=noise)
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["one covariance a row", "replicates", "laplace"])
+def test_intervals_cover(setting):
+    rng = np.random.default_rng(3 + 1000 * SHIFT)
+    covered, plain = np.zeros(2), np.zeros(2)
+    for _ in range(2000):
+        fit = nj.fit(settings(setting, rng))
+        low, high = fit.interval()
+        covered += (low[1:] < [1, -0.5]) & (high[1:] > [1, -0.5])
+        low, high = fit.uncorrected.interval()
+        plain += (low[1:] < [1, -0.5]) & (high[1:] > [1, -0.5])
+    assert (covered >= 0.93 * 2000).all()
+    assert (covered <= 0.97 * 2000).all()
+    assert plain[0] < 0.5 * 2000
+
+
+@pytest.mark.statistical
+def test_estimated_errors_on_clean_data_are_right():
+    """The estimate, from noisy rows alone, against errors at the clean rows."""
+    rng = np.random.default_rng(4 + 1000 * SHIFT)
+    x = rng.normal(size=(20_000, 2))
+    y = x @ [1.0, 1.0] + rng.normal(size=20_000)
+    fit = nj.fit(from_arrays(x + rng.normal(size=x.shape), y, noise=1.0))
+    for made, value, error in (
+        (fit, fit.risk.corrected, fit.risk.corrected_std_error),
+        (fit.uncorrected, fit.risk.uncorrected, fit.risk.uncorrected_std_error),
+    ):
+        assert abs(np.mean((made.predict(x) - y) ** 2) - value) < 5 * error
+    assert fit.risk.verdict() == "the correction helps"
+
+
+def test_what_is_not_identified_is_named():
+    x, y = table()
+    with pytest.raises(ValueError, match="column 'x3' is not identified: its noise variance"):
+        nj.fit(from_arrays(x, y, noise=[0.1, 0.1, 1.0]))
+    chance = nj.fit(from_arrays(x, y, noise=[1.03 * x[:, 0].var(), 0.1, 0.0]))
+    assert chance.reliability[0] < 0 < chance.share < 1  # not more than chance explains
+    with pytest.raises(ValueError, match="column 'x1' is not identified: its noise variance"):
+        nj.fit(from_arrays(x, y, noise=[1.3 * x[:, 0].var(), 0.1, 0.0]))
+    twin = np.column_stack([x[:, 0], x[:, 0] + 0.01 * x[:, 1]])
+    with pytest.raises(ValueError, match=r"combination .*·x1 .*·x2 is not identified"):
+        nj.fit(from_arrays(twin, y, noise=0.2))
+    twin[:, 1] = 2 * twin[:, 0]
+    with pytest.raises(ValueError, match="is not identified: it does not vary; drop one"):
+        nj.fit(from_arrays(twin, y, noise=0.0))
+
+
+def test_sensitivity_starts_at_the_uncorrected_fit_and_passes_through_the_fit():
+    fit = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0))
+    zero, half, one, much = fit.sensitivity([0.0, 0.5, 1.0, 6.0])
+    np.testing.assert_allclose(zero, fit.uncorrected.coefficients)
+    np.testing.assert_allclose(one, fit.coefficients)
+    np.testing.assert_allclose(2 / half, 1 / zero + 1 / one)  # linear in the noise's variance
+    assert np.isnan(much).all()
+
+
+def test_a_saved_fit_is_the_fit(tmp_path):
+    fit = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0))
+    fit.save(tmp_path / "fit.json")
+    assert str(nj.load_fit(tmp_path / "fit.json")) == str(fit)
+    (tmp_path / "fit.json").write_text("{}")
+    with pytest.raises(ValueError, match="does not hold a fit"):
+        nj.load_fit(tmp_path / "fit.json")

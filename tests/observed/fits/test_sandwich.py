@@ -1,0 +1,72 @@
+"""Variances of linear fits: leaving out rows by hand, degrees of freedom, coverage."""
+
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+from tests.keys import SHIFT
+from tests.observed.fits.test_outside import table
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 60)])
+def test_it_is_the_jackknife_that_leaves_out_one_row(weights):
+    """To first order in the noise's covariance of a row, which the leverage leaves out."""
+    rng = np.random.default_rng(0)
+    x, noise = rng.lognormal(size=(60, 2)), rng.uniform(0.1, 0.4, size=60)[:, None] * np.ones(2)
+    y = x @ [1.0, -0.5] + x[:, 0] * rng.normal(size=60)
+    noisy = x + noise**0.5 * rng.normal(size=x.shape)
+
+    def fitted(rows, **options):
+        known = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(noise[rows]))
+        options["weights"] = None if weights is None else weights[rows]
+        return nj.fit(from_arrays(noisy[rows], y[rows], noise=known), **options)
+
+    everyone = np.arange(60)
+    left = [fitted(np.delete(everyone, row)) for row in everyone]
+    for corrected, rtol in ((True, 0.01), (False, 1e-6)):
+        all_rows, alone, *others = (
+            fit if corrected else fit.uncorrected
+            for fit in (fitted(everyone), fitted(everyone, clusters=everyone), *left)
+        )
+        apart = np.array([[fit.intercept, *fit.coefficients] for fit in others])
+        apart -= [all_rows.intercept, *all_rows.coefficients]
+        expected = np.sqrt((apart**2).sum(axis=0))
+        np.testing.assert_allclose(all_rows.std_error, expected, rtol=rtol)
+        assert (alone.std_error < 0.9 * expected).any()  # without leverage: too small
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_degrees_of_freedom_are_satterthwaites(clustered):
+    """From the fourth moments of what rows, or clusters, add to least squares."""
+    x, y = table(60)
+    clusters = np.arange(60) // 3
+    fit = nj.fit(from_arrays(x, y, noise=0.0), clusters=clusters if clustered else None)
+    z = np.column_stack([np.ones(60), x])
+    hat = np.linalg.pinv(z)
+    moves = hat.T * (y - z @ hat @ y)[:, None]
+    if clustered:
+        moves, most = moves.reshape(20, 3, 4).sum(axis=1), 19
+    else:
+        moves, most = moves / (1 - np.diag(z @ hat))[:, None], 56
+    n, total = len(moves), (moves**2).sum(axis=0)
+    expected = 2 * total**2 / ((moves**4).sum(axis=0) - total**2 / n)
+    assert (expected < most).any()
+    np.testing.assert_allclose(fit.degrees_of_freedom, np.minimum(expected, most), rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("reliability", [0.6, 0.8, 1.0])
+def test_intervals_cover_with_skewed_columns_and_unequal_variances(reliability):
+    """x is lognormal, and the standard deviation of y is in proportion to it; truth 1."""
+    rng, covered, variance = np.random.default_rng(7 + 1000 * SHIFT), 0, 1 / reliability - 1
+    for _ in range(600):
+        x = rng.lognormal(size=(300, 1))
+        x = (x - np.exp(0.5)) / np.sqrt(np.e * (np.e - 1))
+        y = x[:, 0] + 0.5 * np.abs(x[:, 0]) * rng.normal(size=300)
+        noisy = x + variance**0.5 * rng.normal(size=x.shape)
+        low, high = nj.fit(from_arrays(noisy, y, noise=variance)).interval()
+        covered += low[1] < 1 < high[1]
+    assert covered >= 0.91 * 600  # about 0.955; 0.85 without leverage

@@ -1,0 +1,151 @@
+"""Logistic and Poisson fits of tables whose equations have no root, or not without some group."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import brentq, root
+from scipy.special import expit
+
+import noisy_jax as nj
+from noisy_jax.observed.fits import generalized
+from noisy_jax.observed.observations import from_arrays
+from tests.keys import key
+
+SLOPE = {"logistic": 2.0, "poisson": 1.0}
+
+
+def table(rng, model, n, copies=1):
+    """One column of reliability ½, and y by the model: `[n, V, 1]` and `[n]`."""
+    x = rng.normal(size=n)
+    y = rng.random(n) < expit(2 * x) if model == "logistic" else rng.poisson(np.exp(x))
+    return x[:, None, None] + copies**0.5 * rng.normal(size=(n, copies, 1)), 1.0 * y
+
+
+def scores(model, theta, x, y, variance):
+    """The scores of one column as the papers print them, `[n, 2]`."""
+    a, w = theta
+    if model == "logistic":
+        eta = a + w * (x + y * variance * w) - w**2 * variance / 2
+        residual = y - expit(eta)
+        return np.stack([residual, residual * (x + (y - 0.5) * variance * w)], axis=1)
+    mean = np.exp(a + w * x - w**2 * variance / 2)
+    return np.stack([y - mean, y * x - mean * (x - variance * w)], axis=1)
+
+
+def mean_scores(theta, model, *rows):
+    return scores(model, theta, *rows).mean(axis=0)
+
+
+def slope_scores(model, x, y, variance, slopes):
+    """The summed score of w where that of a is zero, at many w."""
+
+    def at(w):
+        def total(a):
+            return scores(model, (a, w), x, y, variance).sum(axis=0)
+
+        return total(brentq(lambda a: total(a)[0], -150, 150))[1]
+
+    return np.array([at(w) for w in slopes])
+
+
+def answered(observations, model):
+    """The fit, and the texts of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = nj.fit(observations, model=model)
+    return fit, [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("model", SLOPE)
+def test_a_table_without_a_root_is_answered_with_a_smaller_noise(rng, model):
+    """The share is 4/n below the largest one with a root, and the fit is its root."""
+    n, seen, slopes = 200, 0, np.linspace(0.3, 4.5, 85)
+    for _ in range(12):
+        x, y = table(rng, model, n)
+        fit, messages = answered(from_arrays(x, y, noise=1.0), model)
+        theta = fit.intercept, *fit.coefficients
+        solved = root(mean_scores, theta, (model, x[:, 0, 0], y, fit.share))
+        np.testing.assert_allclose(solved.x, theta, rtol=1e-6)
+        if fit.share == 1:
+            assert "noise is taken away" not in str(fit)
+            continue
+        seen += 1
+        assert any("no stable root with the whole covariance" in text for text in messages)
+        assert "of the noise is taken away" in str(fit)
+        assert fit.degrees_of_freedom == n - 2
+        for beyond, exists in ((3.5, True), (4.5, False)):
+            share = fit.share + beyond / n
+            found = slope_scores(model, x[:, 0, 0], y, share, slopes)
+            assert (found.min() < 0) == exists
+    assert seen >= 2
+
+
+@pytest.mark.parametrize("model", SLOPE)
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_sandwich_where_a_group_fails(rng, model, copies, monkeypatch):
+    """With replicates the variance of the noise is one more parameter, with its own equation."""
+    n = 3000
+    x, y = table(rng, model, n, copies)
+    mean = x.mean(axis=(1, 2))
+    known = from_arrays(x[:, 0], y, noise=1.0) if copies == 1 else from_arrays(x, y)
+    whole, messages = answered(known, model)
+    assert not messages
+    assert whole.degrees_of_freedom == 31
+    found = generalized.root
+    monkeypatch.setattr(
+        generalized, "root", lambda m, t, rows: found(m, t, rows) if len(rows.y) == n else None
+    )
+    fit, messages = answered(known, model)
+    assert len(messages) == 2
+    assert "the corrected equations have no root without 32" in messages[0]
+    np.testing.assert_allclose(fit.coefficients, whole.coefficients)
+    assert fit.degrees_of_freedom == n - 2
+    own = np.ones(n) if copies == 1 else (x[:, 0, 0] - x[:, 1, 0]) ** 2 / 4
+
+    def stacked(theta):
+        return np.column_stack([scores(model, theta[:2], mean, y, theta[2]), own - theta[2]])
+
+    theta = np.array([fit.intercept, *fit.coefficients, own.mean()])
+    step = 1e-5 * np.eye(3)
+    slopes = [(stacked(theta + e) - stacked(theta - e)).sum(axis=0) / 2e-5 for e in step]
+    bread = np.linalg.inv(-np.transpose(slopes))
+    psi = stacked(theta)
+    expected = bread @ psi.T @ psi @ bread.T * n / (n - 2)
+    np.testing.assert_allclose(fit.covariance, expected[:2, :2], rtol=1e-5)
+    np.testing.assert_allclose(fit.std_error, whole.std_error, rtol=0.5)
+
+
+def test_labels_that_the_clean_column_separates_get_that_message(rng):
+    """The true slope is infinite: a share of the noise is taken away, or an error is raised."""
+    told = 0
+    for x in rng.normal(size=(5, 400, 1)):
+        observations = from_arrays(x + rng.normal(size=x.shape), 1.0 * (x[:, 0] > 0), noise=1.0)
+        try:
+            messages = answered(observations, "logistic")[1]
+        except ValueError as error:
+            messages = [str(error)]
+        told += "as if the clean ones predicted it perfectly" in "".join(messages)
+    assert told >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("model", SLOPE)
+def test_nearly_all_small_tables_are_answered_and_covered(model):
+    rng = np.random.default_rng(int(jax.random.bits(key(61))))
+    tables, estimates, covered = 80, [], 0
+    for _ in range(tables):
+        x, y = table(rng, model, 200)
+        try:
+            fit, _ = answered(from_arrays(x, y, noise=1.0), model)
+        except ValueError:
+            continue
+        low, high = fit.interval()
+        covered += low[1] < SLOPE[model] < high[1]
+        estimates.append(fit.coefficients[0])
+    assert len(estimates) >= 0.93 * tables
+    assert covered > (0.93 - 5 * (0.93 * 0.07 / tables) ** 0.5) * len(estimates)
+    middle = np.median(estimates) / SLOPE[model]
+    assert 0.8 < middle < 1.35

@@ -1,0 +1,232 @@
+"""`fit` and `learn` with a checkpoint: interrupted, damaged, on a full disk, twice at once."""
+
+import errno
+import hashlib
+import io
+import os
+import shutil
+import warnings
+from pathlib import Path
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.checkpoints import Checkpoint
+from noisy_jax.observed.observations import from_arrays
+from tests.observed.observations.rows import LEARNER, NOISE, X, Y, run, written
+
+KINDS = pytest.mark.parametrize("kind", ["fit", "learn"])
+
+
+class InterruptedRunError(Exception):
+    pass
+
+
+def interrupted(parts, after):
+    for number, chunk in enumerate(parts):
+        if number == after:
+            raise InterruptedRunError
+        yield chunk
+
+
+@KINDS
+def test_an_interrupted_pass_resumes_exactly(tmp_path, table, kind):
+    parts, folder = list(table), tmp_path / "c"
+    whole = run(kind, table)
+    with pytest.raises(InterruptedRunError):
+        run(kind, interrupted(parts, 2), folder)
+    shutil.copytree(folder, tmp_path / "copy")
+    chex.assert_trees_all_equal(run(kind, iter(parts), tmp_path / "copy"), whole)
+    written(tmp_path, X, np.where((np.arange(800) >= 200) & (np.arange(800) < 400), np.nan, Y))
+    chex.assert_trees_all_equal(run(kind, table, folder), whole)  # rows seen before are not read
+    chex.assert_trees_all_equal(run(kind, table, folder), whole)  # nothing is left to do
+
+
+@KINDS
+def test_rows_may_be_added_to_the_files(tmp_path, table, kind):
+    whole = run(kind, table)
+    run(kind, written(tmp_path, X[:550], Y[:550]), tmp_path / "c")  # the last chunk has 150 rows
+    chex.assert_trees_all_close(
+        run(kind, written(tmp_path, X, Y), tmp_path / "c"), whole, rtol=1e-4, atol=1e-5
+    )
+
+
+def other_rows(table):
+    first, *rest = table
+    return [from_arrays(first.x[:, 0] + 1e-9, first.y, noise=NOISE), *rest]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("learn", {"key": 1}),
+        ("learn", {"learner": nj.learners.known_covariance(radius=2.0)}),
+        ("learn", {"standardize": False, "learner": LEARNER}),
+        ("learn", {"table": other_rows}),
+        ("learn", {"kind": "fit"}),
+        ("fit", {"table": other_rows}),
+        ("fit", {"table": lambda t: [from_arrays(p.x[:, 0], p.y, noise=NOISE + 1) for p in t]}),
+        ("fit", {"table": lambda t: [from_arrays(p.x, p.y, noise=NOISE, target="z") for p in t]}),
+    ],
+    ids=["key", "learner", "standardize", "rows", "fit", "rows of fit", "noise", "name"],
+)
+def test_a_checkpoint_of_another_run_is_an_error(tmp_path, table, kind, options):
+    run(kind, table, tmp_path / "c")
+    change = options.pop("table", lambda table: table)
+    with pytest.raises(ValueError, match=r"another configuration \(table or its noise.*: delete"):
+        run(options.pop("kind", kind), change(table), tmp_path / "c", **options)
+
+
+def test_a_checkpoint_of_another_cross_covariance_is_an_error(tmp_path):
+    run("fit", written(tmp_path, X, Y, cross_cov=[0.1, 0.0]), tmp_path / "c")
+    with pytest.raises(ValueError, match="another configuration"):
+        run("fit", written(tmp_path, X, Y, cross_cov=[0.2, 0.0]), tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda parts: parts[:2], "has seen 400 rows more than there are"),
+        (
+            lambda parts: [*parts[:3], from_arrays(X, Y, noise=NOISE)],
+            "from chunks with other numbers of rows",
+        ),
+        (lambda parts: [parts[0], 3, *parts[1:]], "must be an Observations, got 3"),
+    ],
+)
+def test_other_chunks_than_before_are_an_error(tmp_path, table, change, message):
+    run("fit", table, tmp_path / "c")
+    with pytest.raises(ValueError, match=message):
+        run("fit", change(list(table)), tmp_path / "c")
+
+
+def archive(*arrays):
+    content = io.BytesIO()
+    np.savez(content, *arrays)
+    return content.getvalue()
+
+
+def with_digest(archive):
+    """As checkpoints end: the ZIP archive's comment is a digest of all bytes before it."""
+    body = archive[:-2] + (64).to_bytes(2, "little")
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def corrupted(whole):
+    """Ten files that are not the checkpoint `whole`."""
+    half = len(whole) // 2
+    with np.load(io.BytesIO(whole)) as file:
+        name, count, *rest = file.values()
+    yield "not a readable", whole[:half]
+    yield "not a readable", b""
+    yield "not a readable", b"hello"
+    yield "not a readable", whole + b"\0"
+    yield "not a readable", whole[1:]
+    yield "not a readable", whole[:half] + b"\xff" * 64 + whole[half + 64 :]
+    yield "not a readable", whole[half:] + whole[:half]
+    yield "not a readable", archive(name, count, *rest)  # without a digest
+    yield "not a readable", with_digest(archive(name, count, *rest[:-1]))  # a leaf is missing
+    yield "not a readable", with_digest(archive(name, -count, *rest))
+    yield "another configuration", with_digest(archive(np.array("other"), count, *rest))
+
+
+@pytest.mark.parametrize("kind", ["fit", "learn", "monte_carlo"])
+def test_ten_corrupted_checkpoints_are_each_one_clear_error(tmp_path, table, kind):
+    def attempt():
+        if kind == "monte_carlo":
+            return nj.monte_carlo(jax.random.normal, jax.random.key(0), 8, checkpoint=tmp_path)
+        return run(kind, table, tmp_path)
+
+    right = attempt()
+    path = tmp_path / "moments.npz"
+    whole = path.read_bytes()
+    for number, (message, content) in enumerate(corrupted(whole)):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"{message}.* delete it, or name") as caught:
+            attempt()
+        assert "\n" not in str(caught.value), number
+        assert path.read_bytes() == content  # it is left to the user
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ValueError, match="cannot read the checkpoint"):
+        attempt()
+    path.rmdir()
+    path.write_bytes(whole)
+    chex.assert_trees_all_equal(attempt(), right)
+
+
+@KINDS
+@pytest.mark.slow
+def test_ten_thousand_flipped_bits_are_each_one_clear_error(tmp_path, table, rng, kind):
+    """Through `fit` and `learn` for some, through the checkpoint that they use for the others."""
+    right = run(kind, table, tmp_path)
+    path = tmp_path / "moments.npz"
+    whole = path.read_bytes()
+    with np.load(io.BytesIO(whole)) as file:
+        name, *leaves = file.values()
+
+    def loaded():
+        store = Checkpoint(tmp_path, str(name))
+        try:
+            return store.load(leaves)
+        finally:
+            store.close()
+
+    chex.assert_trees_all_equal(loaded(), leaves)
+    places = rng.choice(8 * len(whole), size=10_000, replace=False)
+    for number, place in enumerate(places.tolist()):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="not a readable checkpoint"):
+            run(kind, table, tmp_path) if number % 500 == 0 else loaded()
+    path.write_bytes(whole)
+    chex.assert_trees_all_equal(run(kind, table, tmp_path), right)
+
+
+@KINDS
+def test_on_a_full_disk_the_run_goes_on_with_one_warning(tmp_path, table, kind, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(InterruptedRunError):
+        run(kind, interrupted(table, 1), tmp_path / "c")
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        patch.setattr(os, "fsync", full)
+        found = run(kind, table, tmp_path / "c")
+    (warning,) = caught
+    assert "No space left on device; the run goes on, and if it is int" in str(warning.message)
+    assert Path(warning.filename).name == "rows.py"  # where `fit` and `learn` are called
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["moments.npz"]
+    chex.assert_trees_all_equal(run(kind, table, tmp_path / "c"), found)  # from the first chunk
+
+
+@KINDS
+def test_a_folder_without_permission_is_one_clear_error(tmp_path, table, kind, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"cannot write to the folder .*: Not a directory"):
+        run(kind, table, tmp_path / "file" / "below")
+
+    def forbidden(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", forbidden)
+    with pytest.raises(ValueError, match=r"cannot read .*moments\.npz: Permission denied$"):
+        run(kind, table, tmp_path / "c")
+
+
+@KINDS
+def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path, table, kind):
+    def parts():
+        first, *rest = table
+        yield first
+        with pytest.raises(ValueError, match="is in use by another run"):
+            run(kind, table, tmp_path / "c")
+        yield from rest
+
+    found = run(kind, parts(), tmp_path / "c")
+    chex.assert_trees_all_equal(run(kind, table, tmp_path / "c"), found)

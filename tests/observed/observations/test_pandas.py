@@ -1,0 +1,171 @@
+"""Masked arrays and pandas objects: what is masked is missing, and rows are matched by index."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+
+ROWS = np.random.default_rng(0)
+X = ROWS.normal(size=(60, 2))
+Y = X @ [2.0, -1.0] + 0.1 * ROWS.normal(size=60)
+FRAME = pd.DataFrame(X, columns=["dose", "age"], index=np.arange(60) + 100)
+TARGET = pd.Series(Y, index=FRAME.index, name="sick")
+SHUFFLED = ROWS.permutation(60)
+
+
+def masked(values, where, code=-999.0):
+    """The values with a code in place of those that are missing, which a mask hides."""
+    return np.ma.array(np.where(where, code, values), mask=where)
+
+
+GAPS = np.zeros(X.shape, bool)
+GAPS[[3, 7, 7], [0, 0, 1]] = True
+
+
+@pytest.mark.parametrize("form", ["array", "integers", "rows"])
+def test_what_is_masked_is_missing(form):
+    x = masked(np.round(10 * X), GAPS)
+    table = {"array": x, "integers": x.astype(int), "rows": list(x)}[form]
+    with pytest.raises(ValueError, match=r"x\[3, 0\] is nan \(3 in all\): drop or impute"):
+        from_arrays(table, Y, noise=0.1)
+    with pytest.raises(ValueError, match=r"x\[3, 0\] is nan"):
+        nj.streams.from_arrays(table, Y)
+    missing = nj.noise.Missing(1 - GAPS.mean(axis=0))
+    found = from_arrays(table, Y, noise=missing)
+    wanted = from_arrays(np.where(GAPS, np.nan, np.round(10 * X)), Y, noise=missing)
+    np.testing.assert_array_equal(found.x, wanted.x)
+    np.testing.assert_array_equal(found.cov, wanted.cov)
+
+
+def test_what_is_masked_beside_x_is_missing():
+    with pytest.raises(ValueError, match=r"y\[3\] is nan"):
+        from_arrays(X, masked(Y, GAPS[:, 0]), noise=0.1)
+    with pytest.raises(ValueError, match=r"noise\[1\] is nan"):
+        from_arrays(X, Y, noise=np.ma.array([0.1, 99.0], mask=[False, True]))
+    table = from_arrays(X, Y, noise=0.1)
+    weights, labels = masked(np.ones(60), GAPS[:, 0], 5.0), masked(np.arange(60), GAPS[:, 0], 1)
+    with pytest.raises(ValueError, match="weights must be 60 finite numbers"):
+        nj.fit(table, weights=weights)
+    with pytest.raises(ValueError, match="clusters must be labels, got NaN in row 3"):
+        nj.fit(table, clusters=labels)
+    np.testing.assert_array_equal(
+        np.isnan(nj.fit(table).predict(masked(X, GAPS))), GAPS.any(axis=1)
+    )
+    copies = np.ma.stack([masked(X, GAPS)] * 2, axis=1)
+    with pytest.raises(ValueError, match=r"copies\[3, 0, 0\] is nan"):
+        nj.noise.estimate_covariance(copies)
+
+
+def test_a_mask_that_hides_nothing_changes_nothing():
+    table = from_arrays(np.ma.array(X), np.ma.array(Y), noise=0.1)
+    np.testing.assert_array_equal(table.x, from_arrays(X, Y, noise=0.1).x)
+
+
+def others(values):
+    """The values with an index of another order, and with one of other labels."""
+    return values.iloc[SHUFFLED], values.set_axis(np.arange(60))
+
+
+def variances(index):
+    per_row = pd.Series(np.full(60, 0.1), index=index), pd.Series(np.zeros(60), index=index)
+    return nj.noise.PerRound(nj.noise.Gaussian(*per_row))
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["order", "labels"])
+def test_rows_of_another_order_are_never_paired_by_position(which):
+    y, frame = others(TARGET)[which], others(FRAME)[which]
+    message = r"the indices of x and y are not the same; align them with y\.loc\[x\.index\]"
+    for make in (nj.streams.from_arrays, nj.streams.scaled):
+        with pytest.raises(ValueError, match=message):
+            make(FRAME, y)
+    with pytest.raises(ValueError, match=message) as caught:
+        from_arrays(FRAME, y, noise=0.1)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="indices of x and noise are not the same"):
+        from_arrays(FRAME, TARGET, noise=variances(y.index))
+    with pytest.raises(ValueError, match="indices of y and noise are not the same"):
+        from_arrays(X, TARGET, noise=variances(y.index))
+    with pytest.raises(ValueError, match="indices of x and cross_cov are not the same"):
+        from_arrays(FRAME, TARGET, noise=0.1, cross_cov=0.01 * frame)
+    with pytest.raises(ValueError, match=r"indices of x\[0\] and x\[1\] are not the same"):
+        from_arrays([FRAME, frame], TARGET)
+    table = from_arrays(X, TARGET, noise=0.1)  # the index is that of y
+    for name in ("weights", "clusters"):
+        message = rf"indices of observations and {name} .* {name}\.loc\[observations\.index\]"
+        for errors in ("sandwich", "jackknife"):
+            with pytest.raises(ValueError, match=message):
+                nj.fit(table, errors=errors, **{name: abs(y)})
+    with pytest.raises(ValueError, match=message):
+        nj.select({"a": nj.fit}, table, jax.random.key(0), clusters=y)
+
+
+def test_rows_of_the_same_index_are_paired():
+    wanted = nj.fit(from_arrays(X, Y, noise=0.1), weights=Y**2)
+    table = from_arrays(FRAME, TARGET, noise=variances(FRAME.index))
+    found = nj.fit(table, weights=TARGET**2)
+    np.testing.assert_allclose(found.coefficients, wanted.coefficients, rtol=1e-6)
+    y = others(TARGET)[0]
+    table = from_arrays(FRAME.loc[y.index], y, noise=0.1)  # as the message says
+    weights = (TARGET**2).loc[table.index]
+    np.testing.assert_allclose(nj.fit(table, weights=weights).coefficients, wanted.coefficients)
+    labels = (TARGET > 0)[10:30]
+    part = from_arrays(FRAME, TARGET, noise=0.1).rows(np.arange(10, 30))
+    np.testing.assert_array_equal(part.index, labels.index)
+    from_arrays(FRAME, Y, noise=0.1)  # an array has no index
+
+
+def test_replicates_may_be_a_list_of_frames():
+    second = FRAME + 0.3 * ROWS.normal(size=X.shape)
+    table = from_arrays([FRAME, second], TARGET)
+    np.testing.assert_array_equal(table.x, np.stack([X, second], axis=1))
+    assert table.names == ("dose", "age")
+    with pytest.raises(ValueError, match=r"the same columns, but x\[1\] has others"):
+        from_arrays([FRAME, second[["age", "dose"]]], TARGET)
+
+
+def test_columns_are_taken_by_their_names():
+    table = from_arrays(FRAME, TARGET, noise=0.1)
+    turned = FRAME[["age", "dose"]]
+    fit = nj.fit(table)
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    for found in (fit, fit.uncorrected, nj.learn(learner, table, jax.random.key(0))):
+        np.testing.assert_array_equal(found.predict(turned), found.predict(X))
+        np.testing.assert_array_equal(found.predict(turned.iloc[3]), found.predict(X[3]))
+        with pytest.raises(ValueError, match="x must have one label 'dose', got the labels 'age'"):
+            found.predict(turned[["age"]])
+    covs = 0.1 * np.array([[2, 1], [1, 3]]), 0.01 * np.array([[1, 2], [2, 3]])
+    back = [pd.DataFrame(c, FRAME.columns, FRAME.columns).loc[turned.columns] for c in covs]
+    estimate = nj.noise.CovarianceEstimate(*(c[turned.columns] for c in back))
+    table = from_arrays(FRAME, TARGET, noise=estimate)
+    np.testing.assert_allclose(table.cov, covs[0])
+    np.testing.assert_allclose(table.cov_std_error, covs[1])
+    cross = pd.Series({"age": 0.02, "dose": 0.01})
+    table = from_arrays(FRAME, TARGET, noise=0.1, cross_cov=cross)
+    np.testing.assert_array_equal(table.cross_cov, [0.01, 0.02])
+    table = from_arrays(FRAME, TARGET, noise=0.1, cross_cov=0.01 * turned)
+    np.testing.assert_array_equal(table.cross_cov, 0.01 * X)
+
+
+def test_codes_of_categories_are_not_amounts():
+    group = pd.Categorical(np.arange(60) % 3)
+    labels = pd.Categorical(np.arange(60) % 9)
+    message = r"'group' of x is .* indicators with pd\.get_dummies\(x, columns=\['group'\], drop_"
+    frame = FRAME.assign(group=group)
+    with pytest.raises(ValueError, match=message) as caught:
+        from_arrays(frame, TARGET, noise={"dose": 0.1})
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match=message):
+        nj.streams.from_arrays(frame, TARGET)
+    for y in (group, pd.Series(group, FRAME.index)):
+        with pytest.raises(ValueError, match=r"y is categorical, .* y\.astype\(float\) if"):
+            from_arrays(FRAME, y, noise=0.1)
+    made = pd.get_dummies(frame, columns=["group"], drop_first=True, dtype=float)
+    table = from_arrays(made, TARGET, noise={"dose": 0.1})
+    assert table.names == ("dose", "age", "group_1", "group_2")
+    fit = nj.fit(from_arrays(FRAME.assign(group=Y), TARGET, noise=0.0))
+    with pytest.raises(ValueError, match="'group' of x is categorical"):
+        fit.predict(frame)
+    nj.fit(table, clusters=labels)  # labels of groups may be categories

@@ -1,0 +1,264 @@
+"""Noisy tables from arrays, DataFrames and CSV files, and what is wrong with bad ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import csv, from_arrays
+
+ROWS = np.random.default_rng(0)
+X, Y = ROWS.normal(size=(20, 3)), ROWS.normal(size=20)
+
+
+def per_row(cov):
+    return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(cov)))
+
+
+def test_it_prints_its_shape_and_what_is_known_of_the_noise():
+    assert str(from_arrays(X, Y, noise=0.1)) == (
+        "Observations(20 rows, 3 features, 1 copy, noise: known covariance)"
+    )
+    assert "1,200 rows, 3 features, 2 copies, noise: estimated from replicates" in str(
+        from_arrays(np.zeros((1200, 2, 3)), np.zeros(1200))
+    )
+    assert "noise: Laplace" in str(from_arrays(X, Y, noise=nj.noise.Laplace(0.3)))
+
+
+@pytest.mark.parametrize(
+    "noise", [0.25, [0.25] * 3, 0.25 * np.eye(3), nj.noise.Gaussian(0.25), per_row([0.25] * 20)]
+)
+def test_every_form_of_a_covariance_means_the_same(noise):
+    table = from_arrays(X, Y, noise=noise)
+    np.testing.assert_array_equal(np.broadcast_to(table.cov, (20, 3, 3))[7], 0.25 * np.eye(3))
+    np.testing.assert_array_equal(table.x[:, 0], X)
+
+
+def test_a_data_frame_keeps_its_names():
+    frame = pd.DataFrame(X, columns=["size", "age", "rooms"])
+    table = from_arrays(frame, pd.Series(Y, name="price"), noise=0.1)
+    assert (table.names, table.target) == (("size", "age", "rooms"), "price")
+    with pytest.raises(ValueError, match="row 0 of column 'age' must be a number, got 'old'"):
+        from_arrays(frame.assign(age="old"), Y, noise=0.1)
+
+
+def test_units_are_kept_in_float64():
+    """Years as seconds since 1970 with an error of a second: float32 cannot tell them apart."""
+    seconds = 1.7e9 + np.arange(20.0)[:, None]
+    np.testing.assert_array_equal(from_arrays(seconds, Y, noise=1.0).x[:, 0], seconds)
+
+
+@pytest.mark.parametrize("form", ["one distribution", "one a row"])
+def test_a_known_mean_of_the_noise_is_subtracted(form):
+    mean = np.array([3.0, -1.0, 0.5])
+    noise = nj.noise.Gaussian(np.full(3, 0.1), mean=mean)
+    if form == "one a row":
+        rows = jnp.tile(jnp.full(3, 0.1), (20, 1)), jnp.tile(jnp.asarray(mean), (20, 1))
+        noise = nj.noise.PerRound(jax.vmap(lambda cov, mean: nj.noise.Gaussian(cov, mean))(*rows))
+    table = from_arrays(X + mean, Y, noise=noise)
+    np.testing.assert_allclose(table.x[:, 0], X, atol=1e-6)
+
+
+def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
+    copies = np.random.default_rng(1).normal(size=(20, 4, 3))
+    mean, cov = from_arrays(copies, Y).averaged()
+    np.testing.assert_allclose(mean, copies.mean(axis=1))
+    np.testing.assert_allclose(cov[5], np.cov(copies[5].T) / 4)
+    _, known = from_arrays(copies, Y, noise=0.4).averaged()
+    np.testing.assert_allclose(known, 0.1 * np.eye(3))
+    correlated = from_arrays(copies, Y, noise=0.4, cross_cov=[0.1, 0.2, 0.3])
+    np.testing.assert_allclose(correlated.averaged_cross(), [0.025, 0.05, 0.075])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "noise", "message"),
+    [
+        (X, Y[:-1], 0.1, r"x has 20 rows, but y has shape \[19\]"),
+        (np.zeros((2, 20, 3)), Y, None, r"replicates belong on the second axis: np.swapaxes"),
+        (
+            X[0],
+            Y,
+            0.1,
+            r"x must be \[n, d\], or \[n, V, d\] .* got \[3\]; one feature is x\[:, None\]",
+        ),
+        (X[:, :0], Y, 0.1, r"x must be \[n, d\], or .* got \[20, 0\]"),
+        (X, Y[:, None], 0.1, r"x has 20 rows, but y has shape \[20, 1\]"),
+        ([["a", "b"]], [1.0], 0.0, r"x\[0, 0\] must be a number, got 'a'"),
+        (np.where(np.arange(20)[:, None] == 4, np.nan, X), Y, 0.1, r"x\[4, 0\] is nan \(3 in"),
+        (X, np.where(np.arange(20) == 2, np.inf, Y), 0.1, r"y\[2\] is inf \(1 in all\): drop"),
+        (
+            X,
+            Y,
+            None,
+            r"noise is unknown: give .* or replicates as x \[n",
+        ),
+        (
+            X[:, None],
+            Y,
+            None,
+            r"noise is unknown: give .* or replicates as x \[n",
+        ),
+        (X, Y, -0.1, "noise must be finite and >= 0, got -0.1: it holds variances"),
+        (X, Y, [0.1, 0.2], r"noise of shape \[2\] does not fit data of dimension 3"),
+        (X, Y, nj.noise.Gaussian([0.1, 0.2]), r"noise of shape \[2\] does not"),
+        (
+            X,
+            Y,
+            np.full((20, 3), 0.1),
+            r"got \[20, 3\]; for noise .* noise\.PerRound",
+        ),
+        (X, Y, [[1, 2, 0], [2, 1, 0], [0, 0, 1]], "positive semi-definite"),
+        (
+            X,
+            Y,
+            [[1, 2, 0], [0, 9, 0], [0, 0, 1]],
+            "noise must be symmetric",
+        ),
+        (X, Y, "laplace", "noise must be numbers, got 'laplace'"),
+        (X, Y, per_row([0.1] * 19), "every parameter stacked along the 20 rounds, got shapes"),
+        (X, Y, per_row(np.full((20, 2), 0.1)), "does not fit data of dimension 3"),
+        (
+            X,
+            Y,
+            nj.noise.CovarianceEstimate(np.eye(3), np.eye(2)),
+            r"std_error must be \[3, 3\], one number for each .*, got \[2, 2\]",
+        ),
+    ],
+)
+def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        from_arrays(x, y, noise=noise)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"c": 0.3, "a": 0.1},
+        pd.Series([0.3, 0.0, 0.1], index=["c", "b", "a"]),
+        pd.DataFrame(np.diag([0.0, 0.3, 0.1]), index=["b", "c", "a"], columns=["b", "c", "a"]),
+        pd.Series([0.1, 0.0, 0.3]),
+    ],
+    ids=["mapping", "series", "frame", "series without labels"],
+)
+def test_noise_with_labels_is_taken_by_name(noise):
+    table = from_arrays(pd.DataFrame(X, columns=["a", "b", "c"]), Y, noise=noise)
+    np.testing.assert_allclose(table.cov, np.diag([0.1, 0.0, 0.3]))
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ({"x4": 0.1}, r"noise has 'x4', but x has the columns 'x1', 'x2', 'x3'"),
+        ({"x1": "much"}, r"noise\['x1'\] must be numbers"),
+        (pd.Series([0.1] * 3, index=["x1", "x2", "z"]), "noise must have one label 'x3', got the"),
+        (pd.Series([0.1] * 2, index=["x1", "x2"]), "does not fit data of dimension 3"),
+    ],
+)
+def test_wrong_labels_of_noise_give_one_clear_line(noise, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        from_arrays(X, Y, noise=noise)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_must_be_different():
+    with pytest.raises(ValueError, match=r"names must be 3 different names, got 'a', 'a', 'b'"):
+        from_arrays(X, Y, noise=0.1, names=["a", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "noise", "message"),
+    [
+        (X[:3], Y[:3], 0.0, r"more than d \+ 1 = 4 rows, got 3"),
+        (np.where([True, False, True], X, 2.0), Y, 0.0, "column 'x2' is constant: drop it"),
+        (np.where([True, False, True], X, 2.0), Y, [0, 0.1, 0], "column 'x2' is constant"),
+        (X, np.ones(20), 0.0, "'y' takes one value only, 1"),
+    ],
+    ids=["too few rows", "constant", "noise on a constant column", "y takes one value"],
+)
+def test_tables_that_cannot_be_fitted_give_one_clear_line(x, y, noise, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        nj.fit(from_arrays(x, y, noise=noise))
+    assert "\n" not in str(caught.value)
+
+
+TABLE = "x1,x2,y,x1b\n1,2,3,1.5\n2,1,4,2.5\n3,5,6,2.5\n"
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "table.csv").write_text(TABLE)
+    return tmp_path / "table.csv"
+
+
+def test_a_csv_file_with_variances_by_name(path):
+    table = csv(path, target="y", noise={"x1": 0.2})
+    assert (table.names, table.target) == (("x1", "x2", "x1b"), "y")
+    np.testing.assert_array_equal(table.y, [3, 4, 6])
+    np.testing.assert_array_equal(table.cov, np.diag([0.2, 0, 0]))
+
+
+def test_a_csv_file_with_replicates(path):
+    """A feature that has none is exact: its copies are equal."""
+    table = csv(path, target="y", replicates={"x1": "x1b"})
+    assert table.names == ("x1", "x2")
+    np.testing.assert_array_equal(table.x[0], [[1, 2], [1.5, 2]])
+    assert table.averaged()[1][0].tolist() == [[0.0625, 0], [0, 0]]
+    known = csv(path, target="y", replicates={"x1": "x1b"}, noise={"x1": 0.2})
+    np.testing.assert_allclose(known.averaged()[1], [[0.1, 0], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        (TABLE, {"noise": {"x9": 0.1}}, "has no feature 'x9'; it has 'x1', 'x2', 'x1b'"),
+        (TABLE, {"noise": {"y": 0.1}}, "has no feature 'y'"),
+        (TABLE, {"replicates": {"x1": "x3"}}, "has no column named 'x3'"),
+        (TABLE, {"replicates": {"x1": ["x1b", "x2"], "x2": "x1b"}}, "as many columns for each"),
+        (TABLE, {"replicates": {"x1": "x1"}}, "each column once, but 'x1' is named twice"),
+        (TABLE, {"replicates": {"x1": "x1b", "x1b": "x1"}}, "once, but 'x1b' is named twice"),
+        (TABLE, {"replicates": {"x1": "x1b", "x2": "x1b"}}, "once, but 'x1b' is named twice"),
+        (
+            TABLE,
+            {"replicates": {"x1": "x1b"}, "noise": {"x1b": 0.1}},
+            "noise must name features, but 'x1b' is a replicate of one",
+        ),
+        (
+            TABLE,
+            {"replicates": {"x1": "x1b"}, "noise": {"x1": 0.1, "x2": 0.2}},
+            "column 'x2' has noise but no replicates",
+        ),
+        (TABLE, {"replicates": {"x1": "x1b"}, "noise": 0.1}, "column 'x2' has noise but no rep"),
+        (
+            TABLE.replace("y", "z"),
+            {"noise": 0.1},
+            "has no column named 'y'; it has 'x1', 'x2', 'z'",
+        ),
+        (TABLE.replace("x2", "x1"), {"noise": 0.1}, "has more than one column named 'x1'"),
+        (TABLE.replace("x2", ""), {"noise": 0.1}, "has no name for column 2"),
+        ("1,2,3\n4,5,6\n", {"noise": 0.1}, "has numbers in its first line"),
+        (TABLE.replace("2.5", "tall", 1), {"noise": 0.1}, "line 3, column 'x1b': 'tall' is not a"),
+        (TABLE.replace("2.5", "", 1), {"noise": 0.1}, "line 3, column 'x1b': '' is not a finite"),
+    ],
+)
+def test_wrong_csv_files_give_one_clear_line(path, text, arguments, message):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        csv(path, target="y", **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_some_rows_keep_what_belongs_to_them(rng):
+    """A covariance a row, and one of all rows, in any order."""
+    x, y, own = rng.normal(size=(5, 2)), rng.normal(size=5), rng.normal(size=(5, 2))
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.arange(1.0, 6.0)))
+    which = np.array([3, 0])
+    some = nj.observations.from_arrays(x, y, noise=noise, cross_cov=own).rows(which)
+    np.testing.assert_array_equal(some.x[:, 0], x[which])
+    np.testing.assert_array_equal(some.cross_cov, own[which])
+    np.testing.assert_allclose(some.cov, np.array([4.0, 1.0])[:, None, None] * np.eye(2))
+    shared = nj.observations.from_arrays(x, y, noise=0.3, cross_cov=own[0]).rows(which)
+    np.testing.assert_array_equal(shared.cross_cov, own[0])
+    np.testing.assert_allclose(shared.cov, 0.3 * np.eye(2))

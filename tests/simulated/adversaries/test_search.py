@@ -1,0 +1,301 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import noisy_jax as nj
+from noisy_jax.simulated.adversaries import ascend, clean_regret, search, structured_starts, worst
+from tests.keys import key
+
+QUIET, NOISY = nj.noise.Gaussian(0.0), nj.noise.Gaussian(0.5)
+RATE = 0.2
+
+
+def learner(radius=1.0, rate=RATE):
+    return nj.learners.two_copies(radius=radius, learning_rate=rate)
+
+
+def exact_regret(x, y, radius=1.0, rate=RATE):
+    """Descent on one feature without noise in NumPy float64, over leading axes of x and y `[T]`."""
+    x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    w, total = np.zeros(x.shape[:-1]), 0.0
+    for t in range(x.shape[-1]):
+        miss = w * x[..., t] - y[..., t]
+        total = total + miss**2
+        w = np.clip(w - rate * 2 * miss * x[..., t], -radius, radius)
+    square = np.sum(x**2, axis=-1)
+    best = np.clip(np.sum(x * y, axis=-1) / np.maximum(square, 1e-12), -radius, radius)
+    return total - np.sum((best[..., None] * x - y) ** 2, axis=-1)
+
+
+@pytest.mark.claim("EXT-WorstStream")
+def test_the_worst_single_round_is_known():
+    """w_1 = 0 whatever the noise: max y² − (Bx − y)² at B = 1/4, x = ±2, y = ±1 is 1 − ¼."""
+    bound = nj.bounds.Guarantee(jnp.ones(()), jnp.array(1.5), jnp.ones(()))
+    found = worst(
+        learner(0.25), NOISY, 1, key=key(), radius=0.25, x_norm=2.0, guarantee=bound, held_out=2
+    )
+    np.testing.assert_allclose([found.regret, found.ratio], [0.75, 0.5], rtol=1e-5)
+    np.testing.assert_allclose(np.abs(found.stream.x), 2, rtol=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-WorstStream")
+def test_the_worst_of_three_rounds_is_that_of_a_grid():
+    grid = np.linspace(-1, 1, 13)
+    x = np.stack(np.meshgrid(1.0, grid, grid, *[grid] * 3, indexing="ij"), -1).reshape(-1, 6)
+    on_grid = exact_regret(x[:, :3], x[:, 3:]).max()
+    found = worst(learner(), QUIET, 3, key=key(), radius=1.0, held_out=2)
+    exact = exact_regret(found.stream.x[:, 0], found.stream.y)
+    np.testing.assert_allclose(found.regret, exact, rtol=1e-5)
+    assert on_grid - 1e-4 < exact < 1.1 * on_grid
+    assert max(found.starts.values()) < 0.95 * exact
+
+
+@pytest.mark.claim("EXT-WorstStream")
+@pytest.mark.parametrize("kernel", [None, nj.kernels.gaussian(length_scale=0.7)])
+def test_the_gradient_of_the_regret_is_that_of_finite_differences(x64, rng, kernel):
+    """The comparator is solved again at each point, and not differentiated."""
+    stream = nj.Stream(jnp.asarray(rng.normal(size=(5, 2))), jnp.asarray(rng.normal(size=5)))
+    direction = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), stream)
+    fixed = jax.random.key(0)
+
+    @jax.jit
+    def along(step):
+        moved = jax.tree.map(lambda a, b: a + step * b, stream, direction)
+        return clean_regret(learner(), moved, NOISY, fixed, radius=0.3, kernel=kernel)
+
+    slope = (along(1e-5) - along(-1e-5)) / 2e-5
+    np.testing.assert_allclose(jax.jit(jax.grad(along))(0.0), slope, rtol=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-WorstStream")
+@pytest.mark.slow
+def test_the_ascent_is_above_all_its_starts_and_its_interval_holds():
+    found = worst(learner(), NOISY, 24, key=key(1), radius=1.0, dim=2, steps=40, held_out=256)
+    assert found.regret > 1.1 * max(found.starts.values())
+    assert np.linalg.norm(found.stream.x, axis=1).max() < 1 + 1e-5
+    assert np.abs(found.stream.y).max() <= 1
+    keys = jax.random.split(key(2), 4096)
+    again = jax.jit(
+        jax.vmap(lambda k: clean_regret(learner(), found.stream, NOISY, k, radius=1.0))
+    )(keys)
+    error = np.hypot(np.diff(found.interval)[0] / 2 / 2.7, again.std() / 64)
+    assert abs(again.mean() - found.regret) < 5 * error
+    assert found.starts.keys() == structured_starts(key(), 2, 1).keys()
+    assert found.start in found.starts
+
+
+@pytest.mark.claim("EXT-WorstStream")
+def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
+    """Of y z with z ~ N(0, 1), the sign of the mean of z decides which of two streams is chosen."""
+    draws = 64
+
+    _, climb, *judges = search.four_keys(key(3))
+    keys = *judges, *jax.random.split(climb, 100)
+    numbers = [jax.random.key_data(jax.random.split(k, draws)) for k in keys]
+    assert len(np.unique(np.concatenate(numbers), axis=0)) == 102 * draws
+    select, hold = (jax.vmap(jax.random.normal)(jax.random.split(k, draws)) for k in keys[:2])
+    start = nj.Stream(jnp.zeros((1, 1, 1)), jnp.ones((1, 1)))
+    streams, origin, scores = search.chosen(
+        lambda stream, k: stream.y[0] * jax.random.normal(k), start, start._replace(y=-start.y),
+        key(3), draws,
+    )  # fmt: skip
+    chosen = np.sign(select.mean())
+    np.testing.assert_array_equal(streams.y[:, 0], [1, chosen])
+    assert origin == 0
+    np.testing.assert_allclose(scores.mean, [hold.mean(), chosen * hold.mean()], rtol=1e-4)
+    error = np.std(hold, ddof=1) / draws**0.5
+    np.testing.assert_allclose(scores.std_error, [error, error], rtol=1e-5)
+
+
+def test_the_interval_is_as_wide_as_that_of_the_excess_over_a_constant():
+    options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 4}
+    found = worst(learner(), nj.noise.Gaussian(0.5), 3, guarantee=lambda state: 2.0, **options)
+    assert found.interval[0] < found.regret < found.interval[1]
+    np.testing.assert_allclose(found.excess, np.array(found.interval) - 2, rtol=1e-4)
+
+
+def test_late_targets_alternate_until_the_last_root_of_the_rounds():
+    late = structured_starts(key(), 9, 1, y_size=2.0)["late"]
+    np.testing.assert_array_equal(late.y, 2 * np.array([1, -1, 1, -1, 1, -1, 1, 1, 1]))
+    np.testing.assert_array_equal(late.x, np.ones((9, 1)))
+
+
+def test_the_result_is_never_below_its_best_start():
+    x, y = jnp.ones((3, 1)), jnp.array([1.0, 1.0, -1.0])
+    own = {"own": nj.Stream(x.at[0].set(0.6), y)}
+    found = worst(learner(), QUIET, 3, key=key(), radius=1.0, steps=1, held_out=2, starts=own)
+    assert found.regret >= max(found.starts.values())
+    np.testing.assert_allclose(
+        [found.starts["own"], found.starts["constant"], found.starts["alternating"]],
+        exact_regret([[0.6, 1, 1], [1, 1, 1], [1, 1, 1]], [[1, 1, -1], [1, 1, 1], [1, -1, 1]]),
+        rtol=1e-5,
+    )
+
+
+def test_each_draw_of_the_noise_is_used_once(monkeypatch):
+    """Those of the held-out regret select no stream and move none."""
+    used = []
+
+    def regret(learner, stream, noise, key, **options):
+        jax.debug.callback(lambda data: used.append(tuple(data.tolist())), jax.random.key_data(key))
+        return jnp.sum(stream.x) - jnp.sum(stream.y)
+
+    monkeypatch.setattr(search, "clean_regret", regret)
+    worst(learner(), QUIET, 2, key=key(), radius=1.0, steps=4, draws=3, held_out=5)
+    jax.effects_barrier()
+    assert len(set(used)) == 4 * 3 + 2 * 5
+
+
+def test_rounds_that_do_not_count_have_no_effect_on_the_comparator(rng):
+    """Six rounds, of which three are padding, with a kernel: the regret of the three."""
+    x, y = rng.uniform(-1, 1, (3, 1)), rng.uniform(0.5, 1, 3)
+    short = nj.Stream(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
+    padded = jax.tree.map(lambda a: jnp.concatenate([a, 0 * a]), short)
+    options = {"radius": 0.5, "kernel": nj.kernels.gaussian(length_scale=0.7)}
+    regrets = [
+        jax.jit(
+            lambda s, rounds: clean_regret(learner(), s, QUIET, key(), rounds=rounds, **options)
+        )(s, 3)
+        for s in (short, padded)
+    ]
+    np.testing.assert_allclose(*regrets, rtol=1e-5)
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_a_stream_of_its_own_for_each_learner_in_a_batch():
+    starts = search.stack(structured_starts(key(), 8, 1).values())
+
+    def found(rate):
+        def regret(stream, key):
+            return clean_regret(learner(rate=rate), stream, QUIET, key, radius=1.0)
+
+        return ascend(regret, starts, key(), draws=1)[0]
+
+    streams = jax.jit(jax.vmap(found))(jnp.array([0.05, RATE]))
+    values = [exact_regret(streams.x[i, ..., 0], streams.y[i], rate=(0.05, RATE)[i]).max()
+              for i in (0, 1)]  # fmt: skip
+    alone = worst(learner(), QUIET, 8, key=key(), radius=1.0, held_out=2).regret
+    assert values[0] > values[1] > 0.97 * alone
+
+
+@pytest.mark.parametrize("part", ["x", "y"])
+def test_a_gradient_that_is_not_finite_counts_as_zero_and_is_said(part):
+    """√0 has no derivative."""
+
+    def regret(stream, key):
+        wrong = jnp.sqrt(0 * getattr(stream, part)).sum()
+        return jnp.sum(stream.x) + jnp.sum(stream.y) + wrong
+
+    starts = nj.Stream(jnp.full((1, 2, 1), 0.5), jnp.full((1, 2), 0.5))
+    found, sound = ascend(regret, starts, key(), draws=1)
+    assert not sound
+    ends = {"x": 1.0, "y": 1.0} | {part: 0.5}
+    np.testing.assert_allclose(found.x.ravel(), ends["x"], atol=1e-5)
+    np.testing.assert_allclose(found.y.ravel(), ends["y"], atol=1e-5)
+    assert ascend(lambda stream, key: jnp.sum(stream.x), starts, key(), draws=1)[1]
+
+
+@pytest.mark.slow
+def test_a_guarantee_may_be_known_after_the_run():
+    adaptive = nj.learners.two_copies(radius=1.0)
+    after = functools.partial(nj.bounds.adaptive_rate, radius=1.0)
+    options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 2}
+    found = worst(adaptive, QUIET, 4, guarantee=after, **options)
+    run = nj.rollout(adaptive, found.stream, QUIET, key())
+    assert found.guarantee == pytest.approx(float(after(run.state)), rel=1e-4)
+    np.testing.assert_allclose(found.excess, 2 * [found.regret - found.guarantee], rtol=1e-4)
+
+
+def test_the_excess_of_a_guarantee_that_varies_has_the_spread_of_the_difference(rng):
+    """A regret of 3, and bounds of mean 3: no guarantee is false, though the mean may be below."""
+    limits = 3 + rng.normal(size=(2, 8))
+    limits[0] -= limits[0].mean() - 2.9
+    means, halves = search.bound_and_half_width(limits, np.full((2, 8), 3.0), 5)
+    np.testing.assert_allclose(means, limits.mean(axis=1))
+    expected = stats.t.ppf(1 - 0.025 / 5, 7) * limits.std(axis=1, ddof=1) / 8**0.5
+    np.testing.assert_allclose(halves, expected)
+    assert means[0] < 3 < means[0] + halves[0]
+
+
+@pytest.mark.slow
+def test_a_guarantee_is_that_of_the_finished_state():
+    finished = learner()._replace(finish=lambda s: s._replace(weights=jnp.full(1, 7.0)))
+    options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 2}
+    found = worst(finished, QUIET, 2, guarantee=lambda state: state.weights[0], **options)
+    assert found.guarantee == 7
+
+
+def root(weights, sample):
+    return jnp.sqrt(0 * sample.x[0]) - sample.y * sample.x[0]
+
+
+def looping(weights, sample):
+    slope = jax.lax.while_loop(lambda a: a < 1, lambda a: 2 * a, weights @ sample.x[0])
+    return (slope - sample.y) * sample.x[0]
+
+
+ROOT = nj.learners.gradient_descent(root, copies=1, radius=1.0, learning_rate=0.1)
+LOOPING = nj.learners.gradient_descent(looping, copies=1, radius=1.0, learning_rate=0.1)
+PERCEPTRON = nj.learners.perceptron(nj.kernels.linear(), buffer=3)
+STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learner": LOOPING}, "learner cannot be differentiated in reverse mode: "),
+        ({"learner": ROOT}, "learner cannot be differentiated: its gradient is not finite"),
+        ({"learner": nj.wrappers.paired(learner(), learner())}, "learner has several predictions"),
+        ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),
+        ({"held_out": 1}, "held_out must be a whole number of at least 2, got 1: one draw has no"),
+        ({"y_size": -1.0}, "y_size must be positive"),
+        ({"guarantee": "bound"}, "guarantee must be numbers, got .bound."),
+        ({"guarantee": lambda state: state.weights}, r"guarantee.state. must be \[\], one number"),
+        ({"kernel": lambda x, z: 1.0}, r"kernel.x, z. must be \[4, 4\], for x and z of"),
+        ({"starts": [STEEP]}, "starts must be a Mapping, got list: streams by name"),
+        ({"starts": {1: STEEP}}, "starts must have names that .* does not use, got 1"),
+        (
+            {"starts": {"random": STEEP}},
+            "starts must have names that .* does not use, got 'random'",
+        ),
+        ({"learner": PERCEPTRON}, "gradient is not finite, or it takes labels ±1 only"),
+        ({"kernel": "gaussian"}, "kernel must be a function .* got .gaussian."),
+        ({"starts": {"mine": STEEP._replace(y=jnp.ones(3))}}, r"starts\['mine'\] must be \[4, 1\]"),
+        ({"starts": {"mine": STEEP}}, r"starts\['mine'\] must have ‖x_t‖ <= x_norm"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(wrong, message):
+    options = {"learner": learner(), "noise": QUIET, "horizon": 4, "key": key(), "radius": 1.0}
+    with pytest.raises(ValueError, match=message) as raised:
+        worst(**{**options, "steps": 2, "held_out": 2, **wrong})
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"starts": nj.Stream(jnp.ones((2, 1)), jnp.ones(2))}, r"starts.x must be \[R, T, d\]"),
+        ({"x_norm": 0.0}, "x_norm must be positive"),
+        ({"steps": 0}, "steps must be a whole number of at least 1"),
+    ],
+)
+def test_what_is_wrong_with_an_ascent_is_said_in_one_line(wrong, message):
+    options = {"starts": nj.Stream(jnp.ones((1, 2, 1)), jnp.ones((1, 2))), "key": key()}
+    with pytest.raises(ValueError, match=message):
+        ascend(lambda stream, key: jnp.sum(stream.x), **{**options, **wrong})
+
+
+@pytest.mark.slow
+def test_searches_that_are_too_large_are_refused_with_the_number(monkeypatch):
+    monkeypatch.setattr(search, "memory", lambda: 2.0**20)
+    with pytest.raises(ValueError, match=r"horizon = 4000, dim = 3 and 16 draws need \d+\.\d GiB"):
+        worst(learner(), NOISY, 4000, key=key(), radius=1.0, dim=3)
+    monkeypatch.undo()
+    assert 2**28 < search.memory() < 2**50

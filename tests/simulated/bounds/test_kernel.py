@@ -1,0 +1,194 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.simulated.bounds import (
+    as_printed,
+    parallel_worlds,
+    surrogate_radius,
+)
+from noisy_jax.simulated.comparators import kernel_ball, world_ball
+from noisy_jax.worlds import World
+
+
+@pytest.mark.claim("DA-Thm3", "DA-short")
+@pytest.mark.parametrize("variance", [0.0, 0.01, 0.3])
+def test_witness_of_the_printed_second_moment_in_parallel_worlds(x64, variance):
+    """E‖g̃Ψ̂‖² = 4R² E(Wk̂(x, x̃)/R + B_y)² at ŵ = WΨ̂(x)/R, ỹ = −B_y, by Gauss–Hermite."""
+    diagonal, radius = (1 - 2 * variance) ** -0.5, 1.5
+    y = radius * diagonal**0.5
+    nodes, weights = np.polynomial.hermite.hermgauss(80)
+    values = diagonal * np.exp(-2 * variance * nodes**2 / (1 - 2 * variance))
+    residual = radius * values / diagonal**0.5 + y
+    attained = 4 * diagonal * (weights @ residual**2) / np.pi**0.5
+    given = {"horizon": 1, "radius": radius, "y_second_moment": y**2}
+    corrected = parallel_worlds(diagonal, **given).second_moment
+    printed = as_printed.parallel_worlds(diagonal, **given).second_moment
+    assert printed < attained <= corrected * (1 + 1e-12)
+    np.testing.assert_allclose(corrected, 2 * printed)
+    if variance == 0:
+        np.testing.assert_allclose(attained, corrected)
+
+
+@pytest.mark.claim("DA-Thm3", "DA-Thm5")
+def test_parallel_worlds_by_hand():
+    """R² = 4, W = 3, B_y² = 25, T = 100: η = W/(2R(WR + B_y)√T), printed with √(W²R² + B_y²)."""
+    given = {"horizon": 100, "radius": 3.0, "y_second_moment": 25.0}
+    np.testing.assert_allclose(
+        parallel_worlds(4.0, **given), (3 / (4 * 11 * 10), 12 * 11 * 10, 16 * 121), rtol=1e-6
+    )
+    root = 61**0.5
+    np.testing.assert_allclose(
+        as_printed.parallel_worlds(4.0, **given),
+        (3 / (4 * root * 10), 12 * root * 10, 16 * 61),
+        rtol=1e-6,
+    )
+    swept = jax.vmap(lambda r2: parallel_worlds(r2, **given).regret)(jnp.array([1.0, 4.0]))
+    np.testing.assert_allclose(swept, [6 * 8 * 10, 12 * 11 * 10], rtol=1e-6)
+
+
+def test_large_constants_do_not_overflow_on_the_way():
+    """GT = 4e40 is beyond float32; its root is not."""
+    found = parallel_worlds(1e20, horizon=10**6, radius=1e-3, y_second_moment=1.0)
+    np.testing.assert_allclose(found.regret, 2e-3 * 1e10 * (1e7 + 1) * 1e3, rtol=1e-5)
+    np.testing.assert_allclose(found.learning_rate, 1e-3 / (2e10 * (1e7 + 1) * 1e3), rtol=1e-5)
+
+
+def world(ratio=np.inf, norm_ratio=np.inf):
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    return World(1, kernel, kernel, 1.0, ratio=ratio, norm_ratio=norm_ratio)
+
+
+@jax.vmap
+def radius_at_ratio_one(norm, angle):
+    return tuple(
+        radius(world(1.0), norm=norm, angle=angle)
+        for radius in (surrogate_radius, as_printed.surrogate_radius)
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("DA-Lemma5")
+def test_lemma_5_is_tight(x64, rng):
+    """‖u₊‖² + ‖u₋‖² ≤ ‖u‖²/(1 − cos β), ‖u‖² past a right angle; printed 5‖u‖²/sin²β."""
+    positive = rng.normal(size=(5000, 3))
+    negative = rng.normal(size=(5000, 3)) + rng.normal(size=(5000, 1)) * positive
+    lengths = [np.linalg.norm(part, axis=1) for part in (positive, negative)]
+    negative[::2] *= (lengths[0] / lengths[1])[::2, None]
+    squares = [np.sum(part**2, axis=1) for part in (positive, negative)]
+    cosines = np.sum(positive * negative, axis=1) / np.sqrt(squares[0] * squares[1])
+    norms = np.linalg.norm(positive - negative, axis=1)
+    tight, printed = (np.square(w) for w in radius_at_ratio_one(norms, np.arccos(cosines)))
+    attained = (squares[0] + squares[1]) / tight
+    assert 0.99 < attained.max() <= 1 + 1e-9
+    np.testing.assert_allclose(attained[::2][cosines[::2] > 0], 1, rtol=1e-6)
+    assert np.any(cosines < -0.5)
+    assert np.any(cosines > 0.99)
+    assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("DA-Lemma6", "DA-Lemma9")
+def test_lemma_6_holds_for_random_expansions(x64, rng):
+    """‖û‖ ≤ W for comparators of random targets, in the Gaussian world that attains it most."""
+    ratio = (1 - 2 * 0.36) ** -0.5
+    x = rng.normal(size=(300, 8)) * np.exp(rng.normal(size=(300, 1)))
+    gap = (x[:, :, None] - x[:, None]) ** 2
+    kernel, surrogate = np.exp(-gap), ratio * np.exp(-gap / (1 - 0.72))
+
+    @jax.jit
+    @jax.vmap
+    def norms(kernel, surrogate, y):
+        found = kernel_ball(kernel, y, 1.0, surrogate=surrogate)
+        radius = surrogate_radius(world(ratio), norm=found.norm, angle=found.angle)
+        return found.norm, found.lifted_norm, radius
+
+    norm, lifted, radius = norms(kernel, surrogate, rng.normal(size=(300, 8)))
+    assert np.all(lifted <= radius * (1 + 1e-9))
+    assert np.max(lifted / radius) > 0.95
+    # Not even R‖u‖ would do: there is no bound over all u.
+    assert np.any(lifted > 1.5 * ratio**0.5 * norm)
+
+
+@pytest.mark.claim("DA-Lemma6")
+def test_two_opposite_points_close_together(x64):
+    """The claims' example: a = ±1 at distance ε, σ = .6, s = 1."""
+    gaussian = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.36))
+    found = []
+    for epsilon in (1.0, 0.3, 0.1):
+        stream = nj.streams.from_arrays([[0.0], [epsilon]], [1.0, -1.0])
+        u = world_ball(stream, gaussian, 0.5)
+        np.testing.assert_allclose(u.angle, np.arccos(np.exp(-(epsilon**2))))
+        given = {"norm": u.norm, "angle": u.angle}
+        tight = surrogate_radius(gaussian, **given)
+        printed = as_printed.surrogate_radius(gaussian, **given)
+        found.append(np.array([u.lifted_norm, tight, printed]) ** 2 / u.norm**2)
+    claimed = [[2.9, 2.99, 10.9], [6.0, 22, 57], [6.7, 190, 477]]
+    np.testing.assert_allclose(found, claimed, rtol=0.01)
+
+
+def test_surrogate_radius_takes_the_better_of_two_ratios():
+    options = {"norm": 2.0, "angle": np.arccos(0.75)}
+    np.testing.assert_allclose(surrogate_radius(world(ratio=9.0), **options), 12.0)
+    np.testing.assert_allclose(surrogate_radius(world(norm_ratio=4.0), **options), 4.0)
+    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), **options), 4.0)
+    np.testing.assert_allclose(surrogate_radius(world(0.25, 4.0), **options), 2.0)
+    # A bound over all u needs no angle.
+    np.testing.assert_allclose(surrogate_radius(world(9.0, 4.0), norm=2.0, angle=0.0), 4.0)
+    # Beyond a right angle the radius stays the same, also as printed.
+    obtuse = {"norm": 2.0, "angle": np.arccos(-0.5)}
+    np.testing.assert_allclose(surrogate_radius(world(9.0), **obtuse), 6.0, rtol=1e-6)
+    np.testing.assert_allclose(
+        as_printed.surrogate_radius(world(9.0), **obtuse), 6 * 5**0.5, rtol=1e-6
+    )
+    # 1 − cos β = β²/2 of angles whose cosine or square float32 cannot represent; and π, which in
+    # float32 is above π.
+    for angle, radius in ((1e-5, 2**0.5 * 1e5), (1e-30, 2**0.5 * 1e30), (np.float32(np.pi), 1.0)):
+        found = surrogate_radius(world(1.0), norm=1.0, angle=angle)
+        np.testing.assert_allclose(found, radius, rtol=1e-6)
+    traced = jax.vmap(lambda angle: surrogate_radius(world(1.0), norm=1.0, angle=angle))
+    np.testing.assert_array_equal(traced(jnp.array([-0.5, 0.0])), [np.nan, np.inf])
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "message"),
+    [
+        (world(), {}, "take the lifted_norm of a comparator"),
+        (world(2.0), {"angle": 0.0}, r"angle must be positive, got 0\.0"),
+        (world(2.0), {"angle": 60.0}, r"angle must be in radians, in \[0, π\], got 60\.0"),
+        (world(2.0), {"angle": -0.1}, "angle must be in radians"),
+        (world(2.0), {"angle": np.nan}, "angle must be in radians"),
+        (2.0, {}, r"world must be a World, got 2\.0"),
+        (world(2.0), {"norm": 0.0}, r"norm must be positive and finite, got 0\.0"),
+    ],
+)
+def test_bad_arguments_of_surrogate_radius_raise(where, options, message):
+    with pytest.raises(ValueError, match=message):
+        surrogate_radius(where, **{"norm": 1.0, "angle": 0.5, **options})
+
+
+def test_the_printed_surrogate_radius_needs_a_ratio_and_an_angle():
+    with pytest.raises(ValueError, match="world must have a finite ratio"):
+        as_printed.surrogate_radius(world(norm_ratio=2.0), norm=1.0, angle=0.5)
+    with pytest.raises(ValueError, match="angle must be positive"):
+        as_printed.surrogate_radius(world(2.0, 2.0), norm=1.0, angle=0.0)
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "options", "message"),
+    [
+        (0.0, {}, r"diagonal must be positive and finite, got 0\.0"),
+        (1.0, {"y_second_moment": -1.0}, r"y_second_moment must be finite and >= 0, got -1\.0"),
+        (1.0, {"horizon": 0}, "horizon must be positive and finite, got 0"),
+        (1.0, {"radius": -1.0}, r"radius must be positive and finite, got -1\.0"),
+        (1e30, {}, "R² overflow float32"),
+        (world(2.0), {}, r"must be the number R², such as world\.diagonal .* the World itself$"),
+    ],
+)
+def test_bad_arguments_of_parallel_worlds_raise(diagonal, options, message):
+    with pytest.raises(ValueError, match=message):
+        parallel_worlds(
+            diagonal, **{"horizon": 9, "radius": 1.0, "y_second_moment": 1.0, **options}
+        )

@@ -1,0 +1,187 @@
+"""Guarantees of NORMA against runs of it: plain NumPy loops, over many streams at once."""
+
+from decimal import Decimal, getcontext
+
+import jax
+import numpy as np
+import pytest
+
+from noisy_jax.simulated.bounds import (
+    Drift,
+    drift,
+    margin_errors,
+    mistakes,
+)
+from tests.drifting import drifting_streams, hinge
+
+STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
+
+
+def soft_margin_run(x, y, learning_rate, regularization, margin):
+    """Margin errors and mistakes `[S]` on streams x `[S, m, d]`, y `[S, m]`, linear kernel."""
+    w = np.zeros((len(x), x.shape[2]))
+    errors, wrong = np.zeros((2, len(x)))
+    for t in range(x.shape[1]):
+        value = y[:, t] * np.sum(w * x[:, t], axis=1)
+        update = value <= margin
+        errors += update
+        wrong += value <= 0
+        w *= (1 - learning_rate * regularization)[:, None]
+        w += (learning_rate * update * y[:, t])[:, None] * x[:, t]
+    return errors, wrong
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("NORMA-Eq25-27", "NORMA-Thm2", "NORMA-Thm3")
+@pytest.mark.parametrize("dim", [2, 5])
+def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):
+    x, y, g = drifting_streams(rng, dim)
+    diagonal, moved = np.sum(x**2, axis=2).max(axis=1), jax.vmap(drift)(g)
+    tightest = []
+    for mu, rho in ((1.0, 0.0), (1.0, 0.5), (0.5, 0.1)):
+        given = {"horizon": x.shape[1], "comparator_margin": mu}
+        given["comparator_loss"] = hinge(g, x, y, mu)
+        allowed = margin_errors(diagonal, moved, margin=rho, **given)
+        rates = np.asarray(allowed.learning_rate), np.asarray(allowed.regularization)
+        counts = [(soft_margin_run(x, y, *rates, rho)[0], allowed.mistakes)]
+        allowed = mistakes(diagonal, moved, **given)
+        rates = np.asarray(allowed.learning_rate), np.asarray(allowed.regularization)
+        counts += [
+            (soft_margin_run(x, y, *rates, margin)[1], allowed.mistakes)
+            for margin in (0.0, np.asarray(allowed.margin))
+        ]
+        for count, bound in counts:
+            assert np.all(count <= bound)
+            tightest.append(np.max(count / bound))
+        assert np.mean(np.asarray(bound) < x.shape[1]) > 0.02  # and are informative
+    assert max(tightest) > 0.3
+    assert min(tightest) > 0.1
+
+
+@pytest.mark.claim("NORMA-IV.B", "NORMA-Thm2", "NORMA-Thm3", "NORMA-IV.C")
+def test_mistake_bound_is_attained():
+    """Orthonormal instances: f is zero at each of n, and B = μ√n separates them with margin μ."""
+    n, mu = 16, 0.5
+    x, y = np.eye(n)[None], np.ones((1, n))
+    still = drift(np.full((n, n), mu))
+    np.testing.assert_allclose(still, (mu * n**0.5, 0, 0), rtol=1e-6)
+    given = {"horizon": n, "comparator_margin": mu, "comparator_loss": 0.0}
+    found = mistakes(1.0, still, **given)
+    rates = np.asarray(found.learning_rate)[None], np.asarray(found.regularization)[None]
+    np.testing.assert_allclose(found.mistakes, n, rtol=1e-6)
+    assert soft_margin_run(x, y, *rates, 0.0)[1] == n
+    # Sec. IV.C: X²B²/(μ − ρ)²; at ρ = μ/2 that is 4X²B²/μ², printed 4X²B²/μ. Each instance twice.
+    errors = margin_errors(1.0, still, margin=mu / 2, **given)
+    np.testing.assert_allclose(errors.mistakes, 4 * n, rtol=1e-6)
+    rates = np.asarray(errors.learning_rate)[None], np.asarray(errors.regularization)[None]
+    twice = soft_margin_run(np.repeat(x, 2, axis=1), np.repeat(y, 2, axis=1), *rates, mu / 2)[0]
+    printed = 4 * float(still.norm) ** 2 / mu
+    # In units in which margins are a tenth the errors are the same, and what is printed a tenth.
+    assert printed / 10 < twice == 2 * n <= errors.mistakes
+    tenth = Drift(*(np.asarray(part) / 10 for part in still))
+    scaled = margin_errors(
+        1.0, tenth, margin=mu / 20, horizon=n, comparator_margin=mu / 10, comparator_loss=0.0
+    )
+    np.testing.assert_allclose(scaled.mistakes, errors.mistakes, rtol=1e-5)
+
+
+@pytest.mark.claim("NORMA-Eq30")
+@pytest.mark.parametrize("loss", [0.0, 1e-12, 1e-9, 0.3, 40.0, 1e6])
+def test_h_to_all_digits(x64, loss):
+    """μ − ρ = h(μ, K, C) at C = 1, against 60 decimals; as printed, digits cancel."""
+    found = mistakes(
+        1.0, STILL, horizon=9, comparator_margin=1.0, comparator_loss=loss
+    )  # X²B²/4 = 1
+    getcontext().prec = 60
+    k = Decimal(loss)
+    h = ((1 / k) * (1 + 1 / k)).sqrt() - 1 / k if loss else Decimal("0.5")
+    np.testing.assert_allclose(found.margin, 1 - float(h), rtol=1e-15)
+    np.testing.assert_allclose(found.learning_rate, 2 * float(h), rtol=1e-15)
+    if loss == 1e-9:
+        assert abs(np.sqrt((1 / loss) * (1 + 1 / loss)) - 1 / loss - float(h)) > 1e-11
+
+
+@pytest.mark.claim("NORMA-Lemma7")
+@pytest.mark.parametrize(("gap", "loss"), [(0.8, 2.0), (3.0, 0.5), (0.1, 7.0)])
+def test_lemma_7_minimises(x64, gap, loss):
+    """K/(γ − z) + C/(z(γ − z)) has its least value, the bound, at z = h; printed "maximised"."""
+    z = np.linspace(0, gap, 20001)[1:-1]
+    values = loss / (gap - z) + 1.0 / (z * (gap - z))
+    found = mistakes(1.0, STILL, horizon=9, comparator_margin=gap, comparator_loss=loss)
+    np.testing.assert_allclose(gap - found.margin, z[values.argmin()], atol=gap / 1e4)
+    np.testing.assert_allclose(found.mistakes, values.min(), rtol=1e-6)
+    assert found.mistakes < values[[0, -1]].min()
+
+
+@pytest.mark.claim("NORMA-Eq31-32")
+def test_constants_by_hand(x64):
+    """X² = 2, B = 3, D₁ = 4, D₂ = .25, m = 100: √(mD₂) = 5, C = ½(9 + 27) = 18; K = 15, γ = 1."""
+    options = {"horizon": 100, "comparator_margin": 1.5, "comparator_loss": 15.0}
+    found = margin_errors(2.0, Drift(3.0, 4.0, 0.25), margin=0.5, **options)
+    h = (18 / 15 * (1 + 18 / 15)) ** 0.5 - 18 / 15
+    prime = 2 * h / 2.0
+    np.testing.assert_allclose(found.regularization, 0.25**0.5 / 10 / (3 * prime))
+    np.testing.assert_allclose(found.learning_rate, prime / (1 + prime * found.regularization))
+    np.testing.assert_allclose(found.mistakes, 15 + 36 + 2 * (18 * (15 + 18)) ** 0.5)
+    np.testing.assert_allclose(found.margin, 0.5)
+    # λη' = √(D₂/m)/B: the decay of a round needs neither margins nor losses.
+    decay = 1 - found.learning_rate * found.regularization
+    np.testing.assert_allclose(decay, 1 / (1 + 0.05 / 3))
+
+
+@pytest.mark.claim("NORMA-IV.B")
+def test_drift_in_the_space_of_a_kernel(x64, rng):
+    features, weights = rng.normal(size=(6, 3)), rng.normal(size=(20, 6))
+    found = drift(weights, features @ features.T)
+    moves = np.linalg.norm(np.diff(weights @ features, axis=0), axis=1)
+    norms = np.linalg.norm(weights @ features, axis=1)
+    np.testing.assert_allclose(found, (norms.max(), moves.sum(), np.sum(moves**2)))
+    np.testing.assert_allclose(drift(weights @ features), found)
+    np.testing.assert_allclose(drift(weights[:1])[1:], 0)
+
+
+def test_a_gram_matrix_is_judged_by_the_norms_that_it_gives(rng):
+    """Rounding of a singular one is allowed, and no eigenvalues are computed."""
+    features = rng.normal(size=(40, 2)).astype(np.float32)
+    gram, null = features @ features.T, np.linalg.svd(features.T)[2][2:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.linalg, "eigvalsh", None)
+        found = drift(100 * null, gram)
+        seen = drift(features.T, gram)
+    squares = np.sum(null * (null @ gram), axis=1)
+    assert squares.min() < 0  # in float32
+    assert found.norm < 0.2
+    np.testing.assert_allclose(seen.norm, np.linalg.norm(features.T @ features, axis=1).max(), 1e-5)
+
+
+def test_a_loose_squared_length_is_no_worse_than_the_length(x64):
+    """D₂ ≤ D₁²: where the field says more, the bounds are those at D₁²."""
+    given = {"horizon": 100, "comparator_margin": 1.0, "comparator_loss": 2.0}
+    loose, exact, tight = (mistakes(1.0, Drift(1.0, 0.5, d), **given) for d in (1.0, 0.25, 0.2))
+    np.testing.assert_array_equal(loose, exact)
+    assert tight.mistakes < exact.mistakes
+
+
+def test_bad_comparators_raise():
+    given = {"horizon": 9, "comparator_margin": 1.0, "comparator_loss": 1.0}
+    with pytest.raises(ValueError, match=r"drift\.norm must be positive and finite, got 0\.0"):
+        mistakes(1.0, Drift(0.0, 0.0, 0.0), **given)
+    with pytest.raises(ValueError, match="comparator_margin must be positive and finite, got 0"):
+        mistakes(1.0, STILL, **{**given, "comparator_margin": 0.0})
+    with pytest.raises(ValueError, match=r"weights must be \[m, n\], got \[3\]: one comparator"):
+        drift(np.ones(3))
+    with pytest.raises(ValueError, match=r"weights must be finite, but weights\[0, 0\] is nan"):
+        drift(np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match=r"gram must be \[2, 2\], as .* \[m, 2\], got \[3, 3\]"):
+        drift(np.ones((5, 2)), np.eye(3))
+    with pytest.raises(ValueError, match=r"gram must be finite, but gram\[0, 0\] is nan"):
+        drift(np.ones((5, 2)), np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match=r"semi-definite, but it gives ‖g_t‖² as low as -2;"):
+        drift(np.ones((3, 2)), -np.eye(2))
+    turned = np.diag([1.0, -0.5])  # no norm is negative, a step is
+    with pytest.raises(ValueError, match=r"gives ‖g_{t\+1} − g_t‖² as low as -2;"):
+        drift(np.array([[2.0, 1.0], [2.0, -1.0]]), turned)
+    with pytest.raises(ValueError, match="gram must be symmetric"):
+        drift(np.ones((3, 2)), np.triu(np.ones((2, 2))))
+    with pytest.raises(ValueError, match="drift must be a Drift, got tuple: bounds"):
+        mistakes(1.0, (1.0, 0.0, 0.0), **given)

@@ -1,0 +1,235 @@
+"""Guarantees of NORMA against runs of it: plain NumPy loops, over many streams at once."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.simulated.bounds import (
+    Drift,
+    as_printed,
+    margin_errors,
+    regularized_risk,
+    truncation_error,
+)
+
+STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
+
+
+def kernel_run(gram, y, derivative, rates, regularization, keep=None):
+    """Predictions `[m]`, norms `[m]` of f_t before round t, and the largest Σ|α|, from f_1 = 0."""
+    m = y.size
+    a, f, squares, largest = np.zeros(m), np.zeros(m), np.zeros(m), 0.0
+    for t in range(m):
+        f[t] = a[:t] @ gram[:t, t]
+        squares[t] = a[:t] @ gram[:t, :t] @ a[:t]
+        a[:t] *= 1 - rates[t] * regularization
+        a[t] = -rates[t] * derivative(f[t], y[t])
+        if keep is not None:
+            a[: max(t + 1 - keep[t], 0)] = 0
+        largest = max(largest, np.abs(a).sum())
+    return f, squares, largest
+
+
+def hinge_slope(p, y):
+    return -y * (y * p <= 1)
+
+
+def flipped_labels(rng, m):
+    x = rng.normal(size=(m, 2))
+    y = np.sign(x[:, 0] + x[:, 1] / 2) * np.where(rng.random(m) < 0.1, -1, 1)
+    return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1)), y
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("NORMA-Eq17", "NORMA-Eq33-34", "NORMA-Thm4", "NORMA-Thm6")
+@pytest.mark.parametrize(
+    ("regularization", "decay", "start", "power"),
+    [(1.0, 0.9, 7, 0.8), (0.1, 0.9, 26, 0.9), (0.02, 0.5, 80, 0.9)],
+)
+def test_theorems_4_and_6_hold(x64, rng, regularization, decay, start, power):
+    """Against the minimiser ĝ, and the a-priori bounds with it; t₀ from the claims' table."""
+    m, loss = 300, nj.losses.soft_margin()
+    gram, y = flipped_labels(rng, m)
+    best = nj.comparators.regularized(gram, y, loss, regularization)
+    assert best.converged
+    t = np.arange(1, m + 1)
+    keep = np.minimum(t, np.maximum(start, np.ceil(t**power))).astype(int)
+    assert keep[-1] < 0.6 * m
+    size = 1 / regularization  # U = cX/λ, with c = X = 1
+    assert best.norm <= size
+    rate, tightness = decay / regularization, []
+    given = {"horizon": m, "slope": 1.0, "regularization": regularization, "learning_rate": rate}
+    for growing, kept in ((False, None), (True, keep)):
+        run = kernel_run(gram, y, hinge_slope, rate / np.sqrt(t), regularization, kept)
+        f, squares, largest = run
+        risks = np.maximum(1 - y * f, 0) + regularization / 2 * squares
+        bound = regularized_risk(1.0, **given, growing_memory=growing)
+        assert risks.sum() - m * best.risk <= bound.regret
+        tightness.append((risks.sum() - m * best.risk) / bound.regret)
+        assert largest <= size * (1 + 1e-12)
+        assert squares.max() <= size**2
+        assert np.abs(f).max() <= size
+        for s in t[::20] - 1:
+            # ‖ℓ'k(x_t, ·) + λf_t‖² ≤ 4c²X²
+            slope = hinge_slope(f[s], y[s])
+            gradient = slope**2 + 2 * regularization * slope * f[s]
+            assert gradient + regularization**2 * squares[s] <= bound.second_moment
+    assert min(tightness) > 0.01
+    printed = as_printed.regularized_risk(1.0, **given, growing_memory=True)
+    assert printed.regret > bound.regret
+
+
+@pytest.mark.claim("NORMA-Eq17")
+def test_coefficients_stay_small_whatever_is_dropped(rng):
+    """Σ|α_i| ≤ c/λ is attained where every round updates, and truncation keeps to it."""
+    m, lam, limit = 200, 0.5, 2.0
+    gram, y = np.ones((m, m)), np.ones(m)
+    keep = rng.integers(1, 50, m)
+    for kept in (None, keep):
+        constant, falling = np.full(m, 0.3), 1 / np.sqrt(np.arange(1, m + 1))
+        for rates in (constant, falling):
+            largest = kernel_run(gram, y, lambda p, y: -y, rates, lam, kept)[2]
+            assert largest <= limit * (1 + 1e-12)
+            if kept is None:
+                assert largest > 0.999 * limit
+
+
+@pytest.mark.claim("NORMA-Eq33-34", "NORMA-Thm4")
+def test_regularized_risk_by_hand(x64):
+    """X² = 4, c = 3, λ = ½, η = 1: U = 12, a = 144(2z + 1/z) at z = ½, b = 72; m = 25."""
+    given = {"horizon": 25, "slope": 3.0, "regularization": 0.5}
+    printed = as_printed.regularized_risk
+    for bound, growing, factor in (
+        (regularized_risk, False, 2),
+        (printed, False, 2),
+        (regularized_risk, True, 6),
+        (printed, True, 10),
+    ):
+        options = {**given, "growing_memory": growing}
+        found = bound(4.0, learning_rate=1.0, **options)
+        np.testing.assert_allclose(found, (1.0, 144 * (factor / 2 + 2) * 5 + 72, 144))
+        best = bound(4.0, **options)
+        z = factor**-0.5
+        np.testing.assert_allclose(best.learning_rate, 2 * z)
+        np.testing.assert_allclose(best.regret, 144 * (factor * z + 1 / z) * 5 + 36 / z)
+        # Its part a√m is the smallest of all rates.
+        rates = np.linspace(0.02, 1.98, 50)
+        a = [bound(4.0, learning_rate=r, **options).regret - 72 / r for r in rates]
+        assert best.regret - 36 / z <= min(a)
+    np.testing.assert_allclose(
+        regularized_risk(4.0, **given).regret, 4 * 2**0.5 * 72 * 5 + 36 * 2**0.5
+    )
+
+
+@pytest.mark.claim("NORMA-Prop1")
+def test_proposition_1_is_attained(x64):
+    """All x equal, every round updates; after 399 rounds the claims' figures to 6 decimals."""
+    given = {"buffer": 30, "slope": 1.0, "learning_rate": 0.3, "regularization": 0.1}
+    powers = 0.97 ** np.arange(400)
+    dropped = 0.3 * powers[30:399].sum()
+    np.testing.assert_allclose(truncation_error(1.0, rounds=399, **given), dropped, rtol=1e-12)
+    printed = as_printed.truncation_error(1.0, rounds=399, **given)
+    np.testing.assert_allclose(printed, 0.3 * powers[30:].sum(), rtol=1e-12)
+    closed = truncation_error(1.0, **given)
+    np.testing.assert_allclose(
+        [dropped, printed, closed], [4.010018, 4.010020, 4.010071], atol=1e-6
+    )
+    assert dropped < printed < closed < dropped * (1 + 1e-4)
+    np.testing.assert_array_equal(truncation_error(1.0, rounds=30, **given), 0)
+    np.testing.assert_allclose(truncation_error(4.0, **{**given, "slope": 3.0}), 6 * closed)
+
+
+def test_proposition_1_in_float32():
+    """ηλ = 1e-6, where 1 − ηλ has lost most of its digits."""
+    given = {"slope": 1.0, "learning_rate": 1e-3, "regularization": 1e-3}
+    found = truncation_error(1.0, buffer=10**6, **given)
+    np.testing.assert_allclose(found, 1e3 * (1 - 1e-6) ** 10**6, rtol=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("NORMA-Prop1")
+@pytest.mark.parametrize("name", ["soft_margin", "logistic", "huber"])
+def test_proposition_1_holds_on_runs(rng, name):
+    m = 150
+    slope = {
+        "soft_margin": hinge_slope,
+        "logistic": lambda p, y: -y / (1 + np.exp(y * p)),
+        "huber": lambda p, y: np.clip((p - y) / 0.3, -1, 1),
+    }[name]
+    gram, y = flipped_labels(rng, m)
+    ratios = []
+    for eta, lam, tau in ((0.3, 0.1, 30), (0.5, 0.2, 10), (0.1, 1.0, 20), (0.9, 1.0, 1)):
+        rates = np.full(m, eta)
+        f = kernel_run(gram, y, slope, rates, lam)[0]
+        born = -eta * slope(f, y)
+        a = born * (1 - eta * lam) ** np.arange(m - 1, -1, -1)
+        dropped = a[:-tau] @ gram[:-tau, :-tau] @ a[:-tau]
+        bound = truncation_error(
+            1.0, buffer=tau, slope=1.0, learning_rate=eta, regularization=lam, rounds=m
+        )
+        ratios.append(np.sqrt(dropped) / bound)
+    assert max(ratios) <= 1
+    assert max(ratios) > 0.3
+
+
+def test_hyper_parameters_may_be_traced():
+    def all_of(lam):
+        given = {"slope": 1.0, "regularization": lam}
+        guarantee = regularized_risk(1.0, horizon=100, **given)
+        error = truncation_error(1.0, buffer=3, learning_rate=0.5, rounds=9, **given)
+        count = margin_errors(
+            1.0, STILL, horizon=9, margin=lam, comparator_margin=2.0, comparator_loss=lam
+        )
+        return guarantee, error, count
+
+    swept = jax.jit(jax.vmap(all_of))(jnp.array([0.5, 1.0]))
+    last = jax.tree.map(lambda leaf: leaf[1], swept)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), last, all_of(1.0))
+
+
+def test_traced_arguments_out_of_range_give_nan_or_infinity():
+    """(√(C/γ²) + √(C/γ²))² is positive for γ < 0 as well."""
+
+    def all_of(margin, decay):
+        given = {"slope": 1.0, "regularization": 1.0, "learning_rate": decay}
+        return (
+            margin_errors(
+                1.0, STILL, horizon=9, margin=margin, comparator_margin=1.0, comparator_loss=0.0
+            ).mistakes,
+            regularized_risk(1.0, horizon=9, **given).regret,
+            truncation_error(1.0, buffer=3, **given),
+        )
+
+    swept = jax.jit(jax.vmap(all_of))(jnp.array([0.5, 1.0, 1.5]), jnp.array([0.5, 1.0, -0.5]))
+    for bounds in swept:
+        np.testing.assert_array_equal(np.isfinite(bounds), [True, False, False])
+
+
+BY_MARGIN = {"horizon": 9, "margin": 0.5, "comparator_margin": 1.0, "comparator_loss": 1.0}
+BY_RISK = {"horizon": 9, "slope": 1.0, "regularization": 0.5, "learning_rate": 1.0}
+BY_BUFFER = {"buffer": 3, "slope": 1.0, "regularization": 0.5, "learning_rate": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("bound", "options", "message"),
+    [
+        (margin_errors, {**BY_MARGIN, "margin": -0.1}, r"margin must be finite and >= 0"),
+        (margin_errors, {**BY_MARGIN, "margin": 1.0}, "comparator_margin - margin must be pos"),
+        (margin_errors, {**BY_MARGIN, "comparator_loss": -1.0}, "comparator_loss must be finite"),
+        (margin_errors, {**BY_MARGIN, "horizon": 0}, "horizon must be positive and finite, got 0"),
+        (regularized_risk, {**BY_RISK, "learning_rate": 2.0}, "above 0 and below 1, got 1"),
+        (regularized_risk, {**BY_RISK, "regularization": 0.0}, "regularization must be positive"),
+        (regularized_risk, {**BY_RISK, "slope": np.inf}, "slope must be positive and finite"),
+        (truncation_error, {**BY_BUFFER, "learning_rate": 2.5}, "below 1, got 1.25"),
+        (truncation_error, {**BY_BUFFER, "buffer": -1}, "buffer must be finite and >= 0, got -1"),
+        (truncation_error, {**BY_BUFFER, "rounds": -1}, "rounds must be finite and >= 0, got -1"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_raise(bound, options, message):
+    first = (1.0, STILL) if bound is margin_errors else (1.0,)
+    with pytest.raises(ValueError, match=message):
+        bound(*first, **options)
+    with pytest.raises(ValueError, match=r"diagonal must be positive and finite, got 0\.0"):
+        bound(0.0, *first[1:], **{**options, **BY_MARGIN} if first[1:] else options)

@@ -1,0 +1,157 @@
+import math
+
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.estimators import gradient
+from noisy_jax.simulated.bounds import as_printed, random_truncation
+
+SETTINGS = {
+    "linear": (nj.kernels.linear(), nj.losses.squared()),
+    "polynomial": (nj.kernels.polynomial(degree=2), nj.losses.exponential()),
+    "exponential": (nj.kernels.exponential(), nj.losses.smoothed_absolute(sharpness=0.3)),
+    "gaussian": (nj.kernels.gaussian(length_scale=2**0.5), nj.losses.smoothed_hinge(sharpness=0.5)),
+}
+
+
+def of(name, **options):
+    options = {"squared_radius": 0.25, "x_second_moment": 0.5, "max_bias": 1e-4, **options}
+    return gradient(*SETTINGS[name], **options)
+
+
+@pytest.mark.claim("NK-Thm4", "NK-Thm2")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_closed_forms_bound_the_exact_sums_within_a_factor(x64, name):
+    exact = random_truncation(of(name), horizon=1000)
+    closed = random_truncation(of(name), horizon=1000, closed_form=True)
+    assert exact.second_moment <= closed.second_moment <= 60 * exact.second_moment
+    rooted = exact.regret - 1000 * 2 * of(name).derivative_bias * of(name).largest_value
+    for form in (closed, exact._replace(regret=rooted)):
+        np.testing.assert_allclose(form.regret, 0.5 * math.sqrt(form.second_moment * 1000))
+        np.testing.assert_allclose(form.learning_rate, 0.25 / form.regret, rtol=1e-9)
+
+
+@pytest.mark.claim("NK-Thm1")
+def test_corrected_closed_form_is_the_theorems(x64):
+    """Theorem 1 with Q(a) = (1 + a)² and ℓ'₊ = exp: η and regret from u."""
+    p, radius, second = 3.0, 0.25, 0.5
+    u = radius * (p / (p - 1)) ** 2 * (1 + p * second) ** 2
+    derivative = math.exp(math.sqrt((p - 1) * u))
+    guarantee = random_truncation(of("polynomial"), horizon=100, closed_form=True, p=p)
+    assert guarantee.regret == pytest.approx(derivative * math.sqrt(u * 100), rel=1e-9)
+    assert guarantee.learning_rate == pytest.approx(
+        radius / (math.sqrt(u) * derivative * math.sqrt(100)), rel=1e-9
+    )
+    assert guarantee.copies == pytest.approx(p / (p - 1) ** 2)
+
+
+@pytest.mark.claim("NK-Lemma5", "NK-Thm2")
+def test_printed_gaussian_moment_is_not_free_of_units(x64):
+    """Rescaling x and ℓ together changes nothing but the printed bound, which is then exceeded."""
+    loss = nj.losses.exponential()
+
+    def forms(scale):
+        kernel = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5)
+        estimator = gradient(kernel, loss, squared_radius=0.01, x_second_moment=scale, max_bias=0.5)
+        return [
+            float(random_truncation(estimator, horizon=1.0, closed_form=True).regret),
+            float(as_printed.random_truncation(estimator, horizon=1.0).regret),
+        ]
+
+    (corrected, printed), (same, other) = forms(1.0), forms(100.0)
+    assert corrected == pytest.approx(same, rel=1e-6)
+    assert other < 0.1 * corrected < 0.2 * printed
+
+
+@pytest.mark.claim("NK-Lemma2")
+def test_residual_losses_pay_for_their_targets(x64):
+    corrected = random_truncation(of("exponential"), horizon=100, closed_form=True)
+    printed = as_printed.random_truncation(of("exponential"), horizon=100)
+    assert printed.regret < 0.9 * corrected.regret
+
+
+def test_squared_loss_over_a_linear_kernel_has_the_bound_of_two_copies():
+    estimator = of("linear", squared_radius=1.0, x_second_moment=1.5, y_largest=0.7)
+    ours = random_truncation(estimator, horizon=100)
+    moments = nj.bounds.Moments(1.5, 9.0, 0.49, 0.0)
+    theirs = nj.bounds.two_copies(moments, horizon=100, radius=1.0)
+    assert ours.regret == pytest.approx(float(theirs.regret), rel=1e-6)
+    assert ours.copies == 2
+
+
+def test_says_when_it_is_vacuous():
+    estimator = of("linear", squared_radius=1.0, x_second_moment=1.0)
+    turn = float(random_truncation(estimator, horizon=10).informative_from)
+    assert turn == pytest.approx(16.0)  # 4√T against T
+    assert random_truncation(estimator, horizon=15).vacuous
+    assert not random_truncation(estimator, horizon=17).vacuous
+
+
+def test_overflow_is_infinite_and_vacuous_not_an_error():
+    kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
+    estimator = gradient(
+        kernel,
+        loss,
+        squared_radius=1.0,
+        x_second_moment=2.0,
+        max_bias=1e9,
+        kernel_order=14,
+        loss_order=4,
+    )
+    guarantee = random_truncation(estimator, horizon=1000, closed_form=True)
+    assert guarantee.regret == math.inf
+    assert guarantee.vacuous
+    assert guarantee.learning_rate == 0
+
+
+def test_closed_forms_are_infinite_where_the_series_is():
+    """At p B_x² = 1.2, where an estimator with the optimal distribution still exists."""
+    kernel, loss = nj.kernels.binomial(alpha=0.5), nj.losses.squared()
+    estimator = gradient(
+        kernel, loss, squared_radius=1.0, x_second_moment=0.6, max_bias=0.2, distribution="optimal"
+    )
+    for guarantee in (
+        random_truncation(estimator, horizon=1000, closed_form=True),
+        as_printed.random_truncation(estimator, horizon=1000),
+    ):
+        assert guarantee.regret == guarantee.informative_from == math.inf
+        assert guarantee.vacuous
+    assert random_truncation(estimator, horizon=1000).regret < math.inf
+    steep = as_printed.random_truncation(of("gaussian"), horizon=1000, p=1e6)
+    assert steep.regret == math.inf
+
+
+def test_a_slope_that_is_cut_off_costs_its_bias():
+    coarse, fine = of("gaussian", max_bias=0.05), of("gaussian", max_bias=1e-6)
+    assert coarse.derivative_bias > 100 * fine.derivative_bias
+    guarantee = random_truncation(coarse, horizon=10**6)
+    paid = guarantee.regret - 0.5 * math.sqrt(guarantee.second_moment * 10**6)
+    assert paid == pytest.approx(
+        10**6 * 2 * coarse.derivative_bias * coarse.largest_value, rel=1e-6
+    )
+    assert 0.5 <= coarse.largest_value < 0.55
+
+
+def test_horizon_may_be_traced():
+    estimator = of("polynomial")
+    traced = jax.jit(lambda t: random_truncation(estimator, horizon=t))(500.0)
+    np.testing.assert_allclose(traced, random_truncation(estimator, horizon=500.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": 0}, "horizon must be positive"),
+        ({"horizon": 5, "p": 1.0}, "p must be above 1"),
+    ],
+)
+def test_bad_arguments_raise(options, message):
+    with pytest.raises(ValueError, match=message):
+        random_truncation(of("linear"), **options)
+
+
+def test_other_types_than_an_estimator_raise():
+    with pytest.raises(ValueError, match=r"must be a GradientEstimator, got Kernel: estimators\."):
+        random_truncation(nj.kernels.linear(), horizon=5)

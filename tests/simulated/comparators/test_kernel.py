@@ -1,0 +1,248 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import noisy_jax as nj
+from noisy_jax.simulated.comparators import kernel_ball, linear_ball, world_ball
+from noisy_jax.worlds import World
+
+
+def gaussian_gram(x, length_scale):
+    return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1) / (2 * length_scale**2))
+
+
+def gaussian_world(dim, length_scale, variance):
+    """The Gaussian kernel under N(0, σ²I), independent of `worlds.gaussian`."""
+    diagonal = (1 - variance / length_scale**2) ** (-dim / 2)
+    narrow = nj.kernels.gaussian(length_scale=(length_scale**2 - variance) ** 0.5)
+    kernel = nj.kernels.gaussian(length_scale=length_scale)
+    noise = nj.noise.Gaussian(variance)
+    return World(dim, kernel, lambda x, z: diagonal * narrow(x, z), diagonal, diagonal, noise=noise)
+
+
+def kernel_problem(rng):
+    """A Gaussian Gram matrix of condition 10⁸, targets and weights."""
+    x = rng.normal(size=(30, 2))
+    return (
+        gaussian_gram(x, 0.8),
+        np.sin(3 * x[:, 0]) + x[:, 1],
+        rng.integers(1, 5, 30).astype(float),
+    )
+
+
+def root_finder(gram, y, m, radius):
+    """a and μ by SciPy: (K + μM⁻¹)a = y solved afresh at every μ that is tried for √aᵀKa = B."""
+
+    def coefficients(log_mu):
+        return np.linalg.solve(gram + np.diag(np.exp(log_mu) / m), y)
+
+    def excess(log_mu):
+        a = coefficients(log_mu)
+        return np.log(a @ gram @ a) - 2 * np.log(radius)
+
+    log_mu = brentq(excess, -25, 12, xtol=1e-14, rtol=1e-14)
+    return coefficients(log_mu), np.exp(log_mu)
+
+
+@pytest.mark.parametrize("radius", [0.1, 1.0, 4.0])
+def test_kernel_ball_equals_a_root_finder(x64, rng, radius):
+    gram, y, m = kernel_problem(rng)
+    a, mu = root_finder(gram, y, m, radius)
+    found = kernel_ball(gram, y, radius, weights=m)
+    np.testing.assert_allclose(found.coefficients, a, rtol=0, atol=1e-10 * np.abs(a).max())
+    np.testing.assert_allclose(found.predictions, gram @ a, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.loss, np.sum(m * (gram @ a - y) ** 2), rtol=1e-10)
+    np.testing.assert_allclose(found.multiplier, mu, rtol=1e-10)
+    np.testing.assert_allclose(found.norm, radius, rtol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("radius", [0.5, 100.0])
+def test_kernel_ball_of_finitely_many_features_is_a_linear_ball(x64, rng, radius):
+    """K = ΦΦᵀ is singular; the larger ball has the unconstrained minimiser inside."""
+    features, y, m = rng.normal(size=(20, 4)), rng.normal(size=20), rng.uniform(0.5, 3, 20)
+    root = np.sqrt(m)
+    best = linear_ball(nj.streams.from_arrays(root[:, None] * features, root * y), radius)
+    found = kernel_ball(features @ features.T, y, radius, weights=m)
+    np.testing.assert_allclose(found.loss, best.loss, rtol=1e-12)
+    np.testing.assert_allclose(found.multiplier, best.multiplier, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.norm, np.linalg.norm(best.weights), rtol=1e-10)
+    np.testing.assert_allclose(features.T @ found.coefficients, best.weights, atol=1e-11)
+    np.testing.assert_allclose(found.predictions, features @ best.weights, atol=1e-11)
+    least = root * (np.linalg.pinv((root[:, None] * features).T) @ best.weights)
+    np.testing.assert_allclose(found.coefficients, least, atol=1e-11)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("radius", [0.1, 4.0, 1e4])
+def test_kernel_ball_optimality_conditions(rng, bits, radius):
+    """KM(Ka − y) + μKa = 0, ‖f‖ ≤ B, μ ≥ 0, μ(‖f‖ − B) = 0: enough, as the problem is convex."""
+    gram, y, m = kernel_problem(rng)
+    with jax.enable_x64(bits == 64):
+        found = jax.tree.map(np.float64, kernel_ball(gram, y, radius, weights=m))
+    # Directions under the rank tolerance of 8√n ε are left where they are; the rest is rounding.
+    tolerance = 1e-4 if bits == 32 else 1e-12
+    gradient = gram @ (m * (found.predictions - y)) + found.multiplier * found.predictions
+    np.testing.assert_allclose(gradient, 0, atol=tolerance * np.abs(gram @ (m * y)).max())
+    assert found.norm <= radius * (1 + tolerance)
+    assert found.multiplier >= 0
+    assert found.multiplier == 0 or found.norm >= radius * (1 - tolerance)
+    assert (found.multiplier == 0) == (radius == 1e4)
+
+
+def test_weights_equal_repeated_points(x64, rng):
+    gram, y, m = kernel_problem(rng)
+    twice = np.repeat(np.arange(30), m.astype(int))
+    once = kernel_ball(gram, y, 2.0, weights=m)
+    repeated = kernel_ball(gram[np.ix_(twice, twice)], y[twice], 2.0)
+    np.testing.assert_allclose(repeated.loss, once.loss, rtol=1e-10)
+    np.testing.assert_allclose(repeated.predictions, once.predictions[twice], atol=1e-10)
+    np.testing.assert_allclose(repeated.coefficients, (once.coefficients / m)[twice], atol=1e-9)
+
+
+@pytest.mark.claim("DA-Def-β")
+def test_angle_and_lifted_norm(x64, rng):
+    gram, y, _ = kernel_problem(rng)
+    surrogate = gaussian_gram(rng.normal(size=(30, 2)), 0.3)
+    found = kernel_ball(gram, y, 2.0, surrogate=surrogate)
+    a = np.asarray(found.coefficients)
+    positive, negative = np.maximum(a, 0), np.maximum(-a, 0)
+    parts = np.sqrt((positive @ gram @ positive) * (negative @ gram @ negative))
+    cosine = positive @ gram @ negative / parts
+    np.testing.assert_allclose(found.angle, np.arccos(cosine), rtol=1e-12)
+    np.testing.assert_allclose(found.lifted_norm, np.sqrt(a @ surrogate @ a), rtol=1e-12)
+    assert np.isnan(kernel_ball(gram, y, 2.0).lifted_norm)
+    # One part is empty: a right angle.
+    assert kernel_ball(np.eye(2), [1.0, 2.0], 1.0).angle == np.pi / 2
+
+
+@pytest.mark.parametrize("angle", [1e-4, 0.5, np.pi - 1e-4])
+def test_angles_near_zero_and_near_pi(x64, angle):
+    """Their cosines have lost half of the digits: two unit vectors at that angle."""
+    gram = np.array([[1, np.cos(angle)], [np.cos(angle), 1]])
+    np.testing.assert_allclose(kernel_ball(gram, [1.0, -1.0], 1.0).angle, angle, rtol=1e-7)
+
+
+def test_zero_kernels_or_zero_targets_give_zero_coefficients():
+    for gram, y in [(np.zeros((3, 3)), np.ones(3)), (np.ones((3, 3)), np.zeros(3))]:
+        found = kernel_ball(gram, y, 1.0, surrogate=gram)
+        np.testing.assert_array_equal(found.coefficients, 0)
+        np.testing.assert_allclose(found.loss, np.sum(y**2))
+        assert found.norm == found.lifted_norm == 0
+        np.testing.assert_allclose(found.angle, np.pi / 2)
+
+
+@pytest.mark.slow
+def test_world_ball_merges_rounds_and_answers_in_their_order(rng):
+    """Against `kernel_ball` of all rounds, repeated and with targets of their own, in float64."""
+    distinct = rng.normal(size=(12, 2))
+    rounds = rng.integers(0, 12, 40)
+    stream = nj.streams.from_arrays(distinct[rounds], rng.normal(size=40))
+    world, x = gaussian_world(2, 1.0, 0.2), np.asarray(stream.x, np.float64)
+    found = world_ball(stream, world, 1.0)
+    with jax.enable_x64(True):
+        whole = kernel_ball(gaussian_gram(x, 1.0), np.asarray(stream.y, np.float64), 1.0)
+    np.testing.assert_allclose(found.predictions, whole.predictions, atol=1e-6)
+    np.testing.assert_allclose(found.loss, whole.loss, rtol=1e-6)
+    assert len(found.points) == len(np.unique(rounds))
+    np.testing.assert_allclose(
+        world.kernel(stream.x, found.points) @ found.coefficients, found.predictions, atol=1e-5
+    )
+    lifted = world.surrogate(found.points, found.points)
+    np.testing.assert_allclose(
+        found.lifted_norm**2, found.coefficients @ lifted @ found.coefficients, rtol=1e-5
+    )
+    assert found.lifted_norm > found.norm
+    assert all(leaf.dtype == jnp.float32 for leaf in found)
+
+
+@pytest.mark.slow
+def test_world_ball_without_noise_has_the_same_norm_in_the_surrogate(rng):
+    stream = nj.streams.from_arrays(rng.normal(size=(15, 2)), rng.normal(size=15))
+    found = world_ball(stream, gaussian_world(2, 1.0, 0.0), 2.0)
+    np.testing.assert_allclose(found.lifted_norm, found.norm, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_world_ball_is_exact_where_float32_is_not(rng):
+    """A smooth kernel: most eigenvalues lie below the rounding of float32, not of float64."""
+    x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)
+    stream = nj.streams.from_arrays(x, np.abs(x[:, 0]))
+    world = gaussian_world(1, 4.0, 0.0)
+    gram, y = gaussian_gram(x.astype(np.float64), 4.0), np.asarray(stream.y, np.float64)
+    best = np.sum((gram @ root_finder(gram, y, np.ones(40), 50.0)[0] - y) ** 2)
+    np.testing.assert_allclose(world_ball(stream, world, 50.0).loss, best, rtol=1e-6)
+    assert kernel_ball(world.kernel(x, x), stream.y, 50.0).loss > 1.05 * best
+
+
+def test_world_ball_keeps_small_angles(rng):
+    """1 − cos β = 5e-10: no cosine in float32 holds it, and W is finite and large enough."""
+    x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)
+    stream, world = nj.streams.from_arrays(x, np.abs(x[:, 0])), gaussian_world(1, 4.0, 0.5)
+    found = world_ball(stream, world, 200.0)
+    with jax.enable_x64(True):
+        wide = world_ball(nj.Stream(x, np.abs(x[:, 0])), world, 200.0)
+    gram, a = gaussian_gram(x[np.argsort(x[:, 0])].astype(np.longdouble), 4.0), wide.coefficients
+    positive, negative = (np.maximum(part, 0).astype(np.longdouble) for part in (a, -a))
+    parts = np.sqrt((positive @ gram @ positive) * (negative @ gram @ negative))
+    gap = float(1 - positive @ gram @ negative / parts)
+    assert 1e-10 < gap < 1e-9
+    assert np.float32(1 - gap) == 1
+    np.testing.assert_allclose(2 * np.sin(np.float64(found.angle) / 2) ** 2, gap, rtol=1e-6)
+    radius = nj.bounds.surrogate_radius(world, norm=found.norm, angle=found.angle)
+    np.testing.assert_allclose(radius, 200 * np.sqrt(world.ratio / gap), rtol=1e-6)
+    assert 1.01 * found.norm < found.lifted_norm < radius
+
+
+def test_kernel_ball_goes_through_jit_and_vmap(rng):
+    gram, y, m = kernel_problem(rng)
+    radii = jnp.array([0.5, 2.0])
+    swept = jax.jit(jax.vmap(lambda radius: kernel_ball(gram, y, radius, weights=m).loss))(radii)
+    np.testing.assert_allclose(
+        swept, [kernel_ball(gram, y, r, weights=m).loss for r in radii], rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("gram", "y", "options", "message"),
+    [
+        (np.eye(2), [1.0, 2.0], {"radius": -1.0}, r"radius must be positive and finite, got -1\.0"),
+        (nj.kernels.linear(), [1.0, 2.0], {}, "gram must be .* got Kernel; .* k\\(x, x\\)"),
+        (np.eye(2), [1.0, 2.0], {"surrogate": max}, r"surrogate must be .*; pass k\(x, x\)"),
+        (np.eye(3), [1.0, 2.0], {}, r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
+        (np.eye(2), np.ones((2, 1)), {}, r"y must be \[n\] with n >= 1, got \[2, 1\]"),
+        (np.eye(2), [1.0, np.nan], {}, r"y must be finite, but y\[1\] is nan"),
+        (np.full((2, 2), np.inf), [1.0, 2.0], {}, r"gram must be finite, but gram\[0, 0\] is inf"),
+        (np.triu(np.ones((2, 2))), [1.0, 2.0], {}, "gram must be symmetric"),
+        (np.diag([1.0, -0.1]), [1.0, 2.0], {}, "gram must be positive semi-definite"),
+        (np.eye(2), [1.0, 2.0], {"weights": [1.0, 0.0]}, "weights must be positive and finite"),
+        (np.eye(2), [1.0, 2.0], {"weights": [1.0]}, r"weights must be \[2\], as y, got \[1\]"),
+        (np.eye(2), [1.0, 2.0], {"surrogate": np.eye(3)}, r"surrogate must be \[2, 2\]"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_of_kernel_ball_raise(gram, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        kernel_ball(gram, y, **{"radius": 1.0, **options})
+
+
+def test_bad_arguments_of_world_ball_raise():
+    world, stream = gaussian_world(2, 1.0, 0.2), nj.Stream(np.ones((3, 2)), np.ones(3))
+    with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 1"):
+        world_ball(nj.Stream(np.ones((3, 1)), np.ones(3)), world, 1.0)
+    features = nj.worlds.fourier(
+        nj.worlds.gaussian(dim=2, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2)),
+        jax.random.key(0),
+        4,
+    )
+    for other in (features, world.kernel):
+        with pytest.raises(ValueError, match=f"must be a World, got {type(other).__name__}"):
+            world_ball(stream, other, 1.0)
+    with pytest.raises(ValueError, match=r"got a traced one: .* under jit or vmap use kernel_ball"):
+        jax.jit(lambda s: world_ball(s, world, 1.0))(stream)
+    changing = nj.worlds.heteroscedastic(dim=2, length_scale=0.5**0.5, max_cov=0.2)
+    with pytest.raises(ValueError, match=r"those of worlds\.gaussian with noise\.Gaussian"):
+        world_ball(stream, changing, 1.0)
+    with pytest.raises(ValueError, match=r"x must be finite, but x\[0, 0\] is nan"):
+        world_ball(nj.Stream(np.full((3, 2), np.nan), np.ones(3)), world, 1.0)

@@ -1,0 +1,143 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import noisy_jax as nj
+from noisy_jax.simulated.comparators import kernel_ball, linear_ball, linear_ball_prefix_losses
+
+
+def reference_loss(x, y, radius):
+    """The constrained problem by SciPy's SLSQP, from several starts."""
+    gram, moment, square = x.T @ x, x.T @ y, y @ y
+    scale = max(square, 1e-300)
+    best = np.inf
+    for start in (np.zeros(x.shape[1]), np.full(x.shape[1], 0.1 * radius)):
+        found = minimize(
+            lambda w: (w @ gram @ w - 2 * w @ moment + square) / scale,
+            start,
+            jac=lambda w: 2 * (gram @ w - moment) / scale,
+            constraints={
+                "type": "ineq",
+                "fun": lambda w: 1 - w @ w / radius**2,
+                "jac": lambda w: -2 * w / radius**2,
+            },
+            method="SLSQP",
+            options={"ftol": 1e-16, "maxiter": 1000},
+        )
+        w = found.x * min(1, radius / np.linalg.norm(found.x))
+        best = min(best, np.sum((x @ w - y) ** 2))
+    return best
+
+
+def problem(kind, rng):
+    x, y = rng.normal(size=(40, 4)), rng.normal(size=40)
+    if kind == "rank_deficient":
+        x[:, 3] = x[:, 0] + x[:, 1]
+    if kind == "fewer_rounds":
+        x, y = x[:3], y[:3]
+    if kind == "badly_scaled":
+        x = x * np.array([1.0, 1e-2, 1e-4, 10.0])[None]
+    if kind == "constant_zero_feature":
+        x[:, 2] = 0
+    return x, y + x @ np.array([2.0, -1.0, 0.5, 1.0])
+
+
+KINDS = ["plain", "rank_deficient", "fewer_rounds", "badly_scaled", "constant_zero_feature"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("radius", [0.01, 0.5, 2.0, 100.0])
+def test_equals_a_convex_solver(x64, rng, kind, radius):
+    x, y = problem(kind, rng)
+    found = linear_ball(nj.streams.from_arrays(x, y), radius)
+    assert np.linalg.norm(found.weights) <= radius * (1 + 1e-12)
+    best = reference_loss(x, y, radius)
+    # Never worse than the solver to 1e-10, and never better than it by more than the solver errs.
+    assert float(found.loss) <= best + 1e-10 * (y @ y)
+    assert float(found.loss) >= best - 1e-7 * (y @ y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("radius", [0.01, 0.5, 2.0, 100.0])
+def test_optimality_conditions_to_1e10(x64, rng, kind, radius):
+    """‖w‖ ≤ B, (XᵀX + μI)w = Xᵀy, μ ≥ 0, μ(‖w‖ − B) = 0: sufficient, as the problem is convex."""
+    x, y = problem(kind, rng)
+    found = linear_ball(nj.streams.from_arrays(x, y), radius)
+    w, mu = np.asarray(found.weights), float(found.multiplier)
+    scale = np.abs(x.T @ y).max()
+    np.testing.assert_allclose(x.T @ (x @ w - y) + mu * w, 0, atol=1e-10 * scale)
+    assert np.linalg.norm(w) <= radius * (1 + 1e-12)
+    assert mu >= 0
+    assert abs(mu) * abs(np.linalg.norm(w) - radius) < 1e-10 * scale
+    np.testing.assert_allclose(found.predictions, x @ w, atol=1e-12)
+
+
+def test_interior_minimiser_has_least_norm(x64, rng):
+    x, y = problem("rank_deficient", rng)
+    found = linear_ball(nj.streams.from_arrays(x, y), 100.0)
+    np.testing.assert_allclose(found.weights, np.linalg.pinv(x) @ y, atol=1e-10)
+    assert found.multiplier == 0
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [(np.zeros((5, 2)), np.ones(5)), (np.ones((5, 2)), np.zeros(5))]
+)
+def test_zero_inputs_or_zero_targets_give_zero_weights(x, y):
+    found = linear_ball(nj.streams.from_arrays(x, y), 1.0)
+    np.testing.assert_array_equal(found.weights, 0)
+    np.testing.assert_allclose(found.loss, np.sum(y**2))
+
+
+@pytest.mark.parametrize("radius", [0.5, 50.0])
+def test_prefix_losses_equal_separate_problems(x64, rng, radius):
+    x, y = problem("plain", rng)
+    losses = linear_ball_prefix_losses(nj.streams.from_arrays(x, y), radius)
+    separate = [
+        linear_ball(nj.streams.from_arrays(x[:t], y[:t]), radius).loss for t in (1, 2, 5, 23, 40)
+    ]
+    np.testing.assert_allclose(losses[np.array([0, 1, 4, 22, 39])], separate, atol=1e-10)
+    assert np.all(np.diff(losses) > -1e-10)
+
+
+def test_float32_over_a_long_stream():
+    stream = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 50_000)
+    ours = linear_ball(stream, 1.0)
+    x, y = (np.asarray(a, np.float64) for a in stream)
+    w = np.asarray(ours.weights, np.float64)
+    with jax.enable_x64(True):
+        best = linear_ball(nj.streams.from_arrays(x, y), 1.0)
+    # One part in 1e6 of the loss is far below the regret of any learner at this horizon.
+    np.testing.assert_allclose(np.sum((x @ w - y) ** 2), float(best.loss), rtol=1e-6)
+
+
+def test_goes_through_jit_and_vmap(rng):
+    x, y = problem("plain", rng)
+    stream = nj.streams.from_arrays(x, y)
+    radii = jnp.array([0.5, 2.0, 100.0])
+    swept = jax.jit(jax.vmap(lambda radius: linear_ball(stream, radius).loss))(radii)
+    np.testing.assert_allclose(swept, [linear_ball(stream, r).loss for r in radii], rtol=1e-5)
+
+
+@pytest.mark.parametrize("solve", [linear_ball, linear_ball_prefix_losses])
+def test_a_bad_radius_raises(solve):
+    with pytest.raises(ValueError, match=r"radius must be positive and finite, got 0\.0"):
+        solve(nj.streams.from_arrays([[1.0]], [1.0]), 0.0)
+
+
+@pytest.mark.parametrize("radius", [1e-30, 1e-18, 1e-15, 1e-6, 1e15])
+@pytest.mark.parametrize("unit", [1.0, 1e10, 1e18])
+def test_balls_of_any_scale_are_kept(rng, radius, unit):
+    """In float32, where squares of radii and of targets in these units overflow or underflow."""
+    x, y = problem("plain", rng)
+    gram = np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1)).astype(np.float32)
+    w = np.asarray(linear_ball(nj.streams.from_arrays(x, unit * y), radius).weights, np.float64)
+    kernel = kernel_ball(gram, unit * y, radius, surrogate=gram)
+    a, gram = np.asarray(kernel.coefficients, np.float64), np.asarray(gram, np.float64)
+    for norm in (np.linalg.norm(w), np.sqrt(a @ gram @ a), kernel.norm, kernel.lifted_norm):
+        assert norm <= radius * (1 + 1e-5)
+        if 1e-30 < radius / unit < 1:  # the minimizer is on the sphere; float32 holds the ratio
+            assert norm >= radius * (1 - 1e-5)
+    inside = np.linalg.norm(unit * np.linalg.solve(x.T @ x, x.T @ y))
+    assert radius < unit or np.isclose(np.linalg.norm(w), min(radius, inside), rtol=1e-4)

@@ -1,0 +1,71 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax.noise import observe
+from noisy_jax.simulated.streams import one_copy_adversaries
+from tests.keys import key
+
+HORIZON = 4000
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Two copies a round under each adversary, `[2, T, 2]`, for the clean rounds of each."""
+    adversaries = one_copy_adversaries(key(0), HORIZON)
+
+    def copies(adversary):
+        return jax.vmap(lambda k, x, y: observe(k, x, y, adversary.noise, copies=2).x[:, 0])(
+            jax.random.split(key(1), HORIZON), *adversary.stream
+        )
+
+    return adversaries, np.stack([copies(adversary) for adversary in adversaries])
+
+
+@pytest.mark.claim("NK-Thm5")
+@pytest.mark.statistical
+def test_single_copies_have_the_same_distribution(shown):
+    _, copies = shown
+    five_errors = 2.5 / np.sqrt(HORIZON)
+    for first in copies[..., 0]:
+        np.testing.assert_array_equal(np.unique(first), [-1, 3])
+        high = first == 3
+        assert abs(high.mean() - 0.5) < five_errors
+        # Independent of the round before: pairs of rounds are equally often alike and not.
+        assert abs((high[1:] == high[:-1]).mean() - 0.5) < five_errors
+
+
+@pytest.mark.statistical
+def test_two_copies_tell_them_apart(shown):
+    _, (noiseless, noisy) = shown
+    np.testing.assert_array_equal(noiseless[:, 0], noiseless[:, 1])
+    assert abs((noisy[:, 0] == noisy[:, 1]).mean() - 0.5) < 2.5 / np.sqrt(HORIZON)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("NK-Thm5")
+def test_clean_data_have_different_best_weights(shown):
+    (noiseless, noisy), copies = shown
+    np.testing.assert_array_equal(noiseless.stream.x[:, 0], copies[0, :, 0])
+    for adversary, best in ((noiseless, 0.2), (noisy, 1.0)):
+        x, y = (np.asarray(part, float) for part in adversary.stream)
+        np.testing.assert_array_equal(y, 1)
+        assert (x[:, 0] @ y) / (x[:, 0] @ x[:, 0]) == pytest.approx(best, abs=0.02)
+    assert (noiseless.noise.cov, noisy.noise.cov) == (0, 4)
+
+
+def test_goes_through_jit():
+    made = jax.jit(lambda key: one_copy_adversaries(key, 5))(jax.random.key(0))
+    assert made.noiseless.stream.x.shape == (5, 1)
+    assert made.noisy.stream.y.dtype == jnp.float32
+
+
+def test_a_wrong_key_raises():
+    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
+        one_copy_adversaries(0, 5)
+
+
+def test_zero_rounds_raise():
+    with pytest.raises(ValueError, match="horizon must be a whole number of at least 1, got 0"):
+        one_copy_adversaries(jax.random.key(0), 0)

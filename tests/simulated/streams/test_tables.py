@@ -1,0 +1,202 @@
+import importlib.util
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.simulated.streams import csv, dataset, from_arrays, linear, resampled, scaled
+from noisy_jax.simulated.streams.tables import bundled
+from tests.keys import key
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("diabetes", (442, 10)), ("breast_cancer", (569, 30)), ("digits", (1797, 64))],
+)
+def test_bundled_data_sets_are_scaled_as_documented(name, shape):
+    stream = dataset(name)
+    assert stream.x.shape == shape
+    norms = np.linalg.norm(stream.x, axis=1)
+    np.testing.assert_allclose(norms.max(), 1, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(stream.y).max(), 1, rtol=1e-5)
+    if name == "breast_cancer":
+        assert set(np.unique(stream.y)) == {-1.0, 1.0}
+        assert int((stream.y == 1).sum()) == 357  # benign
+    else:
+        assert abs(float(stream.y.mean())) < 1e-5
+    np.testing.assert_allclose(stream.x.mean(axis=0), 0, atol=1e-5)
+    spread = np.asarray(stream.x).std(axis=0)
+    varying = spread[spread > 0]
+    np.testing.assert_allclose(varying, varying[0], rtol=1e-4)
+    assert (spread == 0).sum() == (3 if name == "digits" else 0)  # blank pixels
+
+
+@pytest.mark.parametrize("name", nj.streams.DATASETS)
+def test_bundled_data_sets_are_those_that_scikit_learn_loads(name, monkeypatch, tmp_path):
+    read = bundled(name)
+    (tmp_path / "__init__.py").write_text("")  # a version that has its files elsewhere
+    spec = importlib.util.spec_from_file_location("sklearn", tmp_path / "__init__.py")
+    monkeypatch.setattr(importlib.util, "find_spec", {"sklearn": spec}.get)
+    for ours, loaded in zip(scaled(*read), scaled(*bundled(name)), strict=True):
+        np.testing.assert_allclose(ours, loaded, rtol=1e-6, atol=1e-7)
+
+
+def test_without_scikit_learn_its_data_sets_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r"'digits' comes with .* noisy_jax\[demo\]"):
+        dataset("digits")
+
+
+@pytest.mark.statistical
+def test_resampled_draws_rows_with_replacement():
+    table = from_arrays(np.arange(5.0)[:, None], np.arange(5.0))
+    stream = resampled(key(), table, 10_000)
+    np.testing.assert_array_equal(stream.x[:, 0], stream.y)
+    counts = np.bincount(np.asarray(stream.y, int), minlength=5)
+    assert np.all(np.abs(counts - 2000) < 5 * np.sqrt(10_000 * 0.2 * 0.8))
+
+
+def test_csv_equals_arrays(tmp_path, rng):
+    table = rng.normal(size=(20, 3))
+    path = tmp_path / "table.csv"
+    expected = scaled(table[:, [0, 2]], table[:, 1])
+    for header, target in (("a, price ,b", "price"), ("0,1,2", "1")):
+        lines = [header, *(",".join(map(repr, row.tolist())) for row in table)]
+        path.write_text("\ufeff" + "\n".join(lines) + "\n\n", encoding="utf-8")
+        for ours, theirs in zip(csv(path, target), expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "no column named 'y'; it has 'a', 'b'"),
+        ("y,y\n1,2\n", "more than one column named 'y'"),
+        ("a,a,y\n1,2,3\n", "more than one column named 'a'"),
+        (",a,y\n0,1,2\n1,3,4\n", r"no name for column 1: .* row numbers \(pandas"),
+        ("Unnamed: 0,a,y\n0,1,2\n1,3,4\n", "no name for column 1"),
+        ("0.5,2.5\n3,4\n", "numbers in its first line, which must name the columns"),
+        ("a,y\n1,2\n1e300,3\n", "line 3, column 'a': '1e300' overflows float32"),
+        ("a,y\n1,2\n3,high\n", r"line 3, column 'y': 'high' is not a finite number"),
+        ("a,y\n,2\n", r"line 2, column 'a': '' is not a finite number"),
+        ("a,y\n1,nan\n", r"line 2, column 'y': 'nan' is not a finite number"),
+        ("a,y\n1,2,3\n", "line 2: 3 cells under 2 column names"),
+        ("a,y\n", "has a header but no rows"),
+        ("", "is empty"),
+        ("1,2\n3,4\n", "numbers in its first line, which must name the columns"),
+        ("y\n1\n2\n", "no column beside the target"),
+        ("a,y\n1,2\n3,2\n", r"the target is constant \(2\.0\)"),
+        ("a,y\n1,2\n1,3\n", "every feature is constant"),
+    ],
+)
+def test_bad_csv_raises(tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        csv(path, "y")
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: from_arrays(np.ones((3, 2)), np.ones(4)), r"got x \[3, 2\] and y \[4\]"),
+        (lambda: from_arrays(np.ones(3), np.ones(3)), r"x must be \[T, d\] and y \[T\]"),
+        (lambda: from_arrays(np.ones((0, 2)), np.ones(0)), "T >= 1"),
+        (lambda: from_arrays([[1.0], [np.nan]], [1.0, 2.0]), r"x\[1, 0\] is nan"),
+        (lambda: from_arrays([[1.0], [2.0]], [np.inf, 2.0]), r"y\[0\] is inf"),
+        (lambda: from_arrays([[1e300]], [1.0]), r"x\[0, 0\] is 1e\+300, which overflows float32"),
+        (lambda: scaled([[1.0], [2.0]], [1e300, 0]), r"y\[0\] is 1e\+300, which overflows"),
+        (
+            lambda: from_arrays([[1.0, 2.0], [3.0]], [1.0, 2.0]),
+            "row 0 has 2 values and row 1 has 1",
+        ),
+        (lambda: from_arrays([["a"]], [1.0]), r"x\[0, 0\] must be a number, got 'a'"),
+        (lambda: dataset("boston"), "name must be 'diabetes', .* got 'boston'"),
+        (lambda: resampled(jax.random.key(0), dataset("diabetes"), 1.5), "got 1.5"),
+        (lambda: resampled(0, from_arrays([[1.0]], [1.0]), 5), "key must be a key .* got 0"),
+        (
+            lambda: resampled(jax.random.key(0), nj.Stream(np.ones((2, 1)), np.ones(6)), 6),
+            r"got x \[2, 1\] and y \[6\]",
+        ),
+        (
+            lambda: resampled(jax.random.key(0), (np.ones((2, 1)), np.ones(2)), 6),
+            "stream must be a Stream, got tuple: ",
+        ),
+    ],
+)
+def test_bad_input_raises(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_a_binary_file_raises(tmp_path):
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(ValueError, match=r"binary\.csv is not a CSV file in UTF-8"):
+        csv(tmp_path / "binary.csv", "y")
+
+
+class Frame:
+    """What a data frame offers of itself: names of columns, and an array of mixed objects."""
+
+    def __init__(self, **columns):
+        self.columns, self._values = list(columns), np.array([*columns.values()], object).T
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self._values, dtype)
+
+
+def test_data_frames_are_tables_and_errors_name_their_columns():
+    stream = from_arrays(Frame(rooms=[1, 2], old=[True, False]), [0.5, 1.5])
+    np.testing.assert_array_equal(stream.x, [[1, 1], [2, 0]])
+    with pytest.raises(ValueError, match=r"row 1 of column 'city' must be a number, got 'Rome'"):
+        from_arrays(Frame(rooms=[1, 2], city=[1, "Rome"]), [0.5, 1.5])
+    with pytest.raises(ValueError, match=r"row 0 of column 'rooms' is nan \(1 in all\)"):
+        scaled(Frame(rooms=[None, 2], old=[True, False]), [0.5, 1.5])
+
+
+def test_values_that_float32_cannot_tell_apart_give_a_warning_unless_scaled(rng):
+    x = np.column_stack([rng.normal(size=50), 1e9 + rng.normal(size=50), np.full(50, 0.1)])
+    y = 1e8 + rng.normal(size=50)
+    with pytest.warns(
+        UserWarning, match=r"rounds the values of x\[:, 1\] by more .*mean in float64"
+    ):
+        from_arrays(x, y - 1e8)
+    with pytest.warns(UserWarning, match=r"of column 'time' by"):
+        from_arrays(Frame(time=x[:, 1].tolist(), other=x[:, 0].tolist()), y - 1e8)
+    with pytest.warns(UserWarning, match="rounds the values of y by"):
+        from_arrays(x[:, :1], y)
+    from_arrays(2000.0 + np.arange(50)[:, None], y - 1e8)  # years: no warning
+    for ours, theirs in zip(scaled(x, y), scaled(x - [0, 1e9, 0], y - 1e8), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e30])
+def test_scaling_does_not_depend_on_units(unit, rng):
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    for ours, theirs in zip(scaled(unit * x, unit * y), scaled(x, y), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_no_key_is_used_twice():
+    table, draw = from_arrays(np.eye(3), np.ones(3)), jax.random.key
+    kernel = nj.kernels.linear()
+    with jax.debug_key_reuse(True):
+        for make in (
+            lambda key: resampled(key, table, 5),
+            lambda key: linear(key, 5, 2, label_noise=0.1),
+            lambda key: nj.streams.teacher(key, 5, 2, kernel=kernel, label_noise=0.1),
+            lambda key: nj.streams.drifting(key, 20),
+            lambda key: nj.streams.switching(key, 5, period=5),
+            lambda key: nj.streams.one_copy_adversaries(key, 5).noiseless.stream,
+        ):
+            jax.eval_shape(make, draw(0))
+
+
+def test_streams_go_through_jit():
+    made = jax.jit(lambda key: resampled(key, linear(key, 10, 2), 20))(jax.random.key(0))
+    assert isinstance(made, nj.Stream)
+    assert made.x.shape == (20, 2)
+    assert made.x.dtype == jnp.float32

@@ -1,0 +1,105 @@
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import noisy_jax as nj
+from noisy_jax.simulated.streams import linear, teacher
+from tests.keys import key
+
+GAUSSIAN = nj.kernels.gaussian(length_scale=0.5**0.5)
+
+
+def test_linear_teacher_is_recovered_exactly():
+    stream = linear(jax.random.key(0), 200, 4, radius=0.8)
+    weights, residual, *_ = np.linalg.lstsq(stream.x, stream.y)
+    np.testing.assert_allclose(np.linalg.norm(weights), 0.8, rtol=1e-5)
+    assert residual < 1e-9
+    assert np.linalg.norm(stream.x, axis=1).max() <= 1
+
+
+@pytest.mark.statistical
+def test_instances_are_uniform_in_the_ball():
+    """‖x‖^d is uniform, and so is the direction: its square has the moments of a sphere."""
+    x = np.asarray(linear(key(), 20_000, 3).x, np.float64)
+    sizes = np.linalg.norm(x, axis=1)
+    assert stats.kstest(sizes**3, "uniform").pvalue > 1e-6
+    directions = x / sizes[:, None]
+    assert np.abs(directions.mean(axis=0)).max() < 5 * (1 / 3 / 20_000) ** 0.5
+    error = (4 / 45 / 20_000) ** 0.5  # Var u_i² = 1/5 − 1/9
+    assert np.abs((directions**2).mean(axis=0) - 1 / 3).max() < 5 * error
+
+
+def test_teacher_of_a_linear_kernel_has_weights_of_its_norm():
+    options = {"kernel": nj.kernels.linear(), "radius": 0.8, "spread": 3.0}
+    stream = teacher(jax.random.key(0), 200, 4, **options)
+    weights, residual, *_ = np.linalg.lstsq(stream.x, stream.y)
+    np.testing.assert_allclose(np.linalg.norm(weights), 0.8, rtol=1e-5)
+    assert residual < 1e-9
+    assert 2 < np.linalg.norm(stream.x, axis=1).max() <= 3
+
+
+@pytest.mark.slow
+def test_teacher_of_a_gaussian_kernel_has_its_norm(x64):
+    stream = teacher(jax.random.key(0), 60, 1, kernel=GAUSSIAN, centers=3, radius=0.8)
+    # The least norm of what interpolates the data; with enough of them, the teacher's own.
+    best = nj.comparators.kernel_ball(GAUSSIAN(stream.x, stream.x), stream.y, 10.0)
+    assert best.loss < 1e-12
+    np.testing.assert_allclose(best.norm, 0.8, rtol=1e-3)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "make", [linear, lambda *a, **options: teacher(*a, kernel=GAUSSIAN, **options)]
+)
+def test_label_noise_has_its_half_width(make):
+    plain, label_noise = (make(key(0), 5000, 2, label_noise=m) for m in (0.0, 0.3))
+    difference = np.asarray(label_noise.y - plain.y)
+    assert 0.29 < np.abs(difference).max() <= 0.3 + 1e-6
+    assert abs(difference.mean()) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: linear(jax.random.key(0), 5, 3, label_noise=-1.0),
+            "label_noise must be finite and >= 0",
+        ),
+        (lambda: linear(jax.random.key(0), 0, 3), "horizon must be a whole number of at least 1"),
+        (lambda: linear(jax.random.key(0), 5, 3, radius=-1.0), "radius must be positive"),
+        (lambda: linear(0, 5, 3), r"key must be a key such as jax\.random\.key\(0\), got 0"),
+        (lambda: teacher(0, 5, 3, kernel=GAUSSIAN), "key must be a key .* got 0"),
+        (
+            lambda: teacher(
+                jax.random.key(0), 5, 3, kernel=nj.kernels.binomial(alpha=1.0), spread=2.0
+            ),
+            r"values must be finite, but .*: for spread = 2\.0",
+        ),
+        (lambda: teacher(jax.random.key(0), 0, 3, kernel=GAUSSIAN), "horizon must be a whole"),
+        (lambda: teacher(jax.random.key(0), 5, 0, kernel=GAUSSIAN), "dim must be a whole"),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel="gaussian"),
+            "kernel must be a Kernel, got 'gaussian': kernels.gaussian",
+        ),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, centers=0),
+            "centers must be a whole number of at least 1, got 0",
+        ),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, radius=0.0),
+            "radius must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, spread=np.inf),
+            "spread must be positive and finite, got inf",
+        ),
+        (
+            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, label_noise=-1.0),
+            "label_noise must be finite and >= 0",
+        ),
+    ],
+)
+def test_bad_input_raises(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

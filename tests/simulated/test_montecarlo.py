@@ -1,0 +1,188 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+import noisy_jax as nj
+from noisy_jax.simulated.montecarlo import divided, monte_carlo
+from tests.keys import key
+
+KEY = key(7)
+
+
+def run(key):
+    a, b = jax.random.split(key)
+    return {"a": jax.random.normal(a, (3,)), "b": (jax.random.bernoulli(b, 0.3), jnp.int32(2))}
+
+
+def direct(num_seeds, run=run):
+    """Mean and standard error from all values at once, in float64."""
+    keys = jax.vmap(lambda s: jax.random.fold_in(KEY, s))(jnp.arange(num_seeds))
+    values = jax.tree.map(lambda v: np.asarray(v, np.float64), jax.vmap(run)(keys))
+    mean = jax.tree.map(lambda v: v.mean(axis=0), values)
+    error = jax.tree.map(lambda v: v.std(axis=0, ddof=1) / np.sqrt(num_seeds), values)
+    return mean, error
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 7, 20, 64])
+def test_moments_equal_the_direct_ones_for_any_batch(batch_size):
+    estimate = monte_carlo(run, KEY, 20, batch_size=batch_size)
+    chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(20), atol=1e-6)
+    assert estimate.num_seeds == 20
+
+
+def test_is_stable_where_the_spread_is_far_below_the_mean():
+    offset = lambda key: 1e4 + 0.01 * jax.random.normal(key)  # noqa: E731
+    estimate = monte_carlo(offset, KEY, 5000, batch_size=50)
+    mean, error = direct(5000, offset)
+    np.testing.assert_allclose(estimate.mean, mean, atol=0.01 * error)
+    np.testing.assert_allclose(estimate.std_error, error, rtol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e20, 1e37])
+def test_the_standard_error_has_no_limit_of_units(scale):
+    scaled = jax.tree_util.Partial(lambda s, key: s * jax.random.normal(key), jnp.float32(scale))
+    one = jax.tree_util.Partial(scaled.func, jnp.float32(1.0))
+    estimate, unit = monte_carlo(scaled, KEY, 100, batch_size=40), monte_carlo(one, KEY, 100)
+    np.testing.assert_allclose(estimate.mean, scale * unit.mean, rtol=1e-4)
+    np.testing.assert_allclose(estimate.std_error, scale * unit.std_error, rtol=1e-4)
+
+
+LEVELS = (0.07, 0.5, 0.9)
+
+
+def quantiles_by_counting(num_seeds):
+    """The smallest value of which enough seeds are at or below, from all values at once."""
+    keys = jax.vmap(lambda s: jax.random.fold_in(KEY, s))(jnp.arange(num_seeds))
+
+    def counted(values):
+        values = np.asarray(values, np.float64)
+        reached = np.sum(values[:, None] <= values[None], axis=0) / num_seeds
+        return np.stack([np.where(reached >= q - 1e-9, values, np.inf).min(axis=0) for q in LEVELS])
+
+    return jax.tree.map(counted, jax.vmap(run)(keys))
+
+
+@pytest.mark.parametrize(("batch_size", "devices"), [(7, None), (64, None), (8, 8)])
+def test_quantiles_are_exact_for_any_batch_on_any_mesh(batch_size, devices):
+    mesh = devices and Mesh(np.array(jax.devices()), "seeds")
+    estimate = monte_carlo(run, KEY, 100, batch_size=batch_size, mesh=mesh, quantiles=LEVELS)
+    chex.assert_trees_all_close(estimate.quantiles, quantiles_by_counting(100), atol=1e-6)
+    chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(100), atol=1e-6)
+    assert monte_carlo(run, KEY, 100).quantiles is None
+
+
+@pytest.mark.statistical
+def test_seeds_that_diverge_count_as_the_largest():
+    def broken(key):
+        value = jax.random.uniform(key)
+        return jnp.where(value > 0.8, jnp.nan, value)
+
+    quantiles = monte_carlo(broken, KEY, 1000, quantiles=(0.5, 0.9)).quantiles
+    assert abs(quantiles[0] - 0.5) < 5 * 0.5 / 1000**0.5
+    assert np.isnan(quantiles[1])
+
+
+def test_one_seed_has_no_standard_error():
+    assert np.isnan(monte_carlo(run, KEY, 1).std_error["b"][0])
+
+
+def test_padding_seeds_do_not_count_even_if_they_diverge():
+    def broken(key):  # finite for the first three seeds only
+        first = jax.vmap(lambda s: jax.random.key_data(jax.random.fold_in(KEY, s)))(jnp.arange(3))
+        mine = jax.random.key_data(key)
+        return jnp.where((first == mine[None]).all(axis=1).any(), 1.0, jnp.nan)
+
+    assert monte_carlo(broken, KEY, 3, batch_size=8).mean == 1.0
+
+
+def test_a_second_call_and_a_sweep_trace_nothing_anew():
+    traces = []
+
+    def scaled(scale, key):
+        traces.append(key)
+        return scale * jax.random.normal(key)
+
+    sweep = [jax.tree_util.Partial(scaled, jnp.float32(s)) for s in (1.0, 2.0, 4.0)]
+    first = monte_carlo(sweep[0], KEY, 10)
+    count = len(traces)
+    means = [monte_carlo(run, KEY, 10).mean for run in sweep]
+    assert len(traces) == count
+    np.testing.assert_allclose(means, first.mean * np.array([1, 2, 4]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("num_seeds", [16, 13])
+def test_same_numbers_on_one_device_and_on_eight(num_seeds):
+    devices = np.array(jax.devices())
+    assert len(devices) == 8
+    alone = monte_carlo(run, KEY, num_seeds, batch_size=8)
+    spread = monte_carlo(run, KEY, num_seeds, batch_size=5, mesh=Mesh(devices, "seeds"))
+    plane = monte_carlo(run, KEY, num_seeds, mesh=Mesh(devices.reshape(4, 2), ("a", "b")))
+    chex.assert_trees_all_close(alone, spread, atol=1e-6)
+    chex.assert_trees_all_close(alone, plane, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_rollout_runs_on_a_mesh():
+    stream = nj.streams.linear(jax.random.key(0), 40, 3)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    noise = nj.noise.Gaussian(jnp.eye(3) * 0.1)
+    roll = lambda key: nj.rollout(learner, stream, noise, key).predictions  # noqa: E731
+    mesh = Mesh(np.array(jax.devices()), "seeds")
+    chex.assert_trees_all_close(
+        monte_carlo(roll, KEY, 16), monte_carlo(roll, KEY, 16, mesh=mesh), atol=1e-6
+    )
+
+
+def test_a_run_is_traced_once_on_any_devices():
+    for mesh in None, "all":
+        traced = []
+        monte_carlo(lambda key: traced.append(key) or jax.random.normal(key), KEY, 4, mesh=mesh)  # noqa: B023
+        assert len(traced) == 1
+
+
+def test_a_mesh_of_explicit_axes_and_data_on_one_device():
+    data = jax.device_put(jnp.arange(3.0), jax.devices()[0])
+    with_data = jax.tree_util.Partial(lambda x, key: x + jax.random.normal(key), data)
+    alone = monte_carlo(with_data, KEY, 3)
+    for mesh in jax.make_mesh((4,), ("seeds",)), "all":
+        chex.assert_trees_all_close(monte_carlo(with_data, KEY, 3, mesh=mesh), alone, atol=1e-6)
+
+
+def test_all_devices_are_at_most_one_for_each_seed_of_a_batch():
+    assert len(jax.devices()) == 8
+    for seeds, size, expected in ((20, None, (24, 8)), (20, 3, (3, 3)), (2, 5, (6, 2))):
+        batch, mesh = divided(seeds, size, "all")
+        assert (batch, mesh.size) == expected
+    assert divided(4, 1, "all") == (1, None)
+
+
+def test_progress_is_reported_between_batches():
+    calls = []
+    monte_carlo(run, KEY, 10, batch_size=4, progress=lambda *call: calls.append(call))
+    assert calls == [(4, 10), (8, 10), (10, 10)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
+        ({"num_seeds": 2.5}, r"got 2\.5"),
+        ({"num_seeds": 4, "batch_size": 0}, "batch_size must be a whole number of at least 1"),
+        ({"run": KEY, "key": run}, "run must be a function of a key, got an array"),
+        ({"run": lambda key: None}, "run must return a pytree of at least one array, got none"),
+        ({"run": lambda key: jax.random.normal(key) + 1j}, "must return real numbers, got complex"),
+        ({"key": 0}, "key must be a key .* got 0"),
+        ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
+        ({"mesh": 2}, "mesh must be a Mesh, got 2"),
+        ({"quantiles": (0.5, 1.0)}, "quantiles must be above 0 and below 1, got 1"),
+        ({"quantiles": "median"}, "quantiles must be numbers, got .*median"),
+        ({"quantiles": None}, "quantiles must be numbers, got None"),
+        ({"mesh": "every"}, 'mesh must be a Mesh, got .every.: .* "all" means all devices'),
+    ],
+)
+def test_bad_input_is_an_error(options, message):
+    with pytest.raises(ValueError, match=message):
+        monte_carlo(**{"run": run, "key": KEY, "num_seeds": 4} | options)

@@ -1,0 +1,139 @@
+"""How many programs a study compiles, and that one program for all horizons changes no number."""
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 12  # of the README's study: 7 with JAX 0.10.2
+BATCHES = "jit(_batch_moments)"
+NOISE = nj.noise.Gaussian(0.2)
+COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
+LOSS = nj.losses.squared()
+STREAM = nj.streams.linear(jax.random.key(0), 300, 3, label_noise=0.1)
+MOMENTS = nj.bounds.Moments(1.5, 3.0, 1.0, 0.2)
+TUNED = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, MOMENTS, radius=1.0)
+
+COUNTER = """
+import jax
+compiled = []
+def listen(event, _, fun_name="?", **__):
+    if event.endswith("backend_compile_duration"):
+        compiled.append(fun_name)
+jax.monitoring.register_event_duration_secs_listener(listen)
+"""
+
+
+@pytest.fixture
+def compiled():
+    """The names of the programs that are compiled from here on."""
+    names = {}
+    exec(COUNTER, names)
+    yield names["compiled"]
+    unregister = getattr(jax.monitoring, "unregister_event_duration_listener", None)
+    if unregister is not None:  # JAX 0.8 has none
+        unregister(names["listen"])
+
+
+def study(learners, horizons, noise=NOISE, **options):
+    options = {"num_seeds": 2, "comparator": COMPARATOR} | options
+    return nj.study(learners, STREAM, noise, jax.random.key(1), horizons=horizons, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("horizons", ["[1024, 4096, 16_384]", "[256, 1000, 1024, 4096, 16_384]"])
+def test_the_readmes_study_compiles_few_programs_however_many_horizons(horizons):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (example,) = (each for each in examples if "[1024, 4096, 16_384]" in each)
+    example = "import noisy_jax as nj\n" + example  # as the README's example before it
+    script = COUNTER + example.replace("[1024, 4096, 16_384]", horizons) + "\nprint(compiled)"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    names = done.stdout.splitlines()[-1]
+    assert names.count(BATCHES) == 1
+    assert names.count("jit(") <= LIMIT, names
+
+
+def test_linear_learners_share_one_program_over_the_horizons(compiled):
+    learners = {"given": nj.learners.uncorrected(radius=1.0), "tuned": TUNED}
+    study(learners, [100, 128, 300])
+    assert compiled.count(BATCHES) == 1
+    del compiled[:]
+    study(learners, [100, 200, 290])  # other horizons of as many blocks
+    assert not compiled
+
+
+def test_kernel_learners_share_one_program_over_the_horizons(compiled):
+    world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
+    make = nj.simulated.tuned_kernel_learner(
+        functools.partial(nj.learners.parallel_worlds, world),
+        functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=1.0),
+        radius=1.0,
+    )
+    shared, *_ = study({"a": make}, [60, 200]).rows
+    assert compiled.count(BATCHES) == 1
+    (alone,) = study({"a": lambda horizon: make(horizon)}, [60]).rows  # with room for 60
+    np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
+
+
+def test_a_factory_that_looks_at_its_rate_is_called_outside_of_the_program():
+    rates = []
+
+    def factory(learning_rate, **options):
+        rates.append(float(learning_rate))
+        return nj.learners.two_copies(learning_rate=learning_rate, **options)
+
+    own = nj.tuned(factory, nj.bounds.two_copies, MOMENTS, radius=1.0)
+    horizons = [60, 120]
+    one, other = (study({"a": make}, horizons) for make in (own, TUNED))
+    expected = [float(TUNED(horizon)[1].learning_rate) for horizon in horizons]
+    assert sorted(rates) == pytest.approx(sorted(expected))
+    for a, b in zip(one.rows, other.rows, strict=True):
+        np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_each_horizon_sees_its_own_rounds_of_noise_that_changes():
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.0, 0.3, 300)))
+    learner = nj.learners.known_covariance(radius=1.0)
+    row, _ = study({"known": learner}, [100, 290], noise, num_seeds=1).rows
+    past, past_noise = jax.tree.map(lambda leaf: leaf[:100], (STREAM, noise))
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1), 100), 0)
+    best = COMPARATOR(past).predictions
+    alone = nj.simulated.final_regret(learner, past, past_noise, key, loss=LOSS, comparator=best)
+    np.testing.assert_allclose(row.regret, alone, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_part_of_a_stream_gives_the_regret_of_the_shorter_stream():
+    learner, best, key = nj.learners.two_copies(radius=1.0), jnp.zeros(300), jax.random.key(1)
+
+    @jax.jit
+    def regret(rounds):
+        return nj.simulated.final_regret(
+            learner, STREAM, NOISE, key, loss=LOSS, comparator=best, rounds=rounds
+        )
+
+    predictions = nj.rollout(learner, STREAM, NOISE, key).predictions
+    expected = nj.simulated.regret(LOSS, predictions, best, STREAM.y)
+    for rounds in (1, 100, 128, 129, 256, 257, 300):
+        np.testing.assert_allclose(regret(rounds), expected[rounds - 1], rtol=1e-4, atol=1e-5)
+    assert np.isnan([regret(0), regret(301)]).all()
+    with pytest.raises(ValueError, match=r"rounds must be in \[1, 300\], got 301"):
+        nj.simulated.final_regret(
+            learner, STREAM, NOISE, key, loss=LOSS, comparator=best, rounds=301
+        )

@@ -1,0 +1,312 @@
+import warnings
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.simulated.rollouts import BLOCK, final_regret
+from tests.rounds import observations
+
+NOISE = nj.noise.Gaussian(0.2)
+
+
+@pytest.mark.parametrize("horizon", [1, BLOCK, 2 * BLOCK + 5])
+@pytest.mark.slow
+def test_final_regret_is_the_last_of_the_rollout(horizon):
+    stream = nj.streams.linear(jax.random.key(0), horizon, 3, label_noise=0.2)
+    learner = nj.wrappers.paired(
+        nj.learners.uncorrected(radius=1.0, learning_rate=0.1),
+        nj.learners.two_copies(radius=1.0, learning_rate=0.1),
+    )
+    best = nj.comparators.linear_ball(stream, 1.0).predictions
+    key, loss = jax.random.key(1), nj.losses.squared()
+    predictions = nj.rollout(learner, stream, NOISE, key).predictions
+    assert predictions.shape == (horizon, 2)
+    last = jnp.stack(
+        [nj.simulated.regret(loss, predictions[:, i], best, stream.y)[-1] for i in range(2)]
+    )
+    total = final_regret(learner, stream, NOISE, key, loss=loss, comparator=best)
+    np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_learner_alone_sees_what_it_sees_in_company():
+    stream = nj.streams.linear(jax.random.key(0), 150, 3)
+    one = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    two = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
+    together = nj.rollout(nj.wrappers.paired(one, two), stream, NOISE, jax.random.key(1))
+    for i, learner in enumerate((one, two)):
+        alone = nj.rollout(learner, stream, NOISE, jax.random.key(1))
+        np.testing.assert_allclose(together.predictions[:, i], alone.predictions, atol=1e-5)
+
+
+def test_seeds_see_different_noise_under_vmap():
+    stream = nj.streams.linear(jax.random.key(0), 20, 3)
+    watcher = nj.Learner(
+        init=lambda dim: jnp.zeros(dim),
+        step=lambda state, sample, key: sample.x[0],
+        predict=lambda state, x: state[0],
+        copies=1,
+    )
+    seen = jax.vmap(lambda key: nj.rollout(watcher, stream, NOISE, key).predictions)(
+        jax.random.split(jax.random.key(1), 4)
+    )
+    assert len(np.unique(np.asarray(seen[:, 1:]))) == 4 * 19
+
+
+@pytest.mark.parametrize("x_changes", [False, True])
+def test_noise_of_targets_that_changes_by_round(x_changes):
+    """Each round shows what a round of its own distributions shows, over several blocks."""
+    horizon = BLOCK + 3
+    stream = nj.streams.linear(jax.random.key(0), horizon, 2)
+    scales = jnp.linspace(0.5, 2.0, horizon)
+    watcher = nj.Learner(
+        init=lambda dim: jnp.zeros(2),
+        step=lambda state, sample, key: jnp.stack([sample.y, sample.x[0, 0]]),
+        predict=lambda state, x: state,
+        copies=1,
+    )
+    noise = per_round(nj.noise.Gaussian, scales) if x_changes else NOISE
+    y_noise = per_round(nj.noise.Laplace, scales)
+    shown = jax.jit(lambda key: nj.rollout(watcher, stream, noise, key, y_noise=y_noise))(
+        KEY
+    ).predictions
+
+    samples, _ = observations(stream, noise, KEY, copies=1, y_noise=y_noise)
+    expected = jnp.stack([samples.y, samples.x[:, 0, 0]], axis=1)
+    np.testing.assert_allclose(shown[1:], expected[:-1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.claim("DA-Protocol")
+def test_step_sees_nothing_clean():
+    """All that a learner can learn of a stream reaches it through noisy samples."""
+    stream = nj.streams.linear(jax.random.key(0), 10, 3)
+    seen = []
+
+    def step(state, sample, key):
+        seen.append((jax.tree.map(jnp.shape, sample), jnp.shape(state)))
+        return state
+
+    learner = nj.Learner(lambda dim: jnp.zeros(()), step, lambda state, x: state, 2)
+    nj.rollout(learner, stream, NOISE, jax.random.key(1))
+    assert seen[0] == (nj.Sample((2, 3), (), ()), ())
+
+
+@pytest.mark.parametrize("round_of_failure", [0, 7, BLOCK + 3])
+def test_diverged_at_names_the_round(round_of_failure):
+    stream = nj.streams.linear(jax.random.key(0), BLOCK + 20, 2)
+    learner = nj.Learner(
+        init=lambda dim: jnp.int32(0),
+        step=lambda state, sample, key: state + 1,
+        predict=lambda state, x: jnp.where(state >= round_of_failure, jnp.nan, 0.0) + 0 * x[..., 0],
+        copies=1,
+    )
+    assert nj.rollout(learner, stream, NOISE, jax.random.key(1)).diverged_at == round_of_failure
+
+
+def test_diverged_in_the_last_step_is_reported():
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    learner = nj.learners.two_copies(
+        radius=1.0, learning_rate=lambda count: jnp.where(count == 4, jnp.inf, 0.1)
+    )
+    result = nj.rollout(learner, stream, NOISE, jax.random.key(1))
+    assert np.isfinite(result.predictions).all()
+    assert result.diverged_at == 5
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        (nj.Stream(jnp.ones((5, 2)), jnp.ones(4)), r"got x \[5, 2\] and y \[4\]"),
+        (nj.Stream(jnp.ones((3, 5, 2)), jnp.ones((3, 5))), r"batch streams with jax\.vmap"),
+        (nj.Stream(jnp.ones((0, 2)), jnp.ones(0)), "T >= 1"),
+        (nj.Stream(jnp.ones((2, 2)), jnp.array([1.0, jnp.nan])), r"y\[1\] is nan"),
+    ],
+)
+def test_a_bad_stream_is_an_error(stream, message):
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match=message):
+        nj.rollout(learner, stream, NOISE, jax.random.key(0))
+
+
+def test_noise_of_another_dimension_is_an_error():
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    with pytest.raises(ValueError, match=r"Gaussian\.cov of shape \[3\] .* dimension 2"):
+        nj.rollout(learner, stream, nj.noise.Gaussian(jnp.ones(3)), jax.random.key(0))
+
+
+def test_batch_of_streams_goes_through_vmap():
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    keys = jax.random.split(jax.random.key(0), 3)
+    run = lambda key: nj.rollout(learner, nj.streams.linear(key, 30, 2), NOISE, key)  # noqa: E731
+    chex.assert_shape(jax.vmap(run)(keys).predictions, (3, 30))
+
+
+STREAM = nj.streams.linear(jax.random.key(0), 5, 2)
+BLIND = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((STREAM, BLIND, NOISE, KEY), {}, "learner must be a Learner, got Stream"),
+        ((nj.learners.two_copies, STREAM, NOISE, KEY), {}, "learner must .* got function"),
+        (
+            (BLIND, tuple(STREAM), NOISE, KEY),
+            {},
+            "stream must be a Stream, got tuple: .* makes one",
+        ),
+        (
+            (BLIND, nj.Stream(1j * STREAM.x, STREAM.y), NOISE, KEY),
+            {},
+            "x must be real, got an array",
+        ),
+        ((BLIND, STREAM, 0.1, KEY), {}, r"noise must be a Noise, got 0\.1: "),
+        ((BLIND, STREAM, NOISE, 0), {}, r"key must be a key such as jax\.random\.key\(0\), got 0"),
+        ((BLIND, STREAM, NOISE, jnp.zeros(2)), {}, r"got an array \[2\] of float32"),
+        (
+            (BLIND, STREAM, NOISE, KEY),
+            {"y_noise": nj.noise.Gaussian(jnp.ones(2))},
+            "scalar distribution",
+        ),
+        (
+            (BLIND, STREAM, NOISE, KEY),
+            {"first_round": -1},
+            "first_round must .* at least 0, got -1",
+        ),
+        ((BLIND, STREAM, NOISE, KEY), {"first_round": 1.5}, r"first_round must .* got 1\.5"),
+    ],
+)
+def test_bad_input_is_an_error(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        nj.rollout(*arguments, **options)
+
+
+COV = jnp.array([[0.3, 0.1], [0.1, 0.2]])
+
+
+def built_for(noise):
+    return BLIND._replace(noise=noise)
+
+
+def per_round(make, *parameters):
+    return nj.noise.PerRound(jax.vmap(make)(*parameters))
+
+
+def warnings_of(learner, noise):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        jax.eval_shape(lambda key: nj.rollout(learner, STREAM, noise, key).predictions, KEY)
+    return [(str(warning.message), warning.filename) for warning in caught]
+
+
+@pytest.mark.parametrize(
+    ("built", "runs"),
+    [
+        (nj.noise.Gaussian(0.2), nj.noise.Gaussian(0.3)),
+        (nj.noise.Gaussian(0.2), nj.noise.Gaussian(COV)),
+        (nj.noise.Gaussian(jnp.array([0.3, 0.2])), nj.noise.Gaussian(COV)),
+        (nj.noise.Gaussian(0.02), nj.noise.Laplace(0.1)),
+        (per_round(nj.noise.Gaussian, jnp.full(5, 0.02)), nj.noise.Laplace(0.1)),
+        (nj.noise.StudentT(df=5.0, scale=0.1), nj.noise.StudentT(df=6.0, scale=0.1)),
+        (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.linspace(0.1, 0.2, 5))),
+    ],
+    ids=["variance", "covariance", "diagonal", "distribution", "by round", "shape", "one round"],
+)
+def test_a_learner_built_for_other_noise_runs_with_one_warning(built, runs):
+    ((message, file),) = warnings_of(built_for(built), runs)
+    assert "learner was built for other noise than it runs under" in message
+    assert file == __file__
+
+
+@pytest.mark.parametrize(
+    ("built", "runs"),
+    [
+        (None, nj.noise.Gaussian(0.2)),
+        (nj.noise.Gaussian(0.2), nj.noise.Gaussian(jnp.array([0.2, 0.2]))),
+        (nj.noise.Gaussian(0.2 * jnp.eye(2)), nj.noise.Gaussian(0.2, mean=1.0)),
+        (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.full(5, 0.2))),
+        (per_round(nj.noise.Gaussian, jnp.ones(9)), per_round(nj.noise.Gaussian, jnp.ones(5))),
+        (nj.noise.Laplace(0.1), nj.noise.Laplace(jnp.array([0.1, 0.1]))),
+    ],
+    ids=["none", "diagonal", "full, with a mean", "every round", "by round", "scale"],
+)
+def test_a_learner_built_for_this_noise_runs_without_a_warning(built, runs):
+    assert not warnings_of(built_for(built), runs)
+
+
+def test_noise_that_differs_on_purpose_or_is_traced_does_not_warn():
+    informed = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    assert not warnings_of(nj.wrappers.assuming(informed, 0.5), NOISE)
+    clean = nj.wrappers.noiseless(built_for(nj.noise.Gaussian(0.0)), STREAM)
+    assert not warnings_of(clean, NOISE)
+
+    def traced(cov):
+        return nj.rollout(built_for(nj.noise.Gaussian(0.5)), STREAM, nj.noise.Gaussian(cov), KEY)
+
+    jax.eval_shape(traced, 0.2)  # warnings are errors
+
+
+@pytest.mark.parametrize("length", [3, 6])
+def test_a_comparator_of_another_length_is_an_error(length):
+    with pytest.raises(ValueError, match=rf"comparator must be \[5\], .* got \[{length}\]"):
+        final_regret(
+            BLIND, STREAM, NOISE, KEY, loss=nj.losses.squared(), comparator=jnp.zeros(length)
+        )
+
+
+def test_old_keys_are_keys():
+    run = nj.rollout(BLIND, STREAM, NOISE, jax.random.PRNGKey(0))
+    assert run.predictions.shape == (5,)
+
+
+@pytest.mark.slow
+def test_a_resumed_run_with_too_many_rounds_is_an_error():
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    learner = nj.learners.uncorrected_kernel(kernel, horizon=7, radius=1.0, learning_rate=0.1)
+    first = nj.Stream(STREAM.x[:3], STREAM.y[:3])
+    state = nj.rollout(learner, first, NOISE, KEY).state
+    for first_round in (0, 3):
+        with pytest.raises(ValueError, match=r"5 rounds after 3 others, .* room for 7: .*=8"):
+            nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=first_round)
+    rest = nj.Stream(STREAM.x[:4], STREAM.y[:4])
+    assert nj.rollout(learner, rest, NOISE, KEY, state=state, first_round=3).diverged_at == -1
+
+    @jax.jit
+    def continued(state):
+        return nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=3).diverged_at
+
+    assert continued(state) == 5  # a traced state is not seen, and ends in NaN
+
+
+def test_first_round_numbers_keys_and_does_not_fill_the_state():
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    learner = nj.learners.uncorrected_kernel(kernel, horizon=5, radius=1.0, learning_rate=0.1)
+    start = {"state": learner.init(2), "first_round": 100}
+    fresh = nj.rollout(learner, STREAM, NOISE, KEY, first_round=100)
+    given = nj.rollout(learner, STREAM, NOISE, KEY, **start)
+    chex.assert_trees_all_equal(given, fresh)
+    # An array, too, has an attribute `round`, which is no count.
+    counter = nj.Learner(
+        lambda dim: jnp.zeros(()), lambda s, *_: s + 1, lambda s, x: s, 1, horizon=5
+    )
+    counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
+    np.testing.assert_array_equal(counted.predictions, np.arange(5))
+
+
+def test_rounds_that_go_on_anywhere_see_the_noise_of_the_whole_run():
+    watcher = nj.Learner(
+        init=jnp.zeros, step=lambda _, sample, key: sample.x[0], predict=lambda w, x: w, copies=1
+    )
+    stream, noise = nj.streams.linear(jax.random.key(0), 30, 2), nj.noise.Laplace(1.0)
+    whole = nj.rollout(watcher, stream, noise, jax.random.key(1))
+    rest = nj.Stream(stream.x[20:], stream.y[20:])
+    state = whole.predictions[20]
+    found = nj.rollout(watcher, rest, noise, jax.random.key(1), state=state, first_round=20)
+    np.testing.assert_allclose(found.predictions, whole.predictions[20:], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.state, whole.state, rtol=1e-5, atol=1e-6)

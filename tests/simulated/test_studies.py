@@ -1,0 +1,447 @@
+import csv
+import errno
+import functools
+import json
+import math
+import os
+import types
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import noisy_jax as nj
+from tests.keys import key
+
+NOISE = nj.noise.Gaussian(0.2)
+COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
+STREAM = nj.streams.linear(jax.random.key(0), 512, 3, label_noise=0.1)
+MOMENTS = nj.bounds.moments(STREAM, NOISE)
+LEARNERS = {
+    "two copies": nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, MOMENTS, radius=1.0),
+    "blind": nj.tuned(nj.learners.uncorrected, nj.bounds.uncorrected, MOMENTS, radius=1.0),
+}
+BLIND = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+OPTIONS = {"num_seeds": 6, "horizons": [128, 300, 512], "comparator": COMPARATOR}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return nj.study(LEARNERS, STREAM, NOISE, jax.random.key(1), parameters={"note": 1}, **OPTIONS)
+
+
+def test_rows_equal_regret_by_hand(result):
+    horizon = 300
+    past = nj.Stream(STREAM.x[:horizon], STREAM.y[:horizon])
+    best = nj.comparators.linear_ball(past, 1.0).predictions
+    noise_key = jax.random.fold_in(jax.random.key(1), horizon)
+    keys = jax.vmap(lambda seed: jax.random.fold_in(noise_key, seed))(jnp.arange(6))
+    regrets = {}
+    for name, make in LEARNERS.items():
+        learner, bound = make(horizon)
+
+        @jax.jit
+        def last(key, learner=learner):
+            predictions = nj.rollout(learner, past, NOISE, key).predictions
+            return nj.simulated.regret(nj.losses.squared(), predictions, best, past.y)[-1]
+
+        regrets[name] = np.asarray(jax.vmap(last)(keys), np.float64)
+        (row,) = [r for r in result.rows if r.learner == name and r.horizon == horizon]
+        np.testing.assert_allclose(row.regret, regrets[name].mean(), rtol=1e-4)
+        error = regrets[name].std(ddof=1) / np.sqrt(6)
+        np.testing.assert_allclose(row.std_error, error, rtol=1e-3)
+        assert row.num_seeds == 6
+        half = scipy.stats.t(5).ppf(0.975) * error
+        np.testing.assert_allclose(
+            [row.low, row.high], [row.regret - half, row.regret + half], 1e-3
+        )
+        np.testing.assert_allclose(row.bound, bound.regret)
+        np.testing.assert_allclose(row.bound_over_regret, row.bound / row.regret)
+        np.testing.assert_allclose(row.learning_rate, bound.learning_rate)
+        assert row.diverged == 0
+    paired = regrets["blind"] - regrets["two copies"]
+    np.testing.assert_allclose(row.difference, paired.mean(), rtol=1e-3)
+    np.testing.assert_allclose(row.difference_std_error, paired.std(ddof=1) / np.sqrt(6), rtol=1e-2)
+
+
+def test_quantiles_are_columns_where_asked_for(result, tmp_path):
+    tails = nj.study(
+        LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, quantiles=(0.01, 0.5, 0.99)
+    )
+    for row, plain in zip(tails.rows, result.rows, strict=True):
+        low, median, high = row.quantiles
+        assert low < median < high
+        assert low < plain.regret < high
+        np.testing.assert_allclose(row[1:-1], plain[1:-1], rtol=1e-4, atol=1e-4)
+    lines = str(tails).splitlines()
+    assert lines[0].split()[4:9] == ["95%", "q0.01", "q0.5", "q0.99", "bound"]
+    assert f"{tails.rows[0].quantiles[2]:.1f}" in lines[1].split()
+    with open(tails.save(tmp_path) / "results.csv", newline="") as file:
+        (first, *_) = csv.DictReader(file)
+    assert float(first["quantile_0.99"]) == tails.rows[0].quantiles[2]
+    assert tails.config["quantiles"] == (0.01, 0.5, 0.99)
+
+
+def test_table_is_readable(result):
+    lines = str(result).splitlines()
+    assert lines[0].split() == ["learner", "T", "regret", "±", "95%", "bound", "bound/regret",
+                                "vs", "first", "±", "95%"]  # fmt: skip
+    assert len(lines) == 1 + 6 + 2 + 2
+    assert len({len(line) for line in lines[:7]}) == 1
+
+
+def test_save_writes_table_and_configuration(result, tmp_path):
+    folder = result.save(tmp_path / "deep" / "folder")
+    with open(folder / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6
+    for written, row in zip(rows, result.rows, strict=True):
+        assert written["learner"] == row.learner
+        for name in row._fields[1:-1]:  # no quantiles
+            assert float(written[name]) == pytest.approx(getattr(row, name))
+        assert float(written["growth_low"]) == pytest.approx(result.growth[row.learner].low)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["num_seeds"] == 6
+    assert config["horizons"] == [128, 300, 512]
+    assert config["noise"] == {"kind": "Gaussian", "cov": 0.2, "mean": 0.0}
+    assert config["batch_size"] == 6
+    assert "squared" in config["loss"]
+    assert config["note"] == 1
+    assert config["versions"]["jax"] == jax.__version__
+    assert {path.name for path in folder.iterdir()} == {"results.csv", "config.json"}
+
+
+def test_same_call_compiles_nothing_anew():
+    traces = []
+
+    def make(horizon):
+        traces.append(horizon)
+        return LEARNERS["blind"](horizon)
+
+    options = {"num_seeds": 4, "horizons": [64, 128], "comparator": COMPARATOR}
+    first = nj.study({"blind": make}, STREAM, NOISE, jax.random.key(1), **options)
+    count = len(traces)
+    again = nj.study({"blind": make}, STREAM, NOISE, jax.random.key(1), **options)
+    assert len(traces) == count == 2  # once for each horizon, never inside a trace
+    assert first.rows == again.rows
+
+
+def test_a_learner_may_stand_for_all_horizons():
+    learner = nj.learners.two_copies(radius=1.0)
+    options = {"num_seeds": 4, "horizons": [64, 128], "comparator": COMPARATOR}
+    made, given = (
+        nj.study({"two": two}, STREAM, NOISE, jax.random.key(1), **options)
+        for two in (lambda horizon: (learner, None), learner)
+    )
+    assert [row.regret for row in given.rows] == [row.regret for row in made.rows]
+    assert np.isnan(given.rows[0].bound)
+    assert "a learner of 2 copies" in given.config["learners"]["two"]
+
+
+def test_resumes_from_a_checkpoint(result, tmp_path):
+    def interrupt(done, total):
+        assert total == 6 * (128 + 300 + 512)
+        if done > 6 * 128:
+            raise KeyboardInterrupt
+
+    arguments = (LEARNERS, STREAM, NOISE, jax.random.key(1))
+    with pytest.raises(KeyboardInterrupt):
+        nj.study(*arguments, **OPTIONS, checkpoint=tmp_path, progress=interrupt)
+    reports = []
+    resumed = nj.study(
+        *arguments, **OPTIONS, checkpoint=tmp_path,
+        progress=lambda done, total: reports.append(done / total),
+    )  # fmt: skip
+    assert resumed.rows == result.rows
+    assert reports == [1.0]  # only the last horizon was left
+
+
+def test_on_a_full_disk_the_study_goes_on_with_one_warning(result, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        through = nj.study(
+            LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, checkpoint=tmp_path
+        )
+    assert through.rows == result.rows
+    assert len(caught) == 1
+    assert "horizon_128/moments.npz: No space left on device" in str(caught[0].message)
+
+
+def test_a_damaged_checkpoint_of_any_horizon_is_found_before_the_work(tmp_path):
+    (tmp_path / "horizon_512").mkdir()
+    (tmp_path / "horizon_512" / "moments.npz").write_bytes(b"half a file")
+    done = []
+    with pytest.raises(ValueError, match=r"horizon_512/moments\.npz is not a readable checkpoint"):
+        nj.study(
+            LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, checkpoint=tmp_path,
+            progress=lambda *a: done.append(a),
+        )  # fmt: skip
+    assert not done
+
+
+def test_a_learner_built_for_other_noise_runs_with_one_warning():
+    def make(horizon):
+        learner, guarantee = LEARNERS["blind"](horizon)
+        return learner._replace(noise=nj.noise.Gaussian(0.5)), guarantee
+
+    with pytest.warns(
+        UserWarning, match=r"learners\['other'\] was built for other noise"
+    ) as caught:
+        nj.study(
+            {"other": make}, STREAM, NOISE, jax.random.key(1), num_seeds=2, horizons=[16, 32],
+            comparator=COMPARATOR,
+        )  # fmt: skip
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected", "got"),
+    [
+        (
+            lambda: nj.tuned(
+                nj.learners.two_copies, nj.bounds.known_covariance, MOMENTS, radius=1.0
+            ),
+            "two_copies", "known_covariance",
+        ),
+        (
+            lambda: nj.tuned_kernel_learner(
+                functools.partial(nj.learners.parallel_worlds, None),
+                functools.partial(nj.bounds.random_truncation, None),
+            ),
+            "parallel_worlds", "random_truncation",
+        ),
+        (
+            lambda: nj.tuned(
+                nj.learners.uncorrected,
+                functools.partial(nj.bounds.known_covariance, as_printed=True),
+                MOMENTS, radius=1.0,
+            ),
+            "uncorrected", "known_covariance",
+        ),
+    ],
+)  # fmt: skip
+def test_the_bound_of_another_learner_is_an_error(make, expected, got):
+    message = (
+        rf"bound must be bounds\.{expected} for .*, got bounds\.{got}, which holds for another"
+    )
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_custom_factory_may_take_any_bound():
+    def factory(**options):
+        return nj.wrappers.averaged(nj.learners.two_copies(**options))
+
+    assert nj.tuned(factory, nj.bounds.two_copies, MOMENTS, radius=1.0)(10)[0].copies == 2
+
+
+@pytest.mark.statistical
+def test_noise_that_changes_from_round_to_round():
+    distributions = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.0, 0.3, 512)))
+    moments = nj.bounds.moments(STREAM, distributions)
+    learners = {
+        "known": nj.tuned(
+            nj.learners.known_covariance, nj.bounds.known_covariance, moments, radius=1.0
+        )
+    }
+    options = OPTIONS | {"horizons": [128]}
+    y_noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.2, 0.0, 512)))
+    changing = nj.study(learners, STREAM, distributions, key(1), y_noise=y_noise, **options)
+    assert all(0 < row.regret < row.bound for row in changing.rows)
+    assert changing.config["noise"]["kind"] == "PerRound Gaussian"
+    assert changing.config["y_noise"]["kind"] == "PerRound Gaussian"
+    assert changing.config["noise"]["distribution.cov"]["shape"] == (512,)
+
+
+def test_a_learner_that_diverges_is_counted_and_the_others_stand():
+    def wild(horizon):
+        learner = nj.learners.uncorrected(radius=1e19, learning_rate=1e18)
+        return learner, nj.bounds.uncorrected(MOMENTS, horizon=horizon, radius=1.0)
+
+    both = nj.study(
+        {"blind": LEARNERS["blind"], "wild": wild}, STREAM, NOISE, jax.random.key(1),
+        num_seeds=3, horizons=[64], comparator=COMPARATOR,
+    )  # fmt: skip
+    blind, overflown = both.rows
+    assert blind.diverged == 0
+    assert np.isfinite(blind.regret)
+    assert overflown.diverged == 1
+    assert math.isnan(overflown.regret)
+    assert "diverged in 100% of seeds" in str(both)
+
+
+def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
+    make = nj.tuned(
+        functools.partial(nj.learners.known_covariance, as_printed=True),
+        nj.bounds.as_printed.known_covariance, MOMENTS, radius=1.0, rate_factor=4.0,
+    )  # fmt: skip
+    learner, guarantee = make(100)
+    theory = nj.bounds.as_printed.known_covariance(MOMENTS, horizon=100, radius=1.0)
+    assert guarantee == nj.bounds.at_rate_factor(theory, 4.0)
+    by_hand = nj.learners.known_covariance(
+        radius=1.0, learning_rate=4 * theory.learning_rate, as_printed=True
+    )
+    past, key = nj.Stream(STREAM.x[:50], STREAM.y[:50]), jax.random.key(0)
+    runs = [nj.rollout(each, past, NOISE, key).predictions for each in (learner, by_hand)]
+    np.testing.assert_array_equal(*runs)
+
+
+def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
+    world = nj.worlds.gaussian(dim=STREAM.x.shape[1], length_scale=0.7, noise=NOISE)
+    make = nj.tuned_kernel_learner(
+        functools.partial(nj.learners.parallel_worlds, world),
+        functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=MOMENTS.y_second_moment),
+        radius=2.0, rate_factor=8.0,
+    )  # fmt: skip
+    for horizon in (40, 80):
+        learner, guarantee = make(horizon)
+        theory = nj.bounds.parallel_worlds(
+            1.0, horizon=horizon, radius=2.0, y_second_moment=MOMENTS.y_second_moment
+        )
+        assert learner.horizon == horizon
+        assert guarantee == nj.bounds.at_rate_factor(theory, 8.0)
+    result = nj.study(
+        {"kernel": make}, STREAM, NOISE, jax.random.key(1),
+        num_seeds=2, horizons=[40], comparator=COMPARATOR,
+    )  # fmt: skip
+    assert (
+        result.rows[0].bound
+        == nj.bounds.at_rate_factor(
+            nj.bounds.parallel_worlds(
+                1.0, horizon=40, radius=2.0, y_second_moment=MOMENTS.y_second_moment
+            ),
+            8.0,
+        ).regret
+    )
+
+
+@pytest.mark.parametrize("rate_factor", [None, 1.0])
+def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
+    kernel = nj.kernels.gaussian(length_scale=0.7)
+    uncorrected = functools.partial(nj.learners.uncorrected_kernel, kernel)
+    bound = functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=1.0)
+    options = {"radius": 2.0, "rate_factor": rate_factor}
+    _, guarantee = nj.tuned_kernel_learner(uncorrected, bound, **options)(40)
+    assert np.isnan(guarantee.regret)
+    # On clean data the gradients are right, and the bound holds.
+    clean = lambda **tuning: nj.wrappers.noiseless(uncorrected(**tuning), STREAM)  # noqa: E731
+    _, of_clean = nj.tuned_kernel_learner(clean, bound, **options)(40)
+    assert np.isfinite(of_clean.regret)
+    np.testing.assert_array_equal(guarantee.learning_rate, of_clean.learning_rate)
+
+
+def test_random_truncation_has_no_options_to_be_tuned_with():
+    estimator = nj.estimators.gradient(
+        nj.kernels.linear(), nj.losses.squared(), squared_radius=4.0, x_second_moment=1.2
+    )
+    learner, guarantee = nj.tuned_kernel_learner(
+        functools.partial(nj.learners.random_truncation, estimator),
+        functools.partial(nj.bounds.random_truncation, estimator),
+    )(64)
+    assert learner.horizon == 64
+    assert guarantee == nj.bounds.random_truncation(estimator, horizon=64)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learners": {}}, "at least one learner"),
+        (
+            {"learners": {"a": nj.wrappers.paired(*2 * [nj.learners.two_copies(radius=1.0)])}},
+            r"learners\['a'\] has several predictions: name each of its learners",
+        ),
+        (
+            {"learners": {"a": "two_copies"}},
+            r"learners\['a'\] must be a Learner, or a function horizon -> .* got 'two_copies'",
+        ),
+        ({"y_noise": 0.1}, r"y_noise must be a Noise, got 0\.1: "),
+        ({"horizons": []}, "at least one and increasing"),
+        ({"horizons": [64, 64]}, r"increasing, got \[64, 64\]"),
+        ({"horizons": [64, 1024]}, "largest horizon, 1024, exceeds the 512 rounds"),
+        ({"horizons": [0, 64]}, "each of horizons must be a whole number of at least 1, got 0"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
+        (
+            {"learners": list(LEARNERS.values())},
+            "learners must map names .* got list",
+        ),
+        ({"learners": STREAM, "stream": LEARNERS}, "learners must map names .* got Stream"),
+        ({"learners": {"a": lambda T: BLIND}}, r"\(learner, guarantee\), .* one returned Learner"),
+        ({"learners": {"a": lambda T: (MOMENTS, None)}}, "first of .* a Learner, got Moments"),
+        ({"learners": {"a": lambda T: (BLIND, 3.0)}}, r"one of bounds, or None, got 3\.0"),
+        ({"stream": tuple(STREAM)}, "stream must be a Stream, got tuple"),
+        ({"key": 0}, "key must be a key .* got 0"),
+        ({"horizons": 64}, "horizons must be a list of numbers of rounds, got 64"),
+        ({"comparator": COMPARATOR(STREAM)}, "comparator must be a function .* got LinearBall"),
+        ({"comparator": lambda past: past.y}, "comparator must return something with predictions"),
+        (
+            {"comparator": lambda past: COMPARATOR(STREAM)},
+            r"shape \[128\] for a stream of 128 rounds, got \[512\]: it must use the stream",
+        ),
+        ({"loss": "squared"}, "loss must be a Loss, got 'squared'"),
+        ({"loss": nj.losses.soft_margin()}, "y must be labels −1 and"),
+    ],
+)
+def test_bad_input_is_an_error(options, message):
+    arguments = {"learners": LEARNERS, "stream": STREAM, "noise": NOISE, "key": jax.random.key(0)}
+    with pytest.raises(ValueError, match=message):
+        nj.study(**arguments | OPTIONS | options)
+
+
+def test_a_learner_without_a_guarantee_enters_and_leaves_columns_empty(tmp_path):
+    def decaying(horizon):
+        kernel, loss = nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.soft_margin()
+        options = {"learning_rate": 0.5, "regularization": 0.05, "buffer": 20}
+        return nj.learners.norma(kernel, loss, **options), None
+
+    labelled = nj.Stream(STREAM.x, jnp.sign(STREAM.y))
+    result = nj.study(
+        {"norma": decaying, "blind": LEARNERS["blind"]}, labelled, NOISE, jax.random.key(1),
+        num_seeds=2, horizons=[32, 64], loss=nj.losses.soft_margin(),
+        comparator=lambda past: types.SimpleNamespace(predictions=past.y),
+    )  # fmt: skip
+    norma, blind = result.rows[0], result.rows[-1]
+    assert math.isfinite(norma.regret)
+    assert math.isfinite(norma.std_error)
+    assert all(map(math.isnan, (norma.bound, norma.bound_over_regret, norma.learning_rate)))
+    assert math.isfinite(blind.bound)
+    assert str(result).count("none") == 4  # bound and bound/regret at two horizons
+    assert len({len(line) for line in str(result).splitlines()[:5]}) == 1
+    nj.plots.regret(result).figure.savefig(result.save(tmp_path) / "regret.png")
+
+
+def test_an_error_of_a_guarantee_comes_before_the_work():
+    heavy = nj.bounds.moments(STREAM, nj.noise.StudentT(df=3.0, scale=0.1))
+    learners = {
+        "blind": LEARNERS["blind"],
+        "known": nj.tuned(
+            nj.learners.known_covariance, nj.bounds.known_covariance, heavy, radius=1.0
+        ),
+    }
+    done = []
+    with pytest.raises(ValueError, match=r"needs a finite .excess_kurtosis."):
+        nj.study(
+            learners, STREAM, NOISE, jax.random.key(0), progress=lambda *a: done.append(a),
+            **OPTIONS,
+        )  # fmt: skip
+    assert not done
+
+
+def test_numpy_numbers_are_as_good_as_python_ones(tmp_path):
+    small = nj.study(
+        LEARNERS, STREAM, NOISE, jax.random.key(1), num_seeds=np.int64(6),
+        batch_size=np.int64(6), horizons=np.array([128, 300]), comparator=COMPARATOR,
+    )  # fmt: skip
+    small.save(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(result, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="cannot write to the folder"):
+        result.save(tmp_path / "file" / "below")
