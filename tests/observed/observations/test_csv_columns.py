@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.csv_files import read_csv
 from noisy_jax.observed.observations import chunks, csv
 
 ROWS = np.random.default_rng(0)
@@ -231,7 +232,7 @@ def test_the_time_for_a_header_grows_like_its_length(path):
     names = [f"x{i}" for i in range(count)]
     path.write_text(",".join([*names, "y"]) + "\n" + ",".join(["1"] * (count + 1)) + "\n")
     start = time.monotonic()
-    nj.streams.csv_files.read_csv(path, "y")
+    read_csv(path, "y")
     some = names[::2]
     found = csv(path, target="y", noise={"x1": 0.1}, features=names[:3], drop=())
     assert found.names == tuple(names[:3])
