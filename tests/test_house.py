@@ -38,7 +38,7 @@ def rooms_and_imports() -> list[tuple[str, str, str]]:
                 names = [f"{node.module}.{name.name}" for name in node.names]
             for name in names:
                 if name.split(".")[0] == "noisy_jax":
-                    below = (name.split(".") + [""])[1]
+                    below = [*name.split("."), ""][1]
                     found.append((parts[0], below, f"{'/'.join(parts)}.py:{node.lineno}"))
     return found
 

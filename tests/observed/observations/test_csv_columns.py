@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.columns import in_order
 from noisy_jax.csv_files import read_csv
 from noisy_jax.observed.observations import chunks, csv
 
@@ -236,5 +237,5 @@ def test_the_time_for_a_header_grows_like_its_length(path):
     some = names[::2]
     found = csv(path, target="y", noise={"x1": 0.1}, features=names[:3], drop=())
     assert found.names == tuple(names[:3])
-    assert nj.streams.columns.in_order("x", names[::-1], some) == [*range(count - 1, 0, -2)]
+    assert in_order("x", names[::-1], some) == [*range(count - 1, 0, -2)]
     assert time.monotonic() - start < 5
