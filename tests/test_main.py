@@ -135,7 +135,6 @@ BAD = {
         ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
         ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),
     ],
-    "one-copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
     "tightness": [
         ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
         ("--steps 0", "--steps must be a whole number of at least 1, got 0"),

@@ -75,6 +75,7 @@ BAD = {
         ("--train 1797", "--train must be below 1797, got 1797: some digits must be unseen"),
         ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
     ],
+    "one_copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
 }
 
 
