@@ -14,7 +14,6 @@ from noisy_jax.command import (
     tightness,
     tuning,
     unknown_noise,
-    worlds,
 )
 from noisy_jax.command.compiled import prepare
 
@@ -23,7 +22,6 @@ STUDIES = {
     "fit": fit,
     "kernel": kernel,
     "tuning": tuning,
-    "worlds": worlds,
     "tightness": tightness,
     "paid-features": paid_features,
     "unknown-noise": unknown_noise,
@@ -31,7 +29,7 @@ STUDIES = {
 }
 """Studies by name; the first one runs if none is named."""
 
-PAPERS = ("drift", "leader", "novelty", "one_copy")
+PAPERS = ("drift", "leader", "novelty", "one_copy", "worlds")
 """Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
 
 SCRIPTS = f"""figures and tables of the papers are scripts of the repository:
