@@ -12,8 +12,6 @@ from noisy_jax.command import (
     paid_features,
     runner,
     tightness,
-    tuning,
-    unknown_noise,
 )
 from noisy_jax.command.compiled import prepare
 
@@ -21,15 +19,13 @@ STUDIES = {
     "linear": linear,
     "fit": fit,
     "kernel": kernel,
-    "tuning": tuning,
     "tightness": tightness,
     "paid-features": paid_features,
-    "unknown-noise": unknown_noise,
     "contamination": contamination,
 }
 """Studies by name; the first one runs if none is named."""
 
-PAPERS = ("drift", "leader", "novelty", "one_copy", "worlds")
+PAPERS = ("drift", "leader", "novelty", "one_copy", "tuning", "unknown_noise", "worlds")
 """Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
 
 SCRIPTS = f"""figures and tables of the papers are scripts of the repository:

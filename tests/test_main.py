@@ -124,11 +124,6 @@ BAD = {
         ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
         ("--steps 0", "--steps must be a whole number of at least 1, got 0"),
     ],
-    "unknown-noise": [
-        ("--data teacher --noise-variance 0.5", "contains 2 times the variance of the noise"),
-        ("--data teacher --offset 1.2", "--offset must be above the largest E‖x̃‖² = 1.3"),
-        ("--data teacher --length-scale 0.3", "no surrogate exists"),
-    ],
     "contamination": [
         ("--shares 0.2 0.1", "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
         ("--shares 0.5", "--shares must increase within [0, 0.5), got [0.5]"),
@@ -146,7 +141,7 @@ BAD = {
 def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, name, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    short = ["--horizons", "32"] if name in ("linear", "kernel", "unknown-noise") else []
+    short = ["--horizons", "32"] if name in ("linear", "kernel") else []
     assert main([name, *short, *arguments.split()]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("error: ")

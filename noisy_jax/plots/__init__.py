@@ -12,7 +12,6 @@ from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.contamination import contamination
 from noisy_jax.plots.payments import payments
 from noisy_jax.plots.price import price
-from noisy_jax.plots.rates import rates
 from noisy_jax.plots.regret import regret
 from noisy_jax.plots.tightness import tightness
 from noisy_jax.plots.worlds import profile, worlds
@@ -23,7 +22,6 @@ __all__ = [
     "payments",
     "price",
     "profile",
-    "rates",
     "regret",
     "tightness",
     "worlds",

@@ -76,6 +76,11 @@ BAD = {
         ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
     ],
     "one_copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
+    "unknown_noise": [
+        ("--data teacher --noise-variance 0.5", "contains 2 times the variance of the noise"),
+        ("--data teacher --offset 1.2", "--offset must be above the largest E‖x̃‖² = 1.3"),
+        ("--data teacher --length-scale 0.3", "no surrogate exists"),
+    ],
     "worlds": [
         ("--cutoffs 2 10", "--cutoffs must be below d/(2σ²) = 10, got 10"),
         ("--cutoffs -1", "--cutoffs must be positive and finite"),

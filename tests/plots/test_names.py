@@ -17,11 +17,6 @@ TABLE = nj.observations.from_arrays(
     NOISY, NOISY.sum(axis=1), noise=0.1, names=[ODD, "b"], target=ODD
 )
 ONE = nj.observations.from_arrays(NOISY[:, :1], NOISY[:, 0], noise=0.1, names=[ODD], target=ODD)
-OF_RATES = [
-    {"data": ODD, "learner": ODD, "horizon": 8, "rate": rate, "regret": 2.0}
-    | {"std_error": 0.1, "num_seeds": 8}
-    for rate in (1.0, 3.0, ODD)
-]
 TIGHT = {"learner": ODD, "bound": ODD, "radius": 1.0, "horizon": 16, "ratio": 0.5}
 CURVES = {ODD: ERRORS["ridge"]}
 DRAWN = {  # the picture, and how often the name is in it
@@ -29,7 +24,6 @@ DRAWN = {  # the picture, and how often the name is in it
     "contamination": (lambda: nj.plots.contamination(RATES[0], {ODD: CURVES}), 2),
     "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
-    "rates": (lambda: nj.plots.rates(OF_RATES), 3),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
     "tightness": (lambda: nj.plots.tightness([TIGHT]), 2),
 }

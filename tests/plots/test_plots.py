@@ -32,14 +32,6 @@ RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
 FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
-OF_RATES = [
-    {"data": "table", "learner": "a", "horizon": 8, "rate": rate, **numbers}
-    for rate, numbers in {
-        1.0: {"regret": 2.0, "std_error": 0.1, "num_seeds": 8},
-        3.0: {"regret": 5.0, "std_error": 0.3, "num_seeds": 2},
-        "adaptive": {"regret": 3.0, "std_error": 0.1, "num_seeds": 8},
-    }.items()
-]
 PAID = [
     {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "num_seeds": 4}
     | {"payment": payment / t}
@@ -56,7 +48,6 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "contamination": 1,
     "price": 1,
     "payments": 2,
-    "rates": 1,
     "regret": 0,
     "tightness": 2,
     "worlds": 1,
@@ -66,7 +57,6 @@ ARGUMENTS = {
     "contamination": (RATES[0], {"gross": ERRORS}),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "payments": (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])),
-    "rates": (OF_RATES,),
     "regret": (STUDY,),
     "tightness": (TIGHT,),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),

@@ -1,7 +1,7 @@
 import matplotlib
 import numpy as np
 
-import noisy_jax as nj
+from tuning import draw_rates
 
 matplotlib.use("agg")
 
@@ -17,7 +17,7 @@ def test_fixed_rates_are_a_curve_with_its_interval_and_others_are_lines():
     rows = [row(0.3, 7.0, std_error=1.0, num_seeds=6), row("adaptive", 3.0), row(1.0, 2.0)]
     rows += [row(0.3, 99.0, horizon=8), row("adaptive", 98.0, horizon=8), row(3.0, 6.0)]
     rows += [row(0.3, 50.0, learner="b"), row("mixture", 40.0, learner="b")]
-    first, second = nj.plots.rates(rows)
+    first, second = draw_rates(rows)
     np.testing.assert_array_equal(first.lines[0].get_xydata(), [[0.3, 7.0], [1.0, 2.0], [3.0, 6.0]])
     corners = first.collections[0].get_paths()[0].vertices
     ends = corners[corners[:, 0] == 0.3, 1]

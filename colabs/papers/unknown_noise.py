@@ -1,8 +1,9 @@
-"""The study `unknown-noise`: random truncation, and what not knowing the noise costs."""
+"""Random truncation, and what it costs not to know the distribution of the noise."""
 
 import dataclasses
 import functools
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -11,8 +12,7 @@ import numpy as np
 from noisy_jax import estimators, kernels, losses, noise, plots, worlds
 from noisy_jax.base import Stream
 from noisy_jax.command import regret
-from noisy_jax.command.gradients import both_distributions, estimate_row, estimates_table, measured
-from noisy_jax.command.runner import Report, picture, report_of
+from noisy_jax.command.runner import Report, picture, report_of, script
 from noisy_jax.command.settings import option
 from noisy_jax.estimators import GradientEstimator
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
@@ -23,6 +23,7 @@ from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
 from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
+from unknown_noise_gradients import both_distributions, estimate_row, estimates_table, measured
 
 DEGREE = 2
 """Of the polynomial kernel, and of the teacher."""
@@ -56,12 +57,12 @@ class Settings(regret.RegretSettings):
     theorems' learning rate (--rate-factor 1) takes a few thousand rounds, less for a small radius.
 
     Examples:
-      python -m noisy_jax unknown-noise
-      python -m noisy_jax unknown-noise --data diabetes --noise-variance 0.02 --seeds 32
-      python -m noisy_jax unknown-noise --data diabetes --rate-factor 1 --radius 0.5
+      python colabs/papers/unknown_noise.py
+      python colabs/papers/unknown_noise.py --data diabetes --noise-variance 0.02 --seeds 32
+      python colabs/papers/unknown_noise.py --data diabetes --rate-factor 1 --radius 0.5
     """
 
-    data: tuple[str, ...] = regret.data(("teacher", "diabetes"))
+    data: tuple[str, ...] = regret.data(("teacher", "diabetes"), fast=("teacher",))
     noise: str = regret.kernel_noise("gaussian")
     noise_variance: float | None = option(
         None, "variance on each feature; rows have norm ≤ 1 (default: 0.04, the teacher's 0.2)", "V"
@@ -73,8 +74,8 @@ class Settings(regret.RegretSettings):
     loss: str = option("squared", "by which predictions are judged", choices=tuple(LOSSES))
     radius: float = regret.radius(1.0)
     rate_factor: float | None = regret.rate_factor(None)
-    horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192))
-    seeds: int = regret.seeds(8)
+    horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192), fast=(32, 64))
+    seeds: int = regret.seeds(8, fast=2)
 
 
 class Truncation(NamedTuple):
@@ -298,3 +299,7 @@ def _exponents_table(rows) -> Table:
     ]
     title = "growth of regret like T^a, and the theorems' bounds, like T^0.5, at the rate used"
     return Table(rows, columns, title)
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))

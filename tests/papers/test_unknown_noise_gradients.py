@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.command.gradients import base_for, measured
+from unknown_noise_gradients import base_for, measured
 
 
 @pytest.mark.slow

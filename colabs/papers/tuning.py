@@ -1,21 +1,24 @@
-"""The study `tuning`: adaptive rates and mixtures beside fixed rates, on three kinds of data."""
+"""Adaptive rates and mixtures beside fixed rates, on three kinds of data."""
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import learners, losses, moments, plots, worlds
+from noisy_jax import learners, losses, moments, worlds
 from noisy_jax.base import Learner, Stream
 from noisy_jax.command import regret
-from noisy_jax.command.runner import Report, over_seeds, picture
+from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import SeededSettings, option
+from noisy_jax.intervals import half_width
 from noisy_jax.learners.wrappers import cloned, mixture, paired, swept
+from noisy_jax.plots.style import COLOURS, curve, label, look, panels, plain, tick_at
 from noisy_jax.simulated import bounds, comparators, streams
 from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.rollouts import final_regret
@@ -45,11 +48,11 @@ class Settings(SeededSettings):
     config.json and rates.png.
 
     Examples:
-      python -m noisy_jax tuning
-      python -m noisy_jax tuning --data diabetes --learners two_copies --horizons 1024 4096
+      python colabs/papers/tuning.py
+      python colabs/papers/tuning.py --data diabetes --learners two_copies --horizons 1024 4096
     """
 
-    data: tuple[str, ...] = option(DATA, "data to run on", "NAME", choices=DATA)
+    data: tuple[str, ...] = option(DATA, "data to run on", "NAME", choices=DATA, fast=("diabetes",))
     learners: tuple[str, ...] = option(
         (*LINEAR, *KERNEL), "learners", "NAME", choices=(*LINEAR, *KERNEL)
     )
@@ -58,9 +61,10 @@ class Settings(SeededSettings):
         "multiples of the theorem's learning rate",
         "M",
         functools.partial(positive, shape=None),
+        fast=(1.0, 10.0),
     )
-    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384))
-    seeds: int = regret.seeds(8)
+    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384), fast=(64,))
+    seeds: int = regret.seeds(8, fast=2)
     noise_variance: float = option(
         0.1, "variance of the Gaussian noise on each feature; rows have norm at most 1", "V"
     )
@@ -86,7 +90,7 @@ def run(settings: Settings) -> Iterator[Report]:
     title = f"regret on clean data, mean of {settings.seeds} noise draws:"
     summary = Table(_summary(rows), _SUMMARY, title)
     tables = {"results": Table(rows, _RESULTS), "summary": summary}
-    yield Report(str(summary), tables, {"rates": picture(plots.rates, rows)})
+    yield Report(str(summary), tables, {"rates": picture(draw_rates, rows)})
 
 
 _SETTING = (("data", "{data}"), ("learner", "{learner}"), ("T", "{horizon:,}"))
@@ -222,3 +226,59 @@ def _summary(rows) -> list[dict]:
         numbers = {"theorem": own.get(1.0, math.nan), "best": best, "factor": factor, **chosen}
         summary.append({**names, **numbers, "ratio": own["adaptive"] / best})
     return summary
+
+
+def draw_rates(rows: Sequence[Mapping[str, Any]], *, axes=None):
+    """Regret at fixed learning rates, and without tuning, at the last horizon.
+
+    Fixed rates are a curve over multiples of the theorem's rate, with 95% intervals; the others are
+    horizontal lines.
+
+    Args:
+        rows: with `data`, `learner`, `horizon`, `rate` (a multiple of the theorem's, or the name of
+            a way to choose), `regret`, `std_error` and `num_seeds`, as in results.csv.
+        axes: matplotlib axes, a panel for each pair of data and learner; new ones by default.
+
+    Returns:
+        A sequence of the axes.
+
+    Example:
+        >>> row = {"data": "table", "learner": "two_copies", "horizon": 64, "std_error": 0.1,
+        ...        "num_seeds": 8}
+        >>> regrets = {0.3: 9.0, 1.0: 5.0, 3.0: 7.0, "adaptive": 5.5}
+        >>> (axes,) = draw_rates([{**row, "rate": r, "regret": v} for r, v in regrets.items()])
+        >>> axes.get_title()
+        'table, two_copies'
+    """
+    horizon = max(row["horizon"] for row in rows)
+    rows = [row for row in rows if row["horizon"] == horizon]
+    pairs = dict.fromkeys((row["data"], row["learner"]) for row in rows)
+    columns = len(dict.fromkeys(learner for _, learner in pairs))
+    height = 0.9 + 2.6 * -(-len(pairs) // columns)
+    axes = panels(axes, len(pairs), width=0.5 + 3.4 * columns, height=height, columns=columns)
+    for ax, pair in zip(axes, pairs, strict=True):
+        own = [row for row in rows if (row["data"], row["learner"]) == pair]
+        fixed = [row for row in own if not isinstance(row["rate"], str)]
+        means = np.array([row["regret"] for row in fixed])
+        half = np.array([half_width(row["std_error"], row["num_seeds"] - 1) for row in fixed])
+        ends = means - half, means + half
+        curve(ax, [row["rate"] for row in fixed], means, ends, label="fixed rate", **look(0))
+        for index, row in enumerate(row for row in own if isinstance(row["rate"], str)):
+            style = {"color": COLOURS[1 + index], "linestyle": ("-", "--", "-.", ":")[index % 4]}
+            ax.axhline(row["regret"], label=plain(row["rate"]), **style)
+        negative = min(row["regret"] for row in own) <= 0  # a comparator in a ball can be beaten
+        label(ax, "multiple of the theorem's rate", log="x")
+        if negative:
+            ax.set_yscale("asinh", linear_width=30)
+        else:
+            ax.set_yscale("log")
+        tick_at(ax.xaxis, [row["rate"] for row in fixed])
+        ax.set_title(plain(", ".join(pair)), fontsize=10)
+    axes[0].set_ylabel(f"regret in {horizon:,} rounds")
+    handles, names = axes[0].get_legend_handles_labels()
+    axes[0].figure.legend(handles, names, loc="outside upper center", ncols=5, frameon=False)
+    return axes
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))
