@@ -21,9 +21,14 @@ from noisy_jax.simulated import bounds, streams
 from noisy_jax.simulated.comparators import convex_ball
 from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
-from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
-from unknown_noise_gradients import both_distributions, estimate_row, estimates_table, measured
+from unknown_noise_gradients import (
+    both_distributions,
+    estimate_row,
+    estimates_table,
+    exponents_table,
+    measured,
+)
 
 DEGREE = 2
 """Of the polynomial kernel, and of the teacher."""
@@ -138,7 +143,7 @@ def run(settings: Settings) -> Iterator[Report]:
         estimates, exponents = zip(*rows, strict=True)
         tables = {
             "estimates": estimates_table(estimates),
-            "exponents": _exponents_table(exponents),
+            "exponents": exponents_table(exponents),
         }
         draw = picture(plots.price, results, {case.kernel: case.copies for case in pair})
         yield Report(None, tables, {"price": draw}, folder=data.name)
@@ -281,24 +286,6 @@ def _measured(settings, data, case, name, result) -> tuple[dict[str, Any], dict[
         "informative": horizon > informative,
         **result.growth[name]._asdict(),
     }
-
-
-def _exponents_table(rows) -> Table:
-    columns = [
-        ("kernel", "{kernel}"),
-        ("learner", "{learner}"),
-        ("T", "{horizon:,}"),
-        ("a", "{exponent:.3f}"),
-        ("interval", "[{low:.3f}, {high:.3f}]"),
-        ("regret", "{regret:.1f}"),
-        ("± 95%", plus_minus("std_error", ".1f")),
-        ("bound", "{bound:.1f}"),
-        ("closed form", lambda row: f"{row['closed_form']:.1f}".replace("nan", "")),
-        ("predicting 0", "{idle:.1f}"),
-        ("", lambda row: "informative" if row["informative"] else "vacuous"),
-    ]
-    title = "growth of regret like T^a, and the theorems' bounds, like T^0.5, at the rate used"
-    return Table(rows, columns, title)
 
 
 if __name__ == "__main__":

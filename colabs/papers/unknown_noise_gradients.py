@@ -1,4 +1,4 @@
-"""Gradient estimates by random truncation at the same number of copies, and measurements."""
+"""Gradient estimates by random truncation at the same number of copies, measured; both tables."""
 
 import functools
 import math
@@ -131,3 +131,22 @@ def estimates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         ("informative from T", "{informative_from:,.0f}"),
     ]
     return Table(rows, columns, "measured gradient estimates, and the theorem's bounds")
+
+
+def exponents_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Growth of regret beside the bounds of the theorems."""
+    columns = [
+        ("kernel", "{kernel}"),
+        ("learner", "{learner}"),
+        ("T", "{horizon:,}"),
+        ("a", "{exponent:.3f}"),
+        ("interval", "[{low:.3f}, {high:.3f}]"),
+        ("regret", "{regret:.1f}"),
+        ("± 95%", plus_minus("std_error", ".1f")),
+        ("bound", "{bound:.1f}"),
+        ("closed form", lambda row: f"{row['closed_form']:.1f}".replace("nan", "")),
+        ("predicting 0", "{idle:.1f}"),
+        ("", lambda row: "informative" if row["informative"] else "vacuous"),
+    ]
+    title = "growth of regret like T^a, and the theorems' bounds, like T^0.5, at the rate used"
+    return Table(rows, columns, title)
