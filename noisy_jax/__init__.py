@@ -17,7 +17,7 @@ from noisy_jax import (
     unbiased,
     worlds,
 )
-from noisy_jax.base import Learner, Sample, Stream
+from noisy_jax.base import Learner, Needs, Sample, Stream
 from noisy_jax.learners import wrappers
 from noisy_jax.observed import (
     Learned,
@@ -52,6 +52,7 @@ __all__ = [
     "Estimate",
     "Learned",
     "Learner",
+    "Needs",
     "Rollout",
     "Sample",
     "Selection",

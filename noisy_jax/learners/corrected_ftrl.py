@@ -47,7 +47,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample
+from noisy_jax.base import Learner, Needs, Sample
 from noisy_jax.learners.corrected_leader import factor, half_solve, leader_and_factor, total
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive, whole
@@ -188,9 +188,10 @@ def corrected_ftrl(
     def finish(state: CorrectedState):
         return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
 
-    return Learner(
-        init, step, predict, moments.copies, unroll, noise=moments.noise,
-        read=lambda state, sample, key: moments.read(state.weights, sample), finish=finish,
-        correlated_targets=moments.linear,
-        labels=False,
-    )  # fmt: skip
+    def read(state: CorrectedState, sample: Sample, key):
+        del key
+        return moments.read(state.weights, sample)
+
+    targets = "any" if moments.linear else "independent"
+    needs = Needs(moments.copies, noise=moments.noise, targets=targets, labels=False)
+    return Learner(init, step, predict, needs, unroll, read, finish)

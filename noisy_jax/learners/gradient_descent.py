@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Sample, check_sample
+from noisy_jax.base import Learner, Needs, Sample, check_sample
 from noisy_jax.engine.rules import parsed_radius, parsed_rate, rate_of
 from noisy_jax.moments import online
 from noisy_jax.sums import total
@@ -122,7 +122,7 @@ def gradient_descent(
         del key
         return _readings(state.weights, sample, copies)
 
-    return Learner(init, step, predict, copies, read=read)
+    return Learner(init, step, predict, Needs(copies), read=read)
 
 
 def _readings(weights: jax.Array, sample: Sample, copies: int):

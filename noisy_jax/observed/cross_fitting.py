@@ -73,11 +73,12 @@ def function_judge(make, observations: Observations, key, standardize):
 
 def learner_judge(learner: Learner, observations: Observations, key, standardize):
     """How a learner is judged on a fold, and `learn` on all rows."""
-    built = isinstance(learner.noise, Noise) and not isinstance(learner.noise, Assumed)
+    built = isinstance(learner.needs.noise, Noise) and not isinstance(learner.needs.noise, Assumed)
     if standardize and built:
         raise ValueError(
-            f"the learner is built for one {type(learner.noise).__name__} distribution, but each "
-            "fold has its own units: use standardize=False, with the noise in units of the table"
+            f"the learner is built for one {type(learner.needs.noise).__name__} distribution, but "
+            "each fold has its own units: use standardize=False, with the noise in units of the "
+            "table"
         )
     x, y, (_, copies, dim) = observations.x, observations.y, observations.x.shape
     check_varies(x.reshape(-1, dim), y, observations)
@@ -91,7 +92,7 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
     if learner.read is None:
         raise ValueError(f"the learner has no unbiased readings, {missing}")
     check_one_prediction(learner, dim, "the learner")
-    if observations.cov_std_error.any() and learner.noise is not None:
+    if observations.cov_std_error.any() and learner.needs.noise is not None:
         raise ValueError(
             "the learner is built for an estimated covariance and hides how uncertain it is: use "
             "one that reads it from the rows, or give the rows noise.Gaussian(estimate.cov)"

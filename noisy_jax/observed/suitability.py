@@ -63,13 +63,13 @@ def standardized(
 def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:
     """Raises ValueError if a learner cannot learn from standardized rows."""
     copies = rows.x.shape[1]
-    if copies < learner.copies:
+    if copies < learner.needs.copies:
         raise ValueError(
-            f"the learner needs {learner.copies} noisy copies of each row, but there are "
+            f"the learner needs {learner.needs.copies} noisy copies of each row, but there are "
             f"{copies}: use a learner that needs fewer, or replicates"
         )
     check_room(learner, len(rows.y))
-    if rows.cross_cov is not None and not learner.correlated_targets:
+    if rows.cross_cov is not None and learner.needs.targets != "any":
         raise ValueError(
             "the errors in x and y are correlated, for which the learner does not correct: use "
             "two_copies, known_covariance or the linear moments of corrected_ftrl"
@@ -85,17 +85,18 @@ def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None
 
 def check_room(learner: Learner, rows: int, *, more: bool = False) -> None:
     """Raises ValueError if there are more rows than the learner has room for."""
-    if learner.horizon is not None and rows > learner.horizon:
+    room = learner.needs.horizon
+    if room is not None and rows > room:
         least, horizon = ("at least ", "the number of all rows") if more else ("", rows)
         raise ValueError(
-            f"the table has {least}{rows} rows, but the learner has room for {learner.horizon}: "
+            f"the table has {least}{rows} rows, but the learner has room for {room}: "
             f"build it with horizon={horizon}"
         )
 
 
 def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
     """Raises ValueError if a learner is built for other noise than the rows have."""
-    built, (seen, _) = learner.noise, by_round(observations.noise)
+    built, (seen, _) = learner.needs.noise, by_round(observations.noise)
     kind = type(built.distribution) if isinstance(built, PerRound) else built
     if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
         raise ValueError(

@@ -35,7 +35,9 @@ class Always:
         return id(self.learner)
 
     def __repr__(self) -> str:
-        return f"a learner of {self.learner.copies} copies, noise = {self.learner.noise!r}"
+        return (
+            f"a learner of {self.learner.needs.copies} copies, noise = {self.learner.needs.noise!r}"
+        )
 
 
 class Runs:
@@ -86,7 +88,8 @@ def _shareable(makers, horizon, other) -> bool:
     """Whether learners differ from those of another horizon only in `_rates`."""
     learners = zip(made(makers, horizon), made(makers, other), _rates(makers, horizon), strict=True)
     return all(
-        rate is not None or (a.horizon is None and a is b) for (a, _), (b, _), rate in learners
+        rate is not None or (a.needs.horizon is None and a is b)
+        for (a, _), (b, _), rate in learners
     )
 
 

@@ -140,7 +140,9 @@ def test_clones_are_independent_copies_of_the_stated_noise(copies):
         shown.append(sample)
         return state
 
-    inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(step=step, copies=copies)
+    inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(
+        step=step, needs=nj.Needs(copies)
+    )
     noise = nj.noise.Gaussian(COV)
     rounds = 20_000
     keys = jax.random.split(key(0), rounds)

@@ -70,7 +70,7 @@ def test_regret_keeps_its_bound_where_that_of_uncorrected_is_linear(noise, copie
     world = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=own)
     wrap = functools.partial(nj.wrappers.cloned, noise=noise) if copies == 1 else lambda made: made
     learner = tuned(world, stream, wrap)
-    assert learner(HORIZONS[0])[0].copies == copies
+    assert learner(HORIZONS[0])[0].needs.copies == copies
     if isinstance(noise, nj.noise.Laplace):
         with pytest.raises(ValueError, match="no surrogate exists"):
             nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(noise.cov))

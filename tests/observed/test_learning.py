@@ -226,7 +226,7 @@ def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
     learner = nj.learners.known_covariance(radius=1.0)
 
     def learned(noise):
-        built = learner._replace(noise=noise)
+        built = learner._replace(needs=nj.Needs(noise=noise, targets="any"))
         return nj.learn(built, rows, jax.random.key(0), standardize=False)
 
     assert np.isfinite(learned(nj.noise.Laplace(0.5)).risk)

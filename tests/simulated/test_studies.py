@@ -189,7 +189,7 @@ def test_a_damaged_checkpoint_of_any_horizon_is_found_before_the_work(tmp_path):
 def test_a_learner_built_for_other_noise_runs_with_one_warning():
     def make(horizon):
         learner, guarantee = LEARNERS["blind"](horizon)
-        return learner._replace(noise=nj.noise.Gaussian(0.5)), guarantee
+        return learner._replace(needs=nj.Needs(noise=nj.noise.Gaussian(0.5))), guarantee
 
     with pytest.warns(
         UserWarning, match=r"learners\['other'\] was built for other noise"
@@ -239,7 +239,7 @@ def test_a_custom_factory_may_take_any_bound():
     def factory(**options):
         return nj.wrappers.averaged(nj.learners.two_copies(**options))
 
-    assert nj.tuned(factory, nj.bounds.two_copies, MOMENTS, radius=1.0)(10)[0].copies == 2
+    assert nj.tuned(factory, nj.bounds.two_copies, MOMENTS, radius=1.0)(10)[0].needs.copies == 2
 
 
 @pytest.mark.statistical
@@ -305,7 +305,7 @@ def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
         theory = nj.bounds.parallel_worlds(
             1.0, horizon=horizon, radius=2.0, y_second_moment=MOMENTS.y_second_moment
         )
-        assert learner.horizon == horizon
+        assert learner.needs.horizon == horizon
         assert guarantee == nj.bounds.at_rate_factor(theory, 8.0)
     result = nj.study(
         {"kernel": make}, STREAM, NOISE, jax.random.key(1),
@@ -345,7 +345,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
         functools.partial(nj.learners.random_truncation, estimator),
         functools.partial(nj.bounds.random_truncation, estimator),
     )(64)
-    assert learner.horizon == 64
+    assert learner.needs.horizon == 64
     assert guarantee == nj.bounds.random_truncation(estimator, horizon=64)
 
 
@@ -355,7 +355,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
         ({"learners": {}}, "at least one learner"),
         (
             {"learners": {"a": nj.wrappers.paired(*2 * [nj.learners.two_copies(radius=1.0)])}},
-            r"learners\['a'\] has several predictions: name each of its learners",
+            r"learners\['a'\] predicts several columns: pass its learners one by one",
         ),
         (
             {"learners": {"a": "two_copies"}},

@@ -112,10 +112,14 @@ def test_chunks_must_have_the_same_uncertainty_of_the_noise():
         ),
         (
             list,
-            keyed()._replace(horizon=300),
+            keyed()._replace(needs=nj.Needs(horizon=300)),
             "has at least 400 rows, but the learner has room for 300: build it with horizon=the n",
         ),
-        (list, keyed()._replace(horizon=100), "at least 200 rows, but the learner has room for 10"),
+        (
+            list,
+            keyed()._replace(needs=nj.Needs(horizon=100)),
+            "at least 200 rows, but the learner has room for 10",
+        ),
         (lambda parts: [], LEARNER, "at least one chunk, got none"),
         (lambda parts: 3, LEARNER, "observations must be an Observations, got 3"),
         (lambda parts: CLEAN, LEARNER, "observations must be an Observations, got an array"),
