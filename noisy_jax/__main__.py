@@ -1,13 +1,11 @@
 """The command line: `python -m noisy_jax [STUDY]`."""
 
 import argparse
-import inspect
 import sys
 from collections.abc import Sequence
 
-from noisy_jax.studies import (
+from noisy_jax.command import (
     contamination,
-    drift,
     fit,
     kernel,
     leader,
@@ -21,7 +19,7 @@ from noisy_jax.studies import (
     unknown_noise,
     worlds,
 )
-from noisy_jax.studies.compiled import collect_seldom, inline_loops, keep_compiled, use_all_cores
+from noisy_jax.command.compiled import prepare
 
 STUDIES = {
     "linear": linear,
@@ -30,7 +28,6 @@ STUDIES = {
     "kernel": kernel,
     "tuning": tuning,
     "worlds": worlds,
-    "drift": drift,
     "novelty": novelty,
     "one-copy": one_copy,
     "tightness": tightness,
@@ -40,10 +37,17 @@ STUDIES = {
 }
 """Studies by name; the first one runs if none is named."""
 
+PAPERS = ("drift",)
+"""Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
+
+SCRIPTS = f"""figures and tables of the papers are scripts of the repository:
+  python colabs/papers/NAME.py
+  {", ".join(PAPERS)}
+  https://github.com/noisy-jax/noisy_jax/tree/main/colabs/papers"""
+
 
 def parser() -> argparse.ArgumentParser:
     """The command line's parser: a sub-command for each study, whose options are its settings."""
-    layout = argparse.RawDescriptionHelpFormatter
     width = max(map(len, STUDIES))
     some = STUDIES["linear"].Settings.examples() + STUDIES["fit"].Settings.examples()[:1]
     examples = (f"  {line}" for line in some)
@@ -52,8 +56,9 @@ def parser() -> argparse.ArgumentParser:
         description="Learning from noisy data, judged on clean data.",
         epilog="\n".join(
             ("More on a study: python -m noisy_jax STUDY --help\n\nexamples:", *examples)
-        ),
-        formatter_class=layout,
+        )
+        + f"\n\n{SCRIPTS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     lines = (f"{name:<{width}}  {study.Settings.summary()}" for name, study in STUDIES.items())
     studies = every.add_subparsers(
@@ -64,16 +69,7 @@ def parser() -> argparse.ArgumentParser:
         description="\n".join(lines),  # argparse's own list breaks the line after long names
     )
     for name, study in STUDIES.items():
-        options = studies.add_parser(
-            name, description=inspect.getdoc(study.Settings), formatter_class=layout
-        )
-        study.Settings.add_options(options)
-        options.add_argument(
-            "--out",
-            default="noisy_jax_results",
-            metavar="FOLDER",
-            help="folder for the results (default: noisy_jax_results)",
-        )
+        runner.add_options(studies.add_parser(name), study.Settings)
     return every
 
 
@@ -82,20 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
         arguments = [next(iter(STUDIES)), *arguments]
+    if arguments[0] not in STUDIES and not arguments[0].startswith("-"):
+        known = ", ".join(STUDIES)
+        print(f"error: unknown study {arguments[0]!r}; known are {known}", file=sys.stderr)
+        print(SCRIPTS, file=sys.stderr)
+        return 2
     options = parser().parse_args(arguments)
     study = STUDIES[options.study]
-    try:
-        return runner.run(options.study, study, study.Settings.parsed(options), options.out)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-    except ImportError as error:
-        print(f"error: {error}; studies need: pip install 'noisy_jax[demo]'", file=sys.stderr)
-    return 2
+    return runner.main(options.study, study.run, study.Settings, options)
 
 
 if __name__ == "__main__":
-    collect_seldom()
-    keep_compiled()
-    use_all_cores()
-    inline_loops()
+    prepare()
     sys.exit(main())

@@ -3,9 +3,9 @@
     python -m tests.mutants                    # all of tests/mutants.txt
     python -m tests.mutants DA-Lemma1 NK-Sub5  # those of some claims
 
-Each mutant is a copy of the package and of its tests in a temporary folder, with one change; the
-tests that carry the mark of the mutant's claim run there, and at least one of them must fail. On
-the unchanged copy all of them must pass.
+Each mutant is a copy of the package, the scripts and their tests in a temporary folder, with one
+change; the tests that carry the mark of the mutant's claim run there, and at least one of them must
+fail. On the unchanged copy all of them must pass.
 """
 
 import io
@@ -67,7 +67,7 @@ def run(mutant: Mutant | None, tests: list[str], cache: str) -> tuple[int, float
     """pytest's exit status, seconds and output for some tests of a copy; `None` changes nothing."""
     start, output = time.monotonic(), io.StringIO()
     with tempfile.TemporaryDirectory() as name:
-        for folder in ("noisy_jax", "tests"):
+        for folder in ("noisy_jax", "tests", "colabs/papers"):
             shutil.copytree(ROOT / folder, Path(name, folder))
         shutil.copy(ROOT / "pyproject.toml", name)
         try:

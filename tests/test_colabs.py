@@ -91,13 +91,13 @@ def test_opens_with_a_question_and_ends_with_limits(notebook):
 
 def test_uses_public_names_only(notebook):
     for cell in _code(notebook):
-        source = re.sub(r"^(\s*)%.*$", r"\1pass", cell.source, flags=re.MULTILINE)
+        source = re.sub(r"^(\s*)[%!].*$", r"\1pass", cell.source, flags=re.MULTILINE)
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Import):
                 found = [a.name for a in node.names if a.name.startswith("noisy_jax")]
                 assert found in ([], ["noisy_jax"])
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("noisy_jax"):
-                assert node.module == "noisy_jax.studies"  # what `python -m noisy_jax` runs
+                assert node.module == "noisy_jax.command"  # what `python -m noisy_jax` runs
             if isinstance(node, ast.Attribute):
                 module = _module(node.value)
                 if module is not None:
@@ -142,6 +142,7 @@ def test_runs(notebook, tmp_path, monkeypatch):
     from nbclient import NotebookClient
 
     monkeypatch.setenv("NOISY_JAX_FAST", "1")
+    (tmp_path / "papers").symlink_to(FOLDER / "papers")
     assert any("NOISY_JAX_FAST" in cell.source for cell in _code(notebook))
     kernel = {"kernel_name": "python3", "resources": {"metadata": {"path": tmp_path}}}
     NotebookClient(notebook, timeout=300, **kernel).execute()

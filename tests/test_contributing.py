@@ -13,7 +13,7 @@ EXAMPLES = dict(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["a learner", "a noise distribution", "a loss", "a study"])
+@pytest.mark.parametrize("name", ["a learner", "a noise distribution", "a loss", "a figure"])
 def test_worked_examples_run(name):
     assert EXAMPLES[name].count("\n") <= 60
     exec(EXAMPLES[name], {"__name__": "example"})

@@ -16,7 +16,7 @@ FLOORS = (
     ("learners",),
     ("observed", "simulated"),
     ("plots",),
-    ("studies",),
+    ("command",),
 )
 """Rooms of `noisy_jax/`, from the ground up. Rooms of a floor do not import each other."""
 

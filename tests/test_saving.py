@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 import noisy_jax as nj
 from noisy_jax.checkpoints import Checkpoint
+from noisy_jax.command.runner import Report
 from noisy_jax.saving import replace_file
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Row, Study
-from noisy_jax.studies.runner import Report
 from noisy_jax.tables import Table
 
 X = np.random.default_rng(0).normal(size=(600, 1))

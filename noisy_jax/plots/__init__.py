@@ -11,7 +11,6 @@ by marker or line, so that pictures can be read in grey. To save a picture::
 from noisy_jax.plots.adversaries import one_copy
 from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.contamination import contamination
-from noisy_jax.plots.mistakes import mistakes
 from noisy_jax.plots.novelty import alarm_rates, rejections
 from noisy_jax.plots.payments import payments
 from noisy_jax.plots.price import price
@@ -24,7 +23,6 @@ __all__ = [
     "alarm_rates",
     "coefficients",
     "contamination",
-    "mistakes",
     "one_copy",
     "payments",
     "price",

@@ -4,16 +4,15 @@ import io
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
 import noisy_jax as nj
+from noisy_jax.command import fit as fit_study
 from noisy_jax.plots import style
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Study
-from noisy_jax.studies import fit as fit_study
-from tests.plots.test_plots import AGAINST, ERRORS, NOISY, RATES, ROUNDS, row
+from tests.plots.checks import ODD, check_shows_odd_names
+from tests.plots.test_plots import AGAINST, ERRORS, NOISY, RATES, row
 
-ODD = "_price$in_$"  # matplotlib would leave it out of legends, and stop at the formula
 STUDY = Study((row(ODD, 16, 4.0), row(ODD, 64, 8.0)), {ODD: Growth(0.5, 0.4, 0.6)}, {})
 TABLE = nj.observations.from_arrays(
     NOISY, NOISY.sum(axis=1), noise=0.1, names=[ODD, "b"], target=ODD
@@ -32,7 +31,6 @@ DRAWN = {  # the picture, and how often the name is in it
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
     "contamination": (lambda: nj.plots.contamination(RATES[0], {ODD: CURVES}), 2),
     "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
-    "mistakes": (lambda: nj.plots.mistakes(ROUNDS, {ODD: {ODD: RATES}}), 2),
     "one_copy": (
         lambda: nj.plots.one_copy(
             [AGAINST | {"learner": ODD}], {ODD: nj.losses.squared()}, radius=1.5
@@ -50,12 +48,7 @@ DRAWN = {  # the picture, and how often the name is in it
 @pytest.mark.parametrize("name", DRAWN)
 def test_odd_names_are_shown_letter_by_letter(name):
     draw, count = DRAWN[name]
-    figure = np.ravel(draw())[0].figure
-    figure.savefig(io.BytesIO(), format="png")
-    texts = [text.get_text() for text in {*figure.findobj(Text)} if text.get_visible()]
-    shown = " | ".join(text.replace(r"\$", "$") for text in texts)
-    assert shown.count(ODD) == count
-    assert not any(text.startswith("_") for text in texts)
+    check_shows_odd_names(draw(), count)
 
 
 def test_all_pictures_with_names_are_looked_at():

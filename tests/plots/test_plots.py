@@ -1,7 +1,7 @@
 """What all pictures have in common, and those of regret and of worlds."""
 
-import inspect
 import math
+from functools import partial
 
 import matplotlib
 import numpy as np
@@ -12,6 +12,7 @@ import noisy_jax as nj
 from noisy_jax.plots import style
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Row, Study
+from tests.plots import checks
 
 matplotlib.use("agg")
 
@@ -28,7 +29,7 @@ STUDY = Study(
     {},
 )
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
-ROUNDS, RATES = np.array([1, 50, 100]), np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
+RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
 AGAINST = {"learner": "blind", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
 LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
@@ -58,7 +59,6 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "coefficients": 0,
     "contamination": 1,
     "price": 1,
-    "mistakes": 1,
     "one_copy": 2,
     "payments": 2,
     "rates": 1,
@@ -72,7 +72,6 @@ ARGUMENTS = {
     "alarm_rates": (RATES[0], {"a": RATES, "b": RATES}),
     "contamination": (RATES[0], {"gross": ERRORS}),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
-    "mistakes": (ROUNDS, {"drift": dict.fromkeys(("A0", "B0", "A"), RATES)}),
     "one_copy": ([AGAINST, AGAINST | {"learner": "two"}], LOSSES),
     "payments": (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])),
     "rates": (OF_RATES,),
@@ -90,41 +89,14 @@ def draw(name, **options):
 
 def test_all_are_looked_at():
     assert {*PANELS, "profile"} == {*nj.plots.__all__}  # which draws nothing
-    for name in PANELS:
-        axes = inspect.signature(getattr(nj.plots, name)).parameters["axes"]
-        assert (axes.kind, axes.default) == (axes.KEYWORD_ONLY, None)
 
 
 @pytest.mark.parametrize(("name", "panels"), PANELS.items())
-def test_draws_on_the_axes_it_is_given_and_returns_them(name, panels):
-    given = list(Figure().subplots(1, panels, squeeze=False)[0]) if panels else Figure().subplots()
-    assert draw(name, axes=given) is given
-    for ax in given if panels else [given]:
-        assert ax.has_data()
-        assert name == "rejections" or (ax.get_xlabel() and ax.get_ylabel())
-
-
-@pytest.mark.parametrize(("name", "panels"), PANELS.items())
-def test_curves_differ_in_more_than_colour(name, panels):
-    """As grey print has them, and the colour-blind: by line, or by marker."""
-    axes = draw(name) if panels else [draw(name)]
-    assert len(axes) == max(panels, 1)
-    legends = [*axes[0].figure.legends, *(ax.get_legend() for ax in axes)]
-    for legend in filter(None, legends):
-        looks = [(line.get_linestyle(), line.get_marker()) for line in legend.get_lines()]
-        assert len({*looks}) == len(looks) > 1
-    assert any(legends) or name == "rejections"
-
-
-ONE_PANEL = [name for name, panels in PANELS.items() if panels == 1]
-
-
-@pytest.mark.parametrize("name", ONE_PANEL)
-def test_one_axes_alone_will_do_for_one_panel_and_no_other_number_will(name):
-    alone = Figure().subplots()
-    assert draw(name, axes=alone)[0] is alone
-    with pytest.raises(ValueError, match="axes must be 1, one for each panel, got 2"):
-        draw(name, axes=Figure().subplots(1, 2))
+def test_draws_on_the_axes_it_is_given_or_on_new_ones(name, panels):
+    plain = name == "rejections"
+    checks.check_signature(getattr(nj.plots, name))
+    checks.check_draws_on_given_axes(partial(draw, name), panels, labelled=not plain)
+    checks.check_curves_differ_in_more_than_colour(partial(draw, name), panels, legend=not plain)
 
 
 def test_grids_of_axes_are_read_row_by_row():

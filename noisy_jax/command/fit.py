@@ -1,0 +1,285 @@
+"""The study `fit`: corrected regression on a table of noisy measurements."""
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from noisy_jax import noise, plots
+from noisy_jax.command.runner import Report, picture
+from noisy_jax.command.settings import BaseSettings, option
+from noisy_jax.observed import fits, observations
+from noisy_jax.plots.style import COLOURS, label, panels, plain
+from noisy_jax.tables import Table
+from noisy_jax.validation import given, positive
+
+_LENGTH_SCALES = (0.5, 1.0, 2.0)
+_SHOWN = 20  # features that are named in the report
+_EXACT = 1e-12
+"""Variance of the error of an exact column, in units of the column's: scales must be positive."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(BaseSettings):
+    """Corrects a regression for measurement error in its features.
+
+    Which coefficients would clean features give, how sure are they, and did the correction help?
+
+    The table holds noisy measurements only. State what is known of their error: its variance, a
+    covariance, replicate columns, or columns with its standard deviation in each row. All columns
+    that are not named as something else are features: name the features, or what to leave out, such
+    as numbers of the rows. Writes coefficients.csv, predictions.csv, config.json and
+    coefficients.png; with --kernel, candidates.csv instead of coefficients.csv, and function.png
+    if there is one feature; with --model logistic or poisson, which are for Gaussian error, no
+    picture.
+
+    The coefficients and predictions are for clean features. To predict from features that are as
+    noisy as the table's, use the uncorrected ones, which are written as well.
+
+    Examples:
+      python -m noisy_jax fit --data noisy.csv --target y --variance x1=0.2 x2=0.1
+      python -m noisy_jax fit --data noisy.csv --target y --covariance sigma.csv
+      python -m noisy_jax fit --data noisy.csv --target y --replicates x1:x1b x2:x2b
+      python -m noisy_jax fit --data noisy.csv --target y --variance 0.1 0.1 --kernel 0.5 1 2
+      python -m noisy_jax fit --data noisy.csv --target sick --variance dose=0.2 --model logistic
+      python -m noisy_jax fit --data noisy.csv --target y --std-error x1=x1_sd --drop id name
+      python -m noisy_jax fit --data euro.csv --target y --variance 0.1 --sep ";" --decimal ,
+      python -m noisy_jax fit --data noisy.csv --target y --variance x1=0.2 --missing -999
+    """
+
+    data: str | None = option(None, "CSV file of noisy measurements", metavar="FILE.csv")
+    target: str | None = option(None, "name of the target's column", metavar="COLUMN")
+    variance: tuple[str, ...] | None = option(
+        None,
+        "variance of the error that is in the data: COLUMN=V for columns with error (others are "
+        "exact), or one number for each feature, in the order of --features or of the file",
+        metavar="V",
+    )
+    covariance: str | None = option(
+        None, "CSV file without header, the d × d covariance of the error", metavar="FILE.csv"
+    )
+    replicates: tuple[str, ...] | None = option(
+        None, "FEATURE:REPLICATE[:REPLICATE…], columns that measure a feature again", metavar="A:B"
+    )
+    std_error: tuple[str, ...] | None = option(
+        None,
+        "FEATURE=COLUMN, the column with the standard deviation of the feature's error in each row",
+        metavar="A=B",
+    )
+    features: tuple[str, ...] | None = option(
+        None, "columns that are features, in this order (all others by default)", metavar="COLUMN"
+    )
+    drop: tuple[str, ...] = option((), "columns to leave out", metavar="COLUMN")
+    sep: str = option(",", "character between cells; \\t is a tab", metavar="CHARACTER")
+    decimal: str = option(".", "decimal point of numbers", choices=(".", ","))
+    missing: tuple[str, ...] | None = option(
+        None,
+        "cells that stand for missing values, such as -999, beside empty ones, NA and NaN: rows "
+        "with one are left out (by default they are an error)",
+        metavar="CELL",
+        may_be_empty=True,
+    )
+    noise: str | None = option(
+        None,
+        "distribution of the error, for --kernel with --variance or --covariance (gaussian where "
+        "it is not given)",
+        choices=("gaussian", "laplace"),
+    )
+    model: str = option("linear", "of y", choices=("linear", "logistic", "poisson"))
+    kernel: tuple[float, ...] | None = option(
+        None,
+        "fit a function by Fourier features of a Gaussian kernel; length scales to choose from, in "
+        "standard deviations of the columns (0.5 1 2 where none is given)",
+        metavar="L",
+        check=partial(positive, shape=None),
+        may_be_empty=True,
+    )
+
+
+def run(settings: Settings) -> Iterator[Report]:
+    """The fit, its tables and its picture."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = _observations(settings)
+    read = _read(settings, table, [str(warning.message) for warning in caught])
+    candidates = None
+    if settings.kernel is not None:
+        candidates = [fits.fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
+    result = fits.fit(table, candidates, model=settings.model)
+    x = table.x.mean(axis=1)
+    results = "corrected", "uncorrected"
+    columns = {
+        f"{table.target} (observed)" if table.target in results else table.target: table.y,
+        "corrected": result.predict(x),
+        "uncorrected": result.uncorrected.predict(x),
+    }
+    tables, figures = {"predictions": _columns(columns)}, {}
+    if isinstance(result, fits.FourierFit):
+        rows = [{**c.features._asdict(), **c._asdict()} for c in result.candidates]
+        for row in rows:
+            del row["features"]
+        tables["candidates"] = Table(rows, [])
+        if x.shape[1] == 1:
+            figures["function"] = lambda: _curves(result, table)
+    else:
+        low, high = result.interval()
+        columns = {
+            "name": np.array(["intercept", *result.names]),
+            "estimate": np.append(result.intercept, result.coefficients),
+            "std_error": result.std_error,
+            "low": low,
+            "high": high,
+            "uncorrected": np.append(result.uncorrected.intercept, result.uncorrected.coefficients),
+            "reliability": np.append(np.nan, result.reliability),
+        }
+        tables["coefficients"] = _columns(columns)
+        if isinstance(result, fits.LinearFit):
+            figures["coefficients"] = picture(plots.coefficients, result)
+    yield Report(f"{read}\n\n{result}", tables, figures)
+
+
+def _read(settings: Settings, table, notes: list[str]) -> str:
+    """Which columns were used, and what should be looked at."""
+    replicates = dict(text.split(":", 1) for text in settings.replicates or ())
+    deviations = dict(_pair(text) for text in settings.std_error or ())
+    variances = np.zeros(len(table.names))
+    if table.cov is not None and not deviations:
+        variances = np.diag(table.cov)
+    features = []
+    for j, (name, variance) in enumerate(zip(table.names, variances, strict=True)):
+        error = f"variance of the error {variance:.4g}" if variance else "exact"
+        if name in replicates:
+            error = f"replicates {replicates[name].replace(':', ', ')}"
+        if name in deviations:
+            error = f"standard deviation of the error {deviations[name]}"
+        features.append(f"{name} ({error})")
+        values = table.x[:, 0, j]
+        whole = error == "exact" and np.array_equal(values, np.round(values))
+        if settings.features is None and whole and len(np.unique(values)) == len(values):
+            notes.append(
+                f"{name} has a different whole number in each row: if these are labels, leave it "
+                "out by --drop"
+            )
+    if len(features) > _SHOWN:
+        features[_SHOWN:] = [f"… ({len(table.names):,} in all)"]
+    lines = [f"From {settings.data}, {len(table.y):,} rows", f"target: {table.target}"]
+    lines += [f"features: {', '.join(features)}"]
+    lines += [f"left out: {', '.join(settings.drop)}"] if settings.drop else []
+    return "\n".join([*lines, *(f"note: {note}" for note in notes)])
+
+
+def _columns(columns) -> Table:
+    """The table of arrays by the names of their columns."""
+    rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
+    return Table([dict(zip(columns, row, strict=True)) for row in rows], [])
+
+
+def _curves(result, table):
+    """Both functions of one feature, over the noisy rows."""
+    (axes,) = panels(None, 1, width=7.0, height=4.5)
+    x = table.x.mean(axis=1)[:, 0]
+    shown = np.linspace(0, len(x) - 1, min(len(x), 2000)).astype(int)
+    axes.plot(x[shown], table.y[shown], ".", color="0.8", markersize=2, label="noisy rows")
+    low, high = np.quantile(x, [0.01, 0.99])
+    places = np.linspace(low, high, 200)
+    for index, one in enumerate((result, result.uncorrected)):
+        name = ("corrected", "uncorrected")[index]
+        axes.plot(places, one.predict(places[:, None]), label=name, color=COLOURS[index])
+    label(axes, plain(table.names[0]), plain(table.target))
+    axes.legend(frameon=False)
+    return axes.figure
+
+
+def _observations(settings: Settings) -> observations.Observations:
+    if settings.data is None or settings.target is None:
+        raise ValueError("name the table and its target: --data FILE.csv --target COLUMN")
+    if not Path(settings.data).is_file():
+        raise ValueError(f"there is no file {settings.data}")
+    stated = [settings.variance, settings.covariance, settings.replicates, settings.std_error]
+    if sum(value is not None for value in stated) != 1:
+        raise ValueError(
+            "state the error in the features by one of --variance, --covariance, --replicates and "
+            "--std-error"
+        )
+    if settings.std_error is not None and settings.kernel is not None:
+        raise ValueError("--kernel needs the same error in all rows: leave out --std-error")
+    if settings.noise is not None and (settings.kernel is None or settings.replicates is not None):
+        raise ValueError("--noise is for --kernel with --variance or --covariance: leave it out")
+    known, replicates, deviations = None, None, None
+    if settings.replicates is not None:
+        pairs = [text.split(":") for text in settings.replicates]
+        if any(len(pair) < 2 or not all(pair) for pair in pairs):
+            raise ValueError("--replicates must be FEATURE:REPLICATE, such as x1:x1b")
+        replicates = _by_name("--replicates", [(first, others) for first, *others in pairs])
+    elif settings.covariance is not None:
+        try:
+            known = np.loadtxt(settings.covariance, delimiter=",", ndmin=2)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"cannot read --covariance: {error}") from None
+    elif settings.std_error is not None:
+        pairs = [_pair(text) for text in settings.std_error]
+        if not all(name and column for name, column in pairs):
+            raise ValueError("--std-error must be FEATURE=COLUMN, such as x1=x1_sd")
+        deviations = _by_name("--std-error", pairs)
+    else:
+        known = _variances(settings.variance)
+    table = observations.csv(
+        settings.data,
+        target=settings.target,
+        noise=known,
+        replicates=replicates,
+        std_error=deviations,
+        features=settings.features,
+        drop=settings.drop,
+        sep=settings.sep,
+        decimal=settings.decimal,
+        missing=settings.missing,
+    )
+    if settings.kernel is None or table.cov is None:
+        return table
+    return dataclasses.replace(table, noise=_distribution(settings.noise, table))
+
+
+def _distribution(name, table) -> noise.Noise:
+    """The distribution of the error with the table's covariance: Gaussian by default."""
+    if name != "laplace":
+        return noise.Gaussian(table.cov)
+    variances = np.diag(table.cov)
+    if np.any(table.cov != np.diag(variances)):
+        raise ValueError(f"--noise {name} needs independent errors: use --variance")
+    variances = np.maximum(variances, _EXACT * table.x.var(axis=(0, 1)))
+    return noise.Laplace(np.sqrt(variances / 2))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """The two names in `FEATURE=COLUMN`."""
+    name, _, column = text.rpartition("=")
+    return name, column
+
+
+def _by_name(option_name, pairs) -> dict:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{option_name} names {name!r} twice: name each column once")
+    return dict(pairs)
+
+
+def _variances(texts):
+    """Numbers for all features, or a mapping from names."""
+    pairs = [text.rpartition("=") for text in texts]
+    try:
+        values = [float(value) for *_, value in pairs]
+    except ValueError:
+        values = []
+    named = {bool(equals) for _, equals, _ in pairs}
+    if not values or len(named) > 1:
+        raise ValueError(
+            f"--variance must be numbers, or COLUMN=NUMBER for each, got {given(' '.join(texts))}"
+        )
+    if named == {True}:
+        return _by_name("--variance", [(n, v) for (n, *_), v in zip(pairs, values, strict=True)])
+    return values[0] if len(values) == 1 else values

@@ -1,0 +1,190 @@
+"""Runs a study from the command line: prints what it found, then saves it."""
+
+import argparse
+import contextlib
+import dataclasses
+import inspect
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import chex
+import numpy as np
+
+from noisy_jax import plots
+from noisy_jax.command.compiled import prepare
+from noisy_jax.command.settings import BaseSettings
+from noisy_jax.saving import replace_file
+from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
+from noisy_jax.simulated.provenance import versions
+from noisy_jax.simulated.results import Study, save_config
+from noisy_jax.tables import Table
+from noisy_jax.validation import writable_folder
+
+
+class Report(NamedTuple):
+    """One part of a study: what is printed and what is saved.
+
+    Attributes:
+        text: what is printed; `None` for the tables.
+        tables: by name, saved as `NAME.csv`.
+        figures: by name, functions that draw a matplotlib figure, saved as `NAME.png`.
+        config: entries of `config.json`, beside the settings and versions.
+        folder: where to save, below the study's folder.
+    """
+
+    text: str | None
+    tables: Mapping[str, Table]
+    figures: Mapping[str, Callable[[], Any]]
+    config: Mapping[str, Any] = {}
+    folder: str = "."
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.tables.values())) if self.text is None else self.text
+
+    def save(self, folder: Path) -> None:
+        """Writes tables, configuration and figures.
+
+        Raises:
+            OSError: the disk is full, or a file cannot be written.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in self.tables.items():
+            table.save(folder / f"{name}.csv")
+        save_config(self.config, folder)
+        for name, draw in self.figures.items():
+            image = io.BytesIO()
+            draw().savefig(image, format="png", dpi=150)
+            replace_file(folder / f"{name}.png", image.getvalue())
+
+
+def picture(
+    plot: Callable[..., Any], *arguments: Any, title: str = "", **options: Any
+) -> Callable[[], Any]:
+    """A function that draws one of `plots` and returns the figure, for `Report.figures`."""
+
+    def draw():
+        figure = np.ravel(plot(*arguments, **options))[0].figure
+        if title:
+            figure.suptitle(title)
+        return figure
+
+    return draw
+
+
+def report_of(study: Study, heading: str, folder: str = ".") -> Report:
+    """The report of a study of regret."""
+    figures = {"regret": picture(plots.regret, study)}
+    return Report(f"{heading}\n\n{study}", {"results": study.table}, figures, study.config, folder)
+
+
+Work = Callable[[Any], Iterable[Report]]
+"""What a study does with its settings: a report of each of its parts."""
+
+
+def run(name: str, work: Work, settings: BaseSettings, out: str) -> int:
+    """Runs a study, prints each of its reports, and saves it in a folder.
+
+    Args:
+        name: of the study, printed and saved with the settings.
+        work: of the study, with these settings.
+        settings: what the study takes.
+        out: the folder, made if it does not exist.
+
+    Returns:
+        The exit status: 0, or 1 if a report could not be saved.
+
+    Raises:
+        ValueError: the settings do not fit together, or the folder cannot be written.
+        ImportError: matplotlib or another library is not installed.
+    """
+    whole, status = writable_folder(out), 0
+    print(f"Study {name}; results go to {whole}/", flush=True)  # before what takes long to import
+    import matplotlib.figure  # noqa: F401  (better missed now than after the work)
+
+    command = {"name": name, **dataclasses.asdict(settings), "out": str(whole)}
+    for report in work(settings):
+        config = {"command": command, **report.config, "versions": versions()}
+        folder = whole / report.folder
+        print(f"\n{report}\n", flush=True)
+        try:
+            report._replace(config=config).save(folder)
+        except OSError as error:
+            print(f"error: cannot save the results in {folder}: {error}", file=sys.stderr)
+            status = 1
+        else:
+            print(f"Saved in {folder}/")
+    return status
+
+
+def add_options(parser: argparse.ArgumentParser, settings: type[BaseSettings]) -> None:
+    """Gives a parser the options of a study, its description, and `--out`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = inspect.getdoc(settings)
+    settings.add_options(parser)
+    parser.add_argument(
+        "--out",
+        default="noisy_jax_results",
+        metavar="FOLDER",
+        help="folder for the results (default: noisy_jax_results)",
+    )
+
+
+def main(name: str, work: Work, settings: type[BaseSettings], options: argparse.Namespace) -> int:
+    """`run` with the settings that parsed options ask for; the exit status is 2 for bad input."""
+    try:
+        return run(name, work, settings.parsed(options), options.out)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+    except ImportError as error:
+        print(f"error: {error}; studies need: pip install 'noisy_jax[demo]'", file=sys.stderr)
+    return 2
+
+
+def script(settings: type[BaseSettings], work: Work, arguments: Sequence[str] | None = None) -> int:
+    """Runs the study of a script, such as colabs/papers/drift.py.
+
+    Args:
+        settings: whose fields are the options of the script.
+        work: the script's function `run`, which yields reports.
+        arguments: words of the command line. By default those that Python was called with; then
+            JAX is prepared for a command as well (`compiled.prepare`).
+
+    Returns:
+        The exit status, that of `main`.
+    """
+    if arguments is None:
+        prepare()
+    path = Path(inspect.getfile(work))
+    parser = argparse.ArgumentParser(prog=f"python colabs/papers/{path.name}")
+    add_options(parser, settings)
+    return main(path.stem, work, settings, parser.parse_args(arguments))
+
+
+@contextlib.contextmanager
+def progress_bar(description: str, unit: str = "round") -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, as the `progress` of `study` and `monte_carlo`: called with (done, total)."""
+    from tqdm import tqdm
+
+    with tqdm(total=1, unit=unit, unit_scale=True, desc=description) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield progress
+
+
+def over_seeds(
+    run: Callable[[chex.PRNGKey], Any],
+    key: chex.PRNGKey,
+    num_seeds: int,
+    description: str,
+    batch_size: int = 128,
+) -> Estimate:
+    """`monte_carlo` with a progress bar, at most `batch_size` seeds at once."""
+    with progress_bar(description, "seed") as progress:
+        size = min(batch_size, num_seeds)
+        return monte_carlo(run, key, num_seeds, batch_size=size, progress=progress)

@@ -1,0 +1,176 @@
+"""The command line's cache of compiled programs and its devices."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import matplotlib
+import pytest
+
+from noisy_jax.command import compiled
+from tests.files import rows_of
+
+STUDY = ("-m", "noisy_jax", "worlds", "--cutoffs", "2")
+MATPLOTLIB = matplotlib.get_cachedir()  # its own cache, which takes seconds to make
+LIBRARY = ("-c", "import noisy_jax as nj, jax; nj.streams.linear(jax.random.key(0), 8, 2)")
+
+
+def run(folder, cache, command=STUDY, **environment):
+    """What a Python process in a folder prints, with its errors, and the programs in its cache."""
+    kept = {n: v for n, v in os.environ.items() if n != "JAX_COMPILATION_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=True,
+        env={**kept, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": MATPLOTLIB,
+             "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+    )  # fmt: skip
+    return done.stdout, done.stderr, sorted(Path(cache).glob("noisy_jax/compiled-*/*-cache"))
+
+
+@pytest.fixture
+def settings(monkeypatch, tmp_path):
+    """What `keep_compiled` sets, of JAX, with the user's cache folder at `tmp_path`."""
+    changed = {}
+    monkeypatch.setattr(compiled.jax.config, "update", changed.__setitem__)
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XLA_FLAGS", "")
+    return changed
+
+
+@pytest.mark.slow
+def test_a_second_run_compiles_nothing_and_finds_the_same(tmp_path):
+    first, errors, programs = run(tmp_path, tmp_path)
+    assert first.startswith("Study worlds; results go to noisy_jax_results/\n")
+    assert "not kept" not in errors
+    assert len(programs) > 3
+    (table,) = (tmp_path / "noisy_jax_results").glob("*.csv")
+    results = table.read_bytes()
+    dates = [file.stat().st_mtime_ns for file in programs]
+    programs[0].write_bytes(programs[0].read_bytes()[:50])  # as where a disk was full
+    second, errors, now = run(tmp_path, tmp_path)
+    assert (second, now) == (first, programs)
+    assert [file.stat().st_mtime_ns for file in now[1:]] == dates[1:]
+    assert "ache" not in errors
+    assert table.read_bytes() == results
+
+
+@pytest.mark.slow
+def test_the_library_and_an_empty_name_keep_nothing(tmp_path):
+    assert run(tmp_path, tmp_path, LIBRARY) == ("", "", [])
+    assert run(tmp_path, tmp_path, JAX_COMPILATION_CACHE_DIR="")[2] == []
+    assert not (tmp_path / "noisy_jax").exists()
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    printed, errors, _ = run(tmp_path, tmp_path / "file")
+    assert "0.135" in printed
+    (line,) = (line for line in errors.splitlines() if "compiled" in line)
+    assert line.startswith("compiled programs are not kept: ")
+    assert f"{tmp_path}/file/noisy_jax" in line
+
+
+def test_keeps_programs_for_a_month(settings, tmp_path):
+    folder = tmp_path / "noisy_jax" / f"compiled-{compiled.processor()}"
+    folder.mkdir(parents=True)
+    for name in ("new-cache", "old-cache", "old.txt"):
+        (folder / name).write_text("")
+    for name in ("old-cache", "old.txt"):
+        os.utime(folder / name, (time.time() - 31 * 86400,) * 2)
+    compiled.keep_compiled()
+    assert sorted(file.name for file in folder.iterdir()) == ["new-cache", "old.txt"]
+    assert settings["jax_compilation_cache_dir"] == str(folder)
+
+
+@pytest.mark.parametrize("folder", ["/elsewhere", ""])
+def test_the_folder_that_jax_is_given_stays(settings, tmp_path, monkeypatch, folder):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", folder)
+    compiled.keep_compiled()
+    assert not settings
+    assert not any(tmp_path.iterdir())
+
+
+def test_versions_of_jax_that_print_errors_keep_nothing(settings, monkeypatch):
+    monkeypatch.setattr(jax, "__version_info__", (0, 10, 1))
+    compiled.keep_compiled()
+    assert not settings
+
+
+def test_each_core_is_a_device_unless_their_number_is_given(settings, monkeypatch):
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+    compiled.use_all_cores()
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
+    compiled.use_all_cores()
+    assert not settings
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
+    compiled.use_all_cores()
+    assert settings == {"jax_num_cpu_devices": 3}
+
+
+@pytest.mark.parametrize("given", ["", "--xla_backend_extra_options=xla_a=b"])
+def test_xlas_options_are_added_to_those_of_the_user_or_left(settings, monkeypatch, given):
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to=x {given}".strip())
+    compiled.inline_loops()
+    first, second = os.environ["XLA_FLAGS"].split()
+    assert first == "--xla_dump_to=x"
+    assert second.startswith(given or "--xla_backend_extra_options=xla_cpu_small_while_loop")
+
+
+@pytest.mark.slow
+def test_a_study_on_all_cores_finds_what_it_finds_on_one(tmp_path):
+    command = ["-m", "noisy_jax", "linear", "--horizons", "64", "128", "--seeds", "5", "--out"]
+    tables = []
+    for cores in "1", "3":
+        run(tmp_path, tmp_path, [*command, cores], XLA_FLAGS="", JAX_NUM_CPU_DEVICES=cores)
+        config = json.loads((tmp_path / cores / "config.json").read_text())
+        assert len(config["devices"]) == int(cores)
+        tables.append(rows_of(tmp_path / cores / "results.csv"))
+    for one, three in zip(*tables, strict=True):
+        for name, value in one.items():
+            if name != "learner":
+                assert float(three[name]) == pytest.approx(float(value), 1e-4, 1e-5, nan_ok=True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
+def test_a_folder_of_others_is_not_used(settings, tmp_path, capsys):
+    folder = tmp_path / "noisy_jax" / f"compiled-{compiled.processor()}"
+    compiled.keep_compiled()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    settings.clear()
+    folder.chmod(0o777)
+    compiled.keep_compiled()
+    assert not settings
+    assert capsys.readouterr().err == (
+        f"compiled programs are not kept: others may write to the folder {folder}\n"
+    )
+
+
+def test_without_a_home_programs_are_not_kept(settings, monkeypatch, capsys):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # must be ignored
+    monkeypatch.setattr(Path, "home", none)
+    compiled.keep_compiled()
+    assert not settings
+    assert "not kept: Could not determine home" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("platform", "folder"),
+    [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")],
+)
+def test_the_cache_is_where_the_platform_wants_it(monkeypatch, tmp_path, platform, folder):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert compiled.user_cache() == tmp_path / folder

@@ -1,0 +1,224 @@
+"""The study fit: a noisy table from the shell to corrected coefficients."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from noisy_jax.__main__ import main
+from tests.files import rows_of
+from tests.keys import SHIFT
+
+TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    rng = np.random.default_rng(1000 * SHIFT)
+    x = rng.normal(size=(3000, 3))
+    y = 10 + x @ list(TRUTH.values()) + 0.3 * rng.normal(size=3000)
+    spread = np.sqrt([0.2, 0.4, 0.0])
+    first, second = (x + spread * rng.normal(size=x.shape) for _ in range(2))
+    path = tmp_path / "noisy.csv"
+    table = np.column_stack([first, second[:, :2], y])
+    np.savetxt(path, table, delimiter=",", header="x1,x2,x3,x1b,x2b,y", comments="")
+    one = tmp_path / "one.csv"
+    np.savetxt(one, np.column_stack([first, y]), delimiter=",", header="x1,x2,x3,y", comments="")
+    np.savetxt(tmp_path / "sigma.csv", np.diag([0.2, 0.4, 0.0]), delimiter=",")
+    return path, one, tmp_path / "sigma.csv"
+
+
+@pytest.mark.statistical
+def test_logistic(tmp_path, capsys):
+    rng = np.random.default_rng(1000 * SHIFT)
+    x = rng.normal(size=(1000, 1))
+    y = rng.random(1000) < 1 / (1 + np.exp(-2 * x[:, 0]))
+    path, out = tmp_path / "sick.csv", tmp_path / "out"
+    columns = np.column_stack([x + 0.7 * rng.normal(size=x.shape), y])
+    np.savetxt(path, columns, delimiter=",", header="dose,sick", comments="")
+    known = ["--variance", "dose=0.49", "--model", "logistic"]
+    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--out", str(out)]) == 0
+    found = coefficients(out)["dose"]
+    assert found["low"] < 2 < found["high"]
+    assert found["uncorrected"] < found["low"]
+    assert "conditional score" in capsys.readouterr().out
+    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--kernel"]) == 2
+    assert "are for model='linear'" in capsys.readouterr().err
+
+
+def coefficients(folder):
+    with open(folder / "coefficients.csv", newline="", encoding="utf-8") as file:
+        return {
+            row["name"]: {k: float(row[k]) for k in row if k != "name"}
+            for row in csv.DictReader(file)
+        }
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "known",
+    [
+        ["--variance", "x1=0.2", "x2=0.4"],
+        ["--variance", "0.2", "0.4", "0"],
+        ["--covariance"],
+        ["--replicates", "x1:x1b", "x2:x2b"],
+    ],
+    ids=["by name", "in order", "matrix", "replicates"],
+)
+def test_the_coefficients_are_corrected(noisy, known, tmp_path, capsys):
+    with_replicates, one, sigma = noisy
+    data = with_replicates if known[0] == "--replicates" else one
+    known = [*known, str(sigma)] if known == ["--covariance"] else known
+    out = tmp_path / "out"
+    assert main(["fit", "--data", str(data), "--target", "y", *known, "--out", str(out)]) == 0
+    found = coefficients(out)
+    for name, truth in TRUTH.items():
+        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    assert abs(found["x2"]["uncorrected"]) < abs(found["x2"]["low"])
+    assert "the correction helps" in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == {
+        "coefficients.csv", "coefficients.png", "config.json", "predictions.csv",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "y", "--variance", "0.1"], "name the table and its target"),
+        (["--data", "DATA", "--target", "y"], "state the error in the features by one of"),
+        (["--data", "DATA", "--target", "y", "--variance", "x1=-1"], "noise['x1'] must be finite"),
+        (["--data", "DATA", "--target", "y", "--variance", "x9=1"], "has no feature 'x9'"),
+        (["--data", "DATA", "--target", "y", "--variance", "a", "b"], "--variance must be numbers"),
+        (["--data", "DATA", "--target", "y", "--replicates", "x1"], "FEATURE:REPLICATE"),
+        (["--data", "DATA", "--target", "y", "--variance", "x1=9"], "'x1' is not identified"),
+        (["--data", "DATA", "--target", "price", "--variance", "1"], "no column named 'price'"),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "x1=.2"],
+            "--variance names 'x1' twice",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--replicates", "x1:x2", "x1:x3"],
+            "--replicates names 'x1' twice",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "--noise", "laplace"],
+            "--noise is for --kernel",
+        ),
+        (
+            [
+                "--data",
+                "DATA",
+                "--target",
+                "y",
+                "--replicates",
+                "x1:x2",
+                "--kernel",
+                "--noise",
+                "laplace",
+            ],
+            "--noise is for --kernel with --variance",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=9", "--kernel"],
+            "'x1' is not identified",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "--kernel", "-1"],
+            "--kernel must be",
+        ),
+        (["--data", "DATA", "--target", "y", "--std-error", "x1"], "must be FEATURE=COLUMN"),
+        (
+            ["--data", "DATA", "--target", "y", "--std-error", "x1=x2", "--kernel"],
+            "leave out --std-error",
+        ),
+        (["--data", "no.csv", "--target", "y", "--variance", "1"], "there is no file no.csv"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(noisy, options, message, tmp_path, capsys):
+    options = [str(noisy[1]) if option == "DATA" else option for option in options]
+    assert main(["fit", *options, "--out", str(tmp_path / "out")]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+def test_it_says_which_columns_it_used(tmp_path, capsys):
+    """A file as people have it: row numbers, text, semicolons, decimal commas, a missing code."""
+    rng = np.random.default_rng(1)
+    x, sd = rng.normal(size=(400, 2)), rng.choice([0.3, 0.6], 400)
+    y = 1 + x @ [2.0, -1.0] + 0.1 * rng.normal(size=400)
+    noisy = x[:, 0] + sd * rng.normal(size=400)
+    columns = [np.arange(400), noisy, sd, rng.permutation(400), x[:, 1], y]
+    lines = [f"p{row[0]:.0f};" + ";".join(map(str, row)) for row in np.column_stack(columns)]
+    lines[7] = lines[7].replace(str(x[7, 1]), "-999")
+    text = "\n".join(["name;id;dose;dose_sd;zip;age;y", *lines]).replace(".", ",")
+    (tmp_path / "euro.csv").write_text(text)
+    out, data = tmp_path / "out", ["--data", str(tmp_path / "euro.csv"), "--target", "y"]
+    written = [*data, "--sep", ";", "--decimal", ",", "--std-error", "dose=dose_sd"]
+    assert main(["fit", *written, "--drop", "name", "--out", str(out)]) == 2
+    assert "'id' of" in capsys.readouterr().err
+    options = ["--drop", "name", "id", "--missing", "-999", "--out", str(out)]
+    assert main(["fit", *written, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "euro.csv, 399 rows\ntarget: y\n" in printed
+    used = "dose (standard deviation of the error dose_sd), zip (exact), age (exact)"
+    assert f"\nfeatures: {used}\nleft out: name, id\nnote: " in printed
+    assert "1 of 400 rows are left out, as they have missing values, of 'age'\n" in printed
+    assert "note: zip has a different whole number in each row: if these are labels" in printed
+    found = coefficients(out)
+    assert {*found} == {"intercept", "dose", "zip", "age"}
+    for name, truth in {"dose": 2, "age": -1}.items():
+        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    assert found["dose"]["uncorrected"] < found["dose"]["low"]
+    options = ["--features", "dose", "age", "--missing", "-999", "--out", str(out)]
+    assert main(["fit", *written, *options]) == 0
+    assert "deviation of the error dose_sd), age (exact)\nnote: " in capsys.readouterr().out
+    assert {*coefficients(out)} == {"intercept", "dose", "age"}
+
+
+def test_it_says_what_is_known_of_each_column(noisy, tmp_path, capsys):
+    out = ["--target", "y", "--out", str(tmp_path / "out")]
+    assert main(["fit", "--data", str(noisy[1]), "--variance", "x1=0.2", *out]) == 0
+    assert "features: x1 (variance of the error 0.2), x2 (exact), x3 (" in capsys.readouterr().out
+    known = ["--replicates", "x1:x1b", "--drop", "x2b"]
+    assert main(["fit", "--data", str(noisy[0]), *known, *out]) == 0
+    printed = capsys.readouterr().out
+    assert "features: x1 (replicates x1b), x2 (exact), x3 (exact)\nleft out: x2b\n" in printed
+
+
+@pytest.mark.parametrize("target", ["corrected", "=1+1"])
+def test_the_names_of_predictions_are_safe(tmp_path, target):
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    path, out = tmp_path / "t.csv", tmp_path / "out"
+    np.savetxt(path, x + np.array([0, 3]), delimiter=",", header=f"x,{target}", comments="")
+    options = ["--target", target, "--variance", "0.1", "--out", str(out)]
+    assert main(["fit", "--data", str(path), *options]) == 0
+    (row, *_) = rows_of(out / "predictions.csv")
+    name = {"corrected": "corrected (observed)", "=1+1": "'=1+1"}[target]
+    assert [*row] == [name, "corrected", "uncorrected"]
+    assert float(row[name]) == pytest.approx(x[0, 1] + 3)
+
+
+@pytest.mark.slow
+def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, tmp_path, capsys):
+    out = tmp_path / "out"
+    options = ["--data", str(noisy[1]), "--target", "y", "--variance", "x1=0.2", "x2=0.4"]
+    options += ["--noise", "laplace", "--kernel"]
+    assert main(["fit", *options, "--out", str(out)]) == 0
+    assert "the correction helps" in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == {
+        "candidates.csv", "config.json", "predictions.csv",
+    }  # fmt: skip
+    with open(out / "candidates.csv", newline="", encoding="utf-8") as file:
+        assert {float(row["length_scale"]) for row in csv.DictReader(file)} == {0.5, 1, 2}
+
+
+@pytest.mark.slow
+def test_a_kernel_fit_of_one_feature_draws_its_function(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 1))
+    columns = np.column_stack([x + 0.3 * rng.normal(size=(500, 1)), np.sin(x)])
+    path, out = tmp_path / "one.csv", tmp_path / "out"
+    np.savetxt(path, columns, delimiter=",", header="x,y", comments="")
+    options = ["--data", str(path), "--target", "y", "--variance", "0.09", "--kernel", "1"]
+    assert main(["fit", *options, "--out", str(out)]) == 0
+    assert (out / "function.png").stat().st_size > 10_000

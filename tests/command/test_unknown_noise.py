@@ -1,0 +1,119 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.__main__ import main
+from noisy_jax.command import regret
+from tests.files import names_in, rows_of
+
+
+@pytest.mark.slow
+def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
+    found, world_ball = [], nj.comparators.world_ball
+
+    def counted(past, world, radius):
+        found.append(world.kernel)
+        return world_ball(past, world, radius)
+
+    monkeypatch.setattr(nj.comparators, "world_ball", counted)
+    arguments = ["--data", "teacher", "--horizons", "64", "--seeds", "3", "--out", str(tmp_path)]
+    done = tmp_path / "done"
+    assert main(["unknown-noise", *arguments, "--checkpoint", str(done)]) == 0
+    assert len(found) == 2  # one a kernel
+    printed = capsys.readouterr().out
+    assert "teacher: 500 rows, 2 features; gaussian noise of variance 0.2 on each" in printed
+    assert "measured gradient estimates, and the theorem's bounds" in printed
+    assert "growth of regret like T^a, and the theorems' bounds" in printed
+
+    folder = tmp_path / "teacher"
+    kinds = "polynomial", "gaussian"
+    stored = {file.relative_to(done) for file in done.rglob("*.npz")}
+    alone = Path("teacher", "gaussian", "geometric_truncation")
+    parts = (*(Path("teacher", kind) for kind in kinds), alone)
+    assert stored == {part / "horizon_64" / "moments.npz" for part in parts}
+    files = {"estimates.csv", "exponents.csv", "config.json", "price.png"}
+    assert names_in(folder) == {*kinds, *files}
+    truncations = ["optimal_truncation", "geometric_truncation"]
+    names = [*truncations, "uncorrected_kernel", "clean"], ["parallel_worlds", truncations[0]]
+    for kind, learners in zip(kinds, names, strict=True):
+        rows = rows_of(folder / kind / "results.csv")
+        assert [row["learner"] for row in rows] == learners
+        for row in rows:
+            assert float(row["regret"]) > 0
+            if row["learner"] == "uncorrected_kernel":
+                assert row["bound"] == "nan"
+            else:
+                assert float(row["regret"]) < float(row["bound"])
+        assert (folder / kind / "regret.png").is_file()
+        copies = json.loads((folder / kind / "config.json").read_text())["copies"]
+        assert [name for name in learners if name != "clean"] == list(copies)
+
+    rows = rows_of(folder / "estimates.csv")
+    assert [(row["kernel"], row["learner"]) for row in rows] == [
+        (kind, name) for kind in kinds for name in truncations
+    ]
+    for optimal, geometric in zip(rows[::2], rows[1::2], strict=True):
+        expected = float(optimal["copies"])
+        assert float(geometric["copies"]) == pytest.approx(expected, rel=1e-9)
+        for row in (optimal, geometric):
+            used, error = float(row["copies_used"]), float(row["copies_std_error"])
+            assert 0 < error < 0.1
+            assert abs(used - expected) < 10 * error
+            assert 0 < float(row["variance"]) < float(row["second_moment"])
+        assert float(optimal["bound"]) < float(geometric["bound"])
+
+
+@pytest.mark.slow
+def test_another_loss_is_judged_against_its_own_comparator(tmp_path, capsys, monkeypatch):
+    """Labels are whether the target is above its mean; regret is that of the smoothed hinge."""
+    judged = []
+
+    def kept(learners, stream, *arguments, comparator, loss, **options):
+        judged.append((stream, comparator(stream), loss))
+        return nj.study(learners, stream, *arguments, comparator=comparator, loss=loss, **options)
+
+    monkeypatch.setattr(regret, "study", kept)
+    arguments = ["--data", "diabetes", "--loss", "smoothed_hinge", "--radius", "0.5"]
+    sizes = ["--horizons", "32", "--seeds", "2", "--out", str(tmp_path)]
+    assert main(["unknown-noise", *arguments, *sizes]) == 0
+    assert len(judged) == 2  # both truncations share the study of a kernel
+    zero = np.zeros(32)
+    for stream, best, loss in judged:
+        assert repr(loss) == "smoothed_hinge(sharpness=0.5)"
+        assert set(np.unique(stream.y)) == {-1.0, 1.0}
+        assert best.converged
+        assert best.norm <= 0.5 * (1 + 1e-6)
+        assert best.loss < np.sum(loss(zero, stream.y))
+    for kind in ("polynomial", "gaussian"):
+        rows = rows_of(tmp_path / "diabetes" / kind / "results.csv")
+        assert [row["learner"] for row in rows] == ["optimal_truncation", "geometric_truncation"]
+        for row in rows:
+            assert float(row["regret"]) > 0
+            if row["learner"] == "uncorrected_kernel":
+                assert row["bound"] == "nan"
+            else:
+                assert float(row["regret"]) < float(row["bound"])
+    assert "geometric with p = 2 takes" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_exponents_stand_beside_bounds_that_are_informative(tmp_path):
+    """Theorems 1, 2 and 4 at horizons where their bounds are below the loss of predicting zero."""
+    arguments = ["--data", "diabetes", "--radius", "0.5", "--rate-factor", "1", "--seeds", "4"]
+    horizons = ["--horizons", "128", "256", "512"]
+    assert main(["unknown-noise", *arguments, *horizons, "--out", str(tmp_path)]) == 0
+    rows = rows_of(tmp_path / "diabetes" / "exponents.csv")
+    assert [row["kernel"] for row in rows] == ["polynomial"] * 2 + ["gaussian"] * 2
+    for row in rows:
+        numbers = {name: float(row[name]) for name in list(row)[2:] if name != "informative"}
+        assert row["informative"] == str(numbers["horizon"] > numbers["informative_from"])
+        assert (row["informative"] == "True") == (numbers["bound"] < numbers["idle"])
+        assert 0 < numbers["regret"] < numbers["bound"]
+        assert numbers["low"] < numbers["exponent"] < numbers["high"]
+        if row["learner"] == "geometric_truncation":
+            assert numbers["regret"] < numbers["closed_form"]
+    assert [row["informative"] for row in rows] == ["True"] * 4
+    assert all(float(row["exponent"]) < 1 for row in rows)

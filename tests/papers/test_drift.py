@@ -1,0 +1,166 @@
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import drift
+import noisy_jax as nj
+from tests.files import names_in, rows_of
+from tests.papers import main
+
+SEEDS, HORIZON = 3, 150
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """One small run for all tests: its folder, and what was printed."""
+    folder = tmp_path_factory.mktemp("drift")
+    quick = ["--horizon", str(HORIZON), "--seeds", str(SEEDS), "--tuning-seeds", "1"]
+    with pytest.MonkeyPatch.context() as patch:
+        printed = []
+        patch.setattr("builtins.print", lambda *words, **_: printed.extend(map(str, words)))
+        assert main("drift", *quick, "--out", str(folder)) == 0
+    return folder, "\n".join(printed)
+
+
+@pytest.mark.slow
+def test_saves_and_says_what_it_found(small):
+    folder, printed = small
+    files = {"mistakes.csv", "differences.csv", "regret.csv", "config.json", "mistakes.png"}
+    assert names_in(folder) == files
+    assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
+    assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in printed
+    assert "differences of mistakes, paired by stream" in printed
+    assert printed.count(" − ") == 20  # all pairs of five learners, twice
+    config = json.loads((folder / "config.json").read_text())
+    assert config["command"]["horizon"] == 150
+    assert config["difficulty"]["components"] == 3
+    assert config["tuned"]["drift"]["Perceptron"]["margin"] == 0
+
+
+@pytest.mark.slow
+def test_differences_are_those_of_the_means(small):
+    folder, _ = small
+    last = {
+        (row["schedule"], row["learner"]): float(row["mistakes"])
+        for row in rows_of(folder / "mistakes.csv")
+        if int(row["round"]) == HORIZON
+    }
+    rows = rows_of(folder / "differences.csv")
+    assert len(last) == 10
+    assert len(rows) == 20
+    for row in rows:
+        expected = last[row["schedule"], row["fewer"]] - last[row["schedule"], row["more"]]
+        np.testing.assert_allclose(float(row["mean"]), expected, atol=1e-5)
+        assert float(row["mean"]) <= 0
+
+
+@pytest.mark.slow
+def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
+    folder, _ = small
+    rows = rows_of(folder / "mistakes.csv")
+    tuned = json.loads((folder / "config.json").read_text())["tuned"]
+    keys = [
+        jax.random.fold_in(jax.random.split(jax.random.key(0))[1], seed) for seed in range(SEEDS)
+    ]
+
+    @jax.jit
+    def wrong(key, drifts, norma, alma):
+        """Mistakes of both learners with the parameters given, by plain rollouts."""
+        stream = jax.tree.map(
+            lambda a, b: jnp.where(drifts, a, b),
+            nj.streams.drifting(key, HORIZON),
+            nj.streams.switching(key, HORIZON),
+        )
+        kernels = [
+            nj.kernels.gaussian(length_scale=(2 * n["gamma"]) ** -0.5) for n in (norma, alma)
+        ]
+        both = nj.wrappers.paired(
+            nj.learners.norma(
+                kernels[0],
+                nj.losses.soft_margin(margin=norma["margin"]),
+                learning_rate=1.0,
+                regularization=norma["decay"],
+                buffer=HORIZON,
+            ),
+            nj.learners.alma(
+                kernels[1], threshold=alma["threshold"], scale=alma["scale"], buffer=HORIZON
+            ),
+        )
+        played = nj.rollout(both, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        return jnp.cumsum(stream.y[:, None] * played.predictions <= 0, axis=0)
+
+    pair = "NORMA", "ALMA0"
+    for schedule in ("drift", "switch"):
+        numbers = [tuned[schedule][name] for name in pair]
+        runs = np.array([wrong(key, schedule == "drift", *numbers) for key in keys], float)
+        errors = runs.std(axis=0, ddof=1) / SEEDS**0.5
+        assert np.all(errors[-1] > 0)
+        for name, curve, error in zip(pair, runs.mean(axis=0).T, errors.T, strict=True):
+            mine = [row for row in rows if (row["schedule"], row["learner"]) == (schedule, name)]
+            rounds = np.array([int(row["round"]) for row in mine])
+            counts = [float(row["mistakes"]) for row in mine]
+            np.testing.assert_allclose(counts, curve[rounds - 1], atol=1e-5)
+            mine = [float(row["std_error"]) for row in mine]
+            np.testing.assert_allclose(mine, error[rounds - 1], atol=1e-4)
+        between = np.diff(runs[:, -1], axis=1)
+        (row,) = (
+            row
+            for row in rows_of(folder / "differences.csv")
+            if (row["schedule"], {row["fewer"], row["more"]}) == (schedule, set(pair))
+        )
+        assert between.std() > 0
+        half = 4.302653 * between.std(ddof=1) / SEEDS**0.5
+        np.testing.assert_allclose(float(row["half_width"]), half, rtol=1e-3, atol=1e-3)
+        significant = bool(abs(between.mean()) > half)
+        assert row["significant"] == str(significant)
+
+
+@pytest.mark.slow
+def test_no_function_of_the_ball_is_better_than_the_best_single_one(small, rng):
+    """NORMA's own last function is in the ball, and its loss is above the best less the gap."""
+    folder, _ = small
+    tuned = json.loads((folder / "config.json").read_text())["tuned"]
+    key = jax.random.fold_in(jax.random.split(jax.random.key(0))[1], 0)
+    for row in rows_of(folder / "regret.csv"):
+        numbers = tuned[row["schedule"]]["NORMA"]
+        stream = drift.SCHEDULES[row["schedule"]](key, HORIZON)
+        loss = nj.losses.soft_margin(margin=numbers["margin"])
+        learner = nj.learners.norma(
+            nj.kernels.gaussian(length_scale=(2 * numbers["gamma"]) ** -0.5),
+            loss,
+            learning_rate=1.0,
+            regularization=numbers["decay"],
+            buffer=HORIZON,
+        )
+        played = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        total = float(np.sum(loss(played.predictions, stream.y)))
+        assert float(row["norma"]) == pytest.approx(total, rel=1e-3)
+        last = learner.predict(played.state, stream.x)
+        best, gap = float(row["best"]), float(row["gap"])
+        assert best - gap <= float(np.sum(loss(last, stream.y)))
+        assert float(row["regret"]) == pytest.approx(total - best, abs=1e-3 * total)
+        assert int(row["norma_mistakes"]) == np.sum(stream.y * played.predictions <= 0)
+
+
+def test_a_tie_and_nan_are_mistakes():
+    predictions = jnp.array([1.0, -1.0, 0.0, jnp.nan])
+    np.testing.assert_array_equal(drift.mistakes(predictions, jnp.ones(4)), [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("name", drift.RIVALS)
+def test_tuning_takes_the_fewest_mistakes_that_a_rival_may_make(name):
+    family, fixed = drift.FAMILIES[drift.RIVALS[name][0]], drift.RIVALS[name][1]
+    settings = family.settings()
+    wanted = {n: float(v[-1]) for n, v in family.grid.items()} | dict(fixed)
+    columns = np.moveaxis(settings, -1, 0)
+    # Counts fall towards the wanted setting, and lower still where the rival may not go.
+    counts = (columns[0] != 2.0) + sum(
+        columns[i + 1] != wanted[n] for i, n in enumerate(family.grid)
+    )
+    for i, n in enumerate(family.grid):
+        if n in fixed:
+            counts = np.where(columns[i + 1] != fixed[n], -1, counts)
+    assert drift.best(name, counts) == {"gamma": 2.0} | wanted

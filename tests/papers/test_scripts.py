@@ -1,0 +1,90 @@
+"""What all scripts in colabs/papers/ have."""
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from noisy_jax.__main__ import PAPERS
+from tests.papers import FOLDER, main
+
+SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if "__main__" in path.read_text("utf-8"))
+NAMES = [path.stem for path in SCRIPTS]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_each_script_runs_its_study_and_has_a_fast_mode(path):
+    last = '\n\n\nif __name__ == "__main__":\n    sys.exit(script(Settings, run))\n'
+    assert path.read_text("utf-8").endswith(last)
+    assert importlib.import_module(path.stem).Settings.fast()
+
+
+def test_the_command_line_knows_the_scripts():
+    assert list(PAPERS) == NAMES
+
+
+def test_a_module_without_a_command_line_belongs_to_a_script():
+    parts = {path.stem for path in FOLDER.glob("*.py")} - {*NAMES}
+    assert [part for part in parts if not part.startswith(tuple(f"{n}_" for n in NAMES))] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_has_valid_examples_and_the_defaults(name, capsys, monkeypatch):
+    """Each example is parsed; the study itself is not run."""
+    module = importlib.import_module(name)
+    with pytest.raises(SystemExit) as stopped:
+        main(name, "--help")
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    examples = module.Settings.examples()
+    assert examples
+    assert all(example in printed for example in examples)
+    assert "--out FOLDER" in printed
+    assert "(default: " in printed
+    seen = []
+    monkeypatch.setattr("noisy_jax.command.runner.run", lambda *given: seen.append(given[0]) or 0)
+    for example in examples:
+        python, script, *arguments = example.split()
+        assert (python, script) == ("python", f"colabs/papers/{name}.py")
+        assert main(name, *arguments) == 0
+    assert {*seen} == {name}
+
+
+def test_a_script_is_called_by_its_path(tmp_path):
+    done = subprocess.run(
+        [sys.executable, FOLDER / "drift.py", "--horizon", "0"],
+        cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "error: --horizon must be a whole number of at least 1, got 0\n"
+
+
+# Each script's own messages.
+BAD = {
+    "drift": [
+        ("--horizon 0", "--horizon must be a whole number of at least 1, got 0"),
+        ("--seeds 1", "--seeds must be a whole number of at least 2, got 1"),
+        ("--tuning-seeds 0", "--tuning-seeds must be a whole number of at least 1, got 0"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [(name, *pair) for name, pairs in BAD.items() for pair in pairs],
+)
+def test_bad_input_is_one_clear_line(tmp_path, capsys, name, arguments, message):
+    assert main(name, "--fast", *arguments.split(), "--out", str(tmp_path)) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: ")
+    assert message in error
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_that_cannot_be_written_is_named_before_the_work(name, capsys):
+    assert main(name, "--out", f"{__file__}/below") == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: cannot write to the folder {__file__}/below")
