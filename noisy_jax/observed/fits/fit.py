@@ -14,8 +14,9 @@ from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFeatures, FourierFit
 from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import MODELS, GeneralizedFit, generalized_fit
+from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
-from noisy_jax.observed.fits.linear import linear_fit, with_weight
+from noisy_jax.observed.fits.linear import linear_fit
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given, instance
 

@@ -24,8 +24,8 @@ from noisy_jax.observed.fits.functions import (
 )
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.linear import Units
 from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judged, sums_of
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 
 
@@ -100,7 +100,7 @@ def _check_noise(standard, observations: Observations, units: Units) -> None:
     """Raises ValueError if a column varies no more than the known noise in it."""
     if observations.cov is None or not observations.cov.any():
         return
-    noise = observations.cov / observations.x.shape[1] / np.outer(units.scale, units.scale)
+    noise = observations.cov / observations.x.shape[1] / units.products
     plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
     check_identified(plain - noise, plain, observations.names, units.scale)
 
