@@ -5,13 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from noisy_jax.command import (
-    contamination,
     fit,
     kernel,
     linear,
-    paid_features,
     runner,
-    tightness,
     tuning,
     unknown_noise,
 )
@@ -22,14 +19,20 @@ STUDIES = {
     "fit": fit,
     "kernel": kernel,
     "tuning": tuning,
-    "tightness": tightness,
-    "paid-features": paid_features,
     "unknown-noise": unknown_noise,
-    "contamination": contamination,
 }
 """Studies by name; the first one runs if none is named."""
 
-PAPERS = ("drift", "leader", "novelty", "one_copy", "worlds")
+PAPERS = (
+    "contamination",
+    "drift",
+    "leader",
+    "novelty",
+    "one_copy",
+    "paid_features",
+    "tightness",
+    "worlds",
+)
 """Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
 
 SCRIPTS = f"""figures and tables of the papers are scripts of the repository:

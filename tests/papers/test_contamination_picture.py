@@ -1,14 +1,16 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-import noisy_jax as nj
+from contamination_picture import draw_errors
 
 SHARES = [0.0, 0.1]
 CURVES = {"ridge": [(0.1, 1e-6, 0.11), (2.0, 1.9, 2.1)], "oracle": [(0.1, 0.09, 0.11)] * 2}
 
 
 def test_new_axes_say_once_what_they_share():
-    axes = nj.plots.contamination(SHARES, {f"adversary {i}": CURVES for i in range(7)})
+    axes = draw_errors(SHARES, {f"adversary {i}": CURVES for i in range(7)})
+    assert [ax.get_title() for ax in axes] == [f"adversary {i}" for i in range(7)]
+    assert axes[0].get_yscale() == "log"
     figure = axes[0].figure
     assert list(figure.axes) == list(axes)  # no empty frames for the three that are not there
     figure.draw_without_rendering()
@@ -26,7 +28,7 @@ def test_new_axes_say_once_what_they_share():
 def test_given_axes_keep_the_rest_of_their_figure_as_it_is():
     figure = Figure()
     *given, other = figure.subplots(1, 3)
-    nj.plots.contamination(SHARES, {"gross": CURVES, "shift": CURVES}, axes=given, label="error")
+    draw_errors(SHARES, {"gross": CURVES, "shift": CURVES}, axes=given, label="error")
     assert [ax.get_ylabel() for ax in figure.axes] == ["error", "error", ""]
     assert given[0].get_legend() is not None
     assert not figure.legends

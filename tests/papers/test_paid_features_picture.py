@@ -1,7 +1,7 @@
 import matplotlib
 import numpy as np
 
-import noisy_jax as nj
+from paid_features_picture import draw_payments
 
 matplotlib.use("agg")
 
@@ -15,7 +15,7 @@ def test_payments_of_the_last_rounds_beside_the_least_losses():
         for t in (64, 16)
     ]
     grid, losses = np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])
-    left, right = nj.plots.payments(rows, grid, losses)
+    left, right = draw_payments(rows, grid, losses)
     np.testing.assert_array_equal(left.lines[0].get_xydata(), np.stack([grid, losses], axis=1))
     assert [line.get_xdata()[0] for line in left.lines[1:]] == [1 / 64, 2 / 64]
     assert all("T = 64" in line.get_label() for line in left.lines[1:])

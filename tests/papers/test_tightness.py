@@ -4,19 +4,16 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.__main__ import main
-from noisy_jax.command import guaranteed, tightness
+import tightness
 from noisy_jax.simulated.adversaries import search
 from tests.files import names_in, rows_of
 from tests.keys import key
-from tests.quadrature import gauss_hermite
+from tests.papers import main
+from tests.papers.test_tightness_learners import family_of
+from tightness_learners import Case, Family, families
 
-CASE = guaranteed.Case("two_copies", "corrected", nj.bounds.two_copies)
-NOISY_KERNEL = guaranteed.families(2.0)[0].cases[-1]
-
-
-def family_of(learner):
-    return next(f for f in guaranteed.families(2.0) if f.cases[0].learner == learner)
+CASE = Case("two_copies", "corrected", nj.bounds.two_copies)
+NOISY_KERNEL = families(2.0)[0].cases[-1]
 
 
 def two(radius, rate, told):
@@ -28,7 +25,7 @@ def two(radius, rate, told):
 def test_rows_of_one_family_agree_with_worst():
     """The horizon is padded: 4 of 6 rounds count, and the rows are those of a stream of 4."""
     settings = tightness.Settings(horizons=(4, 6), variances=(0.0, 1.0), steps=40, seeds=16)
-    family = guaranteed.Family(two, [CASE, NOISY_KERNEL._replace(radius=0.05)])
+    family = Family(two, [CASE, NOISY_KERNEL._replace(radius=0.05)])
     rows = tightness.found(settings, family, 4)
     assert [(row["variance"], row["bound"]) for row in rows] == [
         (0.0, "corrected"), (0.0, "printed"), (1.0, "corrected"), (1.0, "printed"),
@@ -53,21 +50,11 @@ def test_moments_of_the_limits_are_exact():
     np.testing.assert_allclose(values, expected, rtol=1e-6)
 
 
-def test_the_picture_shows_the_largest_ratio_of_each_bound():
-    row = {"learner": "a", "bound": "corrected", "radius": 1.0, "horizon": 16, "ratio": 0.25}
-    rows = [row, row | {"ratio": 0.5}, row | {"horizon": 32}, row | {"bound": "after the run"}]
-    left, right = nj.plots.tightness([*rows, row | {"bound": "printed", "ratio": 2.0}])
-    np.testing.assert_allclose(left.lines[0].get_ydata(), [0.5, 0.25])
-    assert len(left.lines) == 2
-    assert right.lines[0].get_ydata()[0] == 2.0
-    assert all(len(panel.lines) == 1 for panel in nj.plots.tightness([]))
-
-
 @pytest.mark.slow
 @pytest.mark.claim("EXT-WorstStream")
 def test_printed_bounds_are_beaten_and_those_of_the_library_are_not(tmp_path, capsys):
     options = ["--horizons", "16", "2048", "--variances", "4", "--steps", "20", "--seeds", "32"]
-    assert main(["tightness", *options, "--out", str(tmp_path)]) == 0
+    assert main("tightness", *options, "--out", str(tmp_path)) == 0
     assert "worst regret" in capsys.readouterr().out
     assert names_in(tmp_path) == {"tightness.csv", "config.json", "tightness.png"}
     rows = rows_of(tmp_path / "tightness.csv")
@@ -88,84 +75,10 @@ def test_printed_bounds_are_beaten_and_those_of_the_library_are_not(tmp_path, ca
         assert min(own) > ratio
 
 
-def exact_risk_regret(x, y, rate, lam):
-    """Descent on |f(x) − y| + ½λf² in NumPy float64, and its regret to 1e-9."""
-    w, total = 0.0, 0.0
-    for t in range(len(x)):
-        total += abs(w * x[t] - y[t]) + lam / 2 * w**2
-        step = rate / (t + 1) ** 0.5
-        w = (1 - step * lam) * w - step * np.sign(w * x[t] - y[t]) * x[t]
-    at = np.linspace(-1 / lam, 1 / lam, 200_001)
-    risks = np.abs(at[:, None] * x - y).sum(axis=1) + len(x) * lam / 2 * at**2
-    return total - risks.min(), at[np.argmin(risks)]
-
-
-def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
-    x, y = rng.uniform(-1, 1, 7).round(2), rng.uniform(-2, 2, 7).round(2)
-    y += 3 * x  # the best weight is at the edge of the ball without the norm, and inside with it
-    padded = nj.Stream(*(jnp.pad(jnp.asarray(a, jnp.float32), (0, 3)) for a in (x, y)))
-    padded = padded._replace(x=padded.x[:, None])
-    keeping = family_of("norma")
-    regret = keeping.regret(
-        keeping.build(0.5, 0.3, None), padded, nj.noise.Gaussian(0.0), jax.random.key(0),
-        radius=0.5, rounds=7,
-    )  # fmt: skip
-    expected, best = exact_risk_regret(x, y, 0.3, 2.0)
-    np.testing.assert_allclose(regret, expected, rtol=1e-4)
-    found = guaranteed.best_weight(guaranteed.ABSOLUTE, padded, 0.5, 7 * 2.0)
-    np.testing.assert_allclose(found, best, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_the_gradient_of_the_regret_of_a_risk_is_that_of_differences(x64, rng):
-    keeping = family_of("norma")
-    stream = nj.Stream(jnp.asarray(rng.uniform(-1, 1, (6, 1))), jnp.asarray(rng.uniform(-2, 2, 6)))
-
-    def regret(step):
-        moved = stream._replace(x=stream.x + step, y=stream.y - 2 * step)
-        return keeping.regret(
-            keeping.build(0.5, 0.3, None), moved, nj.noise.Gaussian(0.0), jax.random.key(0),
-            radius=0.5, rounds=6,
-        )  # fmt: skip
-
-    slope = (regret(1e-6) - regret(-1e-6)) / 2e-6
-    np.testing.assert_allclose(jax.grad(regret)(0.0), slope, rtol=1e-5)
-
-
-@pytest.mark.parametrize("radius", [0.3, 5.0])
-def test_the_best_weight_minimizes_the_loss_in_the_ball(rng, radius):
-    x, y = rng.uniform(-1, 1, 9), rng.uniform(-2, 2, 9)
-    stream = nj.Stream(jnp.asarray(x[:, None], jnp.float32), jnp.asarray(y, jnp.float32))
-    at = np.linspace(-radius, radius, 100_001)
-    losses = np.abs(at[:, None] * x - y).sum(axis=1)
-    best = float(guaranteed.best_weight(guaranteed.ABSOLUTE, stream, radius))
-    np.testing.assert_allclose(np.abs(best * x - y).sum(), losses.min(), rtol=1e-5)
-
-
-def test_comparators_of_stored_atoms_are_those_of_the_kernel_averaged_over_the_noise(rng):
-    """‖û‖² = aᵀK̂a for u = Σ a_i Ψ(z_i), whose values are Σ a_i E k(x + n, z_i)."""
-    stored = family_of("parallel_worlds")
-    smoothed = stored.regret.keywords["kernel"]
-    x, z = rng.normal(size=(3, 1)), rng.normal(size=(4, 1))
-    nodes, weights = gauss_hermite(40, np.eye(1))
-    kernel = nj.kernels.gaussian(length_scale=1.5)
-    expected = sum(w * kernel(x + node, z) for node, w in zip(nodes, weights, strict=True))
-    np.testing.assert_allclose(smoothed(x, z), expected, rtol=1e-5)
-
-
-def test_a_bound_on_mistakes_is_attained():
-    """By the perceptron on orthogonal instances; a margin error at half the margin counts twice."""
-    found = {name: (number, bound) for name, number, bound in guaranteed.counted(32)}
-    np.testing.assert_allclose(found["perceptron, mistakes"], [32, 32], rtol=1e-6)
-    np.testing.assert_allclose(found["norma, margin errors"], [32, 64], rtol=1e-6)
-    number, bound = found["alma, mistakes"]
-    assert number == 32 < bound < 2.2 * 32
-
-
 @pytest.mark.slow
 def test_bounds_that_hold_on_every_run_hold_on_the_worst_streams_found():
     settings = tightness.Settings(horizons=(16,), steps=20, seeds=2)
-    rows = [row for family in guaranteed.families(2.0)[-3:]
+    rows = [row for family in families(2.0)[-3:]
             for row in tightness.found(settings, family, 16)]  # fmt: skip
     ratios = {row["learner"]: row["ratio"] for row in rows}
     assert ratios.keys() == {"norma", "norma, growing", "parameter_free"}
@@ -194,16 +107,11 @@ def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
     assert (row["per_root"], row["ratio"]) == (2.0, 0.8)
 
 
-def test_numbers_of_rounds_without_a_count_have_no_row():
-    assert guaranteed.counted(1) == guaranteed.counted(guaranteed.MOST_COUNTED + 1) == []
-    assert guaranteed.counted(2)[1][1:] == (2.0, pytest.approx(4.0))
-
-
 def test_searches_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(search, "memory", lambda: 1.0)
     settings = tightness.Settings(horizons=(4,), variances=(0.0,), steps=1, seeds=2)
     with pytest.raises(ValueError, match=r"4 rounds and 2 seeds need \d+\.\d GiB of memory"):
-        tightness.found(settings, guaranteed.Family(two, [CASE]), 4)
+        tightness.found(settings, Family(two, [CASE]), 4)
 
 
 @pytest.mark.parametrize(
@@ -216,19 +124,8 @@ def test_variances_are_checked(values, message):
         tightness.Settings(variances=values)
 
 
-def test_a_growing_memory_is_that_of_the_theorem_and_drops_terms():
-    corrected, printed = family_of("norma, growing").cases
-    moments = nj.bounds.Moments(1.0, 1.0, 4.0, 0.0)
-    for case in corrected, printed:
-        rate = case.guarantee(moments, horizon=128, radius=0.5).learning_rate
-        assert float(rate) / 0.5 == pytest.approx(guaranteed.DECAY)  # ηλ, with λ = 1/0.5
-    start = nj.engine.growing_start(guaranteed.DECAY, guaranteed.EXCESS)
-    state = family_of("norma, growing").build(0.5, 0.45, None).init(1)
-    assert start < len(state.weights) < guaranteed.LARGEST
-
-
 @pytest.mark.slow
 def test_rows_in_float64(x64):
     settings = tightness.Settings(horizons=(3,), variances=(1.0,), steps=1, seeds=2)
-    (row,) = tightness.found(settings, guaranteed.Family(two, [CASE]), 3)
+    (row,) = tightness.found(settings, Family(two, [CASE]), 3)
     assert 0 < row["ratio"] < 1

@@ -1,4 +1,4 @@
-"""The study `paid-features`: a learner that may pay for less noise in its features.
+"""Regret of learners that may pay for less noise in their features.
 
 Source: Merlis, Jang and Cesa-Bianchi, Online Linear Regression with Paid Stochastic Features
 (AAAI 2026), whose optimal rates are √T and T^(2/3) up to logarithms. Standard deviations replace
@@ -7,6 +7,7 @@ the constants of its confidence bounds, and the regularization is that of `corre
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,15 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import plots
 from noisy_jax.base import Stream
 from noisy_jax.command import regret
-from noisy_jax.command.runner import Report, over_seeds, picture
+from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, option
 from noisy_jax.matrices import cholesky, eigh, solve_cholesky
 from noisy_jax.simulated.regrets import growth
 from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
+from paid_features_picture import draw_payments
 
 _BLOCK = 16  # rounds with one payment and one predictor
 _PAYMENTS = 101  # between which the learner that knows Σ(c) chooses
@@ -41,8 +42,8 @@ class Settings(SeededSettings):
     Writes paid_features.csv, config.json and paid_features.png.
 
     Examples:
-      python -m noisy_jax paid-features
-      python -m noisy_jax paid-features --data breast_cancer --price 0.001 --seeds 64
+      python colabs/papers/paid_features.py
+      python colabs/papers/paid_features.py --data breast_cancer --price 0.001 --seeds 64
     """
 
     data: str = option("diabetes", f"{regret.TABLES}, or a numeric CSV file", "NAME|FILE.csv")
@@ -52,8 +53,8 @@ class Settings(SeededSettings):
     )
     price: float = option(0.002, "payment p for one more measurement", "P", positive)
     largest: float = option(0.064, "largest payment", "C", positive)
-    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384, 65536))
-    seeds: int = option(16, "independent draws of rows and noise", "N", INTERVALS)
+    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384, 65536), fast=(64, 256))
+    seeds: int = option(16, "independent draws of rows and noise", "N", INTERVALS, fast=2)
 
 
 class Problem(NamedTuple):
@@ -233,6 +234,10 @@ def run(settings: Settings) -> Iterator[Report]:
         regrets, errors = ([row[column] for row in own] for column in ("regret", "std_error"))
         exponent = growth(settings.horizons, regrets, errors, settings.seeds).exponent
         words += f" With {name} variance the regret grows like T^{exponent:.2f}."
-    draw = picture(plots.payments, rows, payments, losses)
+    draw = picture(draw_payments, rows, payments, losses)
     config = {"best_payment": float(payments[best]), "least_loss": float(losses[best])}
     yield Report(f"{result}\n\n{words}", {"paid_features": result}, {"paid_features": draw}, config)
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))

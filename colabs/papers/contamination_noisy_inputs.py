@@ -20,7 +20,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.command.robustness import Scores, Setting, judged, relabelling, ridge_on, trimmed
+from contamination_fits import Scores, Setting, judged, relabelling, ridge_on, trimmed
 from noisy_jax.noise import Gaussian
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from noisy_jax.worlds import gaussian
@@ -36,7 +36,7 @@ METHODS = (
 """Names without ridge trim."""
 
 ADVERSARIES = ("gross", "shift", "small shift")
-"""Those of `robustness` under whom instances are noisy as well."""
+"""Those of `contamination_fits` under whom instances are noisy as well."""
 
 _REFITS = 10  # of the fit that trims by second copies
 

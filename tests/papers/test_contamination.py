@@ -2,21 +2,20 @@ import json
 
 import pytest
 
+import contamination
+import contamination_fits as fits
 import noisy_jax as nj
-from noisy_jax.__main__ import main
-from noisy_jax.command import contamination, robustness
 from tests.files import names_in, rows_of
 from tests.keys import key
-
-QUICK = ["contamination", "--shares", "0", "0.3", "--seeds", "2"]
+from tests.papers import main
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     """Rows of a small run by (data, adversary, method, told), and its folder."""
     folder = tmp_path_factory.mktemp("contamination")
-    arguments = [*QUICK, "--data", "synthetic", "--rows", "60", "--out", str(folder)]
-    assert main(arguments) == 0
+    arguments = ["--fast", "--data", "synthetic", "--out", str(folder)]
+    assert main("contamination", *arguments) == 0
     table = rows_of(folder / "contamination.csv")
     found = {
         (row["data"], row["adversary"], row["method"], float(row["told"])): row for row in table
@@ -29,9 +28,9 @@ def rows(tmp_path_factory):
 def test_every_adversary_and_method_is_there(rows):
     found, folder = rows
     methods = {key[2] for key in found if key[0] == "synthetic"}
-    assert methods == set(robustness.METHODS)
+    assert methods == set(fits.METHODS)
     adversaries = {key[1] for key in found if key[0] == "synthetic"}
-    assert adversaries == {*robustness.ADVERSARIES, "told"}
+    assert adversaries == {*fits.ADVERSARIES, "told"}
     assert names_in(folder) == {"contamination.csv", "config.json", "synthetic.png"}
     assert json.loads((folder / "config.json").read_text())["command"]["rows"] == 60
 
@@ -81,21 +80,9 @@ def test_noisy_instances_are_reported(rows):
 
 @pytest.mark.statistical
 def test_scikit_learns_rivals_on_linear_data():
-    table = robustness.linear().draw(key(0))
+    table = fits.linear().draw(key(0))
     made = nj.robust.contaminations.gross(key(1), table.x, table.y, 0.2)
     x, y = made.x[None], made.y[None]
     errors = contamination.rival_errors(table.test_x, table.test_y, x, y)
     assert errors.shape == (1, 3)
     assert errors.max() < 0.2  # ridge is off by more than one
-
-
-def test_picture_has_a_panel_an_adversary():
-    points = [(0.1, 1e-6, 0.11), (0.2, 0.19, 0.21)]
-    errors = {name: {"ridge": points, "oracle": points} for name in ("gross", "shift")}
-    axes = nj.plots.contamination([0.0, 0.1], errors)
-    assert [ax.get_title() for ax in axes] == ["gross", "shift"]
-    assert axes[0].get_yscale() == "log"
-    assert 0.01 < axes[0].get_ylim()[0] < 0.1  # not by the interval that reaches zero
-    assert [line.get_linestyle() for line in axes[1].lines] == ["-", "--"]
-    assert list(axes[0].lines[0].get_ydata()) == [0.1, 0.2]
-    assert nj.plots.contamination([0.0, 0.1], errors, axes=axes) is axes

@@ -1,7 +1,8 @@
-"""The study `tightness`: how close the worst streams that are found come to each guarantee."""
+"""How close the worst streams that are found come to each guarantee."""
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import plots
 from noisy_jax.base import Stream
 from noisy_jax.command import regret
-from noisy_jax.command.guaranteed import Case, Family, counted, families
-from noisy_jax.command.runner import Report, picture, progress_bar
+from noisy_jax.command.runner import Report, picture, progress_bar, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.intervals import half_width
 from noisy_jax.simulated import bounds
@@ -28,6 +27,9 @@ from noisy_jax.simulated.adversaries.search import (
 from noisy_jax.simulated.rollouts import rollout
 from noisy_jax.tables import Table
 from noisy_jax.validation import check_axes, non_negative, positive, whole
+from tightness_learners import Case, Family, families
+from tightness_picture import draw_ratios
+from tightness_regrets import counted
 
 DRAWS = 8  # of the noise in a step of the ascent
 
@@ -54,17 +56,19 @@ class Settings(SeededSettings):
     tightness.csv, config.json and tightness.png.
 
     Examples:
-      python -m noisy_jax tightness
-      python -m noisy_jax tightness --horizons 16 256 4096 --steps 200
+      python colabs/papers/tightness.py
+      python colabs/papers/tightness.py --horizons 16 256 4096 --steps 200
     """
 
-    horizons: tuple[int, ...] = regret.horizons((16, 128, 2048))
+    horizons: tuple[int, ...] = regret.horizons((16, 128, 2048), fast=(4,))
     variances: tuple[float, ...] = option(
-        (0.0, 1.0, 4.0), "variances of the noise", "V", _variances
+        (0.0, 1.0, 4.0), "variances of the noise", "V", _variances, fast=(1.0,)
     )
     y_size: float = option(2.0, "size of the largest target", "Y", positive)
-    steps: int = option(60, "steps of the ascent", "N", at_least(1))
-    seeds: int = option(128, "draws of the noise for each regret in the table", "N", INTERVALS)
+    steps: int = option(60, "steps of the ascent", "N", at_least(1), fast=2)
+    seeds: int = option(
+        128, "draws of the noise for each regret in the table", "N", INTERVALS, fast=2
+    )
 
 
 def run(settings: Settings) -> Iterator[Report]:
@@ -93,7 +97,7 @@ def run(settings: Settings) -> Iterator[Report]:
     rows += counts
     words = "expected regret, or number of mistakes, on the worst stream found, over the guarantee"
     table = Table(rows, columns, words)
-    draw = picture(plots.tightness, rows)
+    draw = picture(draw_ratios, rows)
     yield Report(None, {"tightness": table}, {"tightness": draw})
 
 
@@ -223,3 +227,7 @@ def _after(family: Family, seeds: int):
         return jax.vmap(pair)(jax.random.split(key, seeds))
 
     return jax.jit(jax.vmap(one, (0, 0, None)))
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))

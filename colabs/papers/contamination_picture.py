@@ -1,4 +1,4 @@
-"""Pictures of robustness: error against the share of corrupted rows."""
+"""Picture of robustness: error against the share of corrupted rows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from noisy_jax.plots.style import label as label_axes
 _COLUMNS = 5
 
 
-def contamination(
+def draw_errors(
     shares: Sequence[float],
     errors: Mapping[str, Mapping[str, Sequence[tuple[float, float, float]]]],
     *,
@@ -31,7 +31,7 @@ def contamination(
 
     Example:
         >>> errors = {"ridge": [(0.1, 0.09, 0.11), (0.5, 0.4, 0.6)]}
-        >>> (axes,) = contamination([0.0, 0.2], {"gross": errors})
+        >>> (axes,) = draw_errors([0.0, 0.2], {"gross": errors})
         >>> axes.get_xlabel()
         'share ε of corrupted rows'
     """

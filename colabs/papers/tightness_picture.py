@@ -7,15 +7,15 @@ from typing import Any
 from noisy_jax.plots.style import label, legend_above, look, panels, plain, tick_at, tick_by_decades
 
 
-def tightness(rows: Sequence[Mapping[str, Any]], *, axes=None):
+def draw_ratios(rows: Sequence[Mapping[str, Any]], *, axes=None):
     """The regret on the worst stream found over the guarantee, against the horizon.
 
     On the left the guarantees of `bounds`, on the right those that papers and textbooks print, each
     at the noise level where the ratio is largest. A bound above the line at 1 is false.
 
     Args:
-        rows: mappings with `learner`, `bound`, `radius`, `horizon` and `ratio`, as those of the
-            table of `studies.tightness`; those with the bound "after the run" are left out.
+        rows: mappings with `learner`, `bound`, `radius`, `horizon` and `ratio`, as those of
+            tightness.csv; those with the bound "after the run" are left out.
         axes: two matplotlib axes to draw on; new ones side by side by default.
 
     Returns:
@@ -23,7 +23,7 @@ def tightness(rows: Sequence[Mapping[str, Any]], *, axes=None):
 
     Example:
         >>> row = {"learner": "two_copies", "bound": "printed", "radius": 1.0, "horizon": 16}
-        >>> left, right = tightness([row | {"ratio": 0.5}])
+        >>> left, right = draw_ratios([row | {"ratio": 0.5}])
         >>> right.get_legend().get_texts()[0].get_text()
         'two_copies'
     """

@@ -1,9 +1,10 @@
-"""The study `contamination`: errors of trimmed and other regression on corrupted tables."""
+"""Errors of trimmed and other regressions on corrupted tables."""
 
 import dataclasses
 import functools
 import itertools
 import math
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import plots
-from noisy_jax.command import noisy_inputs, robustness
-from noisy_jax.command.runner import Report, over_seeds, picture
+import contamination_fits as fits
+import contamination_noisy_inputs as noisy_inputs
+from contamination_picture import draw_errors
+from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.simulated import streams
 from noisy_jax.tables import Table
@@ -22,9 +24,9 @@ from noisy_jax.validation import non_negative, positive
 
 _SHARES = tuple(round(0.05 * i, 2) for i in range(10))
 _TABLES: Mapping[str, Callable] = {
-    "synthetic": lambda settings: robustness.synthetic(settings.rows),
-    "linear": lambda _: robustness.linear(),
-    "diabetes": lambda settings: robustness.real(
+    "synthetic": lambda settings: fits.synthetic(settings.rows),
+    "linear": lambda _: fits.linear(),
+    "diabetes": lambda settings: fits.real(
         streams.dataset("diabetes"), settings.length_scale, settings.alpha
     ),
 }
@@ -49,18 +51,22 @@ class Settings(SeededSettings):
     noise to the instances. Writes contamination.csv, config.json and a picture for each data set.
 
     Examples:
-      python -m noisy_jax contamination
-      python -m noisy_jax contamination --data linear --shares 0 0.1 0.2 0.3 0.4
-      python -m noisy_jax contamination --data diabetes --length-scale 4 --alpha 0.5
+      python colabs/papers/contamination.py
+      python colabs/papers/contamination.py --data linear --shares 0 0.1 0.2 0.3 0.4
+      python colabs/papers/contamination.py --data diabetes --length-scale 4 --alpha 0.5
     """
 
     data: tuple[str, ...] = option(
         ("synthetic", "diabetes"), "synthetic, linear (slow), diabetes", "NAME", choices=_TABLES
     )
     shares: tuple[float, ...] = option(
-        _SHARES, "ε, shares of corrupted rows in [0, 0.5), increasing", "E", _increasing
+        _SHARES,
+        "ε, shares of corrupted rows in [0, 0.5), increasing",
+        "E",
+        _increasing,
+        fast=(0.0, 0.3),
     )
-    rows: int = option(500, "rows of the synthetic table", "N", at_least(10))
+    rows: int = option(500, "rows of the synthetic table", "N", at_least(10), fast=60)
     length_scale: float = option(
         10**0.5, "ℓ of diabetes' kernel exp(−r²/2ℓ²), features of unit variance", "L", positive
     )
@@ -68,12 +74,12 @@ class Settings(SeededSettings):
     noise_variance: float = option(
         0.02, "noise on synthetic instances, below 0.25; 0 leaves that part out", "V", non_negative
     )
-    seeds: int = option(50, "tables drawn and corrupted", "N", INTERVALS)
+    seeds: int = option(50, "tables drawn and corrupted", "N", INTERVALS, fast=2)
 
 
 def run(settings: Settings) -> Iterator[Report]:
     """One report for each data set; their CSV file holds the rows of all so far."""
-    limit = robustness.SYNTHETIC_LENGTH_SCALE**2
+    limit = fits.SYNTHETIC_LENGTH_SCALE**2
     if settings.noise_variance >= limit:
         raise ValueError(
             f"--noise-variance must be below {limit}, got {settings.noise_variance}: noise as wide "
@@ -87,20 +93,20 @@ def run(settings: Settings) -> Iterator[Report]:
         rows = [*rows, *itertools.chain(*parts)]
         shown = [_table(part) for part in parts]
         tables = {"contamination": dataclasses.replace(shown[0], rows=rows)}
-        panels = {name: defaultdict(list) for name in robustness.ADVERSARIES}
+        panels = {name: defaultdict(list) for name in fits.ADVERSARIES}
         for row in parts[0]:
             if row["adversary"] in panels:
                 ends = max(row["low"], 1e-6), row["high"]
                 panels[row["adversary"]][row["method"]].append((row["error"], *ends))
-        draw = picture(plots.contamination, settings.shares, panels)
+        draw = picture(draw_errors, settings.shares, panels)
         yield Report("\n\n".join(map(str, shown)), tables, {data: draw})
 
 
 def _on_clean_inputs(settings, data) -> list[dict]:
     """All rows of one data set."""
-    setting, adversaries = _TABLES[data](settings), (*robustness.ADVERSARIES, "told")
-    run_one = functools.partial(robustness.by_adversary, setting)
-    rows = _rows(settings, data, adversaries, run_one, robustness.METHODS, ("subquantile",))
+    setting, adversaries = _TABLES[data](settings), (*fits.ADVERSARIES, "told")
+    run_one = functools.partial(fits.by_adversary, setting)
+    rows = _rows(settings, data, adversaries, run_one, fits.METHODS, ("subquantile",))
     if data == "linear":
         rows += _rows(settings, data, adversaries, functools.partial(_of_rivals, setting), rivals())
         rows.sort(key=lambda row: adversaries.index(row["adversary"]))
@@ -110,8 +116,8 @@ def _on_clean_inputs(settings, data) -> list[dict]:
 def _on_noisy_inputs(settings) -> list[dict]:
     run_one = functools.partial(
         noisy_inputs.on_noisy_inputs,
-        robustness.synthetic(settings.rows),
-        robustness.SYNTHETIC_LENGTH_SCALE,
+        fits.synthetic(settings.rows),
+        fits.SYNTHETIC_LENGTH_SCALE,
         settings.noise_variance,
     )
     trimming = "uncorrected", "surrogate", "second copy"
@@ -140,7 +146,7 @@ def _rows(settings, data, adversaries, run_one, methods, trimming=()) -> list[di
         ):
             error, half, trims = score.error[e, i], halves[e, i], method in trimming
             numbers = {
-                "share": robustness.TOLD if adversary == "told" else told,
+                "share": fits.TOLD if adversary == "told" else told,
                 "told": told,
                 "error": error,
                 "low": error - half,
@@ -197,15 +203,19 @@ def rival_errors(test_x, test_y, x, y) -> np.ndarray:
     return np.array(errors, test_y.dtype)
 
 
-def _of_rivals(setting, shares, key) -> dict[str, robustness.Scores]:
+def _of_rivals(setting, shares, key) -> dict[str, fits.Scores]:
     """`rival_errors` by adversary, called on the host from a compiled run; rivals trim nothing."""
-    table, relabelled, moved = robustness.contaminated(setting, shares, key)
+    table, relabelled, moved = fits.contaminated(setting, shares, key)
     shape = jax.ShapeDtypeStruct((len(shares), len(rivals())), table.x.dtype)
     nothing = jnp.full(len(shares), jnp.nan)
 
     def score(made):
         arrays = table.test_x, table.test_y, made.x, made.y
         error = jax.pure_callback(rival_errors, shape, *arrays, vmap_method="sequential")
-        return robustness.Scores(error, nothing, nothing)
+        return fits.Scores(error, nothing, nothing)
 
     return {name: score(made) for name, made in {**relabelled, **moved}.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))

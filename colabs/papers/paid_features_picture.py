@@ -1,4 +1,4 @@
-"""Pictures of learners that pay for less noise."""
+"""Picture of learners that pay for less noise."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from noisy_jax.intervals import half_width
 from noisy_jax.plots.style import COLOURS, curve, label, legend_above, look, panels, tick_at
 
 
-def payments(
+def draw_payments(
     rows: Sequence[Mapping[str, Any]], payments: np.ndarray, losses: np.ndarray, *, axes=None
 ):
     """Left: the least loss at each payment. Right: the regret of learners against T.
@@ -31,7 +31,7 @@ def payments(
     Example:
         >>> row = {"variance": "known", "std_error": 0.1, "num_seeds": 8, "payment": 0.01}
         >>> rows = [{**row, "horizon": t, "regret": t**0.5} for t in (64, 256)]
-        >>> left, right = payments(rows, np.array([0, 0.01, 0.02]), np.array([0.3, 0.2, 0.25]))
+        >>> left, right = draw_payments(rows, np.array([0, 0.01, 0.02]), np.array([0.3, 0.2, 0.25]))
         >>> right.get_ylabel()
         'regret'
     """

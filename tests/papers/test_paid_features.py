@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.__main__ import main
-from noisy_jax.command import paid_features
-from noisy_jax.command.paid_features import known, problem_of, unknown
+import paid_features
+from paid_features import known, problem_of, unknown
 from tests.files import names_in, rows_of
 from tests.keys import key
+from tests.papers import main
 
 
 def problem(rows=200):
@@ -76,8 +76,8 @@ def test_the_table_has_the_mean_regret_and_its_own_standard_error(monkeypatch):
 
 @pytest.mark.slow
 def test_study_writes_its_table_and_picture(tmp_path, capsys):
-    words = ["paid-features", "--horizons", "1024", "8192", "--seeds", "4", "--out"]
-    assert main([*words, str(tmp_path)]) == 0
+    words = ["paid_features", "--horizons", "1024", "8192", "--seeds", "4", "--out"]
+    assert main(*words, str(tmp_path)) == 0
     assert names_in(tmp_path) == {"paid_features.csv", "config.json", "paid_features.png"}
     rows = rows_of(tmp_path / "paid_features.csv")
     assert [row["variance"] for row in rows] == ["known"] * 2 + ["unknown"] * 2
@@ -85,4 +85,4 @@ def test_study_writes_its_table_and_picture(tmp_path, capsys):
     assert regrets[1] < 2**1.5 * 1.3 * regrets[0]
     assert regrets[1] < 0.2 * regrets[3]
     assert "The best payment is 0.0122" in capsys.readouterr().out
-    assert main(["paid-features", "--horizons", "100", "--out", str(tmp_path)]) == 2
+    assert main("paid_features", "--horizons", "100", "--out", str(tmp_path)) == 2
