@@ -20,7 +20,7 @@ from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.bounds import Guarantee
 from noisy_jax.simulated.montecarlo import Simulation, divided, levels
-from noisy_jax.simulated.programs import Always, Runs, first, made
+from noisy_jax.simulated.programs import Always, Runs, first, made, takes_room
 from noisy_jax.simulated.provenance import description, text, versions
 from noisy_jax.simulated.regrets import growth
 from noisy_jax.simulated.results import Row, Study
@@ -55,11 +55,11 @@ def study(
     exponent of growth is valid.
 
     Args:
-        learners: names with learners, or with functions `horizon -> (learner, guarantee)`, such as
-            `tuned` returns. The guarantee may be `None`; its columns are then NaN, as they are for
-            a learner, whose settings `config.json` does not record: pass them as `parameters`.
-            Paired differences are taken from the first learner. Another study with the same
-            learners and functions compiles nothing again.
+        learners: names with learners, or with functions `horizon -> (learner, guarantee)` such as
+            `tuned` returns (`simulated.MakeLearner`). The guarantee may be `None`, and its columns
+            are then NaN. Paired differences are taken from the first learner. Pass settings of
+            plain learners as `parameters`: `config.json` does not record them. Another study with
+            the same learners and functions compiles nothing again.
         stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
             margin.
         noise: distribution of the noise in each copy of x, as in `rollout`.
@@ -198,7 +198,7 @@ def _check_learners(learners) -> None:
 def _takes_one(function) -> bool:
     """Whether the function can be called with one positional argument, the horizon."""
     try:
-        inspect.signature(function).bind(1)
+        inspect.signature(function).bind(1, **{"room": 1} if takes_room(function) else {})
     except TypeError:
         return False
     except ValueError:  # a built-in function without a signature

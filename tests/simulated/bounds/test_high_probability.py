@@ -84,7 +84,7 @@ def kernel(name, stream):
     world = nj.worlds.gaussian(dim=stream.x.shape[1], length_scale=1.0, noise=noise)
     ball = functools.partial(nj.comparators.world_ball, world=world, radius=1.0)
     radius = float(ball(stream).lifted_norm)
-    make = nj.tuned_kernel_learner(
+    make = nj.tuned(
         functools.partial(nj.learners.parallel_worlds, world),
         functools.partial(
             nj.bounds.parallel_worlds, world.diagonal,
