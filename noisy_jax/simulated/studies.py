@@ -67,7 +67,7 @@ def study(
         num_seeds: S, independent noise draws for each horizon.
         horizons: increasing numbers of rounds.
         comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
-            as `functools.partial(comparators.linear_ball, radius=1.0)`.
+            as `comparators.linear_ball(radius=1.0)`.
         loss: squared by default.
         y_noise: scalar distribution of the noise in y, as in `rollout`; none by default.
         batch_size: see `monte_carlo`.
@@ -83,14 +83,14 @@ def study(
         A `Study`.
 
     Example:
-        >>> import functools, jax, noisy_jax as nj
+        >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
         >>> noise = nj.noise.Gaussian(0.1)
         >>> moments = nj.bounds.moments(stream, noise)
         >>> two_copies = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
         >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
         ...                num_seeds=4, horizons=[32, 64],
-        ...                comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
+        ...                comparator=nj.comparators.linear_ball(radius=1.0))
         >>> [(row.learner, row.horizon, row.regret < row.bound) for row in result.rows]
         [('two copies', 32, True), ('two copies', 64, True)]
     """
@@ -103,8 +103,8 @@ def study(
         check_labels("y", stream.y)
     if not callable(comparator):
         raise ValueError(
-            "comparator must be a function of a stream, such as functools.partial("
-            f"comparators.linear_ball, radius=1.0), got {given(comparator)}"
+            "comparator must be a function of a stream, such as "
+            f"comparators.linear_ball(radius=1.0), got {given(comparator)}"
         )
     horizons = check_horizons("horizons", horizons)
     rounds, dim = np.shape(stream.x)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 LIMIT = 12  # of the README's study: 7 with JAX 0.10.2
 BATCHES = "jit(_batch_moments)"
 NOISE = nj.noise.Gaussian(0.2)
-COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
+COMPARATOR = nj.comparators.linear_ball(radius=1.0)
 LOSS = nj.losses.squared()
 STREAM = nj.streams.linear(jax.random.key(0), 300, 3, label_noise=0.1)
 MOMENTS = nj.bounds.Moments(1.5, 3.0, 1.0, 0.2)

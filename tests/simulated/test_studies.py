@@ -17,7 +17,7 @@ import noisy_jax as nj
 from tests.keys import key
 
 NOISE = nj.noise.Gaussian(0.2)
-COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
+COMPARATOR = nj.comparators.linear_ball(radius=1.0)
 STREAM = nj.streams.linear(jax.random.key(0), 512, 3, label_noise=0.1)
 MOMENTS = nj.bounds.moments(STREAM, NOISE)
 LEARNERS = {
