@@ -9,8 +9,9 @@ from noisy_jax.noise import Noise
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.errors import fourier_errors, linear_errors
 from noisy_jax.observed.fits.functions import FourierPredictor
-from noisy_jax.observed.fits.linear import Units, check_varies, checked_clusters
-from noisy_jax.observed.fits.uncertain_noise import uncertainty
+from noisy_jax.observed.fits.groups import checked_clusters
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.row_runs import Runs
@@ -39,9 +40,7 @@ def mean_and_error(errors, slopes, blocks, observations) -> tuple[np.ndarray, np
     sums = np.array([np.bincount(blocks, row, count) for row in errors - mean[:, None]])
     variance = np.sum(sums**2, axis=1) * count / (count - 1) / errors.shape[1] ** 2
     if observations.cov_std_error.any():  # as in `Comparison`: each error contains the covariance
-        dim = len(observations.names)
-        units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
-        variance += np.diag(uncertainty(slopes, observations, units))
+        variance += np.diag(UncertainNoise(observations).covariance(slopes))
     return mean, np.sqrt(variance)
 
 
@@ -109,7 +108,7 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
                 f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
             )
         if observations.cov_std_error.any():
-            slope = runs.slope(state, rows, read_key) * copies / np.outer(units.scale, units.scale)
+            slope = runs.slope(state, rows, read_key) * copies / units.products
         return errors * units.y_scale**2, slope * units.y_scale**2, 0.0
 
     refit_key = jax.random.fold_in(key, len(observations.y))

@@ -10,7 +10,7 @@ from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.identification import check_cross, check_identified
-from noisy_jax.observed.fits.linear import Units, check_varies
+from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import instance
 
@@ -55,7 +55,7 @@ def standardized(
         center, y_center = centers[:, None, :-1], centers[:, -1]
     x, y = (observations.x - center) / units.scale, (observations.y - y_center) / units.y_scale
     cov, cross = observations.cov, observations.cross_cov
-    cov = None if cov is None else cov / np.outer(units.scale, units.scale)
+    cov = None if cov is None else cov / units.products
     cross = None if cross is None else cross / (units.scale * units.y_scale)
     return dataclasses.replace(observations, x=x, y=y, cov=cov, cross_cov=cross)
 

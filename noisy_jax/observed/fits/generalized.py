@@ -8,8 +8,7 @@ the sandwich A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), A = −∂Σψ
 
 import dataclasses
 import warnings
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,18 +20,16 @@ from noisy_jax.observed.fits.coefficients import (
     compared,
     counted_features,
     lines_of,
-    write,
 )
-from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.linear import GROUPS, Units, covariances, grouped
+from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root, with_share
-from noisy_jax.observed.fits.sandwich import Table
+from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
-from noisy_jax.observed.fits.uncertain_noise import uncertainty
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import instance
 
-_BLOCK = 64  # consecutive rows that stay together, fewer in tables of less than 2,048 rows
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
 
@@ -56,7 +53,7 @@ class GeneralizedCoefficients(Coefficients):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GeneralizedFit(GeneralizedCoefficients):
+class GeneralizedFit(GeneralizedCoefficients, Saved):
     """A corrected logistic or Poisson regression; print it for the table.
 
     The attributes of `GeneralizedCoefficients` are the corrected ones.
@@ -71,6 +68,8 @@ class GeneralizedFit(GeneralizedCoefficients):
             it have no root. Then the intervals are wide, and contain the doubt about the root.
         remarks: what the rows show against the assumptions of the correction.
     """
+
+    kind: ClassVar[str] = "generalized"
 
     uncorrected: GeneralizedCoefficients
     reliability: np.ndarray
@@ -99,28 +98,23 @@ class GeneralizedFit(GeneralizedCoefficients):
             ]
         )
 
-    def save(self, path: str | Path) -> None:
-        """Writes the fit as JSON; `nj.load_fit` reads it."""
-        write(self, path)
-
 
 def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
-    """See `nj.fit`: `name` is a key of `MODELS`."""
-    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    """See `nj.methods`: `name` is a key of `MODELS`."""
     model = MODELS[name]
     _check(observations, name)
-    x, cov = observations.averaged()
-    units = dataclasses.replace(Units.of(x, observations.y, observations), y_center=0, y_scale=1)
-    n, dim = x.shape
+    table = Rows.of(observations)
+    units = dataclasses.replace(Units.of(table.x, table.y, observations), y_center=0, y_scale=1)
+    n, dim = table.x.shape
     if n <= max(dim + 1, GROUPS):
         raise ValueError(f"fit needs more than {max(dim + 1, GROUPS)} rows, got {n}")
-    problem = _Problem(model, observations, units, units.table(x, observations.y, cov))
+    problem = _Problem(model, observations, units, units.standardized(table))
     rows = problem.rows(slice(None))
     gram, noisy = covariances(linear_moments(rows.x, rows.y, rows.cov))
     check_identified(gram, noisy, observations.names, units.scale)
     plain = root(model, np.append(model.link(rows.y.mean()), np.zeros(dim)), with_share(rows, 0))
     if plain is None:
-        raise ValueError(_separated(x, observations, name))
+        raise ValueError(_separated(table.x, observations, name))
     theta, share = continued(model, plain, rows)
     if share < _LEAST_SHARE:
         raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")
@@ -128,7 +122,7 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
         warnings.warn(
             f"{_NO_ROOT}, so that {share:.0%} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
-            stacklevel=3,
+            stacklevel=4,
         )
     corrected = problem.fitted(theta, share)
     uncorrected = problem.fitted(plain, 0.0)
@@ -150,14 +144,14 @@ class _Problem(NamedTuple):
     model: Model
     observations: Observations
     units: Units
-    table: Table
+    table: Rows
 
-    def rows(self, which) -> Table:
+    def rows(self, which) -> Rows:
         """Some rows; with replicates of unknown noise they share the mean of their covariances.
 
         Scores are not linear in the covariance, so that a row's own estimate of it is not enough.
         """
-        rows = self.table.rows(which)
+        rows = self.table.some(which)
         if self.observations.cov is not None:
             return rows
         return rows._replace(cov=rows.cov.mean(axis=0))
@@ -170,13 +164,12 @@ class _Problem(NamedTuple):
         if without is None:
             spread, freedom = self._sandwich(made, theta, rows.cov, share), len(rows.y) - len(theta)
         else:
-            apart = without - without.mean(axis=0)
-            freedom = len(apart) - 1
-            spread = apart.T @ apart * freedom / len(apart)
-        if share and self.observations.cov_std_error.any():  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
+            spread, freedom = jackknifed(without)
+        noise = UncertainNoise(self.observations, self.units.products)
+        if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
             moves = share * made.in_covariance(theta[1:])
             moves = np.tensordot(np.linalg.inv(-made.jacobian), moves, 1)
-            spread += uncertainty(moves, self.observations, self.units)
+            spread += noise.covariance(moves)
         at = np.zeros(len(theta) - 1)
         names = self.observations.names
         return self.units.restored(theta[0], theta[1:], spread, at, freedom, names)
@@ -184,7 +177,7 @@ class _Problem(NamedTuple):
     def _without_groups(self, theta, share) -> np.ndarray | None:
         """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails."""
         n = len(self.table.y)
-        order, groups = grouped(np.arange(n) // min(_BLOCK, n // GROUPS), GROUPS)
+        order, groups = grouped(blocks_of_rows(n, GROUPS), GROUPS)
         rest = (with_share(self.rows(np.delete(order, group)), share) for group in groups)
         found = [root(self.model, theta, rows) for rows in rest]
         if all(one is not None for one in found):
@@ -195,7 +188,7 @@ class _Problem(NamedTuple):
             f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
             "errors are from the sandwich, which takes rows as independent; the coefficients are "
             "weakly determined",
-            stacklevel=5,
+            stacklevel=6,
         )
         return None
 

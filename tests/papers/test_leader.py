@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+import leader as study
 import noisy_jax as nj
-from noisy_jax.__main__ import main
-from noisy_jax.command import leader as study
 from noisy_jax.command import regret
 from tests.keys import key
+from tests.papers import main
 
 
 def read(path):
@@ -21,7 +21,7 @@ def read(path):
 @pytest.mark.slow
 def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path, capsys):
     quick = ["--parts", "linear", "--horizons", "32", "64", "--seeds", "2"]
-    assert main(["leader", *quick, "--out", str(tmp_path)]) == 0
+    assert main("leader", *quick, "--out", str(tmp_path)) == 0
     assert "regret against the best predictor without a ball" in capsys.readouterr().out
     folder = tmp_path / "linear"
     names = {"results.csv", "unconstrained.csv", "config.json", "regret.png"}
@@ -53,7 +53,7 @@ def _stream(horizon, first):
 @pytest.mark.slow
 def test_all_parts_are_saved(tmp_path, capsys):
     quick = ["--horizons", "32", "64", "--seeds", "2", "--features", "8"]
-    assert main(["leader", *quick, "--out", str(tmp_path)]) == 0
+    assert main("leader", *quick, "--out", str(tmp_path)) == 0
     assert "where the leader does badly" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"linear", "kernel", "stress"}
     stress = read(tmp_path / "stress" / "stress.csv")

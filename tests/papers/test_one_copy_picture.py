@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from noisy_jax import losses, plots
+from noisy_jax import losses
+from one_copy import draw_one_copy
 
 ROWS = [
     {"learner": name, "horizon": t, "maximum": v, "low": v - 0.02, "high": v + 0.02}
@@ -12,7 +14,7 @@ LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
 
 
 def test_draws_regrets_lower_bound_and_excesses():
-    left, right = plots.one_copy(ROWS, LOSSES, radius=1.5)
+    left, right = draw_one_copy(ROWS, LOSSES, radius=1.5)
     blind, two, lowest = left.lines
     np.testing.assert_allclose(blind.get_ydata(), [0.6, 0.6])
     np.testing.assert_allclose(two.get_xdata(), [16, 64])
@@ -34,11 +36,18 @@ def test_draws_regrets_lower_bound_and_excesses():
 
 def test_no_learner_is_above_the_picture():
     far = [row | {"maximum": 5 * row["maximum"], "high": 5 * row["high"]} for row in ROWS]
-    left, right = plots.one_copy(far, LOSSES, radius=1.5)
+    left, right = draw_one_copy(far, LOSSES, radius=1.5)
     assert left.get_ylim() == right.get_ylim()  # the lower bound stands at one height in both
     assert left.get_ylim()[1] > 5 * 0.62
 
 
 def test_wants_a_ball():
     with pytest.raises(ValueError, match="radius must be positive"):
-        plots.one_copy(ROWS, LOSSES, radius=0.0)
+        draw_one_copy(ROWS, LOSSES, radius=0.0)
+
+
+def test_grids_of_axes_are_read_row_by_row():
+    grid = Figure().subplots(2, 1, squeeze=False)
+    assert list(draw_one_copy(ROWS, LOSSES, radius=1.5, axes=grid)) == list(grid[:, 0])
+    with pytest.raises(ValueError, match="axes must be 2, one for each panel, got 1"):
+        draw_one_copy(ROWS, LOSSES, radius=1.5, axes=grid[0])

@@ -1,18 +1,20 @@
-"""The study `leader`: the corrected leader against gradient learners, and where it does badly."""
+"""The corrected leader against gradient learners, and where it does badly."""
 
 import dataclasses
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+import one_copy
 from noisy_jax import learners, moments, noise, worlds
 from noisy_jax.base import Learner, Stream
-from noisy_jax.command import kernel, one_copy, regret
-from noisy_jax.command.runner import Report, report_of
+from noisy_jax.command import kernel, regret
+from noisy_jax.command.runner import Report, report_of, script
 from noisy_jax.command.settings import at_least, option
 from noisy_jax.learners.wrappers import assuming, noiseless
 from noisy_jax.simulated import bounds, comparators, streams
@@ -44,9 +46,9 @@ class Settings(regret.RegretSettings):
     two, and stress.csv.
 
     Examples:
-      python -m noisy_jax leader
-      python -m noisy_jax leader --noise-variance 0.2 --parts kernel
-      python -m noisy_jax leader --data houses.csv --target price --parts linear --seeds 32
+      python colabs/papers/leader.py
+      python colabs/papers/leader.py --noise-variance 0.2 --parts kernel
+      python colabs/papers/leader.py --data houses.csv --target price --parts linear --seeds 32
     """
 
     data: str = option("diabetes", f"{regret.TABLES}, or a numeric CSV file", "NAME|FILE.csv")
@@ -55,11 +57,11 @@ class Settings(regret.RegretSettings):
         0.1, "variance of the noise on each feature; rows have norm at most 1", "V"
     )
     parts: tuple[str, ...] = option(PARTS, "what to run", "PART", choices=PARTS)
-    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384))
-    seeds: int = regret.seeds(8)
+    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384), fast=(32, 64))
+    seeds: int = regret.seeds(8, fast=2)
     radius: float = regret.radius(1.0)
     kernel_radius: float = option(1.2, "norm of the largest function that competes", "B", positive)
-    features: int = option(128, "D of Fourier features, even", "D", at_least(2))
+    features: int = option(128, "D of Fourier features, even", "D", at_least(2), fast=8)
     length_scale: float = option(
         1.0, "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V, for cloned above 2V", "L", positive
     )
@@ -250,3 +252,7 @@ def _case(settings, case, stream, distribution, key, compared, comparator) -> li
     found = [{column: getattr(row, column) for column in shown} for row in result.rows]
     exact = dict(zip(shown, ("predicting 0", math.inf, idle, 0.0), strict=True))
     return [{"setting": case, "horizon": horizon, **row} for row in (*found, exact)]
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))

@@ -1,14 +1,15 @@
-"""The study `worlds`: a picture of kernels cut off for the noise, and of their surrogates."""
+"""A picture of kernels cut off for the noise, and of their surrogates."""
 
 import dataclasses
 import math
+import sys
 from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from noisy_jax import kernels, noise, plots, worlds
-from noisy_jax.command.runner import Report, picture
+from noisy_jax.command.runner import Report, picture, script
 from noisy_jax.command.settings import BaseSettings, at_least, option
 from noisy_jax.tables import Table
 from noisy_jax.validation import non_negative, positive
@@ -28,12 +29,16 @@ class Settings(BaseSettings):
     config.json.
 
     Examples:
-      python -m noisy_jax worlds
-      python -m noisy_jax worlds --cutoffs 1 2 4 8 --dim 10
+      python colabs/papers/worlds.py
+      python colabs/papers/worlds.py --cutoffs 1 2 4 8 --dim 10
     """
 
     cutoffs: tuple[float, ...] = option(
-        (2.0, 4.0), "c, one panel for each, below d/(2σ²)", "C", partial(positive, shape=None)
+        (2.0, 4.0),
+        "c, one panel for each, below d/(2σ²)",
+        "C",
+        partial(positive, shape=None),
+        fast=(2.0,),
     )
     dim: int = option(4, "dimension of the data", "D", at_least(1))
     noise_variance: float = option(
@@ -71,3 +76,7 @@ def run(settings: Settings) -> Iterator[Report]:
     tables = {"worlds": Table(rows, columns, shown=shown)}
     draw = picture(plots.worlds, panels, kernel, distances=distances)
     yield Report(None, tables, {"worlds": draw})
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))

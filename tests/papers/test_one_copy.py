@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.__main__ import main
-from noisy_jax.command.one_copy import tuned
+from one_copy import tuned
 from tests.files import names_in, rows_of
+from tests.papers import main
 
 LOWEST = (1 - 5**-0.5) ** 2
 LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
@@ -17,7 +17,7 @@ LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
 @pytest.mark.claim("NK-Thm3")
 def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path, capsys):
     arguments = ["--horizons", "32", "1024", "--seeds", "6", "--out", str(tmp_path)]
-    assert main(["one-copy", *arguments]) == 0
+    assert main("one_copy", *arguments) == 0
     printed = capsys.readouterr().out
     assert "for one copy of unknown noise: 0.3056" in printed
     assert names_in(tmp_path) == {"one_copy.csv", "config.json", "one_copy.png"}

@@ -3,14 +3,14 @@ import json
 import numpy as np
 import pytest
 
-from noisy_jax.__main__ import main
 from tests.files import rows_of
+from tests.papers import main
 
 
 @pytest.mark.claim("DA-Fig1")
 def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
     options = ["--noise-variance", "0.36", "--cutoffs", "2", "1"]
-    assert main(["worlds", *options, "--out", str(tmp_path)]) == 0
+    assert main("worlds", *options, "--out", str(tmp_path)) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[2].split() == ["c", "limit", "of", "c", "sup|g", "−", "k|", "R²", "=", "k̂(0)"]
     assert printed[3].split() == ["2", "5.556", "0.135", "1.171"]
@@ -30,14 +30,14 @@ def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
 
 
 def test_one_world_without_noise(tmp_path, capsys):
-    assert main(["worlds", "--noise-variance", "0", "--cutoffs", "3", "--out", str(tmp_path)]) == 0
+    assert main("worlds", "--noise-variance", "0", "--cutoffs", "3", "--out", str(tmp_path)) == 0
     printed = capsys.readouterr().out
     assert printed.splitlines()[3].split() == ["3", "inf", "0.0498", "0.9502"]
 
 
 def test_cutoffs_above_the_range_of_the_paper_have_worlds(tmp_path, capsys):
     """d/(4σ²) = 5, d/(2σ²) = 10, and at 0 the kernel has the value 1 − e^(−c), here with c = 8."""
-    assert main(["worlds", "--cutoffs", "8", "--out", str(tmp_path)]) == 0
+    assert main("worlds", "--cutoffs", "8", "--out", str(tmp_path)) == 0
     c, limit, lost, _ = map(float, capsys.readouterr().out.splitlines()[3].split())
     assert (c, limit) == (8, 10)
     np.testing.assert_allclose(lost, np.exp(-8), rtol=1e-2)
