@@ -77,7 +77,7 @@ def test_regret_keeps_its_bound_where_that_of_uncorrected_is_linear(noise, copie
     result = nj.study(
         {"learner": learner, "blind": blind(world.kernel)}, stream, noise, keys.key(1),
         num_seeds=16, horizons=HORIZONS,
-        comparator=functools.partial(nj.comparators.world_ball, world=world, radius=RADIUS),
+        comparator=nj.comparators.world_ball(world=world, radius=RADIUS),
     )  # fmt: skip
     rows = {(row.learner, row.horizon): row for row in result.rows}
     assert all(rows["learner", t].high < rows["learner", t].bound for t in HORIZONS)

@@ -12,7 +12,7 @@ import pytest
 
 SECONDS = 120
 STUDY = """
-import functools, sys
+import sys
 import jax
 jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
 import noisy_jax as nj
@@ -24,7 +24,7 @@ learners = {
 study = nj.study(
     learners, nj.streams.dataset("digits"), nj.noise.Gaussian(0.1), jax.random.key(1),
     num_seeds=32, horizons=[400, 800, 1600], mesh="all",
-    comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
+    comparator=nj.comparators.linear_ball(radius=1.0))
 print(len(study.rows))
 """
 MANY_FITS = """

@@ -27,7 +27,7 @@ def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():
     blind = nj.tuned(nj.learners.uncorrected, nj.bounds.uncorrected, moments, radius=1.0)
     run = functools.partial(
         nj.study, {"two": two, "blind": blind}, stream, noise, jax.random.key(1), num_seeds=20,
-        horizons=[32], comparator=functools.partial(nj.comparators.linear_ball, radius=1.0),
+        horizons=[32], comparator=nj.comparators.linear_ball(radius=1.0),
     )  # fmt: skip
     alone, spread = run(), run(mesh="all")
     assert spread.config["batch_size"] == 24
@@ -175,7 +175,7 @@ two = nj.tuned(
 )
 study = functools.partial(
     nj.study, {"two": two}, nj.Stream(x, x[:, 0]), nj.noise.Gaussian(0.1), jax.random.key(1),
-    comparator=functools.partial(nj.comparators.linear_ball, radius=1.0),
+    comparator=nj.comparators.linear_ball(radius=1.0),
 )
 """
 

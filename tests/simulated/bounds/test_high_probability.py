@@ -74,7 +74,7 @@ def linear(name, stream):
     largest = (np.linalg.norm(stream.x, axis=1).max() + 0.3 * stream.x.shape[1] ** 0.5) ** 2
     most = Moments(largest, largest**2, np.max(np.square(stream.y)), 0.3**2)
     learner, bound = getattr(nj.learners, name), getattr(nj.bounds, name)
-    ball = functools.partial(nj.comparators.linear_ball, radius=1.0)
+    ball = nj.comparators.linear_ball(radius=1.0)
     return nj.tuned(learner, bound, most, radius=1.0), noise, ball, 1.0
 
 
@@ -82,9 +82,9 @@ def kernel(name, stream):
     """Parallel worlds under Gaussian noise, which has no largest draw."""
     noise = nj.noise.Gaussian(0.1)
     world = nj.worlds.gaussian(dim=stream.x.shape[1], length_scale=1.0, noise=noise)
-    ball = functools.partial(nj.comparators.world_ball, world=world, radius=1.0)
+    ball = nj.comparators.world_ball(world=world, radius=1.0)
     radius = float(ball(stream).lifted_norm)
-    make = nj.tuned_kernel_learner(
+    make = nj.tuned(
         functools.partial(nj.learners.parallel_worlds, world),
         functools.partial(
             nj.bounds.parallel_worlds, world.diagonal,
