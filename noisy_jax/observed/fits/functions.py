@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from noisy_jax.features import cosines_and_sines
 from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.coefficients import (
     Comparison,
@@ -15,7 +16,7 @@ from noisy_jax.observed.fits.coefficients import (
     lines_of,
     write,
 )
-from noisy_jax.validation import array_module, positive, whole
+from noisy_jax.validation import positive, whole
 
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
@@ -95,9 +96,8 @@ class FourierPredictor:
         JAX's default precision.
         """
         x = features_of(x, self.names)
-        xp = array_module(x)
-        angles = (x - np.broadcast_to(self.center, x.shape)) @ self.omega.T
-        return xp.concatenate([xp.cos(angles), xp.sin(angles)], -1) @ self.weights + self.constant
+        apart = x - np.broadcast_to(self.center, x.shape)
+        return cosines_and_sines(apart, self.omega / (2 * np.pi)) @ self.weights + self.constant
 
 
 class Candidate(NamedTuple):
