@@ -3,6 +3,7 @@
 import numpy as np
 
 from noisy_jax.base import estimated_errors
+from noisy_jax.features import cosines_and_sines
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fourier import frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
@@ -55,7 +56,9 @@ def fourier_errors(
     errors = []
     for start in range(0, len(rows.y), _ROWS):
         part = slice(start, start + _ROWS)
-        waves = np.exp(1j * (rows.x[part].mean(axis=1) - fit.center) @ fit.omega.T)
+        x = rows.x[part].mean(axis=1) - fit.center
+        cosines, sines = np.split(cosines_and_sines(x, fit.omega / (2 * np.pi)), 2, axis=1)
+        waves = cosines + 1j * sines
         value = (waves @ (c * single)).real
         square = np.sum((waves @ apart) * waves.conj() + (waves @ both) * waves, axis=1).real / 2
         y = rows.y[part] - fit.constant
