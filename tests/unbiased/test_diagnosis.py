@@ -233,7 +233,8 @@ def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
     clean = jax.random.normal(KEY, (10_000, 2))
 
     def clean_error(params):
-        return jnp.mean((predict(params, clean) - curve(clean)) ** 2)
+        values = jax.vmap(predict, (None, 0))(params, clean)
+        return jnp.mean((values - curve(clean)) ** 2)
 
     if name in EXPECTED or name == "pair":
         later = train(train(carry, steps[600:1200]), steps[1200:])
