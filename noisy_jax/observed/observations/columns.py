@@ -21,16 +21,25 @@ _CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing valu
 _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Columns:
-    """What the columns of a CSV file are; the attributes are arguments of `observations.csv`."""
+    """What is known of the columns of a file; `observations.csv` explains the attributes."""
 
-    target: Any
-    noise: Known | Mapping[str, float]
-    replicates: Mapping[str, str | Sequence[str]] | None
-    cross_cov: Any
-    std_error: Mapping[str, str] | None
-    layout: Layout
+    target: Any = None
+    noise: Known | Mapping[str, float] = None
+    replicates: Mapping[str, str | Sequence[str]] | None = None
+    cross_cov: Any = None
+    std_error: Mapping[str, str] | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    sep: str = ","
+    decimal: str = "."
+    missing: Sequence[str] | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """How the cells of a CSV file are read."""
+        return Layout(self.features, self.drop, self.sep, self.decimal, self.missing)
 
     def tables(
         self, path: str | Path, rows: int | None = None, after: int = 0
