@@ -10,7 +10,6 @@ from noisy_jax.command import (
     kernel,
     leader,
     linear,
-    novelty,
     one_copy,
     paid_features,
     runner,
@@ -28,7 +27,6 @@ STUDIES = {
     "kernel": kernel,
     "tuning": tuning,
     "worlds": worlds,
-    "novelty": novelty,
     "one-copy": one_copy,
     "tightness": tightness,
     "paid-features": paid_features,
@@ -37,7 +35,7 @@ STUDIES = {
 }
 """Studies by name; the first one runs if none is named."""
 
-PAPERS = ("drift",)
+PAPERS = ("drift", "novelty")
 """Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
 
 SCRIPTS = f"""figures and tables of the papers are scripts of the repository:

@@ -135,12 +135,6 @@ BAD = {
         ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
         ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),
     ],
-    "novelty": [
-        ("--nu 1", "--nu must be above 0 and below 1, got 1.0"),
-        ("--train 0", "--train must be a whole number of at least 1, got 0"),
-        ("--train 1797", "--train must be below 1797, got 1797: some digits must be unseen"),
-        ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
-    ],
     "one-copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
     "tightness": [
         ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),

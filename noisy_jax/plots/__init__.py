@@ -11,7 +11,6 @@ by marker or line, so that pictures can be read in grey. To save a picture::
 from noisy_jax.plots.adversaries import one_copy
 from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.contamination import contamination
-from noisy_jax.plots.novelty import alarm_rates, rejections
 from noisy_jax.plots.payments import payments
 from noisy_jax.plots.price import price
 from noisy_jax.plots.rates import rates
@@ -20,7 +19,6 @@ from noisy_jax.plots.tightness import tightness
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
-    "alarm_rates",
     "coefficients",
     "contamination",
     "one_copy",
@@ -29,7 +27,6 @@ __all__ = [
     "profile",
     "rates",
     "regret",
-    "rejections",
     "tightness",
     "worlds",
 ]

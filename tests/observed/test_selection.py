@@ -343,7 +343,11 @@ TWO = nj.learners.two_copies(radius=1.0)
             {},
             "'a': the learner is built for one Gaussian .* has its own units: use standardize=Fal",
         ),
-        ({"a": nj.wrappers.paired(nj.learners.uncorrected(radius=1.0))}, {}, "several columns"),
+        (
+            {"a": nj.wrappers.paired(nj.learners.uncorrected(radius=1.0))},
+            {},
+            "predicts several columns",
+        ),
         ({"a": nj.fit}, {"folds": 1}, "folds must be a whole number of at least 2, got 1"),
         ({"a": nj.fit}, {"folds": 641}, "folds must be at most 560, the number of rows, got 641"),
         ({"a": nj.fit}, {"clusters": np.arange(560) // 280}, "at most 2, the number of clusters"),

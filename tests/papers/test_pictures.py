@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from drift_picture import draw_mistakes
+from novelty_pictures import draw_alarm_rates, draw_rejections
 from tests.plots import checks
 from tests.plots.checks import ODD
 
@@ -15,10 +16,14 @@ matplotlib.use("agg")
 RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
 PICTURES = {  # by name: the function, how many panels it draws, and what it is called with
     "mistakes": (draw_mistakes, 1, ([1, 50, 100], {"drift": dict.fromkeys(("A0", "A"), RATES)})),
+    "alarm_rates": (draw_alarm_rates, 0, (RATES[0], {"a": RATES, "b": RATES})),
+    "rejections": (draw_rejections, 1, ({"alarms": (np.ones((1, 8, 8)), ["7"])},)),
 }
 WITHOUT_LEGEND = {"rejections"}
 OF_ODD_NAMES = {  # calls with an odd name, and how often the picture shows it
     "mistakes": (([1, 50, 100], {ODD: {ODD: RATES}}), 2),
+    "alarm_rates": ((RATES[0], {ODD: RATES}), 1),
+    "rejections": (({ODD: (np.ones((1, 8, 8)), [ODD])},), 2),
 }
 
 

@@ -69,6 +69,12 @@ BAD = {
         ("--seeds 1", "--seeds must be a whole number of at least 2, got 1"),
         ("--tuning-seeds 0", "--tuning-seeds must be a whole number of at least 1, got 0"),
     ],
+    "novelty": [
+        ("--nu 1", "--nu must be above 0 and below 1, got 1.0"),
+        ("--train 0", "--train must be a whole number of at least 1, got 0"),
+        ("--train 1797", "--train must be below 1797, got 1797: some digits must be unseen"),
+        ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
+    ],
 }
 
 

@@ -2,7 +2,6 @@
 
 import io
 
-import numpy as np
 import pytest
 
 import noisy_jax as nj
@@ -25,9 +24,7 @@ OF_RATES = [
 ]
 TIGHT = {"learner": ODD, "bound": ODD, "radius": 1.0, "horizon": 16, "ratio": 0.5}
 CURVES = {ODD: ERRORS["ridge"]}
-IMAGES = {ODD: (np.ones((1, 8, 8)), [ODD])}
 DRAWN = {  # the picture, and how often the name is in it
-    "alarm_rates": (lambda: nj.plots.alarm_rates(RATES[0], {ODD: RATES}), 1),
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
     "contamination": (lambda: nj.plots.contamination(RATES[0], {ODD: CURVES}), 2),
     "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
@@ -40,7 +37,6 @@ DRAWN = {  # the picture, and how often the name is in it
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "rates": (lambda: nj.plots.rates(OF_RATES), 3),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
-    "rejections": (lambda: nj.plots.rejections(IMAGES), 2),
     "tightness": (lambda: nj.plots.tightness([TIGHT]), 2),
 }
 

@@ -55,7 +55,6 @@ TIGHT = [
     for bound in ("corrected", "printed")
 ]
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
-    "alarm_rates": 0,
     "coefficients": 0,
     "contamination": 1,
     "price": 1,
@@ -63,20 +62,17 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "payments": 2,
     "rates": 1,
     "regret": 0,
-    "rejections": 1,
     "tightness": 2,
     "worlds": 1,
 }
 ARGUMENTS = {
     "coefficients": (FIT,),
-    "alarm_rates": (RATES[0], {"a": RATES, "b": RATES}),
     "contamination": (RATES[0], {"gross": ERRORS}),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "one_copy": ([AGAINST, AGAINST | {"learner": "two"}], LOSSES),
     "payments": (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])),
     "rates": (OF_RATES,),
     "regret": (STUDY,),
-    "rejections": ({"alarms": (np.ones((1, 8, 8)), ["7"])},),
     "tightness": (TIGHT,),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
 }
@@ -93,10 +89,9 @@ def test_all_are_looked_at():
 
 @pytest.mark.parametrize(("name", "panels"), PANELS.items())
 def test_draws_on_the_axes_it_is_given_or_on_new_ones(name, panels):
-    plain = name == "rejections"
     checks.check_signature(getattr(nj.plots, name))
-    checks.check_draws_on_given_axes(partial(draw, name), panels, labelled=not plain)
-    checks.check_curves_differ_in_more_than_colour(partial(draw, name), panels, legend=not plain)
+    checks.check_draws_on_given_axes(partial(draw, name), panels)
+    checks.check_curves_differ_in_more_than_colour(partial(draw, name), panels)
 
 
 def test_grids_of_axes_are_read_row_by_row():

@@ -21,6 +21,7 @@ V, Stock and Wright, Econometrica 68 (2000). Projection: Dufour, Econometrica 65
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
@@ -62,8 +63,9 @@ class Equations:
         count, size = self.groups.shape[:2]
         widths = half_width(1.0, np.minimum([*self.freedoms, count - 1], count - 1), level=level)
         wider = widths[:2] / widths[2]
+        noise = np.reshape(self.noise, (-1, *self.total.shape))  # none is [0] in files
         spread = np.concatenate(
-            [self.groups * wider[0] * (count / (count - 1)) ** 0.5, self.noise * wider[1]]
+            [self.groups * wider[0] * (count / (count - 1)) ** 0.5, noise * wider[1]]
         )
         ends = []
         for index, row in enumerate(self.jacobian):
@@ -165,7 +167,7 @@ def _squares(moves: np.ndarray) -> np.ndarray:
 
 
 def equations(
-    parts: list[LinearMoments],
+    parts: Sequence[LinearMoments],
     whole: LinearMoments,
     beta: np.ndarray,
     noise: UncertainNoise,

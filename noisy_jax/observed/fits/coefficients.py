@@ -1,10 +1,8 @@
 """What a linear fit found: coefficients with intervals, and their estimated error on clean data."""
 
 import dataclasses
-import json
 import textwrap
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +14,7 @@ from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.anderson_rubin import Equations
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
-from noisy_jax.saving import replace_file
+from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.validation import between, choice, unmasked
 
 
@@ -61,7 +59,7 @@ class Coefficients:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LinearFit(Coefficients):
+class LinearFit(Coefficients, Saved):
     """A corrected linear regression; print it for the table.
 
     The attributes of `Coefficients` are the corrected ones.
@@ -88,6 +86,8 @@ class LinearFit(Coefficients):
             with too few groups.
         remarks: what the rows show against the assumptions of the correction.
     """
+
+    kind: ClassVar[str] = "linear"
 
     uncorrected: Coefficients
     reliability: np.ndarray
@@ -184,10 +184,6 @@ class LinearFit(Coefficients):
             rows.append(np.linalg.solve(gram, self.cross) if sound else np.nan * self.cross)
         return np.array(rows)
 
-    def save(self, path: str | Path) -> None:
-        """Writes the fit as JSON; `nj.load_fit` reads it."""
-        write(self, path)
-
 
 def compared(fit: Coefficients, uncorrected: Coefficients, reliability: np.ndarray) -> list[str]:
     """The lines of a table of coefficients with intervals, beside the uncorrected ones."""
@@ -245,9 +241,3 @@ def features_of(x: Any, names: tuple[str, ...]) -> Any:
             "order of the fit"
         )
     return x
-
-
-def write(fit: Any, path: str | Path) -> None:
-    """Writes the fields of a fit as JSON."""
-    text = json.dumps(dataclasses.asdict(fit), default=lambda array: array.tolist(), indent=1)
-    replace_file(path, f"{text}\n".encode())

@@ -1,8 +1,9 @@
 """Kernel regression on noisy features: random Fourier features with corrected second moments."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,6 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observed.fits.functions import (
     Candidate,
-    FourierFeatures,
     FourierFit,
     FourierPredictor,
     KernelComparison,
@@ -28,15 +28,12 @@ from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judg
 from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 
+if TYPE_CHECKING:
+    from noisy_jax.observed.fits.methods import Fourier
 
-def fourier_fit(
-    observations: Observations, candidates: FourierFeatures | Sequence[FourierFeatures]
-) -> FourierFit:
-    """See `nj.fit`."""
-    listed = [candidates] if isinstance(candidates, FourierFeatures) else candidates
-    listed = list(listed) if isinstance(listed, Sequence) else []
-    if not listed or not all(isinstance(c, FourierFeatures) for c in listed):
-        raise ValueError("features must be nj.fourier(length_scale=…), or a list of such")
+
+def fourier_fit(observations: Observations, candidates: Sequence["Fourier"]) -> FourierFit:
+    """See `nj.methods.Fourier`: the best of the candidates."""
     if observations.cross_cov is not None:
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
     if observations.cov is not None and observations.cov.ndim == 3:
@@ -52,24 +49,25 @@ def fourier_fit(
     target = ((y - units.y_center) / units.y_scale).astype(np.float32)
     _check_noise(standard, observations, units)
     draw = _drawing(observations, units.scale)
-    trials = [Trial(one, draw(one), standard, target) for one in listed]
-    tried = [trial for trial in trials if np.isfinite(trial.risks).all()]
-    if not tried:
-        scales = ", ".join(f"{one.length_scale:g}" for one in listed)
+    trials = [(one, Trial(draw(one), standard, target)) for one in candidates]
+    trials = [(one, trial) for one, trial in trials if np.isfinite(trial.risks).all()]
+    if not trials:
+        scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
-    risks = np.concatenate([trial.risks for trial in tried])
-    bias = np.concatenate([trial.bias for trial in tried])
-    pairs = list(itertools.product(tried, range(len(FACTORS))))
+    risks = np.concatenate([trial.risks for _, trial in trials])
+    bias = np.concatenate([trial.bias for _, trial in trials])
+    pairs = [(trial, factor) for _, trial in trials for factor in range(len(FACTORS))]
     order, chosen = choices(risks, CAUTION * len(y) * bias)
     trial, factor = pairs[order[0]]
     variance, amplitude = units.y_scale**2, float(trial.frequencies.amplitude)
     numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
-    shown = {}
+    shown: dict[int, Candidate] = {}
     for k in order:
-        one, j = pairs[k]
-        mean, error = (v * variance for v in one.mean(risks[k]))
-        made = Candidate(one.features, float(FACTORS[j]), mean, error, float(bias[k]) * variance)
-        shown.setdefault(one.features, made)
+        number, own = divmod(int(k), len(FACTORS))
+        mean, error = (v * variance for v in trial.mean(risks[k]))
+        options = dataclasses.asdict(trials[number][0])
+        options |= {"factor": float(FACTORS[own]), "bias": float(bias[k]) * variance}
+        shown.setdefault(number, Candidate(**options, risk=mean, std_error=error))
     scale = units.y_scale * amplitude
     make = {
         "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
@@ -105,13 +103,11 @@ def _check_noise(standard, observations: Observations, units: Units) -> None:
     check_identified(plain - noise, plain, observations.names, units.scale)
 
 
-def _drawing(
-    observations: Observations, scale: np.ndarray
-) -> Callable[[FourierFeatures], Frequencies]:
+def _drawing(observations: Observations, scale: np.ndarray) -> Callable[["Fourier"], Frequencies]:
     """Draws frequencies with φ of the error in the standardized mean of the copies."""
     phi = _characteristic(observations, scale)
 
-    def draw(features: FourierFeatures) -> Frequencies:
+    def draw(features: "Fourier") -> Frequencies:
         frequencies = gaussian_frequencies(
             jax.random.key(features.seed),
             features.num_features,

@@ -8,8 +8,7 @@ the sandwich A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), A = −∂Σψ
 
 import dataclasses
 import warnings
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,16 +20,15 @@ from noisy_jax.observed.fits.coefficients import (
     compared,
     counted_features,
     lines_of,
-    write,
 )
 from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root, with_share
+from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import instance
 
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
@@ -55,7 +53,7 @@ class GeneralizedCoefficients(Coefficients):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GeneralizedFit(GeneralizedCoefficients):
+class GeneralizedFit(GeneralizedCoefficients, Saved):
     """A corrected logistic or Poisson regression; print it for the table.
 
     The attributes of `GeneralizedCoefficients` are the corrected ones.
@@ -70,6 +68,8 @@ class GeneralizedFit(GeneralizedCoefficients):
             it have no root. Then the intervals are wide, and contain the doubt about the root.
         remarks: what the rows show against the assumptions of the correction.
     """
+
+    kind: ClassVar[str] = "generalized"
 
     uncorrected: GeneralizedCoefficients
     reliability: np.ndarray
@@ -98,14 +98,9 @@ class GeneralizedFit(GeneralizedCoefficients):
             ]
         )
 
-    def save(self, path: str | Path) -> None:
-        """Writes the fit as JSON; `nj.load_fit` reads it."""
-        write(self, path)
-
 
 def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
-    """See `nj.fit`: `name` is a key of `MODELS`."""
-    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    """See `nj.methods`: `name` is a key of `MODELS`."""
     model = MODELS[name]
     _check(observations, name)
     table = Rows.of(observations)
@@ -127,7 +122,7 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
         warnings.warn(
             f"{_NO_ROOT}, so that {share:.0%} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
-            stacklevel=3,
+            stacklevel=4,
         )
     corrected = problem.fitted(theta, share)
     uncorrected = problem.fitted(plain, 0.0)
@@ -193,7 +188,7 @@ class _Problem(NamedTuple):
             f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
             "errors are from the sandwich, which takes rows as independent; the coefficients are "
             "weakly determined",
-            stacklevel=5,
+            stacklevel=6,
         )
         return None
 

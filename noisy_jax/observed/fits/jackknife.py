@@ -9,16 +9,14 @@ which are nearer to each other may depend on each other.
 """
 
 import os
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from noisy_jax.checkpoints import resumed
 from noisy_jax.moments.batch import LinearMoments, linear_moments
-from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.coefficients import LinearFit
-from noisy_jax.observed.fits.groups import BLOCK, GROUPS, grouped, jackknifed, with_weight
+from noisy_jax.observed.fits.groups import BLOCK, GROUPS, grouped, jackknifed
 from noisy_jax.observed.fits.linear import NormalEquations
 from noisy_jax.observed.fits.units import Rows, Units, check_varies
 from noisy_jax.observed.observations import Observations
@@ -36,20 +34,18 @@ class _Sums(NamedTuple):
 
 
 def jackknife_fit(
-    chunks: Iterable[Observations],
+    table: Pass,
+    weights: np.ndarray | None = None,
+    clusters: np.ndarray | None = None,
     *,
-    weights: Any = None,
-    clusters: Any = None,
     checkpoint: str | os.PathLike | None = None,
 ) -> LinearFit:
-    """See `nj.fit`: intervals by the delete-a-group jackknife, from one pass over chunks.
+    """See `nj.methods.Linear`: intervals by the jackknife, from one pass over chunks.
 
     The first chunk's means and standard deviations are the units for all of them; a column that is
     constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
-    table = Pass(chunks)
-    first, _, labels = with_weight(table.first, weights, clusters)
-    found = warned(first, labels, stacklevel=3)
+    first = table.first
     units, dim = Units.of_some(first.averaged()[0], first.y), first.x.shape[2]
     shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
     groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
@@ -57,7 +53,7 @@ def jackknife_fit(
     identity = "" if checkpoint is None else f"fit {table.digest()}"
     with resumed(checkpoint, identity, empty, "table or its noise") as (sums, save):
         for chunk in table.after(int(sums.rows)):
-            sums = _added(sums, units, *with_weight(chunk, weights, clusters))
+            sums = _added(sums, units, chunk, weights, clusters)
             save(sums)
     parts = [
         LinearMoments._make(leaf[group] for leaf in sums.groups)
@@ -79,7 +75,7 @@ def jackknife_fit(
         left = solver.without(corrected)
         return jackknifed(np.array([[a + beta @ solver.at, *beta] for a, beta in left]))
 
-    return remarked(solver.fit(spread), found)
+    return solver.fit(spread)
 
 
 def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _Sums:

@@ -9,7 +9,7 @@ from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observed.fits.anderson_rubin import equations
 from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.groups import GROUPS, grouped, with_weight
+from noisy_jax.observed.fits.groups import GROUPS, grouped
 from noisy_jax.observed.fits.identification import check_cross, covariances, identification
 from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
@@ -17,9 +17,10 @@ from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
 
-def linear_fit(observations: Observations, *, weights=None, clusters=None) -> LinearFit:
+def linear_fit(
+    observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
+) -> LinearFit:
     """See `nj.methods.Linear`: intervals by the sandwich."""
-    observations, weights, clusters = with_weight(observations, weights, clusters)
     n, dim = len(observations.y), observations.x.shape[2]
     count = n if clusters is None else int(clusters.max()) + 1
     if count <= dim + 1:

@@ -6,7 +6,6 @@ import numpy as np
 
 from noisy_jax.base import Sample
 from noisy_jax.moments.fourier import Frequencies, fourier
-from noisy_jax.observed.fits.functions import FourierFeatures
 from noisy_jax.observed.fits.groups import blocks_of_rows
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
 
@@ -69,8 +68,8 @@ class Trial:
         plain_folds: `[G, D]`.
     """
 
-    def __init__(self, features: FourierFeatures, frequencies: Frequencies, x, y):
-        self.features, self.frequencies = features, frequencies
+    def __init__(self, frequencies: Frequencies, x, y):
+        self.frequencies = frequencies
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
         none = Frequencies(*frequencies[:2], single, difference, total)
         groups = blocks_of_rows(len(y), GROUPS) % GROUPS

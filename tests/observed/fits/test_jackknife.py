@@ -179,7 +179,10 @@ def test_intervals_cover():
             lambda one: nj.fit(np.ones((3, 2))),
             r"nj.fit\(nj.observations.from_arrays\(x, y, noise=…",
         ),
-        (lambda one: nj.fit(one, object()), "features must be nj.fourier.*, or a list of such"),
+        (
+            lambda one: nj.fit(one, object()),
+            "method must be such as nj.methods.* or nj.fourier.*, got object",
+        ),
         (lambda one: nj.fit(one).interval(95), "level must be above 0 and below 1, got 95"),
         (
             lambda one: nj.fit(one, clusters=np.where(np.arange(100) == 7, np.nan, 1.0)),

@@ -11,7 +11,9 @@ PITCH = 1.25
 """Distance between the rows of a gallery, in column widths; it leaves room for captions."""
 
 
-def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: int = 5, axes=None):
+def draw_rejections(
+    galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: int = 5, axes=None
+):
     """Draws galleries of small grey images, row by row, with a caption below each image.
 
     Args:
@@ -26,7 +28,7 @@ def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: i
     Source: Online Learning with Kernels, Figure 3.
 
     Example:
-        >>> (axes,) = rejections({"alarms": (np.eye(8)[None], ["a 7"])})
+        >>> (axes,) = draw_rejections({"alarms": (np.eye(8)[None], ["a 7"])})
         >>> axes.get_title()
         'alarms'
     """
@@ -58,7 +60,7 @@ def rejections(galleries: Mapping[str, tuple[Any, Sequence[str]]], *, columns: i
     return axes
 
 
-def alarm_rates(nus: Any, detectors: Mapping[str, tuple[Any, Any, Any]], *, axes=None):
+def draw_alarm_rates(nus: Any, detectors: Mapping[str, tuple[Any, Any, Any]], *, axes=None):
     """Achieved shares of alarms against ν, on log-log axes, with 95% intervals of the means.
 
     The dotted line is where the share is ν.
@@ -72,7 +74,8 @@ def alarm_rates(nus: Any, detectors: Mapping[str, tuple[Any, Any, Any]], *, axes
         The axes.
 
     Example:
-        >>> alarm_rates([0.1, 0.2], {"norma": ([0.11, 0.19], [0.1, 0.1], [0.2, 0.2])}).get_xscale()
+        >>> shares = [0.11, 0.19], [0.1, 0.1], [0.2, 0.2]
+        >>> draw_alarm_rates([0.1, 0.2], {"norma": shares}).get_xscale()
         'log'
     """
     if axes is None:

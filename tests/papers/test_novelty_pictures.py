@@ -2,7 +2,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-import noisy_jax as nj
+from novelty_pictures import draw_alarm_rates, draw_rejections
 
 matplotlib.use("agg")
 
@@ -10,7 +10,7 @@ matplotlib.use("agg")
 def test_rejections_stand_row_by_row_with_their_captions(rng):
     images = rng.uniform(-1, 1, (7, 8, 8))
     captions = [f"{i}" for i in range(7)]
-    axes = nj.plots.rejections(
+    axes = draw_rejections(
         {"alarms": (images, captions), "worst": (2 * images[:1], ["9"]), "none": (images[:0], [])},
         columns=3,
     )
@@ -31,14 +31,14 @@ def test_rejections_stand_row_by_row_with_their_captions(rng):
 
 def test_rejections_want_a_caption_for_each_image():
     with pytest.raises(ValueError, match=r"'worst' must have one caption .* got 1 for 2"):
-        nj.plots.rejections({"worst": (np.zeros((2, 8, 8)), ["1"])})
+        draw_rejections({"worst": (np.zeros((2, 8, 8)), ["1"])})
 
 
 def test_alarm_rates_with_their_intervals_beside_the_diagonal():
     nus = [0.01, 0.1]
     exact = [0.01, 0.1]
     rates = {"always": ([0.02, 0.1], [0.01, 0.1], [0.04, 0.1]), "on alarms": (exact, exact, exact)}
-    axes = nj.plots.alarm_rates(nus, rates)
+    axes = draw_alarm_rates(nus, rates)
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["ν", "always", "on alarms"]
@@ -51,7 +51,7 @@ def test_alarm_rates_with_their_intervals_beside_the_diagonal():
 
 def test_alarm_rates_of_less_than_a_decade_have_few_tick_labels():
     nus = [0.05, 0.1, 0.2]
-    axes = nj.plots.alarm_rates(nus, {"always": (nus, nus, nus)})
+    axes = draw_alarm_rates(nus, {"always": (nus, nus, nus)})
     assert [text.get_text() for text in axes.get_xticklabels()] == ["0.05", "0.1", "0.2"]
     assert not [*axes.get_xticks(minor=True), *axes.get_yticks(minor=True)]
     low, high = axes.get_ylim()

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from noisy_jax.__main__ import main
-from noisy_jax.command import novelty
-from noisy_jax.command.detection import Rule
+import novelty
+from novelty_detection import Rule
 from tests.files import names_in, rows_of
+from tests.papers import main
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1
 KEYS = jax.random.split(jax.random.key(0))
@@ -28,7 +28,7 @@ def small(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         printed = []
         patch.setattr("builtins.print", lambda *words, **_: printed.extend(map(str, words)))
-        assert main(["novelty", *quick, "--out", str(folder)]) == 0
+        assert main("novelty", *quick, "--out", str(folder)) == 0
     return folder, "\n".join(printed)
 
 

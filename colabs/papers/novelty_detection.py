@@ -32,8 +32,30 @@ DECAYS = ("always", "on_update")
 FLOORS = (-np.inf, 0.0)
 """The smallest values that ρ may take."""
 
-FALLING = 0.0
-"""Stands for the learning rate t^(−1/2) among constant ones."""
+
+class Rate(NamedTuple):
+    """A learning rate: η_t = η_1 t^(−1/2), or constant.
+
+    Attributes:
+        first: η_1.
+        falling: whether it falls.
+    """
+
+    first: chex.Numeric
+    falling: chex.Numeric
+
+    @property
+    def name(self) -> str:
+        """In a table."""
+        return "t^(−1/2)" if self == FALLING else f"{self.first:g}"
+
+    def __call__(self, t: Any) -> Any:
+        """η_{t + 1}, for t = 0, 1, …."""
+        return self.first * jnp.where(self.falling, (t + 1.0) ** -0.5, 1.0)
+
+
+FALLING = Rate(1.0, falling=True)
+"""The learning rate of the paper."""
 
 
 class Rule(NamedTuple):
@@ -59,17 +81,13 @@ RULES = tuple(Rule(decay, floor) for decay in DECAYS for floor in FLOORS)
 
 
 def detector(
-    rule: Rule, nu: chex.Numeric, learning_rate: chex.Numeric, *, horizon: int, dim: int
+    rule: Rule, nu: chex.Numeric, learning_rate: Rate, *, horizon: int, dim: int
 ) -> Learner:
-    """NORMA for novelty under a rule; a learning rate of `FALLING` is t^(−1/2)."""
-
-    def rate(t):
-        return jnp.where(learning_rate == FALLING, (t + 1.0) ** -0.5, learning_rate)
-
+    """NORMA for novelty under a rule."""
     return norma(
         gaussian(length_scale=dim**0.5 / 2),
         novelty(nu=nu, smallest=rule.floor),
-        learning_rate=rate,
+        learning_rate=learning_rate,
         regularization=1.0,
         buffer=lambda space: everything(space, horizon),
         decay=rule.decay,

@@ -1,8 +1,9 @@
-"""The study `novelty`: NORMA as a novelty detector, on digits and on clusters with outliers."""
+"""NORMA as a novelty detector, on digits and on clusters with outliers."""
 
 import dataclasses
 import functools
 import itertools
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,28 +12,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import plots
-from noisy_jax.command.detection import (
+from noisy_jax.command.runner import Report, over_seeds, picture, script
+from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
+from noisy_jax.simulated.streams.tables import bundled
+from noisy_jax.tables import Table, plus_minus
+from noisy_jax.validation import between
+from novelty_detection import (
     DECAYS,
     FALLING,
     FLOORS,
     RULES,
+    Rate,
     Rule,
     auc,
     detector,
     effective_terms,
     watched,
 )
-from noisy_jax.command.runner import Report, over_seeds, picture
-from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
-from noisy_jax.simulated.streams.tables import bundled
-from noisy_jax.tables import Table, plus_minus
-from noisy_jax.validation import between
+from novelty_pictures import draw_alarm_rates, draw_rejections
 
 NUS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """ν on digits."""
 
-CLUSTER_NUS, CLUSTER_RATES = (0.01, 0.05), (FALLING, 0.002)
+CLUSTER_NUS, CLUSTER_RATES = (0.01, 0.05), (FALLING, Rate(0.002, falling=False))
 """ν and learning rates on clusters."""
 
 DIM, CLUSTERS, SPREAD, OUTLIER_SPREAD, OUTLIERS = 16, 6, 0.5, 2.0, 0.02
@@ -60,16 +62,16 @@ class Settings(SeededSettings):
     of two detectors, rejections_*.png. All terms are kept.
 
     Examples:
-      python -m noisy_jax novelty
-      python -m noisy_jax novelty --nu 0.1 --train 800
+      python colabs/papers/novelty.py
+      python colabs/papers/novelty.py --nu 0.1 --train 800
     """
 
     nu: float = option(
         0.05, "ν of the digits shown, in (0, 1)", "V", functools.partial(between, low=0, high=1)
     )
-    train: int = option(1297, "digits that are seen, of 1,797", "T", at_least(1))
-    rounds: int = option(5000, "points of a stream of clusters", "T", at_least(500))
-    seeds: int = option(20, "orders of the digits, and streams", "N", INTERVALS)
+    train: int = option(1297, "digits that are seen, of 1,797", "T", at_least(1), fast=128)
+    rounds: int = option(5000, "points of a stream of clusters", "T", at_least(500), fast=500)
+    seeds: int = option(20, "orders of the digits, and streams", "N", INTERVALS, fast=2)
 
 
 def run(settings: Settings) -> Iterator[Report]:
@@ -97,12 +99,12 @@ def run(settings: Settings) -> Iterator[Report]:
     mean, half = (by_rule(part, "alarms") for part in (alarms.mean, alarms.half_width))
     rates = {name: (mean[name], mean[name] - half[name], mean[name] + half[name]) for name in mean}
     title = f"{train:,} digits, η = t^(−1/2), {seeds} orders"
-    figures = {"alarms": picture(plots.alarm_rates, NUS, rates, title=title)}
+    figures = {"alarms": picture(draw_alarm_rates, NUS, rates, title=title)}
     first_order = jax.random.fold_in(order_key, 0)
     for name, rule in SHOWN.items():
         galleries = rejections(rule, train, settings.nu, first_order)
         title = f"{rule.name}, ν = {settings.nu:g}"
-        figures[f"rejections_{name}"] = picture(plots.rejections, galleries, title=title)
+        figures[f"rejections_{name}"] = picture(draw_rejections, galleries, title=title)
     yield Report(None, tables, figures)
 
 
@@ -143,7 +145,7 @@ def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRN
 
 
 def on_clusters(
-    rounds: int, nus: Sequence[float], rates: Sequence[float], key: chex.PRNGKey
+    rounds: int, nus: Sequence[float], rates: Sequence[Rate], key: chex.PRNGKey
 ) -> Measured:
     """What detectors do with `clusters`, in the second half of the rounds.
 
@@ -172,6 +174,7 @@ def _measured(measure, x, nus, rates) -> Measured:
     """
 
     def one(decay, rate, nu, floor):
+        rate = jax.tree.map(lambda leaf: leaf[rate], stacked)
         learner = detector(Rule(decay, floor), nu, rate, horizon=len(x), dim=x.shape[1])
         played = watched(learner, x)
         return {
@@ -179,7 +182,9 @@ def _measured(measure, x, nus, rates) -> Measured:
             "support_vectors": effective_terms(played.state.weights),
         }
 
-    settings = jnp.meshgrid(*map(jnp.array, (rates, nus, FLOORS)), indexing="ij")
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rates)
+    places = jnp.arange(len(rates))
+    settings = jnp.meshgrid(places, jnp.array(nus), jnp.array(FLOORS), indexing="ij")
 
     def every(decay):
         return jax.vmap(jax.vmap(jax.vmap(functools.partial(one, decay))))(*settings)
@@ -193,7 +198,7 @@ def rejections(
     """The galleries of Figure 3, at η = t^(−1/2) and the random order of the key.
 
     Returns:
-        By title, up to `count` images and their captions, as `plots.rejections` takes them: the
+        By title, up to `count` images and their captions, as `draw_rejections` takes them: the
         first alarms; of the digits that were seen, and of those that were not, those with the
         lowest f(x) − ρ in the end, worst first.
     """
@@ -236,13 +241,13 @@ def by_rule(part: Measured, name: str, rate: int = 0) -> dict[str, np.ndarray]:
     }
 
 
-def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[float]) -> Table:
+def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[Rate]) -> Table:
     """A row for each detector in each setting: measurements of these names, support vectors."""
     every, rows = (*names, "support_vectors"), []
     for r, rate in enumerate(rates):
         mean, error = ({name: by_rule(part, name, r) for name in every} for part in estimate[:2])
         for (n, nu), rule in itertools.product(enumerate(nus), RULES):
-            row = {"learning_rate": "t^(−1/2)" if rate == FALLING else f"{rate:g}", "nu": nu}
+            row = {"learning_rate": rate.name, "nu": nu}
             row["num_seeds"] = estimate.num_seeds
             row |= rule._asdict() | {name: float(mean[name][rule.name][n]) for name in every}
             row |= {f"{name}_std_error": float(error[name][rule.name][n]) for name in every}
@@ -252,3 +257,7 @@ def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[fl
     for name in names:
         columns += [(name, f"{{{name}:.4f}}"), ("± 95%", plus_minus(f"{name}_std_error", ".4f"))]
     return Table(rows, [*columns, ("support vectors", "{support_vectors:.1f}")], title)
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))
