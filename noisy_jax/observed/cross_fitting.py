@@ -44,13 +44,12 @@ def mean_and_error(errors, slopes, blocks, observations) -> tuple[np.ndarray, np
     return mean, np.sqrt(variance)
 
 
-def function_judge(make, observations: Observations, key, standardize):
+def function_judge(make, observations: Observations):
     """How a function `observations -> fit` is judged on a fold, and its fit to all rows.
 
     `judge` returns errors, their slopes in the covariance, and what kernel fits' readings leave out
     (`hidden`).
     """
-    del key, standardize  # fits have no randomness, and their own units
     if not callable(make):
         raise ValueError(f"must be a learner or a function observations -> fit, got {given(make)}")
 

@@ -99,14 +99,13 @@ def learn(
     Columns and y are standardized: a learner's radius and length scale are in standard deviations,
     and predictions are in original units. The standard deviations are from the first quarter of the
     rows (at most 4,096 rows, or more if a column is constant in them). Each later row is centred by
-    the means of all rows before it, and the prediction for it is judged before the learner sees it:
-    with unbiased readings v of f(x) and q of f(x)² at the clean x (`Learner.read`), the squared
-    error on clean data is estimated by
+    the means of all rows before it, and its prediction is judged before the learner sees it. With
+    unbiased readings v of f(x) and q of f(x)² at the clean x (`Learner.read`), the error is
 
         q − 2ỹv + ỹ².
 
-    `risk` is the mean over these rows. It is unbiased, because a row's own noise is neither in its
-    units nor in the learner's state.
+    Its mean over these rows, `risk`, is an unbiased estimate of the squared error on clean data,
+    because a row's own noise is neither in its units nor in the learner's state.
 
     A learner that is built for a distribution of the noise, such as one in a world or with
     `moments.fourier`, needs the noise in the units of the rows that it sees. The easiest way is
@@ -130,9 +129,8 @@ def learn(
         `Learned`, after `Learner.finish`.
 
     Raises:
-        ValueError: a column is constant, its noise exceeds its variance, or the learner is built
-            for other noise than the rows have; the folder of a checkpoint cannot be written, is in
-            use, or holds a file that is damaged or of another run.
+        ValueError: a column is constant, its noise exceeds its variance, the learner is built for
+            other noise than the rows have, or the checkpoint is not of this run.
 
     Example:
         >>> import jax, numpy as np, noisy_jax as nj

@@ -85,30 +85,25 @@ class Selection:
 
     def __repr__(self) -> str:
         """The table, the lowest risk first, and which candidates it can tell apart."""
-        numbers = {"risk": self.risk, "more": self.difference}
-        numbers |= zip(("low", "high"), self.interval(), strict=True)
-        numbers |= zip(("start", "end"), self.difference_interval(), strict=True)
-        rows = [
-            {"name": name, **{key: values[k] for key, values in numbers.items()}}
-            for k, name in enumerate(self.names)
-        ]
+        (low, high), (start, end) = self.interval(), self.difference_interval()
+        best = self.names.index(self.best)
 
         def unless_best(cell):
-            return lambda row: "" if row["name"] == self.best else cell.format_map(row)
+            return lambda row: "" if row["k"] == best else cell(row["k"])
 
         columns = [
-            ("candidate", "{name}"),
-            ("clean risk", "{risk:.4g}"),
-            ("95% interval", "[{low:.4g}, {high:.4g}]"),
-            ("above the best", unless_best("{more:.2g}")),
-            ("95% interval", unless_best("[{start:.2g}, {end:.2g}]")),
+            ("candidate", lambda row: self.names[row["k"]]),
+            ("clean risk", lambda row: f"{self.risk[row['k']]:.4g}"),
+            ("95% interval", lambda row: f"[{low[row['k']]:.4g}, {high[row['k']]:.4g}]"),
+            ("above the best", unless_best(lambda k: f"{self.difference[k]:.2g}")),
+            ("95% interval", unless_best(lambda k: f"[{start[k]:.2g}, {end[k]:.2g}]")),
         ]
+        rows = [{"k": k} for k in np.argsort(self.risk)]  # NaN last
         title = (
             "Mean squared error on clean data, estimated from "
             f"{self.num_rows:,} noisy rows in {self.folds} folds"
         )
-        order = np.argsort(self.risk)  # NaN last
-        return f"{Table([rows[k] for k in order], columns, title)}\n\n{self.verdict()}"
+        return f"{Table(rows, columns, title)}\n\n{self.verdict()}"
 
     def verdict(self) -> str:
         """Which candidates the data can tell apart, in one sentence."""
@@ -141,14 +136,11 @@ def select(
     The risk is the mean over all rows. Readings of a kernel fit leave out frequencies that are lost
     in the noise; the largest bias that this can cause is added to the half width of the intervals.
 
-    - The risk is for prediction at CLEAN features. To predict from features that are as noisy as
-      the table's, use an uncorrected fit.
-    - It contains Var ỹ, which is the same for all candidates.
-    - The lowest of many risks is too low, since it was chosen for being low. Judge the best one on
-      other rows if its risk matters.
-    - Intervals are approximate, and often too short: predictors of different folds share most of
-      their training rows, which the standard errors ignore, and comparisons with the best are not
-      corrected for their number.
+    The risk is for prediction at CLEAN features: to predict from features that are as noisy as the
+    table's, use an uncorrected fit. The lowest of many risks is too low, since it was chosen for
+    being low: judge the best one on other rows if its risk matters. Intervals are often too short,
+    because predictors of different folds share most of their training rows, and comparisons with
+    the best are not corrected for their number.
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
@@ -162,9 +154,6 @@ def select(
         clusters: `[n]` labels of rows that stay together, in place of the blocks.
         standardize: as in `learn`. A learner that is built for one distribution of the noise needs
             `standardize=False`, because each fold has its own standard deviations.
-
-    Returns:
-        A `Selection`.
 
     Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie and
     Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).
@@ -203,8 +192,11 @@ def select(
     warned(observations, None if clusters is None else blocks, stacklevel=2)
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
-            of: Any = learner_judge if isinstance(candidate, Learner) else function_judge
-            judge, refits[name] = of(candidate, observations, key, standardize)
+            if isinstance(candidate, Learner):
+                made = learner_judge(candidate, observations, key, standardize)
+            else:
+                made = function_judge(candidate, observations)
+            judge, refits[name] = made
             with warnings.catch_warnings():  # of the same rows again, in parts
                 warnings.simplefilter("ignore", AssumptionWarning)
                 for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):

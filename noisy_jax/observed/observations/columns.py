@@ -21,7 +21,7 @@ _CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing valu
 _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
     """What is known of the columns of a file; `observations.csv` explains the attributes."""
 
@@ -94,14 +94,9 @@ class Columns:
                     "stands for a missing value, leave such rows out (the option missing)",
                     stacklevel=2,
                 )
-        copies = 1 + (len(next(iter(others.values()))) if others else 0)
-        x = np.stack(
-            [
-                np.column_stack([column[([n, *others.get(n, copies * [n])])[v]] for n in names])
-                for v in range(copies)
-            ],
-            axis=1,
-        )
+        more = len(next(iter(others.values()), ()))
+        copies = [[column[one] for one in (n, *others.get(n, more * [n]))] for n in names]
+        x = np.array(copies).T.copy()
         noise = self.noise if self.std_error is None else 0.0
         options = {"names": names, "target": self.target, "cross_cov": self.cross_cov}
         found = from_arrays(x, column[self.target], noise=noise, **options)

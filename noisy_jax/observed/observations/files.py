@@ -69,19 +69,8 @@ def csv(
         [[0.1 0. ]
          [0.  0. ]]
     """
-    columns = Columns(
-        target=target,
-        noise=noise,
-        replicates=replicates,
-        cross_cov=cross_cov,
-        std_error=std_error,
-        features=features,
-        drop=drop,
-        sep=sep,
-        decimal=decimal,
-        missing=missing,
-    )
-    return next(columns.tables(path))
+    known = target, noise, replicates, cross_cov, std_error, features, drop, sep, decimal, missing
+    return next(Columns(*known).tables(path))
 
 
 def chunks(

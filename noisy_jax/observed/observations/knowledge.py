@@ -43,14 +43,10 @@ def by_name(name: str, values, names: tuple[str, ...]):
 
 
 class NoiseOfRows(NamedTuple):
-    """What is known of the error in one copy of a row.
+    """What is known of the error in one copy of a row: attributes of `Observations`, and the mean.
 
     Attributes:
-        cov: as in `Observations`; so are the next three.
-        cov_std_error: `[d, d]`.
-        noise: its distribution.
-        cov_deviations: `[m, d, d]`.
-        mean: known mean, which is subtracted from x: `[d]`, or `[n, 1, d]` for one a row.
+        mean: `[d]`, or `[n, 1, d]` for one a row; it is subtracted from x.
     """
 
     cov: np.ndarray | None
