@@ -122,11 +122,12 @@ def run(settings: Settings) -> Iterator[Report]:
         if x.shape[1] == 1:
             figures["function"] = lambda: _curves(result, table)
     else:
-        low, high = result.interval()
+        ends = zip(result.intercept_interval(), result.interval(), strict=True)
+        low, high = (np.append(*end) for end in ends)
         columns = {
             "name": np.array(["intercept", *result.names]),
             "estimate": np.append(result.intercept, result.coefficients),
-            "std_error": result.std_error,
+            "std_error": np.append(result.intercept_std_error, result.std_error),
             "low": low,
             "high": high,
             "uncorrected": np.append(result.uncorrected.intercept, result.uncorrected.coefficients),

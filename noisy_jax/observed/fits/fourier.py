@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -48,9 +48,16 @@ def fourier_fit(observations: Observations, candidates: Sequence["Fourier"]) -> 
     standard = ((x - units.center) / units.scale).astype(np.float32)
     target = ((y - units.y_center) / units.y_scale).astype(np.float32)
     _check_noise(standard, observations, units)
-    draw = _drawing(observations, units.scale)
-    trials = [(one, Trial(draw(one), standard, target)) for one in candidates]
-    trials = [(one, trial) for one, trial in trials if np.isfinite(trial.risks).all()]
+    trials = []
+    for one in candidates:
+        key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
+        drawn = gaussian_frequencies(
+            key, one.num_features, length_scale=one.length_scale, **options
+        )
+        made = frequencies_of(drawn.omega, drawn.amplitude, observations, units.scale)
+        trial = Trial(made, standard, target)
+        if np.isfinite(trial.risks).all():
+            trials.append((one, trial))
     if not trials:
         scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
@@ -103,33 +110,12 @@ def _check_noise(standard, observations: Observations, units: Units) -> None:
     check_identified(plain - noise, plain, observations.names, units.scale)
 
 
-def _drawing(observations: Observations, scale: np.ndarray) -> Callable[["Fourier"], Frequencies]:
-    """Draws frequencies with φ of the error in the standardized mean of the copies."""
-    phi = _characteristic(observations, scale)
-
-    def draw(features: "Fourier") -> Frequencies:
-        frequencies = gaussian_frequencies(
-            jax.random.key(features.seed),
-            features.num_features,
-            dim=len(scale),
-            length_scale=features.length_scale,
-            characteristic=phi or _ones,
-        )
-        return frequencies if phi else _estimated(frequencies, observations, scale)
-
-    return draw
-
-
-def frequencies_of(predictor: FourierPredictor, observations: Observations) -> Frequencies:
-    """The frequencies of a fit, with φ of the error in the mean of the copies, in original units.
-
-    Their amplitude is 1: the weights of a fit contain it.
-    """
-    scale, omega = np.ones(len(predictor.center)), jnp.asarray(predictor.omega, float)
-    known = _characteristic(observations, scale)
+def frequencies_of(omega, amplitude, observations: Observations, scale) -> Frequencies:
+    """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`."""
+    known, omega = _characteristic(observations, scale), jnp.asarray(omega, float)
     phi = known or _ones
     difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
-    made = Frequencies(omega, jnp.ones(()), phi(omega), phi(difference), phi(total))
+    made = Frequencies(omega, jnp.asarray(amplitude), phi(omega), phi(difference), phi(total))
     return made if known else _estimated(made, observations, scale)
 
 
@@ -167,7 +153,5 @@ def _estimated(frequencies: Frequencies, observations: Observations, scale) -> F
         ones = np.ones(len(apart), np.float32)
         sums.append(sums_of(frequencies, apart.astype(np.float32), ones))
     total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-    hidden = (0.1 / len(observations.y)) ** (
-        1 / (2 * copies)
-    )  # below it, judges see that φ is lost
-    return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, hidden))
+    lost = (0.1 / len(observations.y)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
+    return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, lost))

@@ -15,16 +15,10 @@ import numpy as np
 from noisy_jax.moments.batch import linear_moments
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.coefficients import (
-    Coefficients,
-    compared,
-    counted_features,
-    lines_of,
-)
+from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root, with_share
-from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, Units
@@ -52,51 +46,29 @@ class GeneralizedCoefficients(Coefficients):
         return MODELS[self.model].mean(super().predict(x))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class GeneralizedFit(GeneralizedCoefficients, Saved):
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class GeneralizedFit(GeneralizedCoefficients, Corrected):
     """A corrected logistic or Poisson regression; print it for the table.
 
-    The attributes of `GeneralizedCoefficients` are the corrected ones.
-
-    Attributes:
-        uncorrected: maximum likelihood on the noisy rows, with replicates on their means.
-        reliability: `[d]`, the share of each column's variance that is not noise.
-        target: name of y.
-        num_rows: n.
-        num_copies: V, the noisy copies of each row whose mean is taken.
-        share: of the noise's covariance that is taken away; below 1 where the equations with all of
-            it have no root. Then the intervals are wide, and contain the doubt about the root.
-        remarks: what the rows show against the assumptions of the correction.
+    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is maximum
+    likelihood on the noisy rows. If `share` is below 1, intervals contain the doubt about the root.
     """
 
     kind: ClassVar[str] = "generalized"
 
     uncorrected: GeneralizedCoefficients
-    reliability: np.ndarray
-    target: str
-    num_rows: int
-    num_copies: int
-    share: float = 1.0
-    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The table: coefficients, intervals, uncorrected coefficients, reliability."""
-        features = counted_features(len(self.names))
-        noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
         part = [f"Only {self.share:.0%} of the noise is taken away: see fit.share.", ""]
-        return "\n".join(
-            [
-                f"{self.target} on {features}, {self.num_rows:,} noisy rows",
-                "",
-                *compared(self, self.uncorrected, self.reliability),
-                "",
-                *(part if self.share < 1 else []),
-                MODELS[self.model].words,
-                "and Gaussian noise; no regret bound. For interpretation and for clean features:",
-                f"to predict from {noisy} that are as noisy as these, use fit.uncorrected.",
-                *lines_of(self.remarks),
-            ]
-        )
+        lines = [
+            "",
+            *(part if self.share < 1 else []),
+            MODELS[self.model].words,
+            "and Gaussian noise; no regret bound. For interpretation and for clean features:",
+            f"to predict from {self._noisy} that are as noisy as these, use fit.uncorrected.",
+        ]
+        return self._printed(lines)
 
 
 def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:

@@ -116,7 +116,6 @@ class NormalEquations:
             gram=clean * units.products,
             cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
             noise=(noisy - clean) * units.products,
-            means=np.append(units.y_center, units.center),
             strength=self.known.strength,
             share=self.share(whole, True),
             equations=made,

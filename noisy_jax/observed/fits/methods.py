@@ -83,7 +83,7 @@ class Linear:
             return remarked(jackknife_fit(Pass([rows]), weights, clusters), found)
         made = linear_fit(rows, weights, clusters)
         if whole_rows:
-            found += rows_without_gaps(rows, made.std_error[1:])
+            found += rows_without_gaps(rows, made.std_error)
         return remarked(made, found)
 
 
