@@ -63,6 +63,13 @@ class Units:
         scale, y_scale = (np.where(_constant(z), 1.0, z.std(axis=0)) for z in (x, y))
         return cls(x.mean(axis=0), scale, float(y.mean()), float(y_scale))
 
+    @classmethod
+    def of_copies(cls, table: Observations, standardize: bool) -> "Units":
+        """From all copies of the rows; without `standardize` the scales are 1."""
+        units = cls.of_some(table.x.reshape(-1, table.x.shape[2]), table.y)
+        ones = {"scale": np.ones(len(units.scale)), "y_scale": 1.0}
+        return units if standardize else dataclasses.replace(units, **ones)
+
     @property
     def products(self) -> np.ndarray:
         """`[d, d]`, the units of a covariance of the columns."""
@@ -75,6 +82,23 @@ class Units:
         y = (rows.y - self.y_center) / self.y_scale
         cross = None if rows.cross is None else rows.cross / (self.scale * self.y_scale)
         return Rows(x, y, rows.cov / self.products, rows.weights, cross)
+
+    def table(self, table: Observations, centers: np.ndarray | None = None) -> Observations:
+        """The table in these units, each row with its own of the centres `[n, d + 1]` if given.
+
+        Its `noise` is as it was.
+        """
+        center, y_center = self.center, self.y_center
+        if centers is not None:
+            center, y_center = centers[:, None, :-1], centers[:, -1]
+        cov, cross = table.cov, table.cross_cov
+        return dataclasses.replace(
+            table,
+            x=(table.x - center) / self.scale,
+            y=(table.y - y_center) / self.y_scale,
+            cov=None if cov is None else cov / self.products,
+            cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
+        )
 
     def jacobian(self, at) -> np.ndarray:
         """`[1 + d, 1 + d]`, of intercept and coefficients in the prediction at `at` and slopes."""

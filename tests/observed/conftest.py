@@ -1,6 +1,6 @@
 import pytest
 
-from tests.observed.observations.rows import X, Y, written
+from tests.observed.rows import X, Y, written
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A learner's compiled runs over observed rows."""
+"""A learner's functions over observed rows, compiled."""
 
 from typing import Any
 
@@ -26,10 +26,8 @@ def on_host(state: State) -> State:
     return jax.tree.map(np.asarray, state)
 
 
-class Runs:
-    """A learner's compiled runs over standardized rows that share a covariance, or have their own.
-
-    `train` learns from rows in their order, and `errors` judges a state that stays as it is.
+class CompiledLearner:
+    """A learner's compiled functions over standardized rows.
 
     Args:
         learner: the learner.
@@ -68,13 +66,12 @@ class Runs:
             jax.jit, map(precisely, (train, errors, slope))
         )
 
-    def train(self, rows: Observations, key: chex.PRNGKey) -> tuple[State, np.ndarray]:
-        """The state after the last row, and the errors `[n]` of the predictions before each."""
-        state, errors = self.resume(on_host(self.learner.init(rows.x.shape[2])), rows, key)
-        return self.finished(state), errors
+    def train(self, rows: Observations, key: chex.PRNGKey) -> State:
+        """The state after all rows."""
+        return self.finished(self.resume(on_host(self.learner.init(rows.x.shape[2])), rows, key)[0])
 
     def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
-        """As `train`, from and to a state in NumPy arrays, to which more rows may follow."""
+        """From and to a state in NumPy arrays, with the errors `[n]` of predictions before rows."""
         shared, *inputs = _inputs(rows, key)
         state, errors = self._train(shared, state, *inputs)
         errors = np.concatenate([np.asarray(error, np.float64).ravel() for error in errors])
