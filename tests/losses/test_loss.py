@@ -1,47 +1,14 @@
+"""What every loss does, and what it must be given."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import erf, erfc
 
 from noisy_jax import losses
+from tests.losses.cases import LOSSES, every_loss
 
-
-def bell(u):
-    return np.exp(-(u**2)) / np.sqrt(np.pi)
-
-
-# Each loss, its value as a function of the margin or residual, and where that has kinks.
-LOSSES = {
-    "squared": (losses.squared(), lambda a: a**2, ()),
-    "logistic": (losses.logistic(), lambda a: np.log1p(np.exp(-a)), ()),
-    "exponential": (losses.exponential(), lambda a: np.exp(-a), ()),
-    "smoothed_absolute": (
-        losses.smoothed_absolute(sharpness=1.7),
-        lambda a: a * erf(1.7 * a) + bell(1.7 * a) / 1.7,
-        (),
-    ),
-    "smoothed_hinge": (
-        losses.smoothed_hinge(sharpness=1.7),
-        lambda a: ((a - 1) * (erf(1.7 * (a - 1)) - 1) + bell(1.7 * (a - 1)) / 1.7) / 2,
-        (),
-    ),
-    "soft_margin": (losses.soft_margin(margin=0.6), lambda a: np.maximum(0, 0.6 - a), (0.6,)),
-    "perceptron": (losses.soft_margin(margin=0.0), lambda a: np.maximum(0, -a), (0.0,)),
-    "epsilon_insensitive": (
-        losses.epsilon_insensitive(epsilon=0.4),
-        lambda a: np.maximum(0, np.abs(a) - 0.4),
-        (-0.4, 0.4),
-    ),
-    "absolute": (losses.epsilon_insensitive(epsilon=0.0), np.abs, (0.0,)),
-    "huber": (
-        losses.huber(width=0.8),
-        lambda a: np.where(np.abs(a) <= 0.8, a**2 / 1.6, np.abs(a) - 0.4),
-        (-0.8, 0.8),
-    ),
-}
 ARGUMENTS = np.concatenate([np.linspace(-3.03, 3.03, 41), [-0.8, -0.4, 0.0, 0.4, 0.6, 0.8]])
-every_loss = pytest.mark.parametrize("name", LOSSES)
 
 
 @pytest.mark.claim("NK-Ex3", "NORMA-Eq23")
@@ -64,57 +31,6 @@ def test_derivative_is_a_subgradient_everywhere(name, x64):
     a, b = ARGUMENTS[:, None], ARGUMENTS[None]
     tangents = value(a) + np.asarray(loss.derivative(ARGUMENTS))[:, None] * (b - a)
     assert np.all(tangents <= value(b) + 1e-13)
-
-
-@pytest.mark.parametrize(
-    ("name", "derivatives"),
-    [
-        ("soft_margin", [-1.0]),
-        ("perceptron", [-1.0]),  # the zero function is corrected as well
-        ("epsilon_insensitive", [0.0, 0.0]),
-        ("absolute", [0.0]),
-        ("huber", [-1.0, 1.0]),
-    ],
-)
-def test_derivatives_at_kinks_are_the_documented_ones(name, derivatives, x64):
-    loss, _, kinks = LOSSES[name]
-    np.testing.assert_array_equal(loss.derivative(jnp.array(kinks)), derivatives)
-
-
-@pytest.mark.claim("NK-Ex2")
-def test_exponential_falls_with_the_margin_and_the_printed_formula_rises():
-    loss, printed = losses.exponential(), lambda p, y: np.exp(y * p)
-    for y in (-1.0, 1.0):
-        assert loss(y, y) < loss(-y, y)
-        assert printed(y, y) > printed(-y, y)
-
-
-@pytest.mark.claim("NK-Fig1")
-@pytest.mark.parametrize("sharpness", [0.5, 1.0, 4.0])
-@pytest.mark.parametrize(
-    ("make", "piecewise", "kink", "share"),
-    [
-        (losses.smoothed_absolute, losses.epsilon_insensitive(epsilon=0.0), 0.0, 1.0),
-        (losses.smoothed_hinge, losses.soft_margin(), 1.0, 0.5),
-    ],
-)
-def test_smoothed_losses_lie_above_the_piecewise_ones_by_the_stated_gap(
-    make, piecewise, kink, share, sharpness, x64
-):
-    a = kink + np.linspace(-4, 4, 81)
-    gap = make(sharpness=sharpness).value(a) - piecewise.value(a)
-    assert gap.min() >= -1e-15
-    assert np.argmax(gap) == 40
-    assert gap[40] == pytest.approx(share / (sharpness * np.sqrt(np.pi)), rel=1e-12)
-
-
-def test_smoothed_hinge_keeps_its_digits_at_large_margins():
-    margins = np.array([3.0, 5.0, 6.0], np.float32)
-    expected = -erfc(margins.astype(float) - 1) / 2
-    np.testing.assert_allclose(losses.smoothed_hinge().derivative(margins), expected, rtol=1e-4)
-    subtracted = (jax.lax.erf(margins - 1) - 1) / 2
-    assert np.abs(subtracted / expected - 1).max() > 0.1
-    assert losses.smoothed_hinge().value(jnp.array(100.0)) >= 0
 
 
 @pytest.mark.parametrize(
@@ -170,16 +86,6 @@ def test_names_contain_the_parameters():
     names = []
     jax.eval_shape(lambda s: names.append(repr(losses.soft_margin(margin=s))), 1.0)
     assert names == ["soft_margin(margin=traced)"]
-
-
-@every_loss
-def test_a_loss_with_kinks_names_an_analytic_one(name):
-    loss, _, kinks = LOSSES[name]
-    if kinks:
-        assert loss.series is None
-        analytic = getattr(losses, loss.analytic)()
-        assert analytic.series is not None
-        assert analytic.kind == loss.kind
 
 
 @pytest.mark.parametrize(

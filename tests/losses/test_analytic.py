@@ -1,11 +1,31 @@
-"""The majorants of the losses' power series, which bound the terms that are not summed."""
+"""Analytic losses, their power series and majorants."""
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import erfc
 
 from noisy_jax import losses
+
+
+@pytest.mark.claim("NK-Ex2")
+def test_exponential_falls_with_the_margin_and_the_printed_formula_rises():
+    loss, printed = losses.exponential(), lambda p, y: np.exp(y * p)
+    for y in (-1.0, 1.0):
+        assert loss(y, y) < loss(-y, y)
+        assert printed(y, y) > printed(-y, y)
+
+
+def test_smoothed_hinge_keeps_its_digits_at_large_margins():
+    margins = np.array([3.0, 5.0, 6.0], np.float32)
+    expected = -erfc(margins.astype(float) - 1) / 2
+    np.testing.assert_allclose(losses.smoothed_hinge().derivative(margins), expected, rtol=1e-4)
+    subtracted = (jax.lax.erf(margins - 1) - 1) / 2
+    assert np.abs(subtracted / expected - 1).max() > 0.1
+    assert losses.smoothed_hinge().value(jnp.array(100.0)) >= 0
 
 
 def captured(monkeypatch, series, center):

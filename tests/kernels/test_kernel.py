@@ -1,17 +1,105 @@
-"""Kernels, worlds and a learner on data far from the origin: distances do not depend on where."""
+"""What every kernel does, also far from the origin."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import noisy_jax as nj
 from noisy_jax import kernels, worlds
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
+from tests.kernels.cases import KERNELS
 from tests.keys import key
 
+
+@pytest.fixture(params=KERNELS, ids=str)
+def case(request):
+    return KERNELS[request.param]
+
+
+def points(rng, n, dim=3):
+    x = rng.normal(size=(n, dim))
+    return 0.9 * x / np.linalg.norm(x, axis=1).max()
+
+
+def test_gram_equals_the_definition_pair_by_pair(x64, rng, case):
+    kernel, value = case
+    x, z = points(rng, 5), points(rng, 4)
+    expected = [[value(a, b) for b in z] for a in x]
+    np.testing.assert_allclose(
+        jax.jit(kernel)(jnp.asarray(x), jnp.asarray(z)), expected, rtol=1e-12
+    )
+
+
+def test_diagonal_is_that_of_the_gram(x64, rng, case):
+    kernel, _ = case
+    x = jnp.asarray(points(rng, 5))
+    # The distance of a point to itself by matrix product is zero to 1e-16 only, its root to 1e-8.
+    np.testing.assert_allclose(kernel.diagonal(x), jnp.diag(kernel(x, x)), atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+@given(n=st.integers(1, 8), dim=st.integers(1, 4), seed=st.integers(0, 999))
+def test_gram_is_symmetric_and_psd(name, n, dim, seed):
+    x = jnp.asarray(points(np.random.default_rng(seed), n, dim), jnp.float32)
+    gram = np.asarray(KERNELS[name][0](x, x), np.float64)
+    np.testing.assert_allclose(gram, gram.T, atol=1e-5)
+    # Float32 rounding: roots of distances near zero are good to 1e-3 only.
+    assert np.linalg.eigvalsh(gram)[0] > -4e-3 * n
+
+
+def test_hyper_parameters_sweep_inside_vmap(rng):
+    x = jnp.asarray(points(rng, 4), jnp.float32)
+    grams = jax.vmap(lambda scale: kernels.gaussian(length_scale=scale)(x, x))(
+        jnp.array([0.5, 1.0])
+    )
+    chex.assert_trees_all_close(grams[1], kernels.gaussian(length_scale=1.0)(x, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: kernels.polynomial(degree=0), "degree must be a whole number of at least 1"),
+        (lambda: kernels.polynomial(degree=2, offset=-1.0), "offset must be finite and >= 0"),
+        (lambda: kernels.binomial(alpha=0.0), "alpha must be positive and finite, got 0"),
+        (lambda: kernels.gaussian(length_scale=-1.0), "length_scale must be positive"),
+        (lambda: kernels.gaussian(length_scale=np.ones(2)), "length_scale must be one number"),
+        (lambda: kernels.rational(length_scale=0.0), "length_scale must be positive"),
+        # Float32 rounds these, or their squares, to zero and to infinity.
+        (lambda: kernels.gaussian(length_scale=1e-60), "length_scale must be above 1.0842e-19"),
+        (lambda: kernels.laplacian(length_scale=1e-20), r"got 1e-20: float32 must hold its square"),
+        (lambda: kernels.matern(nu=1.5, length_scale=1e20), "and below 1.84467e"),
+        (lambda: kernels.laplacian(length_scale=np.inf), "length_scale must be positive"),
+        (lambda: kernels.matern(nu=0.5, length_scale=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
+        (
+            lambda: kernels.linear()(jnp.ones((4, 2)), jnp.ones((1, 3))),
+            "points of dimension 3 do not fit those of dimension 2",
+        ),
+        (
+            lambda: kernels.gaussian(length_scale=0.5**0.5)(jnp.ones(3), jnp.ones((1, 3))),
+            r"x must be \[n, d\], got \[3\]; one point is x\[None\]",
+        ),
+        (
+            lambda: kernels.linear()(jnp.ones((1, 3)), jnp.ones(3)),
+            r"z must be \[m, d\], got \[3\]; one point is z\[None\]",
+        ),
+    ],
+)
+def test_rejects_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
 OFFSETS = [1e3, -1e4, 1e5, 1e6]
+
+
 SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
+
+
 GRAMS = {
     "gaussian": kernels.gaussian(length_scale=0.8),
     "rational": kernels.rational(length_scale=0.8, alpha=1.7),
