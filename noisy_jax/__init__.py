@@ -17,7 +17,7 @@ from noisy_jax import (
     unbiased,
     worlds,
 )
-from noisy_jax.base import Learner, Sample, Stream
+from noisy_jax.base import Learner, Needs, Sample, Stream
 from noisy_jax.learners import wrappers
 from noisy_jax.observed import (
     Learned,
@@ -27,6 +27,7 @@ from noisy_jax.observed import (
     fourier,
     learn,
     load_fit,
+    methods,
     observations,
     select,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Estimate",
     "Learned",
     "Learner",
+    "Needs",
     "Rollout",
     "Sample",
     "Selection",
@@ -71,6 +73,7 @@ __all__ = [
     "learners",
     "load_fit",
     "losses",
+    "methods",
     "moments",
     "monte_carlo",
     "noise",

@@ -5,13 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from noisy_jax.command import (
-    contamination,
     fit,
     kernel,
     linear,
-    paid_features,
     runner,
-    tightness,
 )
 from noisy_jax.command.compiled import prepare
 
@@ -19,13 +16,21 @@ STUDIES = {
     "linear": linear,
     "fit": fit,
     "kernel": kernel,
-    "tightness": tightness,
-    "paid-features": paid_features,
-    "contamination": contamination,
 }
 """Studies by name; the first one runs if none is named."""
 
-PAPERS = ("drift", "leader", "novelty", "one_copy", "tuning", "unknown_noise", "worlds")
+PAPERS = (
+    "contamination",
+    "drift",
+    "leader",
+    "novelty",
+    "one_copy",
+    "paid_features",
+    "tightness",
+    "tuning",
+    "unknown_noise",
+    "worlds",
+)
 """Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
 
 SCRIPTS = f"""figures and tables of the papers are scripts of the repository:

@@ -12,14 +12,14 @@ Clean data go to `predict` only, for evaluation; no argument of `step` can carry
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_axes, check_copies_given, check_stream, instance
+from noisy_jax.validation import check_axes, check_copies_given, check_stream, concrete, instance
 
 State: TypeAlias = Any
 """What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
@@ -45,8 +45,8 @@ class Sample(NamedTuple):
             already subtracted.
         y: `[]` noisy target.
         cov: covariance Σ_t of the noise in each copy, as `[]` (σ² on every coordinate), `[d]`
-            (diagonal) or `[d, d]`; `None` if unknown. If it depends on x, an unbiased estimate of
-            that of the first copy.
+            (diagonal) or `[d, d]`; `None` if unknown. If Σ_t depends on x: an unbiased estimate of
+            the covariance of the first copy.
         cross_cov: `[d]`, covariance of the noise in y with that in the first copy; `None` if they
             are independent. The noise in the other copies is independent of that in y.
     """
@@ -66,6 +66,50 @@ With a `Sample.cross_cov`, `square` contains 2 Cov(ỹ, value) too, as `estimate
 Unrolled: TypeAlias = tuple[State, jax.Array, Readings | None]
 """`(state, predictions[T], readings)` of many rounds."""
 
+Targets: TypeAlias = Literal["exact", "independent", "any"]
+
+
+class Needs(NamedTuple):
+    """What a learner needs of its data to be unbiased.
+
+    Attributes:
+        copies: V, the number of independent noisy copies of the instance that `step` reads.
+        horizon: the number of rounds that the state has room for; `None` if there is no limit.
+        noise: distribution of the noise that the learner corrects for, or its class if the learner
+            reads the covariance from samples; `None` if it is built for none in particular.
+            `rollout` warns when the learner runs under another distribution.
+        targets: "exact" if noise in the targets would make the learner biased; "independent" if
+            that noise must be independent of the noise in x; "any" if it may be correlated with
+            the noise in the first copy (`Sample.cross_cov`).
+        labels: whether targets are labels −1 and +1, which may be flipped (`losses.flipped`);
+            `False` if flips would make the learner biased, `None` if it is not known.
+    """
+
+    copies: int = 1
+    horizon: int | None = None
+    noise: Any = None
+    targets: Targets = "independent"
+    labels: bool | None = None
+
+    def both(self, other: "Needs") -> "Needs":
+        """What two learners need that see the same samples.
+
+        Its `noise` is the first that is known to have a positive variance, if there is one.
+        """
+
+        def freedom(needs):
+            return ("exact", "independent", "any").index(needs.targets)
+
+        horizons = [horizon for horizon in (self.horizon, other.horizon) if horizon is not None]
+        labels = {self.labels, other.labels}
+        return Needs(
+            copies=max(self.copies, other.copies),
+            horizon=min(horizons, default=None),
+            noise=max(self.noise, other.noise, key=lambda one: (one is not None) + has_noise(one)),
+            targets=min(self, other, key=freedom).targets,
+            labels=False if False in labels else None if None in labels else True,
+        )
+
 
 class Learner(NamedTuple):
     """An online learning algorithm, as pure functions of one round.
@@ -78,20 +122,11 @@ class Learner(NamedTuple):
         step: `(state, sample, key) -> state`, one round. The key is for the learner's own
             randomness; a deterministic learner ignores it.
         predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
-        copies: V, the number of independent noisy copies of the instance that `step` reads.
+        needs: what the learner needs of its data.
         unroll: optional, a faster way through many rounds with the same numbers up to rounding:
             `(state, samples, x[T, d], keys[T]) -> (state, predictions[T], readings)`, where every
             leaf of `samples` has a leading axis T, and `readings` are those of `read` before each
             round, `[T]` each, or `None`.
-        horizon: the number of rounds that the state has room for; `None` if there is no limit.
-        noise: distribution of the noise that the learner corrects for, or its class if the learner
-            reads the covariance from samples; `None` if it is built for none in particular.
-            `evaluate.rollout` warns when it runs under another distribution.
-        exact_targets: whether noise in the targets would make the learner biased.
-        correlated_targets: whether the learner is unbiased also if the noise in the targets is
-            correlated with that in the first copy (`Sample.cross_cov`).
-        labels: whether targets are labels −1 and +1, which may be flipped (`losses.flipped`);
-            `False` if flips would make the learner biased, `None` if it is not known.
         read: `(state, sample, key) -> (value, square)`, both `[]`: unbiased estimates of f(x) and
             of f(x)² at the clean x, under the sample and key that `step` gets next. The error on
             clean data is estimated from them (`estimated_errors`). `None` if there are none.
@@ -102,15 +137,18 @@ class Learner(NamedTuple):
     init: Callable[[int], State]
     step: Callable[[State, Sample, chex.PRNGKey], State]
     predict: Callable[[State, jax.Array], jax.Array]
-    copies: int
+    needs: Needs
     unroll: Callable[[State, Sample, jax.Array, chex.PRNGKey], Unrolled] | None = None
-    horizon: int | None = None
-    noise: Any = None
-    exact_targets: bool = False
     read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
     finish: Callable[[State], State] | None = None
-    correlated_targets: bool = False
-    labels: bool | None = None
+
+
+def has_noise(noise: Any) -> bool:
+    """Whether a learner's `noise` has a covariance that is known not to be zero."""
+    if noise is None or isinstance(noise, type):
+        return False
+    cov = concrete(getattr(noise, "distribution", noise).cov)  # that of noise.PerRound
+    return cov is not None and bool(np.any(cov != 0))
 
 
 def estimated_errors(readings: Any, y: Any) -> Any:
@@ -158,7 +196,8 @@ def check_one_prediction(learner: Learner, dim: int, name: str) -> None:
     """Raises ValueError if a learner has several columns, such as `wrappers.paired` makes."""
     if jax.eval_shape(lambda: learner.predict(learner.init(dim), jnp.zeros(dim))).shape:
         raise ValueError(
-            f"{name} has several predictions: name each of its learners, or use wrappers.mixture"
+            f"{name} predicts several columns: pass its learners one by one, or wrap them in "
+            "wrappers.mixture"
         )
 
 

@@ -7,7 +7,7 @@ distribution, so that `learners` can correct for it.
 
 Releasing V copies reveals more than one: Laplace budgets add up, and V Gaussian copies reveal as
 much as their mean, one copy with variance σ²/V. The mechanisms take the number of copies
-(`Learner.copies`) and return the noise of each, so that all copies together keep to the budget.
+(`Needs.copies`) and return the noise of each, so that all copies together keep to the budget.
 
 The guarantees hold for real numbers: floating-point samples have gaps, from which an attacker who
 sees all their digits may learn more.

@@ -120,17 +120,6 @@ BAD = {
         ("--rate-factor 0", "--rate-factor must be positive and finite, got 0.0"),
         ("--horizons 0 64", "each of --horizons must be a whole number of at least 1, got 0"),
     ],
-    "tightness": [
-        ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
-        ("--steps 0", "--steps must be a whole number of at least 1, got 0"),
-    ],
-    "contamination": [
-        ("--shares 0.2 0.1", "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
-        ("--shares 0.5", "--shares must increase within [0, 0.5), got [0.5]"),
-        ("--rows 5", "--rows must be a whole number of at least 10, got 5"),
-        ("--noise-variance 0.25", "--noise-variance must be below 0.25, got 0.25"),
-        ("--alpha 0", "--alpha must be positive and finite, got 0.0"),
-    ],
 }
 
 

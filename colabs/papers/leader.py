@@ -107,7 +107,7 @@ def _linear(settings, data) -> _Part:
             "leader": leader(),
             "leader on clean data": noiseless(in_ball, data.stream),
         },
-        functools.partial(comparators.linear_ball, radius=settings.radius),
+        comparators.linear_ball(radius=settings.radius),
         np.asarray,
         f"linear predictors; those of norm at most {settings.radius:g} compete",
     )
@@ -224,7 +224,7 @@ def _stress(settings, data) -> Report:
         }
         if case.startswith("one-copy"):
             compared["leader, told neither"] = assuming(leader, one_copy.HEDGE)
-        ball = functools.partial(comparators.linear_ball, radius=settings.radius)
+        ball = comparators.linear_ball(radius=settings.radius)
         rows += _case(settings, case, stream, distribution, key, compared, ball)
     for case, stream, distribution in (
         ("Fourier features, noise variance 0.8ℓ²", data.stream, wide),
@@ -234,7 +234,7 @@ def _stress(settings, data) -> Report:
             dim=stream.x.shape[1], length_scale=settings.length_scale, noise=noise.Gaussian(0.0)
         )
         compared = {"leader": _fourier_leader(settings, distribution, stream)[1]}
-        ball = functools.partial(comparators.world_ball, world=clean, radius=settings.kernel_radius)
+        ball = comparators.world_ball(world=clean, radius=settings.kernel_radius)
         rows += _case(settings, case, stream, distribution, key, compared, ball)
     columns = (("setting", "{setting}"), *_REGRETS)
     title = "where the leader does badly: regret against the best predictor in the ball"

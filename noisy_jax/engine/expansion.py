@@ -30,7 +30,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, check_sample
+from noisy_jax.base import Learner, Needs, Sample, check_sample
 from noisy_jax.engine.memory import Atoms, Memory
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
@@ -212,10 +212,8 @@ def expansion(
         values = memory.evaluate(state.atoms, state.weights, state.round, points)
         return rule.output(state.rule, values.reshape(x.shape[:-1]))
 
-    return Learner(
-        init, step, predict, copies, unroll, memory.horizon, noise,
-        read=read_now if readings else None, labels=labels,
-    )  # fmt: skip
+    needs = Needs(copies, memory.horizon, noise, labels=labels)
+    return Learner(init, step, predict, needs, unroll, read=read_now if readings else None)
 
 
 def _values(memory: Memory, state: ExpansionState, rounds: Round, points):

@@ -24,10 +24,8 @@ experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (`colabs/papers/lea
 
 **Worst streams.** Without a radius no bound in T alone holds: after k rounds with y = B_y and a
 small x = c the weights are near B_y/c, and the next k rounds, until they are computed again, may
-cost k(B_y/c)². The study `tightness` finds such streams, with regret 148√T at T = 128 and 41√T at
-2,048 without noise, on which the guarantee above is attained; with noise of variance 1 it finds
-15√T and 8√T. If streams may be adversarial, give a radius: with radius 1 it finds 23√T and 11√T
-without noise, and 14√T and 8√T with it.
+cost k(B_y/c)². `colabs/papers/tightness.py` finds such streams, on which the guarantee above is
+attained. If streams may be adversarial, give a radius.
 
 **Limitations.** The learner gives all rounds the same weight: if the best predictor changes, it
 follows more slowly than a learner with a constant rate. The variance of its moments depends on the
@@ -47,7 +45,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample
+from noisy_jax.base import Learner, Needs, Sample
 from noisy_jax.learners.corrected_leader import factor, half_solve, leader_and_factor, total
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive, whole
@@ -188,9 +186,10 @@ def corrected_ftrl(
     def finish(state: CorrectedState):
         return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
 
-    return Learner(
-        init, step, predict, moments.copies, unroll, noise=moments.noise,
-        read=lambda state, sample, key: moments.read(state.weights, sample), finish=finish,
-        correlated_targets=moments.linear,
-        labels=False,
-    )  # fmt: skip
+    def read(state: CorrectedState, sample: Sample, key):
+        del key
+        return moments.read(state.weights, sample)
+
+    targets = "any" if moments.linear else "independent"
+    needs = Needs(moments.copies, noise=moments.noise, targets=targets, labels=False)
+    return Learner(init, step, predict, needs, unroll, read, finish)

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Sample
+from noisy_jax.base import Learner, Needs, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
@@ -122,7 +122,7 @@ def known_covariance(
         >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
         share of mistakes 0.06
     """
-    noise, labels = None, False
+    noise, targets, labels = None, "any", False
     if loss is None:
         gradient = functools.partial(gradient_estimate, as_printed=as_printed)
     elif as_printed:
@@ -130,6 +130,7 @@ def known_covariance(
     else:
         loss = loss if isinstance(loss, CorrectedLoss) else corrected(loss)
         gradient = functools.partial(corrected_gradient, loss=loss)
+        targets = "independent"
         noise = {"gaussian": Gaussian, "laplace": Laplace}[loss.noise]
         labels = loss.loss.kind == "margin"
     learner = gradient_descent(
@@ -139,4 +140,4 @@ def known_covariance(
         learning_rate=learning_rate,
         optimizer=optimizer,
     )
-    return learner._replace(correlated_targets=loss is None, noise=noise, labels=labels)
+    return learner._replace(needs=Needs(noise=noise, targets=targets, labels=labels))

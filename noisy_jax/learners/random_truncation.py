@@ -122,4 +122,6 @@ def random_truncation(
         noise=world and world.noise,
         readings=derivative.copies > 0,
     )
-    return learner._replace(exact_targets=not margin and derivative.copies > 1)
+    if margin or derivative.copies <= 1:
+        return learner
+    return learner._replace(needs=learner.needs._replace(targets="exact"))

@@ -12,7 +12,7 @@ import chex
 import jax
 import optax
 
-from noisy_jax.base import Learner, Sample
+from noisy_jax.base import Learner, Needs, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.sums import total
 
@@ -51,6 +51,5 @@ def uncorrected(
     learner = gradient_descent(
         gradient_estimate, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
-    return learner._replace(
-        correlated_targets=True, labels=False
-    )  # it corrects for no noise at all
+    # It corrects for no noise at all.
+    return learner._replace(needs=Needs(targets="any", labels=False))

@@ -9,20 +9,14 @@ by marker or line, so that pictures can be read in grey. To save a picture::
 """
 
 from noisy_jax.plots.coefficients import coefficients
-from noisy_jax.plots.contamination import contamination
-from noisy_jax.plots.payments import payments
 from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
-from noisy_jax.plots.tightness import tightness
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "coefficients",
-    "contamination",
-    "payments",
     "price",
     "profile",
     "regret",
-    "tightness",
     "worlds",
 ]

@@ -159,7 +159,7 @@ def warn_of_other_noise(
 
     It does not warn for `wrappers.assuming`, where the difference is intended.
     """
-    built = learner.noise
+    built = learner.needs.noise
     if built is None or isinstance(built, Assumed):
         return
     other = isinstance(built, type) and not isinstance(by_round(noise)[0], built)
@@ -203,16 +203,16 @@ def _check(learner, stream, noise, y_noise, key) -> None:
     check_learner(learner)
     check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
-    if learner.exact_targets and y_noise is not None:
+    if learner.needs.targets == "exact" and y_noise is not None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
     if isinstance(by_round(y_noise)[0], Flip):
         check_labels("stream.y", stream.y)
-        if learner.labels is False:
+        if learner.needs.labels is False:
             raise ValueError(
                 "y_noise is noise.Flip, under which this learner is biased: use a learner of "
                 "labels, such as norma with losses.flipped"
             )
-    if isinstance(by_round(y_noise)[0], Correlated) and not learner.correlated_targets:
+    if isinstance(by_round(y_noise)[0], Correlated) and learner.needs.targets != "any":
         raise ValueError(
             "y_noise must be independent of the noise in x for this learner; two_copies, "
             "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
@@ -241,7 +241,7 @@ def _through_blocks(
     `scan_in_blocks`.
     """
     horizon, dim = stream.x.shape
-    _check_room(learner.horizon, horizon, state)
+    _check_room(learner.needs.horizon, horizon, state)
     rounds = first_round + jnp.arange(horizon)
     offset = first_round % BLOCK
     changing = [one if isinstance(one, PerRound) else None for one in (noise, y_noise)]
@@ -251,7 +251,7 @@ def _through_blocks(
         clean, _ = told
         samples, keys = observe_block(
             key, rounds, offset, clean.x, clean.y, changing[0] or noise, changing[1] or y_noise,
-            copies=learner.copies,
+            copies=learner.needs.copies,
         )  # fmt: skip
         state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys)
         return state, judge(predictions, (told, rounds))

@@ -51,7 +51,7 @@ def noisy(stream, key):
 
     def block(_, inputs):
         rounds, clean = inputs
-        samples, _ = observe_block(key, rounds, 0, *clean, NOISE, None, copies=LEARNER.copies)
+        samples, _ = observe_block(key, rounds, 0, *clean, NOISE, None, copies=LEARNER.needs.copies)
         return None, samples._replace(cov=None)  # two_copies does not read it
 
     _, blocks = scan_in_blocks(block, None, (jnp.arange(len(stream.y)), stream))

@@ -207,7 +207,7 @@ def by_hand(learner, stream, key):
     def one_round(state, sample, step_key, x):
         return learner.step(state, sample, step_key), learner.predict(state, x)
 
-    shown = observations(stream, NOISE, key, copies=learner.copies)
+    shown = observations(stream, NOISE, key, copies=learner.needs.copies)
     for t in range(T):
         seen = jax.tree.map(operator.itemgetter(t), shown)
         state, prediction = one_round(state, *seen, stream.x[t])
@@ -301,7 +301,7 @@ def test_readings_are_unbiased_and_the_same_in_unroll(make, stream):
 
     def samples(key, rows):
         own = jax.vmap(jax.random.split)(jax.random.split(key, len(rows.y)))
-        draw = functools.partial(observe, noise=NOISE, copies=learner.copies)
+        draw = functools.partial(observe, noise=NOISE, copies=learner.needs.copies)
         return jax.vmap(draw)(own[:, 0], rows.x, rows.y), own[:, 1]
 
     @jax.jit

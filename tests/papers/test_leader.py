@@ -1,7 +1,6 @@
 """The study of the corrected leader, and the regret that it is meant to reach."""
 
 import csv
-import functools
 
 import jax
 import numpy as np
@@ -107,7 +106,7 @@ def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
     }
     blind = nj.wrappers.assuming(leaders[0.1], 0.0)
     in_ball = nj.learners.corrected_ftrl(known, radius=1.0, solve_every=4)
-    best = functools.partial(nj.comparators.linear_ball, radius=1.0)
+    best = nj.comparators.linear_ball(radius=1.0)
     found = regrets({**leaders, "ball": in_ball, "blind": blind}, nj.noise.Gaussian(0.1), best)
     for least in leaders:
         mean, error = found[least]
@@ -136,7 +135,7 @@ def test_one_rule_serves_fourier_features_at_several_noise_levels(variance, larg
         return nj.learners.corrected_ftrl(moments, solve_every=128)
 
     clean = nj.worlds.gaussian(dim=10, length_scale=1.0, noise=nj.noise.Gaussian(0.0))
-    best = functools.partial(nj.comparators.world_ball, world=clean, radius=1.2)
+    best = nj.comparators.world_ball(world=clean, radius=1.2)
     uncorrected = leader(0.0)._replace(noise=None)  # on purpose: no warning
     learners = {"leader": leader(variance), "uncorrected": uncorrected}
     found = regrets(learners, nj.noise.Gaussian(variance), best)

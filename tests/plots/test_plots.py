@@ -28,37 +28,18 @@ STUDY = Study(
     {},
 )
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
-RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
-ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
 FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
-PAID = [
-    {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "num_seeds": 4}
-    | {"payment": payment / t}
-    for name, payment in (("known", 1.0), ("unknown", 2.0))
-    for t in (16, 64)
-]
-TIGHT = [
-    {"learner": name, "bound": bound, "radius": 1.0, "horizon": 16, "ratio": 0.5}
-    for name in "ab"
-    for bound in ("corrected", "printed")
-]
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "coefficients": 0,
-    "contamination": 1,
     "price": 1,
-    "payments": 2,
     "regret": 0,
-    "tightness": 2,
     "worlds": 1,
 }
 ARGUMENTS = {
     "coefficients": (FIT,),
-    "contamination": (RATES[0], {"gross": ERRORS}),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
-    "payments": (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])),
     "regret": (STUDY,),
-    "tightness": (TIGHT,),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
 }
 

@@ -49,7 +49,7 @@ def test_seeds_see_different_noise_under_vmap():
         init=lambda dim: jnp.zeros(dim),
         step=lambda state, sample, key: sample.x[0],
         predict=lambda state, x: state[0],
-        copies=1,
+        needs=nj.Needs(1),
     )
     seen = jax.vmap(lambda key: nj.rollout(watcher, stream, NOISE, key).predictions)(
         jax.random.split(jax.random.key(1), 4)
@@ -67,7 +67,7 @@ def test_noise_of_targets_that_changes_by_round(x_changes):
         init=lambda dim: jnp.zeros(2),
         step=lambda state, sample, key: jnp.stack([sample.y, sample.x[0, 0]]),
         predict=lambda state, x: state,
-        copies=1,
+        needs=nj.Needs(1),
     )
     noise = per_round(nj.noise.Gaussian, scales) if x_changes else NOISE
     y_noise = per_round(nj.noise.Laplace, scales)
@@ -90,7 +90,7 @@ def test_step_sees_nothing_clean():
         seen.append((jax.tree.map(jnp.shape, sample), jnp.shape(state)))
         return state
 
-    learner = nj.Learner(lambda dim: jnp.zeros(()), step, lambda state, x: state, 2)
+    learner = nj.Learner(lambda dim: jnp.zeros(()), step, lambda state, x: state, nj.Needs(2))
     nj.rollout(learner, stream, NOISE, jax.random.key(1))
     assert seen[0] == (nj.Sample((2, 3), (), ()), ())
 
@@ -102,7 +102,7 @@ def test_diverged_at_names_the_round(round_of_failure):
         init=lambda dim: jnp.int32(0),
         step=lambda state, sample, key: state + 1,
         predict=lambda state, x: jnp.where(state >= round_of_failure, jnp.nan, 0.0) + 0 * x[..., 0],
-        copies=1,
+        needs=nj.Needs(1),
     )
     assert nj.rollout(learner, stream, NOISE, jax.random.key(1)).diverged_at == round_of_failure
 
@@ -191,7 +191,7 @@ COV = jnp.array([[0.3, 0.1], [0.1, 0.2]])
 
 
 def built_for(noise):
-    return BLIND._replace(noise=noise)
+    return BLIND._replace(needs=nj.Needs(noise=noise))
 
 
 def per_round(make, *parameters):
@@ -293,7 +293,7 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
     chex.assert_trees_all_equal(given, fresh)
     # An array, too, has an attribute `round`, which is no count.
     counter = nj.Learner(
-        lambda dim: jnp.zeros(()), lambda s, *_: s + 1, lambda s, x: s, 1, horizon=5
+        lambda dim: jnp.zeros(()), lambda s, *_: s + 1, lambda s, x: s, nj.Needs(1, horizon=5)
     )
     counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
     np.testing.assert_array_equal(counted.predictions, np.arange(5))
@@ -301,7 +301,10 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
 
 def test_rounds_that_go_on_anywhere_see_the_noise_of_the_whole_run():
     watcher = nj.Learner(
-        init=jnp.zeros, step=lambda _, sample, key: sample.x[0], predict=lambda w, x: w, copies=1
+        init=jnp.zeros,
+        step=lambda _, sample, key: sample.x[0],
+        predict=lambda w, x: w,
+        needs=nj.Needs(1),
     )
     stream, noise = nj.streams.linear(jax.random.key(0), 30, 2), nj.noise.Laplace(1.0)
     whole = nj.rollout(watcher, stream, noise, jax.random.key(1))

@@ -68,16 +68,18 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
     def unroll(state, samples, x, keys):
         return unrolled(learner)(state, told(samples), x, keys)
 
-    noise = Assumed(cov) if learner.noise is None else learner.noise
+    needs = learner.needs
+    if needs.noise is None:
+        needs = needs._replace(noise=Assumed(cov))
     read = read_through(learner, lambda state, sample, key: (state, told(sample), key))
-    return learner._replace(init=init, step=step, unroll=unroll, noise=noise, read=read)
+    return learner._replace(init=init, step=step, unroll=unroll, needs=needs, read=read)
 
 
 def _ignores_covariance(learner: Learner, state, dim: int, cov: jax.Array) -> bool:
     """Whether the state after a round is the same for every covariance."""
 
     def after(cov):
-        sample = Sample(jnp.zeros((learner.copies, dim)), jnp.ones(()), cov)
+        sample = Sample(jnp.zeros((learner.needs.copies, dim)), jnp.ones(()), cov)
         return learner.step(state, sample, jax.random.key(0))
 
     try:  # vmap raises ValueError if an output depends on what is mapped

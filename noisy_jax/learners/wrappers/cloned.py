@@ -52,13 +52,14 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
         mean squared loss 0.04, zero's 0.20
     """
     check_learner(learner)
-    copies, (gaussian, axis) = learner.copies, by_round(noise)
+    needs, (gaussian, axis) = learner.needs, by_round(noise)
+    copies = needs.copies
     if not isinstance(gaussian, Gaussian):
         raise ValueError(
             f"cloned needs Gaussian noise, got {type(gaussian).__name__}: clones of a copy with "
             "other noise are not independent"
         )
-    per_round, built = axis == 0, None if learner.noise is Gaussian else learner.noise
+    per_round, built = axis == 0, None if needs.noise is Gaussian else needs.noise
     if per_round and built is not None:
         raise ValueError(
             f"noise changes by round, but the learner was built for {built}: build its world with "
@@ -91,9 +92,9 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
         return unrolled(learner)(state, samples, x, keys)
 
     read = read_through(learner, lambda state, *seen: (state, *clone(*seen)))
-    return learner._replace(
-        step=step, unroll=unroll, copies=1, noise=noise, read=read, correlated_targets=False
-    )
+    targets = "exact" if needs.targets == "exact" else "independent"
+    needs = needs._replace(copies=1, noise=noise, targets=targets)
+    return learner._replace(step=step, unroll=unroll, needs=needs, read=read)
 
 
 def _same(noise, clone_noise: Gaussian) -> bool:

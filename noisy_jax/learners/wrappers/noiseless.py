@@ -1,6 +1,6 @@
 """A learner that sees clean data: it shows what the noise costs others."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -14,11 +14,10 @@ from noisy_jax.base import (
     Stream,
     check_is_stream,
     check_learner,
+    has_noise,
     read_through,
     unrolled,
 )
-from noisy_jax.noise.rounds import by_round
-from noisy_jax.validation import concrete
 
 
 class NoiselessState(NamedTuple):
@@ -41,8 +40,8 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     depend on the key, so that `vmap` over keys runs it only once.
 
     Args:
-        learner: a learner that is not built for noise. (One with a world is, and would correct for
-            noise that is not there.) Each of its copies is the clean instance, and `sample.cov` is
+        learner: a learner without noise correction. A learner with a world would subtract noise
+            that is absent. Each of its copies is the clean instance, and `sample.cov` is
             zero.
         stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
 
@@ -62,10 +61,10 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     """
     check_learner(learner)
     check_is_stream(stream)
-    if has_noise(learner.noise):
+    if has_noise(learner.needs.noise):
         raise ValueError(
             f"noiseless needs a learner that is right on clean data, got one built for "
-            f"{learner.noise}: build it for noise.Gaussian(0.0), or use uncorrected_kernel"
+            f"{learner.needs.noise}: build it for noise.Gaussian(0.0), or use uncorrected_kernel"
         )
 
     def clean(samples: Sample, rounds: jax.Array) -> Sample:
@@ -92,25 +91,13 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     def shown(state: NoiselessState, sample: Sample, key: chex.PRNGKey):
         return state.inner, clean(sample, state.round), key
 
-    rooms = [room for room in (learner.horizon, np.shape(stream.y)[0]) if room is not None]
+    rooms = [room for room in (learner.needs.horizon, np.shape(stream.y)[0]) if room is not None]
     return learner._replace(
         init=init,
         step=step,
         predict=predict,
         unroll=unroll,
-        horizon=min(rooms),
-        noise=None,
-        exact_targets=False,
-        correlated_targets=True,
-        labels=True,
+        needs=learner.needs._replace(horizon=min(rooms), noise=None, targets="any", labels=True),
         read=read_through(learner, shown),
         finish=None,
     )
-
-
-def has_noise(noise: Any) -> bool:
-    """Whether a learner's `noise` has a covariance that is known not to be zero."""
-    if noise is None or isinstance(noise, type):
-        return False
-    cov = concrete(by_round(noise)[0].cov)
-    return cov is not None and bool(np.any(cov != 0))

@@ -1,10 +1,11 @@
 """Several learners side by side on the same noise, as one learner."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, check_learner, unrolled
-from noisy_jax.learners.wrappers.noiseless import has_noise
+from noisy_jax.base import Learner, Needs, Sample, check_learner, unrolled
 from noisy_jax.validation import given
 
 
@@ -20,8 +21,8 @@ def paired(*learners: Learner) -> Learner:
     Returns:
         A `Learner` whose state is the tuple of their states and whose predictions are `[..., L]`.
         It has unbiased readings, `[L]`, if all of them have.
-        Each column is what its learner alone would give with the same key. Its `noise` is that of
-        the first learner that was built for noise of positive variance.
+        Each column is what its learner alone would give with the same key. It needs what all of
+        them need (`Needs.both`).
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -44,7 +45,7 @@ def paired(*learners: Learner) -> Learner:
     readable = len(reads) == len(learners)
 
     def shown(sample: Sample, learner: Learner) -> Sample:
-        return sample._replace(x=jnp.asarray(sample.x)[..., : learner.copies, :])
+        return sample._replace(x=jnp.asarray(sample.x)[..., : learner.needs.copies, :])
 
     def init(dim: int) -> tuple:
         return tuple(learner.init(dim) for learner in learners)
@@ -82,20 +83,15 @@ def paired(*learners: Learner) -> Learner:
             for learner, state in zip(learners, states, strict=True)
         )
 
-    copies = max(learner.copies for learner in learners)
-    horizons = [learner.horizon for learner in learners if learner.horizon is not None]
-    noises = [learner.noise for learner in learners]
-    noise = max(noises, key=lambda noise: (noise is not None) + has_noise(noise))
-    exact_targets = any(learner.exact_targets for learner in learners)
-    correlated_targets = all(learner.correlated_targets for learner in learners)
-    known = {learner.labels for learner in learners}
-    labels = False if False in known else None if None in known else True
-    horizon = min(horizons, default=None)
     return Learner(
-        init, step, predict, copies, unroll, horizon, noise, exact_targets,
-        read=read if readable else None, finish=finish if finishes else None,
-        correlated_targets=correlated_targets, labels=labels,
-    )  # fmt: skip
+        init,
+        step,
+        predict,
+        functools.reduce(Needs.both, [learner.needs for learner in learners]),
+        unroll,
+        read=read if readable else None,
+        finish=finish if finishes else None,
+    )
 
 
 def _columns(parts, rank: int):

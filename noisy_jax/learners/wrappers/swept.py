@@ -57,7 +57,7 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
     def init(dim: int):
         single = jax.eval_shape(lambda: first.init(dim))
         axes = _axes(single)  # of a state that is shared where it can be
-        sample = Sample(jnp.zeros((first.copies, dim)), jnp.ones(()), jnp.zeros(()))
+        sample = Sample(jnp.zeros((first.needs.copies, dim)), jnp.ones(()), jnp.zeros(()))
 
         def begun(axes):
             return jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)

@@ -26,7 +26,7 @@ def watcher(copies):
             nj.noise.Gaussian(sample.cov).covariance(DIM),
         ),
         predict=lambda state, x: jnp.concatenate([leaf.ravel() for leaf in state]),
-        copies=copies,
+        needs=nj.Needs(copies),
     )
 
 
@@ -81,7 +81,7 @@ def test_a_world_of_covariances_that_change_runs_from_one_copy():
         world = nj.worlds.heteroscedastic(dim=DIM, length_scale=1.0, max_cov=max_cov)
         learner = nj.learners.parallel_worlds(world, horizon=120, radius=1.0)
         learner = nj.wrappers.cloned(learner, noise)
-        assert learner.copies == 1
+        assert learner.needs.copies == 1
         return nj.rollout(learner, stream, noise, key(1))
 
     # Σ_max must cover 2Σ_t: else the run is NaN after the second round, the first that is noisy.

@@ -90,7 +90,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
     by_step = jax.jit(lambda key: nj.rollout(learner._replace(unroll=None), stream(), NOISE, key))
     np.testing.assert_allclose(by_step(key).predictions, run.predictions, rtol=1e-4, atol=1e-5)
 
-    samples, own = observations(stream(), NOISE, key, copies=learner.copies)
+    samples, own = observations(stream(), NOISE, key, copies=learner.needs.copies)
     _, predictions, readings = jax.jit(unrolled(columns))(
         columns.init(DIM), samples, stream().x, own
     )
@@ -129,7 +129,7 @@ def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
     ratios, uniform = [], []
     given = nj.Learner(
         lambda dim: (), lambda state, sample, key: (), lambda state, x: x,
-        copies=1, read=lambda state, sample, key: (jnp.zeros(3), sample.x[0]),
+        needs=nj.Needs(1), read=lambda state, sample, key: (jnp.zeros(3), sample.x[0]),
     )  # fmt: skip
     learner = nj.wrappers.mixture(given)
     run = jax.jit(unrolled(learner))
@@ -175,8 +175,8 @@ def test_the_bound_holds_in_float32_where_a_share_has_vanished():
 def test_side_by_side_all_must_allow_errors_of_x_and_y_to_covary():
     """A loss other than the squared one is biased then, whatever stands beside it."""
     other = nj.learners.known_covariance(radius=1.0, loss=nj.losses.poisson())
-    assert nj.wrappers.paired(linear(0.1), linear(0.2)).correlated_targets
-    assert not nj.wrappers.paired(linear(0.1), other).correlated_targets
+    assert nj.wrappers.paired(linear(0.1), linear(0.2)).needs.targets == "any"
+    assert nj.wrappers.paired(linear(0.1), other).needs.targets != "any"
 
 
 @pytest.mark.usefixtures("x64")

@@ -74,7 +74,7 @@ def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
     twice = nj.Stream(jnp.tile(STREAM.x, (2, 1)), jnp.tile(STREAM.y, 2))
     with pytest.raises(ValueError, match="80 rounds, but the learner has room for 40"):
         nj.rollout(learner, twice, NOISE, key)
-    assert nj.wrappers.noiseless(LEARNERS["uncorrected_kernel"], twice).horizon == T
+    assert nj.wrappers.noiseless(LEARNERS["uncorrected_kernel"], twice).needs.horizon == T
 
 
 def world(distribution):
@@ -139,12 +139,12 @@ def test_noiseless_rejects_a_learner_built_for_noise(make):
     ):
         nj.wrappers.noiseless(make(NOISE), STREAM)
     learner = make(NOTHING)
-    assert nj.wrappers.noiseless(learner, STREAM).copies == learner.copies
+    assert nj.wrappers.noiseless(learner, STREAM).needs.copies == learner.needs.copies
 
 
 def test_clones_have_the_noise_that_features_and_pairs_were_built_for():
     for name in ("fourier_worlds", "paired"):
-        assert nj.wrappers.cloned(BUILT_FOR[name](NOISE.cloned(2)), NOISE).copies == 1
+        assert nj.wrappers.cloned(BUILT_FOR[name](NOISE.cloned(2)), NOISE).needs.copies == 1
         with pytest.raises(ValueError, match=r"noise of covariance 1\.0, but .* built for Gauss"):
             nj.wrappers.cloned(BUILT_FOR[name](NOISE), NOISE)
 

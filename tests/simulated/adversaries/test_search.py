@@ -252,7 +252,7 @@ STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
     [
         ({"learner": LOOPING}, "learner cannot be differentiated in reverse mode: "),
         ({"learner": ROOT}, "learner cannot be differentiated: its gradient is not finite"),
-        ({"learner": nj.wrappers.paired(learner(), learner())}, "learner has several predictions"),
+        ({"learner": nj.wrappers.paired(learner(), learner())}, "learner predicts several columns"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),
         ({"held_out": 1}, "held_out must be a whole number of at least 2, got 1: one draw has no"),
         ({"y_size": -1.0}, "y_size must be positive"),

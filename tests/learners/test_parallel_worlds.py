@@ -1,0 +1,230 @@
+"""The kernel learners against plain loops, and what the noise does to those that ignore it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample, unrolled
+from tests.keys import key
+from tests.learners import references
+
+T, DIM, LENGTH_SCALE = 75, 2, 1.5**0.5
+COV = np.array([[0.5, 0.2], [0.2, 0.3]])
+
+
+def run(learner, x, copies, y, cov=None):
+    """(state, predictions) by `unroll` and by a scan over `step`."""
+    samples = Sample(jnp.asarray(copies), jnp.asarray(y), cov)
+    keys = jax.random.split(jax.random.key(0), len(y))
+    return [
+        jax.jit(unrolled(way))(way.init(x.shape[1]), samples, jnp.asarray(x), keys)[:2]
+        for way in (learner, learner._replace(unroll=None))
+    ]
+
+
+def noisy(rng, cov=COV, rounds=T, copies=2):
+    x = rng.normal(size=(rounds, len(cov)))
+    noise = rng.multivariate_normal(np.zeros(len(cov)), cov, size=(rounds, copies))
+    y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=rounds)
+    return x, x[:, None] + noise, y
+
+
+@pytest.mark.claim("DA-Alg2", "EXT-IncrementalNorm")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("radius", "rate", "many"), [(1.0, 0.3, True), (50.0, 0.05, False)])
+def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, many):
+    x, copies, y = noisy(rng)
+    predictions, alpha, squared_norm, projected = references.parallel_worlds(
+        references.gaussian_surrogate(LENGTH_SCALE, COV), references.gaussian_kernel(LENGTH_SCALE),
+        x, copies, y, radius, rate,
+    )  # fmt: skip
+    assert projected > T // 2 if many else projected == 0
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(COV))
+    learner = nj.learners.parallel_worlds(
+        world, horizon=T, radius=radius, learning_rate=rate, block=16
+    )
+    for state, made in run(learner, x, copies, y):
+        np.testing.assert_allclose(made, predictions, atol=1e-11)
+        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+
+
+@pytest.mark.usefixtures("x64")
+def test_uncorrected_kernel_equals_the_loop(rng):
+    x, copies, y = noisy(rng, copies=1)
+    kernel = references.gaussian_kernel(LENGTH_SCALE)
+    repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
+    predictions, alpha, squared_norm, _ = references.parallel_worlds(
+        kernel, kernel, x, repeated, y, 1.0, 0.3
+    )
+    learner = nj.learners.uncorrected_kernel(
+        nj.kernels.gaussian(length_scale=LENGTH_SCALE),
+        horizon=T,
+        radius=1.0,
+        learning_rate=0.3,
+        block=16,
+    )
+    for state, made in run(learner, x, copies, y):
+        np.testing.assert_allclose(made, predictions, atol=1e-11)
+        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_without_noise_all_kernel_learners_are_the_same(rng):
+    x, _, y = noisy(rng)
+    clean = nj.noise.Gaussian(0.0)
+    options = {"horizon": T, "radius": 1.0, "learning_rate": 0.3}
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=clean)
+    two = nj.learners.parallel_worlds(world, **options)
+    one = nj.wrappers.cloned(two, clean)
+    blind = nj.learners.uncorrected_kernel(world.kernel, **options)
+    copies = np.repeat(x[:, None], 2, axis=1)
+    expected = run(blind, x, copies, y)[0][1]
+    np.testing.assert_allclose(run(two, x, copies, y)[0][1], expected, atol=1e-6)
+    np.testing.assert_allclose(run(one, x, copies, y)[0][1], expected, atol=1e-6)
+
+
+@pytest.mark.claim("EXT-HeteroscedasticAlg2")
+@pytest.mark.usefixtures("x64")
+def test_heteroscedastic_noise_equals_the_loop(rng):
+    variances = rng.uniform(0.0, 0.4, size=T)
+    x = rng.normal(size=(T, DIM))
+    copies = x[:, None] + np.sqrt(variances)[:, None, None] * rng.normal(size=(T, 2, DIM))
+    y = np.sin(2 * x[:, 0])
+
+    def wider(x, z):  # atoms carry their variance in the last column
+        a = LENGTH_SCALE**2 + 0.4 - x[..., -1] - z[..., -1]
+        square = np.sum((x - z)[..., :DIM] ** 2, axis=-1)
+        return (a / LENGTH_SCALE**2) ** (-DIM / 2) * np.exp(-square / (2 * a))
+
+    def with_variance(points):
+        each = np.broadcast_to(np.reshape(variances, (T,) + (1,) * (points.ndim - 1)),
+                               (*points.shape[:-1], 1))  # fmt: skip
+        return np.concatenate([points, each], axis=-1)
+
+    clean = np.concatenate([x, np.zeros((T, 1))], axis=-1)
+    predictions, alpha, squared_norm, projected = references.parallel_worlds(
+        wider, wider, clean, with_variance(copies), y, 1.0, 0.3
+    )
+    assert 0 < projected < T
+    world = nj.worlds.heteroscedastic(dim=DIM, length_scale=LENGTH_SCALE, max_cov=0.4)
+    learner = nj.learners.parallel_worlds(world, horizon=T, radius=1.0, learning_rate=0.3, block=16)
+    for state, made in run(learner, x, copies, y, jnp.asarray(variances)):
+        np.testing.assert_allclose(made, predictions, atol=1e-11)
+        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
+    world = nj.worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=COV)
+    learner = nj.learners.parallel_worlds(world, horizon=6, radius=1.0, learning_rate=0.1)
+    stream = nj.streams.linear(jax.random.key(0), 6, 2)
+    for covs in (jnp.linspace(0.0, 0.1, 6), jnp.full((6, 2), 0.1), jnp.stack([0.5 * COV] * 6)):
+        noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
+        assert nj.rollout(learner, stream, noise, jax.random.key(1)).diverged_at == -1
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+@pytest.mark.claim("EXT-Cloning")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("copies", [2, 3])
+def test_clones_are_independent_copies_of_the_stated_noise(copies):
+    shown = []
+
+    def step(state, sample, key):
+        shown.append(sample)
+        return state
+
+    inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(
+        step=step, needs=nj.Needs(copies)
+    )
+    noise = nj.noise.Gaussian(COV)
+    rounds = 20_000
+    keys = jax.random.split(key(0), rounds)
+
+    def clones(key):
+        noise_key, clone_key = jax.random.split(key)
+        sample = Sample(noise.sample(noise_key, jnp.ones((1, DIM))), jnp.zeros(()), noise.cov)
+        nj.wrappers.cloned(inner, noise).step((), sample, clone_key)
+        return shown[-1].x - 1, shown[-1].cov
+
+    made, cov = jax.vmap(clones)(keys)
+    np.testing.assert_allclose(cov[0], noise.cloned(copies).cov)
+    flat = np.asarray(made).reshape(rounds, -1)
+    expected = np.kron(np.eye(copies), copies * COV)
+    products = flat[:, :, None] * flat[:, None]
+    error = products.std(axis=0) / np.sqrt(rounds)
+    assert np.all(np.abs(products.mean(axis=0) - expected) < 5 * error)
+    assert np.all(error < 0.1 * copies * COV.max())
+
+
+@pytest.mark.claim("EXT-SingleCopyKernel")
+def test_cloned_rejects_what_it_cannot_clone():
+    learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
+        nj.wrappers.cloned(learner, nj.noise.Laplace(0.1))
+    noise = nj.noise.Gaussian(0.25)
+    nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2))
+    with pytest.raises(ValueError, match="length_scale must be above"):  # 2σ² = ℓ²
+        nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise.cloned(2))
+    world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise)
+    forgotten = nj.learners.parallel_worlds(world, horizon=5, radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match=r"build its world with noise\.cloned\(2\)"):
+        nj.wrappers.cloned(forgotten, noise)
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+@pytest.mark.claim("EXT-FourierParallelWorlds")
+def test_fourier_worlds_converge_to_parallel_worlds(rng):
+    x, copies, y = (a.astype(np.float32) for a in noisy(rng))
+    noise = nj.noise.Gaussian(COV.astype(np.float32))
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=noise)
+    options = {"radius": 1.0, "learning_rate": 0.3}
+    exact = run(nj.learners.parallel_worlds(world, horizon=T, **options), x, copies, y)[0][1]
+    errors = []
+    for num_features in (64, 1024, 16384):
+
+        def error(key, num_features=num_features):
+            features = nj.worlds.fourier(world, key, num_features)
+            learner = nj.learners.fourier_worlds(features, **options)
+            samples = Sample(jnp.asarray(copies), jnp.asarray(y))
+            keys = jax.random.split(key, T)
+            made = unrolled(learner)(learner.init(DIM), samples, jnp.asarray(x), keys)[1]
+            return jnp.sqrt(jnp.mean((made - exact) ** 2))
+
+        keys = jax.random.split(key(1), 8)
+        errors.append(np.sqrt(np.mean(jax.lax.map(error, keys) ** 2)))
+    ratios = np.array(errors[:-1]) / errors[1:]  # 1/√D: 4 for 16 times the features
+    assert np.all((ratios > 2.5) & (ratios < 6.5)), errors
+
+
+def test_rejects_other_types_than_worlds():
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
+    options = {"radius": 1.0, "learning_rate": 0.1}
+    with pytest.raises(ValueError, match=r"world must be a World, got Kernel"):
+        nj.learners.parallel_worlds(kernel, horizon=5, **options)
+    with pytest.raises(ValueError, match=r"features must be a FourierWorld, got World"):
+        nj.learners.fourier_worlds(world, **options)
+
+
+def test_rejects_data_of_another_dimension():
+    noise = nj.noise.Gaussian(0.1)
+    world = nj.worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise)
+    features = nj.worlds.fourier(world, jax.random.key(0), 8)
+    stream = nj.streams.linear(jax.random.key(0), 5, DIM)
+    options = {"radius": 1.0, "learning_rate": 0.1}
+    for learner in (
+        nj.learners.parallel_worlds(world, horizon=5, **options),
+        nj.learners.fourier_worlds(features, **options),
+    ):
+        with pytest.raises(ValueError, match="made for data of dimension 3, got"):
+            nj.rollout(learner, stream, noise, jax.random.key(0))
+        with pytest.raises(ValueError, match="made for data of dimension 3, got"):
+            learner.predict(learner.init(3), jnp.ones((4, 2)))
