@@ -76,7 +76,7 @@ class BaseSettings:
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
-        """Adds an option for each field, the study's own first; `--fast`."""
+        """Adds an option for each field, the study's own first, and `--fast` if it has one."""
         kinds = typing.get_type_hints(cls)
         for field in sorted(
             dataclasses.fields(cls), key=lambda f: f.name not in cls.__annotations__
