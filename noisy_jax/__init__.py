@@ -27,6 +27,7 @@ from noisy_jax.observed import (
     fourier,
     learn,
     load_fit,
+    methods,
     observations,
     select,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "learners",
     "load_fit",
     "losses",
+    "methods",
     "moments",
     "monte_carlo",
     "noise",

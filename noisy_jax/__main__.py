@@ -7,31 +7,32 @@ from collections.abc import Sequence
 from noisy_jax.command import (
     fit,
     kernel,
-    leader,
     linear,
-    novelty,
-    one_copy,
     runner,
     tuning,
     unknown_noise,
-    worlds,
 )
 from noisy_jax.command.compiled import prepare
 
 STUDIES = {
     "linear": linear,
     "fit": fit,
-    "leader": leader,
     "kernel": kernel,
     "tuning": tuning,
-    "worlds": worlds,
-    "novelty": novelty,
-    "one-copy": one_copy,
     "unknown-noise": unknown_noise,
 }
 """Studies by name; the first one runs if none is named."""
 
-PAPERS = ("contamination", "drift", "paid_features", "tightness")
+PAPERS = (
+    "contamination",
+    "drift",
+    "leader",
+    "novelty",
+    "one_copy",
+    "paid_features",
+    "tightness",
+    "worlds",
+)
 """Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
 
 SCRIPTS = f"""figures and tables of the papers are scripts of the repository:

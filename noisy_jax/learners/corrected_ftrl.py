@@ -19,7 +19,7 @@ one round in these formulas.
 the units of x and y have no effect. For Fourier features negative eigenvalues of S_t are set to
 zero, and λ_t is this share plus a quarter of the standard deviation of the moments, which is
 estimated from groups of rounds. The guarantee does not cover this. The rule was chosen by
-experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (the study `leader`) and
+experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (`colabs/papers/leader.py`) and
 `moments.fourier(…, wiener=1.0)`.
 
 **Worst streams.** Without a radius no bound in T alone holds: after k rounds with y = B_y and a

@@ -91,7 +91,7 @@ def norma(
     are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning (of a
     schedule, at η after as many rounds as the memory has room for). Choose a larger ν, less decay,
     or `decay="on_update"`. With the latter f remembers 1/(ηλ) alarms at any ν, but its steps are
-    not gradients. `python -m noisy_jax novelty` compares both. Give a learning rate: at the
+    not gradients. `python colabs/papers/novelty.py` compares both. Give a learning rate: at the
     default ρ moves so slowly that far fewer than a share ν of the rounds are alarms.
 
     Args:

@@ -76,6 +76,19 @@ BAD = {
         ("--seeds 1", "--seeds must be a whole number of at least 2, got 1"),
         ("--tuning-seeds 0", "--tuning-seeds must be a whole number of at least 1, got 0"),
     ],
+    "novelty": [
+        ("--nu 1", "--nu must be above 0 and below 1, got 1.0"),
+        ("--train 0", "--train must be a whole number of at least 1, got 0"),
+        ("--train 1797", "--train must be below 1797, got 1797: some digits must be unseen"),
+        ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
+    ],
+    "one_copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
+    "worlds": [
+        ("--cutoffs 2 10", "--cutoffs must be below d/(2σ²) = 10, got 10"),
+        ("--cutoffs -1", "--cutoffs must be positive and finite"),
+        ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
+        ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),
+    ],
     "tightness": [
         ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
         ("--steps 0", "--steps must be a whole number of at least 1, got 0"),
