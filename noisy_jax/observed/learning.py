@@ -24,7 +24,7 @@ from noisy_jax.observed.suitability import (
     first_units,
     standardized,
 )
-from noisy_jax.running import Sums, merged
+from noisy_jax.running import Running
 from noisy_jax.validation import check_key, concrete
 
 
@@ -171,8 +171,8 @@ def learn(
 class _Progress(NamedTuple):
     """What is kept of the rows seen so far, and stored in checkpoints."""
 
-    rows: Sums  # over all rows, `[d + 1]`: of the means of the copies, and of y
-    errors: Sums  # over judged rows, of the estimated error
+    rows: Running  # over all rows, `[d + 1]`: of the means of the copies, and of y
+    errors: Running  # over judged rows, of the estimated error
     chunks: int
     state: State
 
@@ -195,14 +195,15 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
     identity = ""
     if checkpoint is not None:
         identity = f"learn {standardize} {table.digest()} {runs.fingerprint(state, rows, key)}"
-    nothing = _Progress(_sums(np.zeros((0, len(center) + 1))), _sums(np.zeros((0, 1))), 0, state)
+    no_rows, no_errors = (Running.of(np.zeros((0, size))) for size in (len(center) + 1, 1))
+    nothing = _Progress(no_rows, no_errors, 0, state)
     parts = "table or its noise, learner, key, standardize, or version of JAX"
     with resumed(checkpoint, identity, nothing, parts) as (progress, save):
         seen, errors, chunks, state = progress
-        errors, seen = (sums._replace(num_seeds=int(sums.num_seeds)) for sums in (errors, seen))
+        errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
         chunks = int(chunks)
-        for chunk in table.after(seen.num_seeds):
-            check_room(learner, seen.num_seeds + len(chunk.y), more=in_chunks)
+        for chunk in table.after(seen.count):
+            check_room(learner, seen.count + len(chunk.y), more=in_chunks)
             noises = [(type(one.noise), shared_cov(one)) for one in (table.first, chunk)]
             if not all(map(np.array_equal, *noises)):
                 raise ValueError("all chunks must have the same noise, or a covariance a row")
@@ -210,17 +211,17 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
             rows = standardized(chunk, units, _means_before(seen, values, units, unjudged))
             own_key = jax.random.fold_in(key, chunks) if in_chunks else key
             state, own = runs.resume(state, rows, own_key)
-            judged = own[max(unjudged - seen.num_seeds, 0) :, None] * units.y_scale**2
-            errors, seen = merged(errors, _sums(judged)), merged(seen, _sums(values))
+            judged = own[max(unjudged - seen.count, 0) :, None] * units.y_scale**2
+            errors, seen = errors.plus(Running.of(judged)), seen.plus(Running.of(values))
             chunks += 1
             save(_Progress(seen, errors, chunks, state))
-    count, squares = errors.num_seeds, errors.squares[0]
+    count = errors.count
     return Learned(
         runs.finished(state),
         float(errors.mean[0]) if count else np.nan,
-        float((squares / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
+        float(errors.std_error[0]),
         count,
-        float(seen.squares[-1] / seen.num_seeds),
+        float(seen.squares[-1] / seen.count),
         learner,
         seen.mean[:-1],
         units.scale,
@@ -230,16 +231,10 @@ def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Le
     )
 
 
-def _sums(values: np.ndarray) -> Sums:
-    """Of rows `[n, k]`."""
-    mean = values.sum(axis=0) / max(len(values), 1)
-    return Sums(len(values), mean, ((values - mean) ** 2).sum(axis=0))
-
-
-def _means_before(seen: Sums, values: np.ndarray, units, first: int) -> np.ndarray:
+def _means_before(seen: Running, values: np.ndarray, units, first: int) -> np.ndarray:
     """`[n, d + 1]`, the means of all rows before each; in the `first` rows, their own means."""
     start = np.append(units.center, units.y_center)
     apart = values - start
-    sums = seen.num_seeds * (seen.mean - start) + np.cumsum(apart, axis=0) - apart
-    count = seen.num_seeds + np.arange(len(values))[:, None]
+    sums = seen.count * (seen.mean - start) + np.cumsum(apart, axis=0) - apart
+    count = seen.count + np.arange(len(values))[:, None]
     return start + np.where(count < first, 0.0, sums / np.maximum(count, 1))
