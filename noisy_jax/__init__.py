@@ -2,7 +2,6 @@
 
 from noisy_jax import (
     engine,
-    estimators,
     kernels,
     learners,
     losses,
@@ -62,7 +61,6 @@ __all__ = [
     "bounds",
     "comparators",
     "engine",
-    "estimators",
     "evaluate",
     "fit",
     "fits",

@@ -71,7 +71,7 @@ def detector(
         novelty(nu=nu, smallest=rule.floor),
         learning_rate=rate,
         regularization=1.0,
-        buffer=lambda space: everything(space, horizon),
+        buffer=everything(horizon),
         decay=rule.decay,
     )
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisy_jax import engine, estimators, kernels, learners, losses, worlds
+from noisy_jax import engine, kernels, learners, losses, unbiased, worlds
 from noisy_jax import moments as moment_kinds
 from noisy_jax.base import Learner, Sample, Stream
 from noisy_jax.learners import wrappers
@@ -26,6 +26,7 @@ DECAY, EXCESS = 0.9, 0.3  # ηλ and ε of Theorem 6, for which it keeps all of 
 _HALVINGS = 40
 
 ABSOLUTE, LINEAR = losses.epsilon_insensitive(epsilon=0.0), kernels.linear()
+VECTOR = engine.weight_vector()
 
 
 def coins(variance: Any) -> Noise:
@@ -106,8 +107,8 @@ def _linear(y_size: float) -> list[Family]:
         )
 
     def linear_kernel(moments, *, horizon, radius):
-        estimator = estimators.gradient(
-            LINEAR, losses.squared(), squared_radius=radius**2,
+        estimator = unbiased.gradient(
+            LINEAR, losses.squared(), radius=radius,
             x_second_moment=float(moments.x_second_moment), y_largest=y_size,
         )  # fmt: skip
         return bounds.as_printed.random_truncation(estimator, horizon=horizon)
@@ -208,8 +209,8 @@ def _truncated(name: str, kernel: Any, y_size: float):
 
     The comparators are those of the kernel itself, from which a cut-off series hardly differs.
     """
-    estimator = estimators.gradient(
-        kernel, losses.squared(), squared_radius=1.0, x_second_moment=1 + VARIANCE, y_largest=y_size
+    estimator = unbiased.gradient(
+        kernel, losses.squared(), radius=1.0, x_second_moment=1 + VARIANCE, y_largest=y_size
     )
 
     def build(radius, rate, told):
@@ -235,16 +236,14 @@ def _of_the_absolute_loss() -> list[Family]:
         )  # fmt: skip
 
     def keeping(radius, rate, told):
-        return norma(radius, rate, _vector)
+        return norma(radius, rate, VECTOR)
 
     def dropping(radius, rate, told):
         start = engine.growing_start(DECAY, EXCESS)
-        return norma(
-            radius, rate, lambda space: engine.growing(space, LARGEST, start=start, excess=EXCESS)
-        )
+        return norma(radius, rate, engine.growing(LARGEST, start=start, excess=EXCESS))
 
     def free(radius, rate, told):
-        return learners.parameter_free(LINEAR, ABSOLUTE, buffer=_vector)
+        return learners.parameter_free(LINEAR, ABSOLUTE, buffer=VECTOR)
 
     def of_risk(formula, growing):
         def guarantee(moments, *, horizon, radius):
@@ -336,7 +335,7 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
     def norma(rate, margin):
         return learners.norma(
             LINEAR, losses.soft_margin(margin=margin), learning_rate=rate, regularization=0.0,
-            buffer=_vector,
+            buffer=VECTOR,
         )  # fmt: skip
 
     def errors(learner, shown, margin):
@@ -356,15 +355,11 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
     return [
         (name, errors(learner, shown, margin), float(bound))
         for name, learner, shown, margin, bound in [
-            ("perceptron, mistakes", learners.perceptron(LINEAR, buffer=_vector), 1, 0.0,
+            ("perceptron, mistakes", learners.perceptron(LINEAR, buffer=VECTOR), 1, 0.0,
              theorem(bounds.mistakes, horizon).mistakes),
             ("norma, margin errors", norma(of_margin.learning_rate, margin), 2, margin,
              of_margin.mistakes),
-            ("alma, mistakes", learners.alma(LINEAR, threshold=0.0, buffer=_vector), 1, 0.0,
+            ("alma, mistakes", learners.alma(LINEAR, threshold=0.0, buffer=VECTOR), 1, 0.0,
              of_alma),
         ]
     ]  # fmt: skip
-
-
-def _vector(space):
-    return engine.weight_vector()
