@@ -26,6 +26,7 @@ from noisy_jax.observed import (
     fourier,
     learn,
     load_fit,
+    methods,
     observations,
     select,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "learners",
     "load_fit",
     "losses",
+    "methods",
     "moments",
     "monte_carlo",
     "noise",

@@ -9,6 +9,7 @@ import hashlib
 import io
 import os
 import re
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -99,7 +100,7 @@ class Checkpoint:
                 warnings.warn(
                     f"cannot write the checkpoint {self.path}: {error.strerror or error}; the run "
                     "goes on, and if it is interrupted, resumes from the last one that was written",
-                    stacklevel=4,
+                    stacklevel=_calls_inside() + 1,
                 )
 
     def close(self) -> None:
@@ -171,6 +172,14 @@ def resumed(
     store = Checkpoint(folder, fingerprint, parts=parts)
     with contextlib.closing(store):
         yield store.load(empty), store.save
+
+
+def _calls_inside() -> int:
+    """How many calls lead from a call of the library to here, for `warnings.warn`."""
+    frame, count = sys._getframe(1), 0
+    while frame and str(frame.f_globals.get("__name__")).startswith(f"{__package__}."):
+        frame, count = frame.f_back, count + 1
+    return count
 
 
 _DIGEST = 64  # hexadecimal digits of SHA-256

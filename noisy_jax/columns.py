@@ -125,6 +125,29 @@ def check_same_rows(name: str, value: Any, other: str, index: Any) -> None:
         )
 
 
+def common_index(frames: Sequence, y: Any, beside: Iterable[tuple[str, Any]]) -> Any:
+    """The labels of the rows that all pandas arguments have, `None` without pandas.
+
+    Args:
+        frames: x, or its replicates.
+        y: targets.
+        beside: names and values of further arguments.
+
+    Raises:
+        ValueError: their labels are not the same, or the replicates have other columns.
+    """
+    columns, index = list(getattr(frames[0], "columns", ())), index_of(frames[0])
+    for k, frame in enumerate(frames[1:], start=1):
+        if list(getattr(frame, "columns", ())) != columns:
+            raise ValueError(f"replicates must have the same columns, but x[{k}] has others")
+        check_same_rows(f"x[{k}]", frame, "x[0]", index)
+    name = "x" if len(frames) == 1 else "x[0]"
+    name, index = (name, index) if index is not None else ("y", index_of(y))
+    for other, value in [("y", y), *beside]:
+        check_same_rows(other, value, name, index)
+    return index
+
+
 def in_order(name: str, labels: Iterable, names: Sequence[str]) -> list[int]:
     """Positions of the names among the labels of a pandas argument; labels 0, 1, … are none."""
     labels = list(labels)

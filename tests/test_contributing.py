@@ -13,7 +13,9 @@ EXAMPLES = dict(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["a learner", "a noise distribution", "a loss", "a figure"])
+@pytest.mark.parametrize(
+    "name", ["a learner", "a noise distribution", "a loss", "a kernel", "a figure"]
+)
 def test_worked_examples_run(name):
     assert EXAMPLES[name].count("\n") <= 60
     exec(EXAMPLES[name], {"__name__": "example"})

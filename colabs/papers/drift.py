@@ -35,7 +35,6 @@ SCHEDULES: Mapping[str, Callable[..., Stream]] = {
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """γ of the kernel exp(−γ‖x − z‖²), values that are tried."""
 
-
 FIXED_ROUNDS = 2_000
 """At the start of a stream, on which the best single function is found."""
 

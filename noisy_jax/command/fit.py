@@ -118,18 +118,16 @@ def run(settings: Settings) -> Iterator[Report]:
     }
     tables, figures = {"predictions": _columns(columns)}, {}
     if isinstance(result, fits.FourierFit):
-        rows = [{**c.features._asdict(), **c._asdict()} for c in result.candidates]
-        for row in rows:
-            del row["features"]
-        tables["candidates"] = Table(rows, [])
+        tables["candidates"] = Table([dataclasses.asdict(c) for c in result.candidates], [])
         if x.shape[1] == 1:
             figures["function"] = lambda: _curves(result, table)
     else:
-        low, high = result.interval()
+        ends = zip(result.intercept_interval(), result.interval(), strict=True)
+        low, high = (np.append(*end) for end in ends)
         columns = {
             "name": np.array(["intercept", *result.names]),
             "estimate": np.append(result.intercept, result.coefficients),
-            "std_error": result.std_error,
+            "std_error": np.append(result.intercept_std_error, result.std_error),
             "low": low,
             "high": high,
             "uncorrected": np.append(result.uncorrected.intercept, result.uncorrected.coefficients),
@@ -206,6 +204,8 @@ def _observations(settings: Settings) -> observations.Observations:
         )
     if settings.std_error is not None and settings.kernel is not None:
         raise ValueError("--kernel needs the same error in all rows: leave out --std-error")
+    if settings.kernel is not None and settings.model != "linear":
+        raise ValueError("leave out --model with --kernel, which is for the squared loss")
     if settings.noise is not None and (settings.kernel is None or settings.replicates is not None):
         raise ValueError("--noise is for --kernel with --variance or --covariance: leave it out")
     known, replicates, deviations = None, None, None

@@ -84,7 +84,8 @@ def norma(
     **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, a share ν of which
     are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning. Choose a
     larger ν, less decay, or `decay="on_update"`, with which f remembers 1/(ηλ) alarms at any ν, but
-    its steps are not gradients. Give a learning rate: at the default, ρ moves too slowly.
+    its steps are not gradients (`colabs/papers/novelty.py` compares both). Give a learning rate:
+    at the default, ρ moves too slowly.
 
     Args:
         kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features

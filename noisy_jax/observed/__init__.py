@@ -1,7 +1,7 @@
 """The wing of observed noise: tables of noisy rows without any clean value, and what they tell."""
 
 from noisy_jax.observed import fits, observations
-from noisy_jax.observed.fits import fit, fourier, load_fit
+from noisy_jax.observed.fits import fit, fourier, load_fit, methods
 from noisy_jax.observed.learning import Learned, learn
 from noisy_jax.observed.selection import Selection, select
 
@@ -13,6 +13,7 @@ __all__ = [
     "fourier",
     "learn",
     "load_fit",
+    "methods",
     "observations",
     "select",
 ]

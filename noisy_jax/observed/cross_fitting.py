@@ -6,15 +6,16 @@ import numpy as np
 from noisy_jax.base import Learner, check_one_prediction
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise
+from noisy_jax.observed.compiled import CompiledLearner
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.errors import fourier_errors, linear_errors
 from noisy_jax.observed.fits.functions import FourierPredictor
-from noisy_jax.observed.fits.linear import Units, check_varies, checked_clusters
-from noisy_jax.observed.fits.uncertain_noise import uncertainty
+from noisy_jax.observed.fits.groups import checked_clusters
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
-from noisy_jax.observed.row_runs import Runs
-from noisy_jax.observed.suitability import check_suits, standardized, units_of
+from noisy_jax.observed.suitability import check_suits
 from noisy_jax.validation import given
 
 _ROWS = 64  # at least so many consecutive rows stay together
@@ -39,19 +40,16 @@ def mean_and_error(errors, slopes, blocks, observations) -> tuple[np.ndarray, np
     sums = np.array([np.bincount(blocks, row, count) for row in errors - mean[:, None]])
     variance = np.sum(sums**2, axis=1) * count / (count - 1) / errors.shape[1] ** 2
     if observations.cov_std_error.any():  # as in `Comparison`: each error contains the covariance
-        dim = len(observations.names)
-        units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
-        variance += np.diag(uncertainty(slopes, observations, units))
+        variance += np.diag(UncertainNoise(observations).covariance(slopes))
     return mean, np.sqrt(variance)
 
 
-def function_judge(make, observations: Observations, key, standardize):
+def function_judge(make, observations: Observations):
     """How a function `observations -> fit` is judged on a fold, and its fit to all rows.
 
     `judge` returns errors, their slopes in the covariance, and what kernel fits' readings leave out
     (`hidden`).
     """
-    del key, standardize  # fits have no randomness, and their own units
     if not callable(make):
         raise ValueError(f"must be a learner or a function observations -> fit, got {given(make)}")
 
@@ -80,11 +78,11 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
             "each fold has its own units: use standardize=False, with the noise in units of the "
             "table"
         )
-    x, y, (_, copies, dim) = observations.x, observations.y, observations.x.shape
-    check_varies(x.reshape(-1, dim), y, observations)
-    whole = units_of(x, y, standardize)
-    check_suits(learner, standardized(observations, whole), whole.scale)
-    runs = Runs(learner)
+    copies, dim = observations.x.shape[1:]
+    check_varies(observations.x.reshape(-1, dim), observations.y, observations)
+    whole = Units.of_copies(observations, standardize)
+    check_suits(learner, whole.table(observations), whole.scale)
+    compiled = CompiledLearner(learner)
     missing = (
         "so that its risk cannot be estimated: use a learner that corrects for the noise; in place "
         "of a mixture, use its learners"
@@ -100,16 +98,17 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
 
     def judge(others, held_out, key):
         train_key, read_key = jax.random.split(key)
-        units = units_of(x[others], y[others], standardize)  # without the rows that are judged
-        state, _ = runs.train(standardized(observations.rows(others), units), train_key)
-        rows = standardized(observations.rows(held_out), units)
-        errors, slope = runs.errors(state, rows, read_key), 0.0
-        if np.isnan(errors).any() and np.isnan(runs.errors(learner.init(dim), rows, key)).any():
+        trained = observations.rows(others)
+        units = Units.of_copies(trained, standardize)  # without the rows that are judged
+        state = compiled.train(units.table(trained), train_key)
+        rows = units.table(observations.rows(held_out))
+        errors, slope = compiled.errors(state, rows, read_key), 0.0
+        if np.isnan(errors).any() and np.isnan(compiled.errors(learner.init(dim), rows, key)).any():
             raise ValueError(
                 f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
             )
         if observations.cov_std_error.any():
-            slope = runs.slope(state, rows, read_key) * copies / np.outer(units.scale, units.scale)
+            slope = compiled.slope(state, rows, read_key) * copies / units.products
         return errors * units.y_scale**2, slope * units.y_scale**2, 0.0
 
     refit_key = jax.random.fold_in(key, len(observations.y))

@@ -13,17 +13,13 @@ import numpy as np
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.checkpoints import resumed
 from noisy_jax.intervals import half_width
+from noisy_jax.observed.compiled import CompiledLearner, on_host, shared_cov
 from noisy_jax.observed.fits.assumptions import warned
 from noisy_jax.observed.fits.coefficients import features_of
+from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.observed.row_runs import Runs, on_host, shared_cov
-from noisy_jax.observed.suitability import (
-    check_room,
-    check_suits,
-    first_units,
-    standardized,
-)
+from noisy_jax.observed.suitability import check_room, check_suits
 from noisy_jax.running import Sums, merged
 from noisy_jax.validation import check_key, concrete
 
@@ -34,19 +30,18 @@ class Learned:
 
     Attributes:
         state: the learner's state after the last row, in standardized units.
-        risk: mean squared error on clean data of the predictions that were made along the way,
-            behind the first rows that give the scales, in the units of y squared, estimated from
-            the noisy rows; it contains the variance of the noise in y. NaN if the learner has no
-            unbiased readings.
+        risk: estimated mean squared error on clean data, in the units of y squared, of the
+            predictions that were made before each row behind the first quarter. It contains the
+            variance of the noise in y. NaN if the learner has no unbiased readings.
         risk_std_error: its standard error, if rows are independent.
-        num_rows: rows whose predictions were judged.
-        variance: of y, the error of predicting its mean.
+        num_rows: number of rows whose predictions were judged.
+        variance: of y, which is the error of predicting its mean.
         learner: the learner.
-        center: `[d]`, means of the columns.
-        scale: `[d]`, standard deviations of the columns in the first rows; 1 with
+        center: `[d]`, means of the columns over all rows.
+        scale: `[d]`, standard deviations of the columns in the first quarter of the rows; 1 with
             `standardize=False`.
-        y_center: mean of y.
-        y_scale: standard deviation of y in the first rows; 1 with `standardize=False`.
+        y_center: as `center`, of y.
+        y_scale: as `scale`, of y.
         names: d names of the columns.
     """
 
@@ -101,16 +96,16 @@ def learn(
 ) -> Learned:
     """Runs a learner once over observed noisy rows, in their order. No noise is added.
 
-    Columns and y are standardized, so that a learner's radius and length scale are in these units;
-    predictions are in original units. The first quarter of the rows (of the first chunk, if there
-    are chunks; at most 4,096 rows, more if a column is constant in them) gives the standard
-    deviations for all rows. Each later row is centred by the means of all rows before it.
+    Columns and y are standardized: a learner's radius and length scale are in standard deviations,
+    and predictions are in original units. The standard deviations are from the first quarter of the
+    rows (at most 4,096 rows, or more if a column is constant in them). Each later row is centred by
+    the means of all rows before it, and its prediction is judged before the learner sees it. With
+    unbiased readings v of f(x) and q of f(x)² at the clean x (`Learner.read`), the error is
 
-    Before each step the learner's prediction is judged: with unbiased readings v of f(x) and q of
-    f(x)² at the clean x (`Learner.read`), q − 2ỹv + ỹ² is an unbiased estimate of its squared error
-    on clean data. The risk is the mean over the rows behind the first quarter. Their own noise is
-    neither in the units nor in the learner's state, so that the estimate is exactly unbiased; means
-    of the whole table would contain it, and the risk would be about 2(wᵀΣw + Var ỹ)/n too low.
+        q − 2ỹv + ỹ².
+
+    Its mean over these rows, `risk`, is an unbiased estimate of the squared error on clean data,
+    because a row's own noise is neither in its units nor in the learner's state.
 
     A learner that is built for a distribution of the noise, such as one in a world or with
     `moments.fourier`, needs the noise in the units of the rows that it sees. The easiest way is
@@ -120,52 +115,71 @@ def learn(
     Args:
         learner: any learner that needs at most as many copies as there are replicates. Further
             replicates have no effect.
-        observations: from `nj.observations.from_arrays`, with one distribution of the noise or one
-            a row. Learners that read the covariance need it to be known. It must not exceed the
-            covariance of the rows. Or chunks of a table, by `nj.observations.chunks` or as any
-            iterable of tables with the same columns and noise: memory depends on the size of a
-            chunk. The first should hold some thousand rows in random order, as its deviations are
-            used for all.
+        observations: from `nj.observations.from_arrays`, or chunks of a table, as
+            `nj.observations.chunks` reads them. A learner that reads the covariance of the noise
+            needs it to be known. The first chunk gives the standard deviations of all chunks: it
+            should hold some thousand rows in random order.
         key: for the learner's own randomness; chunk c uses `fold_in(key, c)`.
         standardize: whether columns and y are divided by standard deviations. Means are always
             subtracted.
-        checkpoint: folder in which the state and the sums over rows are stored after each chunk. A
-            call with the same learner, key and first chunk resumes behind the last row that was
-            stored, bit for bit on the same machine. `nj.observations.chunks` skips the rows before
-            it; other iterables must give them again. Rows may have been added at the end.
+        checkpoint: folder from which an interrupted run over chunks resumes, if the learner and the
+            key are the same; see `nj.observations.chunks`.
 
     Returns:
-        `Learned`. After the last row the learner also uses the rows of an incomplete block
-        (`Learner.finish`).
+        `Learned`, after `Learner.finish`.
 
     Raises:
-        ValueError: if a column is constant, its noise exceeds its variance, or the learner is built
-            for other noise than that of the rows it sees; the folder of a checkpoint cannot be
-            written, is in use, or holds a file that is damaged or of another run.
+        ValueError: a column is constant, its noise exceeds its variance, the learner is built for
+            other noise than the rows have, or the checkpoint is not of this run.
 
     Example:
-        >>> import jax, tempfile, numpy as np, noisy_jax as nj
+        >>> import jax, numpy as np, noisy_jax as nj
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(4000, 2))
         >>> y = x @ [2.0, -1.0] + 0.1 * rng.normal(size=4000)
         >>> table = nj.observations.from_arrays(x + 0.3 * rng.normal(size=x.shape), y, noise=0.09)
         >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-        >>> learned = learn(learner, table, jax.random.key(0))
-        >>> print(learned)
+        >>> print(learn(learner, table, jax.random.key(0)))
         Learned: mean squared error on clean data 0.0... (95% interval -0.0... to 0.0...), of ...
-
-        A run over the first two of four chunks, as if it had been killed there, and its resumption:
-
-        >>> parts = [table.rows(np.arange(1000) + start) for start in (0, 1000, 2000, 3000)]
-        >>> folder, key = tempfile.mkdtemp(), jax.random.key(0)
-        >>> killed = learn(learner, parts[:2], key, checkpoint=folder)
-        >>> resumed = learn(learner, parts, key, checkpoint=folder)
-        >>> resumed.risk == learn(learner, parts, key).risk != killed.risk
-        True
     """
     check_learner(learner)
     check_key(key)
-    return _learned(learner, observations, key, standardize, checkpoint)
+    in_chunks = isinstance(observations, Iterable)
+    table = Pass(observations if in_chunks else [observations])
+    first = table.first
+    check_room(learner, len(first.y), more=in_chunks)
+    warned(first, stacklevel=2)
+    try:
+        units, unjudged = _first_units(first, standardize)
+        center, y_center = first.x.mean(axis=(0, 1)), first.y.mean()
+        rows = dataclasses.replace(units, center=center, y_center=y_center).table(first)
+        check_suits(learner, rows, units.scale)
+    except ValueError as error:
+        where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
+        raise ValueError(f"{where}{error}") from error
+    compiled, state = CompiledLearner(learner), on_host(learner.init(len(center)))
+    identity = ""
+    if checkpoint is not None:
+        identity = f"learn {standardize} {table.digest()} {compiled.fingerprint(state, rows, key)}"
+    nothing = _Progress(_sums(np.zeros((0, len(center) + 1))), _sums(np.zeros((0, 1))), 0, state)
+    parts = "table or its noise, learner, key, standardize, or version of JAX"
+    with resumed(checkpoint, identity, nothing, parts) as (progress, save):
+        keys = (lambda chunk: jax.random.fold_in(key, chunk)) if in_chunks else (lambda chunk: key)
+        seen, errors, _, state = _run(compiled, table, units, unjudged, progress, save, keys)
+    count, squares = errors.num_seeds, errors.squares[0]
+    return Learned(
+        state=compiled.finished(state),
+        risk=float(errors.mean[0]) if count else np.nan,
+        risk_std_error=float((squares / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
+        num_rows=count,
+        variance=float(seen.squares[-1] / seen.num_seeds),
+        learner=learner,
+        center=seen.mean[:-1],
+        scale=units.scale,
+        y_center=float(seen.mean[-1]),
+        y_scale=units.y_scale,
+        names=first.names,
+    )
 
 
 class _Progress(NamedTuple):
@@ -177,57 +191,36 @@ class _Progress(NamedTuple):
     state: State
 
 
-def _learned(learner: Learner, observations, key, standardize, checkpoint) -> Learned:
-    in_chunks = isinstance(observations, Iterable)
-    table = Pass(observations if in_chunks else [observations])
-    check_room(learner, len(table.first.y), more=in_chunks)
-    warned(table.first, stacklevel=3)
-    try:
-        units, unjudged = first_units(table.first, standardize)
-        center, y_center = table.first.x.mean(axis=(0, 1)), table.first.y.mean()
-        whole = dataclasses.replace(units, center=center, y_center=y_center)
-        rows = standardized(table.first, whole)
-        check_suits(learner, rows, units.scale)
-    except ValueError as error:
-        where = f"the first chunk, of {len(table.first.y):,} rows: " if in_chunks else ""
-        raise ValueError(f"{where}{error}") from error
-    runs, state = Runs(learner), on_host(learner.init(rows.x.shape[2]))
-    identity = ""
-    if checkpoint is not None:
-        identity = f"learn {standardize} {table.digest()} {runs.fingerprint(state, rows, key)}"
-    nothing = _Progress(_sums(np.zeros((0, len(center) + 1))), _sums(np.zeros((0, 1))), 0, state)
-    parts = "table or its noise, learner, key, standardize, or version of JAX"
-    with resumed(checkpoint, identity, nothing, parts) as (progress, save):
-        seen, errors, chunks, state = progress
-        errors, seen = (sums._replace(num_seeds=int(sums.num_seeds)) for sums in (errors, seen))
-        chunks = int(chunks)
-        for chunk in table.after(seen.num_seeds):
-            check_room(learner, seen.num_seeds + len(chunk.y), more=in_chunks)
-            noises = [(type(one.noise), shared_cov(one)) for one in (table.first, chunk)]
-            if not all(map(np.array_equal, *noises)):
-                raise ValueError("all chunks must have the same noise, or a covariance a row")
-            values = np.column_stack([chunk.x.mean(axis=1), chunk.y])
-            rows = standardized(chunk, units, _means_before(seen, values, units, unjudged))
-            own_key = jax.random.fold_in(key, chunks) if in_chunks else key
-            state, own = runs.resume(state, rows, own_key)
-            judged = own[max(unjudged - seen.num_seeds, 0) :, None] * units.y_scale**2
-            errors, seen = merged(errors, _sums(judged)), merged(seen, _sums(values))
-            chunks += 1
-            save(_Progress(seen, errors, chunks, state))
-    count, squares = errors.num_seeds, errors.squares[0]
-    return Learned(
-        runs.finished(state),
-        float(errors.mean[0]) if count else np.nan,
-        float((squares / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
-        count,
-        float(seen.squares[-1] / seen.num_seeds),
-        learner,
-        seen.mean[:-1],
-        units.scale,
-        float(seen.mean[-1]),
-        units.y_scale,
-        table.first.names,
-    )
+def _run(compiled, table: Pass, units: Units, unjudged: int, progress, save, keys) -> _Progress:
+    """The progress behind the last row, stored by `save` after each chunk c, with `keys(c)`."""
+    seen, errors, chunks, state = progress
+    errors, seen = (sums._replace(num_seeds=int(sums.num_seeds)) for sums in (errors, seen))
+    for number, chunk in enumerate(table.after(seen.num_seeds), start=int(chunks)):
+        check_room(compiled.learner, seen.num_seeds + len(chunk.y), more=True)
+        noises = [(type(one.noise), shared_cov(one)) for one in (table.first, chunk)]
+        if not all(map(np.array_equal, *noises)):
+            raise ValueError("all chunks must have the same noise, or a covariance a row")
+        values = np.column_stack([chunk.x.mean(axis=1), chunk.y])
+        rows = units.table(chunk, _means_before(seen, values, units, unjudged))
+        state, found = compiled.resume(state, rows, keys(number))
+        judged = found[max(unjudged - seen.num_seeds, 0) :, None] * units.y_scale**2
+        errors, seen = merged(errors, _sums(judged)), merged(seen, _sums(values))
+        save(_Progress(seen, errors, number + 1, state))
+    return _Progress(seen, errors, chunks, state)
+
+
+def _first_units(table: Observations, standardize: bool) -> tuple[Units, int]:
+    """Centres and scales that the first rows give, and how many rows these are.
+
+    Whether a row belongs to them depends only on the rows up to it: for later rows the units are
+    constants.
+    """
+    x, y = table.x, table.y
+    check_varies(x.reshape(-1, x.shape[2]), y, table)
+    columns = np.column_stack([x[:, 0], y])
+    varied = np.argmax(columns != columns[0], axis=0)  # the first row that differs
+    number = max(min(-(-len(y) // 4), 4096), 1 + int(varied.max()))
+    return Units.of_copies(table.rows(np.arange(number)), standardize), number
 
 
 def _sums(values: np.ndarray) -> Sums:
@@ -236,7 +229,7 @@ def _sums(values: np.ndarray) -> Sums:
     return Sums(len(values), mean, ((values - mean) ** 2).sum(axis=0))
 
 
-def _means_before(seen: Sums, values: np.ndarray, units, first: int) -> np.ndarray:
+def _means_before(seen: Sums, values: np.ndarray, units: Units, first: int) -> np.ndarray:
     """`[n, d + 1]`, the means of all rows before each; in the `first` rows, their own means."""
     start = np.append(units.center, units.y_center)
     apart = values - start

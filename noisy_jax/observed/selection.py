@@ -35,10 +35,9 @@ class Selection:
     Attributes:
         names: K names of the candidates.
         best: name of the candidate with the lowest sum of risk, standard error and a tenth of the
-            bias (as `fit` chooses). The lowest risk alone would prefer candidates whose risk is
-            uncertain.
-        risk: `[K]`, mean squared error on clean rows, cross-fitted; it contains the variance of the
-            noise in y.
+            bias. The lowest risk alone would prefer candidates whose risk is uncertain.
+        risk: `[K]`, mean squared error on clean rows, cross-fitted, plus the variance of the noise
+            in y.
         std_error: `[K]`, standard error of `risk`.
         bias: `[K]`, largest bias of `risk` that the noise can cause: 0 except for kernel fits with
             weights at frequencies that are lost in the noise.
@@ -86,27 +85,20 @@ class Selection:
 
     def __repr__(self) -> str:
         """The table, the lowest risk first, and which candidates it can tell apart."""
-        ends = zip(*self.interval(), *self.difference_interval(), strict=True)
-        rows = [
-            {
-                "name": name,
-                "risk": f"{risk:.4g}",
-                "interval": f"[{low:.4g}, {high:.4g}]",
-                "difference": "" if name == self.best else f"{more:.2g}",
-                "more": "" if name == self.best else f"[{start:.2g}, {end:.2g}]",
-            }
-            for name, risk, more, (low, high, start, end) in zip(
-                self.names, self.risk, self.difference, ends, strict=True
-            )
-        ]
-        rows = [rows[k] for k in np.argsort(self.risk)]  # NaN last
+        (low, high), (start, end) = self.interval(), self.difference_interval()
+        best = self.names.index(self.best)
+
+        def unless_best(cell):
+            return lambda row: "" if row["k"] == best else cell(row["k"])
+
         columns = [
-            ("candidate", "{name}"),
-            ("clean risk", "{risk}"),
-            ("95% interval", "{interval}"),
-            ("above the best", "{difference}"),
-            ("95% interval", "{more}"),
+            ("candidate", lambda row: self.names[row["k"]]),
+            ("clean risk", lambda row: f"{self.risk[row['k']]:.4g}"),
+            ("95% interval", lambda row: f"[{low[row['k']]:.4g}, {high[row['k']]:.4g}]"),
+            ("above the best", unless_best(lambda k: f"{self.difference[k]:.2g}")),
+            ("95% interval", unless_best(lambda k: f"[{start[k]:.2g}, {end[k]:.2g}]")),
         ]
+        rows = [{"k": k} for k in np.argsort(self.risk)]  # NaN last
         title = (
             "Mean squared error on clean data, estimated from "
             f"{self.num_rows:,} noisy rows in {self.folds} folds"
@@ -136,44 +128,32 @@ def select(
 ) -> Selection:
     """Chooses among learners and fits by their risk on clean data, estimated from noisy rows.
 
-    Each fold is judged by what was trained on the other folds. For such a predictor f, and unbiased
-    readings v of f(x) and q of f(x)² at the clean x of a held-out row,
+    Each fold is judged by what was trained on the other folds. With unbiased readings v of f(x) and
+    q of f(x)² at the clean x of a held-out row, the predictor f has
 
         E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
 
     The risk is the mean over all rows. Readings of a kernel fit leave out frequencies that are lost
     in the noise; the largest bias that this can cause is added to the half width of the intervals.
-    The mean squared error on the noisy rows themselves would prefer predictors that shrink towards
-    the mean, as uncorrected ones do.
 
-    What it says, and what not:
-
-    - The risk is for prediction at CLEAN features. To predict from features that are as noisy as
-      those of the table, use an uncorrected fit.
-    - It contains the variance of the noise in y, which is the same for all candidates.
-    - The lowest of many risks is too low, since it was chosen for being low. Judge the best one on
-      other rows if its risk matters.
-    - Intervals are approximate, and often too short. Predictors of different folds share most of
-      their training rows, which the standard errors ignore (Bates, Hastie and Tibshirani, 2023).
-      Each candidate is compared with the best one without a correction for multiple comparisons.
+    The risk is for prediction at CLEAN features: to predict from features that are as noisy as the
+    table's, use an uncorrected fit. The lowest of many risks is too low, since it was chosen for
+    being low: judge the best one on other rows if its risk matters. Intervals are often too short,
+    because predictors of different folds share most of their training rows, and comparisons with
+    the best are not corrected for their number.
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
-            `nj.fit`, `lambda rows: nj.fit(rows, nj.fourier(length_scale=1.0))` or
-            `lambda rows: nj.fit(rows).uncorrected`. Learners need unbiased readings
+            `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`. Learners need unbiased readings
             (`Learner.read`) and room for all rows.
-        observations: from `nj.observations.from_arrays`, as in `learn` and `fit`.
+        observations: from `nj.observations.from_arrays`.
         key: for the randomness of learners.
         folds: number of folds, at least 2. Block b of at least 64 consecutive rows (fewer in tables
-            below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are those of sums
-            over blocks: neighbouring rows may depend on each other.
+            below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are from sums
+            over blocks, because neighbouring rows may depend on each other.
         clusters: `[n]` labels of rows that stay together, in place of the blocks.
-        standardize: for learners, whether columns and y are divided by standard deviations. The
-            rows on which a learner is trained give the means and standard deviations. A learner
-            that is built for one distribution of the noise needs `standardize=False`.
-
-    Returns:
-        A `Selection`.
+        standardize: as in `learn`. A learner that is built for one distribution of the noise needs
+            `standardize=False`, because each fold has its own standard deviations.
 
     Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie and
     Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).
@@ -212,8 +192,11 @@ def select(
     warned(observations, None if clusters is None else blocks, stacklevel=2)
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
-            of: Any = learner_judge if isinstance(candidate, Learner) else function_judge
-            judge, refits[name] = of(candidate, observations, key, standardize)
+            if isinstance(candidate, Learner):
+                made = learner_judge(candidate, observations, key, standardize)
+            else:
+                made = function_judge(candidate, observations)
+            judge, refits[name] = made
             with warnings.catch_warnings():  # of the same rows again, in parts
                 warnings.simplefilter("ignore", AssumptionWarning)
                 for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):

@@ -1,6 +1,4 @@
-"""Observed rows as a learner sees them, and whether it can learn from them."""
-
-import dataclasses
+"""Whether a learner can learn from observed rows."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,54 +8,9 @@ from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.identification import check_cross, check_identified
-from noisy_jax.observed.fits.linear import Units, check_varies
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import instance
 
 _TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the rows' noise
-
-
-def first_units(observations: Observations, standardize: bool) -> tuple[Units, int]:
-    """Centres and scales that the first rows give, and how many rows these are.
-
-    A quarter of the rows, at most 4,096, and enough for every column to vary. Whether a row belongs
-    to them depends on the rows up to it alone: for later rows the units are constants.
-    """
-    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
-    x, y = observations.x, observations.y
-    check_varies(x.reshape(-1, x.shape[2]), y, observations)
-    columns = np.column_stack([x[:, 0], y])
-    varied = np.argmax(columns != columns[0], axis=0)  # the first row that differs
-    number = max(min(-(-len(y) // 4), 4096), 1 + int(varied.max()))
-    return units_of(x[:number], y[:number], standardize), number
-
-
-def units_of(x: np.ndarray, y: np.ndarray, standardize: bool) -> Units:
-    """Means of copies `[n, V, d]` and of y, and their standard deviations or 1."""
-    units = Units.of_some(x.reshape(-1, x.shape[2]), y)
-    if standardize:
-        return units
-    return dataclasses.replace(units, scale=np.ones(x.shape[2]), y_scale=1.0)
-
-
-def standardized(
-    observations: Observations, units: Units, centers: np.ndarray | None = None
-) -> Observations:
-    """The rows as a learner sees them; their `noise` is as it was.
-
-    Args:
-        observations: n rows.
-        units: centres and scales.
-        centers: `[n, d + 1]`, a centre of x and of y for each row, instead of those of `units`.
-    """
-    center, y_center = units.center, units.y_center
-    if centers is not None:
-        center, y_center = centers[:, None, :-1], centers[:, -1]
-    x, y = (observations.x - center) / units.scale, (observations.y - y_center) / units.y_scale
-    cov, cross = observations.cov, observations.cross_cov
-    cov = None if cov is None else cov / np.outer(units.scale, units.scale)
-    cross = None if cross is None else cross / (units.scale * units.y_scale)
-    return dataclasses.replace(observations, x=x, y=y, cov=cov, cross_cov=cross)
 
 
 def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:

@@ -33,7 +33,7 @@ def coefficients(fit: LinearFit, *, axes=None):
     scale = np.sqrt(np.diag(fit.gram + fit.noise))
     places = np.arange(len(fit.names))[::-1]
     for index, (name, one) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
-        low, high = (end[1:] * scale for end in one.interval())
+        low, high = (end * scale for end in one.interval())
         height = places + 0.12 - 0.24 * index
         axes.hlines(height, low, high, color=look(index)["color"])
         axes.plot(one.coefficients * scale, height, linestyle="", label=name, **look(index))

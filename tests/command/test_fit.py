@@ -43,7 +43,7 @@ def test_logistic(tmp_path, capsys):
     assert found["uncorrected"] < found["low"]
     assert "conditional score" in capsys.readouterr().out
     assert main(["fit", "--data", str(path), "--target", "sick", *known, "--kernel"]) == 2
-    assert "are for model='linear'" in capsys.readouterr().err
+    assert "leave out --model with --kernel" in capsys.readouterr().err
 
 
 def coefficients(folder):

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +11,13 @@ import pytest
 import scipy.stats
 
 import noisy_jax as nj
+from noisy_jax.base import unrolled
+from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT, key
+from tests.observed.rows import CLEAN, LEARNER, NOISE, X, Y, run
 
 
-def table(copies=1, noise=1.0):
+def measured(copies=1, noise=1.0):
     rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(6000, 2))
     y = 5 + x @ [2.0, -1.0] + 0.1 * rng.normal(size=6000)
@@ -24,7 +28,7 @@ def table(copies=1, noise=1.0):
 @pytest.mark.statistical
 @pytest.mark.parametrize("copies", [1, 2])
 def test_the_leader_predicts_clean_rows_and_knows_its_error(copies):
-    x, y, observed = table(copies, 1.0 if copies == 1 else None)
+    x, y, observed = measured(copies, 1.0 if copies == 1 else None)
     moments = nj.moments.known_covariance() if copies == 1 else nj.moments.two_copies()
     learned = nj.learn(nj.learners.corrected_ftrl(moments), observed, key(0))
     error = np.mean((learned.predict(100 + 10 * x) - y) ** 2)
@@ -104,7 +108,7 @@ def test_no_two_rows_have_the_same_key():
         init=lambda dim: (jnp.zeros((20, 2), jnp.uint32), 0), step=step,
         predict=lambda state, x: x[..., 0], unroll=None, read=None,
     )  # fmt: skip
-    _, _, rows = table()
+    _, _, rows = measured()
     chunks = [rows.rows(np.arange(10) + start) for start in (0, 10)]
     keys, count = nj.learn(learner, chunks, jax.random.key(0)).state
     assert count == 20
@@ -112,7 +116,7 @@ def test_no_two_rows_have_the_same_key():
 
 
 def test_a_learner_without_readings_has_no_risk():
-    x, y, observed = table()
+    x, y, observed = measured()
     kernel = nj.kernels.gaussian(length_scale=1.0)
     learner = nj.learners.uncorrected_kernel(kernel, horizon=len(y), radius=2.0)
     learned = nj.learn(learner, observed, jax.random.key(0))
@@ -123,45 +127,9 @@ def test_a_learner_without_readings_has_no_risk():
     assert np.isfinite(learned.predict([[100.0, 100.0]])).all()
 
 
-def test_too_few_replicates_are_an_error():
-    _, _, observed = table()
-    learner = nj.learners.two_copies(radius=2.0, learning_rate=0.01)
-    with pytest.raises(ValueError, match="needs 2 noisy copies of each row, but there are 1"):
-        nj.learn(learner, observed, jax.random.key(0))
-
-
-def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
-    """Rows of pure noise vary less than it in half of all tables; a fifth less is no chance."""
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-    x, y = rng.normal(size=(2000, 2)), rng.normal(size=2000)
-
-    def learned(variances, names=("dose", "age")):
-        observed = nj.observations.from_arrays(x, y, noise=variances, names=names)
-        return nj.learn(learner, observed, jax.random.key(0))
-
-    assert np.isfinite(learned([1.02, 1.0]).risk)
-    with pytest.raises(ValueError, match=r"'age' is not identified: its noise variance, 1.5,"):
-        learned([0.5, 1.5])
-    with pytest.raises(ValueError, match=r"combination .* is not identified"):
-        learned([[0.9, 0.5], [0.5, 0.9]])
-
-
-def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
-    """cross_cov is of one copy: |c| ≤ √(Σ Var ỹ) with the Σ of one of the four."""
-    x, y = 3 * rng.normal(size=(4000, 4, 1)), rng.normal(size=4000)
-
-    def learned(cross):
-        rows = nj.observations.from_arrays(x, y, noise=1.0, cross_cov=[cross])
-        return nj.learn(nj.learners.two_copies(radius=1.0), rows, jax.random.key(0))
-
-    assert np.isfinite(learned(0.9).risk)
-    with pytest.raises(ValueError, match=r"cross_cov of 'x1' is .* times what is possible"):
-        learned(1.2)
-
-
 def test_the_error_is_printed_with_its_interval():
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-    learned = nj.learn(learner, table()[2], jax.random.key(0))
+    learned = nj.learn(learner, measured()[2], jax.random.key(0))
     low, high = learned.risk_interval
     half = scipy.stats.t(learned.num_rows - 1).ppf(0.975) * learned.risk_std_error
     np.testing.assert_allclose([low, high], [learned.risk - half, learned.risk + half], rtol=1e-9)
@@ -174,85 +142,11 @@ def test_the_error_is_printed_with_its_interval():
 @pytest.mark.statistical
 def test_rows_after_the_last_block_are_used():
     """127 rows in blocks of 128: the learner would predict the mean."""
-    x, y, _ = table()
+    x, y, _ = measured()
     observed = nj.observations.from_arrays(x[:127], y[:127], noise=0.0)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=128)
     learned = nj.learn(learner, observed, key(0))
     assert np.mean((learned.predict(x) - y) ** 2) < 0.02
-
-
-def wide_rows(laplace=3.0):
-    rng = np.random.default_rng(1 + 1000 * SHIFT)
-    clean = rng.uniform(-20, 20, size=(6000, 1))
-    y = np.sin(0.2 * clean[:, 0])
-    noise = nj.noise.Laplace(laplace)
-    noisy = clean + rng.laplace(size=clean.shape) * laplace
-    return clean, y, nj.observations.from_arrays(noisy, y, noise=noise)
-
-
-def fourier_leader(length_scale, noise):
-    frequencies = nj.moments.gaussian_frequencies(
-        key(2), 32, dim=1, length_scale=length_scale, characteristic=noise
-    )
-    return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=64)
-
-
-@pytest.mark.statistical
-@pytest.mark.slow
-def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
-    clean, y, observed = wide_rows()
-    scale = observed.x[:1500].std()
-    in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
-    with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
-        nj.learn(in_raw_units, observed, key(0))
-    for learner, standardize in (
-        (in_raw_units, False),
-        (fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale)), True),
-    ):
-        learned = nj.learn(learner, observed, key(0), standardize=standardize)
-        assert np.mean((learned.predict(clean) - y) ** 2) < 0.02 < 0.1 * y.var()
-    other = fourier_leader(6.0, nj.noise.Gaussian(18.0))  # the same variance
-    with pytest.raises(ValueError, match="other Gaussian noise than the rows have: build it for"):
-        nj.learn(other, observed, key(0), standardize=False)
-    stream = nj.Stream(jnp.asarray(clean[:8], float), jnp.asarray(y[:8], float))
-    with pytest.warns(UserWarning, match="built for other noise"):
-        nj.rollout(in_raw_units, stream, nj.noise.Laplace(1.0), key(0))
-
-
-def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
-    """Where the learner was built for one distribution, not for a variance only."""
-    x, y = 2 * rng.normal(size=(300, 1)), rng.normal(size=300)
-    rows = nj.observations.from_arrays(x, y, noise=nj.noise.Laplace(0.5))
-    learner = nj.learners.known_covariance(radius=1.0)
-
-    def learned(noise):
-        built = learner._replace(needs=nj.Needs(noise=noise, targets="any"))
-        return nj.learn(built, rows, jax.random.key(0), standardize=False)
-
-    assert np.isfinite(learned(nj.noise.Laplace(0.5)).risk)
-    for noise in (nj.noise.Gaussian(0.5), nj.noise.Laplace(0.6)):
-        with pytest.raises(ValueError, match=r"built for other .* noise than the rows have"):
-            learned(noise)
-
-
-def test_fourier_features_take_no_covariance_of_each_row():
-    x, y, _ = table()
-    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.1, 0.3, len(y))))
-    observed = nj.observations.from_arrays(x[:, :1], y, noise=noise)
-    learner = fourier_leader(1.0, nj.noise.Gaussian(0.2))
-    with pytest.raises(ValueError, match="covariance of its own in each row"):
-        nj.learn(learner, observed, jax.random.key(0), standardize=False)
-
-
-def test_replicates_of_unknown_noise_do_not_serve_a_learner_that_reads_the_covariance():
-    _, _, observed = table(copies=2, noise=None)
-    known = nj.moments.known_covariance()
-    for learner in (
-        nj.learners.corrected_ftrl(known),
-        nj.learners.known_covariance(radius=2.0, learning_rate=0.01),
-    ):
-        with pytest.raises(ValueError, match="use two_copies"):
-            nj.learn(learner, observed, jax.random.key(0))
 
 
 def test_constant_columns_are_named():
@@ -288,3 +182,104 @@ def test_readings_in_worlds_are_unbiased(kind):
     mass = np.outer(weights, weights).ravel()
     np.testing.assert_allclose(mass @ np.asarray(value), expected, rtol=1e-9)
     np.testing.assert_allclose(mass @ np.asarray(square), expected**2, rtol=1e-9)
+
+
+def test_one_chunk_is_learned_as_a_table(table):
+    """The learner uses no key."""
+    observed = from_arrays(X, Y, noise=NOISE)
+    whole, one = run("learn", observed), run("learn", [observed])
+    chex.assert_trees_all_close(one, whole, rtol=1e-6)
+    np.testing.assert_allclose(one["variance"], Y.var(), rtol=1e-12)
+    np.testing.assert_allclose(one["center"], X.mean(axis=0), rtol=1e-12)
+
+
+def test_chunks_are_standardized_as_the_first_says_and_their_errors_are_merged(table):
+    """By hand: the scale of 50 rows, centres of all rows before, and the errors of 750 rows."""
+    learned = nj.learn(LEARNER, table, jax.random.key(0))
+    np.testing.assert_allclose(learned.center, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(learned.scale, X[:50].std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(learned.variance, Y.var(), rtol=1e-12)
+    before = [slice(max(t, 50)) for t in range(800)]
+    x = (X - np.array([X[rows].mean(axis=0) for rows in before])) / learned.scale
+    y = (Y - np.array([Y[rows].mean() for rows in before])) / Y[:50].std()
+    observed = from_arrays(x, y, noise=NOISE / learned.scale**2)
+    samples = nj.Sample(x[:, None].astype("f4"), y.astype("f4"), np.tile(observed.cov, (800, 1, 1)))
+    keys = jax.random.split(jax.random.key(0), 800)
+    state, _, (value, square) = jax.jit(unrolled(LEARNER))(
+        LEARNER.init(2), jax.tree.map(np.float32, samples), x.astype("f4"), keys
+    )
+    errors = ((square - 2 * y * value + y**2) * learned.y_scale**2)[50:]
+    np.testing.assert_allclose(learned.risk, errors.mean(), rtol=1e-3)
+    np.testing.assert_allclose(learned.risk_std_error, errors.std(ddof=1) / 750**0.5, rtol=1e-3)
+    chex.assert_trees_all_close(learned.state, state, rtol=1e-3)
+
+
+def test_a_column_that_begins_constant_takes_more_rows():
+    """The scale is that of the rows up to the first that differs, and the risk judges the rest."""
+    x = X.copy()
+    x[:300, 1] = 7.0
+    learned = nj.learn(LEARNER, from_arrays(x, Y, noise=[NOISE, 0]), jax.random.key(0))
+    np.testing.assert_allclose(learned.scale, x[:301].std(axis=0), rtol=1e-12)
+    x[:799, 1] = 7.0
+    learned = nj.learn(LEARNER, from_arrays(x, Y, noise=[NOISE, 0]), jax.random.key(0))
+    assert np.isnan(learned.risk)
+    assert "no row with unbiased readings was judged" in str(learned)
+
+
+def keyed():
+    """A learner whose state is the sum of what its keys draw."""
+    return LEARNER._replace(
+        init=lambda dim: jax.numpy.zeros(2),
+        step=lambda state, sample, key: state + jax.random.normal(key, (2,)),
+        predict=lambda state, x: x @ state,
+        unroll=None,
+        read=None,
+    )
+
+
+def test_chunk_c_uses_the_key_folded_with_c(table):
+    learned = nj.learn(keyed(), table, jax.random.key(5))
+    keys = [jax.random.split(jax.random.fold_in(jax.random.key(5), c), 200) for c in range(4)]
+    draws = [jax.vmap(lambda key: jax.random.normal(key, (2,)))(own) for own in keys]
+    np.testing.assert_allclose(learned.state, np.sum(draws, axis=(0, 1)), rtol=1e-4, atol=1e-4)
+
+
+def with_noise(noise, **options):
+    def change(parts):
+        later = [from_arrays(part.x, part.y, noise=noise, **options) for part in parts[1:]]
+        return [parts[0], *later]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "learner", "message"),
+    [
+        (with_noise(NOISE + 1), LEARNER, "must have the same noise, or a covariance a row"),
+        (with_noise(nj.noise.Laplace((NOISE / 2) ** 0.5)), LEARNER, "must have the same noise"),
+        (with_noise(NOISE, cross_cov=[0.1, 0.1]), LEARNER, "must have a cross_cov, or none"),
+        (with_noise(NOISE, target="z"), LEARNER, "all chunks must have the columns"),
+        (
+            lambda parts: [from_arrays(X[:50] * [1, 0], Y[:50], noise=[NOISE, 0]), *parts],
+            LEARNER,
+            "the first chunk, of 50 rows: column 'x2' is constant",
+        ),
+        (
+            list,
+            keyed()._replace(needs=nj.Needs(horizon=300)),
+            "has at least 400 rows, but the learner has room for 300: build it with horizon=the n",
+        ),
+        (
+            list,
+            keyed()._replace(needs=nj.Needs(horizon=100)),
+            "at least 200 rows, but the learner has room for 10",
+        ),
+        (lambda parts: [], LEARNER, "at least one chunk, got none"),
+        (lambda parts: 3, LEARNER, "observations must be an Observations, got 3"),
+        (lambda parts: CLEAN, LEARNER, "observations must be an Observations, got an array"),
+    ],
+)
+def test_wrong_chunks_give_one_clear_line(table, change, learner, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        nj.learn(learner, change(list(table)), jax.random.key(0))
+    assert "\n" not in str(caught.value)

@@ -21,14 +21,14 @@ V, Stock and Wright, Econometrica 68 (2000). Projection: Dufour, Econometrica 65
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.intervals import half_width
 from noisy_jax.moments.batch import LinearMoments
-from noisy_jax.observed.fits.uncertain_noise import deviations
-from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 
 _ANGLES = 64
 _HALVINGS = 40
@@ -63,8 +63,9 @@ class Equations:
         count, size = self.groups.shape[:2]
         widths = half_width(1.0, np.minimum([*self.freedoms, count - 1], count - 1), level=level)
         wider = widths[:2] / widths[2]
+        noise = np.reshape(self.noise, (-1, *self.total.shape))  # none is [0] in files
         spread = np.concatenate(
-            [self.groups * wider[0] * (count / (count - 1)) ** 0.5, self.noise * wider[1]]
+            [self.groups * wider[0] * (count / (count - 1)) ** 0.5, noise * wider[1]]
         )
         ends = []
         for index, row in enumerate(self.jacobian):
@@ -166,12 +167,12 @@ def _squares(moves: np.ndarray) -> np.ndarray:
 
 
 def equations(
-    parts: list[LinearMoments],
+    parts: Sequence[LinearMoments],
     whole: LinearMoments,
     beta: np.ndarray,
-    observations: Observations,
-    units,
+    noise: UncertainNoise,
     freedoms: tuple[float, float],
+    jacobian: np.ndarray,
 ) -> Equations:
     """The equations of groups of rows, whose moments are `parts`, about the fit with slopes β."""
     y, x, dim = whole.y / whole.weight, whole.x / whole.weight, len(beta)
@@ -188,13 +189,12 @@ def equations(
         added.append(function(*part.about(whole), row, part.weight, value))
     total = np.sum(added, axis=0)
     shares = np.array([part.weight for part in parts]) / whole.weight
-    moves = deviations(observations, units) * whole.weight
     nothing = np.zeros(dim), np.zeros(dim), 0.0, 0.0
-    noise = [function(-move, *nothing) for move in moves]
+    moves = [function(-move * whole.weight, *nothing) for move in noise.deviations()]
     return Equations(
         total=total,
         groups=np.array(added) - shares[:, None, None] * total,
-        noise=np.reshape(noise, (-1, 1 + dim, 2 + dim)),
+        noise=np.reshape(moves, (-1, 1 + dim, 2 + dim)),
         freedoms=freedoms,
-        jacobian=units.jacobian(x),
+        jacobian=jacobian,
     )

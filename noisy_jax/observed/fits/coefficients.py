@@ -1,10 +1,9 @@
 """What a linear fit found: coefficients with intervals, and their estimated error on clean data."""
 
 import dataclasses
-import json
 import textwrap
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.anderson_rubin import Equations
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
-from noisy_jax.saving import replace_file
+from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.validation import between, choice, unmasked
 
 
@@ -24,10 +23,13 @@ from noisy_jax.validation import between, choice, unmasked
 class Coefficients:
     """A linear predictor with its uncertainty, in original units.
 
+    `names`, `coefficients`, `std_error` and both ends of `interval()` have one entry a column. The
+    intercept has `intercept`, `intercept_std_error` and `intercept_interval()`.
+
     Attributes:
         intercept: the constant term.
         coefficients: `[d]`.
-        covariance: `[1 + d, 1 + d]`, of the intercept and the coefficients.
+        covariance: `[1 + d, 1 + d]`, of the intercept and, behind it, the coefficients.
         degrees_of_freedom: of Student's t in intervals, one number or `[1 + d]`.
         names: d names of the columns.
     """
@@ -40,13 +42,47 @@ class Coefficients:
 
     @property
     def std_error(self) -> np.ndarray:
-        """`[1 + d]` standard errors of the intercept and the coefficients."""
+        """`[d]` standard errors of the coefficients."""
+        return self._errors()[1:]
+
+    @property
+    def intercept_std_error(self) -> float:
+        """The standard error of the intercept."""
+        return float(self._errors()[0])
+
+    def interval(
+        self, level: float = LEVEL, *, method: str = "wald"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals of the coefficients, `[d]` each.
+
+        Args:
+            level: between 0 and 1.
+            method: "wald" for estimate ± t · standard error; or, of a `LinearFit`, "anderson-rubin"
+                for sets that hold however weak the identification is. They are wider, and may be
+                unbounded, from −∞ to ∞, or consist of several intervals, of which the outer ends
+                are returned; both ends are NaN for an empty set, which says that the model does not
+                fit the table.
+
+        Source: Anderson and Rubin (1949), projected on each coefficient (Dufour, 1997).
+        """
+        low, high = self._ends(level, method)
+        return low[1:], high[1:]
+
+    def intercept_interval(
+        self, level: float = LEVEL, *, method: str = "wald"
+    ) -> tuple[float, float]:
+        """Lower and upper end of the interval of the intercept, as in `interval`."""
+        low, high = self._ends(level, method)
+        return float(low[0]), float(high[0])
+
+    def _errors(self) -> np.ndarray:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
-    def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each."""
+    def _ends(self, level: float, method: str) -> tuple[np.ndarray, np.ndarray]:
+        """Both ends of intercept and coefficients, `[1 + d]` each."""
+        choice("method", method, ("wald",))
         level = float(between("level", level, 0, 1))
-        width = half_width(self.std_error, self.degrees_of_freedom, level=level)
+        width = half_width(self._errors(), self.degrees_of_freedom, level=level)
         middle = np.append(self.intercept, self.coefficients)
         return middle - width, middle + width
 
@@ -60,66 +96,99 @@ class Coefficients:
         return features_of(x, self.names) @ self.coefficients + self.intercept
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LinearFit(Coefficients):
-    """A corrected linear regression; print it for the table.
-
-    The attributes of `Coefficients` are the corrected ones.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Corrected(Coefficients, Saved):
+    """Corrected coefficients, beside uncorrected ones.
 
     Attributes:
-        uncorrected: ordinary least squares on the noisy rows, with replicates on their means.
+        uncorrected: the fit to the noisy rows, with replicates to their means.
         reliability: `[d]`, the share of each column's variance that is not noise.
-        risk: estimated errors of both on clean data.
         target: name of y.
         num_rows: n, rows of positive weight.
         num_copies: V, the noisy copies of each row whose mean is taken.
-        gram: `[d, d]`, corrected centred moments of the columns, per row.
-        cross: `[d]`, centred moments with y, per row.
-        noise: `[d, d]`, mean covariance of the error that was taken away.
-        means: `[1 + d]`, means of y and of the columns.
-        strength: of the identification: for that combination of columns in which the noise is
-            largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
-            that λ would have if there were nothing but noise; 0 if the
-            clean variance is estimated below 0, infinite without noise. Below 6 the identification
-            is weak.
-        share: of the noise's moments that is taken away: 1, or less by Fuller's modification where
-            the identification is weak.
-        equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
-            with too few groups.
+        share: of the noise that is taken away: 1, or less where the identification is weak, or the
+            equations with all of it have no root.
         remarks: what the rows show against the assumptions of the correction.
     """
 
     uncorrected: Coefficients
     reliability: np.ndarray
-    risk: Comparison
     target: str
     num_rows: int
     num_copies: int
+    share: float = 1.0
+    remarks: tuple[str, ...] = ()
+
+    def _printed(self, lines: Sequence[str]) -> str:
+        """The table of coefficients, some lines, and the remarks."""
+        low, high = self._ends(LEVEL, "wald")
+        width = max(9, *map(len, self.names))
+        rows = zip(
+            ("intercept", *self.names),
+            np.append(self.intercept, self.coefficients),
+            self._errors(),
+            low,
+            high,
+            np.append(self.uncorrected.intercept, self.uncorrected.coefficients),
+            ("", *(f"{value:.3f}" for value in self.reliability)),
+            strict=True,
+        )
+        table = [
+            f"{name:<{width}} {value:>10.4g} {error:>10.2g} "
+            f"{f'[{start:.4g}, {end:.4g}]':>23} {plain:>11.4g} {share:>11}"
+            for name, value, error, start, end, plain, share in rows
+        ]
+        if len(table) > 11:
+            table = [*table[:10], f"… and {len(table) - 10} more columns"]
+        return "\n".join(
+            [
+                f"{self.target} on {counted_features(len(self.names))}, "
+                f"{self.num_rows:,} noisy rows",
+                "",
+                f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
+                f"{'uncorrected':>11} {'reliability':>11}",
+                *table,
+                *lines,
+                *lines_of(self.remarks),
+            ]
+        )
+
+    @property
+    def _noisy(self) -> str:
+        return "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class LinearFit(Corrected):
+    """A corrected linear regression; print it for the table.
+
+    It has the attributes of `Coefficients` and of `Corrected` as well.
+
+    Attributes:
+        risk: estimated errors of both fits on clean data.
+        gram: `[d, d]`, corrected centred moments of the columns, per row.
+        cross: `[d]`, centred moments with y, per row.
+        noise: `[d, d]`, mean covariance of the error that was taken away.
+        strength: of the identification: for that combination of columns in which the noise is
+            largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
+            that λ would have if there were nothing but noise; 0 if the clean variance is estimated
+            below 0, infinite without noise. Below 6 the identification is weak.
+        equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
+            with too few groups.
+    """
+
+    kind: ClassVar[str] = "linear"
+
+    risk: Comparison
     gram: np.ndarray
     cross: np.ndarray
     noise: np.ndarray
-    means: np.ndarray
     strength: float
-    share: float
     equations: Equations | None
-    remarks: tuple[str, ...] = ()
 
-    def interval(
-        self, level: float = 0.95, *, method: str = "wald"
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of the intervals of intercept and coefficients, `[1 + d]` each.
-
-        Args:
-            level: between 0 and 1.
-            method: "wald" for estimate ± t · standard error, or "anderson-rubin" for sets that hold
-                however weak the identification is. They are wider, and may be unbounded, from −∞
-                to ∞, or consist of several intervals, of which the outer ends are returned; both
-                ends are NaN for an empty set, which says that the model does not fit the table.
-
-        Source: Anderson and Rubin (1949), projected on each coefficient (Dufour, 1997).
-        """
+    def _ends(self, level: float, method: str) -> tuple[np.ndarray, np.ndarray]:
         if choice("method", method, ("wald", "anderson-rubin")) == "wald":
-            return super().interval(level)
+            return super()._ends(level, method)
         level = float(between("level", level, 0, 1))
         if self.equations is None:
             raise ValueError(
@@ -132,21 +201,14 @@ class LinearFit(Coefficients):
 
     def __str__(self) -> str:
         """The table: coefficients, intervals, uncorrected coefficients, reliability, verdict."""
-        noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
-        return "\n".join(
-            [
-                f"{self.target} on {counted_features(len(self.names))}, "
-                f"{self.num_rows:,} noisy rows",
-                "",
-                *compared(self, self.uncorrected, self.reliability),
-                *self._identified(),
-                "",
-                str(self.risk),
-                "These coefficients are for interpretation and for clean features. To predict from",
-                f"{noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
-                *lines_of(self.remarks),
-            ]
-        )
+        lines = [
+            *self._identified(),
+            "",
+            str(self.risk),
+            "These coefficients are for interpretation and for clean features. To predict from",
+            f"{self._noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
+        ]
+        return self._printed(lines)
 
     def _identified(self) -> list[str]:
         if np.isinf(self.strength):  # no noise
@@ -184,38 +246,6 @@ class LinearFit(Coefficients):
             rows.append(np.linalg.solve(gram, self.cross) if sound else np.nan * self.cross)
         return np.array(rows)
 
-    def save(self, path: str | Path) -> None:
-        """Writes the fit as JSON; `nj.load_fit` reads it."""
-        write(self, path)
-
-
-def compared(fit: Coefficients, uncorrected: Coefficients, reliability: np.ndarray) -> list[str]:
-    """The lines of a table of coefficients with intervals, beside the uncorrected ones."""
-    low, high = fit.interval()
-    width = max(9, *map(len, fit.names))
-    heading = (
-        f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
-        f"{'uncorrected':>11} {'reliability':>11}"
-    )
-    rows = zip(
-        ("intercept", *fit.names),
-        np.append(fit.intercept, fit.coefficients),
-        fit.std_error,
-        low,
-        high,
-        np.append(uncorrected.intercept, uncorrected.coefficients),
-        ("", *(f"{value:.3f}" for value in reliability)),
-        strict=True,
-    )
-    table = [
-        f"{name:<{width}} {value:>10.4g} {error:>10.2g} "
-        f"{f'[{start:.4g}, {end:.4g}]':>23} {plain:>11.4g} {share:>11}"
-        for name, value, error, start, end, plain, share in rows
-    ]
-    if len(table) > 11:
-        table = [*table[:10], f"… and {len(table) - 10} more columns"]
-    return [heading, *table]
-
 
 def lines_of(remarks: tuple[str, ...]) -> list[str]:
     """The remarks of a fit, in lines as wide as its table."""
@@ -245,9 +275,3 @@ def features_of(x: Any, names: tuple[str, ...]) -> Any:
             "order of the fit"
         )
     return x
-
-
-def write(fit: Any, path: str | Path) -> None:
-    """Writes the fields of a fit as JSON."""
-    text = json.dumps(dataclasses.asdict(fit), default=lambda array: array.tolist(), indent=1)
-    replace_file(path, f"{text}\n".encode())

@@ -7,7 +7,7 @@ from noisy_jax.features import cosines_and_sines
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fourier import frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
-from noisy_jax.observed.fits.hidden import JUDGE, hidden, places
+from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
 from noisy_jax.observed.observations import Observations
 
 _ROWS = 4096  # rows whose waves are in memory at once
@@ -32,9 +32,8 @@ def fourier_errors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """q − 2ỹv + ỹ², `[n]`, with readings v and q of the function and its square at the clean row.
 
-    With c_j = w_j − i w_{P+j} the function is Re Σ_j c_j u_j, u_j = exp(i⟨ω_j, x⟩), and its square
-    ½ Re Σ_jk (c_j c̄_k u_j ū_k + c_j c_k u_j u_k). Every wave is divided by the noise's φ at its
-    frequency, or rather by φ + ε/(nφ̄), which hardly differs except where φ is lost in the noise.
+    Every wave (`readings`) is divided by the noise's φ at its frequency, or rather by φ + ε/(nφ̄),
+    which hardly differs except where φ is lost in the noise.
 
     Args:
         fit: the function.
@@ -45,24 +44,20 @@ def fourier_errors(
         The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise
         (`hidden`).
     """
-    made = frequencies_of(fit, table)
-    single, difference, total = (
+    made = frequencies_of(fit.omega, 1.0, table, np.ones(len(fit.names)))
+    divided = [
         np.conj(phi) / (np.abs(phi) ** 2 + JUDGE / len(table.y))
         for phi in (np.asarray(leaf, complex) for leaf in made[2:5])
-    )
+    ]
     pairs = len(fit.omega)
     c = fit.weights[:pairs] - 1j * fit.weights[pairs:]
-    apart, both = np.outer(c, c.conj()) * difference, np.outer(c, c) * total
     errors = []
     for start in range(0, len(rows.y), _ROWS):
         part = slice(start, start + _ROWS)
         x = rows.x[part].mean(axis=1) - fit.center
         cosines, sines = np.split(cosines_and_sines(x, fit.omega / (2 * np.pi)), 2, axis=1)
-        waves = cosines + 1j * sines
-        value = (waves @ (c * single)).real
-        square = np.sum((waves @ apart) * waves.conj() + (waves @ both) * waves, axis=1).real / 2
-        y = rows.y[part] - fit.constant
-        errors.append(estimated_errors((value, square), y))
+        read = readings(c * (cosines + 1j * sines), *divided)
+        errors.append(estimated_errors(read, rows.y[part] - fit.constant))
     points = places(table.x.mean(axis=1) - fit.center)
     left_out = hidden(made, fit.weights[None], points, table.y - fit.constant)[0]
     return np.concatenate(errors), left_out

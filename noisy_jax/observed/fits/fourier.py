@@ -1,8 +1,9 @@
 """Kernel regression on noisy features: random Fourier features with corrected second moments."""
 
+import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,26 +18,22 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observed.fits.functions import (
     Candidate,
-    FourierFeatures,
     FourierFit,
     FourierPredictor,
     KernelComparison,
 )
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.linear import Units
 from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judged, sums_of
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 
+if TYPE_CHECKING:
+    from noisy_jax.observed.fits.methods import Fourier
 
-def fourier_fit(
-    observations: Observations, candidates: FourierFeatures | Sequence[FourierFeatures]
-) -> FourierFit:
-    """See `nj.fit`."""
-    listed = [candidates] if isinstance(candidates, FourierFeatures) else candidates
-    listed = list(listed) if isinstance(listed, Sequence) else []
-    if not listed or not all(isinstance(c, FourierFeatures) for c in listed):
-        raise ValueError("features must be nj.fourier(length_scale=…), or a list of such")
+
+def fourier_fit(observations: Observations, candidates: Sequence["Fourier"]) -> FourierFit:
+    """See `nj.methods.Fourier`: the best of the candidates."""
     if observations.cross_cov is not None:
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
     if observations.cov is not None and observations.cov.ndim == 3:
@@ -51,25 +48,33 @@ def fourier_fit(
     standard = ((x - units.center) / units.scale).astype(np.float32)
     target = ((y - units.y_center) / units.y_scale).astype(np.float32)
     _check_noise(standard, observations, units)
-    draw = _drawing(observations, units.scale)
-    trials = [Trial(one, draw(one), standard, target) for one in listed]
-    tried = [trial for trial in trials if np.isfinite(trial.risks).all()]
-    if not tried:
-        scales = ", ".join(f"{one.length_scale:g}" for one in listed)
+    trials = []
+    for one in candidates:
+        key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
+        drawn = gaussian_frequencies(
+            key, one.num_features, length_scale=one.length_scale, **options
+        )
+        made = frequencies_of(drawn.omega, drawn.amplitude, observations, units.scale)
+        trial = Trial(made, standard, target)
+        if np.isfinite(trial.risks).all():
+            trials.append((one, trial))
+    if not trials:
+        scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
-    risks = np.concatenate([trial.risks for trial in tried])
-    bias = np.concatenate([trial.bias for trial in tried])
-    pairs = list(itertools.product(tried, range(len(FACTORS))))
+    risks = np.concatenate([trial.risks for _, trial in trials])
+    bias = np.concatenate([trial.bias for _, trial in trials])
+    pairs = [(trial, factor) for _, trial in trials for factor in range(len(FACTORS))]
     order, chosen = choices(risks, CAUTION * len(y) * bias)
     trial, factor = pairs[order[0]]
     variance, amplitude = units.y_scale**2, float(trial.frequencies.amplitude)
     numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
-    shown = {}
+    shown: dict[int, Candidate] = {}
     for k in order:
-        one, j = pairs[k]
-        mean, error = (v * variance for v in one.mean(risks[k]))
-        made = Candidate(one.features, float(FACTORS[j]), mean, error, float(bias[k]) * variance)
-        shown.setdefault(one.features, made)
+        number, own = divmod(int(k), len(FACTORS))
+        mean, error = (v * variance for v in trial.mean(risks[k]))
+        options = dataclasses.asdict(trials[number][0])
+        options |= {"factor": float(FACTORS[own]), "bias": float(bias[k]) * variance}
+        shown.setdefault(number, Candidate(**options, risk=mean, std_error=error))
     scale = units.y_scale * amplitude
     make = {
         "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
@@ -100,40 +105,17 @@ def _check_noise(standard, observations: Observations, units: Units) -> None:
     """Raises ValueError if a column varies no more than the known noise in it."""
     if observations.cov is None or not observations.cov.any():
         return
-    noise = observations.cov / observations.x.shape[1] / np.outer(units.scale, units.scale)
+    noise = observations.cov / observations.x.shape[1] / units.products
     plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
     check_identified(plain - noise, plain, observations.names, units.scale)
 
 
-def _drawing(
-    observations: Observations, scale: np.ndarray
-) -> Callable[[FourierFeatures], Frequencies]:
-    """Draws frequencies with φ of the error in the standardized mean of the copies."""
-    phi = _characteristic(observations, scale)
-
-    def draw(features: FourierFeatures) -> Frequencies:
-        frequencies = gaussian_frequencies(
-            jax.random.key(features.seed),
-            features.num_features,
-            dim=len(scale),
-            length_scale=features.length_scale,
-            characteristic=phi or _ones,
-        )
-        return frequencies if phi else _estimated(frequencies, observations, scale)
-
-    return draw
-
-
-def frequencies_of(predictor: FourierPredictor, observations: Observations) -> Frequencies:
-    """The frequencies of a fit, with φ of the error in the mean of the copies, in original units.
-
-    Their amplitude is 1: the weights of a fit contain it.
-    """
-    scale, omega = np.ones(len(predictor.center)), jnp.asarray(predictor.omega, float)
-    known = _characteristic(observations, scale)
+def frequencies_of(omega, amplitude, observations: Observations, scale) -> Frequencies:
+    """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`."""
+    known, omega = _characteristic(observations, scale), jnp.asarray(omega, float)
     phi = known or _ones
     difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
-    made = Frequencies(omega, jnp.ones(()), phi(omega), phi(difference), phi(total))
+    made = Frequencies(omega, jnp.asarray(amplitude), phi(omega), phi(difference), phi(total))
     return made if known else _estimated(made, observations, scale)
 
 
@@ -171,7 +153,5 @@ def _estimated(frequencies: Frequencies, observations: Observations, scale) -> F
         ones = np.ones(len(apart), np.float32)
         sums.append(sums_of(frequencies, apart.astype(np.float32), ones))
     total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-    hidden = (0.1 / len(observations.y)) ** (
-        1 / (2 * copies)
-    )  # below it, judges see that φ is lost
-    return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, hidden))
+    lost = (0.1 / len(observations.y)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
+    return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, lost))

@@ -1,8 +1,7 @@
 """Results of a kernel fit: a function of random Fourier features, and its estimated error."""
 
 import dataclasses
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -14,60 +13,12 @@ from noisy_jax.observed.fits.coefficients import (
     counted_features,
     features_of,
     lines_of,
-    write,
 )
-from noisy_jax.validation import positive, whole
+from noisy_jax.observed.fits.saved import Saved
 
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
 _MENTIONED = 0.05
-
-
-class FourierFeatures(NamedTuple):
-    """Which Fourier features a fit uses.
-
-    Attributes:
-        length_scale: ℓ of the kernel exp(−r²/2ℓ²), in standard deviations of the columns.
-        num_features: D, even.
-        seed: seed of the random frequencies.
-    """
-
-    length_scale: float
-    num_features: int = 256
-    seed: int = 0
-
-
-def fourier_features(
-    *, length_scale: float, num_features: int = 256, seed: int = 0
-) -> FourierFeatures:
-    """Features for `nj.fit`: those of the Gaussian kernel exp(−r²/2ℓ²).
-
-    The fit divides by the characteristic function φ of the noise. So it needs the distribution of
-    the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
-    assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
-    noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
-    intervals of the estimated errors are wide, because they contain the largest bias that what is
-    hidden can cause. A larger ℓ, more rows or more copies of each row help.
-
-    Args:
-        length_scale: ℓ > 0, in standard deviations of the noisy columns.
-        num_features: D, even.
-        seed: seed of the random frequencies.
-
-    Example:
-        >>> import numpy as np, noisy_jax as nj
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(-2, 2, size=(4000, 1))
-        >>> noisy = x + rng.laplace(scale=0.4, size=x.shape)
-        >>> error = nj.noise.Laplace(0.4)
-        >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
-        >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
-        >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
-        [1.] [0.6]
-    """
-    if whole("num_features", num_features, 2) % 2:
-        raise ValueError(f"num_features must be even, got {num_features}")
-    return FourierFeatures(float(positive("length_scale", length_scale)), num_features, seed)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,11 +51,14 @@ class FourierPredictor:
         return cosines_and_sines(apart, self.omega / (2 * np.pi)) @ self.weights + self.constant
 
 
-class Candidate(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Candidate:
     """Estimated error on clean data of one choice of features.
 
     Attributes:
-        features: the choice.
+        length_scale: ℓ, as in `nj.methods.Fourier`; so are the next two.
+        num_features: D.
+        seed: of the frequencies.
         factor: regularization in units of the moments' standard deviation.
         risk: estimated mean squared error on clean data, of the best of several factors, hence
             slightly too low; `FourierFit.risk` is judged by rows that did not choose.
@@ -112,7 +66,9 @@ class Candidate(NamedTuple):
         bias: largest bias of `risk` that frequencies lost in the noise can cause.
     """
 
-    features: FourierFeatures
+    length_scale: float
+    num_features: int
+    seed: int
     factor: float
     risk: float
     std_error: float
@@ -189,7 +145,7 @@ class KernelComparison(Comparison):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FourierFit(FourierPredictor):
+class FourierFit(FourierPredictor, Saved):
     """A corrected kernel regression; print it for the table of candidates.
 
     Attributes:
@@ -202,16 +158,14 @@ class FourierFit(FourierPredictor):
         remarks: what the rows show against the assumptions of the correction.
     """
 
+    kind: ClassVar[str] = "kernel"
+
     uncorrected: FourierPredictor
     risk: KernelComparison
     candidates: tuple[Candidate, ...]
     target: str
     num_rows: int
     remarks: tuple[str, ...] = ()
-
-    def save(self, path: str | Path) -> None:
-        """Writes the fit as JSON; `nj.load_fit` reads it."""
-        write(self, path)
 
     def __str__(self) -> str:
         """The candidates, and the comparison with the uncorrected fit."""
@@ -225,7 +179,7 @@ class FourierFit(FourierPredictor):
         shown, freedom = self.candidates[:8], self.risk.degrees_of_freedom
         halves = [float(half_width(c.std_error, freedom)) + c.bias for c in self.candidates]
         lines += [
-            f"{c.features.length_scale:>12.3g} {c.features.num_features:>9} {c.factor:>9.2g} "
+            f"{c.length_scale:>12.3g} {c.num_features:>9} {c.factor:>9.2g} "
             f"{c.risk:>12.4g} {half:>9.2g}"
             for c, half in zip(shown, halves, strict=False)
         ]

@@ -8,31 +8,22 @@ the sandwich A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), A = −∂Σψ
 
 import dataclasses
 import warnings
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from noisy_jax.moments.batch import linear_moments
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.coefficients import (
-    Coefficients,
-    compared,
-    counted_features,
-    lines_of,
-    write,
-)
-from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.linear import GROUPS, Units, covariances, grouped
+from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
+from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root, with_share
-from noisy_jax.observed.fits.sandwich import Table
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
-from noisy_jax.observed.fits.uncertain_noise import uncertainty
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import instance
 
-_BLOCK = 64  # consecutive rows that stay together, fewer in tables of less than 2,048 rows
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
 
@@ -55,72 +46,47 @@ class GeneralizedCoefficients(Coefficients):
         return MODELS[self.model].mean(super().predict(x))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class GeneralizedFit(GeneralizedCoefficients):
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class GeneralizedFit(GeneralizedCoefficients, Corrected):
     """A corrected logistic or Poisson regression; print it for the table.
 
-    The attributes of `GeneralizedCoefficients` are the corrected ones.
-
-    Attributes:
-        uncorrected: maximum likelihood on the noisy rows, with replicates on their means.
-        reliability: `[d]`, the share of each column's variance that is not noise.
-        target: name of y.
-        num_rows: n.
-        num_copies: V, the noisy copies of each row whose mean is taken.
-        share: of the noise's covariance that is taken away; below 1 where the equations with all of
-            it have no root. Then the intervals are wide, and contain the doubt about the root.
-        remarks: what the rows show against the assumptions of the correction.
+    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is maximum
+    likelihood on the noisy rows. If `share` is below 1, intervals contain the doubt about the root.
     """
 
+    kind: ClassVar[str] = "generalized"
+
     uncorrected: GeneralizedCoefficients
-    reliability: np.ndarray
-    target: str
-    num_rows: int
-    num_copies: int
-    share: float = 1.0
-    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The table: coefficients, intervals, uncorrected coefficients, reliability."""
-        features = counted_features(len(self.names))
-        noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
         part = [f"Only {self.share:.0%} of the noise is taken away: see fit.share.", ""]
-        return "\n".join(
-            [
-                f"{self.target} on {features}, {self.num_rows:,} noisy rows",
-                "",
-                *compared(self, self.uncorrected, self.reliability),
-                "",
-                *(part if self.share < 1 else []),
-                MODELS[self.model].words,
-                "and Gaussian noise; no regret bound. For interpretation and for clean features:",
-                f"to predict from {noisy} that are as noisy as these, use fit.uncorrected.",
-                *lines_of(self.remarks),
-            ]
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Writes the fit as JSON; `nj.load_fit` reads it."""
-        write(self, path)
+        lines = [
+            "",
+            *(part if self.share < 1 else []),
+            MODELS[self.model].words,
+            "and Gaussian noise; no regret bound. For interpretation and for clean features:",
+            f"to predict from {self._noisy} that are as noisy as these, use fit.uncorrected.",
+        ]
+        return self._printed(lines)
 
 
 def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
-    """See `nj.fit`: `name` is a key of `MODELS`."""
-    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    """See `nj.methods`: `name` is a key of `MODELS`."""
     model = MODELS[name]
     _check(observations, name)
-    x, cov = observations.averaged()
-    units = dataclasses.replace(Units.of(x, observations.y, observations), y_center=0, y_scale=1)
-    n, dim = x.shape
+    table = Rows.of(observations)
+    units = dataclasses.replace(Units.of(table.x, table.y, observations), y_center=0, y_scale=1)
+    n, dim = table.x.shape
     if n <= max(dim + 1, GROUPS):
         raise ValueError(f"fit needs more than {max(dim + 1, GROUPS)} rows, got {n}")
-    problem = _Problem(model, observations, units, units.table(x, observations.y, cov))
+    problem = _Problem(model, observations, units, units.standardized(table))
     rows = problem.rows(slice(None))
     gram, noisy = covariances(linear_moments(rows.x, rows.y, rows.cov))
     check_identified(gram, noisy, observations.names, units.scale)
     plain = root(model, np.append(model.link(rows.y.mean()), np.zeros(dim)), with_share(rows, 0))
     if plain is None:
-        raise ValueError(_separated(x, observations, name))
+        raise ValueError(_separated(table.x, observations, name))
     theta, share = continued(model, plain, rows)
     if share < _LEAST_SHARE:
         raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")
@@ -128,7 +94,7 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
         warnings.warn(
             f"{_NO_ROOT}, so that {share:.0%} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
-            stacklevel=3,
+            stacklevel=4,
         )
     corrected = problem.fitted(theta, share)
     uncorrected = problem.fitted(plain, 0.0)
@@ -150,14 +116,14 @@ class _Problem(NamedTuple):
     model: Model
     observations: Observations
     units: Units
-    table: Table
+    table: Rows
 
-    def rows(self, which) -> Table:
+    def rows(self, which) -> Rows:
         """Some rows; with replicates of unknown noise they share the mean of their covariances.
 
         Scores are not linear in the covariance, so that a row's own estimate of it is not enough.
         """
-        rows = self.table.rows(which)
+        rows = self.table.some(which)
         if self.observations.cov is not None:
             return rows
         return rows._replace(cov=rows.cov.mean(axis=0))
@@ -170,13 +136,12 @@ class _Problem(NamedTuple):
         if without is None:
             spread, freedom = self._sandwich(made, theta, rows.cov, share), len(rows.y) - len(theta)
         else:
-            apart = without - without.mean(axis=0)
-            freedom = len(apart) - 1
-            spread = apart.T @ apart * freedom / len(apart)
-        if share and self.observations.cov_std_error.any():  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
+            spread, freedom = jackknifed(without)
+        noise = UncertainNoise(self.observations, self.units.products)
+        if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
             moves = share * made.in_covariance(theta[1:])
             moves = np.tensordot(np.linalg.inv(-made.jacobian), moves, 1)
-            spread += uncertainty(moves, self.observations, self.units)
+            spread += noise.covariance(moves)
         at = np.zeros(len(theta) - 1)
         names = self.observations.names
         return self.units.restored(theta[0], theta[1:], spread, at, freedom, names)
@@ -184,7 +149,7 @@ class _Problem(NamedTuple):
     def _without_groups(self, theta, share) -> np.ndarray | None:
         """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails."""
         n = len(self.table.y)
-        order, groups = grouped(np.arange(n) // min(_BLOCK, n // GROUPS), GROUPS)
+        order, groups = grouped(blocks_of_rows(n, GROUPS), GROUPS)
         rest = (with_share(self.rows(np.delete(order, group)), share) for group in groups)
         found = [root(self.model, theta, rows) for rows in rest]
         if all(one is not None for one in found):
@@ -195,7 +160,7 @@ class _Problem(NamedTuple):
             f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
             "errors are from the sandwich, which takes rows as independent; the coefficients are "
             "weakly determined",
-            stacklevel=5,
+            stacklevel=6,
         )
         return None
 

@@ -56,11 +56,25 @@ def hidden(
     )
     parts = []
     for c in weights[:, :pairs] - 1j * weights[:, pairs:]:
-        own = waves * c
-        apart = (own.real @ difference) * own.real + (own.imag @ difference) * own.imag
-        both = (own.real @ total) * own.real - (own.imag @ total) * own.imag
-        parts.append(((apart + both).sum(axis=1) / 2, size * (own.real @ single)))
+        value, square = readings(waves * c, single, difference, total)
+        parts.append((square, size * value))
     return np.array(parts)
+
+
+def readings(waves, single, difference, total) -> tuple[np.ndarray, np.ndarray]:
+    """f `[m]` and f² `[m]` of f = Re Σ_j u_j, each wave times the factor at its frequency.
+
+    f² = ½ Re Σ_jk (u_j ū_k + u_j u_k), of which u_j ū_k is a wave at the difference of their
+    frequencies, and u_j u_k one at the sum.
+
+    Args:
+        waves: `[m, P]`, u_j = c_j exp(i⟨ω_j, x⟩), c_j = w_j − i w_{P+j} with weights w.
+        single: `[P]`, factors at ω_j; `difference` and `total`, `[P, P]`, at ω_j ∓ ω_k.
+        difference: see `single`.
+        total: see `single`.
+    """
+    square = np.sum((waves @ difference) * waves.conj() + (waves @ total) * waves, axis=1)
+    return (waves @ single).real, square.real / 2
 
 
 def largest_bias(parts: np.ndarray) -> np.ndarray:

@@ -12,12 +12,13 @@ have if λ were 1: the sum of the squared relative standard errors of uᵀMu and
 Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 2.5.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 
 SINGULAR = 1e-10
 """Smallest eigenvalue of a correlation matrix that float64 sums can tell from 0."""
@@ -48,14 +49,14 @@ class Identification(NamedTuple):
 
 
 def identification(
-    parts: list[LinearMoments], whole: LinearMoments, variance_of: Callable, names, scale
+    parts: Sequence[LinearMoments], whole: LinearMoments, error: UncertainNoise, names, scale
 ) -> Identification:
     """How well the columns identify the fit; raises ValueError if they contradict the noise.
 
     Args:
         parts: moments of groups of rows, of which `whole` is the sum.
         whole: those of all rows.
-        variance_of: `[d, d] -> float`, variance of Σ_ij M_ij Σ̂_ij by the uncertainty of Σ̂.
+        error: of the covariance of the noise.
         names: d names of the columns.
         scale: `[d]`, units of the columns.
 
@@ -65,7 +66,7 @@ def identification(
             by more than what its choice explains.
     """
     weight, dim = whole.weight, len(names)
-    clean, noisy = (whole.centred(share=share)[0] / weight for share in (1.0, 0.0))
+    clean, noisy = covariances(whole)
     check_identified(noisy, noisy, names, scale)
     noise = noisy - clean
     root, u = smallest_root(noisy, noise)
@@ -78,7 +79,9 @@ def identification(
     def variance(u):
         """v of the ratio uᵀMu, where uᵀΣu = 1."""
         apart = np.einsum("i,gij,j->g", u, grams, u) / (u @ noisy @ u)
-        found = apart @ apart * len(parts) / (len(parts) - 1) + variance_of(np.outer(u, u))
+        found = apart @ apart * len(parts) / (len(parts) - 1)
+        if not error.exact:
+            found += error.covariance(np.outer(u, u)[None])[0, 0]
         return max(float(found), np.finfo(float).tiny)
 
     v = variance(u)
@@ -90,6 +93,12 @@ def identification(
     if contradicts:
         check_identified(clean, noisy, names, scale)
     return Identification(max(0.0, root - 1) ** 2 / v, v / 2)
+
+
+def covariances(moments: LinearMoments) -> tuple[np.ndarray, np.ndarray]:
+    """The corrected covariance of the columns, and the one with the noise."""
+    clean, noisy = (moments.centred(share=share)[0] / moments.weight for share in (1.0, 0.0))
+    return clean, noisy
 
 
 def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray | None]:

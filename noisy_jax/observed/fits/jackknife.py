@@ -1,43 +1,28 @@
 """Linear fits in one pass over chunks of a table, with intervals by the jackknife.
 
-Moments of G groups of rows are kept instead of the rows. The fit without group g, β_(g), follows
-from the moments of the other groups, and
-
-    Var β̂ = (G − 1)/G Σ_g (β_(g) − mean)(β_(g) − mean)ᵀ.
+Moments of groups of rows are kept instead of the rows. The fit without a group follows from the
+moments of the other groups.
 
 A group consists of blocks of 64 consecutive rows, since neighbouring rows may depend on each other.
 Below 512 rows, blocks have the largest power of two of rows that leaves 8 groups, so that only rows
 which are nearer to each other may depend on each other.
-
-Source: Shao and Tu, The Jackknife and Bootstrap (1995).
 """
 
-import functools
 import os
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from noisy_jax.checkpoints import resumed
 from noisy_jax.moments.batch import LinearMoments, linear_moments
-from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.coefficients import LinearFit
-from noisy_jax.observed.fits.linear import (
-    GROUPS,
-    Units,
-    assembled,
-    check_varies,
-    grouped,
-    identified,
-    with_weight,
-)
-from noisy_jax.observed.fits.uncertain_noise import widened
+from noisy_jax.observed.fits.groups import BLOCK, GROUPS, grouped, jackknifed
+from noisy_jax.observed.fits.linear import NormalEquations
+from noisy_jax.observed.fits.units import Rows, Units, check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 
 _LEAST_GROUPS = 8  # fewer give standard errors that scatter by more than a quarter
-_BLOCK = 64  # consecutive rows that stay together, fewer in tables of less than 512 rows
 
 
 class _Sums(NamedTuple):
@@ -49,20 +34,18 @@ class _Sums(NamedTuple):
 
 
 def jackknife_fit(
-    chunks: Iterable[Observations],
+    table: Pass,
+    weights: np.ndarray | None = None,
+    clusters: np.ndarray | None = None,
     *,
-    weights: Any = None,
-    clusters: Any = None,
     checkpoint: str | os.PathLike | None = None,
 ) -> LinearFit:
-    """See `nj.fit`: intervals by the delete-a-group jackknife, from one pass over chunks.
+    """See `nj.methods.Linear`: intervals by the jackknife, from one pass over chunks.
 
     The first chunk's means and standard deviations are the units for all of them; a column that is
     constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
-    table = Pass(chunks)
-    first, _, labels = with_weight(table.first, weights, clusters)
-    found = warned(first, labels, stacklevel=3)
+    first = table.first
     units, dim = Units.of_some(first.averaged()[0], first.y), first.x.shape[2]
     shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
     groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
@@ -70,7 +53,7 @@ def jackknife_fit(
     identity = "" if checkpoint is None else f"fit {table.digest()}"
     with resumed(checkpoint, identity, empty, "table or its noise") as (sums, save):
         for chunk in table.after(int(sums.rows)):
-            sums = _added(sums, units, *with_weight(chunk, weights, clusters))
+            sums = _added(sums, units, chunk, weights, clusters)
             save(sums)
     parts = [
         LinearMoments._make(leaf[group] for leaf in sums.groups)
@@ -86,21 +69,27 @@ def jackknife_fit(
         raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
     ends = sums.ends * [[-1], [1]]
     check_varies(ends[:, :-1], ends[:, -1], first)
-    return remarked(_fit(parts, units, first, rows), found)
+    solver = NormalEquations(parts, units, first, rows)
+
+    def spread(corrected):
+        left = solver.without(corrected)
+        return jackknifed(np.array([[a + beta @ solver.at, *beta] for a, beta in left]))
+
+    return solver.fit(spread)
 
 
 def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _Sums:
     """The sums with the rows of one more chunk."""
-    x, cov = chunk.averaged()
+    table = Rows.of(chunk, weights)
     rows = int(sums.rows) + len(chunk.y)
-    low, high = (np.append(end(x, axis=0), end(chunk.y)) for end in (np.min, np.max))
+    low, high = (np.append(end(table.x, axis=0), end(chunk.y)) for end in (np.min, np.max))
     block = _block(rows)
     labels = np.arange(sums.rows, rows) // block if labels is None else labels
     groups = _merged(sums.groups, block // _block(int(sums.rows)))
     order, slices = grouped(labels, GROUPS)
-    table = units.table(x, chunk.y, cov, chunk.averaged_cross())._replace(weights=weights)
+    table = units.standardized(table)
     for group in slices:
-        part = linear_moments(*table.rows(order[group]))
+        part = linear_moments(*table.some(order[group]))
         for total, value in zip(groups, part, strict=True):
             total[labels[order[group][0]] % GROUPS] += value
     return _Sums(rows, np.maximum(sums.ends, [-low, high]), groups)
@@ -108,7 +97,7 @@ def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _
 
 def _block(rows: int) -> int:
     """How many consecutive rows of a table stay together: a power of two."""
-    return min(_BLOCK, 1 << max(0, (rows // _LEAST_GROUPS).bit_length() - 1))
+    return min(BLOCK, 1 << max(0, (rows // _LEAST_GROUPS).bit_length() - 1))
 
 
 def _merged(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ...]:
@@ -119,24 +108,3 @@ def _merged(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ..
     for total, leaf in zip(made, groups, strict=True):
         np.add.at(total, np.arange(GROUPS) // factor, leaf)
     return made
-
-
-def _fit(parts: list[LinearMoments], units: Units, first: Observations, rows: int) -> LinearFit:
-    whole = functools.reduce(LinearMoments.plus, parts)
-    known = identified(parts, whole, rows, first, units)
-    count, mean, found = len(parts), whole.x / whole.weight, []
-    jacobian = units.jacobian(mean)
-    for corrected in (True, False):
-
-        def solved(moments, corrected=corrected):
-            value, beta = moments.solution(share=known.share(moments) if corrected else 0.0)
-            return np.array([value + mean @ beta, *beta])
-
-        value, *beta = solved(whole)
-        apart = np.array([solved(whole.plus(part, -1.0)) for part in parts])
-        apart -= apart.mean(axis=0)
-        spread, freedom = apart.T @ apart * (count - 1) / count, float(count - 1)
-        share = known.share(whole) if corrected else 0.0
-        spread, freedom = widened(whole, share, spread, freedom, jacobian, first, units)
-        found.append(units.restored(value, beta, spread, mean, freedom, first.names))
-    return assembled(parts, known, found[0], found[1], units, first, rows, float(count - 1))

@@ -18,8 +18,8 @@ Source: Fuller, Some Properties of a Modification of the Limited Information Est
 
 import numpy as np
 
-from noisy_jax.observed.fits.sandwich import Table
 from noisy_jax.observed.fits.scores import Model
+from noisy_jax.observed.fits.units import Rows
 
 _MARGIN = 4.0  # α
 _LEAST_STEP = 0.1  # of the share, in units of 1/n
@@ -30,7 +30,7 @@ _HALVINGS = 30
 _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of standardized columns
 
 
-def root(model: Model, theta: np.ndarray, rows: Table) -> np.ndarray | None:
+def root(model: Model, theta: np.ndarray, rows: Rows) -> np.ndarray | None:
     """θ where the scores sum to zero, by damped Newton's method from `theta`; `None` if not found.
 
     Steps are halved until ‖Σψ‖ falls. All eigenvalues of −∂Σψ/∂θ have a positive real part at the
@@ -56,12 +56,12 @@ def root(model: Model, theta: np.ndarray, rows: Table) -> np.ndarray | None:
     return None
 
 
-def with_share(rows: Table, share: float) -> Table:
+def with_share(rows: Rows, share: float) -> Rows:
     """The rows with a share of the covariance of their noise."""
     return rows._replace(cov=share * rows.cov)
 
 
-def continued(model: Model, plain: np.ndarray, rows: Table) -> tuple[np.ndarray, float]:
+def continued(model: Model, plain: np.ndarray, rows: Rows) -> tuple[np.ndarray, float]:
     """The root that continues the uncorrected fit `plain`, and the share s of the noise in it."""
     margin = _MARGIN / len(rows.y)
     theta, share = _followed(model, plain, rows, 0.0, 1.0)

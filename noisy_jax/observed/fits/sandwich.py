@@ -17,36 +17,17 @@ Source: MacKinnon and White, Journal of Econometrics 29 (1985); for corrected sc
 Measurement Error in Nonlinear Models (2006), App. A.6.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.units import Rows
 
 _ROWS = 4096
 _LEVERAGE = 0.95  # larger ones count as this
 
 
-class Table(NamedTuple):
-    """Standardized rows; `rows` gives the arguments of `linear_moments`."""
-
-    x: np.ndarray
-    y: np.ndarray
-    cov: np.ndarray
-    weights: np.ndarray | None = None
-    cross: np.ndarray | None = None
-
-    def rows(self, which) -> "Table":
-        """Some of the rows, in some order."""
-        cov = self.cov if self.cov.ndim == 2 else self.cov[which]
-        weights = None if self.weights is None else self.weights[which]
-        cross = self.cross
-        cross = cross if cross is None or cross.ndim == 1 else cross[which]
-        return Table(self.x[which], self.y[which], cov, weights, cross)
-
-
 def sandwich(
-    whole: LinearMoments, share: float, table: Table, clusters, jacobian: np.ndarray
+    whole: LinearMoments, share: float, rows: Rows, clusters, jacobian: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Covariance `[1 + d, 1 + d]` of the mean of y and of β, and degrees of freedom `[1 + d]`.
 
@@ -58,17 +39,17 @@ def sandwich(
     Args:
         whole: moments of all rows.
         share: of the noise that is taken away.
-        table: the rows, of which `whole` are the moments.
+        rows: the rows, of which `whole` are the moments.
         clusters: `[n]` whole numbers from 0, or `None`.
         jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in the mean of y and β.
     """
-    n, dim = table.x.shape
+    n, dim = rows.x.shape
     count = n if clusters is None else int(clusters.max()) + 1
     squares, fourth = np.zeros((1 + dim, 1 + dim)), np.zeros(1 + dim)
     sums = np.zeros((0 if clusters is None else count, 1 + dim))
     for start in range(0, n, _ROWS):  # in parts that fit into a processor's cache
         part = slice(start, start + _ROWS)
-        moves = influences(whole, share, table.rows(part), clusters is None)
+        moves = influences(whole, share, rows.some(part), clusters is None)
         if clusters is None:
             squares += moves.T @ moves
             fourth += (((moves @ jacobian.T) ** 2) ** 2).sum(axis=0)
@@ -83,14 +64,14 @@ def sandwich(
     return squares, 2 * total / np.where(spread > 0, spread, 2.0 / most)
 
 
-def influences(whole: LinearMoments, share: float, table: Table, leverage: bool) -> np.ndarray:
+def influences(whole: LinearMoments, share: float, rows: Rows, leverage: bool) -> np.ndarray:
     """`[n, 1 + d]`, v of the rows; without `leverage` K⁻¹ψ, which add up to 0."""
     gram = whole.centred(share=share)[0]
     beta, inverse = whole.solution(share=share)[1], np.linalg.inv(gram)
-    x = table.x - whole.x / whole.weight
-    residual = table.y - whole.y / whole.weight - x @ beta
-    weights = 1.0 if table.weights is None else table.weights[:, None]
-    noise = table.cov @ beta - (0.0 if table.cross is None else table.cross)
+    x = rows.x - whole.x / whole.weight
+    residual = rows.y - whole.y / whole.weight - x @ beta
+    weights = 1.0 if rows.weights is None else rows.weights[:, None]
+    noise = rows.cov @ beta - (0.0 if rows.cross is None else rows.cross)
     by_row = x @ inverse
     moves = np.empty((len(x), 1 + len(beta)))
     moves[:, 0] = residual / whole.weight
@@ -104,13 +85,3 @@ def influences(whole: LinearMoments, share: float, table: Table, leverage: bool)
         moves[:, :1] += total / whole.weight
         moves[:, 1:] += total * by_row
     return moves
-
-
-def combined_freedom(variances, freedoms) -> np.ndarray:
-    """Satterthwaite's degrees of freedom of a sum of independent estimates of variance, over 1."""
-    total = sum(variances)
-    spread = sum(
-        variance**2 / freedom for variance, freedom in zip(variances, freedoms, strict=True)
-    )
-    known = spread > 0
-    return np.maximum(np.where(known, total**2 / np.where(known, spread, 1.0), freedoms[0]), 1.0)

@@ -1,71 +1,57 @@
-"""Fits that were saved as JSON, read again."""
+"""Results that are saved as JSON with their kind, and read again."""
 
+import dataclasses
 import json
+import typing
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.anderson_rubin import Equations
-from noisy_jax.observed.fits.coefficients import Coefficients, LinearFit
-from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.functions import (
-    Candidate,
-    FourierFeatures,
-    FourierFit,
-    FourierPredictor,
-    KernelComparison,
-)
-from noisy_jax.observed.fits.generalized import GeneralizedCoefficients, GeneralizedFit
-
-_ARRAYS = (
-    "coefficients", "covariance", "reliability", "gram", "cross", "noise", "means",
-    "omega", "center", "weights", "degrees_of_freedom",
-)  # fmt: skip
-_STACKS = ("groups", "noise")
+from noisy_jax.saving import replace_file
+from noisy_jax.version import __version__
 
 
-def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
-    """Reads the fit that its method `save` wrote to a file."""
+class Saved:
+    """A dataclass of numbers, arrays, names and others of its like that can be saved.
+
+    Attributes:
+        kind: what a file says that it holds.
+    """
+
+    kind: ClassVar[str]
+
+    def save(self, path: str | Path) -> None:
+        """Writes the fit as JSON; `nj.load_fit` reads it."""
+        values = {"kind": self.kind, "version": __version__, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+        text = json.dumps(values, default=lambda array: array.tolist(), indent=1)
+        replace_file(path, f"{text}\n".encode())
+
+
+def read(path: str | Path, kinds: Sequence[type]) -> Any:
+    """The result in a file, which is of one of these classes."""
     try:
-        values = _parsed(json.loads(Path(path).read_text(encoding="utf-8")))
-        plain = _parsed(values.pop("uncorrected"))
-        if "model" in values:
-            return GeneralizedFit(**values, uncorrected=GeneralizedCoefficients(**plain))
-        risk = values.pop("risk")
-        if "candidates" not in values:
-            values["equations"] = _equations(values["equations"])
-            plain, risk = Coefficients(**plain), Comparison(**risk)
-            return LinearFit(**values, uncorrected=plain, risk=risk)
-        candidates = tuple(
-            Candidate(FourierFeatures(*features), *numbers)
-            for features, *numbers in values.pop("candidates")
-        )
-        return FourierFit(
-            **values,
-            uncorrected=FourierPredictor(**plain),
-            risk=KernelComparison(**risk),
-            candidates=candidates,
-        )
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        if "kind" not in values:
+            raise ValueError("it has no kind; a fit that version 0.2 saved must be made anew")
+        kind = {one.kind: one for one in kinds}[values.pop("kind")]
+        del values["version"]
+        return _made(kind, values)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} does not hold a fit: {_shortened(error)}") from None
+        text = " ".join(str(error).split())  # one line
+        text = text if len(text) <= 200 else f"{text[:200]}…"
+        raise ValueError(f"{path} does not hold a fit: {text}") from None
 
 
-def _shortened(error: Exception) -> str:
-    text = " ".join(str(error).split())  # one line
-    return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def _equations(values: dict[str, Any] | None) -> Equations | None:
-    if values is None:
-        return None
-    total = np.asarray(values.pop("total"))
-    stacks = {name: np.reshape(values.pop(name), (-1, *total.shape)) for name in _STACKS}
-    return Equations(total, **stacks, jacobian=np.asarray(values.pop("jacobian")), **values)
-
-
-def _parsed(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a fit, with arrays and tuples where it has them."""
-    arrays = {name: np.asarray(values[name]) for name in _ARRAYS if name in values}
-    tuples = {name: tuple(values[name]) for name in ("names", "remarks") if name in values}
-    return {**values, **arrays, **tuples}
+def _made(hint: Any, value: Any) -> Any:
+    """What JSON holds of a value with this annotation."""
+    kinds = typing.get_args(hint) or (hint,)
+    if isinstance(value, dict):
+        kind: Any = next(one for one in kinds if dataclasses.is_dataclass(one))
+        hints = typing.get_type_hints(kind)
+        return kind(**{name: _made(hints[name], one) for name, one in value.items()})
+    if typing.get_origin(hint) is tuple:
+        return tuple(_made(kinds[0], one) for one in value)
+    array = hint is np.ndarray or isinstance(value, list)
+    return np.asarray(value, np.float64) if array else value

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
-from noisy_jax.observed.fits.sandwich import Table
+from noisy_jax.observed.fits.units import Rows
 from noisy_jax.validation import array_module
 
 
@@ -43,7 +43,7 @@ class Equations(NamedTuple):
         return moves
 
 
-def conditional_score(theta: np.ndarray, rows: Table) -> Equations:
+def conditional_score(theta: np.ndarray, rows: Rows) -> Equations:
     """(y − σ(a + ⟨w, c⟩)) (1, c) with c = x̃ + (y − ½)Cw, y in {0, 1}."""
     half, noise = rows.y - 0.5, rows.cov @ theta[1:]
     c = rows.x + half[:, None] * noise
@@ -56,7 +56,7 @@ def conditional_score(theta: np.ndarray, rows: Table) -> Equations:
     return Equations(design * residual[:, None], jacobian, squared, float(residual @ half))
 
 
-def corrected_score(theta: np.ndarray, rows: Table) -> Equations:
+def corrected_score(theta: np.ndarray, rows: Rows) -> Equations:
     """y (1, x̃) − m (1, x̃ − Cw) with m = exp(a + ⟨w, x̃⟩ − ½wᵀCw)."""
     noise = rows.cov @ theta[1:]
     design = _with_one(rows.x - noise)
@@ -70,7 +70,7 @@ def corrected_score(theta: np.ndarray, rows: Table) -> Equations:
 class Model(NamedTuple):
     """What differs between the models."""
 
-    equations: Callable[[np.ndarray, Table], Equations]
+    equations: Callable[[np.ndarray, Rows], Equations]
     mean: Callable[[Any], Any]  # of y, from a + ⟨w, x⟩
     link: Callable[[Any], Any]  # its inverse
     targets: str

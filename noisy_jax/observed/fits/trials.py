@@ -6,12 +6,10 @@ import numpy as np
 
 from noisy_jax.base import Sample
 from noisy_jax.moments.fourier import Frequencies, fourier
-from noisy_jax.observed.fits.functions import FourierFeatures
+from noisy_jax.observed.fits.groups import blocks_of_rows
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
 
 GROUPS = 16
-_CONSECUTIVE = 64
-"""Rows in a row that belong to one group, since neighbouring rows may depend on each other."""
 _BLOCK = 4096
 FACTORS = np.array([0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0])
 """Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
@@ -70,11 +68,11 @@ class Trial:
         plain_folds: `[G, D]`.
     """
 
-    def __init__(self, features: FourierFeatures, frequencies: Frequencies, x, y):
-        self.features, self.frequencies = features, frequencies
+    def __init__(self, frequencies: Frequencies, x, y):
+        self.frequencies = frequencies
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
         none = Frequencies(*frequencies[:2], single, difference, total)
-        groups = np.arange(len(y)) // min(_CONSECUTIVE, len(y) // GROUPS) % GROUPS
+        groups = blocks_of_rows(len(y), GROUPS) % GROUPS
         rows = [groups == g for g in range(GROUPS)]
         sums = [sums_of(frequencies, x[own], y[own]) for own in rows]
         self.count = np.array([own.sum() for own in rows])

@@ -23,14 +23,23 @@ _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """What the columns of a CSV file are; the attributes are arguments of `observations.csv`."""
+    """What is known of the columns of a file; `observations.csv` explains the attributes."""
 
-    target: Any
-    noise: Known | Mapping[str, float]
-    replicates: Mapping[str, str | Sequence[str]] | None
-    cross_cov: Any
-    std_error: Mapping[str, str] | None
-    layout: Layout
+    target: Any = None
+    noise: Known | Mapping[str, float] = None
+    replicates: Mapping[str, str | Sequence[str]] | None = None
+    cross_cov: Any = None
+    std_error: Mapping[str, str] | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    sep: str = ","
+    decimal: str = "."
+    missing: Sequence[str] | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """How the cells of a CSV file are read."""
+        return Layout(self.features, self.drop, self.sep, self.decimal, self.missing)
 
     def tables(
         self, path: str | Path, rows: int | None = None, after: int = 0
@@ -85,14 +94,9 @@ class Columns:
                     "stands for a missing value, leave such rows out (the option missing)",
                     stacklevel=2,
                 )
-        copies = 1 + (len(next(iter(others.values()))) if others else 0)
-        x = np.stack(
-            [
-                np.column_stack([column[([n, *others.get(n, copies * [n])])[v]] for n in names])
-                for v in range(copies)
-            ],
-            axis=1,
-        )
+        more = len(next(iter(others.values()), ()))
+        copies = [[column[one] for one in (n, *others.get(n, more * [n]))] for n in names]
+        x = np.array(copies).T.copy()
         noise = self.noise if self.std_error is None else 0.0
         options = {"names": names, "target": self.target, "cross_cov": self.cross_cov}
         found = from_arrays(x, column[self.target], noise=noise, **options)

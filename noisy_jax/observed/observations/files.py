@@ -69,44 +69,29 @@ def csv(
         [[0.1 0. ]
          [0.  0. ]]
     """
-    layout = Layout(features, drop, sep, decimal, missing)
-    return next(Columns(target, noise, replicates, cross_cov, std_error, layout).tables(path))
+    known = target, noise, replicates, cross_cov, std_error, features, drop, sep, decimal, missing
+    return next(Columns(*known).tables(path))
 
 
 def chunks(
-    path: str | Path,
-    y: str | Path | None = None,
-    *,
-    rows: int = 65_536,
-    target: str | None = None,
-    noise: Known | Mapping[str, float] = None,
-    replicates: Mapping[str, str | Sequence[str]] | None = None,
-    cross_cov: Any = None,
-    std_error: Mapping[str, str] | None = None,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    sep: str = ",",
-    decimal: str = ".",
-    missing: Sequence[str] | None = None,
+    path: str | Path, y: str | Path | None = None, *, rows: int = 65_536, **columns: Any
 ) -> "Chunks":
     """A table in files, read a chunk at a time: for `fit` and `learn` on more rows than fit memory.
+
+    With `checkpoint=folder`, `fit` and `learn` store what they keep of the rows after each chunk.
+    A call with the same arguments and the same first chunk then resumes behind the last row that
+    was stored, bit for bit on the same machine, and these chunks skip the rows before it unread.
+    (Chunks may also be any iterable of tables with the same columns and noise, which must give all
+    rows again.) Rows may have been added at the end.
 
     Args:
         path: a CSV file as in `csv`; or a NumPy file (`.npy`, from `np.save`) of noisy features
             `[n, d]`, or `[n, V, d]` with replicates.
         y: NumPy file of the targets `[n]`, if `path` is one.
         rows: of a chunk; the last one may have fewer. Memory grows with it, not with the files.
-        target: name of y's column in a CSV file; of NumPy files a name to print.
-        noise: as in `from_arrays`, but the same in all rows. Values that `noise.Missing` reads as
-            missing are filled with the means of their chunk.
-        replicates: as in `csv`.
-        cross_cov: `[d]`, as in `from_arrays`.
-        std_error: as in `csv`; this and the following are for CSV files.
-        features: as in `csv`.
-        drop: as in `csv`.
-        sep: as in `csv`.
-        decimal: as in `csv`.
-        missing: as in `csv`.
+        **columns: all arguments of `csv`; with NumPy files only `noise`, `cross_cov` and `target`,
+            a name to print. The noise must be the same in all rows. Values that `noise.Missing`
+            reads as missing are filled with the means of their chunk.
 
     Returns:
         `Chunks`, which can be gone through as often as needed.
@@ -133,25 +118,25 @@ def chunks(
             raise ValueError(f"{name} must be a file's path, got {given(file)}; see from_arrays")
     kind = choice("the end of the file's name", Path(path).suffix, (".csv", ".npy"))
     whole("rows", rows)
-    if kind == ".csv" and (target is None or y is not None):
+    known = Columns(**columns)
+    if kind == ".csv" and (known.target is None or y is not None):
         raise ValueError("a CSV file holds y: name its column by target=, and give no other file")
-    layout = Layout(features, drop, sep, decimal, missing)
-    if kind == ".npy" and (layout != Layout() or std_error is not None):
+    if kind == ".npy" and (known.layout != Layout() or known.std_error is not None):
         raise ValueError(
             "std_error, features, drop, sep, decimal and missing are for CSV files: leave them out"
         )
-    if kind == ".npy" and (y is None or replicates is not None):
+    if kind == ".npy" and (y is None or known.replicates is not None):
         raise ValueError(
             'NumPy files are two, such as chunks("x.npy", "y.npy"), with replicates as x [n, V, d]'
         )
-    if isinstance(noise, PerRound) or np.ndim(cross_cov) > 1:
+    if isinstance(known.noise, PerRound) or np.ndim(known.cross_cov) > 1:
         raise ValueError(
             "the noise of chunks must be the same in all rows; for one a row, pass a list of "
             "tables by from_arrays"
         )
     for file in (path, path if y is None else y):
         Path(file).stat()  # FileNotFoundError names it
-    return Chunks(path, y, rows, Columns(target, noise, replicates, cross_cov, std_error, layout))
+    return Chunks(path, y, rows, known)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

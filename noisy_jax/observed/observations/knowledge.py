@@ -1,6 +1,7 @@
 """What is known of the noise in a table, in the order of its columns."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from noisy_jax.columns import in_order, index_of
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
-from noisy_jax.validation import check_dimension, check_shape, listed, non_negative
+from noisy_jax.validation import check_dimension, check_shape, listed, non_negative, number
 
 Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
 """What may be known of the noise: see `observations.from_arrays`."""
@@ -41,37 +42,49 @@ def by_name(name: str, values, names: tuple[str, ...]):
     return np.asarray(values)[np.ix_(*orders)]
 
 
-def known_noise(noise, rows, copies, dim):
-    """The covariance of one copy's error, its standard error, and the distribution if known."""
+class NoiseOfRows(NamedTuple):
+    """What is known of the error in one copy of a row: attributes of `Observations`, and the mean.
+
+    Attributes:
+        mean: `[d]`, or `[n, 1, d]` for one a row; it is subtracted from x.
+    """
+
+    cov: np.ndarray | None
+    cov_std_error: np.ndarray
+    noise: Any = None
+    cov_deviations: np.ndarray | None = None
+    mean: Any = 0.0
+
+
+def known_noise(noise, rows: int, copies: int, dim: int) -> NoiseOfRows:
+    """What `noise`, an argument of `from_arrays` in the order of the columns, says of the error."""
     exact = np.zeros((dim, dim))
     if noise is None:
         if copies < 2:
             known = "its variance, as 0.1 or one number a column, or replicates as x [n, V >= 2, d]"
             raise ValueError(f"noise is unknown: give {known}")
-        return None, exact, None
+        return NoiseOfRows(None, exact)
     if isinstance(noise, CovarianceEstimate):
         error = np.asarray(non_negative("std_error", noise.std_error, shape=None), np.float64)
         check_shape("std_error", error, (dim, dim), "one number for each entry of cov")
-        return _full(noise.cov, dim), error, None
+        moves = noise.deviations
+        if moves is not None:
+            moves = np.asarray(number("deviations", moves, shape=None), np.float64)
+            check_shape("deviations", moves[:1], (1, dim, dim), "one matrix an instance")
+        return NoiseOfRows(_full(noise.cov, dim), error, cov_deviations=moves)
     if isinstance(noise, PerRound):
         check_noise(noise, None, rows)
         if noise.distribution.depends_on_x:
             raise ValueError("noise.PerRound must hold noise whose covariance does not depend on x")
         cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
-        return _full(cov, dim, stacked=True), exact, noise
-    if isinstance(noise, Noise):
-        return _full(noise.cov, dim), exact, noise
-    return _full(noise, dim), exact, None
-
-
-def mean_of(noise, dim) -> np.ndarray:
-    """The noise's known mean, as it is subtracted from x: `[d]`, or `[n, 1, d]` for one a row."""
-    if isinstance(noise, PerRound):
         means = jax.vmap(lambda one: jnp.broadcast_to(one.mean, (dim,)))(noise.distribution)
-        return np.asarray(means, np.float64)[:, None]
-    mean = np.asarray(noise.mean if isinstance(noise, Noise) else 0.0, np.float64)
-    check_dimension("noise.mean", mean, (dim,))
-    return np.broadcast_to(mean, (dim,))
+        mean = np.asarray(means, np.float64)[:, None]
+        return NoiseOfRows(_full(cov, dim, stacked=True), exact, noise, mean=mean)
+    if isinstance(noise, Noise):
+        cov, mean = _full(noise.cov, dim), np.asarray(noise.mean, np.float64)
+        check_dimension("noise.mean", mean, (dim,))
+        return NoiseOfRows(cov, exact, noise, mean=np.broadcast_to(mean, (dim,)))
+    return NoiseOfRows(_full(noise, dim), exact)
 
 
 def _full(cov, dim, *, stacked=False) -> np.ndarray:

@@ -8,18 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from noisy_jax.columns import ROUNDING, check_same_rows, in_order, index_of, numeric
-from noisy_jax.noise import CovarianceEstimate, PerRound
+from noisy_jax.columns import ROUNDING, common_index, in_order, numeric
+from noisy_jax.noise import PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.observations.knowledge import Known, by_name, known_noise, mean_of
-from noisy_jax.validation import (
-    check_concrete,
-    check_shape,
-    listed,
-    number,
-)
+from noisy_jax.observed.observations.knowledge import Known, NoiseOfRows, by_name, known_noise
+from noisy_jax.validation import check_concrete, listed, number
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -172,7 +167,10 @@ def from_arrays(
     target = target or str(getattr(y, "name", None) or "y")
     for name, value in (("x", x), ("y", y)):
         check_concrete(name, value, "make tables, and fit them, outside jit, vmap and grad")
-    index = _common_index(frames, y, noise, cross_cov)
+    beside = [("noise", v) for v in jax.tree.leaves(noise)] if isinstance(noise, PerRound) else []
+    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
+        beside.append(("cross_cov", cross_cov))
+    index = common_index(frames, y, beside)
     missing = isinstance(noise, Dependent)
     copies = [numeric("x", one, np.float64, missing=missing).astype(np.float64) for one in frames]
     x = np.stack(copies, axis=1) if several else copies[0]
@@ -201,14 +199,9 @@ def from_arrays(
     seen = ~np.isnan(x) if isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
-        error, distribution = np.zeros((dim, dim)), noise
+        known = NoiseOfRows(cov, np.zeros((dim, dim)), noise)
     else:
-        cov, error, distribution = known_noise(noise, *x.shape)
-    deviations = noise.deviations if isinstance(noise, CovarianceEstimate) else None
-    if deviations is not None:
-        deviations = np.asarray(number("deviations", deviations, shape=None), np.float64)
-        check_shape("deviations", deviations[:1], (1, dim, dim), "one matrix an instance")
-    x = x - mean_of(noise, dim)
+        known = known_noise(noise, *x.shape)
     if cross_cov is not None:
         if hasattr(cross_cov, "columns"):
             order = in_order("cross_cov", cross_cov.columns, names)
@@ -218,8 +211,19 @@ def from_arrays(
         if cross_cov.shape not in ((dim,), (len(y), dim)):
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
             raise ValueError(f"cross_cov must be {wanted}, got {found}")
-    options = {"cov_deviations": deviations, "cross_cov": cross_cov, "seen": seen, "index": index}
-    return Observations(x, y, cov, error, distribution, names, target, **options)
+    return Observations(
+        x - known.mean,
+        y,
+        known.cov,
+        known.cov_std_error,
+        known.noise,
+        names,
+        target,
+        cov_deviations=known.cov_deviations,
+        cross_cov=cross_cov,
+        seen=seen,
+        index=index,
+    )
 
 
 def _means_differ(x) -> float:
@@ -231,20 +235,3 @@ def _means_differ(x) -> float:
 
 
 _SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"
-
-
-def _common_index(frames, y, noise, cross_cov):
-    """The labels of the rows, `None` without pandas; ValueError unless all arguments have them."""
-    columns, index = list(getattr(frames[0], "columns", ())), index_of(frames[0])
-    for k, frame in enumerate(frames[1:], start=1):
-        if list(getattr(frame, "columns", ())) != columns:
-            raise ValueError(f"replicates must have the same columns, but x[{k}] has others")
-        check_same_rows(f"x[{k}]", frame, "x[0]", index)
-    name = "x" if len(frames) == 1 else "x[0]"
-    name, index = (name, index) if index is not None else ("y", index_of(y))
-    check_same_rows("y", y, name, index)
-    for leaf in jax.tree.leaves(noise) if isinstance(noise, PerRound) else ():
-        check_same_rows("noise", leaf, name, index)
-    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
-        check_same_rows("cross_cov", cross_cov, name, index)
-    return index

@@ -95,11 +95,12 @@ def guarantee(
     with np.errstate(over="ignore", divide="ignore"):
         second_moment = map_second_moment * derivative_second_moment
         idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
-        xp = array_module(second_moment, horizon, estimator.radius, bias, idle)
+        xp = array_module(second_moment, estimator.radius, bias, idle)
         root = estimator.radius * xp.sqrt(second_moment)
+        rounds = array_module(horizon).sqrt(horizon)
         return TruncationGuarantee(
-            learning_rate=estimator.radius**2 / (root * xp.sqrt(horizon)),
-            regret=root * xp.sqrt(horizon) + horizon * bias,
+            learning_rate=estimator.radius**2 / root / rounds,
+            regret=root * rounds + horizon * bias,
             second_moment=second_moment,
             copies=copies,
             bias=horizon * bias,

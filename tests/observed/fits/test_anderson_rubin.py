@@ -43,7 +43,7 @@ def test_the_set_of_one_slope_is_that_of_a_scan(n, scale):
     rng = np.random.default_rng(0)
     x, y = rows(n, 1, rng, scale)
     fit = nj.fit(from_arrays(100 + 5 * x, 3 * y, noise=25 * NOISE))
-    low, high = (end[1] * 5 / 3 for end in fit.interval(method="anderson-rubin"))
+    low, high = (end[0] * 5 / 3 for end in fit.interval(method="anderson-rubin"))
     grid = np.linspace(-20, 20, 8001)
     inside = grid[accepted(x, y, grid[:, None], fit)]
     np.testing.assert_allclose([low, high], [inside[0], inside[-1]], atol=0.006)
@@ -58,7 +58,7 @@ def test_the_sets_of_two_slopes_are_projections_of_a_scan():
     inside = accepted(x, y, np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1), fit)
     for k, (axis, grid) in enumerate(((1, first), (0, second))):
         found = grid[inside.any(axis=axis)]
-        np.testing.assert_allclose([low[k + 1], high[k + 1]], [found[0], found[-1]], atol=0.045)
+        np.testing.assert_allclose([low[k], high[k]], [found[0], found[-1]], atol=0.045)
 
 
 def test_sets_are_unbounded_where_nothing_is_identified():
@@ -66,9 +66,9 @@ def test_sets_are_unbounded_where_nothing_is_identified():
     x, y = rng.normal(size=(60, 1)), rng.normal(size=60)  # a column that is all noise
     fit = nj.fit(from_arrays(x, y, noise=NOISE))
     low, high = fit.interval(method="anderson-rubin")
-    assert low[1] == -np.inf
-    assert high[1] == np.inf
-    for end in fit.interval():
+    assert low[0] == -np.inf
+    assert high[0] == np.inf
+    for end in (*fit.interval(), *fit.intercept_interval()):
         assert np.isfinite(end).all()
 
 
@@ -77,7 +77,7 @@ def test_strongly_identified_they_are_near_the_intervals_of_the_fit():
     x, y = rows(20_000, 1, rng)
     fit = nj.fit(from_arrays(x, y, noise=NOISE))
     wald, sets = (fit.interval(method=method) for method in ("wald", "anderson-rubin"))
-    np.testing.assert_allclose((sets[1] - sets[0])[1] / (wald[1] - wald[0])[1], 1, atol=0.4)
+    np.testing.assert_allclose((sets[1] - sets[0]) / (wald[1] - wald[0]), 1, atol=0.4)
     np.testing.assert_allclose(fit.interval(), wald)
     inner = fit.interval(0.5, method="anderson-rubin")
     assert (sets[0] < inner[0]).all()
@@ -94,7 +94,7 @@ def test_an_uncertain_covariance_of_the_noise_makes_them_wider():
     ]
     for estimate in estimates:
         low, high = nj.fit(from_arrays(x, y, noise=estimate)).interval(method="anderson-rubin")
-        widths.append((high - low)[1])
+        widths.append((high - low)[0])
     assert widths[1] > 1.5 * widths[0]
     np.testing.assert_allclose(widths[1], widths[2], rtol=1e-6)
 
@@ -111,8 +111,10 @@ def test_saved_fits_and_fits_of_chunks_have_them(tmp_path):
         sets = fit.interval(method="anderson-rubin")
         np.testing.assert_allclose(again.interval(method="anderson-rubin"), sets)
         low, high = sets
-        assert (low < [1, 1, -0.5]).all()
-        assert (high > [1, 1, -0.5]).all()
+        assert (low < [1, -0.5]).all()
+        assert (high > [1, -0.5]).all()
+        low, high = again.intercept_interval(method="anderson-rubin")
+        assert low < 1 < high
 
 
 def test_messages():
@@ -133,7 +135,7 @@ def test_sets_cover_at_any_strength():
     for _ in range(150):
         x, y = rows(60, 1, rng, scale=0.5)
         low, high = nj.fit(from_arrays(x, y, noise=NOISE)).interval(method="anderson-rubin")
-        covered += low[1] <= 1 <= high[1]
-        bounded += np.isfinite(high[1])
+        covered += low[0] <= 1 <= high[0]
+        bounded += np.isfinite(high[0])
     assert covered >= (0.95 - 5 * (0.05 * 0.95 / 150) ** 0.5) * 150
     assert 0 < bounded < 150

@@ -106,7 +106,7 @@ def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
         *sine(3000, np.random.default_rng(3), gaussian=0.2), nj.noise.Gaussian(0.2)
     )
     fit = fitted(observations, features(0.7, 0.1, 1e-42))
-    assert [c.features.length_scale for c in fit.candidates] == [0.7, 0.1]
+    assert [c.length_scale for c in fit.candidates] == [0.7, 0.1]
     assert np.isfinite([c.risk for c in fit.candidates]).all()
     assert error_of(fit) < error_of(fit.uncorrected)
     with pytest.raises(ValueError, match="no finite kernel fit for the length scales 1e-42"):
@@ -161,9 +161,9 @@ def test_wrong_input_is_one_clear_line():
     assert "needs the distribution of the noise" in error(noise=0.1)
     assert "at least 64 rows" in error(x=x[:50], y=y[:50])
     assert "without zeros" in error(noise=nj.noise.Uniform(0.1))
-    wrongs: Any = ([], "rbf", 1.0, [1.0])
+    wrongs: Any = ([], "rbf", 1.0, [1.0], nj.methods.Logistic)
     for wrong in wrongs:
-        assert "features must be nj.fourier" in error(features=wrong)
+        assert "nj.fourier(length_scale=…), " in error(features=wrong)
     for wrong, message in ((3, "even"), (0, "at least 2")):
         with pytest.raises(ValueError, match=message):
             nj.fourier(length_scale=1.0, num_features=wrong)

@@ -127,7 +127,7 @@ def test_printed_candidates_contain_the_bias(lost):
     row = next(line for line in str(fit).splitlines() if line.split()[:1] == ["0.7"])
     assert row.split()[-1] == f"{half:.2g}"
     assert fit.risk.verdict() == "no verdict, since the noise hides most of the fit"
-    negative = dataclasses.replace(fit, candidates=(one._replace(risk=-0.1),))
+    negative = dataclasses.replace(fit, candidates=(dataclasses.replace(one, risk=-0.1),))
     assert "No error is below 0" in str(negative)
     assert "No error is below 0" not in str(fit)
 

@@ -9,7 +9,8 @@ from scipy import stats
 import noisy_jax as nj
 from noisy_jax.moments.batch import linear_moments
 from noisy_jax.observed.fits.errors import linear_errors
-from noisy_jax.observed.fits.sandwich import Table, influences
+from noisy_jax.observed.fits.sandwich import influences
+from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
 from tests.observed.fits.test_outside import NITROGEN, YIELD, table
@@ -52,9 +53,12 @@ def test_intervals_have_their_level():
     """β ± t_q σ for the quantile q = (1 + level)/2 of Student's t distribution."""
     fit = nj.fits.Coefficients(2.0, np.array([-1.0]), np.diag([0.25, 4.0]), 7, ("a",))
     for level in (0.5, 0.95):
-        width = stats.t(7).ppf((1 + level) / 2) * np.array([0.5, 2.0])
-        middle = np.array([2.0, -1.0])
-        np.testing.assert_allclose(fit.interval(level), [middle - width, middle + width])
+        width = stats.t(7).ppf((1 + level) / 2)
+        np.testing.assert_allclose(fit.intercept_interval(level), [2 - width / 2, 2 + width / 2])
+        np.testing.assert_allclose(fit.interval(level), [[-1 - 2 * width], [-1 + 2 * width]])
+    np.testing.assert_allclose([fit.intercept_std_error, *fit.std_error], [0.5, 2.0])
+    with pytest.raises(ValueError, match="method must be 'wald', got 'anderson-rubin'"):
+        fit.interval(method="anderson-rubin")
 
 
 def test_errors_of_rows_are_on_average_those_on_clean_rows():
@@ -74,7 +78,7 @@ def test_scores_of_all_rows_add_up_to_zero(weights, share):
     cov = np.linspace(0.0, 0.2, 60)[:, None, None] * np.diag(x.var(axis=0))
     cross = 0.1 * cov.sum(axis=2)
     whole = linear_moments(x, y, cov, weights, cross)
-    moves = influences(whole, share, Table(x, y, cov, weights, cross), leverage=False)
+    moves = influences(whole, share, Rows(x, y, cov, weights, cross), leverage=False)
     np.testing.assert_allclose(moves.sum(axis=0), 0, atol=1e-9 * np.abs(moves).sum(axis=0).max())
 
 
@@ -106,7 +110,7 @@ def test_units_do_not_matter():
     units = np.array([1e6, 1e-3, 1.0])
     other = nj.fit(from_arrays(noisy * units, 1e4 * y, noise=cov * np.outer(units, units)))
     np.testing.assert_allclose(other.coefficients, 1e4 * fit.coefficients / units, rtol=1e-8)
-    np.testing.assert_allclose(other.std_error[1:], 1e4 * fit.std_error[1:] / units, rtol=1e-6)
+    np.testing.assert_allclose(other.std_error, 1e4 * fit.std_error / units, rtol=1e-6)
     np.testing.assert_allclose(other.reliability, fit.reliability, rtol=1e-8)
 
 
@@ -117,10 +121,10 @@ def test_replicates_are_averaged_and_their_own_spread_taken_away():
     copies = x[:, None] + rng.normal(size=(2000, 2, 3)) * [0.7, 6.0, 0.05]
     fit = nj.fit(from_arrays(copies, y))
     known = nj.fit(from_arrays(copies.mean(axis=1), y, noise=np.array([0.7, 6.0, 0.05]) ** 2 / 2))
-    error = fit.std_error[1:].max()
+    error = fit.std_error.max()
     np.testing.assert_allclose(fit.coefficients, known.coefficients, atol=5 * error)
-    assert (np.abs(fit.coefficients - [1, -0.2, 3]) < 5 * fit.std_error[1:]).all()
-    assert (np.abs(fit.uncorrected.coefficients - [1, -0.2, 3]) > 5 * fit.std_error[1:]).any()
+    assert (np.abs(fit.coefficients - [1, -0.2, 3]) < 5 * fit.std_error).all()
+    assert (np.abs(fit.uncorrected.coefficients - [1, -0.2, 3]) > 5 * fit.std_error).any()
 
 
 def settings(setting, rng):
@@ -148,9 +152,9 @@ def test_intervals_cover(setting):
     for _ in range(2000):
         fit = nj.fit(settings(setting, rng))
         low, high = fit.interval()
-        covered += (low[1:] < [1, -0.5]) & (high[1:] > [1, -0.5])
+        covered += (low < [1, -0.5]) & (high > [1, -0.5])
         low, high = fit.uncorrected.interval()
-        plain += (low[1:] < [1, -0.5]) & (high[1:] > [1, -0.5])
+        plain += (low < [1, -0.5]) & (high > [1, -0.5])
     assert (covered >= 0.93 * 2000).all()
     assert (covered <= 0.97 * 2000).all()
     assert plain[0] < 0.5 * 2000

@@ -28,7 +28,7 @@ def test_corn_yield_as_published():
     np.testing.assert_allclose(fit.coefficients, [0.4232], rtol=1e-4)
     np.testing.assert_allclose(fit.intercept, 67.56, rtol=1e-4)
     own = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0), clusters=np.arange(11))
-    np.testing.assert_allclose(own.std_error[1] * (10 / 9) ** 0.5, 0.1745, rtol=0.1)
+    np.testing.assert_allclose(own.std_error[0] * (10 / 9) ** 0.5, 0.1745, rtol=0.1)
     np.testing.assert_allclose(fit.reliability, [1 - 57 / 304.85], rtol=1e-4)
 
 
@@ -73,7 +73,7 @@ def test_errors_of_another_size_in_each_row_as_in_bces():
     same = fitted(spread**2 * n / (n - 1))  # the denominators of bces
     np.testing.assert_allclose(same.coefficients, [0.4216277454957424], rtol=1e-6)
     np.testing.assert_allclose(same.intercept, 67.67229470452801, rtol=1e-6)
-    errors = same.std_error * ((n - 1) / n) ** 0.5
+    errors = np.sqrt(np.diag(same.covariance)) * ((n - 1) / n) ** 0.5
     np.testing.assert_allclose(errors, [10.324533520076375, 0.1405635021405215], rtol=1e-6)
     slope_and_intercept = same.covariance[0, 1] * (n - 1) / n
     np.testing.assert_allclose(slope_and_intercept, -1.4211072035296182, rtol=1e-6)

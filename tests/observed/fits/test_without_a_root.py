@@ -143,7 +143,7 @@ def test_nearly_all_small_tables_are_answered_and_covered(model):
         except ValueError:
             continue
         low, high = fit.interval()
-        covered += low[1] < SLOPE[model] < high[1]
+        covered += low[0] < SLOPE[model] < high[0]
         estimates.append(fit.coefficients[0])
     assert len(estimates) >= 0.93 * tables
     assert covered > (0.93 - 5 * (0.93 * 0.07 / tables) ** 0.5) * len(estimates)

@@ -1,4 +1,12 @@
-"""`fit` and `learn` over chunks of a table: the numbers of the whole."""
+"""`fit` and `learn` over chunks: interrupted, damaged, on a full disk, twice at once."""
+
+import errno
+import hashlib
+import io
+import os
+import shutil
+import warnings
+from pathlib import Path
 
 import chex
 import jax
@@ -6,9 +14,9 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.base import unrolled
+from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.observed.observations import from_arrays
-from tests.observed.observations.rows import CLEAN, LEARNER, NOISE, X, Y, run
+from tests.observed.rows import LEARNER, NOISE, X, Y, run, written
 
 
 def test_a_fit_to_chunks_is_that_of_the_table(table):
@@ -17,74 +25,6 @@ def test_a_fit_to_chunks_is_that_of_the_table(table):
     np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=1e-8)
     np.testing.assert_allclose(fit.intercept, whole.intercept, rtol=1e-8)
     assert fit.num_rows == 800
-
-
-def test_one_chunk_is_learned_as_a_table(table):
-    """The learner uses no key."""
-    observed = from_arrays(X, Y, noise=NOISE)
-    whole, one = run("learn", observed), run("learn", [observed])
-    chex.assert_trees_all_close(one, whole, rtol=1e-6)
-    np.testing.assert_allclose(one["variance"], Y.var(), rtol=1e-12)
-    np.testing.assert_allclose(one["center"], X.mean(axis=0), rtol=1e-12)
-
-
-def test_chunks_are_standardized_as_the_first_says_and_their_errors_are_merged(table):
-    """By hand: the scale of 50 rows, centres of all rows before, and the errors of 750 rows."""
-    learned = nj.learn(LEARNER, table, jax.random.key(0))
-    np.testing.assert_allclose(learned.center, X.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(learned.scale, X[:50].std(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(learned.variance, Y.var(), rtol=1e-12)
-    before = [slice(max(t, 50)) for t in range(800)]
-    x = (X - np.array([X[rows].mean(axis=0) for rows in before])) / learned.scale
-    y = (Y - np.array([Y[rows].mean() for rows in before])) / Y[:50].std()
-    observed = from_arrays(x, y, noise=NOISE / learned.scale**2)
-    samples = nj.Sample(x[:, None].astype("f4"), y.astype("f4"), np.tile(observed.cov, (800, 1, 1)))
-    keys = jax.random.split(jax.random.key(0), 800)
-    state, _, (value, square) = jax.jit(unrolled(LEARNER))(
-        LEARNER.init(2), jax.tree.map(np.float32, samples), x.astype("f4"), keys
-    )
-    errors = ((square - 2 * y * value + y**2) * learned.y_scale**2)[50:]
-    np.testing.assert_allclose(learned.risk, errors.mean(), rtol=1e-3)
-    np.testing.assert_allclose(learned.risk_std_error, errors.std(ddof=1) / 750**0.5, rtol=1e-3)
-    chex.assert_trees_all_close(learned.state, state, rtol=1e-3)
-
-
-def test_a_column_that_begins_constant_takes_more_rows():
-    """The scale is that of the rows up to the first that differs, and the risk judges the rest."""
-    x = X.copy()
-    x[:300, 1] = 7.0
-    learned = nj.learn(LEARNER, from_arrays(x, Y, noise=[NOISE, 0]), jax.random.key(0))
-    np.testing.assert_allclose(learned.scale, x[:301].std(axis=0), rtol=1e-12)
-    x[:799, 1] = 7.0
-    learned = nj.learn(LEARNER, from_arrays(x, Y, noise=[NOISE, 0]), jax.random.key(0))
-    assert np.isnan(learned.risk)
-    assert "no row with unbiased readings was judged" in str(learned)
-
-
-def keyed():
-    """A learner whose state is the sum of what its keys draw."""
-    return LEARNER._replace(
-        init=lambda dim: jax.numpy.zeros(2),
-        step=lambda state, sample, key: state + jax.random.normal(key, (2,)),
-        predict=lambda state, x: x @ state,
-        unroll=None,
-        read=None,
-    )
-
-
-def test_chunk_c_uses_the_key_folded_with_c(table):
-    learned = nj.learn(keyed(), table, jax.random.key(5))
-    keys = [jax.random.split(jax.random.fold_in(jax.random.key(5), c), 200) for c in range(4)]
-    draws = [jax.vmap(lambda key: jax.random.normal(key, (2,)))(own) for own in keys]
-    np.testing.assert_allclose(learned.state, np.sum(draws, axis=(0, 1)), rtol=1e-4, atol=1e-4)
-
-
-def with_noise(noise, **options):
-    def change(parts):
-        later = [from_arrays(part.x, part.y, noise=noise, **options) for part in parts[1:]]
-        return [parts[0], *later]
-
-    return change
 
 
 def test_chunks_must_have_the_same_uncertainty_of_the_noise():
@@ -96,39 +36,6 @@ def test_chunks_must_have_the_same_uncertainty_of_the_noise():
     assert nj.fit([first, same]).num_rows == 800
     with pytest.raises(ValueError, match="must have the same uncertainty"):
         nj.fit([first, other])
-
-
-@pytest.mark.parametrize(
-    ("change", "learner", "message"),
-    [
-        (with_noise(NOISE + 1), LEARNER, "must have the same noise, or a covariance a row"),
-        (with_noise(nj.noise.Laplace((NOISE / 2) ** 0.5)), LEARNER, "must have the same noise"),
-        (with_noise(NOISE, cross_cov=[0.1, 0.1]), LEARNER, "must have a cross_cov, or none"),
-        (with_noise(NOISE, target="z"), LEARNER, "all chunks must have the columns"),
-        (
-            lambda parts: [from_arrays(X[:50] * [1, 0], Y[:50], noise=[NOISE, 0]), *parts],
-            LEARNER,
-            "the first chunk, of 50 rows: column 'x2' is constant",
-        ),
-        (
-            list,
-            keyed()._replace(needs=nj.Needs(horizon=300)),
-            "has at least 400 rows, but the learner has room for 300: build it with horizon=the n",
-        ),
-        (
-            list,
-            keyed()._replace(needs=nj.Needs(horizon=100)),
-            "at least 200 rows, but the learner has room for 10",
-        ),
-        (lambda parts: [], LEARNER, "at least one chunk, got none"),
-        (lambda parts: 3, LEARNER, "observations must be an Observations, got 3"),
-        (lambda parts: CLEAN, LEARNER, "observations must be an Observations, got an array"),
-    ],
-)
-def test_wrong_chunks_give_one_clear_line(table, change, learner, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        nj.learn(learner, change(list(table)), jax.random.key(0))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -144,3 +51,217 @@ def test_wrong_arguments_of_fit_give_one_clear_line(table, options, message):
         nj.fit(table, **options)
     with pytest.raises(ValueError, match=r"checkpoint is for chunks, as nj\.obs"):
         nj.fit(from_arrays(X, Y, noise=NOISE), checkpoint="folder")
+
+
+KINDS = pytest.mark.parametrize("kind", ["fit", "learn"])
+
+
+class InterruptedRunError(Exception):
+    pass
+
+
+def interrupted(parts, after):
+    for number, chunk in enumerate(parts):
+        if number == after:
+            raise InterruptedRunError
+        yield chunk
+
+
+@KINDS
+def test_an_interrupted_pass_resumes_exactly(tmp_path, table, kind):
+    parts, folder = list(table), tmp_path / "c"
+    whole = run(kind, table)
+    with pytest.raises(InterruptedRunError):
+        run(kind, interrupted(parts, 2), folder)
+    shutil.copytree(folder, tmp_path / "copy")
+    chex.assert_trees_all_equal(run(kind, iter(parts), tmp_path / "copy"), whole)
+    written(tmp_path, X, np.where((np.arange(800) >= 200) & (np.arange(800) < 400), np.nan, Y))
+    chex.assert_trees_all_equal(run(kind, table, folder), whole)  # rows seen before are not read
+    chex.assert_trees_all_equal(run(kind, table, folder), whole)  # nothing is left to do
+
+
+@KINDS
+def test_rows_may_be_added_to_the_files(tmp_path, table, kind):
+    whole = run(kind, table)
+    run(kind, written(tmp_path, X[:550], Y[:550]), tmp_path / "c")  # the last chunk has 150 rows
+    chex.assert_trees_all_close(
+        run(kind, written(tmp_path, X, Y), tmp_path / "c"), whole, rtol=1e-4, atol=1e-5
+    )
+
+
+def other_rows(table):
+    first, *rest = table
+    return [from_arrays(first.x[:, 0] + 1e-9, first.y, noise=NOISE), *rest]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("learn", {"key": 1}),
+        ("learn", {"learner": nj.learners.known_covariance(radius=2.0)}),
+        ("learn", {"standardize": False, "learner": LEARNER}),
+        ("learn", {"table": other_rows}),
+        ("learn", {"kind": "fit"}),
+        ("fit", {"table": other_rows}),
+        ("fit", {"table": lambda t: [from_arrays(p.x[:, 0], p.y, noise=NOISE + 1) for p in t]}),
+        ("fit", {"table": lambda t: [from_arrays(p.x, p.y, noise=NOISE, target="z") for p in t]}),
+    ],
+    ids=["key", "learner", "standardize", "rows", "fit", "rows of fit", "noise", "name"],
+)
+def test_a_checkpoint_of_another_run_is_an_error(tmp_path, table, kind, options):
+    run(kind, table, tmp_path / "c")
+    change = options.pop("table", lambda table: table)
+    with pytest.raises(ValueError, match=r"another configuration \(table or its noise.*: delete"):
+        run(options.pop("kind", kind), change(table), tmp_path / "c", **options)
+
+
+def test_a_checkpoint_of_another_cross_covariance_is_an_error(tmp_path):
+    run("fit", written(tmp_path, X, Y, cross_cov=[0.1, 0.0]), tmp_path / "c")
+    with pytest.raises(ValueError, match="another configuration"):
+        run("fit", written(tmp_path, X, Y, cross_cov=[0.2, 0.0]), tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda parts: parts[:2], "has seen 400 rows more than there are"),
+        (
+            lambda parts: [*parts[:3], from_arrays(X, Y, noise=NOISE)],
+            "from chunks with other numbers of rows",
+        ),
+        (lambda parts: [parts[0], 3, *parts[1:]], "must be an Observations, got 3"),
+    ],
+)
+def test_other_chunks_than_before_are_an_error(tmp_path, table, change, message):
+    run("fit", table, tmp_path / "c")
+    with pytest.raises(ValueError, match=message):
+        run("fit", change(list(table)), tmp_path / "c")
+
+
+def archive(*arrays):
+    content = io.BytesIO()
+    np.savez(content, *arrays)
+    return content.getvalue()
+
+
+def with_digest(archive):
+    """As checkpoints end: the ZIP archive's comment is a digest of all bytes before it."""
+    body = archive[:-2] + (64).to_bytes(2, "little")
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def corrupted(whole):
+    """Ten files that are not the checkpoint `whole`."""
+    half = len(whole) // 2
+    with np.load(io.BytesIO(whole)) as file:
+        name, count, *rest = file.values()
+    yield "not a readable", whole[:half]
+    yield "not a readable", b""
+    yield "not a readable", b"hello"
+    yield "not a readable", whole + b"\0"
+    yield "not a readable", whole[1:]
+    yield "not a readable", whole[:half] + b"\xff" * 64 + whole[half + 64 :]
+    yield "not a readable", whole[half:] + whole[:half]
+    yield "not a readable", archive(name, count, *rest)  # without a digest
+    yield "not a readable", with_digest(archive(name, count, *rest[:-1]))  # a leaf is missing
+    yield "not a readable", with_digest(archive(name, -count, *rest))
+    yield "another configuration", with_digest(archive(np.array("other"), count, *rest))
+
+
+@pytest.mark.parametrize("kind", ["fit", "learn", "monte_carlo"])
+def test_ten_corrupted_checkpoints_are_each_one_clear_error(tmp_path, table, kind):
+    def attempt():
+        if kind == "monte_carlo":
+            return nj.monte_carlo(jax.random.normal, jax.random.key(0), 8, checkpoint=tmp_path)
+        return run(kind, table, tmp_path)
+
+    right = attempt()
+    path = tmp_path / "moments.npz"
+    whole = path.read_bytes()
+    for number, (message, content) in enumerate(corrupted(whole)):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"{message}.* delete it, or name") as caught:
+            attempt()
+        assert "\n" not in str(caught.value), number
+        assert path.read_bytes() == content  # it is left to the user
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ValueError, match="cannot read the checkpoint"):
+        attempt()
+    path.rmdir()
+    path.write_bytes(whole)
+    chex.assert_trees_all_equal(attempt(), right)
+
+
+@KINDS
+@pytest.mark.slow
+def test_ten_thousand_flipped_bits_are_each_one_clear_error(tmp_path, table, rng, kind):
+    """Through `fit` and `learn` for some, through the checkpoint that they use for the others."""
+    right = run(kind, table, tmp_path)
+    path = tmp_path / "moments.npz"
+    whole = path.read_bytes()
+    with np.load(io.BytesIO(whole)) as file:
+        name, *leaves = file.values()
+
+    def loaded():
+        store = Checkpoint(tmp_path, str(name))
+        try:
+            return store.load(leaves)
+        finally:
+            store.close()
+
+    chex.assert_trees_all_equal(loaded(), leaves)
+    places = rng.choice(8 * len(whole), size=10_000, replace=False)
+    for number, place in enumerate(places.tolist()):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="not a readable checkpoint"):
+            run(kind, table, tmp_path) if number % 500 == 0 else loaded()
+    path.write_bytes(whole)
+    chex.assert_trees_all_equal(run(kind, table, tmp_path), right)
+
+
+@KINDS
+def test_on_a_full_disk_the_run_goes_on_with_one_warning(tmp_path, table, kind, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(InterruptedRunError):
+        run(kind, interrupted(table, 1), tmp_path / "c")
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        patch.setattr(os, "fsync", full)
+        found = run(kind, table, tmp_path / "c")
+    (warning,) = caught
+    assert "No space left on device; the run goes on, and if it is int" in str(warning.message)
+    assert Path(warning.filename).name == "rows.py"  # where `fit` and `learn` are called
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["moments.npz"]
+    chex.assert_trees_all_equal(run(kind, table, tmp_path / "c"), found)  # from the first chunk
+
+
+@KINDS
+def test_a_folder_without_permission_is_one_clear_error(tmp_path, table, kind, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"cannot write to the folder .*: Not a directory"):
+        run(kind, table, tmp_path / "file" / "below")
+
+    def forbidden(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", forbidden)
+    with pytest.raises(ValueError, match=r"cannot read .*moments\.npz: Permission denied$"):
+        run(kind, table, tmp_path / "c")
+
+
+@KINDS
+def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path, table, kind):
+    def parts():
+        first, *rest = table
+        yield first
+        with pytest.raises(ValueError, match="is in use by another run"):
+            run(kind, table, tmp_path / "c")
+        yield from rest
+
+    found = run(kind, parts(), tmp_path / "c")
+    chex.assert_trees_all_equal(run(kind, table, tmp_path / "c"), found)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations import csv, from_arrays
+from noisy_jax.observed.observations import from_arrays
 
 ROWS = np.random.default_rng(0)
 X, Y = ROWS.normal(size=(20, 3)), ROWS.normal(size=20)
@@ -27,15 +27,6 @@ def test_it_prints_its_shape_and_what_is_known_of_the_noise():
     assert "noise: Laplace" in str(from_arrays(X, Y, noise=nj.noise.Laplace(0.3)))
 
 
-@pytest.mark.parametrize(
-    "noise", [0.25, [0.25] * 3, 0.25 * np.eye(3), nj.noise.Gaussian(0.25), per_row([0.25] * 20)]
-)
-def test_every_form_of_a_covariance_means_the_same(noise):
-    table = from_arrays(X, Y, noise=noise)
-    np.testing.assert_array_equal(np.broadcast_to(table.cov, (20, 3, 3))[7], 0.25 * np.eye(3))
-    np.testing.assert_array_equal(table.x[:, 0], X)
-
-
 def test_a_data_frame_keeps_its_names():
     frame = pd.DataFrame(X, columns=["size", "age", "rooms"])
     table = from_arrays(frame, pd.Series(Y, name="price"), noise=0.1)
@@ -48,17 +39,6 @@ def test_units_are_kept_in_float64():
     """Years as seconds since 1970 with an error of a second: float32 cannot tell them apart."""
     seconds = 1.7e9 + np.arange(20.0)[:, None]
     np.testing.assert_array_equal(from_arrays(seconds, Y, noise=1.0).x[:, 0], seconds)
-
-
-@pytest.mark.parametrize("form", ["one distribution", "one a row"])
-def test_a_known_mean_of_the_noise_is_subtracted(form):
-    mean = np.array([3.0, -1.0, 0.5])
-    noise = nj.noise.Gaussian(np.full(3, 0.1), mean=mean)
-    if form == "one a row":
-        rows = jnp.tile(jnp.full(3, 0.1), (20, 1)), jnp.tile(jnp.asarray(mean), (20, 1))
-        noise = nj.noise.PerRound(jax.vmap(lambda cov, mean: nj.noise.Gaussian(cov, mean))(*rows))
-    table = from_arrays(X + mean, Y, noise=noise)
-    np.testing.assert_allclose(table.x[:, 0], X, atol=1e-6)
 
 
 def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
@@ -133,36 +113,6 @@ def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [
-        {"c": 0.3, "a": 0.1},
-        pd.Series([0.3, 0.0, 0.1], index=["c", "b", "a"]),
-        pd.DataFrame(np.diag([0.0, 0.3, 0.1]), index=["b", "c", "a"], columns=["b", "c", "a"]),
-        pd.Series([0.1, 0.0, 0.3]),
-    ],
-    ids=["mapping", "series", "frame", "series without labels"],
-)
-def test_noise_with_labels_is_taken_by_name(noise):
-    table = from_arrays(pd.DataFrame(X, columns=["a", "b", "c"]), Y, noise=noise)
-    np.testing.assert_allclose(table.cov, np.diag([0.1, 0.0, 0.3]))
-
-
-@pytest.mark.parametrize(
-    ("noise", "message"),
-    [
-        ({"x4": 0.1}, r"noise has 'x4', but x has the columns 'x1', 'x2', 'x3'"),
-        ({"x1": "much"}, r"noise\['x1'\] must be numbers"),
-        (pd.Series([0.1] * 3, index=["x1", "x2", "z"]), "noise must have one label 'x3', got the"),
-        (pd.Series([0.1] * 2, index=["x1", "x2"]), "does not fit data of dimension 3"),
-    ],
-)
-def test_wrong_labels_of_noise_give_one_clear_line(noise, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        from_arrays(X, Y, noise=noise)
-    assert "\n" not in str(caught.value)
-
-
 def test_names_must_be_different():
     with pytest.raises(ValueError, match=r"names must be 3 different names, got 'a', 'a', 'b'"):
         from_arrays(X, Y, noise=0.1, names=["a", "a", "b"])
@@ -181,72 +131,6 @@ def test_names_must_be_different():
 def test_tables_that_cannot_be_fitted_give_one_clear_line(x, y, noise, message):
     with pytest.raises(ValueError, match=message) as caught:
         nj.fit(from_arrays(x, y, noise=noise))
-    assert "\n" not in str(caught.value)
-
-
-TABLE = "x1,x2,y,x1b\n1,2,3,1.5\n2,1,4,2.5\n3,5,6,2.5\n"
-
-
-@pytest.fixture
-def path(tmp_path):
-    (tmp_path / "table.csv").write_text(TABLE)
-    return tmp_path / "table.csv"
-
-
-def test_a_csv_file_with_variances_by_name(path):
-    table = csv(path, target="y", noise={"x1": 0.2})
-    assert (table.names, table.target) == (("x1", "x2", "x1b"), "y")
-    np.testing.assert_array_equal(table.y, [3, 4, 6])
-    np.testing.assert_array_equal(table.cov, np.diag([0.2, 0, 0]))
-
-
-def test_a_csv_file_with_replicates(path):
-    """A feature that has none is exact: its copies are equal."""
-    table = csv(path, target="y", replicates={"x1": "x1b"})
-    assert table.names == ("x1", "x2")
-    np.testing.assert_array_equal(table.x[0], [[1, 2], [1.5, 2]])
-    assert table.averaged()[1][0].tolist() == [[0.0625, 0], [0, 0]]
-    known = csv(path, target="y", replicates={"x1": "x1b"}, noise={"x1": 0.2})
-    np.testing.assert_allclose(known.averaged()[1], [[0.1, 0], [0, 0]])
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments", "message"),
-    [
-        (TABLE, {"noise": {"x9": 0.1}}, "has no feature 'x9'; it has 'x1', 'x2', 'x1b'"),
-        (TABLE, {"noise": {"y": 0.1}}, "has no feature 'y'"),
-        (TABLE, {"replicates": {"x1": "x3"}}, "has no column named 'x3'"),
-        (TABLE, {"replicates": {"x1": ["x1b", "x2"], "x2": "x1b"}}, "as many columns for each"),
-        (TABLE, {"replicates": {"x1": "x1"}}, "each column once, but 'x1' is named twice"),
-        (TABLE, {"replicates": {"x1": "x1b", "x1b": "x1"}}, "once, but 'x1b' is named twice"),
-        (TABLE, {"replicates": {"x1": "x1b", "x2": "x1b"}}, "once, but 'x1b' is named twice"),
-        (
-            TABLE,
-            {"replicates": {"x1": "x1b"}, "noise": {"x1b": 0.1}},
-            "noise must name features, but 'x1b' is a replicate of one",
-        ),
-        (
-            TABLE,
-            {"replicates": {"x1": "x1b"}, "noise": {"x1": 0.1, "x2": 0.2}},
-            "column 'x2' has noise but no replicates",
-        ),
-        (TABLE, {"replicates": {"x1": "x1b"}, "noise": 0.1}, "column 'x2' has noise but no rep"),
-        (
-            TABLE.replace("y", "z"),
-            {"noise": 0.1},
-            "has no column named 'y'; it has 'x1', 'x2', 'z'",
-        ),
-        (TABLE.replace("x2", "x1"), {"noise": 0.1}, "has more than one column named 'x1'"),
-        (TABLE.replace("x2", ""), {"noise": 0.1}, "has no name for column 2"),
-        ("1,2,3\n4,5,6\n", {"noise": 0.1}, "has numbers in its first line"),
-        (TABLE.replace("2.5", "tall", 1), {"noise": 0.1}, "line 3, column 'x1b': 'tall' is not a"),
-        (TABLE.replace("2.5", "", 1), {"noise": 0.1}, "line 3, column 'x1b': '' is not a finite"),
-    ],
-)
-def test_wrong_csv_files_give_one_clear_line(path, text, arguments, message):
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message) as caught:
-        csv(path, target="y", **arguments)
     assert "\n" not in str(caught.value)
 
 

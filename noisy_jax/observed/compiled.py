@@ -1,0 +1,114 @@
+"""A learner's functions over observed rows, compiled."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner, Sample, State, estimated_errors, unrolled
+from noisy_jax.checkpoints import fingerprint
+from noisy_jax.noise.observation import scan_in_blocks
+from noisy_jax.observed.observations import Observations
+
+_JUDGED = 256  # rows that are judged at once
+
+
+def shared_cov(observations: Observations) -> np.ndarray | None:
+    """The covariance that all rows share, if they do."""
+    cov = observations.cov
+    return cov if cov is not None and cov.ndim == 2 else None
+
+
+def on_host(state: State) -> State:
+    """The state in NumPy arrays, from which a run resumes with the same program."""
+    return jax.tree.map(np.asarray, state)
+
+
+class CompiledLearner:
+    """A learner's compiled functions over standardized rows.
+
+    Args:
+        learner: the learner.
+    """
+
+    def __init__(self, learner: Learner):
+        self.learner = learner
+        read: Any = learner.read
+
+        def train(shared, state, samples, keys):
+            def block(state, inputs):
+                samples, keys = inputs
+                if shared is not None:
+                    cov = jnp.broadcast_to(shared, (len(keys), *shared.shape))
+                    samples = samples._replace(cov=cov)
+                state, _, readings = unrolled(learner)(state, samples, samples.x[:, 0], keys)
+                if readings is None:
+                    return state, jnp.full(len(keys), jnp.nan)
+                return state, estimated_errors(readings, samples.y)
+
+            return scan_in_blocks(block, state, (samples, keys))
+
+        def errors(shared, state, samples, keys):
+            def one(inputs):
+                sample, key = inputs
+                sample = sample if shared is None else sample._replace(cov=shared)
+                return estimated_errors(read(state, sample, key), sample.y)
+
+            return jax.lax.map(one, (samples, keys), batch_size=_JUDGED)
+
+        def slope(shared, *rest):  # forward: some learners read their atoms in a loop
+            return jax.jacfwd(lambda cov: jnp.sum(errors(cov, *rest)))(shared)
+
+        precisely = jax.default_matmul_precision("highest")
+        self._train, self._errors, self._slope = map(
+            jax.jit, map(precisely, (train, errors, slope))
+        )
+
+    def train(self, rows: Observations, key: chex.PRNGKey) -> State:
+        """The state after all rows."""
+        return self.finished(self.resume(on_host(self.learner.init(rows.x.shape[2])), rows, key)[0])
+
+    def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
+        """From and to a state in NumPy arrays, with the errors `[n]` of predictions before rows."""
+        shared, *inputs = _inputs(rows, key)
+        state, errors = self._train(shared, state, *inputs)
+        errors = np.concatenate([np.asarray(error, np.float64).ravel() for error in errors])
+        return on_host(state), errors
+
+    def finished(self, state: State) -> State:
+        """The state after the last row, in JAX arrays."""
+        state = jax.tree.map(jnp.asarray, state)
+        return state if self.learner.finish is None else self.learner.finish(state)
+
+    def fingerprint(self, state: State, rows: Observations, key: chex.PRNGKey) -> str:
+        """A digest of the program and of its first arguments."""
+        shared, samples, keys = _inputs(rows, key)
+        return fingerprint(jax.tree_util.Partial(self._train, shared, state, samples), keys)
+
+    def errors(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
+        """Estimated squared errors `[n]` on the clean rows, by `Learner.read`."""
+        count = len(rows.y)
+        filled = np.resize(np.arange(count), -(-count // _JUDGED) * _JUDGED)  # compiled once
+        shared, *inputs = _inputs(rows.rows(filled), key)
+        errors = self._errors(shared, state, *inputs)
+        return np.asarray(errors, np.float64)[:count]
+
+    def slope(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
+        """`[d, d]`, the derivative of the sum of `errors` by a shared covariance."""
+        shared, *inputs = _inputs(rows, key)
+        return np.asarray(self._slope(shared, state, *inputs), np.float64)
+
+
+def _inputs(rows: Observations, key) -> tuple[jax.Array | None, Sample, chex.PRNGKey]:
+    """The covariance that all rows share, if they do, and a sample and a key for each."""
+    shared, own = shared_cov(rows), None
+    if shared is None and rows.cov is not None:
+        own = jnp.asarray(rows.cov, float)
+    shared = None if shared is None else jnp.asarray(shared, float)
+    cross = rows.cross_cov
+    if cross is not None:
+        cross = jnp.asarray(np.broadcast_to(cross, rows.x[:, 0].shape), float)
+    samples = Sample(jnp.asarray(rows.x, float), jnp.asarray(rows.y, float), own, cross)
+    return shared, samples, jax.random.split(key, len(rows.y))

@@ -1,0 +1,77 @@
+"""Weights, clusters and groups of rows, and the jackknife that leaves out one group at a time.
+
+With the fit β_(g) without group g of G groups,
+
+    Var β̂ = (G − 1)/G Σ_g (β_(g) − mean)(β_(g) − mean)ᵀ.
+
+Source: Shao and Tu, The Jackknife and Bootstrap (1995).
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.columns import check_same_rows
+from noisy_jax.observed.observations import Observations
+from noisy_jax.validation import unmasked
+
+GROUPS = 32
+"""Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
+BLOCK = 64
+"""Consecutive rows that stay together, since neighbouring rows may depend on each other."""
+
+
+def blocks_of_rows(rows: int, groups: int) -> np.ndarray:
+    """The number of the block of each row `[n]`: short enough that there are `groups` blocks."""
+    return np.arange(rows) // min(BLOCK, rows // groups)
+
+
+def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:
+    """An order of the rows in which each of the groups `labels % count` is one slice."""
+    groups = labels % count
+    order = np.argsort(groups, kind="stable")
+    ends = np.searchsorted(groups[order], np.arange(count + 1))
+    return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
+
+
+def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
+    """Covariance `[k, k]` and degrees of freedom, from estimates `[G, k]` without each group."""
+    apart, freedom = found - found.mean(axis=0), len(found) - 1.0
+    return apart.T @ apart * freedom / len(found), freedom
+
+
+def with_weight(observations: Observations, weights, clusters):
+    """The rows of positive weight, their weights and their clusters, if there are any."""
+    for name, given in (("weights", weights), ("clusters", clusters)):
+        check_same_rows(name, given, "observations", observations.index)
+    n = len(observations.y)
+    weights, clusters = _checked_weights(weights, n), checked_clusters(clusters, n)
+    if weights is None or weights.all():
+        return observations, weights, clusters
+    kept = weights > 0
+    clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
+    return observations.rows(kept), weights[kept], clusters
+
+
+def _checked_weights(weights: Any, n: int) -> np.ndarray | None:
+    if weights is None:
+        return None
+    weights = np.asarray(unmasked(weights), np.float64)
+    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"weights must be {n} finite numbers of at least zero, one a row")
+    if not weights.any():
+        raise ValueError("weights must not all be zero")
+    return weights
+
+
+def checked_clusters(clusters: Any, n: int) -> np.ndarray | None:
+    """Clusters as whole numbers from 0, `[n]`, or `None`."""
+    if clusters is None:
+        return None
+    clusters = np.asarray(unmasked(clusters))
+    if clusters.shape != (n,):
+        raise ValueError(f"clusters must be {n} labels, one a row, got {list(clusters.shape)}")
+    for row in np.flatnonzero(clusters != clusters):  # NaN alone is not itself
+        raise ValueError(f"clusters must be labels, got NaN in row {row}: label it, or drop it")
+    return np.unique(clusters, return_inverse=True)[1]

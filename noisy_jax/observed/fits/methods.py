@@ -1,0 +1,233 @@
+"""Methods of `nj.fit`: each owns its options, and fits a table by `method.fitted(table)`."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.coefficients import LinearFit
+from noisy_jax.observed.fits.fourier import fourier_fit
+from noisy_jax.observed.fits.functions import FourierFit
+from noisy_jax.observed.fits.gaps import rows_without_gaps
+from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
+from noisy_jax.observed.fits.groups import with_weight
+from noisy_jax.observed.fits.jackknife import jackknife_fit
+from noisy_jax.observed.fits.linear import linear_fit
+from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.passes import Pass
+from noisy_jax.validation import choice, given, instance, positive, whole
+
+__all__ = ["Fourier", "Linear", "Logistic", "OneOf", "Poisson"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Linear:
+    """Least squares on clean features.
+
+    With the mean x̄ of n rows and the covariance C_i of the error in row i,
+
+        β̂ = (Σ_i [(x̃_i − x̄)(x̃_i − x̄)ᵀ − (1 − 1/n) C_i])⁻¹ Σ_i (x̃_i − x̄) ỹ_i.
+
+    The fit prints the strength of its identification: the estimated clean variance in the noisiest
+    combination of columns against its standard error (`LinearFit.strength`). Where it is below 6,
+    Fuller's modification takes away less than the whole noise, such that the equations always have
+    a solution; `fit.interval(method="anderson-rubin")` gives sets that hold at any strength.
+
+    Args:
+        weights: `[n]` weights of the rows of one table; 1 by default. Rows of weight 0 are left out
+            of everything, also of the number of rows.
+        clusters: `[n]` labels of groups of rows of one table that may depend on each other.
+        errors: "sandwich" (the default for one table), by the scores of rows and their leverages
+            (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
+            time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
+            rows. So neighbouring rows may depend on each other.
+        checkpoint: folder in which the sums over rows are stored after each chunk. A call with the
+            same first chunk resumes behind the last row that was stored, bit for bit on the same
+            machine. `nj.observations.chunks` skips the rows before it; other iterables must give
+            them again. Rows may have been added at the end.
+
+    Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
+    (1977) for the share of the noise.
+    """
+
+    weights: Any = None
+    clusters: Any = None
+    errors: str | None = None
+    checkpoint: str | os.PathLike | None = None
+
+    def __post_init__(self):
+        if self.errors is not None:
+            choice("errors", self.errors, ("sandwich", "jackknife"))
+
+    def fitted(self, observations: Observations | Iterable[Observations]) -> LinearFit:
+        """The fit to one table, or to its chunks, which are read once."""
+        whole_rows = self.weights is None and self.clusters is None
+        observations = checked_table(observations)
+        if isinstance(observations, Iterable):
+            if not whole_rows:
+                raise ValueError("chunks are for fits without weights and clusters; pass one table")
+            if self.errors == "sandwich":
+                raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
+            table = Pass(observations)
+            found = warned(table.first, stacklevel=3)
+            return remarked(jackknife_fit(table, checkpoint=self.checkpoint), found)
+        if self.checkpoint is not None:
+            raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
+        rows, weights, clusters = with_weight(observations, self.weights, self.clusters)
+        found = warned(rows, clusters, stacklevel=3)
+        if self.errors == "jackknife":
+            return remarked(jackknife_fit(Pass([rows]), weights, clusters), found)
+        made = linear_fit(rows, weights, clusters)
+        if whole_rows:
+            found += rows_without_gaps(rows, made.std_error)
+        return remarked(made, found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Logistic:
+    """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
+
+    With C_i the covariance of the error in row i it solves
+
+        Σ_i (y_i − σ(a + ⟨w, c_i⟩)) (1, c_i) = 0,   c_i = x̃_i + (y_i − ½)C_i w.
+
+    The coefficients are consistent under the logistic model, P(y = 1 | x) = σ(a + ⟨w, x⟩); there is
+    no regret bound. The equations may have several roots: the one that continues the uncorrected
+    fit, as C grows from 0, is taken. In small tables it may end before the whole C: then a smaller
+    share of C is taken away, with a warning and wide intervals (`GeneralizedFit.share`). Replicates
+    of unknown noise are pooled: the covariance of their noise must then be the same in all rows.
+    Standard errors are from the jackknife over 32 groups of blocks of up to 64 consecutive rows;
+    where the equations without some group have no root, from the sandwich, with a warning.
+
+    Source: the conditional score of Stefanski and Carroll (1987).
+    """
+
+    def fitted(self, observations: Observations) -> GeneralizedFit:
+        """The fit to one table."""
+        rows = _one_table(self, observations)
+        found = warned(rows, stacklevel=3)
+        return remarked(generalized_fit(rows, "logistic"), found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Poisson:
+    """Poisson regression of counts y on clean features, under Gaussian noise.
+
+    With C_i the covariance of the error in row i it solves
+
+        Σ_i y_i (1, x̃_i) − m_i (1, x̃_i − C_i w) = 0,   m_i = exp(a + ⟨w, x̃_i⟩ − ½wᵀC_iw).
+
+    The coefficients are consistent where the mean of y is exp(a + ⟨w, x⟩). Roots, replicates and
+    standard errors are as in `Logistic`. Intervals are somewhat narrow where few rows have most of
+    the counts: where ⟨w, x⟩ varies by more than about 1, and all the more if x is skewed.
+
+    Source: the corrected score of Nakamura (1990).
+    """
+
+    def fitted(self, observations: Observations) -> GeneralizedFit:
+        """The fit to one table."""
+        rows = _one_table(self, observations)
+        found = warned(rows, stacklevel=3)
+        return remarked(generalized_fit(rows, "poisson"), found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fourier:
+    """Kernel regression: random Fourier features of the Gaussian kernel exp(−r²/2ℓ²).
+
+    The fit divides by the characteristic function φ of the noise. So it needs the distribution of
+    the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
+    assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
+    noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
+    intervals of the estimated errors are wide, because they contain the largest bias that what is
+    hidden can cause. A larger ℓ, more rows or more copies of each row help.
+
+    The fit has no intervals of its coefficients; its table compares estimated errors.
+
+    Args:
+        length_scale: ℓ > 0, in standard deviations of the noisy columns.
+        num_features: D, even.
+        seed: seed of the random frequencies.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, size=(4000, 1))
+        >>> noisy = x + rng.laplace(scale=0.4, size=x.shape)
+        >>> error = nj.noise.Laplace(0.4)
+        >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
+        >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
+        >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
+        [1.] [0.6]
+    """
+
+    length_scale: float
+    num_features: int = 256
+    seed: int = 0
+
+    def __post_init__(self):
+        positive("length_scale", self.length_scale)
+        if whole("num_features", self.num_features, 2) % 2:
+            raise ValueError(f"num_features must be even, got {self.num_features}")
+
+    def fitted(self, observations: Observations) -> FourierFit:
+        """The fit to one table."""
+        return _kernel_fit(self, observations, [self])
+
+
+@dataclasses.dataclass(frozen=True)
+class OneOf:
+    """The one of several `Fourier` methods with the least cross-fitted error on clean data.
+
+    Args:
+        candidates: at least one. `nj.fit(table, candidates)` takes the list itself as well.
+    """
+
+    candidates: Sequence[Fourier]
+
+    def __post_init__(self):
+        if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):
+            raise ValueError("a list of methods must hold nj.fourier(length_scale=…), one or more")
+
+    def fitted(self, observations: Observations) -> FourierFit:
+        """The fit to one table."""
+        return _kernel_fit(self, observations, self.candidates)
+
+
+def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:
+    rows = _one_table(method, observations)
+    if isinstance(jnp.zeros(()), Tracer):
+        raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
+    found = warned(rows, stacklevel=4)
+    return remarked(fourier_fit(rows, candidates), found)
+
+
+def _one_table(method: Any, observations: Any) -> Observations:
+    """The table of a method that takes no chunks."""
+    if isinstance(checked_table(observations), Iterable):
+        name = type(method).__name__
+        raise ValueError(f"chunks are for nj.methods.Linear; nj.methods.{name} takes one table")
+    return observations
+
+
+def checked_table(observations: Any) -> Any:
+    """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
+    if isinstance(observations, (str, os.PathLike)):
+        name = os.fspath(observations)
+        call = f"nj.fit(nj.observations.csv({name!r}, target=…, noise=…))"
+        raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
+    call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
+    # A list may hold chunks; a list of rows, an array and a data frame are features alone.
+    listed = observations[:1] if isinstance(observations, (list, tuple)) else []
+    if any(not isinstance(one, Observations) for one in listed) or hasattr(observations, "shape"):
+        raise ValueError(
+            "fit takes one table of x, y and what is known of the noise, got "
+            f"{given(observations)}: {call}"
+        )
+    if isinstance(observations, Iterable):
+        return observations
+    return instance("observations", observations, Observations, f"as in {call}")

@@ -1,0 +1,141 @@
+"""Rows, and units in which their columns and y have mean 0 and standard deviation 1."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from noisy_jax.columns import ROUNDING
+from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.observations import Observations
+
+
+class Rows(NamedTuple):
+    """Means of the copies of rows, in the order of the arguments of `linear_moments`.
+
+    Attributes:
+        x: `[n, d]`.
+        y: `[n]`.
+        cov: `[d, d]` or `[n, d, d]`, covariance of the error in a row of x.
+        weights: `[n]`, or `None`.
+        cross: `[d]` or `[n, d]`, covariance of the errors in a row of x and in y, or `None`.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    cov: np.ndarray
+    weights: np.ndarray | None = None
+    cross: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, observations: Observations, weights: np.ndarray | None = None) -> "Rows":
+        """All rows, in original units."""
+        x, cov = observations.averaged()
+        return cls(x, observations.y, cov, weights, observations.averaged_cross())
+
+    def some(self, which) -> "Rows":
+        """Some of the rows, in some order."""
+        cov = self.cov if self.cov.ndim == 2 else self.cov[which]
+        weights = None if self.weights is None else self.weights[which]
+        cross = self.cross
+        cross = cross if cross is None or cross.ndim == 1 else cross[which]
+        return Rows(self.x[which], self.y[which], cov, weights, cross)
+
+
+@dataclasses.dataclass(frozen=True)
+class Units:
+    """Centres and scales by which the columns and y are made free of units."""
+
+    center: np.ndarray
+    scale: np.ndarray
+    y_center: float
+    y_scale: float
+
+    @classmethod
+    def of(cls, x, y, observations: Observations) -> "Units":
+        """Means and standard deviations; raises ValueError if a column is constant."""
+        check_varies(x, y, observations)
+        return cls.of_some(x, y)
+
+    @classmethod
+    def of_some(cls, x, y) -> "Units":
+        """From some of the rows: a column that is constant in them has the scale 1."""
+        scale, y_scale = (np.where(_constant(z), 1.0, z.std(axis=0)) for z in (x, y))
+        return cls(x.mean(axis=0), scale, float(y.mean()), float(y_scale))
+
+    @classmethod
+    def of_copies(cls, table: Observations, standardize: bool) -> "Units":
+        """From all copies of the rows; without `standardize` the scales are 1."""
+        units = cls.of_some(table.x.reshape(-1, table.x.shape[2]), table.y)
+        ones = {"scale": np.ones(len(units.scale)), "y_scale": 1.0}
+        return units if standardize else dataclasses.replace(units, **ones)
+
+    @property
+    def products(self) -> np.ndarray:
+        """`[d, d]`, the units of a covariance of the columns."""
+        return np.outer(self.scale, self.scale)
+
+    def standardized(self, rows: Rows) -> Rows:
+        """The rows in these units."""
+        x = rows.x - self.center
+        x /= self.scale
+        y = (rows.y - self.y_center) / self.y_scale
+        cross = None if rows.cross is None else rows.cross / (self.scale * self.y_scale)
+        return Rows(x, y, rows.cov / self.products, rows.weights, cross)
+
+    def table(self, table: Observations, centers: np.ndarray | None = None) -> Observations:
+        """The table in these units, each row with its own of the centres `[n, d + 1]` if given.
+
+        Its `noise` is as it was.
+        """
+        center, y_center = self.center, self.y_center
+        if centers is not None:
+            center, y_center = centers[:, None, :-1], centers[:, -1]
+        cov, cross = table.cov, table.cross_cov
+        return dataclasses.replace(
+            table,
+            x=(table.x - center) / self.scale,
+            y=(table.y - y_center) / self.y_scale,
+            cov=None if cov is None else cov / self.products,
+            cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
+        )
+
+    def jacobian(self, at) -> np.ndarray:
+        """`[1 + d, 1 + d]`, of intercept and coefficients in the prediction at `at` and slopes."""
+        ratio = self.y_scale / self.scale
+        jacobian = np.diag(np.append(self.y_scale, ratio))
+        jacobian[0, 1:] = -(self.center + self.scale * at) * ratio
+        return jacobian
+
+    def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
+        """In original units, the fit that predicts `value` at `at` `[d]`, with slopes `beta` `[d]`.
+
+        Args:
+            value: `[]`.
+            beta: `[d]`.
+            covariance: `[1 + d, 1 + d]`, of both.
+            at: `[d]`.
+            degrees_of_freedom: of the intervals, `[]` or `[1 + d]`.
+            names: of the columns.
+        """
+        jacobian = self.jacobian(at)
+        moved = jacobian @ np.append(value, beta)
+        return Coefficients(
+            intercept=float(self.y_center + moved[0]),
+            coefficients=moved[1:],
+            covariance=jacobian @ covariance @ jacobian.T,
+            degrees_of_freedom=degrees_of_freedom,
+            names=names,
+        )
+
+
+def _constant(values: np.ndarray) -> np.ndarray:
+    return values.std(axis=0) <= ROUNDING * np.abs(values).max(axis=0)
+
+
+def check_varies(x: np.ndarray, y: np.ndarray, observations: Observations) -> None:
+    """Raises ValueError if a column of x `[n, d]`, or y `[n]`, is constant."""
+    for j in np.flatnonzero(_constant(x)):
+        raise ValueError(f"column {observations.names[j]!r} is constant: drop it")
+    if _constant(y):
+        raise ValueError(f"{observations.target!r} takes one value only, {y[0]:g}")

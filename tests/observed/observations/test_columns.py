@@ -1,0 +1,250 @@
+"""CSV files as people have them: row numbers, text, semicolons, decimal commas, missing values."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import chunks, csv
+
+ROWS = np.random.default_rng(0)
+X = ROWS.normal(size=(40, 2))
+SD = np.where(np.arange(40) % 2, 0.2, 0.4)
+Y = X @ [2.0, -1.0]
+LABELS = ROWS.permutation(40) + 1000
+
+
+def written(path, columns, sep=",", decimal="."):
+    """A file of columns by name; numbers in which the point is a comma are quoted if needed."""
+    cells = [[str(value).replace(".", decimal) for value in column] for column in columns.values()]
+    if decimal == sep:
+        cells = [[f'"{cell}"' for cell in column] for column in cells]
+    lines = [sep.join(columns), *map(sep.join, zip(*cells, strict=True))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "table.csv"
+
+
+PLAIN = {"x1": X[:, 0], "x2": X[:, 1], "y": Y}
+WITH_LABELS = {"id": np.arange(40), "name": [f"p{i}" for i in range(40)], **PLAIN}
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"features": ["x1", "x2"]}, ("x1", "x2")),
+        ({"features": ["x2", "x1"]}, ("x2", "x1")),
+        ({"features": "x1"}, ("x1",)),
+        ({"features": ["x1", "id"]}, ("x1", "id")),
+        ({"drop": ["name", "id"]}, ("x1", "x2")),
+    ],
+)
+def test_features_are_those_that_are_named(path, options, names):
+    written(path, WITH_LABELS)
+    table = csv(path, target="y", noise={"x1": 0.1}, **options)
+    assert table.names == names
+    for name, column, variance in zip(names, table.x[:, 0].T, np.diag(table.cov), strict=True):
+        np.testing.assert_array_equal(column, WITH_LABELS[name])
+        assert variance == 0.1 * (name == "x1")
+    parts = list(chunks(path, target="y", noise={"x1": 0.1}, rows=25, **options))
+    np.testing.assert_array_equal(np.concatenate([part.x for part in parts]), table.x)
+
+
+def test_a_column_without_a_name_can_be_left_out(path):
+    """As pandas and R write row names."""
+    written(path, {"": np.arange(40), **PLAIN})
+    assert csv(path, target="y", noise=0.1, features=["x1", "x2"]).names == ("x1", "x2")
+    assert csv(path, target="y", noise=0.1, drop="").names == ("x1", "x2")
+    with pytest.raises(ValueError, match="no name for column 1: name it, or drop it"):
+        csv(path, target="y", noise=0.1)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"id": np.arange(40)},
+        {"z": np.arange(40)[::-1] * 10},
+        {"year": np.delete(np.arange(60), np.arange(20) * 2)},
+        {"patient_ID": LABELS},
+        {"No": LABELS},
+    ],
+    ids=lambda column: next(iter(column)),
+)
+def test_a_label_of_rows_is_no_feature_unless_it_is_named(path, column):
+    (name,) = column
+    written(path, {**column, **PLAIN})
+    message = rf"column '{name}' of .*table\.csv numbers or labels the rows: leave it out \(the op"
+    for read in (csv, lambda *a, **k: list(chunks(*a, **k))):
+        with pytest.raises(ValueError, match=message) as caught:
+            read(path, target="y", noise={"x1": 0.1})
+    assert "\n" not in str(caught.value)
+    assert csv(path, target="y", noise=0.1, features=[name, "x1"]).names == (name, "x1")
+    assert csv(path, target="y", noise={name: 0.1}).names == (name, "x1", "x2")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [{"price": LABELS}, {"id": np.arange(40) % 39}, {"grid": np.arange(40) / 10}],
+    ids=lambda column: next(iter(column)),
+)
+def test_other_columns_are_features(path, column):
+    assert len(csv(written(path, {**column, **PLAIN}), target="y", noise=0.1).names) == 3
+
+
+@pytest.mark.parametrize(("sep", "decimal"), [(";", ","), (",", ","), ("\t", "."), (";", ".")])
+def test_separators_and_decimal_commas(path, sep, decimal):
+    written(path, PLAIN, sep, decimal)
+    shown = "\\t" if sep == "\t" else sep  # as a shell hands it on
+    table = csv(path, target="y", noise=0.1, sep=shown, decimal=decimal)
+    np.testing.assert_array_equal(table.x[:, 0], X)
+    np.testing.assert_array_equal(table.y, Y)
+
+
+@pytest.mark.parametrize("codes", [["-999"], -999, ["-999.0", "?"]])
+def test_rows_with_missing_values_are_left_out(path, codes):
+    cells = {name: list(column) for name, column in PLAIN.items()}
+    cells["x1"][3], cells["x1"][4], cells["x2"][4], cells["y"][7] = "-999", "NA", "", "-999.00"
+    written(path, {"note": ["a"] * 40, **cells})
+    options = {"target": "y", "noise": 0.1, "drop": ["note"]}
+    with pytest.raises(ValueError, match=r"'NA' is not .* rows out \(the option missing\)"):
+        csv(path, **options)
+    with pytest.warns(UserWarning, match=r"3 of 40 rows are left out, .* of 'x1', 'x2', 'y'$"):
+        table = csv(path, missing=codes, **options)
+    kept = np.delete(np.arange(40), [3, 4, 7])
+    np.testing.assert_array_equal(table.x[:, 0], X[kept])
+    np.testing.assert_array_equal(table.y, Y[kept])
+    noise = nj.noise.Missing(np.array([38 / 40, 39 / 40]))  # only a missing target leaves a row out
+    with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
+        table = csv(path, missing=codes, **options | {"noise": noise})
+    assert len(table.y) == 39
+
+
+def test_every_row_missing_is_an_error(path):
+    written(path, PLAIN | {"x1": ["NA"] * 40})
+    with pytest.raises(ValueError, match="in each row a value is missing, of 'x1'"):
+        csv(path, target="y", noise=0.1, missing=())
+
+
+@pytest.mark.parametrize(("code", "found"), [(-999, True), (99, True), (-998, False), (3, False)])
+def test_a_code_of_missing_values_does_not_pass_for_a_number_in_silence(path, code, found):
+    values = X[:, 0].copy()
+    values[[3, 5]] = code
+    written(path, PLAIN | {"x1": values})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        csv(path, target="y", noise=0.1)
+    assert [f"has {code} far from all" in str(w.message) for w in caught] == [True] * found
+
+
+def test_standard_deviations_by_row(path):
+    written(path, {"x1": X[:, 0], "sd": SD, "x2": X[:, 1], "y": Y})
+    distribution = jax.vmap(nj.noise.Gaussian)(np.stack([SD**2, 0 * SD], axis=1))
+    wanted = nj.observations.from_arrays(X, Y, noise=nj.noise.PerRound(distribution))
+    table = csv(path, target="y", std_error={"x1": "sd"})
+    assert table.names == ("x1", "x2")
+    np.testing.assert_allclose(table.cov, wanted.cov, rtol=1e-6)
+    part = next(iter(chunks(path, target="y", std_error={"x1": "sd"}, rows=30)))
+    np.testing.assert_array_equal(part.cov, table.cov[:30])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"noise": 0.1, "features": ["x1"], "drop": ["x2"]}, "by features or by drop, not by both"),
+        ({"noise": 0.1, "features": ["x9"]}, "has no column named 'x9'; it has 'x1', 'sd', 'x2'"),
+        ({"noise": 0.1, "features": ["x1", "y"]}, "has the target 'y': features must be other"),
+        ({"noise": 0.1, "features": ["x1", "x1"]}, "features must be other, different names"),
+        ({"noise": 0.1, "drop": ["x9"]}, "has no column named 'x9'"),
+        ({"noise": 0.1, "drop": ["y"]}, "has a column 'y' that is needed: do not drop it"),
+        ({"noise": 0.1, "drop": ["x1", "x2", "sd"]}, "has no column beside the target 'y'"),
+        ({"noise": {"x2": 0.1}, "features": ["x1"]}, "has no feature 'x2'; it has 'x1'"),
+        ({"noise": 0.1, "sep": ";;"}, "sep must be one character, got ';;'"),
+        ({"noise": 0.1, "sep": ";"}, r"no column named 'y'; .* separated by ',' \(the option sep"),
+        ({"noise": 0.1, "decimal": ";"}, "decimal must be '.' or ',', got ';'"),
+        ({"noise": 0.1, "decimal": ","}, "line 2, column 'x1': .* is not a finite number"),
+        ({"std_error": {"x1": "sd"}, "noise": 0.1}, "std_error in place of noise and replicates"),
+        ({"std_error": {"x1": "x9"}}, "has no column named 'x9'"),
+        ({"std_error": {"x9": "sd"}}, "has no feature 'x9'"),
+        ({"std_error": {"x1": "x2"}}, r"column 'x2' of .*table\.csv must be finite and >= 0"),
+    ],
+)
+def test_contradictions_give_one_clear_line(path, options, message):
+    written(path, {"x1": X[:, 0], "sd": SD, "x2": X[:, 1], "y": Y})
+    with pytest.raises(ValueError, match=message) as caught:
+        csv(path, target="y", **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_of_csv_files_are_not_for_arrays(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    with pytest.raises(ValueError, match="are for CSV files: leave them out"):
+        chunks(tmp_path / "x.npy", tmp_path / "y.npy", noise=0.1, drop=["x1"])
+
+
+TABLE = "x1,x2,y,x1b\n1,2,3,1.5\n2,1,4,2.5\n3,5,6,2.5\n"
+
+
+def test_a_csv_file_with_variances_by_name(path):
+    path.write_text(TABLE)
+    table = csv(path, target="y", noise={"x1": 0.2})
+    assert (table.names, table.target) == (("x1", "x2", "x1b"), "y")
+    np.testing.assert_array_equal(table.y, [3, 4, 6])
+    np.testing.assert_array_equal(table.cov, np.diag([0.2, 0, 0]))
+
+
+def test_a_csv_file_with_replicates(path):
+    """A feature that has none is exact: its copies are equal."""
+    path.write_text(TABLE)
+    table = csv(path, target="y", replicates={"x1": "x1b"})
+    assert table.names == ("x1", "x2")
+    np.testing.assert_array_equal(table.x[0], [[1, 2], [1.5, 2]])
+    assert table.averaged()[1][0].tolist() == [[0.0625, 0], [0, 0]]
+    known = csv(path, target="y", replicates={"x1": "x1b"}, noise={"x1": 0.2})
+    np.testing.assert_allclose(known.averaged()[1], [[0.1, 0], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        (TABLE, {"noise": {"x9": 0.1}}, "has no feature 'x9'; it has 'x1', 'x2', 'x1b'"),
+        (TABLE, {"noise": {"y": 0.1}}, "has no feature 'y'"),
+        (TABLE, {"replicates": {"x1": "x3"}}, "has no column named 'x3'"),
+        (TABLE, {"replicates": {"x1": ["x1b", "x2"], "x2": "x1b"}}, "as many columns for each"),
+        (TABLE, {"replicates": {"x1": "x1"}}, "each column once, but 'x1' is named twice"),
+        (TABLE, {"replicates": {"x1": "x1b", "x1b": "x1"}}, "once, but 'x1b' is named twice"),
+        (TABLE, {"replicates": {"x1": "x1b", "x2": "x1b"}}, "once, but 'x1b' is named twice"),
+        (
+            TABLE,
+            {"replicates": {"x1": "x1b"}, "noise": {"x1b": 0.1}},
+            "noise must name features, but 'x1b' is a replicate of one",
+        ),
+        (
+            TABLE,
+            {"replicates": {"x1": "x1b"}, "noise": {"x1": 0.1, "x2": 0.2}},
+            "column 'x2' has noise but no replicates",
+        ),
+        (TABLE, {"replicates": {"x1": "x1b"}, "noise": 0.1}, "column 'x2' has noise but no rep"),
+        (
+            TABLE.replace("y", "z"),
+            {"noise": 0.1},
+            "has no column named 'y'; it has 'x1', 'x2', 'z'",
+        ),
+        (TABLE.replace("x2", "x1"), {"noise": 0.1}, "has more than one column named 'x1'"),
+        (TABLE.replace("x2", ""), {"noise": 0.1}, "has no name for column 2"),
+        ("1,2,3\n4,5,6\n", {"noise": 0.1}, "has numbers in its first line"),
+        (TABLE.replace("2.5", "tall", 1), {"noise": 0.1}, "line 3, column 'x1b': 'tall' is not a"),
+        (TABLE.replace("2.5", "", 1), {"noise": 0.1}, "line 3, column 'x1b': '' is not a finite"),
+    ],
+)
+def test_wrong_csv_files_give_one_clear_line(path, text, arguments, message):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        csv(path, target="y", **arguments)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,66 @@
+"""What is known of the noise, in every form, and by the names of columns."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+
+X, Y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0)
+
+
+def per_row(cov):
+    return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(cov)))
+
+
+@pytest.mark.parametrize(
+    "noise", [0.25, [0.25] * 3, 0.25 * np.eye(3), nj.noise.Gaussian(0.25), per_row([0.25] * 20)]
+)
+def test_every_form_of_a_covariance_means_the_same(noise):
+    table = from_arrays(X, Y, noise=noise)
+    np.testing.assert_array_equal(np.broadcast_to(table.cov, (20, 3, 3))[7], 0.25 * np.eye(3))
+    np.testing.assert_array_equal(table.x[:, 0], X)
+
+
+@pytest.mark.parametrize("form", ["one distribution", "one a row"])
+def test_a_known_mean_of_the_noise_is_subtracted(form):
+    mean = np.array([3.0, -1.0, 0.5])
+    noise = nj.noise.Gaussian(np.full(3, 0.1), mean=mean)
+    if form == "one a row":
+        rows = jnp.tile(jnp.full(3, 0.1), (20, 1)), jnp.tile(jnp.asarray(mean), (20, 1))
+        noise = nj.noise.PerRound(jax.vmap(lambda cov, mean: nj.noise.Gaussian(cov, mean))(*rows))
+    table = from_arrays(X + mean, Y, noise=noise)
+    np.testing.assert_allclose(table.x[:, 0], X, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"c": 0.3, "a": 0.1},
+        pd.Series([0.3, 0.0, 0.1], index=["c", "b", "a"]),
+        pd.DataFrame(np.diag([0.0, 0.3, 0.1]), index=["b", "c", "a"], columns=["b", "c", "a"]),
+        pd.Series([0.1, 0.0, 0.3]),
+    ],
+    ids=["mapping", "series", "frame", "series without labels"],
+)
+def test_noise_with_labels_is_taken_by_name(noise):
+    table = from_arrays(pd.DataFrame(X, columns=["a", "b", "c"]), Y, noise=noise)
+    np.testing.assert_allclose(table.cov, np.diag([0.1, 0.0, 0.3]))
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ({"x4": 0.1}, r"noise has 'x4', but x has the columns 'x1', 'x2', 'x3'"),
+        ({"x1": "much"}, r"noise\['x1'\] must be numbers"),
+        (pd.Series([0.1] * 3, index=["x1", "x2", "z"]), "noise must have one label 'x3', got the"),
+        (pd.Series([0.1] * 2, index=["x1", "x2"]), "does not fit data of dimension 3"),
+    ],
+)
+def test_wrong_labels_of_noise_give_one_clear_line(noise, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        from_arrays(X, Y, noise=noise)
+    assert "\n" not in str(caught.value)

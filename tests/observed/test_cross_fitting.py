@@ -1,0 +1,186 @@
+"""Squared errors on held-out clean rows, by blocks of rows, though all rows are noisy."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+import noisy_jax as nj
+from noisy_jax.observed.cross_fitting import learner_judge
+from tests.keys import SHIFT, key
+
+KNOWN = nj.moments.known_covariance()
+
+
+FITS = {"corrected": nj.fit, "uncorrected": lambda rows: nj.fit(rows).uncorrected}
+
+
+def table(rows=560, copies=1, noise=None, seed=(0, SHIFT), slope=(2.0, -1.0), y_noise=0.3):
+    """Clean rows, clean targets, and observations; the noise has variance .5 in each column."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 2)) @ np.array([[1.0, 0.4], [0.0, 1.0]])
+    y = 5 + x @ slope
+    noisy = x[:, None] + rng.normal(size=(rows, copies, 2)) * 0.5**0.5
+    observed = y + y_noise * rng.normal(size=rows)
+    return x, y, nj.observations.from_arrays(noisy, observed, noise=noise)
+
+
+def in_folds(rows, folds=5, size=16):
+    """Held-out rows of each fold: blocks of `size` rows, in turn."""
+    return [np.arange(rows) // size % folds == fold for fold in range(folds)]
+
+
+def statistics(errors, size=16):
+    """Mean, its standard error from sums over blocks, and the half-width of its interval."""
+    sums = (errors - errors.mean()).reshape(-1, size).sum(axis=1)
+    count = len(sums)
+    error = np.sqrt((sums**2).sum() * count / (count - 1)) / len(errors)
+    return errors.mean(), error, student.ppf(0.975, count - 1) * error
+
+
+def check_row(found, name, errors):
+    k = found.names.index(name)
+    mean, error, half = statistics(errors)
+    np.testing.assert_allclose([found.risk[k], found.std_error[k]], [mean, error], rtol=2e-4)
+    low, high = found.interval()
+    np.testing.assert_allclose([low[k], high[k]], [mean - half, mean + half], rtol=2e-3)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["one variance", "one covariance a row", "replicates"])
+def test_risks_of_a_fit_are_those_of_numpy(kind):
+    covs = np.linspace(0.2, 0.8, 560)
+    noise = {
+        "one variance": 0.5,
+        "one covariance a row": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs)),
+        "replicates": None,
+    }[kind]
+    copies = 3 if kind == "replicates" else 1
+    _, _, rows = table(copies=copies, noise=noise)
+    found = nj.select(FITS, rows, key(0))
+    errors, naive = {name: np.empty(560) for name in FITS}, dict.fromkeys(FITS, 0.0)
+    for name, fit in FITS.items():
+        for held_out in in_folds(560):
+            made = fit(rows.rows(~held_out))
+            residuals = rows.x @ made.coefficients + made.intercept - rows.y[:, None]
+            if kind == "replicates":  # the mean over pairs of different copies
+                pairs = residuals.sum(axis=1) ** 2 - (residuals**2).sum(axis=1)
+                own = pairs / 6
+            else:
+                square = made.coefficients @ made.coefficients
+                own = residuals[:, 0] ** 2 - (0.5 if kind == "one variance" else covs) * square
+            errors[name][held_out] = own[held_out]
+            naive[name] += (residuals[held_out, 0] ** 2).sum()
+        check_row(found, name, errors[name])
+    mean, error, half = statistics(errors["uncorrected"] - errors["corrected"])
+    np.testing.assert_allclose(found.difference, [0, mean], rtol=1e-6)
+    np.testing.assert_allclose(found.difference_std_error, [0, error], rtol=1e-6)
+    np.testing.assert_allclose(found.difference_interval()[1][1], mean + half, rtol=1e-6)
+    if kind != "replicates":  # their fit sees means of copies, whose noise is smaller
+        assert naive["uncorrected"] < naive["corrected"]
+        assert found.tied == ("corrected",)
+
+
+def descended(x, y, noise):
+    """Centre, slopes and y's centre after gradient descent in units of these rows."""
+    center, scale, y_center, y_scale = x.mean(axis=0), x.std(axis=0), y.mean(), y.std()
+    w, cov = np.zeros(2), np.diag(noise / scale**2)
+    for row, target in zip((x - center) / scale, (y - y_center) / y_scale, strict=True):
+        w = w - 0.02 * ((w @ row - target) * row - cov @ w)
+    return center, w * y_scale / scale, y_center
+
+
+DESCENT = nj.learners.known_covariance(radius=100.0, learning_rate=0.01)
+
+
+def test_risks_of_a_learner_are_those_of_numpy():
+    """Gradient descent in units of the rows it sees, judged with the weights after the last row."""
+    _, _, rows = table(noise=0.5)
+    found = nj.select({"descent": DESCENT}, rows, jax.random.key(0))
+    errors = np.empty(560)
+    for held_out in in_folds(560):
+        center, slopes, y_center = descended(rows.x[~held_out, 0], rows.y[~held_out], 0.5)
+        residuals = (rows.x[held_out, 0] - center) @ slopes + y_center - rows.y[held_out]
+        errors[held_out] = residuals**2 - 0.5 * slopes @ slopes
+    check_row(found, "descent", errors)
+    learned = nj.learn(DESCENT, rows, jax.random.key(0))
+    np.testing.assert_allclose(found.refit().predict(np.eye(2)), learned.predict(np.eye(2)))
+
+
+@pytest.mark.usefixtures("x64")
+def test_each_error_has_the_mean_of_the_error_on_the_clean_row():
+    """Exactly, over all noise of a row of the first fold: +-.7 in the first column, +-.6 in y."""
+    x, y, _ = table(rows=20, noise=0)
+    held_out, mean = np.arange(20) < 4, 0.0
+    for noise, y_noise in itertools.product([-0.7, 0.7], [-0.6, 0.6]):
+        noisy, targets = x.copy(), y.copy()
+        noisy[2, 0], targets[2] = noisy[2, 0] + noise, targets[2] + y_noise
+        rows = nj.observations.from_arrays(noisy, targets, noise=[0.49, 0])
+        judge, _ = learner_judge(DESCENT, rows, jax.random.key(0), True)
+        errors, *_ = judge(np.flatnonzero(~held_out), np.flatnonzero(held_out), jax.random.key(1))
+        mean += errors[2] / 4
+    center, slopes, y_center = descended(x[4:], y[4:], np.array([0.49, 0]))
+    error = ((x[2] - center) @ slopes + y_center - y[2]) ** 2 + 0.36
+    np.testing.assert_allclose(mean, error, rtol=1e-9)
+
+
+def test_large_tables_have_blocks_of_64_rows():
+    _, _, rows = table(rows=64 * 60, noise=0.5)
+    seen = []
+    nj.select({"fit": lambda some: seen.append(some.y) or nj.fit(some)}, rows, jax.random.key(0))
+    for part, held_out in zip(seen, in_folds(64 * 60, size=64), strict=True):
+        np.testing.assert_array_equal(part, rows.y[~held_out])
+
+
+def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
+    """By quadrature over Gaussian noise, for fixed weights, at two rows."""
+    predictor = nj.fits.FourierPredictor(
+        np.array([[1.0], [2.0]]), np.array([0.5]), np.array([0.3, -0.7, 0.9, 0.2]), 1.5, ("x1",)
+    )
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    x = np.array([0.7, -0.4])[:, None] + 0.2**0.5 * nodes
+    noise = nj.noise.Gaussian(0.2)
+    rows = nj.observations.from_arrays(x.reshape(-1, 1), np.full(120, 0.8), noise=noise)
+    many = nj.observations.from_arrays(np.zeros((10**7, 1)), np.zeros(10**7), noise=noise)
+    errors, _ = nj.fits.errors.fourier_errors(predictor, rows, many)
+    expected = (predictor.predict([[0.7], [-0.4]]) - 0.8) ** 2
+    found = errors.reshape(2, 60) @ weights / weights.sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.statistical
+def test_an_uncertain_covariance_widens_all_risks_alike():
+    """A learner and a fit of nearly the same weights depend on the covariance alike."""
+    _, _, rows = table(rows=2560, noise=0.5, copies=2)
+    leader = nj.learners.corrected_ftrl(KNOWN, regularization=1e-6)
+    candidates = {"fit": nj.fit, "leader": leader, "uncorrected": FITS["uncorrected"]}
+    sure = nj.select(candidates, rows, key(0))
+    error = np.array([[0.1, 0.0], [0.0, 0.0]])
+    estimate = nj.noise.CovarianceEstimate(0.5 * np.eye(2), error)
+    unsure = nj.observations.from_arrays(rows.x, rows.y, noise=estimate)
+    found = nj.select(candidates, unsure, key(0))
+    added = np.sqrt(found.std_error**2 - sure.std_error**2)
+    coefficients = nj.fit(rows).coefficients
+    plain = nj.fit(rows).uncorrected.coefficients
+    expected = 0.1 * np.array([coefficients[0] ** 2 / 2, coefficients[0] ** 2, plain[0] ** 2 / 2])
+    np.testing.assert_allclose(added, expected, rtol=0.05)
+    two = nj.learners.two_copies(radius=1.0)
+    hides = nj.wrappers.cloned(two, nj.noise.Gaussian(estimate.cov))
+    with pytest.raises(ValueError, match="hides how uncertain it is"):
+        nj.select({"cloned": hides}, unsure, key(0), standardize=False)
+
+
+def test_clusters_stay_together():
+    _, _, rows = table(noise=0.5)
+    labels = np.random.default_rng(0).integers(40, size=560)
+    seen = []
+
+    def fit(some):
+        seen.append({*labels[np.isin(rows.y, some.y)]})
+        return nj.fit(some)
+
+    found = nj.select({"fit": fit}, rows, jax.random.key(0), folds=4, clusters=labels)
+    assert [len(some) for some in seen] == [30, 30, 30, 30]
+    assert found.degrees_of_freedom == 39

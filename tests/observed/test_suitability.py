@@ -1,0 +1,121 @@
+"""Learners that cannot learn from a table, since they are built for other rows or other noise."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+from tests.keys import SHIFT, key
+from tests.observed.rows import CLEAN, NOISE, X, Y
+
+
+def test_too_few_replicates_are_an_error():
+    observed = from_arrays(X, Y, noise=NOISE)
+    learner = nj.learners.two_copies(radius=2.0, learning_rate=0.01)
+    with pytest.raises(ValueError, match="needs 2 noisy copies of each row, but there are 1"):
+        nj.learn(learner, observed, jax.random.key(0))
+
+
+def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
+    """Rows of pure noise vary less than it in half of all tables; a fifth less is no chance."""
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    x, y = rng.normal(size=(2000, 2)), rng.normal(size=2000)
+
+    def learned(variances, names=("dose", "age")):
+        observed = nj.observations.from_arrays(x, y, noise=variances, names=names)
+        return nj.learn(learner, observed, jax.random.key(0))
+
+    assert np.isfinite(learned([1.02, 1.0]).risk)
+    with pytest.raises(ValueError, match=r"'age' is not identified: its noise variance, 1.5,"):
+        learned([0.5, 1.5])
+    with pytest.raises(ValueError, match=r"combination .* is not identified"):
+        learned([[0.9, 0.5], [0.5, 0.9]])
+
+
+def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
+    """cross_cov is of one copy: |c| ≤ √(Σ Var ỹ) with the Σ of one of the four."""
+    x, y = 3 * rng.normal(size=(4000, 4, 1)), rng.normal(size=4000)
+
+    def learned(cross):
+        rows = nj.observations.from_arrays(x, y, noise=1.0, cross_cov=[cross])
+        return nj.learn(nj.learners.two_copies(radius=1.0), rows, jax.random.key(0))
+
+    assert np.isfinite(learned(0.9).risk)
+    with pytest.raises(ValueError, match=r"cross_cov of 'x1' is .* times what is possible"):
+        learned(1.2)
+
+
+def wide_rows(laplace=3.0):
+    rng = np.random.default_rng(1 + 1000 * SHIFT)
+    clean = rng.uniform(-20, 20, size=(6000, 1))
+    y = np.sin(0.2 * clean[:, 0])
+    noise = nj.noise.Laplace(laplace)
+    noisy = clean + rng.laplace(size=clean.shape) * laplace
+    return clean, y, nj.observations.from_arrays(noisy, y, noise=noise)
+
+
+def fourier_leader(length_scale, noise):
+    frequencies = nj.moments.gaussian_frequencies(
+        key(2), 32, dim=1, length_scale=length_scale, characteristic=noise
+    )
+    return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=64)
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
+    clean, y, observed = wide_rows()
+    scale = observed.x[:1500].std()
+    in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
+    with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
+        nj.learn(in_raw_units, observed, key(0))
+    for learner, standardize in (
+        (in_raw_units, False),
+        (fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale)), True),
+    ):
+        learned = nj.learn(learner, observed, key(0), standardize=standardize)
+        assert np.mean((learned.predict(clean) - y) ** 2) < 0.02 < 0.1 * y.var()
+    other = fourier_leader(6.0, nj.noise.Gaussian(18.0))  # the same variance
+    with pytest.raises(ValueError, match="other Gaussian noise than the rows have: build it for"):
+        nj.learn(other, observed, key(0), standardize=False)
+    stream = nj.Stream(jnp.asarray(clean[:8], float), jnp.asarray(y[:8], float))
+    with pytest.warns(UserWarning, match="built for other noise"):
+        nj.rollout(in_raw_units, stream, nj.noise.Laplace(1.0), key(0))
+
+
+def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
+    """Where the learner was built for one distribution, not for a variance only."""
+    x, y = 2 * rng.normal(size=(300, 1)), rng.normal(size=300)
+    rows = nj.observations.from_arrays(x, y, noise=nj.noise.Laplace(0.5))
+    learner = nj.learners.known_covariance(radius=1.0)
+
+    def learned(noise):
+        built = learner._replace(needs=nj.Needs(noise=noise, targets="any"))
+        return nj.learn(built, rows, jax.random.key(0), standardize=False)
+
+    assert np.isfinite(learned(nj.noise.Laplace(0.5)).risk)
+    for noise in (nj.noise.Gaussian(0.5), nj.noise.Laplace(0.6)):
+        with pytest.raises(ValueError, match=r"built for other .* noise than the rows have"):
+            learned(noise)
+
+
+def test_fourier_features_take_no_covariance_of_each_row():
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.1, 0.3, len(Y))))
+    observed = from_arrays(X[:, :1], Y, noise=noise)
+    learner = fourier_leader(1.0, nj.noise.Gaussian(0.2))
+    with pytest.raises(ValueError, match="covariance of its own in each row"):
+        nj.learn(learner, observed, jax.random.key(0), standardize=False)
+
+
+def test_replicates_of_unknown_noise_do_not_serve_a_learner_that_reads_the_covariance():
+    copies = CLEAN[:, None] + 0.5 * np.random.default_rng(0).normal(size=(800, 2, 2))
+    observed = from_arrays(copies, Y)
+    known = nj.moments.known_covariance()
+    for learner in (
+        nj.learners.corrected_ftrl(known),
+        nj.learners.known_covariance(radius=2.0, learning_rate=0.01),
+    ):
+        with pytest.raises(ValueError, match="use two_copies"):
+            nj.learn(learner, observed, jax.random.key(0))

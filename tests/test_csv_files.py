@@ -1,0 +1,65 @@
+"""CSV files: which cells are numbers, and what is wrong with a header."""
+
+import time
+
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.columns import in_order
+from noisy_jax.csv_files import read_csv
+from noisy_jax.observed.observations import csv
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "table.csv"
+
+
+@pytest.mark.parametrize("cell", ["1_0", "１２", "٣", "1,5", "0x10", "1 2", "inf", "1e999", "−1"])
+def test_other_writings_are_no_numbers(path, cell):
+    path.write_text(f'a,y\n"{cell}",2\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=f"column 'a': '{cell}' is not a finite number"):
+        csv(path, target="y", noise=0.1)
+    with pytest.raises(ValueError, match=f"column 'a': '{cell}' is not a finite number"):
+        nj.streams.csv(path, "y")
+
+
+@pytest.mark.parametrize("cell", ["5", " 5.0 ", "+5", "\xa05", "5e0", ".5e1", "5."])
+def test_usual_writings_are_numbers(path, cell):
+    path.write_text(f"a,y\n{cell},2\n", encoding="utf-8")
+    assert csv(path, target="y", noise=0.1).x.tolist() == [[[5.0]]]
+
+
+def test_messages_do_not_repeat_long_cells_and_headers(path):
+    path.write_text(f"a,y\n{'long ' * 10_000},2\n")
+    with pytest.raises(ValueError, match="'long long") as caught:
+        csv(path, target="y", noise=0.1)
+    assert len(str(caught.value)) < 250 + len(str(path))
+    names = [f"x{i}" for i in range(5000)]
+    path.write_text(",".join(names) + "\n")
+    with pytest.raises(ValueError, match=r"named 'y'; it has 'x0', .*\(5,000 in all\)") as caught:
+        csv(path, target="y", noise=0.1)
+    assert len(str(caught.value)) < 250 + len(str(path))
+
+
+def test_a_nul_in_a_name_is_an_error(path):
+    path.write_bytes("a,y\n1,2\n".encode("utf-16-le"))  # as spreadsheets write Unicode text
+    with pytest.raises(ValueError, match=r"has a NUL|has no column named"):
+        csv(path, target="y", noise=0.1)
+    path.write_text("a\x00,y\n1,2\n")
+    with pytest.raises(ValueError, match="has a NUL in the name of column 1"):
+        csv(path, target="y", noise=0.1)
+
+
+def test_the_time_for_a_header_grows_like_its_length(path):
+    """With a loop over all names for each name this would take minutes."""
+    count = 60_000
+    names = [f"x{i}" for i in range(count)]
+    path.write_text(",".join([*names, "y"]) + "\n" + ",".join(["1"] * (count + 1)) + "\n")
+    start = time.monotonic()
+    read_csv(path, "y")
+    some = names[::2]
+    found = csv(path, target="y", noise={"x1": 0.1}, features=names[:3], drop=())
+    assert found.names == tuple(names[:3])
+    assert in_order("x", names[::-1], some) == [*range(count - 1, 0, -2)]
+    assert time.monotonic() - start < 5
