@@ -192,4 +192,4 @@ def corrected_ftrl(
 
     targets = "any" if moments.linear else "independent"
     needs = Needs(moments.copies, noise=moments.noise, targets=targets, labels=False)
-    return Learner(init, step, predict, needs, unroll, read, finish)
+    return Learner(init, step, predict, needs, unroll, read, finish, lambda state: state.weights)

@@ -338,8 +338,8 @@ def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
 
 
 def test_random_truncation_has_no_options_to_be_tuned_with():
-    estimator = nj.estimators.gradient(
-        nj.kernels.linear(), nj.losses.squared(), squared_radius=4.0, x_second_moment=1.2
+    estimator = nj.unbiased.gradient(
+        nj.kernels.linear(), nj.losses.squared(), radius=2.0, x_second_moment=1.2
     )
     learner, guarantee = nj.tuned(
         functools.partial(nj.learners.random_truncation, estimator),
