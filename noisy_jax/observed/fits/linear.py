@@ -86,9 +86,8 @@ class NormalEquations:
     def fit(self, spread: Callable[[bool], tuple[np.ndarray, float | np.ndarray]]) -> LinearFit:
         """The fit in original units.
 
-        Args:
-            spread: from whether the fit is corrected to the covariance `[1 + d, 1 + d]` of the mean
-                of y and of β, and its degrees of freedom in original units, `[]` or `[1 + d]`.
+        `spread(corrected)` gives the covariance `[1 + d, 1 + d]` of the mean of y and of β, and its
+        degrees of freedom in original units, `[]` or `[1 + d]`.
         """
         whole, units, names = self.whole, self.units, self.observations.names
         found, slopes, freedoms = [], [], []

@@ -39,7 +39,7 @@ def sandwich(
     Args:
         whole: moments of all rows.
         share: of the noise that is taken away.
-        rows: the rows, of which `whole` are the moments.
+        rows: of which `whole` are the moments.
         clusters: `[n]` whole numbers from 0, or `None`.
         jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in the mean of y and β.
     """
