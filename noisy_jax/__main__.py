@@ -5,37 +5,34 @@ import sys
 from collections.abc import Sequence
 
 from noisy_jax.command import (
-    contamination,
     fit,
     kernel,
-    leader,
     linear,
-    one_copy,
-    paid_features,
     runner,
-    tightness,
     tuning,
     unknown_noise,
-    worlds,
 )
 from noisy_jax.command.compiled import prepare
 
 STUDIES = {
     "linear": linear,
     "fit": fit,
-    "leader": leader,
     "kernel": kernel,
     "tuning": tuning,
-    "worlds": worlds,
-    "one-copy": one_copy,
-    "tightness": tightness,
-    "paid-features": paid_features,
     "unknown-noise": unknown_noise,
-    "contamination": contamination,
 }
 """Studies by name; the first one runs if none is named."""
 
-PAPERS = ("drift", "novelty")
+PAPERS = (
+    "contamination",
+    "drift",
+    "leader",
+    "novelty",
+    "one_copy",
+    "paid_features",
+    "tightness",
+    "worlds",
+)
 """Scripts in colabs/papers/ of the repository: figures and tables of the papers."""
 
 SCRIPTS = f"""figures and tables of the papers are scripts of the repository:

@@ -117,7 +117,7 @@ def test_ci_runs_what_the_default_options_deselect():
     assert options.count("--ignore") == 1
     assert "--deselect" not in options
     commands = (ROOT / ".ci" / "run").read_text("utf-8")
-    for command in ("pytest", "pytest -m slow", "pytest -m notebook"):
+    for command in ("pytest -n auto", "pytest -n auto -m slow", "pytest -n auto -m notebook"):
         assert re.search(
             rf"^(stage .*|time )?{command}( --durations=\d+)?$", commands, re.MULTILINE
         )

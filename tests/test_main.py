@@ -1,4 +1,3 @@
-import errno
 import os
 import subprocess
 import sys
@@ -8,7 +7,7 @@ import pytest
 
 from noisy_jax.__main__ import STUDIES, main
 from noisy_jax.tables import Table
-from tests.files import names_in, rows_of
+from tests.files import rows_of
 
 NAMES = list(STUDIES)
 
@@ -87,14 +86,6 @@ def test_an_unknown_study_lists_the_known_ones_and_the_scripts(name, capsys):
     assert "drift" in "\n".join(rest)
 
 
-def test_a_missing_library_is_named_with_the_extra_that_brings_it(capsys, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main(["worlds", "--out", str(tmp_path)]) == 2
-    printed, error = capsys.readouterr()
-    assert "pip install 'noisy_jax[demo]'" in error
-    assert printed == f"Study worlds; results go to {tmp_path}/\n"  # before it is imported
-
-
 def test_nothing_that_a_study_may_not_need_is_imported_before_the_first_line():
     late = ["matplotlib", "sklearn", "scipy.special", "tqdm", "pandas"]
     code = f"import noisy_jax.__main__, sys; sys.exit(str({{*{late}}} & {{*sys.modules}}))"
@@ -129,28 +120,10 @@ BAD = {
         ("--rate-factor 0", "--rate-factor must be positive and finite, got 0.0"),
         ("--horizons 0 64", "each of --horizons must be a whole number of at least 1, got 0"),
     ],
-    "worlds": [
-        ("--cutoffs 2 10", "--cutoffs must be below d/(2σ²) = 10, got 10"),
-        ("--cutoffs -1", "--cutoffs must be positive and finite"),
-        ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
-        ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),
-    ],
-    "one-copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
-    "tightness": [
-        ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
-        ("--steps 0", "--steps must be a whole number of at least 1, got 0"),
-    ],
     "unknown-noise": [
         ("--data teacher --noise-variance 0.5", "contains 2 times the variance of the noise"),
         ("--data teacher --offset 1.2", "--offset must be above the largest E‖x̃‖² = 1.3"),
         ("--data teacher --length-scale 0.3", "no surrogate exists"),
-    ],
-    "contamination": [
-        ("--shares 0.2 0.1", "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
-        ("--shares 0.5", "--shares must increase within [0, 0.5), got [0.5]"),
-        ("--rows 5", "--rows must be a whole number of at least 10, got 5"),
-        ("--noise-variance 0.25", "--noise-variance must be below 0.25, got 0.25"),
-        ("--alpha 0", "--alpha must be positive and finite, got 0.0"),
     ],
 }
 
@@ -175,27 +148,6 @@ def test_a_folder_that_cannot_be_written_is_named_before_the_work(name, capsys, 
     assert main([name, "--out", f"{__file__}/below"]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith(f"error: cannot write to the folder {__file__}/below")
-
-
-def test_a_full_disk_is_one_line_after_the_table(tmp_path, capsys, monkeypatch):
-    def full(self, path):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Table, "save", full)
-    assert main(["worlds", "--cutoffs", "2", "--out", str(tmp_path)]) == 1
-    printed, error = capsys.readouterr()
-    assert "0.135" in printed
-    assert "Saved" not in printed
-    (line,) = error.splitlines()
-    assert line.startswith(f"error: cannot save the results in {tmp_path}: ")
-    assert "No space left on device" in line
-
-
-def test_a_picture_that_cannot_be_written_leaves_table_and_data(tmp_path, capsys):
-    (tmp_path / "worlds.png").mkdir()
-    assert main(["worlds", "--cutoffs", "2", "--out", str(tmp_path)]) == 1
-    assert "0.135" in capsys.readouterr().out
-    assert names_in(tmp_path) == {"worlds.csv", "config.json", "worlds.png"}
 
 
 def test_a_table_writes_no_formulas(tmp_path):

@@ -32,12 +32,18 @@ def user_cache() -> Path:
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
 
 
-def prepare() -> None:
-    """All that this module does for a command, before JAX first makes a device."""
+def prepare(*, fast: bool = False) -> None:
+    """All that this module does for a command, before JAX first makes a device.
+
+    `fast` makes JAX compile without optimizations: small problems take most of their time there.
+    """
     collect_seldom()
     keep_compiled()
     use_all_cores()
     inline_loops()
+    if fast:
+        cheap = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+        os.environ["XLA_FLAGS"] = f"{cheap} {os.environ['XLA_FLAGS']}"  # of two the last counts
 
 
 def keep_compiled() -> None:

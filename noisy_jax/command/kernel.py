@@ -14,7 +14,7 @@ from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.wrappers import cloned, noiseless
 from noisy_jax.simulated import bounds, streams
-from noisy_jax.simulated.tuning import tuned_kernel_learner
+from noisy_jax.simulated.tuning import tuned
 from noisy_jax.validation import positive
 
 LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")
@@ -139,7 +139,7 @@ def _world(settings, dim, distribution, stated) -> tuple[worlds.World, str]:
 
 def _tuned(factory, bound, radii, rate_factor, horizon):
     """With room for the function that is best for this horizon."""
-    make = tuned_kernel_learner(factory, bound, rate_factor=rate_factor, radius=radii[horizon])
+    make = tuned(factory, bound, rate_factor=rate_factor, radius=radii[horizon])
     return make(horizon)
 
 

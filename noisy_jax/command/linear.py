@@ -81,6 +81,6 @@ def run(settings: Settings) -> Iterator[Report]:
         settings,
         data,
         {name: LEARNERS[name](moments, radius=settings.radius) for name in settings.learners},
-        functools.partial(comparators.linear_ball, radius=settings.radius),
+        comparators.linear_ball(radius=settings.radius),
     )
     yield report_of(result, data.words)

@@ -155,12 +155,13 @@ def script(settings: type[BaseSettings], work: Work, arguments: Sequence[str] | 
     Returns:
         The exit status, that of `main`.
     """
-    if arguments is None:
-        prepare()
     path = Path(inspect.getfile(work))
     parser = argparse.ArgumentParser(prog=f"python colabs/papers/{path.name}")
     add_options(parser, settings)
-    return main(path.stem, work, settings, parser.parse_args(arguments))
+    options = parser.parse_args(arguments)
+    if arguments is None:
+        prepare(fast=getattr(options, "fast", False))
+    return main(path.stem, work, settings, options)
 
 
 @contextlib.contextmanager

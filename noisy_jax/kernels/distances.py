@@ -3,6 +3,7 @@
 import math
 
 import chex
+import jax
 import jax.numpy as jnp
 
 from noisy_jax.kernels.kernel import (
@@ -46,6 +47,7 @@ def gaussian(*, length_scale: chex.Numeric) -> Kernel:
             lambda squared_norm: jnp.exp(-rate / 2 * squared_norm),
             lambda order: exponential_series(-rate / 2, order),
         ),
+        spectrum=_spectrum(lambda key, n: jnp.full(n, rate / 2)),
     )
 
 
@@ -63,7 +65,11 @@ def rational(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel
     """
     length_scale = length_scale_of(length_scale)
     alpha = positive("alpha", alpha)
-    return _of_distance(lambda r2: (1 + r2 / (2 * alpha * length_scale**2)) ** -alpha)
+    scale = 2 * alpha * length_scale**2
+    return _of_distance(
+        lambda r2: (1 + r2 / scale) ** -alpha,
+        lambda key, n: jax.random.gamma(key, alpha, (n,)) / scale,
+    )
 
 
 def laplacian(*, length_scale: chex.Numeric) -> Kernel:
@@ -78,7 +84,9 @@ def laplacian(*, length_scale: chex.Numeric) -> Kernel:
         [[0.36787945]]
     """
     length_scale = length_scale_of(length_scale)
-    return _of_distance(lambda r2: jnp.exp(-_root(r2) / length_scale))
+    return _of_distance(
+        lambda r2: jnp.exp(-_root(r2) / length_scale), _matern_rates(0.5, length_scale)
+    )
 
 
 def matern(*, nu: float, length_scale: chex.Numeric) -> Kernel:
@@ -102,16 +110,31 @@ def matern(*, nu: float, length_scale: chex.Numeric) -> Kernel:
         q = math.sqrt(2 * nu) * _root(r2) / length_scale
         return (1 + q + (0 if nu == 1.5 else q**2 / 3)) * jnp.exp(-q)
 
-    return _of_distance(value)
+    return _of_distance(value, _matern_rates(nu, length_scale))
 
 
-def _of_distance(value) -> Kernel:
-    """A kernel from its value as a function of r², with k(x, x) = 1."""
+def _matern_rates(nu, length_scale):
+    return lambda key, n: nu / (2 * length_scale**2 * jax.random.gamma(key, nu, (n,)))
+
+
+def _of_distance(value, rates) -> Kernel:
+    """A kernel from its value as a function of r², with k(x, x) = 1, and `rates` of `_spectrum`."""
 
     def gram(x, z):
         return value(squared_distances(x, z))
 
-    return Kernel(gram, lambda x: jnp.ones(x.shape[:-1], x.dtype))
+    return Kernel(gram, lambda x: jnp.ones(x.shape[:-1], x.dtype), spectrum=_spectrum(rates))
+
+
+def _spectrum(rates):
+    """Draws ω ~ N(0, 2uI), where k = E exp(−u r²) and `rates(key, n)` draws u, `[n]`."""
+
+    def spectrum(key, n, dim):
+        rate_key, key = jax.random.split(key)
+        normal = jax.random.normal(key, (n, dim))
+        return jnp.sqrt(2 * jnp.asarray(rates(rate_key, n), normal.dtype))[:, None] * normal
+
+    return spectrum
 
 
 def _root(r2):

@@ -34,12 +34,15 @@ class Kernel:
         series: `order -> PowerSeries` of Q with coefficients β_n ≥ 0, as `series.power_series`
             makes it, for kernels k(x, z) = h(x) h(z) Q(⟨x, z⟩); `None` for others.
         envelope: h; `None` where it is 1.
+        spectrum: `(key, n, dim) -> omega[n, dim]`, frequencies drawn from the kernel's spectral
+            density; `None` where there is no sampler.
     """
 
     gram: Callable[[chex.Array, chex.Array], jax.Array]
     diagonal: Callable[[chex.Array], jax.Array]
     series: Callable[[int], PowerSeries] | None = None
     envelope: Envelope | None = None
+    spectrum: Callable[[chex.PRNGKey, int, int], jax.Array] | None = None
 
     def __call__(self, x: chex.Array, z: chex.Array) -> jax.Array:
         """The Gram matrix, `[n, m]`."""

@@ -19,15 +19,13 @@ one round in these formulas.
 the units of x and y have no effect. For Fourier features negative eigenvalues of S_t are set to
 zero, and λ_t is this share plus a quarter of the standard deviation of the moments, which is
 estimated from groups of rounds. The guarantee does not cover this. The rule was chosen by
-experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (the study `leader`) and
+experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (`colabs/papers/leader.py`) and
 `moments.fourier(…, wiener=1.0)`.
 
 **Worst streams.** Without a radius no bound in T alone holds: after k rounds with y = B_y and a
 small x = c the weights are near B_y/c, and the next k rounds, until they are computed again, may
-cost k(B_y/c)². The study `tightness` finds such streams, with regret 148√T at T = 128 and 41√T at
-2,048 without noise, on which the guarantee above is attained; with noise of variance 1 it finds
-15√T and 8√T. If streams may be adversarial, give a radius: with radius 1 it finds 23√T and 11√T
-without noise, and 14√T and 8√T with it.
+cost k(B_y/c)². `colabs/papers/tightness.py` finds such streams, on which the guarantee above is
+attained. If streams may be adversarial, give a radius.
 
 **Limitations.** The learner gives all rounds the same weight: if the best predictor changes, it
 follows more slowly than a learner with a constant rate. The variance of its moments depends on the

@@ -5,9 +5,8 @@
 Learners of linear predictors differ only in the estimate ∇̃_t. The rate is adaptive by default,
 η_t = √2 B_w/√(Σ_{s ≤ t} ‖∇̃_s‖²), which needs no horizon and no moments of the data
 (`bounds.adaptive_rate`). On the worst streams that gradient ascent finds for `two_copies` at this
-rate (the study `tightness`: |x| ≤ 1, |y| ≤ 2, B_w = 1, T = 16, 128 and 2,048) the regret grows like
-√T: 5.2√T, 5.5√T and 5.6√T without noise, 4.0√T, 5.3√T and 5.8√T with noise of variance 1, at most a
-third of its bound. For ‖u‖ ≤ B_w and constant η,
+rate (`colabs/papers/tightness.py`) the regret grows like √T and is at most a third of its bound.
+For ‖u‖ ≤ B_w and constant η,
 Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², from which the theorems' rates follow.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and Lemma 3 (which

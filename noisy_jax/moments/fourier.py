@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Sample
+from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.validation import non_negative, positive, whole
-from noisy_jax.worlds.fourier import number_of_pairs
 
 Array = jax.Array
 
@@ -74,8 +74,7 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
     pairs = omega.shape[0]
 
     def waves(x):
-        angles = jnp.matmul(x, omega.T, precision="highest")
-        return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=-1)
+        return cosines_and_sines(x, omega / (2 * np.pi))
 
     def sums(samples: Sample, kept: Array) -> Sums:
         z = waves(samples.x[:, 0])

@@ -8,25 +8,17 @@ by marker or line, so that pictures can be read in grey. To save a picture::
     nj.plots.regret(study).figure.savefig("regret.png")
 """
 
-from noisy_jax.plots.adversaries import one_copy
 from noisy_jax.plots.coefficients import coefficients
-from noisy_jax.plots.contamination import contamination
-from noisy_jax.plots.payments import payments
 from noisy_jax.plots.price import price
 from noisy_jax.plots.rates import rates
 from noisy_jax.plots.regret import regret
-from noisy_jax.plots.tightness import tightness
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "coefficients",
-    "contamination",
-    "one_copy",
-    "payments",
     "price",
     "profile",
     "rates",
     "regret",
-    "tightness",
     "worlds",
 ]

@@ -1,7 +1,8 @@
 """What a study compiles: the runs of its learners, in one program for all horizons if possible."""
 
 import functools
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import chex
@@ -24,7 +25,7 @@ class Always:
     def __init__(self, learner: Learner):
         self.learner = learner
 
-    def __call__(self, horizon: int) -> tuple[Learner, None]:
+    def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, None]:
         """The learner."""
         return self.learner, None
 
@@ -35,17 +36,15 @@ class Always:
         return id(self.learner)
 
     def __repr__(self) -> str:
-        return (
-            f"a learner of {self.learner.needs.copies} copies, noise = {self.learner.needs.noise!r}"
-        )
+        needs = self.learner.needs
+        return f"a learner of {needs.copies} copies, noise = {needs.noise!r}"
 
 
 class Runs:
     """The runs of one seed, for each horizon of a study.
 
-    Learners that are the same at all horizons, but for the rate and the room of `tuned` and
-    `tuned_kernel_learner`, share one program: it goes through the longest stream as far as it is
-    told.
+    If each `make` takes a traced horizon and `room`, all horizons share one compiled program, which
+    runs on the longest stream and stops after `rounds`.
     """
 
     def __init__(
@@ -55,22 +54,23 @@ class Runs:
         loss: Loss,
         data: tuple[Stream, Any, Any],
     ):
-        self._makers, self._loss, self._data = makers, loss, data
-        self._first, self._size = horizons[0], -(-horizons[-1] // BLOCK) * BLOCK
-        self._shared = all(_shareable(makers, horizon, horizons[0]) for horizon in horizons)
+        self._loss, self._data = loss, data
+        every = zip(makers, *(made(makers, horizon) for horizon in horizons), strict=True)
+        self._makers = tuple(_constant(pairs) or make for make, *pairs in every)
+        self._room = -(-horizons[-1] // BLOCK) * BLOCK
+        self._shared = all(_serves_any_horizon(make, self._room) for make in self._makers)
         if self._shared:
-            self._data = _first_of(horizons[-1], data, self._size)
+            self._data = _first_of(horizons[-1], data, self._room)
 
     def at(self, horizon: int, best: chex.Array) -> jax.tree_util.Partial:
         """The run `key -> (regret, difference, diverged)`, against the comparator's predictions."""
         if self._shared:
-            program = _program(self._makers, self._first, self._size, self._loss)
-            rounds = np.int32(horizon)
-            data = *self._data, first(horizon, best, self._size)
+            program = _program(self._makers, None, self._room, self._loss)
+            data = *self._data, first(horizon, best, self._room), np.int32(horizon)
         else:
-            program, rounds = _program(self._makers, horizon, horizon, self._loss), None
-            data = *_first_of(horizon, self._data), best
-        return jax.tree_util.Partial(program, *data, rounds, _rates(self._makers, horizon))
+            program = _program(self._makers, horizon, horizon, self._loss)
+            data = *_first_of(horizon, self._data), best, None
+        return jax.tree_util.Partial(program, *data)
 
 
 def first(rounds: int, tree, size: int | None = None):
@@ -84,27 +84,41 @@ def _first_of(rounds, data, size=None):
     return [one if isinstance(one, Noise | None) else first(rounds, one, size) for one in data]
 
 
-def _shareable(makers, horizon, other) -> bool:
-    """Whether learners differ from those of another horizon only in `_rates`."""
-    learners = zip(made(makers, horizon), made(makers, other), _rates(makers, horizon), strict=True)
-    return all(
-        rate is not None or (a.needs.horizon is None and a is b)
-        for (a, _), (b, _), rate in learners
-    )
+def takes_room(make: Callable[..., Any]) -> bool:
+    """Whether a function has an argument `room`."""
+    try:
+        return "room" in inspect.signature(make).parameters
+    except ValueError:  # a built-in function without a signature
+        return False
 
 
-def _rates(makers, horizon) -> list[Any]:
-    """The rates of the learners in which only the rate is tuned, `None` for others."""
-    return [
-        guarantee.learning_rate if getattr(make, "only_rate_differs", False) else None
-        for make, (_, guarantee) in zip(makers, made(makers, horizon), strict=True)
-    ]
+def _constant(pairs: Sequence[tuple[Learner, Any]]) -> Always | None:
+    """The learner that a function of the horizon always returns, if it does."""
+    learner = pairs[0][0]
+    return Always(learner) if all(each is learner for each, _ in pairs) else None
+
+
+def _serves_any_horizon(make: MakeLearner, room: int) -> bool:
+    """Whether `make` builds a learner with this room for a traced horizon."""
+    built = []
+
+    def build(horizon):
+        built.append(make(horizon, room=room)[0])
+
+    if not takes_room(make):
+        return False
+    try:
+        jax.eval_shape(build, jax.ShapeDtypeStruct((), jnp.result_type(float)))
+    except (TypeError, ValueError):  # it looks at the number
+        return False
+    size = built[0].needs.horizon
+    return size is None or size >= room
 
 
 @functools.lru_cache(maxsize=64)
 def made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Any]]:
     """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
-    made = [make(horizon) for make in makers]
+    made = [make(horizon, room=horizon) if takes_room(make) else make(horizon) for make in makers]
     for pair in made:
         if isinstance(pair, Learner) or not isinstance(pair, tuple) or len(pair) != 2:
             raise ValueError(
@@ -119,20 +133,16 @@ def made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, A
 
 
 @functools.lru_cache(maxsize=64)
-def _program(makers: tuple[Any, ...], horizon: int, room: int, loss: Loss):
+def _program(makers: tuple[MakeLearner, ...], horizon: int | None, room: int, loss: Loss):
     """The run of one seed; cached, so that JAX compiles it once for several studies.
 
-    Learners that are rebuilt at a rate have room for `room` rounds.
+    Without a horizon the learners are built in the program for its traced number of rounds.
     """
-    pairs = made(makers, horizon)
+    known = None if horizon is None else made(makers, horizon)
 
-    def run(stream, noise, y_noise, best, rounds, rates, key):
-        learner = paired(
-            *(
-                learner if rate is None else make.at(rate, room)
-                for make, (learner, _), rate in zip(makers, pairs, rates, strict=True)
-            )
-        )
+    def run(stream, noise, y_noise, best, rounds, key):
+        pairs = known or [make(jnp.asarray(rounds, float), room=room) for make in makers]
+        learner = paired(*(learner for learner, _ in pairs))
         regret: Any = final_regret(
             learner, stream, noise, key, loss=loss, comparator=best, y_noise=y_noise, rounds=rounds
         )

@@ -20,7 +20,7 @@ from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.bounds import Guarantee
 from noisy_jax.simulated.montecarlo import Simulation, divided, levels
-from noisy_jax.simulated.programs import Always, Runs, first, made
+from noisy_jax.simulated.programs import Always, Runs, first, made, takes_room
 from noisy_jax.simulated.provenance import description, text, versions
 from noisy_jax.simulated.regrets import growth
 from noisy_jax.simulated.results import Row, Study
@@ -55,11 +55,11 @@ def study(
     exponent of growth is valid.
 
     Args:
-        learners: names with learners, or with functions `horizon -> (learner, guarantee)`, such as
-            `tuned` returns. The guarantee may be `None`; its columns are then NaN, as they are for
-            a learner, whose settings `config.json` does not record: pass them as `parameters`.
-            Paired differences are taken from the first learner. Another study with the same
-            learners and functions compiles nothing again.
+        learners: names with learners, or with functions `horizon -> (learner, guarantee)` such as
+            `tuned` returns (`simulated.MakeLearner`). The guarantee may be `None`, and its columns
+            are then NaN. Paired differences are taken from the first learner. Pass settings of
+            plain learners as `parameters`: `config.json` does not record them. Another study with
+            the same learners and functions compiles nothing again.
         stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
             margin.
         noise: distribution of the noise in each copy of x, as in `rollout`.
@@ -67,7 +67,7 @@ def study(
         num_seeds: S, independent noise draws for each horizon.
         horizons: increasing numbers of rounds.
         comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
-            as `functools.partial(comparators.linear_ball, radius=1.0)`.
+            as `comparators.linear_ball(radius=1.0)`.
         loss: squared by default.
         y_noise: scalar distribution of the noise in y, as in `rollout`; none by default.
         batch_size: see `monte_carlo`.
@@ -83,14 +83,14 @@ def study(
         A `Study`.
 
     Example:
-        >>> import functools, jax, noisy_jax as nj
+        >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
         >>> noise = nj.noise.Gaussian(0.1)
         >>> moments = nj.bounds.moments(stream, noise)
         >>> two_copies = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
         >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
         ...                num_seeds=4, horizons=[32, 64],
-        ...                comparator=functools.partial(nj.comparators.linear_ball, radius=1.0))
+        ...                comparator=nj.comparators.linear_ball(radius=1.0))
         >>> [(row.learner, row.horizon, row.regret < row.bound) for row in result.rows]
         [('two copies', 32, True), ('two copies', 64, True)]
     """
@@ -103,8 +103,8 @@ def study(
         check_labels("y", stream.y)
     if not callable(comparator):
         raise ValueError(
-            "comparator must be a function of a stream, such as functools.partial("
-            f"comparators.linear_ball, radius=1.0), got {given(comparator)}"
+            "comparator must be a function of a stream, such as "
+            f"comparators.linear_ball(radius=1.0), got {given(comparator)}"
         )
     horizons = check_horizons("horizons", horizons)
     rounds, dim = np.shape(stream.x)
@@ -198,7 +198,7 @@ def _check_learners(learners) -> None:
 def _takes_one(function) -> bool:
     """Whether the function can be called with one positional argument, the horizon."""
     try:
-        inspect.signature(function).bind(1)
+        inspect.signature(function).bind(1, **{"room": 1} if takes_room(function) else {})
     except TypeError:
         return False
     except ValueError:  # a built-in function without a signature

@@ -11,8 +11,10 @@ copies of x with E g = f(x). They differ in what must be known of the noise:
 | `replicates` | nothing; g has a small bias | V | 2(k + 1) times differentiable |
 
 Differentiate outside: the gradient of g in the other arguments is unbiased for the gradient of f.
+`diagnose` tells from noisy rows alone whether a correction works, and whether it pays.
 """
 
+from noisy_jax.unbiased.diagnosis import Diagnosis, diagnose
 from noisy_jax.unbiased.entire import register
 from noisy_jax.unbiased.gaussian import gaussian
 from noisy_jax.unbiased.multilevel import Multilevel, copies_needed, multilevel
@@ -21,9 +23,11 @@ from noisy_jax.unbiased.replicates import replicates
 from noisy_jax.unbiased.transformed import Transformed
 
 __all__ = [
+    "Diagnosis",
     "Multilevel",
     "Transformed",
     "copies_needed",
+    "diagnose",
     "gaussian",
     "multilevel",
     "pair",

@@ -29,6 +29,14 @@ class Multilevel(Transformed):
         """How many of the copies, from the first on, the estimate with this key uses, `[]`."""
         return self._base * 2 ** _level(key, self._probabilities)
 
+    def mean_of_used(self, copies: jax.Array, key: chex.PRNGKey) -> jax.Array:
+        """The mean of the copies that g uses with this key."""
+        needed = self.copies_needed(key)
+        wide = copies.astype(jnp.promote_types(copies.dtype, jnp.float32))
+        used = jnp.arange(len(copies)).reshape(-1, *[1] * (copies.ndim - 1)) < needed
+        total = jnp.sum(jnp.where(used, wide, 0), axis=0)
+        return (total / needed.astype(wide.dtype)).astype(copies.dtype)
+
 
 def multilevel(
     f: Callable,

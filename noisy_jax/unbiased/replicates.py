@@ -1,5 +1,6 @@
 """Bias removed to an order, from a fixed number of copies of any noise."""
 
+import functools
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -52,18 +53,27 @@ def replicates(f: Callable, argnum: int = 0, *, order: int = 1) -> Transformed:
     """
     order = whole("order", order, 0)
 
-    def estimate(copies, at, key):
+    def estimate(copies, at, key, *, further=False):
         del key
         count = len(copies)
-        sizes = np.array([count // 2**j for j in range(order + 1)])
-        powers = (1 / sizes)[None] ** np.arange(order + 1)[:, None]
-        weights = np.linalg.solve(powers, np.eye(order + 1)[0])
-        points, shares = [], []
-        for size, weight in zip(sizes.tolist(), weights, strict=True):
+        sizes = [count // 2**j for j in range(order + 1 + further)]
+        points = []
+        for size in filter(None, sizes):
             blocks = count // size
             kept = copies[: blocks * size].reshape(blocks, size, *copies.shape[1:])
             points.append(mean(kept, axis=1))
-            shares += blocks * [weight / blocks]
+        if not sizes[-1]:  # pairs of copies as one copy with twice the noise, a² + (1 − a)² = 2
+            a = (1 + 3**0.5) / 2
+            twice = a * copies + (1 - a) * jnp.roll(copies, 1, axis=0)
+            points.append(twice.astype(copies.dtype))
+            sizes[-1] = 0.5
+        powers = (1 / np.array(sizes))[None] ** np.arange(len(sizes))[:, None]
+        weights = np.linalg.solve(powers, np.eye(len(sizes))[0])
+        shares = [weight / len(each) for weight, each in zip(weights, points, strict=True)]
+        shares = np.repeat(shares, [len(each) for each in points])
         return weighted(at, jnp.concatenate(points), jnp.asarray(shares, float))
 
-    return Transformed(f, estimate, argnum, 2**order)
+    g = Transformed(f, estimate, argnum, 2**order)
+    if order:
+        g.next_order = Transformed(f, functools.partial(estimate, further=True), argnum, 2**order)
+    return g

@@ -18,7 +18,10 @@ class Transformed:
 
     Attributes:
         copies: V, the number of copies that g needs.
+        next_order: an estimate of one order more from the same copies, of `replicates` only.
     """
+
+    next_order: "Transformed | None" = None
 
     def __init__(self, f: Callable, estimate: Callable, argnum: int, copies: int):
         """`estimate(copies, at, key) -> f̂`, where `at(x)` is f with its other arguments."""
@@ -30,13 +33,7 @@ class Transformed:
 
     def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         """The estimate, in the shapes and types of f's results."""
-        i, count = self._argnum, len(args)
-        if not -count <= i < count:
-            raise ValueError(
-                f"argnum is {i}, but there are {count} positional arguments: the copies must be "
-                "one of them"
-            )
-        i %= count
+        i = self.place(len(args))
         copies = args[i]
         shape = jnp.shape(copies)
         if not shape or shape[0] < self.copies or not jnp.issubdtype(copies.dtype, jnp.floating):
@@ -49,6 +46,20 @@ class Transformed:
             return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
 
         return self._estimate(jnp.asarray(copies), at, key)
+
+    def place(self, count: int) -> int:
+        """The place of the copies among `count` positional arguments."""
+        if not -count <= self._argnum < count:
+            raise ValueError(
+                f"argnum is {self._argnum}, but there are {count} positional arguments: the copies "
+                "must be one of them"
+            )
+        return self._argnum % count
+
+    def mean_of_used(self, copies: jax.Array, key: Any) -> jax.Array:
+        """The mean of the copies that g uses with this key."""
+        del key
+        return mean(copies)
 
 
 def mean(copies: jax.Array, axis: int = 0) -> jax.Array:

@@ -14,7 +14,8 @@ import pytest
 from noisy_jax.command import compiled
 from tests.files import rows_of
 
-STUDY = ("-m", "noisy_jax", "worlds", "--cutoffs", "2")
+SCRIPT = Path(__file__).parents[2] / "colabs" / "papers" / "worlds.py"
+STUDY = (SCRIPT, "--cutoffs", "2")
 MATPLOTLIB = matplotlib.get_cachedir()  # its own cache, which takes seconds to make
 LIBRARY = ("-c", "import noisy_jax as nj, jax; nj.streams.linear(jax.random.key(0), 8, 2)")
 

@@ -119,7 +119,7 @@ def test_flips_run_in_a_study():
     study = nj.study(
         {"corrected": learner}, stream, nj.noise.Gaussian(0.0), jax.random.key(0), loss=loss,
         num_seeds=3, horizons=[8], y_noise=flips,
-        comparator=partial(nj.comparators.linear_ball, radius=1.0),
+        comparator=nj.comparators.linear_ball(radius=1.0),
     )  # fmt: skip
     assert np.isfinite(study.rows[0].regret)
     assert study.rows[0].std_error > 0

@@ -6,24 +6,54 @@ import matplotlib
 import numpy as np
 import pytest
 
+from contamination_picture import draw_errors
 from drift_picture import draw_mistakes
+from noisy_jax import losses
 from novelty_pictures import draw_alarm_rates, draw_rejections
+from one_copy import draw_one_copy
+from paid_features_picture import draw_payments
 from tests.plots import checks
 from tests.plots.checks import ODD
+from tightness_picture import draw_ratios
 
 matplotlib.use("agg")
 
+AGAINST = {"learner": "a", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
+LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
 RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
+ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
+PAID = [
+    {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "num_seeds": 4}
+    | {"payment": payment / t}
+    for name, payment in (("known", 1.0), ("unknown", 2.0))
+    for t in (16, 64)
+]
+TIGHT = [
+    {"learner": name, "bound": bound, "radius": 1.0, "horizon": 16, "ratio": 0.5}
+    for name in "ab"
+    for bound in ("corrected", "printed")
+]
 PICTURES = {  # by name: the function, how many panels it draws, and what it is called with
     "mistakes": (draw_mistakes, 1, ([1, 50, 100], {"drift": dict.fromkeys(("A0", "A"), RATES)})),
     "alarm_rates": (draw_alarm_rates, 0, (RATES[0], {"a": RATES, "b": RATES})),
     "rejections": (draw_rejections, 1, ({"alarms": (np.ones((1, 8, 8)), ["7"])},)),
+    "one_copy": (
+        partial(draw_one_copy, radius=1.5),
+        2,
+        ([AGAINST, AGAINST | {"learner": "b"}], LOSSES),
+    ),
+    "errors": (draw_errors, 1, (RATES[0], {"gross": ERRORS})),
+    "payments": (draw_payments, 2, (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4]))),
+    "ratios": (draw_ratios, 2, (TIGHT,)),
 }
 WITHOUT_LEGEND = {"rejections"}
 OF_ODD_NAMES = {  # calls with an odd name, and how often the picture shows it
     "mistakes": (([1, 50, 100], {ODD: {ODD: RATES}}), 2),
     "alarm_rates": ((RATES[0], {ODD: RATES}), 1),
     "rejections": (({ODD: (np.ones((1, 8, 8)), [ODD])},), 2),
+    "one_copy": (([AGAINST | {"learner": ODD}], {ODD: losses.squared()}), 3),
+    "errors": ((RATES[0], {ODD: {ODD: ERRORS["ridge"]}}), 2),
+    "ratios": (([TIGHT[0] | {"learner": ODD, "bound": ODD}],), 2),
 }
 
 

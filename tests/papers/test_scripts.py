@@ -64,6 +64,13 @@ def test_a_script_is_called_by_its_path(tmp_path):
 
 # Each script's own messages.
 BAD = {
+    "contamination": [
+        ("--shares 0.2 0.1", "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
+        ("--shares 0.5", "--shares must increase within [0, 0.5), got [0.5]"),
+        ("--rows 5", "--rows must be a whole number of at least 10, got 5"),
+        ("--noise-variance 0.25", "--noise-variance must be below 0.25, got 0.25"),
+        ("--alpha 0", "--alpha must be positive and finite, got 0.0"),
+    ],
     "drift": [
         ("--horizon 0", "--horizon must be a whole number of at least 1, got 0"),
         ("--seeds 1", "--seeds must be a whole number of at least 2, got 1"),
@@ -74,6 +81,17 @@ BAD = {
         ("--train 0", "--train must be a whole number of at least 1, got 0"),
         ("--train 1797", "--train must be below 1797, got 1797: some digits must be unseen"),
         ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
+    ],
+    "one_copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
+    "worlds": [
+        ("--cutoffs 2 10", "--cutoffs must be below d/(2σ²) = 10, got 10"),
+        ("--cutoffs -1", "--cutoffs must be positive and finite"),
+        ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
+        ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),
+    ],
+    "tightness": [
+        ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
+        ("--steps 0", "--steps must be a whole number of at least 1, got 0"),
     ],
 }
 

@@ -10,7 +10,7 @@ from noisy_jax.plots import style
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Study
 from tests.plots.checks import ODD, check_shows_odd_names
-from tests.plots.test_plots import AGAINST, ERRORS, NOISY, RATES, row
+from tests.plots.test_plots import NOISY, row
 
 STUDY = Study((row(ODD, 16, 4.0), row(ODD, 64, 8.0)), {ODD: Growth(0.5, 0.4, 0.6)}, {})
 TABLE = nj.observations.from_arrays(
@@ -22,22 +22,12 @@ OF_RATES = [
     | {"std_error": 0.1, "num_seeds": 8}
     for rate in (1.0, 3.0, ODD)
 ]
-TIGHT = {"learner": ODD, "bound": ODD, "radius": 1.0, "horizon": 16, "ratio": 0.5}
-CURVES = {ODD: ERRORS["ridge"]}
 DRAWN = {  # the picture, and how often the name is in it
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
-    "contamination": (lambda: nj.plots.contamination(RATES[0], {ODD: CURVES}), 2),
     "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
-    "one_copy": (
-        lambda: nj.plots.one_copy(
-            [AGAINST | {"learner": ODD}], {ODD: nj.losses.squared()}, radius=1.5
-        ),
-        3,
-    ),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "rates": (lambda: nj.plots.rates(OF_RATES), 3),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
-    "tightness": (lambda: nj.plots.tightness([TIGHT]), 2),
 }
 
 
@@ -48,7 +38,7 @@ def test_odd_names_are_shown_letter_by_letter(name):
 
 
 def test_all_pictures_with_names_are_looked_at():
-    without = {"payments", "profile", "worlds"}  # the titles of worlds may contain formulas
+    without = {"profile", "worlds"}  # the titles of worlds may contain formulas
     assert {*DRAWN} - {"fit"} == {*nj.plots.__all__} - without
 
 

@@ -6,7 +6,6 @@ from functools import partial
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import noisy_jax as nj
 from noisy_jax.plots import style
@@ -30,9 +29,6 @@ STUDY = Study(
 )
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
 RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
-ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
-AGAINST = {"learner": "blind", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
-LOSSES = {"squared": nj.losses.squared(), "hinge": nj.losses.soft_margin()}
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
 FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
 OF_RATES = [
@@ -43,43 +39,23 @@ OF_RATES = [
         "adaptive": {"regret": 3.0, "std_error": 0.1, "num_seeds": 8},
     }.items()
 ]
-PAID = [
-    {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "num_seeds": 4}
-    | {"payment": payment / t}
-    for name, payment in (("known", 1.0), ("unknown", 2.0))
-    for t in (16, 64)
-]
-TIGHT = [
-    {"learner": name, "bound": bound, "radius": 1.0, "horizon": 16, "ratio": 0.5}
-    for name in "ab"
-    for bound in ("corrected", "printed")
-]
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "coefficients": 0,
-    "contamination": 1,
     "price": 1,
-    "one_copy": 2,
-    "payments": 2,
     "rates": 1,
     "regret": 0,
-    "tightness": 2,
     "worlds": 1,
 }
 ARGUMENTS = {
     "coefficients": (FIT,),
-    "contamination": (RATES[0], {"gross": ERRORS}),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
-    "one_copy": ([AGAINST, AGAINST | {"learner": "two"}], LOSSES),
-    "payments": (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])),
     "rates": (OF_RATES,),
     "regret": (STUDY,),
-    "tightness": (TIGHT,),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
 }
 
 
 def draw(name, **options):
-    options |= {"radius": 1.5} if name == "one_copy" else {}
     return getattr(nj.plots, name)(*ARGUMENTS[name], **options)
 
 
@@ -92,13 +68,6 @@ def test_draws_on_the_axes_it_is_given_or_on_new_ones(name, panels):
     checks.check_signature(getattr(nj.plots, name))
     checks.check_draws_on_given_axes(partial(draw, name), panels)
     checks.check_curves_differ_in_more_than_colour(partial(draw, name), panels)
-
-
-def test_grids_of_axes_are_read_row_by_row():
-    grid = Figure().subplots(2, 1, squeeze=False)
-    assert list(draw("one_copy", axes=grid)) == list(grid[:, 0])
-    with pytest.raises(ValueError, match="axes must be 2, one for each panel, got 1"):
-        draw("one_copy", axes=grid[0])
 
 
 def test_looks_repeat_only_after_fifty_six():

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 LIMIT = 12  # of the README's study: 7 with JAX 0.10.2
 BATCHES = "jit(_batch_moments)"
 NOISE = nj.noise.Gaussian(0.2)
-COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
+COMPARATOR = nj.comparators.linear_ball(radius=1.0)
 LOSS = nj.losses.squared()
 STREAM = nj.streams.linear(jax.random.key(0), 300, 3, label_noise=0.1)
 MOMENTS = nj.bounds.Moments(1.5, 3.0, 1.0, 0.2)
@@ -79,7 +79,7 @@ def test_linear_learners_share_one_program_over_the_horizons(compiled):
 
 def test_kernel_learners_share_one_program_over_the_horizons(compiled):
     world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
-    make = nj.simulated.tuned_kernel_learner(
+    make = nj.tuned(
         functools.partial(nj.learners.parallel_worlds, world),
         functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=1.0),
         radius=1.0,
@@ -88,6 +88,33 @@ def test_kernel_learners_share_one_program_over_the_horizons(compiled):
     assert compiled.count(BATCHES) == 1
     (alone,) = study({"a": lambda horizon: make(horizon)}, [60]).rows  # with room for 60
     np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
+
+
+def test_a_function_with_room_shares_one_program_and_is_told_the_horizon(compiled):
+    def make(horizon, room):
+        learner = nj.learners.two_copies(radius=1.0, learning_rate=0.3 * horizon**-0.5)
+        return learner._replace(needs=learner.needs._replace(horizon=room)), None
+
+    shared = study({"a": make}, [60, 300]).rows
+    assert compiled.count(BATCHES) == 1
+    alone = study({"a": lambda horizon: make(horizon, 300)}, [60, 300]).rows
+    for a, b in zip(shared, alone, strict=True):
+        np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
+
+
+def test_random_truncation_shares_one_program_over_the_horizons(compiled):
+    estimator = nj.estimators.gradient(
+        nj.kernels.linear(), LOSS, squared_radius=1.0, x_second_moment=1.5
+    )
+    make = nj.tuned(
+        functools.partial(nj.learners.random_truncation, estimator),
+        functools.partial(nj.bounds.random_truncation, estimator),
+    )
+    shared, *_ = study({"a": make}, [60, 200]).rows
+    assert compiled.count(BATCHES) == 1
+    (alone,) = study({"a": lambda horizon: make(horizon)}, [60]).rows
+    np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
+    assert shared.bound == alone.bound
 
 
 def test_a_factory_that_looks_at_its_rate_is_called_outside_of_the_program():

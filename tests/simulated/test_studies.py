@@ -17,7 +17,7 @@ import noisy_jax as nj
 from tests.keys import key
 
 NOISE = nj.noise.Gaussian(0.2)
-COMPARATOR = functools.partial(nj.comparators.linear_ball, radius=1.0)
+COMPARATOR = nj.comparators.linear_ball(radius=1.0)
 STREAM = nj.streams.linear(jax.random.key(0), 512, 3, label_noise=0.1)
 MOMENTS = nj.bounds.moments(STREAM, NOISE)
 LEARNERS = {
@@ -211,7 +211,7 @@ def test_a_learner_built_for_other_noise_runs_with_one_warning():
             "two_copies", "known_covariance",
         ),
         (
-            lambda: nj.tuned_kernel_learner(
+            lambda: nj.tuned(
                 functools.partial(nj.learners.parallel_worlds, None),
                 functools.partial(nj.bounds.random_truncation, None),
             ),
@@ -295,7 +295,7 @@ def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
 
 def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
     world = nj.worlds.gaussian(dim=STREAM.x.shape[1], length_scale=0.7, noise=NOISE)
-    make = nj.tuned_kernel_learner(
+    make = nj.tuned(
         functools.partial(nj.learners.parallel_worlds, world),
         functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=MOMENTS.y_second_moment),
         radius=2.0, rate_factor=8.0,
@@ -328,11 +328,11 @@ def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
     uncorrected = functools.partial(nj.learners.uncorrected_kernel, kernel)
     bound = functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=1.0)
     options = {"radius": 2.0, "rate_factor": rate_factor}
-    _, guarantee = nj.tuned_kernel_learner(uncorrected, bound, **options)(40)
+    _, guarantee = nj.tuned(uncorrected, bound, **options)(40)
     assert np.isnan(guarantee.regret)
     # On clean data the gradients are right, and the bound holds.
     clean = lambda **tuning: nj.wrappers.noiseless(uncorrected(**tuning), STREAM)  # noqa: E731
-    _, of_clean = nj.tuned_kernel_learner(clean, bound, **options)(40)
+    _, of_clean = nj.tuned(clean, bound, **options)(40)
     assert np.isfinite(of_clean.regret)
     np.testing.assert_array_equal(guarantee.learning_rate, of_clean.learning_rate)
 
@@ -341,7 +341,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
     estimator = nj.estimators.gradient(
         nj.kernels.linear(), nj.losses.squared(), squared_radius=4.0, x_second_moment=1.2
     )
-    learner, guarantee = nj.tuned_kernel_learner(
+    learner, guarantee = nj.tuned(
         functools.partial(nj.learners.random_truncation, estimator),
         functools.partial(nj.bounds.random_truncation, estimator),
     )(64)

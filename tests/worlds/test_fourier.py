@@ -209,17 +209,6 @@ def test_weighted_features_tend_to_the_integrals_over_the_spectrum(x64, noise):
         np.testing.assert_allclose(truth[2], np.exp(-(0.9**2) / 3), rtol=1e-9)
 
 
-def test_waves_in_float32_are_right_to_4e_7():
-    one_wave = worlds.FourierWorld(
-        *(jnp.full(s, v) for s, v in [((1, 1), 1.0), (1, 0.0)]), *[jnp.ones(1)] * 2
-    )
-    turns = np.linspace(-50, 50, 400_001, dtype=np.float32) / np.float32(2 * np.pi)
-    waves = np.asarray(one_wave.noisy(turns[:, None]), np.float64)
-    phases = 2 * np.pi * turns.astype(np.float64)
-    assert waves.shape == (400_001, 2)
-    np.testing.assert_allclose(waves, np.c_[np.cos(phases), np.sin(phases)], rtol=0, atol=4e-7)
-
-
 def test_no_noise_gives_equal_maps(rng):
     features = gaussian_features(Gaussian(0.0), 3)
     x = rng.normal(size=(4, 3)).astype(np.float32)

@@ -14,9 +14,8 @@ estimates are unbiased and the squared loss is convex, the expected loss of the 
 data exceeds that of the best learner by at most E 2Δ_T. One learner with wild predictions in early
 rounds makes S large; its term does not grow with T.
 
-On the worst streams that gradient ascent finds (the study `tightness`: two learners at adaptive
-rates with |x| ≤ 1, |y| ≤ 2 and T = 16, 128 and 2,048) the regret grows like √T: it is 4.0√T, 4.4√T
-and 4.3√T without noise, 4.2√T, 4.8√T and 5.0√T with noise of variance 1, less than half the bound.
+On the worst streams that gradient ascent finds for two learners at adaptive rates
+(`colabs/papers/tightness.py`) the regret grows like √T and is less than half the bound.
 
 Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if
 you must, 2014, Theorem 8), on losses that are estimated from noisy data.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from noisy_jax.base import estimated_errors
+from noisy_jax.features import cosines_and_sines
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fourier import frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
@@ -53,8 +54,10 @@ def fourier_errors(
     errors = []
     for start in range(0, len(rows.y), _ROWS):
         part = slice(start, start + _ROWS)
-        waves = c * np.exp(1j * (rows.x[part].mean(axis=1) - fit.center) @ fit.omega.T)
-        errors.append(estimated_errors(readings(waves, *divided), rows.y[part] - fit.constant))
+        x = rows.x[part].mean(axis=1) - fit.center
+        cosines, sines = np.split(cosines_and_sines(x, fit.omega / (2 * np.pi)), 2, axis=1)
+        read = readings(c * (cosines + 1j * sines), *divided)
+        errors.append(estimated_errors(read, rows.y[part] - fit.constant))
     points = places(table.x.mean(axis=1) - fit.center)
     left_out = hidden(made, fit.weights[None], points, table.y - fit.constant)[0]
     return np.concatenate(errors), left_out

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from noisy_jax.features import cosines_and_sines
 from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.coefficients import (
     Comparison,
@@ -14,7 +15,6 @@ from noisy_jax.observed.fits.coefficients import (
     lines_of,
 )
 from noisy_jax.observed.fits.saved import Saved
-from noisy_jax.validation import array_module
 
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
@@ -47,9 +47,8 @@ class FourierPredictor:
         JAX's default precision.
         """
         x = features_of(x, self.names)
-        xp = array_module(x)
-        angles = (x - np.broadcast_to(self.center, x.shape)) @ self.omega.T
-        return xp.concatenate([xp.cos(angles), xp.sin(angles)], -1) @ self.weights + self.constant
+        apart = x - np.broadcast_to(self.center, x.shape)
+        return cosines_and_sines(apart, self.omega / (2 * np.pi)) @ self.weights + self.constant
 
 
 @dataclasses.dataclass(frozen=True)

@@ -94,11 +94,12 @@ def guarantee(
     with np.errstate(over="ignore", divide="ignore"):
         second_moment = map_second_moment * derivative_second_moment
         idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
-        xp = array_module(second_moment, horizon, estimator.squared_radius, bias, idle)
+        xp = array_module(second_moment, estimator.squared_radius, bias, idle)
         root = xp.sqrt(estimator.squared_radius) * xp.sqrt(second_moment)
+        rounds = array_module(horizon).sqrt(horizon)
         return TruncationGuarantee(
-            learning_rate=estimator.squared_radius / (root * xp.sqrt(horizon)),
-            regret=root * xp.sqrt(horizon) + horizon * bias,
+            learning_rate=estimator.squared_radius / root / rounds,
+            regret=root * rounds + horizon * bias,
             second_moment=second_moment,
             copies=copies,
             bias=horizon * bias,

@@ -25,6 +25,7 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
+from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.regularized_risk import Regularized, solve
 from noisy_jax.validation import check_concrete, check_labels, positive
 
@@ -62,6 +63,7 @@ class ConvexBall(NamedTuple):
     weights: chex.Array | None = None
 
 
+@comparator
 def convex_ball(
     stream: Stream,
     loss: Loss,
@@ -79,7 +81,7 @@ def convex_ball(
     rank of the Gram matrix up to rounding, by pivoted Cholesky, which needs O(mr) memory. For the
     squared loss `linear_ball` and `world_ball` are exact, and faster.
 
-    `functools.partial(convex_ball, loss=loss, radius=B)` is a comparator for `study`; give `study`
+    `convex_ball(loss=loss, radius=B)`, without a stream, is a comparator for `study`; give `study`
     the same loss.
 
     Args:

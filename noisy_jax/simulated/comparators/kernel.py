@@ -22,6 +22,7 @@ from noisy_jax.simulated.comparators.ball import (
     precision,
     secular,
 )
+from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.validation import (
     check_concrete,
     check_shape,
@@ -133,6 +134,7 @@ def kernel_ball(
     )
 
 
+@comparator
 def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall:
     """The best function in the ball {‖f‖ ≤ radius} of a world's clean kernel, for a whole stream.
 
@@ -143,7 +145,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     function of a slightly smaller space (40 points on a line, ℓ² = 2: at radius 10³ the lifted norm
     is 0.1% too small).
 
-    `functools.partial(world_ball, world=world, radius=B)` is a comparator for `study`.
+    `world_ball(world=world, radius=B)`, without a stream, is a comparator for `study`.
 
     Args:
         stream: T clean rounds, concrete.

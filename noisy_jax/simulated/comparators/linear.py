@@ -17,6 +17,7 @@ import numpy as np
 from noisy_jax import matrices
 from noisy_jax.base import Stream
 from noisy_jax.simulated.comparators.ball import RANK_ROUNDINGS, precision, secular
+from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.streams import from_arrays
 from noisy_jax.validation import array_module, positive
 
@@ -37,6 +38,7 @@ class LinearBall(NamedTuple):
     multiplier: chex.Array
 
 
+@comparator
 @jax.default_matmul_precision("highest")
 def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     """The best weights in the ball {‖w‖ ≤ radius} for a whole clean stream, exactly.
@@ -45,10 +47,15 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: if the scales of features
     differ by more than 10⁵, work in float64 (`jax.enable_x64`).
 
+    Without a stream, it returns the comparator for `study`, a function of a stream.
+
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0])
         >>> print(linear_ball(stream, radius=2.5).weights)
+        [1.5 2. ]
+        >>> best = linear_ball(radius=2.5)
+        >>> print(best(stream).weights)
         [1.5 2. ]
     """
     radius = positive("radius", radius)

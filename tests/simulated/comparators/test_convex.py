@@ -1,7 +1,5 @@
 """The best function in a ball for any convex loss, against SciPy and exact least squares."""
 
-import functools
-
 import jax
 import numpy as np
 import pytest
@@ -174,7 +172,7 @@ def test_regret_of_a_margin_loss_in_a_study(rng):
     loss = losses.soft_margin()
     x, y = rows(rng, loss, 32)
     learner = nj.learners.norma(nj.kernels.linear(), loss, regularization=0.1, buffer=32)
-    comparator = functools.partial(convex_ball, loss=loss, radius=1.0)
+    comparator = convex_ball(loss=loss, radius=1.0)
     stream, noise = from_arrays(x, y), nj.noise.Gaussian(0.0)
     result = nj.study(
         {"norma": learner}, stream, noise, jax.random.key(0), num_seeds=2, horizons=[16, 32],

@@ -141,3 +141,13 @@ def test_balls_of_any_scale_are_kept(rng, radius, unit):
             assert norm >= radius * (1 - 1e-5)
     inside = np.linalg.norm(unit * np.linalg.solve(x.T @ x, x.T @ y))
     assert radius < unit or np.isclose(np.linalg.norm(w), min(radius, inside), rtol=1e-4)
+
+
+def test_without_a_stream_it_is_a_function_of_a_stream(rng):
+    stream = nj.streams.from_arrays(*problem("plain", rng))
+    best = linear_ball(radius=1.0)
+    np.testing.assert_array_equal(best(stream).weights, linear_ball(stream, 1.0).weights)
+    assert "linear_ball" in repr(best)
+    assert "radius=1.0" in repr(best)
+    with pytest.raises(TypeError, match="missing a required argument: 'radius'"):
+        linear_ball()

@@ -1,0 +1,81 @@
+"""Random Fourier features: cosines and sines of ⟨ω_j, x⟩ at P frequencies ω_j."""
+
+from typing import Any
+
+import chex
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.validation import whole
+
+
+def number_of_pairs(num_features: int) -> int:
+    """P = D/2, if the number of features D is even and at least 2."""
+    num_features = whole("num_features", num_features, 2, "a cosine and a sine a frequency")
+    if num_features % 2:
+        raise ValueError(f"num_features must be even, one sine for each cosine, got {num_features}")
+    return num_features // 2
+
+
+def cosines_and_sines(
+    x: chex.Array,
+    frequencies: chex.Array,
+    shift: chex.Array | None = None,
+    amplitude: chex.Array | None = None,
+) -> Any:
+    """c_j cos 2π(⟨ν_j, x⟩ − s_j), then the same of sines.
+
+    Of NumPy arrays it computes in NumPy, of others in JAX. In float32 the error is below
+    4e-7 (1 + |⟨ν_j, x⟩|).
+
+    Args:
+        x: `[..., d]`.
+        frequencies: `[P, d]`, ν_j = ω_j/2π, in cycles per unit of x.
+        shift: `[P]`, s_j, in cycles; 0 by default.
+        amplitude: `[P]`, c_j; 1 by default.
+
+    Returns:
+        `[..., 2P]`.
+
+    Example:
+        >>> print(cosines_and_sines(np.array([0.125]), np.array([[1.0], [2.0]])).round(2))
+        [0.71 0.   0.71 1.  ]
+    """
+    if isinstance(x, np.ndarray) and isinstance(frequencies, np.ndarray):
+        xp, turns = np, x @ frequencies.T
+    else:
+        xp, turns = jnp, jnp.matmul(x, jnp.asarray(frequencies).T, precision="highest")
+    if shift is not None:
+        turns = turns - xp.broadcast_to(shift, turns.shape)
+    waves = _cosine_and_sine(turns, xp)
+    if amplitude is not None:
+        amplitude = xp.broadcast_to(amplitude, turns.shape)
+        waves = tuple(amplitude * wave for wave in waves)
+    # For a stack, XLA computes what the two share once; for a concatenation, twice.
+    return xp.stack(waves, axis=-2).reshape(*turns.shape[:-1], 2 * turns.shape[-1])
+
+
+# Of sin(2πr) ≈ Σ_k a_k r^(2k+1), minimax on |r| ≤ ¼ with error 3.3e-9, below float32's rounding.
+_SINE = (
+    6.283185160089479,
+    -41.341655031416344,
+    81.60100407326388,
+    -76.54978229363122,
+    39.53670606597295,
+)
+
+
+def _cosine_and_sine(turns, xp):
+    """cos(2πu) and sin(2πu) of u cycles.
+
+    With r = u − round(u), which is exact, cos(2πr) = sin(2π(¼ − |r|)), and sin(2πr) is that of r
+    folded at ±¼. On a CPU this is many times as fast as XLA's own in float32.
+    """
+    r = turns - xp.round(turns)
+    if xp is np or turns.dtype == np.float64:
+        return xp.cos(2 * np.pi * r), xp.sin(2 * np.pi * r)
+    return _sine(0.25 - jnp.abs(r)), _sine(2 * jnp.clip(r, -0.25, 0.25) - r)
+
+
+def _sine(r):
+    return r * jnp.polyval(jnp.asarray(_SINE[::-1], r.dtype), r**2)

@@ -1,0 +1,54 @@
+"""Random Fourier features of a kernel of the distance, as a plain function."""
+
+from collections.abc import Callable
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.features import cosines_and_sines, number_of_pairs
+from noisy_jax.kernels.kernel import Kernel, check_kernel
+from noisy_jax.validation import check_key
+
+
+def fourier_features(
+    kernel: Kernel, key: chex.PRNGKey, num_features: int = 128
+) -> Callable[[chex.Array], jax.Array]:
+    """A map z with ⟨z(x), z(a)⟩ ≈ k(x, a), and ‖z(x)‖ = 1.
+
+        z(x) = (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j √(2/D)
+
+    Its D/2 frequencies ω_j are drawn from the kernel's spectral density; E⟨z(x), z(a)⟩ = k(x, a).
+
+    Args:
+        kernel: a kernel of the distance: `gaussian`, `laplacian`, `matern` or `rational`.
+        key: a random key for the frequencies.
+        num_features: D, even and at least 2.
+
+    Returns:
+        A function `x[..., d] -> [..., D]`.
+
+    Source: Rahimi and Recht, Random features for large-scale kernel machines (2007).
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> kernel, x = nj.kernels.gaussian(length_scale=1.0), jnp.array([[0.0, 0.0], [1.0, 0.0]])
+        >>> z = fourier_features(kernel, jax.random.key(0), num_features=2048)(x)
+        >>> print((z @ z.T).round(1), kernel(x, x).round(1))
+        [[1.  0.6]
+         [0.6 1. ]] [[1.  0.6]
+         [0.6 1. ]]
+    """
+    pairs = number_of_pairs(num_features)
+    check_kernel(kernel)
+    check_key(key)
+    draw = kernel.spectrum
+    if draw is None:
+        raise ValueError("kernel must be a kernel of the distance, such as kernels.gaussian")
+
+    def features(x: chex.Array) -> jax.Array:
+        x = jnp.asarray(x, jnp.result_type(x, float))
+        frequencies = draw(key, pairs, x.shape[-1]) / (2 * jnp.pi)
+        return cosines_and_sines(x, frequencies) / jnp.sqrt(pairs)
+
+    return features

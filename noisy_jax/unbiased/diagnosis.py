@@ -1,0 +1,260 @@
+"""What an estimated loss tells, from noisy data alone, of its own failure."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.tables import Table
+from noisy_jax.unbiased.transformed import Transformed
+from noisy_jax.validation import check_key, given, instance, number, whole
+
+_SPREAD = 4.0  # a row with more than this weighs less than 1/16 of an uncorrected one
+_BLOCK = 128  # rows whose gradients are held at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """What `diagnose` returns; `print` shows it as a table.
+
+    Attributes:
+        num_rows: n, on which the numbers rest.
+        risk: the estimated risk, the mean of g over the rows.
+        risk_std_error: its standard error.
+        uncorrected: the mean of f at the means of the copies.
+        bias: `uncorrected` less `risk`: the bias of plain averaging.
+        bias_std_error: its standard error.
+        next_order: the risk if `replicates` had one order more, less `risk`. NaN for other g.
+        next_order_std_error: its standard error.
+        spread: the standard deviation of gradients of single rows, over that without correction.
+        effective_rows: (Σ‖G_i‖)²/Σ‖G_i‖² for gradients G_i of single rows: n if all have the same
+            norm, 1 if one of them outweighs the rest.
+        pays_from: the number of rows from which the mean of corrected gradients has a smaller mean
+            squared error than that of uncorrected ones; infinite if no bias is seen.
+        verdict: "exploited", "heavy tails", "average" or "correct".
+    """
+
+    num_rows: int
+    risk: float
+    risk_std_error: float
+    uncorrected: float
+    bias: float
+    bias_std_error: float
+    next_order: float
+    next_order_std_error: float
+    spread: float
+    effective_rows: float
+    pays_from: float
+    verdict: str
+
+    @property
+    def recommendation(self) -> str:
+        """The verdict in one sentence."""
+        return {
+            "exploited": (
+                "the correction is exploited: more copies, a higher order, or multilevel"
+            ),
+            "heavy tails": (
+                "the estimates have heavy tails: average more copies, or use multilevel"
+            ),
+            "average": (
+                "too few rows for a correction: train on the mean of the copies, "
+                f"or on more than {self.pays_from:,.0f} rows"
+            ),
+            "correct": "the correction works: keep it",
+        }[self.verdict]
+
+    def __str__(self) -> str:
+        """A table of the numbers, and the recommendation."""
+        lines = [
+            ("estimated risk", f"{self.risk:.4g}", f"± {self.risk_std_error:.2g}"),
+            ("without correction", f"{self.uncorrected:.4g}", ""),
+            ("bias of averaging", f"{self.bias:.4g}", f"± {self.bias_std_error:.2g}"),
+            ("change by one order more", f"{self.next_order:.4g}", _error(self)),
+            ("spread of gradients", f"{self.spread:.3g}", "times the uncorrected"),
+            ("effective rows", f"{self.effective_rows:,.0f}", f"of {self.num_rows:,}"),
+            ("correcting pays from", f"{self.pays_from:,.0f}", "rows"),
+        ]
+        rows = [dict(zip("abc", line, strict=True)) for line in lines if line[1] != "nan"]
+        table = Table(rows, [("", "{a}"), ("", "{b}"), ("", "{c}")])
+        return f"{table}\n\n{self.recommendation[0].upper()}{self.recommendation[1:]}."
+
+
+def _error(found: Diagnosis) -> str:
+    return f"± {found.next_order_std_error:.2g}"
+
+
+def diagnose(
+    g: Transformed,
+    f: Callable,
+    params: Any,
+    rows: Sequence[Any],
+    key: chex.PRNGKey,
+    *,
+    num_rows: int | None = None,
+    least: chex.Numeric = 0.0,
+) -> Diagnosis:
+    """Tells from noisy rows alone whether the correction of a loss works, and whether it pays.
+
+    Two things can go wrong. The mean of `replicates` is only close to a risk, and a model can be
+    trained to where it is not: the estimated risk falls below the least value of the loss, or one
+    order of correction more raises it by more than its value and its standard error. (Two copies
+    x̃_1 and x̃_2 give one with twice the noise, ax̃_1 + (1 − a)x̃_2 with a = (1 + √3)/2, and so one
+    order more.) And `pair` and `gaussian` have heavy tails where f grows fast off the real axis:
+    gradients of single rows spread more than four times as much as uncorrected ones.
+
+    The mean of n corrected gradients has the variance v_g/n, the mean of n uncorrected gradients
+    v_f/n and the bias b, so that correcting pays if
+
+        n > (v_g − v_f)/‖b‖²,
+
+    where ‖b‖² is estimated by ‖mean difference‖² less the part that its variance adds.
+
+    Call it early in training, and on rows that were not trained on.
+
+    Args:
+        g: the estimate of f, from `multilevel`, `pair`, `gaussian` or `replicates`.
+        f: the loss of one row, `f(params, …) -> []`.
+        params: the first argument of f, any pytree.
+        rows: the other arguments of g, such as `(copies [n, V, *x.shape], y [n])`, with a leading
+            axis of rows in each array.
+        key: for the random choices of g.
+        num_rows: of the training data, with which `pays_from` is compared; n by default.
+        least: the least value that f can take.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> loss = lambda w, x, y: (x @ w - y) ** 2
+        >>> keys = jax.random.split(jax.random.key(0), 3)
+        >>> x = jax.random.normal(keys[0], (1000, 2))
+        >>> copies = x[:, None] + 0.5 * jax.random.normal(keys[1], (1000, 2, 2))
+        >>> g, w = nj.unbiased.replicates(loss, argnum=1), jnp.array([1.0, 2.0])
+        >>> found = diagnose(g, loss, w, (copies, x @ w), keys[2])
+        >>> found.verdict, found.bias > 3 * found.bias_std_error, found.pays_from < 100
+        ('correct', True, True)
+        >>> print(found.recommendation)
+        the correction works: keep it
+    """
+    g = instance("g", g, Transformed, "nj.unbiased.replicates(f, argnum=1) makes one")
+    check_key(key)
+    least = number("least", least)
+    rows = tuple(rows)
+    place = g.place(1 + len(rows))
+    if place == 0:
+        raise ValueError("params must be the first argument of f, and x another: set argnum in g")
+    sizes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(rows)}
+    if len(sizes) != 1 or () in sizes or (count := sizes.copy().pop()[0]) < 2:
+        raise ValueError(
+            "rows must be arrays with the same number n >= 2 of rows along their first axis, got "
+            f"{[list(jnp.shape(leaf)) for leaf in jax.tree.leaves(rows)]}"
+        )
+    trained_on = count if num_rows is None else whole("num_rows", num_rows)
+
+    def one(row, key):
+        """Values and gradients of a row: corrected, not corrected, and of one order more."""
+        args = [params, *row]
+        used = g.mean_of_used(jnp.asarray(args[place]), key)
+        plain = [*args[:place], used, *args[place + 1 :]]
+        values = jax.eval_shape(f, *plain)
+        if not isinstance(values, jax.ShapeDtypeStruct) or values.shape:
+            raise ValueError(f"f must return one number for a row, got {given(values)}")
+        corrected, slope = jax.value_and_grad(lambda p: g(p, *row, key=key))(params)
+        average, plain_slope = jax.value_and_grad(lambda p: f(p, *plain[1:]))(params)
+        further = g.next_order(*args) if g.next_order else jnp.nan
+        return (corrected, average, further), (slope, plain_slope)
+
+    keys = jax.random.split(key, count)
+    values, squares, (mean_corrected, mean_plain) = _sums(one, rows, keys, count)
+    corrected, average, further = values
+    further = further - corrected
+    difference = jax.tree.map(jnp.subtract, mean_plain, mean_corrected)
+    # Σ‖G − mean‖²/(n − 1) of corrected and uncorrected gradients, and of their difference.
+    spread_corrected, spread_plain, spread_difference = (
+        (square.sum() - count * _square(mean)) / (count - 1)
+        for square, mean in zip(squares, (mean_corrected, mean_plain, difference), strict=True)
+    )
+    bias_squared = _square(difference) - spread_difference / count
+    added = spread_corrected - spread_plain
+    norms = np.sqrt(squares[0])
+    risk, risk_error = _mean(corrected)
+    raised, raised_error = _mean(further)
+    spread = np.sqrt(spread_corrected / spread_plain)
+    pays_from = 0.0 if added <= 0 else added / bias_squared if bias_squared > 0 else np.inf
+    exploited = risk < float(least) - 3 * risk_error
+    exploited |= raised > max(3 * raised_error, risk - float(least), risk_error)
+    if exploited:
+        verdict = "exploited"
+    elif not spread <= _SPREAD:  # also NaN
+        verdict = "heavy tails"
+    else:
+        verdict = "average" if pays_from > trained_on else "correct"
+    bias, bias_error = _mean(average - corrected)
+    return Diagnosis(
+        num_rows=count,
+        risk=risk,
+        risk_std_error=risk_error,
+        uncorrected=_mean(average)[0],
+        bias=bias,
+        bias_std_error=bias_error,
+        next_order=raised,
+        next_order_std_error=raised_error,
+        spread=float(spread),
+        effective_rows=float(norms.sum() ** 2 / squares[0].sum()),
+        pays_from=float(pays_from),
+        verdict=verdict,
+    )
+
+
+def _sums(one: Callable, rows: Any, keys: Any, count: int) -> tuple:
+    """Values of all rows, squared norms of their gradients, and mean gradients.
+
+    The gradients of a block of rows are held at once; the last block is filled up with the first
+    row, whose weight there is 0.
+    """
+    blocks = -(-count // _BLOCK)
+    index = np.arange(blocks * _BLOCK).reshape(blocks, _BLOCK)
+    weights = (index < count).astype(np.float32)
+    index = np.where(index < count, index, 0)
+
+    def block(total, part):
+        index, weights = part
+        row = jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], rows)
+        values, (slope, plain) = jax.vmap(one)(row, keys[index])
+        difference = jax.tree.map(jnp.subtract, plain, slope)
+        squares = [_row_squares(each) for each in (slope, plain, difference)]
+        sums = jax.tree.map(
+            lambda leaf: jnp.tensordot(weights.astype(leaf.dtype), leaf, axes=1), (slope, plain)
+        )
+        return jax.tree.map(jnp.add, total, sums), (values, squares)
+
+    @jax.jit
+    def run(zero):
+        return jax.lax.scan(block, zero, (index, weights))
+
+    shapes = jax.eval_shape(one, jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], rows), keys[0])[1]
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    total, per_row = run(zero)
+    values, squares = jax.tree.map(
+        lambda leaf: np.asarray(leaf, np.float64).reshape(-1)[:count], per_row
+    )
+    means = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64) / count, total)
+    return values, squares, means
+
+
+def _row_squares(tree: Any) -> jax.Array:
+    """‖·‖² of each row, `[B]`."""
+    leaves = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(tree)]
+    return sum((jnp.sum(leaf**2, axis=1) for leaf in leaves), jnp.zeros(()))
+
+
+def _square(tree: Any) -> float:
+    return float(sum(np.sum(np.asarray(leaf, np.float64) ** 2) for leaf in jax.tree.leaves(tree)))
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)

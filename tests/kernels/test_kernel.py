@@ -1,0 +1,238 @@
+"""What every kernel does, also far from the origin."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisy_jax as nj
+from noisy_jax import kernels, worlds
+from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
+from tests.kernels.cases import KERNELS
+from tests.keys import key
+
+
+@pytest.fixture(params=KERNELS, ids=str)
+def case(request):
+    return KERNELS[request.param]
+
+
+def points(rng, n, dim=3):
+    x = rng.normal(size=(n, dim))
+    return 0.9 * x / np.linalg.norm(x, axis=1).max()
+
+
+def test_gram_equals_the_definition_pair_by_pair(x64, rng, case):
+    kernel, value = case
+    x, z = points(rng, 5), points(rng, 4)
+    expected = [[value(a, b) for b in z] for a in x]
+    np.testing.assert_allclose(
+        jax.jit(kernel)(jnp.asarray(x), jnp.asarray(z)), expected, rtol=1e-12
+    )
+
+
+def test_diagonal_is_that_of_the_gram(x64, rng, case):
+    kernel, _ = case
+    x = jnp.asarray(points(rng, 5))
+    # The distance of a point to itself by matrix product is zero to 1e-16 only, its root to 1e-8.
+    np.testing.assert_allclose(kernel.diagonal(x), jnp.diag(kernel(x, x)), atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+@given(n=st.integers(1, 8), dim=st.integers(1, 4), seed=st.integers(0, 999))
+def test_gram_is_symmetric_and_psd(name, n, dim, seed):
+    x = jnp.asarray(points(np.random.default_rng(seed), n, dim), jnp.float32)
+    gram = np.asarray(KERNELS[name][0](x, x), np.float64)
+    np.testing.assert_allclose(gram, gram.T, atol=1e-5)
+    # Float32 rounding: roots of distances near zero are good to 1e-3 only.
+    assert np.linalg.eigvalsh(gram)[0] > -4e-3 * n
+
+
+def test_hyper_parameters_sweep_inside_vmap(rng):
+    x = jnp.asarray(points(rng, 4), jnp.float32)
+    grams = jax.vmap(lambda scale: kernels.gaussian(length_scale=scale)(x, x))(
+        jnp.array([0.5, 1.0])
+    )
+    chex.assert_trees_all_close(grams[1], kernels.gaussian(length_scale=1.0)(x, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: kernels.polynomial(degree=0), "degree must be a whole number of at least 1"),
+        (lambda: kernels.polynomial(degree=2, offset=-1.0), "offset must be finite and >= 0"),
+        (lambda: kernels.binomial(alpha=0.0), "alpha must be positive and finite, got 0"),
+        (lambda: kernels.gaussian(length_scale=-1.0), "length_scale must be positive"),
+        (lambda: kernels.gaussian(length_scale=np.ones(2)), "length_scale must be one number"),
+        (lambda: kernels.rational(length_scale=0.0), "length_scale must be positive"),
+        # Float32 rounds these, or their squares, to zero and to infinity.
+        (lambda: kernels.gaussian(length_scale=1e-60), "length_scale must be above 1.0842e-19"),
+        (lambda: kernels.laplacian(length_scale=1e-20), r"got 1e-20: float32 must hold its square"),
+        (lambda: kernels.matern(nu=1.5, length_scale=1e20), "and below 1.84467e"),
+        (lambda: kernels.laplacian(length_scale=np.inf), "length_scale must be positive"),
+        (lambda: kernels.matern(nu=0.5, length_scale=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
+        (
+            lambda: kernels.linear()(jnp.ones((4, 2)), jnp.ones((1, 3))),
+            "points of dimension 3 do not fit those of dimension 2",
+        ),
+        (
+            lambda: kernels.gaussian(length_scale=0.5**0.5)(jnp.ones(3), jnp.ones((1, 3))),
+            r"x must be \[n, d\], got \[3\]; one point is x\[None\]",
+        ),
+        (
+            lambda: kernels.linear()(jnp.ones((1, 3)), jnp.ones(3)),
+            r"z must be \[m, d\], got \[3\]; one point is z\[None\]",
+        ),
+    ],
+)
+def test_rejects_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+OFFSETS = [1e3, -1e4, 1e5, 1e6]
+
+
+SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
+
+
+GRAMS = {
+    "gaussian": kernels.gaussian(length_scale=0.8),
+    "rational": kernels.rational(length_scale=0.8, alpha=1.7),
+    "laplacian": kernels.laplacian(length_scale=0.8),
+    "matern": kernels.matern(nu=2.5, length_scale=0.8),
+    **{
+        f"{type(noise).__name__}, {np.ndim(noise.cov)} axes": worlds.gaussian(
+            dim=3, length_scale=1.0, noise=noise
+        ).surrogate
+        for noise in (
+            Gaussian(0.3), Gaussian(SPACE), Laplace(0.5),
+            ContaminatedGaussian(SPACE, probability=0.3),
+        )
+    },
+    "radial": worlds.rational(dim=3, noise=Gaussian(0.1), cutoff=2.0).surrogate,
+    "radial, full covariance": worlds.rational(
+        dim=3, noise=Gaussian(SPACE / 5), cutoff=2.0
+    ).surrogate,
+}  # fmt: skip
+
+
+def grid(rng, n):
+    """Points that float32 holds exactly at every offset."""
+    return np.round(16 * rng.normal(size=(n, 3))) / 16
+
+
+def shift(offset):
+    return np.array([offset, -offset, 0.0])
+
+
+@pytest.mark.parametrize("name", GRAMS)
+def test_grams_do_not_depend_on_the_origin(rng, name):
+    gram, x, z = GRAMS[name], grid(rng, 6), grid(rng, 5)
+    x[:2], x[2] = z[:2], 0
+    expected = gram(jnp.asarray(x, jnp.float32), jnp.asarray(z, jnp.float32))
+    for offset in OFFSETS:
+        far = (
+            jnp.asarray(x + shift(offset), jnp.float32),
+            jnp.asarray(z + shift(offset), jnp.float32),
+        )
+        np.testing.assert_allclose(gram(*far), expected, atol=1e-5 if name != "laplacian" else 2e-3)
+
+
+@pytest.mark.slow
+def test_heteroscedastic_worlds_do_not_depend_on_the_origin(rng):
+    x, z, covs = grid(rng, 4), grid(rng, 3), np.array([0.0, 0.1, 0.2, 0.3])
+    for max_cov in (0.4, np.full(3, 0.4), 0.4 * np.eye(3)):
+        world = worlds.heteroscedastic(dim=3, length_scale=1.0, max_cov=max_cov)
+
+        def grams(offset, world=world):
+            atoms = world.atom(jnp.asarray(x + shift(offset), jnp.float32), covs)
+            points = jnp.asarray(z + shift(offset), jnp.float32)
+            return world.surrogate(atoms, atoms), world.evaluate(atoms, points)
+
+        for far, near in zip(grams(1e6), grams(0.0), strict=True):
+            np.testing.assert_allclose(far, near, atol=1e-5)
+
+
+def test_reading_at_once_does_not_depend_on_the_origin(rng):
+    world = worlds.gaussian(dim=3, length_scale=1.0, noise=Gaussian(0.3))
+    weights = jnp.asarray(rng.normal(size=6), jnp.float32)
+    points = [grid(rng, n) for n in (6, 5, 4)]
+
+    def read(offset):
+        return world.read(weights, *(jnp.asarray(p + shift(offset), jnp.float32) for p in points))
+
+    for far, near in zip(read(1e6), read(0.0), strict=True):
+        np.testing.assert_allclose(far, near, atol=3e-5)
+
+
+def test_slots_of_a_buffer_that_are_still_zero_change_nothing(rng):
+    """Stored points come with rows of zeros, which no offset is taken from."""
+    z = jnp.asarray(grid(rng, 5) + 1e5, jnp.float32)
+    buffer = jnp.zeros((8, 3)).at[:5].set(z)
+    gram = kernels.gaussian(length_scale=0.8)(buffer, z)
+    np.testing.assert_allclose(jnp.diag(gram), 1, atol=1e-5)
+    np.testing.assert_array_equal(gram[5:], 0)
+
+
+def test_a_row_of_nan_does_not_spread(rng):
+    x = jnp.asarray(grid(rng, 4) + 1e4, jnp.float32).at[2].set(jnp.nan)
+    gram = np.asarray(kernels.gaussian(length_scale=0.8)(x, x))
+    bad = np.arange(4) == 2
+    np.testing.assert_array_equal(np.isnan(gram), bad[:, None] | bad)
+
+
+def test_gradients_do_not_depend_on_the_origin(rng):
+    x, z = grid(rng, 1), grid(rng, 4)
+
+    def slopes(offset):
+        far = [jnp.asarray(p + shift(offset), jnp.float32) for p in (x, z)]
+        return jax.grad(lambda x, z: kernels.gaussian(length_scale=0.8)(x, z).sum(), (0, 1))(*far)
+
+    for far, near in zip(slopes(1e6), slopes(0.0), strict=True):
+        np.testing.assert_allclose(far, near, atol=1e-5)
+
+
+def test_a_batch_by_vmap_is_each_gram(rng):
+    x = jnp.asarray(np.stack([grid(rng, 4) + offset for offset in OFFSETS]), jnp.float32)
+    kernel = kernels.gaussian(length_scale=0.8)
+    for grams in (jax.vmap(kernel)(x, x), jax.vmap(kernel, (None, 0))(x[0], x)):
+        assert grams.shape == (4, 4, 4)
+        np.testing.assert_allclose(grams[0], kernel(x[0], x[0]), atol=1e-6)
+
+
+def test_fourier_features_far_away_lose_what_float32_loses_of_the_points(rng):
+    world = worlds.gaussian(dim=3, length_scale=1.0, noise=Gaussian(0.3))
+    features = worlds.fourier(world, jax.random.key(0), 64)
+    omega = 2 * np.pi * np.asarray(features.frequencies, np.float64)
+    for offset in OFFSETS:
+        x = jnp.asarray(grid(rng, 50) + shift(offset), jnp.float32)
+        phases = np.asarray(x, np.float64) @ omega.T
+        waves = np.concatenate([np.cos(phases), np.sin(phases)], axis=1)
+        exact = np.tile(features.amplitude, 2) * waves
+        unit = float(features.amplitude[0]) * np.abs(omega).sum(axis=1).max() * abs(offset) / 2**24
+        assert np.abs(features.noisy(x) - exact).max() < 2 * unit + 1e-6
+
+
+@pytest.mark.statistical
+def test_a_learner_learns_far_from_the_origin(rng):
+    """Around 10,000 its loss was 2.24 where that of predicting zero is 0.5."""
+    x = grid(rng, 200)
+    y = np.sin(2 * x[:, 0])
+    learner = nj.learners.uncorrected_kernel(
+        kernels.gaussian(length_scale=0.8), horizon=200, radius=5.0, learning_rate=0.3
+    )
+
+    @jax.jit
+    def predictions(x):
+        samples = nj.Sample(x[:, None], jnp.asarray(y, jnp.float32), jnp.zeros(200))
+        state = learner.init(3)
+        return learner.unroll(state, samples, x, jax.random.split(key(0), 200))[1]
+
+    far, near = (predictions(jnp.asarray(x + shift(offset), jnp.float32)) for offset in (1e6, 0.0))
+    np.testing.assert_allclose(far, near, atol=1e-3)
+    assert np.mean((near - y)[100:] ** 2) < 0.5 * np.mean(y[100:] ** 2)

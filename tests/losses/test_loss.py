@@ -1,0 +1,118 @@
+"""What every loss does, and what it must be given."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax import losses
+from tests.losses.cases import LOSSES, every_loss
+
+ARGUMENTS = np.concatenate([np.linspace(-3.03, 3.03, 41), [-0.8, -0.4, 0.0, 0.4, 0.6, 0.8]])
+
+
+@pytest.mark.claim("NK-Ex3", "NORMA-Eq23")
+@every_loss
+def test_value_is_the_formula_and_derivative_its_gradient(name, x64):
+    loss, value, kinks = LOSSES[name]
+    targets = np.array([-1.0, 1.0] if loss.kind == "margin" else [-1.0, 0.3, 1.0])
+    p, y = (grid.ravel() for grid in np.meshgrid(ARGUMENTS, targets))
+    a = y * p if loss.kind == "margin" else p - y
+    np.testing.assert_allclose(loss.argument(p, y), a)
+    np.testing.assert_allclose(loss(p, y), value(a), atol=1e-14)
+    smooth = np.all([np.abs(a - kink) > 1e-6 for kink in kinks], axis=0) | np.zeros(len(a), bool)
+    gradient = jax.vmap(jax.grad(loss))(p, y)
+    np.testing.assert_allclose(loss.gradient(p, y)[smooth], gradient[smooth], atol=1e-13)
+
+
+@every_loss
+def test_derivative_is_a_subgradient_everywhere(name, x64):
+    loss, value, _ = LOSSES[name]
+    a, b = ARGUMENTS[:, None], ARGUMENTS[None]
+    tangents = value(a) + np.asarray(loss.derivative(ARGUMENTS))[:, None] * (b - a)
+    assert np.all(tangents <= value(b) + 1e-13)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: losses.smoothed_absolute(sharpness=s),
+        lambda s: losses.smoothed_hinge(sharpness=s),
+        lambda s: losses.soft_margin(margin=s),
+        lambda s: losses.epsilon_insensitive(epsilon=s),
+        lambda s: losses.huber(width=s),
+    ],
+)
+def test_parameters_can_be_swept_by_vmap(make):
+    parameters, p = jnp.array([0.5, 2.0]), jnp.array([-0.3, 1.4])
+
+    def judged(s):
+        return make(s)(p, jnp.ones(2)), make(s).gradient(p, jnp.ones(2))
+
+    swept = jax.vmap(judged)(parameters)
+    singles = [judged(s) for s in parameters]
+    for together, apart in zip(swept, zip(*singles, strict=True), strict=True):
+        np.testing.assert_allclose(together, jnp.stack(apart), rtol=1e-6)
+
+
+@every_loss
+def test_integers_are_accepted_and_floats_keep_their_precision(name, x64):
+    loss = LOSSES[name][0]
+    assert loss(2, 1) == pytest.approx(float(loss(2.0, 1.0)), rel=1e-6)
+    assert loss.gradient(2, 1) == pytest.approx(float(loss.gradient(2.0, 1.0)), rel=1e-6)
+    p = jnp.array([0.3, -2.0], jnp.float32)
+    y = jnp.sign(p)
+    assert loss(p, y).dtype == loss.gradient(p, y).dtype == jnp.float32
+
+
+def test_labels_other_than_plus_and_minus_one_raise_or_give_nan():
+    loss, bad = losses.soft_margin(), jnp.array([1.0, 0.0, jnp.nan])
+    for judged in (lambda p, y: loss(p, y), loss.gradient):  # jax.jit takes no named tuples
+        with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 2"):
+            judged(1.0, 2.0)
+        found = jax.jit(judged)(jnp.full(3, 5.0), bad)  # where the loss is flat
+        np.testing.assert_array_equal(found, [0.0, np.nan, np.nan])
+
+
+def test_targets_match_the_last_axes_of_predictions():
+    p, y = np.array([[0.5, 2.0], [1.0, -1.0]]), np.array([1.0, -1.0])
+    for loss in (losses.squared(), losses.soft_margin()):
+        np.testing.assert_array_equal(loss(p, y), loss(p, np.stack([y, y])))
+
+
+def test_names_contain_the_parameters():
+    assert repr(losses.huber(width=2)) == "huber(width=2)"
+    assert repr(losses.smoothed_hinge()) == "smoothed_hinge(sharpness=1)"
+    names = []
+    jax.eval_shape(lambda s: names.append(repr(losses.soft_margin(margin=s))), 1.0)
+    assert names == ["soft_margin(margin=traced)"]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: losses.smoothed_absolute(sharpness=0.0), "sharpness must be positive.*got 0.0"),
+        (lambda: losses.smoothed_hinge(sharpness=-1.0), "sharpness must be positive.*got -1.0"),
+        (lambda: losses.soft_margin(margin=-1.0), "margin must be finite and >= 0, got -1.0"),
+        (lambda: losses.epsilon_insensitive(epsilon=-0.1), "epsilon must be finite and >= 0"),
+        (
+            lambda: losses.smoothed_hinge(sharpness=np.ones(2)),
+            r"sharpness must be one number, got shape \[2\]; use jax.vmap for several values",
+        ),
+        (lambda: losses.huber(width=[1.0, 2.0]), "width must be one number"),
+        (lambda: losses.soft_margin(margin=np.ones(2)), "margin must be one number"),
+        (lambda: losses.epsilon_insensitive(epsilon=np.ones(2)), "epsilon must be one number"),
+        (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
+        (
+            lambda: losses.Loss("mine", "margins", np.abs, np.sign)(1.0, 1.0),
+            r"Loss\.kind must be 'margin', 'residual' or 'count', got",
+        ),
+        (
+            lambda: losses.squared()(np.ones(3), np.zeros((3, 1))),
+            r"targets must have the shape of the predictions, .*, got \[3, 1\] and \[3\]",
+        ),
+    ],
+)
+def test_bad_parameters_raise(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

@@ -1,0 +1,346 @@
+"""What every distribution of noise does, and what it must be given."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import noisy_jax as nj
+from noisy_jax.noise import (
+    ContaminatedGaussian,
+    Gaussian,
+    Laplace,
+    Noise,
+    PerRound,
+    Rademacher,
+    StudentT,
+    Uniform,
+    covariance_times,
+    estimate_covariance,
+    observe,
+)
+from tests.keys import key
+from tests.noise.cases import FULL, assert_mean_is
+from tests.quadrature import gauss_hermite
+
+UNITS = {
+    Laplace: stats.laplace,
+    Uniform: stats.uniform(-1, 2),
+    Rademacher: stats.rv_discrete(values=([-1, 1], [0.5, 0.5])),
+    StudentT: stats.t(9),
+}
+"""One coordinate at scale 1 of distributions with independent coordinates, by SciPy."""
+
+
+def draws(distribution, n=200_000):
+    return np.asarray(distribution.sample(key(), jnp.zeros((n, 3))), np.float64)
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_moments_of_samples(distribution):
+    n = draws(distribution)
+    assert_mean_is(n, np.zeros(3), 0.005)
+    products = np.einsum("ni,nj->nij", n, n).reshape(len(n), 9)
+    assert_mean_is(products, np.asarray(distribution.covariance(3)).reshape(9), 0.02)
+    if isinstance(distribution, StudentT):  # the others: by their characteristic functions
+        assert stats.kstest(n.ravel(), stats.t(9, scale=0.4).cdf).pvalue > 1e-6
+
+
+def test_fourth_moments_exactly(distribution):
+    """(Σ_i n_i²)² by the moments of one coordinate, and by quadrature for Gaussian noise."""
+    if isinstance(distribution, (Gaussian, ContaminatedGaussian)):
+        contaminated = isinstance(distribution, ContaminatedGaussian)
+        q, cov = (0.3, FULL) if contaminated else (1.0, np.asarray(distribution.covariance(3)))
+        nodes, weights = gauss_hermite(4, cov)
+        exact = q * weights @ np.sum(nodes**2, axis=1) ** 2
+    else:
+        unit = UNITS[type(distribution)]
+        scale = getattr(distribution, distribution._spread) * np.ones(3)
+        second, fourth = scale**2 * unit.moment(2), scale**4 * unit.moment(4)
+        exact = fourth.sum() + second.sum() ** 2 - np.sum(second**2)
+    np.testing.assert_allclose(distribution.fourth_moment(3), exact, rtol=1e-5)
+    # Of ‖x + n‖ only the covariance counts besides: six vectors n have it, and no odd moments.
+    variances, axes = np.linalg.eigh(np.asarray(distribution.covariance(3), np.float64))
+    n = (axes * np.sqrt(3 * np.maximum(variances, 0))).T
+    x, n = np.array([0.5, -1.0, 2.0]), np.concatenate([n, -n])
+    rest = np.sum((x + n) ** 2, axis=1) ** 2 - np.sum(n**2, axis=1) ** 2
+    found = distribution.square_fourth_moment(x)
+    np.testing.assert_allclose(found, exact + rest.mean(), rtol=1e-5)
+
+
+@pytest.mark.statistical
+def test_log_characteristic_against_samples(distribution):
+    omega = jnp.array([[0.7, -1.2, 0.4], [2.0, 3.0, 1.0], [3.0, 0.1, 2.5]])
+    log_phi = distribution.log_characteristic(omega)
+    if isinstance(distribution, StudentT):
+        assert log_phi is None
+        return
+    assert log_phi.shape == (3,)
+    waves = np.exp(1j * draws(distribution) @ np.asarray(omega).T)
+    for part in (np.real, np.imag):
+        assert_mean_is(part(waves), part(np.exp(np.asarray(log_phi))), 0.01)
+
+
+def test_characteristic_functions_with_zeros_say_so(distribution):
+    """Where there are none, |φ| of these distributions falls along each axis."""
+    omega = np.eye(3)[:, None] * np.linspace(0, 30, 1001)[:, None]
+    if (log_phi := distribution.log_characteristic(omega)) is not None:
+        falls = np.all(np.diff(log_phi.real) < 1e-5)
+        assert distribution.characteristic_vanishes == (not falls)
+
+
+@pytest.mark.parametrize("forgetful", [Uniform, Rademacher])
+def test_a_distribution_that_forgets_its_zeros_is_found_out(forgetful):
+    """A real characteristic function that becomes negative has a zero before."""
+    kept = type("Kept", (forgetful,), {"characteristic_vanishes": False})
+    noise = nj.noise.register_distribution(kept)(0.5)
+    key, options = jax.random.key(0), {"dim": 2, "length_scale": 1.0}
+    frequencies = functools.partial(nj.moments.gaussian_frequencies, key, 8, **options)
+    for use in (
+        lambda: nj.worlds.fourier_gaussian(key, 8, **options, noise=noise),
+        jax.jit(lambda: frequencies(characteristic=noise).omega),
+    ):
+        with pytest.raises(ValueError, match="set characteristic_vanishes = True"):
+            use()
+
+
+def test_no_key_is_used_twice(distribution):
+    x = jnp.zeros((4, 3))
+    with jax.debug_key_reuse(True):
+        jax.jit(distribution.sample)(jax.random.key(0), x)
+        scalar = ContaminatedGaussian(1.0, probability=0.5)
+        jax.jit(lambda k: observe(k, x[0], 1.0, distribution, copies=2, y_noise=scalar))(
+            jax.random.key(0)
+        )
+
+
+def test_sweep_over_parameters_inside_vmap():
+    variances = jnp.array([0.0, 1.0, 4.0])
+    n = jax.vmap(lambda v: Gaussian(v).sample(jax.random.key(0), jnp.zeros(3)))(variances)
+    chex.assert_trees_all_close(n, n[1][None] * jnp.sqrt(variances)[:, None], rtol=1e-6)
+    swept = jax.vmap(lambda distribution: distribution.covariance(2))(
+        jax.vmap(Laplace)(jnp.array([0.5, 1.0]))
+    )
+    chex.assert_trees_all_close(swept, jnp.stack([0.5 * jnp.eye(2), 2.0 * jnp.eye(2)]))
+
+
+def test_pytree_round_trip(distribution):
+    leaves, treedef = jax.tree.flatten(distribution)
+    again = jax.tree.unflatten(treedef, leaves)
+    chex.assert_trees_all_equal(
+        again.sample(jax.random.key(0), jnp.zeros(3)),
+        distribution.sample(jax.random.key(0), jnp.zeros(3)),
+    )
+
+
+@pytest.mark.parametrize("cov", [0.3, np.array([0.1, 0.4, 0.9]), FULL])
+def test_covariance_times_every_form(cov):
+    v = jnp.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
+    chex.assert_trees_all_close(
+        covariance_times(jnp.asarray(cov), v), v @ Gaussian(cov).covariance(3), atol=1e-6
+    )
+
+
+def observed(**changes):
+    """One round, with one argument changed."""
+    arguments = {"key": jax.random.key(0), "x": np.ones(2), "y": 1.0, "noise": Gaussian(0.1)}
+    return observe(**arguments | {"copies": 1} | changes)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Gaussian(-0.1), r"Gaussian\.cov must be finite and >= 0, got -0\.1"),
+        (lambda: Gaussian(np.diag([1.0, -1.0])), "positive semi-definite.* -1"),
+        (lambda: Gaussian(np.array([[1.0, 0.5], [0.0, 1.0]])), "must be symmetric"),
+        (lambda: Gaussian(np.ones((2, 3))), r"shape \[\], \[d\] or \[d, d\], got \[2, 3\]"),
+        (lambda: Gaussian(np.ones((2, 2, 2))), r"PerRound\(jax\.vmap\(Gaussian\)\(covs\)\)"),
+        (lambda: Gaussian(np.nan), r"Gaussian\.cov must be finite"),
+        (
+            lambda: Gaussian(np.ones(3), mean=np.ones(2)),
+            r"Gaussian must have parameters of one dimension d, got {'cov': \[3\], 'mean': \[2\]}",
+        ),
+        (lambda: Laplace(np.ones(3), mean=np.ones(2)), "Laplace must have parameters of one"),
+        (lambda: Gaussian(1.0, mean=np.inf), r"mean must be finite"),
+        (lambda: Gaussian(1.0).cloned(1.5), "copies must be a whole number of at least 1, got 1.5"),
+        (
+            lambda: ContaminatedGaussian(-1.0, 0.5),
+            r"ContaminatedGaussian\.outlier_cov must be finite and >= 0, got -1",
+        ),
+        (
+            lambda: ContaminatedGaussian(1.0, 1.5),
+            r"probability must be in \[0, 1\], got 1\.5",
+        ),
+        (lambda: ContaminatedGaussian(1.0, np.full(2, 0.5)), "probability must be one number"),
+        (
+            lambda: ContaminatedGaussian(np.ones(2), 0.5).sample(jax.random.key(0), jnp.zeros(3)),
+            r"ContaminatedGaussian\.outlier_cov of shape \[2\] does not fit data of dimension 3",
+        ),
+        (lambda: Laplace(0.0), r"Laplace\.scale must be positive and finite, got 0\.0"),
+        (lambda: Uniform(-1.0), r"Uniform\.half_width must be positive"),
+        (lambda: Rademacher(np.ones((2, 2))), r"Rademacher\.scale must have shape \[\] or \[d\]"),
+        (lambda: StudentT(df=2.0, scale=1.0), r"StudentT\.df must be above 2 and finite, got 2\.0"),
+        (lambda: Gaussian(np.eye(2)).sample(jax.random.key(0), jnp.zeros(3)), "dimension 3"),
+        (lambda: Gaussian(np.ones(2)).covariance(3), "dimension 3"),
+        (lambda: Laplace(np.ones(2)).sample(jax.random.key(0), 1.0), "does not fit a scalar"),
+        (lambda: estimate_covariance(np.ones((5, 1, 2))), r"\[n, V, d\].*got \[5, 1, 2\]"),
+        (lambda: estimate_covariance(np.full((5, 2, 2), np.nan)), r"copies\[0, 0, 0\] is nan"),
+        (
+            lambda: observe(jax.random.key(0), jnp.ones(2), jnp.ones(()), Gaussian(1.0), copies=0),
+            "copies must be a whole number of at least 1, got 0",
+        ),
+        (lambda: Gaussian(1 + 1j), r"Gaussian\.cov must be real, got \(1\+1j\)"),
+        (lambda: Gaussian(1.0).covariance(-1), "dim must be a whole number of at least 1, got -1"),
+        (lambda: Gaussian(1.0).sample(0, np.ones(2)), "key must be a key .* got 0"),
+        (lambda: observed(key=0), "key must be a key .* got 0"),
+        (lambda: observed(x=np.ones((5, 2))), r"x must be \[d\], got \[5, 2\]; batch rounds with"),
+        (lambda: observed(y=np.ones(5)), r"y must be \[\], got \[5\]"),
+        (lambda: observed(noise=0.1), r"noise must be a Noise, got 0\.1: noise\.Gaussian"),
+        (
+            lambda: observed(noise=PerRound(jax.vmap(Gaussian)(np.ones(2)))),
+            "noise must be a Noise, got PerRound: ",
+        ),
+        (lambda: observed(y_noise=Gaussian(np.ones(2))), "a scalar distribution, "),
+    ],
+)
+def test_bad_input_raises(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: PerRound(jax.vmap(Gaussian)(jnp.array([np.eye(2), [[1, 2], [2, 1]]]))),
+            "positive semi-definite",
+        ),
+        (
+            lambda: PerRound(jax.vmap(Gaussian)(jnp.array([0.1, -0.1]))),
+            r"Gaussian\.cov must be finite and >= 0, .*: jax\.vmap gives NaN where a parameter is",
+        ),
+        (
+            lambda: PerRound(jax.vmap(Laplace)(jnp.array([0.1, -0.1]))),
+            r"Laplace\.scale must be pos",
+        ),
+        (lambda: PerRound(jnp.ones(3)), r"PerRound\.distribution must be a Noise"),
+        (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
+        (lambda: PerRound(Gaussian(np.ones(3))), r"every parameter .* \[\(3,\), \(\)\]; build"),
+        (lambda: StudentT(df=np.inf, scale=1.0), "infinite ν is Gaussian noise"),
+        (lambda: StudentT(df=np.array([3.0, 4.0]), scale=1.0), "df must be one number"),
+        (lambda: Gaussian("wide"), r"Gaussian\.cov must be numbers, got 'wide'"),
+        (lambda: Laplace(1.0, mean=np.ones((2, 3))), r"Laplace\.mean must have shape"),
+    ],
+)
+def test_bad_stacked_parameters_raise(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_lists_are_accepted():
+    cov = Gaussian([[0.2, 0.1], [0.1, 0.3]]).covariance(2)
+    chex.assert_trees_all_close(cov, jnp.array([[0.2, 0.1], [0.1, 0.3]]))
+    assert Laplace([0.1, 0.2]).sample(jax.random.key(0), jnp.zeros(2)).shape == (2,)
+
+
+def test_a_traced_matrix_that_is_not_psd_is_reported():
+    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+
+    @jax.jit
+    def run(cov):
+        return nj.rollout(learner, stream, Gaussian(cov), jax.random.key(0)).diverged_at
+
+    assert run(jnp.eye(2)) == -1
+    assert run(jnp.array([[1.0, 2.0], [2.0, 1.0]])) == 1
+
+
+def test_per_round_distributions_must_be_stacked():
+    stream = nj.streams.linear(jax.random.key(0), 4, 2)
+    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+    with pytest.raises(ValueError, match="every parameter stacked along the 4 rounds"):
+        nj.rollout(learner, stream, PerRound(jax.vmap(Gaussian)(np.ones(3))), jax.random.key(0))
+
+
+def test_a_custom_distribution_names_what_it_lacks():
+    class Plain(nj.noise.Noise):
+        cov, mean = 1.0, 0.0
+
+    class Whole(Plain):
+        def centred(self, key, x):
+            return x + jax.random.normal(key, x.shape)
+
+    registered = nj.noise.register_distribution(type("Custom", (Plain,), {}))()
+    for noise in (Plain(), registered):
+        with pytest.raises(NotImplementedError, match=r"must define centred\(self, key, x\)"):
+            noise.sample(jax.random.key(0), jnp.ones(2))
+    distribution = nj.noise.register_distribution(Whole)()
+    stream = nj.streams.linear(jax.random.key(0), 4, 2)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    assert nj.rollout(learner, stream, distribution, jax.random.key(0)).diverged_at == -1
+    found = nj.bounds.moments(stream, distribution)
+    exact = nj.bounds.moments(stream, Gaussian(1.0))
+    np.testing.assert_allclose(found.x_second_moment, exact.x_second_moment)
+    np.testing.assert_allclose(found.noise_norm, exact.noise_norm)
+    assert np.isnan(found.x_fourth_moment)
+    assert nj.bounds.two_copies(found, horizon=9, radius=1.0).regret > 0
+    with pytest.raises(ValueError, match=r"x_fourth_moment must be positive .* `excess_kurtosis`"):
+        nj.bounds.known_covariance(found, horizon=9, radius=1.0)
+
+
+@nj.noise.register_distribution
+class Mixture(Noise):
+    """Gaussian noise whose scale is drawn anew in each round; of its parameters one has an axis d.
+
+    Its covariance is a product that does not exist of stacked parameters.
+    """
+
+    weights: np.ndarray
+    scales: np.ndarray
+    mean: np.ndarray
+
+    @property
+    def cov(self):
+        return self.weights @ self.scales**2
+
+    def centred(self, key, x):
+        which, draw = jax.random.split(key)
+        scale = jax.random.choice(which, self.scales, p=self.weights)
+        return x + scale * jax.random.normal(draw, jnp.shape(x))
+
+
+def test_a_custom_distribution_has_parameters_of_any_shape():
+    parameters = np.array([0.7, 0.3]), np.array([0.1, 2.0]), np.zeros(4)
+    distribution = Mixture(*parameters)
+    np.testing.assert_allclose(
+        distribution.covariance(4), np.eye(4) * (0.7 * 0.01 + 0.3 * 4), rtol=1e-6
+    )
+    stream = nj.streams.linear(jax.random.key(0), 3, 4)
+    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    alone = nj.rollout(learner, stream, distribution, jax.random.key(0)).predictions
+    stacked = PerRound(jax.vmap(Mixture)(*(np.tile(p, (3, 1)) for p in parameters)))
+    per_round = nj.rollout(learner, stream, stacked, jax.random.key(0)).predictions
+    np.testing.assert_allclose(per_round, alone, atol=1e-6)
+
+    @nj.noise.register_distribution
+    class Lopsided(Mixture):
+        @property
+        def cov(self):
+            return np.ones(3)
+
+    message = r"Lopsided must have .* one dimension d, got {'cov': \[3\], 'mean': \[4\]}"
+    with pytest.raises(ValueError, match=message):
+        Lopsided(*parameters)
+
+
+@pytest.mark.parametrize(
+    "build", [Gaussian, Laplace, Uniform, Rademacher, lambda df: StudentT(df=df, scale=1.0)]
+)
+def test_a_traced_parameter_that_is_out_of_range_gives_nan(build):
+    n = jax.jit(lambda value: build(value).sample(jax.random.key(0), jnp.zeros(3)))(-1.0)
+    assert np.isnan(n).all()

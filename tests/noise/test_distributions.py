@@ -1,0 +1,50 @@
+"""Characteristic functions of the independent distributions, exactly."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax.noise import (
+    Gaussian,
+    Laplace,
+    Rademacher,
+    Uniform,
+)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "density"),
+    [
+        (Laplace(0.6), lambda n: np.exp(-np.abs(n) / 0.6) / 1.2),
+        (Uniform(1.5), lambda n: (np.abs(n) <= 1.5) / 3.0),
+        (Gaussian(0.49), lambda n: np.exp(-(n**2) / 0.98) / np.sqrt(2 * np.pi * 0.49)),
+    ],
+    ids=["laplace", "uniform", "gaussian"],
+)
+def test_log_characteristic_exactly_by_quadrature(x64, distribution, density):
+    # Gauss–Legendre on pieces that end where the density has kinks.
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    edges = np.array([-30, -10, -5, -1.5, 0, 1.5, 5, 10, 30.0])
+    half = np.diff(edges)[:, None] / 2
+    n = (edges[:-1, None] + half * (nodes[None] + 1)).ravel()
+    w = (half * weights[None]).ravel()
+    for omega in (0.3, 1.1, 2.5, 4.0):
+        phi = np.sum(w * density(n) * np.exp(1j * omega * n))
+        np.testing.assert_allclose(
+            np.exp(np.asarray(distribution.log_characteristic(jnp.array([omega])))), phi, atol=1e-9
+        )
+
+
+def test_rademacher_characteristic_by_enumeration(x64):
+    distribution, omega = Rademacher(jnp.array([0.5, 2.0])), jnp.array([1.0, 1.3])
+    signs = np.array(list(itertools.product([-1, 1], repeat=2))) * np.array([0.5, 2.0])
+    phi = np.mean(np.exp(1j * signs @ np.asarray(omega)))
+    np.testing.assert_allclose(np.exp(distribution.log_characteristic(omega)), phi, atol=1e-12)
+
+
+@pytest.mark.claim("EXT-GeneralNoise")
+def test_uniform_characteristic_has_zeros():
+    at_zero = Uniform(1.0).log_characteristic(jnp.array([jnp.pi]))
+    assert float(at_zero.real) < -15

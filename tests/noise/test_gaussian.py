@@ -1,0 +1,83 @@
+"""Gaussian noise, contaminated or cloned."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from noisy_jax.noise import (
+    ContaminatedGaussian,
+    Gaussian,
+    Noise,
+)
+from tests.keys import key
+from tests.noise.cases import FULL, assert_mean_is
+from tests.quadrature import gauss_hermite
+
+
+@pytest.mark.statistical
+def test_contamination_hits_whole_vectors_or_none():
+    distribution = ContaminatedGaussian(np.array([1.0, 4.0]), probability=0.3, mean=2.0)
+    x = jnp.ones((10_000, 2))
+    hit = np.asarray(distribution.sample(key(), x) != 3)
+    np.testing.assert_array_equal(hit[:, 0], hit[:, 1])
+    assert_mean_is(hit[:, 0].astype(float), 0.3, 0.01)
+    target = ContaminatedGaussian(1.0, probability=0.3).sample(jax.random.key(0), 1)
+    assert target.shape == ()
+
+
+def test_contamination_that_always_or_never_hits(x64):
+    omega = jnp.array([[1.0, -2.0, 0.5], [9.0, 9.0, 9.0]])
+    for q, same in ((0.0, Gaussian(0.0)), (1.0, Gaussian(FULL))):
+        distribution = ContaminatedGaussian(FULL, probability=q)
+        np.testing.assert_allclose(
+            distribution.log_characteristic(omega), same.log_characteristic(omega)
+        )
+        np.testing.assert_allclose(distribution.fourth_moment(3), same.fourth_moment(3))
+
+
+def test_kurtosis_of_contamination(x64):
+    """E n⁴/σ⁴ − 3 of one coordinate by Gauss–Hermite; the vector's own fourth moment in d = 1."""
+    distribution = ContaminatedGaussian(1.7, probability=0.3)
+    nodes, weights = gauss_hermite(8, np.array([[1.7]]))
+    second, fourth = (0.3 * weights @ nodes[:, 0] ** power for power in (2, 4))
+    np.testing.assert_allclose(distribution.excess_kurtosis, fourth / second**2 - 3)
+    np.testing.assert_allclose(Noise.fourth_moment(distribution, 1), distribution.fourth_moment(1))
+    assert ContaminatedGaussian(1.7, probability=0.0).excess_kurtosis == np.inf
+
+
+@pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 0.8])
+def test_gradient_of_the_characteristic_function_of_contamination(x64, q):
+    """∂ log φ/∂q = (e − 1)/(1 − q + qe) with e = exp(−½ωᵀΣω)."""
+    omega, e = jnp.array([1.3]), np.exp(-0.85 * 1.3**2)
+    slope = jax.grad(lambda q: ContaminatedGaussian(1.7, q).log_characteristic(omega).real)(q)
+    np.testing.assert_allclose(slope, (e - 1) / (1 - q + q * e), rtol=1e-12)
+
+
+@pytest.mark.claim("EXT-Cloning")
+@pytest.mark.statistical
+@pytest.mark.parametrize("copies", [2, 3])
+def test_cloned_copies_are_independent_with_the_noise_of_cloned(copies):
+    # ξ_i = √copies (ζ_i − ζ̄) has Cov(ξ_i, ξ_j) = (copies δ_ij − 1)Σ.
+    distribution, (noise_key, clone_key) = Gaussian(FULL), jax.random.split(key())
+    zeta = distribution.sample(clone_key, jnp.zeros((100_000, copies, 3)))
+    xi = np.sqrt(copies) * (zeta - zeta.mean(axis=1, keepdims=True))
+    noisy = distribution.sample(noise_key, jnp.zeros((100_000, 3)))[:, None] + xi
+    clones = np.asarray(noisy, np.float64).reshape(-1, 3 * copies)
+    covariance = np.kron(np.eye(copies), distribution.cloned(copies).covariance(3))
+    products = np.einsum("ni,nj->nij", clones, clones).reshape(len(clones), -1)
+    assert_mean_is(products, covariance.ravel(), 0.02)
+
+
+@pytest.mark.statistical
+def test_contamination_is_independent_of_the_size_of_the_noise():
+    """With one key for both, whether a vector is hit would depend on its noise."""
+    noise = ContaminatedGaussian(np.ones(2), probability=0.5)
+    keys = jax.random.split(key(), 10_000)
+    n = np.asarray(jax.vmap(lambda k: noise.centred(k, jnp.zeros(2)))(keys))
+    hit = n[:, 0] != 0
+    assert_mean_is(hit.astype(float), 0.5, 0.006)
+    assert_mean_is(n[hit], np.zeros(2), 0.02)
+    assert_mean_is(n[hit] ** 2, np.ones(2), 0.03)
+    assert stats.kstest(n[hit].ravel(), "norm").pvalue > 1e-6

@@ -1,0 +1,60 @@
+"""The covariance of the noise, estimated from replicates."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noisy_jax.noise import (
+    Gaussian,
+    estimate_covariance,
+)
+from tests.keys import key
+from tests.noise.cases import FULL, assert_mean_is
+
+
+@pytest.mark.statistical
+def test_estimated_covariance_is_unbiased_with_its_standard_error():
+    distribution, x = Gaussian(FULL), jnp.array([1.0, 2.0, 3.0])
+
+    def one(round_key):
+        shift, noise = jax.random.split(round_key)
+        instances = x[None, None] + 5 * jax.random.normal(shift, (50, 1, 3))
+        return estimate_covariance(distribution.sample(noise, jnp.tile(instances, (1, 2, 1))))
+
+    keys = jax.random.split(key(), 4000)
+    estimates = jax.vmap(one)(keys)
+    assert_mean_is(np.asarray(estimates.cov).reshape(-1, 9), FULL.reshape(9), 0.005)
+    spread = np.asarray(estimates.cov).std(axis=0)
+    np.testing.assert_allclose(
+        np.sqrt((np.asarray(estimates.std_error) ** 2).mean(axis=0)), spread, rtol=0.05
+    )
+
+
+@pytest.mark.slow
+@given(
+    n=st.integers(2, 6), copies=st.integers(2, 4), dim=st.integers(1, 4), seed=st.integers(0, 999)
+)
+def test_estimated_covariance_is_psd(n, copies, dim, seed):
+    x = np.random.default_rng(seed).normal(size=(n, copies, dim)).astype(np.float32)
+    cov = np.asarray(estimate_covariance(x).cov, np.float64)
+    np.testing.assert_allclose(cov, cov.T, atol=1e-6)
+    assert np.linalg.eigvalsh(cov)[0] > -1e-5
+
+
+@pytest.mark.statistical
+def test_swapped_axes_of_replicates_raise():
+    instance_key, noise_key = jax.random.split(key())
+    instances = 5 * jax.random.normal(instance_key, (50, 1, 2))
+    copies = np.asarray(instances + jax.random.normal(noise_key, (50, 2, 2)))
+    assert estimate_covariance(copies).cov.shape == (2, 2)
+    with pytest.raises(ValueError, match=r"n = 2 instances the V = 50 .* np\.swapaxes\(copies"):
+        estimate_covariance(copies.swapaxes(0, 1))
+    # Many replicates of few instances are no mistake, even if all instances are the same.
+    many = np.asarray(jax.random.normal(noise_key, (3, 40, 2)))
+    for instance in (0.0, np.arange(3)[:, None, None]):
+        assert np.isfinite(estimate_covariance(instance + many).cov).all()
+    for table in np.asarray(jax.random.normal(key(1), (30, 3, 40, 3))):  # equal instances
+        assert np.isfinite(estimate_covariance(table).cov).all()

@@ -1,0 +1,145 @@
+"""The study of the corrected leader, and the regret that it is meant to reach."""
+
+import csv
+
+import jax
+import numpy as np
+import pytest
+
+import leader as study
+import noisy_jax as nj
+from noisy_jax.command import regret
+from tests.keys import key
+from tests.papers import main
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path, capsys):
+    quick = ["--parts", "linear", "--horizons", "32", "64", "--seeds", "2"]
+    assert main("leader", *quick, "--out", str(tmp_path)) == 0
+    assert "regret against the best predictor without a ball" in capsys.readouterr().out
+    folder = tmp_path / "linear"
+    names = {"results.csv", "unconstrained.csv", "config.json", "regret.png"}
+    assert {path.name for path in folder.iterdir()} == names
+    rows, free = read(folder / "results.csv"), read(folder / "unconstrained.csv")
+    more = {
+        horizon: {
+            round(float(b["regret"]) - float(a["regret"]), 6)
+            for a, b in zip(rows, free, strict=True)
+            if a["horizon"] == horizon
+        }
+        for horizon in ("32", "64")
+    }
+    for horizon, (constant,) in more.items():
+        past = _stream(int(horizon), first=64)
+        x, y = np.asarray(past.x, float), np.asarray(past.y, float)
+        least = np.sum((x @ np.linalg.lstsq(x, y)[0] - y) ** 2)
+        ball = float(nj.comparators.linear_ball(past, radius=1.0).loss)
+        np.testing.assert_allclose(constant, ball - least, atol=1e-4)
+
+
+def _stream(horizon, first):
+    """The first rounds of the study's stream, seed 0."""
+    stream_key, _ = jax.random.split(jax.random.key(0))
+    stream = nj.streams.resampled(stream_key, nj.streams.dataset("diabetes"), first)
+    return nj.Stream(stream.x[:horizon], stream.y[:horizon])
+
+
+@pytest.mark.slow
+def test_all_parts_are_saved(tmp_path, capsys):
+    quick = ["--horizons", "32", "64", "--seeds", "2", "--features", "8"]
+    assert main("leader", *quick, "--out", str(tmp_path)) == 0
+    assert "where the leader does badly" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"linear", "kernel", "stress"}
+    stress = read(tmp_path / "stress" / "stress.csv")
+    assert {"two_copies", "leader", "leader, told neither", "predicting 0"} == {
+        row["learner"] for row in stress
+    }
+
+
+def test_noises_of_the_stress_part_have_the_variances_that_it_names(monkeypatch):
+    cases = {}
+
+    def case(settings, name, stream, distribution, *more):
+        cases[name] = distribution
+        return [{"setting": name, "learner": "", "horizon": 1, "regret": 0.0, "std_error": 0.0}
+                | {"num_seeds": 2}]  # fmt: skip
+
+    monkeypatch.setattr(study, "_case", case)
+    settings = study.Settings(horizons=(64,), noise_variance=0.3, length_scale=1.5)
+    data = regret.DataSet("", "", _stream(64, first=64), nj.noise.Gaussian(0.3), jax.random.key(0))
+    study._stress(settings, data)
+    variances = {case: float(np.mean(noise.cov)) for case, noise in cases.items()}
+    named = {"one-copy adversary A": 0.0, "one-copy adversary B": 4.0}
+    named["Fourier features, noise variance 0.8ℓ²"] = 0.8 * 1.5**2
+    assert variances.keys() > {*named, "Student noise, 3 degrees of freedom", "64 rounds"}
+    for case, variance in variances.items():
+        np.testing.assert_allclose(variance, named.get(case, 0.3), rtol=1e-6)
+
+
+DIABETES = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 4096)
+
+
+def regrets(learners, noise, comparator, horizons=(1024, 4096)):
+    """Mean regrets `[len(horizons)]` of each learner, and their standard errors."""
+    makers = {name: lambda _, made=made: (made, None) for name, made in learners.items()}
+    found = nj.study(
+        makers, DIABETES, noise, key(1), num_seeds=4, horizons=horizons, comparator=comparator
+    )
+    return {
+        name: np.array([(r.regret, r.std_error) for r in found.rows if r.learner == name]).T
+        for name in learners
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
+    known = nj.moments.known_covariance()
+    leaders = {
+        least: nj.learners.corrected_ftrl(known, regularization=least) for least in (0.01, 0.1, 1.0)
+    }
+    blind = nj.wrappers.assuming(leaders[0.1], 0.0)
+    in_ball = nj.learners.corrected_ftrl(known, radius=1.0, solve_every=4)
+    best = nj.comparators.linear_ball(radius=1.0)
+    found = regrets({**leaders, "ball": in_ball, "blind": blind}, nj.noise.Gaussian(0.1), best)
+    for least in leaders:
+        mean, error = found[least]
+        assert np.all(mean < np.array([25, 25]) + 5 * error)
+        assert np.all(np.abs(mean - found[0.1][0]) < 5)  # paired: the same noise
+    mean, error = found["ball"]
+    assert np.all(mean < np.array([13, 23]) + 5 * error)
+    assert found["blind"][0][1] > 60
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("variance", "largest"), [(0.1, (32, 50)), (0.2, (65, 125)), (0.3, (150, 320))]
+)
+def test_one_rule_serves_fourier_features_at_several_noise_levels(variance, largest):
+    def leader(assumed):
+        frequencies = nj.moments.gaussian_frequencies(
+            jax.random.key(5),
+            128,
+            dim=10,
+            length_scale=1.0,
+            characteristic=nj.noise.Gaussian(assumed),
+        )
+        moments = nj.moments.fourier(frequencies)
+        return nj.learners.corrected_ftrl(moments, solve_every=128)
+
+    clean = nj.worlds.gaussian(dim=10, length_scale=1.0, noise=nj.noise.Gaussian(0.0))
+    best = nj.comparators.world_ball(world=clean, radius=1.2)
+    uncorrected = leader(0.0)._replace(noise=None)  # on purpose: no warning
+    learners = {"leader": leader(variance), "uncorrected": uncorrected}
+    found = regrets(learners, nj.noise.Gaussian(variance), best)
+    mean, error = found["leader"]
+    assert np.all(mean < np.array(largest) + 5 * error)
+    if variance == 0.1:  # under more noise the early rounds hide what the correction gains
+        assert found["uncorrected"][0][1] > 2 * mean[1]

@@ -1,0 +1,46 @@
+import json
+
+import numpy as np
+import pytest
+
+from tests.files import rows_of
+from tests.papers import main
+
+
+@pytest.mark.claim("DA-Fig1")
+def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
+    options = ["--noise-variance", "0.36", "--cutoffs", "2", "1"]
+    assert main("worlds", *options, "--out", str(tmp_path)) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[2].split() == ["c", "limit", "of", "c", "sup|g", "−", "k|", "R²", "=", "k̂(0)"]
+    assert printed[3].split() == ["2", "5.556", "0.135", "1.171"]
+    assert printed[4].split() == ["1", "5.556", "0.368", "0.7461"]
+    rows = rows_of(tmp_path / "worlds.csv")
+    c, r, g, k, surrogate = np.array([list(row.values()) for row in rows], float).T
+    np.testing.assert_allclose(g, 1 / (1 + r**2 / 4), rtol=1e-5)
+    np.testing.assert_allclose(k, g * (1 - np.exp(-c / g)), rtol=1e-5)
+    np.testing.assert_allclose(surrogate[0], 1.1714357833666746, rtol=1e-5)
+    at = np.sqrt(1.25)
+    np.testing.assert_allclose(
+        np.interp(at, r[c == 2], surrogate[c == 2]), 0.8698979821417705, atol=1e-4
+    )
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["command"]["cutoffs"] == [2.0, 1.0]
+    assert (tmp_path / "worlds.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_world_without_noise(tmp_path, capsys):
+    assert main("worlds", "--noise-variance", "0", "--cutoffs", "3", "--out", str(tmp_path)) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[3].split() == ["3", "inf", "0.0498", "0.9502"]
+
+
+def test_cutoffs_above_the_range_of_the_paper_have_worlds(tmp_path, capsys):
+    """d/(4σ²) = 5, d/(2σ²) = 10, and at 0 the kernel has the value 1 − e^(−c), here with c = 8."""
+    assert main("worlds", "--cutoffs", "8", "--out", str(tmp_path)) == 0
+    c, limit, lost, _ = map(float, capsys.readouterr().out.splitlines()[3].split())
+    assert (c, limit) == (8, 10)
+    np.testing.assert_allclose(lost, np.exp(-8), rtol=1e-2)
+    rows = rows_of(tmp_path / "worlds.csv")
+    np.testing.assert_allclose(float(rows[0]["k"]), 1 - np.exp(-8), rtol=1e-5)
+    assert all(np.isfinite(float(row["surrogate"])) for row in rows)

@@ -1,0 +1,35 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax.features import cosines_and_sines, number_of_pairs
+
+
+def test_waves_of_numpy_and_of_jax_are_the_real_and_imaginary_parts_of_exponentials(x64, rng):
+    x, frequencies = rng.normal(size=(4, 3, 2)), rng.normal(size=(5, 2))
+    shift, amplitude = rng.normal(size=5), rng.uniform(size=5)
+    plain = np.exp(2j * np.pi * x @ frequencies.T)
+    expected = np.concatenate([plain.real, plain.imag], axis=-1)
+    turned = amplitude * plain * np.exp(-2j * np.pi * shift)
+    turned = np.concatenate([turned.real, turned.imag], axis=-1)
+    for convert in (np.asarray, jnp.asarray):
+        arguments = [convert(a) for a in (x, frequencies, shift, amplitude)]
+        waves = cosines_and_sines(*arguments[:2])
+        assert isinstance(waves, np.ndarray) == (convert is np.asarray)
+        np.testing.assert_allclose(waves, expected, atol=1e-12)
+        np.testing.assert_allclose(cosines_and_sines(*arguments), turned, atol=1e-12)
+
+
+def test_waves_in_float32_are_right_to_4e_7():
+    turns = np.linspace(-50, 50, 400_001, dtype=np.float32) / np.float32(2 * np.pi)
+    waves = np.asarray(cosines_and_sines(jnp.asarray(turns)[:, None], jnp.ones((1, 1))), np.float64)
+    phases = 2 * np.pi * turns.astype(np.float64)
+    assert waves.shape == (400_001, 2)
+    np.testing.assert_allclose(waves, np.c_[np.cos(phases), np.sin(phases)], rtol=0, atol=4e-7)
+
+
+@pytest.mark.parametrize("num_features", [0, 3, 2.5])
+def test_features_come_in_pairs(num_features):
+    assert number_of_pairs(6) == 3
+    with pytest.raises(ValueError, match="num_features must be"):
+        number_of_pairs(num_features)

@@ -1,0 +1,241 @@
+"""What `diagnose` says, against NumPy in float64, and of runs that go wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import noisy_jax as nj
+from tests.keys import key as key_of
+from tests.quadrature import gauss_hermite
+
+KEY = jax.random.key(0)
+
+
+def squared(w, x, y):
+    return (x @ w - y) ** 2
+
+
+def linear_rows(count=40, copies=2, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 3))
+    w = np.array([0.5, -1.0, 2.0])
+    return w, x[:, None] + 0.4 * rng.normal(size=(count, copies, 3)), x @ w + rng.normal(size=count)
+
+
+def reference(value, slope, w, copies, y):
+    """Numbers of the diagnosis of replicates of order 1 from two copies, in NumPy."""
+    count, (a, b) = len(y), copies.transpose(1, 0, 2)
+
+    def corrected(function):
+        return 2 * function(w, (a + b) / 2, y) - (function(w, a, y) + function(w, b, y)) / 2
+
+    gradients, plain = corrected(slope), slope(w, (a + b) / 2, y)
+    values, plain_values = corrected(value), value(w, (a + b) / 2, y)
+    c = (1 + np.sqrt(3)) / 2
+    twice = (value(w, c * a + (1 - c) * b, y) + value(w, c * b + (1 - c) * a, y)) / 2
+    once = (value(w, a, y) + value(w, b, y)) / 2
+    further = 8 / 3 * plain_values - 2 * once + twice / 3
+    variances = [each.var(axis=0, ddof=1).sum() for each in (gradients, plain, plain - gradients)]
+    bias_squared = ((plain - gradients).mean(axis=0) ** 2).sum() - variances[2] / count
+    norms = np.linalg.norm(gradients, axis=1)
+    return {
+        "num_rows": count,
+        "risk": values.mean(),
+        "risk_std_error": values.std(ddof=1) / count**0.5,
+        "uncorrected": plain_values.mean(),
+        "bias": (plain_values - values).mean(),
+        "bias_std_error": (plain_values - values).std(ddof=1) / count**0.5,
+        "next_order": (further - values).mean(),
+        "next_order_std_error": (further - values).std(ddof=1) / count**0.5,
+        "spread": np.sqrt(variances[0] / variances[1]),
+        "effective_rows": norms.sum() ** 2 / (norms**2).sum(),
+        "pays_from": max(0, variances[0] - variances[1]) / bias_squared,
+    }
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_numbers_are_those_of_numpy():
+    """Of a loss of degree four in x; 40 rows, and 300, which are more than one block."""
+
+    def value(w, x, y):
+        return (x @ w - y) ** 4
+
+    def slope(w, x, y):
+        return 4 * (x @ w - y)[:, None] ** 3 * x
+
+    for count in (40, 300):
+        w, copies, y = linear_rows(count)
+        g = nj.unbiased.replicates(value, 1)
+        found = nj.unbiased.diagnose(g, value, w, (copies, y), KEY)
+        for name, expected in reference(value, slope, w, copies, y).items():
+            np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("copies", "order"), [(2, 1), (3, 1), (4, 1), (6, 1), (4, 2)])
+def test_the_next_order_removes_one_order_more(copies, order):
+    """It is exact for polynomials of degree 2k + 3 under Gaussian noise, by quadrature."""
+    nodes, weights = gauss_hermite(4, 0.6 * np.eye(copies))
+    degree = 2 * order + 3
+    g = nj.unbiased.replicates(lambda x: x**degree, order=order)
+    assert g.next_order is not None
+    found, before = (
+        weights @ np.asarray(jax.jit(jax.vmap(each))(0.7 + nodes)) for each in (g.next_order, g)
+    )
+    np.testing.assert_allclose(found, 0.7**degree, rtol=1e-9)
+    assert abs(before - 0.7**degree) > 1e-3
+
+
+def test_it_works_with_every_transformation_and_prints():
+    w, copies, y = linear_rows(300, 32)
+    makers = {
+        "multilevel": nj.unbiased.multilevel(squared, 1),
+        "pair": nj.unbiased.pair(squared, 1),
+        "gaussian": nj.unbiased.gaussian(squared, 0.16, 1),
+        "replicates": nj.unbiased.replicates(squared, 1),
+    }
+    for name, g in makers.items():
+        used = copies[:, : {"gaussian": 1, "multilevel": 32}.get(name, 2)]
+        found = nj.unbiased.diagnose(g, squared, jnp.asarray(w), (used, y), KEY)
+        assert found.verdict in ("correct", "average"), name
+        assert 0 < found.risk < found.uncorrected, name
+        assert np.isnan(found.next_order) == (name != "replicates"), name
+        lines = str(found).splitlines()
+        assert lines[0].startswith("estimated risk")
+        assert sum("order" in line for line in lines) == (name == "replicates")
+        assert lines[-1].endswith(".")
+
+
+def test_multilevel_reads_only_the_copies_that_it_uses():
+    w, copies, y = linear_rows(64, 32)
+    g = nj.unbiased.multilevel(squared, 1)
+    needed = jax.vmap(g.copies_needed)(jax.random.split(KEY, 64))
+    seen = np.where(np.arange(32) < np.asarray(needed)[:, None], 1, np.nan)[..., None] * copies
+    found = nj.unbiased.diagnose(g, squared, jnp.asarray(w), (seen, y), KEY)
+    full = nj.unbiased.diagnose(g, squared, jnp.asarray(w), (copies, y), KEY)
+    assert found == pytest.approx(full) or str(found) == str(full)
+
+
+def test_few_rows_and_a_small_bias_are_better_averaged():
+    w, copies, y = linear_rows(200, 2)
+    g = nj.unbiased.replicates(squared, 1)
+    quiet = copies.mean(axis=1, keepdims=True) + 0.02 * (copies - copies.mean(axis=1)[:, None])
+    found = nj.unbiased.diagnose(g, squared, jnp.asarray(w), (quiet, y), KEY, num_rows=2)
+    assert found.verdict == "average"
+    assert "train on the mean of the copies" in found.recommendation
+
+
+def test_bad_arguments_give_one_clear_line():
+    w, copies, y = linear_rows(10)
+    g = nj.unbiased.replicates(squared, 1)
+    diagnose = nj.unbiased.diagnose
+    with pytest.raises(ValueError, match="g must be a Transformed, got function"):
+        diagnose(squared, squared, w, (copies, y), KEY)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=r"rows must be arrays with the same number .* \[9\]"):
+        diagnose(g, squared, w, (copies, y[:9]), KEY)
+    with pytest.raises(ValueError, match="params must be the first argument"):
+        diagnose(nj.unbiased.replicates(squared), squared, w, (copies, y), KEY)
+    with pytest.raises(ValueError, match="f must return one number for a row"):
+        diagnose(g, lambda w, x, y: x * y, w, (copies, y), KEY)
+    with pytest.raises(ValueError, match="argnum is 5, but there are 3"):
+        diagnose(nj.unbiased.replicates(squared, 5), squared, w, (copies, y), KEY)
+
+
+ACTIVATIONS = {
+    "sin": jnp.sin,
+    "tanh": jnp.tanh,
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+}
+RUNS = {  # (activation, estimate, law, variance of the noise, copies)
+    "pair, large noise": ("sin", nj.unbiased.pair, "normal", 0.36, 2),
+    "replicates, two copies, large noise": ("gelu", nj.unbiased.replicates, "laplace", 0.36, 2),
+    "one copy": ("sin", None, "normal", 0.16, 1),
+    "pair": ("sin", nj.unbiased.pair, "normal", 0.16, 2),
+    "replicates, tanh": ("tanh", nj.unbiased.replicates, "laplace", 0.16, 2),
+    "replicates, gelu": ("gelu", nj.unbiased.replicates, "normal", 0.16, 2),
+    "order 2, tanh": ("tanh", 2, "laplace", 0.16, 4),
+    "order 2, gelu": ("gelu", 2, "normal", 0.16, 4),
+    "order 2, large noise": ("gelu", 2, "laplace", 0.36, 4),
+    "multilevel": ("sin", nj.unbiased.multilevel, "normal", 0.16, 32),
+    "multilevel, tanh": ("tanh", nj.unbiased.multilevel, "laplace", 0.16, 32),
+    "multilevel, large noise": ("sin", nj.unbiased.multilevel, "normal", 0.36, 32),
+}
+EXPECTED = {"pair, large noise": "heavy tails", "replicates, two copies, large noise": "exploited"}
+
+
+def curve(x):
+    return jnp.sin(2 * x[..., 0]) + x[..., 1] ** 2 / 2
+
+
+def drawn(key, count, law, variance, copies):
+    """Noisy copies `[n, V, 2]` and y `[n]`."""
+    keys = jax.random.split(key, 3)
+    x = jax.random.normal(keys[0], (count, 2))
+    scale = {"normal": variance**0.5, "laplace": (variance / 2) ** 0.5}[law]
+    noise = scale * getattr(jax.random, law)(keys[1], (count, copies, 2))
+    return x[:, None] + noise, curve(x) + 0.2 * jax.random.normal(keys[2], (count,))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
+    """A network of 64 units, Adam; a tenth of 6,000 steps of 256 rows; other rows to diagnose.
+
+    The two runs that go wrong then get worse on clean inputs, the others do not.
+    """
+    activation, make, law, variance, copies = RUNS[name]
+
+    def predict(params, x):
+        hidden = ACTIVATIONS[activation](x @ params["in"] + params["bias"])
+        return hidden @ params["out"] + params["level"]
+
+    def loss(params, x, y):
+        return (predict(params, x) - y) ** 2
+
+    if make is None:
+        g = nj.unbiased.gaussian(loss, variance, 1)
+    elif make == 2:
+        g = nj.unbiased.replicates(loss, 1, order=2)
+    else:
+        g = make(loss, 1)
+    keys = jax.random.split(key_of(0), 6)
+    rows = drawn(keys[0], 40_000, law, variance, copies)
+    optimizer = optax.adam(optax.cosine_decay_schedule(3e-3, 6000))
+
+    def step(carry, key):
+        params, state = carry
+        chosen = jax.random.randint(key, (256,), 0, 40_000)
+        own = jax.random.split(key, 256)
+
+        def risk(params):
+            part = (rows[0][chosen], rows[1][chosen], own)
+            return jax.vmap(lambda x, y, key: g(params, x, y, key=key))(*part).mean()
+
+        moves, state = optimizer.update(jax.grad(risk)(params), state)
+        return (optax.apply_updates(params, moves), state), None
+
+    params = {
+        "in": jax.random.normal(keys[1], (2, 64)),
+        "bias": jax.random.normal(keys[2], (64,)),
+        "out": jax.random.normal(keys[3], (64,)) / 8,
+        "level": jnp.zeros(()),
+    }
+    train = jax.jit(lambda carry, keys: jax.lax.scan(step, carry, keys)[0])
+    carry = (params, optimizer.init(params))
+    steps = jax.random.split(keys[4], 1800)
+    carry = train(carry, steps[:600])
+    held_out = drawn(keys[5], 4000, law, variance, copies)
+    found = nj.unbiased.diagnose(g, loss, carry[0], held_out, KEY, num_rows=40_000)
+    assert found.verdict == EXPECTED.get(name, "correct"), str(found)
+    clean = jax.random.normal(KEY, (10_000, 2))
+
+    def clean_error(params):
+        values = jax.vmap(predict, (None, 0))(params, clean)
+        return jnp.mean((values - curve(clean)) ** 2)
+
+    if name in EXPECTED or name == "pair":
+        later = train(train(carry, steps[600:1200]), steps[1200:])
+        assert (clean_error(later[0]) > 2 * clean_error(carry[0])) == (name in EXPECTED)
