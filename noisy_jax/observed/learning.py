@@ -58,7 +58,7 @@ class Learned:
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """The estimated error, beside that of predicting the mean."""
+        """The estimated error, beside the error of predicting the mean."""
         low, high = self.risk_interval
         found = "not known (no row with unbiased readings was judged)"
         if np.isfinite(self.risk):
@@ -107,26 +107,19 @@ def learn(
     Its mean over these rows, `risk`, is an unbiased estimate of the squared error on clean data,
     because a row's own noise is neither in its units nor in the learner's state.
 
-    A learner that is built for a distribution of the noise, such as one in a world or with
-    `moments.fourier`, needs the noise in the units of the rows that it sees. The easiest way is
-    `standardize=False`, with the noise and the length scale in original units. Otherwise divide the
-    noise's scale by the standard deviations of the first quarter of the rows.
-
     Args:
-        learner: any learner that needs at most as many copies as there are replicates. Further
-            replicates have no effect.
+        learner: any learner that needs at most as many copies as there are replicates.
         observations: from `nj.observations.from_arrays`, or chunks of a table, as
             `nj.observations.chunks` reads them. A learner that reads the covariance of the noise
             needs it to be known. The first chunk gives the standard deviations of all chunks: it
             should hold some thousand rows in random order.
         key: for the learner's own randomness; chunk c uses `fold_in(key, c)`.
-        standardize: whether columns and y are divided by standard deviations. Means are always
-            subtracted.
+        standardize: whether columns and y are divided by standard deviations; means are always
+            subtracted. A learner that is built for a distribution of the noise, as in a world or
+            with `moments.fourier`, needs the noise in the units of the rows that it sees: with
+            False, noise and length scale are in original units.
         checkpoint: folder from which an interrupted run over chunks resumes, if the learner and the
             key are the same; see `nj.observations.chunks`.
-
-    Returns:
-        `Learned`, after `Learner.finish`.
 
     Raises:
         ValueError: a column is constant, its noise exceeds its variance, the learner is built for

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from noisy_jax.moments.batch import linear_moments
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
+from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import continued, root, with_share
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 
 SINGULAR = 1e-10

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observed.fits.anderson_rubin import equations
 from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.groups import GROUPS, grouped
 from noisy_jax.observed.fits.identification import check_cross, covariances, identification
+from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Rows, Units

@@ -45,10 +45,8 @@ class Linear:
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
             time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
             rows. So neighbouring rows may depend on each other.
-        checkpoint: folder in which the sums over rows are stored after each chunk. A call with the
-            same first chunk resumes behind the last row that was stored, bit for bit on the same
-            machine. `nj.observations.chunks` skips the rows before it; other iterables must give
-            them again. Rows may have been added at the end.
+        checkpoint: folder from which an interrupted pass over chunks resumes; see
+            `nj.observations.chunks`.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
     (1977) for the share of the noise.

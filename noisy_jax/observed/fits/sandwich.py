@@ -19,7 +19,7 @@ Measurement Error in Nonlinear Models (2006), App. A.6.
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.units import Rows
 
 _ROWS = 4096

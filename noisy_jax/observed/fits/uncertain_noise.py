@@ -12,7 +12,7 @@ chosen by simulation.
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.observations import Observations
 
 _FACTOR = 3.0

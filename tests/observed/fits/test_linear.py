@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
-from noisy_jax.moments.batch import linear_moments
 from noisy_jax.observed.fits.errors import linear_errors
+from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.sandwich import influences
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
