@@ -50,8 +50,8 @@ def in_ball(
 
     def newton(carry):
         (w, half), mu, steps = carry
-        ratio = norm(w) / largest_size(w) / norm(half)
-        mu = mu + (norm(w) / radius - 1) * ratio**2
+        unit = w / largest_size(w)  # the squares of w may underflow
+        mu = mu + (norm(w) / radius - 1) * (unit @ unit / (half @ half))
         return at(mu, *parameters), mu, steps + 1
 
     (w, _), mu, _ = jax.lax.while_loop(outside, newton, (at(start, *parameters), start, 0))
