@@ -7,12 +7,8 @@ import jax
 import numpy as np
 
 from noisy_jax.intervals import half_width
-from noisy_jax.observed.fits.coefficients import (
-    Comparison,
-    counted_features,
-    features_of,
-    lines_of,
-)
+from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.validation import array_module
 
