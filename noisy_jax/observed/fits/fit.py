@@ -91,24 +91,23 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
     if method is None:
         method = named.pop("features", None)
     if method is None:
-        model = choice("model", named.pop("model", "linear"), _MODELS)
-        kind, others = _MODELS[model], f"model={model!r}"
+        kind = _MODELS[choice("model", named.pop("model", "linear"), _MODELS)]
         if kind is Linear:
             return Linear(**named)
         if named.get("errors") == "jackknife":  # what the others have
             del named["errors"]
         method = kind()
-    else:
-        method = OneOf(tuple(method)) if isinstance(method, Iterable) else method
-        others = f"the method {type(method).__name__}"
+    elif isinstance(method, Iterable) and not isinstance(method, str):
+        method = OneOf(tuple(method))
     if isinstance(method, type) or not hasattr(method, "fitted"):
         raise ValueError(
             "method must be such as nj.methods.Logistic() or nj.fourier(length_scale=…), or a list "
             f"of the latter, got {given(method)}"
         )
     if named:
+        owner = type(method).__name__
         raise ValueError(
-            f"leave out {', '.join(named)} with {others}: a method owns its options, as in "
+            f"leave out {', '.join(named)} with {owner}: a method owns its options, as in "
             "nj.fit(table, nj.methods.Linear(weights=…))"
         )
     return method

@@ -8,12 +8,8 @@ import numpy as np
 
 from noisy_jax.features import cosines_and_sines
 from noisy_jax.intervals import half_width
-from noisy_jax.observed.fits.coefficients import (
-    Comparison,
-    counted_features,
-    features_of,
-    lines_of,
-)
+from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.saved import Saved
 
 _HIDDEN = 0.5

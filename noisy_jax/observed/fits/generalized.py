@@ -94,7 +94,7 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
         warnings.warn(
             f"{_NO_ROOT}, so that {share:.0%} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
-            stacklevel=4,
+            stacklevel=5,
         )
     corrected = problem.fitted(theta, share)
     uncorrected = problem.fitted(plain, 0.0)
@@ -160,7 +160,7 @@ class _Problem(NamedTuple):
             f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
             "errors are from the sandwich, which takes rows as independent; the coefficients are "
             "weakly determined",
-            stacklevel=6,
+            stacklevel=7,
         )
         return None
 

@@ -106,9 +106,7 @@ class Logistic:
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""
-        rows = _one_table(self, observations)
-        found = warned(rows, stacklevel=3)
-        return remarked(generalized_fit(rows, "logistic"), found)
+        return _generalized_fit(self, observations, "logistic")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,9 +126,7 @@ class Poisson:
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""
-        rows = _one_table(self, observations)
-        found = warned(rows, stacklevel=3)
-        return remarked(generalized_fit(rows, "poisson"), found)
+        return _generalized_fit(self, observations, "poisson")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -194,6 +190,12 @@ class OneOf:
     def fitted(self, observations: Observations) -> FourierFit:
         """The fit to one table."""
         return _kernel_fit(self, observations, self.candidates)
+
+
+def _generalized_fit(method, observations: Observations, model: str) -> GeneralizedFit:
+    rows = _one_table(method, observations)
+    found = warned(rows, stacklevel=4)
+    return remarked(generalized_fit(rows, model), found)
 
 
 def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:

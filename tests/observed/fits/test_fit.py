@@ -54,9 +54,9 @@ def test_chunks_and_their_checkpoint_are_options_of_a_linear_fit(rng, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weights": np.ones(200)}, "leave out weights with the method Logistic: a method owns"),
-        ({"model": "poisson", "errors": "jackknife"}, "leave out model, errors with the method"),
-        ({"features": nj.fourier(length_scale=1.0)}, "leave out features with the method Logistic"),
+        ({"weights": np.ones(200)}, "leave out weights with Logistic: a method owns"),
+        ({"model": "poisson", "errors": "jackknife"}, "leave out errors, model with Logistic"),
+        ({"features": nj.fourier(length_scale=1.0)}, "leave out features with Logistic"),
     ],
 )
 def test_options_beside_a_method_say_where_they_belong(rng, options, message):
