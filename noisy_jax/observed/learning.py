@@ -20,7 +20,7 @@ from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import check_room, check_suits
-from noisy_jax.running import Sums, merged
+from noisy_jax.running import Running
 from noisy_jax.validation import check_key, concrete
 
 
@@ -154,18 +154,18 @@ def learn(
     identity = ""
     if checkpoint is not None:
         identity = f"learn {standardize} {table.digest()} {compiled.fingerprint(state, rows, key)}"
-    nothing = _Progress(_sums(np.zeros((0, len(center) + 1))), _sums(np.zeros((0, 1))), 0, state)
+    none = [Running.of(np.zeros((0, size))) for size in (len(center) + 1, 1)]
+    start = _Progress(none[0], none[1], 0, state)
     parts = "table or its noise, learner, key, standardize, or version of JAX"
-    with resumed(checkpoint, identity, nothing, parts) as (progress, save):
+    with resumed(checkpoint, identity, start, parts) as (progress, save):
         keys = (lambda chunk: jax.random.fold_in(key, chunk)) if in_chunks else (lambda chunk: key)
         seen, errors, _, state = _run(compiled, table, units, unjudged, progress, save, keys)
-    count, squares = errors.num_seeds, errors.squares[0]
     return Learned(
         state=compiled.finished(state),
-        risk=float(errors.mean[0]) if count else np.nan,
-        risk_std_error=float((squares / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
-        num_rows=count,
-        variance=float(seen.squares[-1] / seen.num_seeds),
+        risk=float(errors.mean[0]) if errors.count else np.nan,
+        risk_std_error=float(errors.std_error[0]),
+        num_rows=errors.count,
+        variance=float(seen.squares[-1] / seen.count),
         learner=learner,
         center=seen.mean[:-1],
         scale=units.scale,
@@ -178,8 +178,8 @@ def learn(
 class _Progress(NamedTuple):
     """What is kept of the rows seen so far, and stored in checkpoints."""
 
-    rows: Sums  # over all rows, `[d + 1]`: of the means of the copies, and of y
-    errors: Sums  # over judged rows, of the estimated error
+    rows: Running  # over all rows, `[d + 1]`: of the means of the copies, and of y
+    errors: Running  # over judged rows, of the estimated error
     chunks: int
     state: State
 
@@ -187,17 +187,17 @@ class _Progress(NamedTuple):
 def _run(compiled, table: Pass, units: Units, unjudged: int, progress, save, keys) -> _Progress:
     """The progress behind the last row, stored by `save` after each chunk c, with `keys(c)`."""
     seen, errors, chunks, state = progress
-    errors, seen = (sums._replace(num_seeds=int(sums.num_seeds)) for sums in (errors, seen))
-    for number, chunk in enumerate(table.after(seen.num_seeds), start=int(chunks)):
-        check_room(compiled.learner, seen.num_seeds + len(chunk.y), more=True)
+    errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
+    for number, chunk in enumerate(table.after(seen.count), start=int(chunks)):
+        check_room(compiled.learner, seen.count + len(chunk.y), more=True)
         noises = [(type(one.noise), shared_cov(one)) for one in (table.first, chunk)]
         if not all(map(np.array_equal, *noises)):
             raise ValueError("all chunks must have the same noise, or a covariance a row")
         values = np.column_stack([chunk.x.mean(axis=1), chunk.y])
         rows = units.table(chunk, _means_before(seen, values, units, unjudged))
         state, found = compiled.resume(state, rows, keys(number))
-        judged = found[max(unjudged - seen.num_seeds, 0) :, None] * units.y_scale**2
-        errors, seen = merged(errors, _sums(judged)), merged(seen, _sums(values))
+        judged = found[max(unjudged - seen.count, 0) :, None] * units.y_scale**2
+        errors, seen = errors.plus(Running.of(judged)), seen.plus(Running.of(values))
         save(_Progress(seen, errors, number + 1, state))
     return _Progress(seen, errors, chunks, state)
 
@@ -216,16 +216,10 @@ def _first_units(table: Observations, standardize: bool) -> tuple[Units, int]:
     return Units.of_copies(table.rows(np.arange(number)), standardize), number
 
 
-def _sums(values: np.ndarray) -> Sums:
-    """Of rows `[n, k]`."""
-    mean = values.sum(axis=0) / max(len(values), 1)
-    return Sums(len(values), mean, ((values - mean) ** 2).sum(axis=0))
-
-
-def _means_before(seen: Sums, values: np.ndarray, units: Units, first: int) -> np.ndarray:
+def _means_before(seen: Running, values: np.ndarray, units: Units, first: int) -> np.ndarray:
     """`[n, d + 1]`, the means of all rows before each; in the `first` rows, their own means."""
     start = np.append(units.center, units.y_center)
     apart = values - start
-    sums = seen.num_seeds * (seen.mean - start) + np.cumsum(apart, axis=0) - apart
-    count = seen.num_seeds + np.arange(len(values))[:, None]
+    sums = seen.count * (seen.mean - start) + np.cumsum(apart, axis=0) - apart
+    count = seen.count + np.arange(len(values))[:, None]
     return start + np.where(count < first, 0.0, sums / np.maximum(count, 1))
