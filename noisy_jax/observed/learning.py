@@ -154,19 +154,17 @@ def learn(
     identity = ""
     if checkpoint is not None:
         identity = f"learn {standardize} {table.digest()} {compiled.fingerprint(state, rows, key)}"
-    nothing = _Progress(
-        Running.of(np.zeros((0, len(center) + 1))), Running.of(np.zeros((0, 1))), 0, state
-    )
+    none = [Running.of(np.zeros((0, size))) for size in (len(center) + 1, 1)]
+    start = _Progress(none[0], none[1], 0, state)
     parts = "table or its noise, learner, key, standardize, or version of JAX"
-    with resumed(checkpoint, identity, nothing, parts) as (progress, save):
+    with resumed(checkpoint, identity, start, parts) as (progress, save):
         keys = (lambda chunk: jax.random.fold_in(key, chunk)) if in_chunks else (lambda chunk: key)
         seen, errors, _, state = _run(compiled, table, units, unjudged, progress, save, keys)
-    count = errors.count
     return Learned(
         state=compiled.finished(state),
-        risk=float(errors.mean[0]) if count else np.nan,
+        risk=float(errors.mean[0]) if errors.count else np.nan,
         risk_std_error=float(errors.std_error[0]),
-        num_rows=count,
+        num_rows=errors.count,
         variance=float(seen.squares[-1] / seen.count),
         learner=learner,
         center=seen.mean[:-1],
