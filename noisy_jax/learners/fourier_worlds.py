@@ -43,7 +43,7 @@ def fourier_worlds(
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)
         >>> world = nj.worlds.gaussian(dim=3, length_scale=0.5**0.5, noise=noise)
-        >>> features = nj.worlds.fourier(world, jax.random.key(2), num_features=64)
+        >>> features = nj.worlds.fourier(jax.random.key(2), world, num_features=64)
         >>> learner = fourier_worlds(features, radius=2.0)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, noise, jax.random.key(1))
