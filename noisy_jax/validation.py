@@ -143,10 +143,15 @@ def _message(name, what, value, hint, places=()) -> str:
 
 def check_key(key) -> None:
     """Raises ValueError if `key` is not a JAX key (`jax.random.key` or `jax.random.PRNGKey`)."""
-    dtype = getattr(key, "dtype", None)
-    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    if not typed and (dtype != np.uint32 or np.ndim(key) == 0):
+    if not is_key(key):
         raise ValueError(f"key must be a key such as jax.random.key(0), got {given(key)}")
+
+
+def is_key(value) -> bool:
+    """Whether a value is a JAX key."""
+    dtype = getattr(value, "dtype", None)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    return typed or (dtype == np.uint32 and np.ndim(value) > 0)
 
 
 def check_finite(name: str, value, hint: str = "") -> None:

@@ -33,36 +33,36 @@ def test_resumes_exactly_and_loses_at_most_a_batch(tmp_path):
             raise InterruptedRunError
 
     with pytest.raises(InterruptedRunError):
-        monte_carlo(run, KEY, 22, batch_size=4, checkpoint=tmp_path / "c", progress=interrupt)
+        monte_carlo(run, 22, KEY, batch_size=4, checkpoint=tmp_path / "c", progress=interrupt)
     batches = []
     resumed = monte_carlo(
-        run, KEY, 22, batch_size=4, checkpoint=tmp_path / "c",
+        run, 22, KEY, batch_size=4, checkpoint=tmp_path / "c",
         progress=lambda done, _: batches.append(done),
     )  # fmt: skip
     assert batches == [12, 16, 20, 22]
-    chex.assert_trees_all_equal(resumed, monte_carlo(run, KEY, 22, batch_size=4))
+    chex.assert_trees_all_equal(resumed, monte_carlo(run, 22, KEY, batch_size=4))
 
 
 def test_more_seeds_can_be_added_later(tmp_path):
-    monte_carlo(run, KEY, 10, batch_size=4, checkpoint=tmp_path)
-    more = monte_carlo(run, KEY, 25, batch_size=4, checkpoint=tmp_path)
-    chex.assert_trees_all_close(more, monte_carlo(run, KEY, 25), atol=1e-6)
+    monte_carlo(run, 10, KEY, batch_size=4, checkpoint=tmp_path)
+    more = monte_carlo(run, 25, KEY, batch_size=4, checkpoint=tmp_path)
+    chex.assert_trees_all_close(more, monte_carlo(run, 25, KEY), atol=1e-6)
     with pytest.raises(ValueError, match="already holds 25 seeds, more than the 12 asked for"):
-        monte_carlo(run, KEY, 12, checkpoint=tmp_path)
+        monte_carlo(run, 12, KEY, checkpoint=tmp_path)
 
 
 def test_quantiles_resume_exactly_with_other_levels_too(tmp_path):
-    monte_carlo(run, KEY, 10, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.5,))
+    monte_carlo(run, 10, KEY, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.5,))
     resumed = monte_carlo(
-        run, KEY, 22, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.1, 0.9)
+        run, 22, KEY, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.1, 0.9)
     )
-    whole = monte_carlo(run, KEY, 22, batch_size=4, quantiles=(0.1, 0.9))
+    whole = monte_carlo(run, 22, KEY, batch_size=4, quantiles=(0.1, 0.9))
     chex.assert_trees_all_close(resumed, whole, atol=1e-6)
     with pytest.raises(ValueError, match=r"another configuration .*quantiles or none"):
-        monte_carlo(run, KEY, 22, checkpoint=tmp_path / "c")  # what was kept would be lost
-    monte_carlo(run, KEY, 4, checkpoint=tmp_path / "none")
+        monte_carlo(run, 22, KEY, checkpoint=tmp_path / "c")  # what was kept would be lost
+    monte_carlo(run, 4, KEY, checkpoint=tmp_path / "none")
     with pytest.raises(ValueError, match=r"another configuration .*quantiles or none"):
-        monte_carlo(run, KEY, 22, checkpoint=tmp_path / "none", quantiles=(0.5,))
+        monte_carlo(run, 22, KEY, checkpoint=tmp_path / "none", quantiles=(0.5,))
 
 
 def shifted(shift):
@@ -81,10 +81,10 @@ def shifted(shift):
     ids=["number", "run", "key", "leaf", "structure"],
 )
 def test_a_checkpoint_of_another_configuration_is_an_error(tmp_path, other, key):
-    monte_carlo(shifted(np.float32(1.0)), KEY, 4, checkpoint=tmp_path)
+    monte_carlo(shifted(np.float32(1.0)), 4, KEY, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="made by another configuration"):
-        monte_carlo(other, key, 8, checkpoint=tmp_path)
-    monte_carlo(shifted(np.float32(1.0)), KEY, 8, checkpoint=tmp_path)  # a new closure, same run
+        monte_carlo(other, 8, key, checkpoint=tmp_path)
+    monte_carlo(shifted(np.float32(1.0)), 8, KEY, checkpoint=tmp_path)  # a new closure, same run
 
 
 def jitted(shift):
@@ -98,28 +98,28 @@ def jitted(shift):
 
 
 def test_another_inner_constant_is_another_configuration(tmp_path):
-    monte_carlo(jitted(1.0), KEY, 4, checkpoint=tmp_path)
+    monte_carlo(jitted(1.0), 4, KEY, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="made by another configuration"):
-        monte_carlo(jitted(2.0), KEY, 8, checkpoint=tmp_path)
-    monte_carlo(jitted(1.0), KEY, 8, checkpoint=tmp_path)
+        monte_carlo(jitted(2.0), 8, KEY, checkpoint=tmp_path)
+    monte_carlo(jitted(1.0), 8, KEY, checkpoint=tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot write to the folder"):
-        monte_carlo(run, KEY, 4, checkpoint=tmp_path / "file" / "below")
+        monte_carlo(run, 4, KEY, checkpoint=tmp_path / "file" / "below")
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "empty"])
 def test_a_damaged_checkpoint_is_an_error(tmp_path, damage):
-    monte_carlo(run, KEY, 4, checkpoint=tmp_path)
+    monte_carlo(run, 4, KEY, checkpoint=tmp_path)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     path.write_bytes(
         {"truncated": whole[: len(whole) // 2], "foreign": b"hello", "empty": b""}[damage]
     )
     with pytest.raises(ValueError, match=r"not a readable checkpoint .* delete it"):
-        monte_carlo(run, KEY, 8, checkpoint=tmp_path)
+        monte_carlo(run, 8, KEY, checkpoint=tmp_path)
 
 
 SUMS = {"a": np.arange(3.0), "b": np.float64(2.0)}
@@ -203,26 +203,26 @@ def test_on_a_full_disk_the_run_goes_on_with_one_warning(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monte_carlo(run, KEY, 4, batch_size=4, checkpoint=tmp_path)
+    monte_carlo(run, 4, KEY, batch_size=4, checkpoint=tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.warns(UserWarning, match=r"cannot write .*: No space left on device; the run"):
-            estimate = monte_carlo(run, KEY, 16, batch_size=4, checkpoint=tmp_path)
+            estimate = monte_carlo(run, 16, KEY, batch_size=4, checkpoint=tmp_path)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            monte_carlo(run, KEY, 16, batch_size=4, checkpoint=tmp_path)
+            monte_carlo(run, 16, KEY, batch_size=4, checkpoint=tmp_path)
     assert len(caught) == 1
-    chex.assert_trees_all_equal(estimate, monte_carlo(run, KEY, 16, batch_size=4))
+    chex.assert_trees_all_equal(estimate, monte_carlo(run, 16, KEY, batch_size=4))
     assert [path.name for path in tmp_path.iterdir()] == ["moments.npz"]
     batches = []
     monte_carlo(
-        run, KEY, 16, batch_size=4, checkpoint=tmp_path, progress=lambda n, _: batches.append(n)
+        run, 16, KEY, batch_size=4, checkpoint=tmp_path, progress=lambda n, _: batches.append(n)
     )
     assert batches == [8, 12, 16]  # the checkpoint from before the disk was full
 
 
 def test_a_write_that_breaks_off_leaves_the_last_checkpoint(tmp_path, monkeypatch):
-    monte_carlo(run, KEY, 4, batch_size=4, checkpoint=tmp_path)
+    monte_carlo(run, 4, KEY, batch_size=4, checkpoint=tmp_path)
 
     def breaks_off(descriptor):
         raise InterruptedRunError
@@ -230,19 +230,19 @@ def test_a_write_that_breaks_off_leaves_the_last_checkpoint(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", breaks_off)
         with pytest.raises(InterruptedRunError):
-            monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
-    resumed = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
-    chex.assert_trees_all_equal(resumed, monte_carlo(run, KEY, 8, batch_size=4))
+            monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
+    resumed = monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
+    chex.assert_trees_all_equal(resumed, monte_carlo(run, 8, KEY, batch_size=4))
     assert [path.name for path in tmp_path.iterdir()] == ["moments.npz"]
 
 
 def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path):
     def second(done, total):
         with pytest.raises(ValueError, match="is in use by another run"):
-            monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
+            monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
 
-    first = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path, progress=second)
-    again = monte_carlo(run, KEY, 8, batch_size=4, checkpoint=tmp_path)
+    first = monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path, progress=second)
+    again = monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
     chex.assert_trees_all_equal(first, again)
 
 

@@ -51,7 +51,7 @@ def test_printed_intervals_of_studies_cover_with_six_seeds():
         regret, difference = jax.random.normal(key, (2, count))
         return 100 + regret, difference, jnp.zeros(count)
 
-    estimate = nj.monte_carlo(run, key(1), 6)
+    estimate = nj.monte_carlo(run, 6, key(1))
     rows = studies._rows([f"{k}" for k in range(count)], 64, estimate, [None] * count)
     deviation = 5 * (0.95 * 0.05 / count) ** 0.5  # with the normal quantile 0.89 are covered
     assert abs(np.mean([row.low <= 100 <= row.high for row in rows]) - 0.95) < deviation
@@ -65,7 +65,7 @@ def test_printed_intervals_of_studies_cover_with_six_seeds():
 
 
 def test_one_seed_has_no_interval_and_says_so():
-    estimate = nj.monte_carlo(jax.random.normal, key(0), 1)
+    estimate = nj.monte_carlo(jax.random.normal, 1, key(0))
     assert np.isnan(estimate.half_width)
     row = {"std_error": float(estimate.std_error), "num_seeds": 1}
     assert plus_minus("std_error", ".1f")(row) == "none"

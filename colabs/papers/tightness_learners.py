@@ -149,7 +149,7 @@ def _with_kernels(y_size: float) -> list[Family]:
     width = 1.5
     wider = (width**2 + VARIANCE) ** 0.5
     world = worlds.gaussian(dim=1, length_scale=width, noise=Gaussian(VARIANCE))
-    features = worlds.fourier(world, jax.random.key(0), num_features=FEATURES)
+    features = worlds.fourier(jax.random.key(0), world, num_features=FEATURES)
     wide = kernels.gaussian(length_scale=wider)
 
     def stored(radius, rate, told):

@@ -77,7 +77,7 @@ def measured(
         `variance`, E‖g̃Ψ̃ − ∇‖² = E‖g̃Ψ̃‖² − ‖∇‖².
     """
     run = functools.partial(_one_run, estimator, learning_rate)
-    return monte_carlo(jax.tree_util.Partial(run, stream, distribution), key, num_seeds)
+    return monte_carlo(jax.tree_util.Partial(run, stream, distribution), num_seeds, key)
 
 
 def _one_run(estimator, learning_rate, stream, distribution, key) -> dict[str, jax.Array]:

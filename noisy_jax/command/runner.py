@@ -188,4 +188,4 @@ def over_seeds(
     """`monte_carlo` with a progress bar, at most `batch_size` seeds at once."""
     with progress_bar(description, "seed") as progress:
         size = min(batch_size, num_seeds)
-        return monte_carlo(run, key, num_seeds, batch_size=size, progress=progress)
+        return monte_carlo(run, num_seeds, key, batch_size=size, progress=progress)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import chex
 import jax
@@ -17,7 +17,7 @@ from noisy_jax.checkpoints import Checkpoint, fingerprint
 from noisy_jax.intervals import half_width
 from noisy_jax.processes import check_same, replicated
 from noisy_jax.running import Running
-from noisy_jax.validation import between, check_key, given, instance, whole
+from noisy_jax.validation import between, check_key, given, instance, is_key, whole
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
@@ -47,8 +47,8 @@ class Estimate(NamedTuple):
 
 def monte_carlo(
     run: Callable[[chex.PRNGKey], Any],
-    key: chex.PRNGKey,
     num_seeds: int,
+    key: chex.PRNGKey,
     *,
     batch_size: int | None = None,
     mesh: Mesh | str | None = None,
@@ -68,9 +68,9 @@ def monte_carlo(
 
     Args:
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
+        num_seeds: S ≥ 1.
         key: a key of `jax.random.key`. Under `vmap` JAX draws the numbers of a whole batch from the
             first of its keys if they are of the kind "rbg": results then depend on the batches.
-        num_seeds: S ≥ 1.
         batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
             128. Memory grows with it, not with S.
         mesh: devices over which each batch is divided; "all" for all devices, at most one for each
@@ -96,15 +96,17 @@ def monte_carlo(
 
     Example:
         >>> import jax
-        >>> estimate = monte_carlo(lambda key: jax.random.normal(key), jax.random.key(0), 1000)
+        >>> estimate = monte_carlo(jax.random.normal, 1000, jax.random.key(0))
         >>> bool(abs(estimate.mean) < 5 * estimate.std_error)
         True
-        >>> uniform = monte_carlo(jax.random.uniform, jax.random.key(0), 1000, quantiles=(0.1, 0.9))
+        >>> uniform = monte_carlo(jax.random.uniform, 1000, jax.random.key(0), quantiles=(0.1, 0.9))
         >>> print(uniform.quantiles.round(1))
         [0.1 0.9]
     """
     if not callable(run):
         raise ValueError(f"run must be a function of a key, got {given(run)}")
+    if is_key(num_seeds):  # the order of version 0.2
+        num_seeds, key = cast(Any, (key, num_seeds))
     check_key(key)
     batch_size, mesh = divided(num_seeds, batch_size, mesh)
     simulation = Simulation(run, key, num_seeds, batch_size, mesh, checkpoint, quantiles)

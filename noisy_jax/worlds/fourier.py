@@ -6,7 +6,7 @@ multiplied by |φ|. Then the first have the second as their mean, at all frequen
 from noisy copies is then linear regression in R^D on unbiased features.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import chex
 import jax
@@ -83,7 +83,7 @@ class FourierWorld(NamedTuple):
         return cosines_and_sines(x, self.frequencies, shift, amplitude)
 
 
-def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
+def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
     """Random features of a world, with frequencies drawn from its surrogate's spectral density.
 
     With ω_j drawn from p/|φ|, normalized, and c_j² = R²/P for P = D/2 pairs,
@@ -97,9 +97,9 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     at the rate 1/√D; ⟨clean(x), clean(z)⟩ tends to a kernel of narrower spectrum than k.
 
     Args:
+        key: a random key for the frequencies.
         world: one with a `spectrum`, and with noise of one distribution, whose characteristic
             function is known and has no zeros.
-        key: a random key for the frequencies.
         num_features: D, even and at least 2.
 
     Returns:
@@ -112,9 +112,11 @@ def fourier(world: World, key: chex.PRNGKey, num_features: int) -> FourierWorld:
     Example:
         >>> import jax, noisy_jax as nj
         >>> world = nj.worlds.gaussian(dim=3, length_scale=2**0.5, noise=nj.noise.Gaussian(0.5))
-        >>> fourier(world, jax.random.key(0), 256).noisy(jax.numpy.ones((5, 3))).shape
+        >>> fourier(jax.random.key(0), world, 256).noisy(jax.numpy.ones((5, 3))).shape
         (5, 256)
     """
+    if isinstance(key, World):  # the order of version 0.2
+        key, world = cast(Any, (world, key))
     pairs = number_of_pairs(num_features)
     check_world(world)
     check_key(key)
@@ -188,7 +190,7 @@ def fourier_gaussian(
 
 def check_features(features: FourierWorld) -> None:
     """Raises ValueError if `features` is not a `FourierWorld`."""
-    instance("features", features, FourierWorld, "worlds.fourier(world, key, num_features) is one")
+    instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
 
 
 def _fourier_world(omega, log_phi, amplitude, noise):

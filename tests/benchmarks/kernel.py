@@ -244,7 +244,7 @@ def one_stream():
 def fourier():
     """Rows on random features against scikit-learn, and over many rounds."""
     world = nj.worlds.gaussian(dim=FEATURES_DIM, length_scale=LENGTH_SCALE, noise=NOISE)
-    features = nj.worlds.fourier(world, KEY, FEATURES)
+    features = nj.worlds.fourier(KEY, world, FEATURES)
     learner = nj.learners.fourier_worlds(features, radius=RADIUS, learning_rate=LEARNING_RATE)
     learn = judged(learner)
     stream = smooth(KEY, FOURIER_HORIZON, FEATURES_DIM)

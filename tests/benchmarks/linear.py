@@ -192,7 +192,7 @@ def full_run():
 def print_peak_memory(num_seeds, batch_size):
     """Prints this process's peak resident memory in KiB (on Linux), after one Monte Carlo."""
     run, _ = full_run()
-    nj.monte_carlo(run, KEY, num_seeds, batch_size=batch_size)
+    nj.monte_carlo(run, num_seeds, KEY, batch_size=batch_size)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
@@ -218,13 +218,13 @@ def memory():
 def traces():
     """Rows on how often Python code is traced, and XLA compiles, when a call is repeated."""
     run, traced = full_run()
-    nj.monte_carlo(run, KEY, SEEDS)
+    nj.monte_carlo(run, SEEDS, KEY)
     traced.clear()
     compiled = []
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, _, **__: compiled.append(event) if event == COMPILED else None
     )
-    nj.monte_carlo(run, KEY, SEEDS)
+    nj.monte_carlo(run, SEEDS, KEY)
     second = len(traced), len(compiled)
 
     stream = nj.streams.resampled(KEY, nj.streams.dataset("diabetes"), MONTE_CARLO_HORIZON)

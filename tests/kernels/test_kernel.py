@@ -207,7 +207,7 @@ def test_a_batch_by_vmap_is_each_gram(rng):
 
 def test_fourier_features_far_away_lose_what_float32_loses_of_the_points(rng):
     world = worlds.gaussian(dim=3, length_scale=1.0, noise=Gaussian(0.3))
-    features = worlds.fourier(world, jax.random.key(0), 64)
+    features = worlds.fourier(jax.random.key(0), world, 64)
     omega = 2 * np.pi * np.asarray(features.frequencies, np.float64)
     for offset in OFFSETS:
         x = jnp.asarray(grid(rng, 50) + shift(offset), jnp.float32)

@@ -46,7 +46,7 @@ def cloned(**options):
 
 
 def fourier_worlds(**options):
-    features = nj.worlds.fourier(world(), jax.random.key(7), 8)
+    features = nj.worlds.fourier(jax.random.key(7), world(), 8)
     return nj.learners.fourier_worlds(features, block=16, **options)
 
 
@@ -134,7 +134,7 @@ def parameter_free(*, radius, learning_rate):
 
 def parameter_free_in_a_world(*, radius, learning_rate):
     del learning_rate
-    features = nj.worlds.fourier(world(), jax.random.key(7), 8)
+    features = nj.worlds.fourier(jax.random.key(7), world(), 8)
     return nj.learners.parameter_free(features, nj.losses.huber(), unit=radius, block=16)
 
 

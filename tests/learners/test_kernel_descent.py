@@ -191,7 +191,7 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
     for num_features in (64, 1024, 16384):
 
         def error(key, num_features=num_features):
-            features = nj.worlds.fourier(world, key, num_features)
+            features = nj.worlds.fourier(key, world, num_features)
             learner = nj.learners.fourier_worlds(features, **options)
             samples = Sample(jnp.asarray(copies), jnp.asarray(y))
             keys = jax.random.split(key, T)
@@ -217,7 +217,7 @@ def test_rejects_other_types_than_worlds():
 def test_rejects_data_of_another_dimension():
     noise = nj.noise.Gaussian(0.1)
     world = nj.worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise)
-    features = nj.worlds.fourier(world, jax.random.key(0), 8)
+    features = nj.worlds.fourier(jax.random.key(0), world, 8)
     stream = nj.streams.linear(jax.random.key(0), 5, DIM)
     options = {"radius": 1.0, "learning_rate": 0.1}
     for learner in (

@@ -139,7 +139,7 @@ def test_readings_in_worlds_are_unbiased(kind):
     rate = {"radius": 5.0, "learning_rate": 0.2}
     learner = nj.learners.parallel_worlds(world, horizon=20, **rate)
     if kind == "fourier_worlds":
-        features = nj.worlds.fourier(world, jax.random.key(0), 16)
+        features = nj.worlds.fourier(jax.random.key(0), world, 16)
         learner = nj.learners.fourier_worlds(features, **rate)
     rng = np.random.default_rng(0)
     samples = nj.Sample(jnp.asarray(rng.normal(size=(20, 2, 1))), jnp.ones(20), jnp.full(20, 0.2))

@@ -28,14 +28,14 @@ def direct(num_seeds, run=run):
 
 @pytest.mark.parametrize("batch_size", [None, 1, 7, 20, 64])
 def test_moments_equal_the_direct_ones_for_any_batch(batch_size):
-    estimate = monte_carlo(run, KEY, 20, batch_size=batch_size)
+    estimate = monte_carlo(run, 20, KEY, batch_size=batch_size)
     chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(20), atol=1e-6)
     assert estimate.num_seeds == 20
 
 
 def test_is_stable_where_the_spread_is_far_below_the_mean():
     offset = lambda key: 1e4 + 0.01 * jax.random.normal(key)  # noqa: E731
-    estimate = monte_carlo(offset, KEY, 5000, batch_size=50)
+    estimate = monte_carlo(offset, 5000, KEY, batch_size=50)
     mean, error = direct(5000, offset)
     np.testing.assert_allclose(estimate.mean, mean, atol=0.01 * error)
     np.testing.assert_allclose(estimate.std_error, error, rtol=1e-3)
@@ -45,7 +45,7 @@ def test_is_stable_where_the_spread_is_far_below_the_mean():
 def test_the_standard_error_has_no_limit_of_units(scale):
     scaled = jax.tree_util.Partial(lambda s, key: s * jax.random.normal(key), jnp.float32(scale))
     one = jax.tree_util.Partial(scaled.func, jnp.float32(1.0))
-    estimate, unit = monte_carlo(scaled, KEY, 100, batch_size=40), monte_carlo(one, KEY, 100)
+    estimate, unit = monte_carlo(scaled, 100, KEY, batch_size=40), monte_carlo(one, 100, KEY)
     np.testing.assert_allclose(estimate.mean, scale * unit.mean, rtol=1e-4)
     np.testing.assert_allclose(estimate.std_error, scale * unit.std_error, rtol=1e-4)
 
@@ -68,10 +68,10 @@ def quantiles_by_counting(num_seeds):
 @pytest.mark.parametrize(("batch_size", "devices"), [(7, None), (64, None), (8, 8)])
 def test_quantiles_are_exact_for_any_batch_on_any_mesh(batch_size, devices):
     mesh = devices and Mesh(np.array(jax.devices()), "seeds")
-    estimate = monte_carlo(run, KEY, 100, batch_size=batch_size, mesh=mesh, quantiles=LEVELS)
+    estimate = monte_carlo(run, 100, KEY, batch_size=batch_size, mesh=mesh, quantiles=LEVELS)
     chex.assert_trees_all_close(estimate.quantiles, quantiles_by_counting(100), atol=1e-6)
     chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(100), atol=1e-6)
-    assert monte_carlo(run, KEY, 100).quantiles is None
+    assert monte_carlo(run, 100, KEY).quantiles is None
 
 
 @pytest.mark.statistical
@@ -80,13 +80,13 @@ def test_seeds_that_diverge_count_as_the_largest():
         value = jax.random.uniform(key)
         return jnp.where(value > 0.8, jnp.nan, value)
 
-    quantiles = monte_carlo(broken, KEY, 1000, quantiles=(0.5, 0.9)).quantiles
+    quantiles = monte_carlo(broken, 1000, KEY, quantiles=(0.5, 0.9)).quantiles
     assert abs(quantiles[0] - 0.5) < 5 * 0.5 / 1000**0.5
     assert np.isnan(quantiles[1])
 
 
 def test_one_seed_has_no_standard_error():
-    assert np.isnan(monte_carlo(run, KEY, 1).std_error["b"][0])
+    assert np.isnan(monte_carlo(run, 1, KEY).std_error["b"][0])
 
 
 def test_padding_seeds_do_not_count_even_if_they_diverge():
@@ -95,7 +95,7 @@ def test_padding_seeds_do_not_count_even_if_they_diverge():
         mine = jax.random.key_data(key)
         return jnp.where((first == mine[None]).all(axis=1).any(), 1.0, jnp.nan)
 
-    assert monte_carlo(broken, KEY, 3, batch_size=8).mean == 1.0
+    assert monte_carlo(broken, 3, KEY, batch_size=8).mean == 1.0
 
 
 def test_a_second_call_and_a_sweep_trace_nothing_anew():
@@ -106,9 +106,9 @@ def test_a_second_call_and_a_sweep_trace_nothing_anew():
         return scale * jax.random.normal(key)
 
     sweep = [jax.tree_util.Partial(scaled, jnp.float32(s)) for s in (1.0, 2.0, 4.0)]
-    first = monte_carlo(sweep[0], KEY, 10)
+    first = monte_carlo(sweep[0], 10, KEY)
     count = len(traces)
-    means = [monte_carlo(run, KEY, 10).mean for run in sweep]
+    means = [monte_carlo(run, 10, KEY).mean for run in sweep]
     assert len(traces) == count
     np.testing.assert_allclose(means, first.mean * np.array([1, 2, 4]), rtol=1e-6)
 
@@ -117,9 +117,9 @@ def test_a_second_call_and_a_sweep_trace_nothing_anew():
 def test_same_numbers_on_one_device_and_on_eight(num_seeds):
     devices = np.array(jax.devices())
     assert len(devices) == 8
-    alone = monte_carlo(run, KEY, num_seeds, batch_size=8)
-    spread = monte_carlo(run, KEY, num_seeds, batch_size=5, mesh=Mesh(devices, "seeds"))
-    plane = monte_carlo(run, KEY, num_seeds, mesh=Mesh(devices.reshape(4, 2), ("a", "b")))
+    alone = monte_carlo(run, num_seeds, KEY, batch_size=8)
+    spread = monte_carlo(run, num_seeds, KEY, batch_size=5, mesh=Mesh(devices, "seeds"))
+    plane = monte_carlo(run, num_seeds, KEY, mesh=Mesh(devices.reshape(4, 2), ("a", "b")))
     chex.assert_trees_all_close(alone, spread, atol=1e-6)
     chex.assert_trees_all_close(alone, plane, atol=1e-6)
 
@@ -132,23 +132,23 @@ def test_a_rollout_runs_on_a_mesh():
     roll = lambda key: nj.rollout(learner, stream, noise, key).predictions  # noqa: E731
     mesh = Mesh(np.array(jax.devices()), "seeds")
     chex.assert_trees_all_close(
-        monte_carlo(roll, KEY, 16), monte_carlo(roll, KEY, 16, mesh=mesh), atol=1e-6
+        monte_carlo(roll, 16, KEY), monte_carlo(roll, 16, KEY, mesh=mesh), atol=1e-6
     )
 
 
 def test_a_run_is_traced_once_on_any_devices():
     for mesh in None, "all":
         traced = []
-        monte_carlo(lambda key: traced.append(key) or jax.random.normal(key), KEY, 4, mesh=mesh)  # noqa: B023
+        monte_carlo(lambda key: traced.append(key) or jax.random.normal(key), 4, KEY, mesh=mesh)  # noqa: B023
         assert len(traced) == 1
 
 
 def test_a_mesh_of_explicit_axes_and_data_on_one_device():
     data = jax.device_put(jnp.arange(3.0), jax.devices()[0])
     with_data = jax.tree_util.Partial(lambda x, key: x + jax.random.normal(key), data)
-    alone = monte_carlo(with_data, KEY, 3)
+    alone = monte_carlo(with_data, 3, KEY)
     for mesh in jax.make_mesh((4,), ("seeds",)), "all":
-        chex.assert_trees_all_close(monte_carlo(with_data, KEY, 3, mesh=mesh), alone, atol=1e-6)
+        chex.assert_trees_all_close(monte_carlo(with_data, 3, KEY, mesh=mesh), alone, atol=1e-6)
 
 
 def test_all_devices_are_at_most_one_for_each_seed_of_a_batch():
@@ -161,7 +161,7 @@ def test_all_devices_are_at_most_one_for_each_seed_of_a_batch():
 
 def test_progress_is_reported_between_batches():
     calls = []
-    monte_carlo(run, KEY, 10, batch_size=4, progress=lambda *call: calls.append(call))
+    monte_carlo(run, 10, KEY, batch_size=4, progress=lambda *call: calls.append(call))
     assert calls == [(4, 10), (8, 10), (10, 10)]
 
 
@@ -186,3 +186,8 @@ def test_progress_is_reported_between_batches():
 def test_bad_input_is_an_error(options, message):
     with pytest.raises(ValueError, match=message):
         monte_carlo(**{"run": run, "key": KEY, "num_seeds": 4} | options)
+
+
+def test_the_key_may_stand_before_the_seeds_as_in_version_0_2():
+    chex.assert_trees_all_equal(monte_carlo(run, KEY, 4), monte_carlo(run, 4, KEY))
+    chex.assert_trees_all_equal(monte_carlo(run, key=KEY, num_seeds=4), monte_carlo(run, 4, KEY))

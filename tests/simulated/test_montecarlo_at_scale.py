@@ -113,7 +113,7 @@ def plus(shift, key):
 def attempt(shift, num_seeds, folder, mesh=every):
     run, key = jax.tree_util.Partial(plus, jnp.float32(shift)), jax.random.key(0)
     try:
-        mean = nj.monte_carlo(run, key, num_seeds, mesh=mesh, checkpoint=folder).mean
+        mean = nj.monte_carlo(run, num_seeds, key, mesh=mesh, checkpoint=folder).mean
         print(repr(mean), file=log)
     except Exception as error:
         print(type(error).__name__, error, file=log)

@@ -55,7 +55,7 @@ def exponential(n, scale, dim, *, two_sided=False):
 
 def gaussian_features(noise, dim, num_features=16, key=KEY):
     world = worlds.gaussian(dim=dim, length_scale=1.5**0.5, noise=noise)
-    return worlds.fourier(world, key, num_features)
+    return worlds.fourier(key, world, num_features)
 
 
 def weighted_features(noise, dim, num_features=16, key=KEY):
@@ -103,7 +103,7 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
 def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
     distribution = Gaussian(np.linspace(0.05, 0.3, 10))
     world = worlds.gaussian(dim=10, length_scale=3**0.5, noise=distribution)
-    features = worlds.fourier(world, key(3), 16)
+    features = worlds.fourier(key(3), world, 16)
     x = jnp.linspace(-0.5, 0.5, 10)
     copies = distribution.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
     noisy = np.asarray(features.noisy(copies), np.float64)
@@ -158,7 +158,7 @@ def test_inner_products_tend_to_the_surrogate_and_to_the_kernel(x64):
     @functools.partial(jax.jit, static_argnums=1)
     @functools.partial(jax.vmap, in_axes=(0, None))
     def products(key, num_features):
-        features = worlds.fourier(world, key, num_features)
+        features = worlds.fourier(key, world, num_features)
         noisy = features.noisy(a[0])
         return jnp.stack([noisy @ features.noisy(b[0]), noisy @ features.clean(b[0])])
 
@@ -221,7 +221,7 @@ def test_keys_and_hyper_parameters_may_be_traced(rng):
     def noisy(key, length_scale, variance):
         world = worlds.gaussian(dim=2, length_scale=length_scale, noise=Gaussian(variance))
         distribution = ContaminatedGaussian(variance, probability=0.6)
-        return worlds.fourier(world, key, 8), worlds.fourier_gaussian(
+        return worlds.fourier(key, world, 8), worlds.fourier_gaussian(
             key, 8, dim=2, length_scale=length_scale, noise=distribution
         )
 
@@ -275,7 +275,7 @@ WORLD = worlds.gaussian(dim=2, length_scale=1.0, noise=Gaussian(0.1))
     ids=["gaussian", "laplace", "contaminated", "rational"],
 )
 def test_frequencies_use_no_key_twice(world):
-    draw = jax.jit(lambda key: worlds.fourier(world, key, 6).frequencies)
+    draw = jax.jit(lambda key: worlds.fourier(key, world, 6).frequencies)
     with jax.debug_key_reuse(True):
         assert draw(jax.random.key(0)).shape == (3, 2)
 
@@ -291,7 +291,7 @@ def test_the_check_of_keys_finds_one_that_is_used_twice():
 @pytest.mark.parametrize("num_features", [0, -2, 7, 8.0, True])
 def test_rejects_wrong_numbers_of_features(num_features):
     with pytest.raises(ValueError, match="num_features must be"):
-        worlds.fourier(WORLD, KEY, num_features)
+        worlds.fourier(KEY, WORLD, num_features)
     with pytest.raises(ValueError, match="num_features must be"):
         weighted_features(Gaussian(0.1), 2, num_features)
 
@@ -317,14 +317,14 @@ def test_rejects_distributions_without_unbiased_features(noise, message):
     with pytest.raises(ValueError, match=message):
         weighted_features(noise, 2)
     with pytest.raises(ValueError, match=message):
-        worlds.fourier(dataclasses.replace(WORLD, noise=noise), KEY, 8)
+        worlds.fourier(KEY, dataclasses.replace(WORLD, noise=noise), 8)
 
 
 def test_rejects_worlds_without_one_distribution_or_a_spectrum():
     with pytest.raises(ValueError, match="changes from round to round"):
-        worlds.fourier(dataclasses.replace(WORLD, noise=None), KEY, 8)
+        worlds.fourier(KEY, dataclasses.replace(WORLD, noise=None), 8)
     with pytest.raises(ValueError, match="sampler of its surrogate's spectral density"):
-        worlds.fourier(dataclasses.replace(WORLD, spectrum=None), KEY, 8)
+        worlds.fourier(KEY, dataclasses.replace(WORLD, spectrum=None), 8)
 
 
 def test_rejects_other_bad_input():
@@ -335,9 +335,9 @@ def test_rejects_other_bad_input():
     with pytest.raises(ValueError, match=r"one number, got shape \[2\]"):
         worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=[1.0, 12.0], noise=Gaussian(0.1))
     with pytest.raises(ValueError, match="world must be a World, got Kernel: "):
-        worlds.fourier(WORLD.kernel, KEY, 8)
+        worlds.fourier(KEY, WORLD.kernel, 8)
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
-        worlds.fourier(WORLD, 0, 8)
+        worlds.fourier(0, WORLD, 8)
     with pytest.raises(ValueError, match=r"key must be a key .* got None"):
         worlds.fourier_gaussian(None, 8, dim=2, length_scale=1.0, noise=Gaussian(0.1))
     with pytest.raises(ValueError, match=r"does not fit data of dimension 3"):

@@ -63,8 +63,8 @@ def worst(
     learner: Learner,
     noise: Noise,
     horizon: int,
-    *,
     key: chex.PRNGKey,
+    *,
     radius: chex.Numeric,
     dim: int = 1,
     x_norm: chex.Numeric = 1.0,
@@ -125,7 +125,7 @@ def worst(
         >>> moments = nj.bounds.moments(one, noise)
         >>> guarantee = nj.bounds.two_copies(moments, horizon=16, radius=1.0)
         >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=guarantee.learning_rate)
-        >>> found = worst(learner, noise, 16, key=jax.random.key(0), radius=1.0,
+        >>> found = worst(learner, noise, 16, jax.random.key(0), radius=1.0,
         ...               guarantee=guarantee, held_out=2)
         >>> random = found.starts["random"] / found.guarantee
         >>> print(f"{found.ratio:.2f} of the bound, {random:.2f} on random signs")

@@ -42,7 +42,7 @@ def cloned(rate):
 def of_length_scale(scale):
     """Features that depend on what is swept, so that nothing can be shared."""
     features = nj.worlds.fourier(
-        nj.worlds.gaussian(dim=DIM, length_scale=scale, noise=NOISE), jax.random.key(0), 8
+        jax.random.key(0), nj.worlds.gaussian(dim=DIM, length_scale=scale, noise=NOISE), 8
     )
     return nj.learners.fourier_worlds(features, radius=2.0)
 

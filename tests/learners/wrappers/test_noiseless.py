@@ -82,7 +82,7 @@ def world(distribution):
 
 
 def features(distribution):
-    return nj.worlds.fourier(world(distribution), jax.random.key(0), 8)
+    return nj.worlds.fourier(jax.random.key(0), world(distribution), 8)
 
 
 def weighted(distribution):

@@ -172,7 +172,7 @@ def corrupted(whole):
 def test_ten_corrupted_checkpoints_are_each_one_clear_error(tmp_path, table, kind):
     def attempt():
         if kind == "monte_carlo":
-            return nj.monte_carlo(jax.random.normal, jax.random.key(0), 8, checkpoint=tmp_path)
+            return nj.monte_carlo(jax.random.normal, 8, jax.random.key(0), checkpoint=tmp_path)
         return run(kind, table, tmp_path)
 
     right = attempt()

@@ -238,8 +238,8 @@ def test_bad_arguments_of_world_ball_raise():
     with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 1"):
         world_ball(nj.Stream(np.ones((3, 1)), np.ones(3)), world, 1.0)
     features = nj.worlds.fourier(
-        nj.worlds.gaussian(dim=2, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2)),
         jax.random.key(0),
+        nj.worlds.gaussian(dim=2, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2)),
         4,
     )
     for other in (features, world.kernel):
