@@ -2,7 +2,6 @@
 
 from noisy_jax import (
     engine,
-    estimators,
     kernels,
     learners,
     losses,
@@ -63,7 +62,6 @@ __all__ = [
     "bounds",
     "comparators",
     "engine",
-    "estimators",
     "evaluate",
     "fit",
     "fits",

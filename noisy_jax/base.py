@@ -132,6 +132,8 @@ class Learner(NamedTuple):
             clean data is estimated from them (`estimated_errors`). `None` if there are none.
         finish: `(state) -> state`, after the last round: uses the rounds that the state has seen
             but not used yet. A run may still continue from it. `None` if there are none.
+        weights: `(state) -> weights`, the field `weights` of the state, if it holds all of the
+            predictor and `predict` is linear in it, as `wrappers.averaged` needs; else `None`.
     """
 
     init: Callable[[int], State]
@@ -141,6 +143,7 @@ class Learner(NamedTuple):
     unroll: Callable[[State, Sample, jax.Array, chex.PRNGKey], Unrolled] | None = None
     read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
     finish: Callable[[State], State] | None = None
+    weights: Callable[[State], Any] | None = None
 
 
 def has_noise(noise: Any) -> bool:

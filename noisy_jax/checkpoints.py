@@ -44,10 +44,10 @@ class Checkpoint:
         fingerprint: of the run; another run cannot use the folder.
         mesh: of several processes, or `None`.
         parts: what the fingerprint depends on, for a message.
+        failures: writes that failed, of all checkpoints that share this list; only the first warns.
 
     Attributes:
         path: of the file.
-        warned: whether the user knows that the file cannot be written.
     """
 
     def __init__(
@@ -56,11 +56,12 @@ class Checkpoint:
         fingerprint: str,
         mesh: Mesh | None = None,
         parts: str = "run, key, quantiles or none, or version of JAX",
+        failures: list[OSError] | None = None,
     ):
         if not isinstance(folder, str | os.PathLike):
             raise ValueError(f"checkpoint must be a folder's path, got {given(folder)}")
         self.path = Path(folder) / "moments.npz"
-        self.warned = False
+        self._failures = [] if failures is None else failures
         self._fingerprint = fingerprint
         self._mesh = mesh
         self._parts = parts
@@ -95,8 +96,8 @@ class Checkpoint:
         try:
             replace_file(self.path, _with_digest(archive.getvalue()))
         except OSError as error:
-            if not self.warned:
-                self.warned = True
+            self._failures.append(error)
+            if len(self._failures) == 1:
                 warnings.warn(
                     f"cannot write the checkpoint {self.path}: {error.strerror or error}; the run "
                     "goes on, and if it is interrupted, resumes from the last one that was written",

@@ -25,7 +25,7 @@ class Layout(NamedTuple):
         features: names of the features, in their order; all columns of the file by default.
         drop: names of columns that are not read.
         sep: one character between cells.
-        decimal: "." or ",", which may be that of quoted cells between commas.
+        decimal: "." or ",", the decimal point; cells with commas between commas are quoted.
         missing: texts and numbers that stand for a missing value, as cells that are empty, NA or
             NaN then do too; by default all of these are an error.
     """

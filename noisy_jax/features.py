@@ -47,10 +47,8 @@ def cosines_and_sines(
         xp, turns = jnp, jnp.matmul(x, jnp.asarray(frequencies).T, precision="highest")
     if shift is not None:
         turns = turns - xp.broadcast_to(shift, turns.shape)
-    waves = _cosine_and_sine(turns, xp)
-    if amplitude is not None:
-        amplitude = xp.broadcast_to(amplitude, turns.shape)
-        waves = tuple(amplitude * wave for wave in waves)
+    size = 1 if amplitude is None else xp.broadcast_to(amplitude, turns.shape)
+    waves = [size * wave for wave in _cosine_and_sine(turns, xp)]
     # For a stack, XLA computes what the two share once; for a concatenation, twice.
     return xp.stack(waves, axis=-2).reshape(*turns.shape[:-1], 2 * turns.shape[-1])
 

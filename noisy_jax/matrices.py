@@ -102,6 +102,16 @@ def _one_by_one(function: Callable, *, solves: bool = False) -> Callable:
     return single
 
 
+def one_by_one(function: Callable) -> Callable:
+    """The function of arrays that calls functions of this module, with one loop for all of them.
+
+    Under `vmap` on a CPU each of them is a loop of its own otherwise. Both modes differentiate it.
+    """
+    alone = jax.custom_jvp(_one_by_one(function))
+    alone.defjvp(lambda primals, tangents: jax.jvp(function, primals, tangents))
+    return alone
+
+
 def _solve_by_substitution(factor, b, *, transposed):
     return jax.lax.linalg.triangular_solve(
         factor, b, left_side=True, lower=True, transpose_a=transposed
@@ -197,6 +207,25 @@ def _(primals, tangents):
 def eigvalsh(a: jax.Array) -> jax.Array:
     """Eigenvalues `[n]` of a symmetric A, increasing."""
     return eigh(a)[0]
+
+
+@jax.custom_jvp
+def positive_part(a: jax.Array) -> jax.Array:
+    """A symmetric A with zero in place of its negative eigenvalues."""
+    values, vectors = eigh(a)
+    return (vectors * jnp.maximum(values, 0)[None]) @ vectors.T
+
+
+@positive_part.defjvp
+@jax.default_matmul_precision("highest")
+def _(primals, tangents):
+    """V(K∘(Vᵀ dA V))Vᵀ, where K_ij is the slope of max(λ, 0) from λ_i to λ_j."""
+    values, vectors = eigh(*primals)
+    positive, run = jnp.maximum(values, 0), values[:, None] - values[None]
+    slopes = (positive[:, None] - positive[None]) / jnp.where(run == 0, 1, run)
+    slopes = jnp.where(run == 0, jnp.heaviside(values, 0)[:, None], slopes)
+    change = vectors @ (slopes * (vectors.T @ _symmetric(tangents[0]) @ vectors)) @ vectors.T
+    return (vectors * positive[None]) @ vectors.T, change
 
 
 @jax.custom_jvp

@@ -1,28 +1,54 @@
-"""Means and squares of numbers that come in parts, merged in float64."""
+"""Running means of numbers that come in parts, with their standard errors, in float64."""
 
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 
-class Sums(NamedTuple):
-    """Moments of the seeds seen so far, on the host in float64."""
+class Running(NamedTuple):
+    """Count, mean and squares of the values seen so far.
 
-    num_seeds: Any  # how many
-    mean: Any  # the run's pytree, mean over seeds
-    squares: Any  # the run's pytree, Σ (value − mean)² over seeds
-    values: Any = None  # the run's pytree with a leading axis of seeds, if quantiles need it
+    Attributes:
+        count: n, how many values.
+        mean: their mean, a pytree.
+        squares: the same shapes, Σ (value − mean)².
 
+    Example:
+        >>> values = Running.of(np.array([1.0, 3.0])).plus(Running.of(np.array([5.0])))
+        >>> print(values.count, values.mean, values.squares)
+        3 3.0 8.0
+    """
 
-def merged(a: Sums, b: Sums) -> Sums:
-    """Moments of two sets of seeds together (Chan, Golub and LeVeque)."""
-    if b.num_seeds == 0:
-        return a
-    count = a.num_seeds + b.num_seeds
-    difference = jax.tree.map(lambda x, y: y - x, a.mean, b.mean)
-    share, weight = b.num_seeds / count, a.num_seeds * b.num_seeds / count
-    return Sums(
-        count,
-        jax.tree.map(lambda x, d: x + d * share, a.mean, difference),
-        jax.tree.map(lambda x, y, d: x + y + d**2 * weight, a.squares, b.squares, difference),
-    )
+    count: Any
+    mean: Any
+    squares: Any
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Running":
+        """Of values `[n, ...]`, n ≥ 0."""
+        mean = values.sum(axis=0) / max(len(values), 1)
+        return cls(len(values), mean, ((values - mean) ** 2).sum(axis=0))
+
+    def plus(self, other: "Running") -> "Running":
+        """Of both sets of values together (Chan, Golub and LeVeque)."""
+        if other.count == 0:
+            return self
+        count = self.count + other.count
+        difference = jax.tree.map(lambda x, y: y - x, self.mean, other.mean)
+        share, weight = other.count / count, self.count * other.count / count
+        return Running(
+            count,
+            jax.tree.map(lambda x, d: x + d * share, self.mean, difference),
+            jax.tree.map(
+                lambda x, y, d: x + y + d**2 * weight, self.squares, other.squares, difference
+            ),
+        )
+
+    @property
+    def std_error(self) -> Any:
+        """The standard error of the mean, in the shapes of `mean`; NaN for fewer than two."""
+        if self.count < 2:
+            return jax.tree.map(lambda squares: np.full_like(squares, np.nan), self.squares)
+        scale = np.float64(self.count - 1)
+        return jax.tree.map(lambda squares: np.sqrt(squares / scale / self.count), self.squares)

@@ -9,10 +9,11 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("validation", "intervals", "running", "sums", "processes", "version"),
-    ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
+    ("base", "series", "matrices", "ball", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
-    ("losses", "worlds", "privacy", "unbiased"),
-    ("moments", "engine", "estimators", "robust"),
+    ("losses", "worlds", "privacy"),
+    ("unbiased",),
+    ("moments", "engine", "robust"),
     ("learners",),
     ("observed", "simulated"),
     ("plots",),

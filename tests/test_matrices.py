@@ -42,6 +42,20 @@ def turned(q, r):
     return q * sign[None], r * sign[:, None]
 
 
+def indefinite(a):
+    return (a[:N] + a[:N].T) / 2
+
+
+def positive_part(a):
+    values, vectors = np.linalg.eigh(a)
+    return (vectors * np.maximum(values, 0)[None]) @ vectors.T
+
+
+def factor_and_solution(a, b):
+    factor = matrices.cholesky(a)
+    return factor, matrices.solve_cholesky(factor, b)
+
+
 # Functions of `[M, N]` numbers, and the same in NumPy.
 OPERATIONS = {
     "cholesky": (
@@ -67,6 +81,14 @@ OPERATIONS = {
     "eigvalsh": (
         lambda a: matrices.eigvalsh(definite(a)),
         lambda a: np.linalg.eigvalsh(definite(a)),
+    ),
+    "positive_part": (
+        lambda a: matrices.positive_part(indefinite(a)),
+        lambda a: positive_part(indefinite(a)),
+    ),
+    "one_by_one": (
+        lambda a: matrices.one_by_one(factor_and_solution)(definite(a), a[N]),
+        lambda a: (np.linalg.cholesky(definite(a)), np.linalg.solve(definite(a), a[N])),
     ),
     "least_eigenvalue": (
         lambda a: matrices.least_eigenvalue(-definite(a), jnp.asarray(0.1)),
@@ -159,6 +181,17 @@ def test_one_triangle_with_many_right_sides_is_solved_in_one_call(rng):
     solve = jax.jit(jax.vmap(jax.vmap(partial(matrices.solve_triangular, factor))))
     np.testing.assert_allclose(solve(b), np.linalg.solve(factor, b[..., None])[..., 0], rtol=1e-12)
     assert "while" not in solve.lower(b).as_text()
+
+
+@pytest.mark.usefixtures("x64")
+def test_functions_one_by_one_are_one_loop(rng):
+    a = np.stack([definite(one) for one in rng.normal(size=(3, M, N))])
+    for function, loops in (
+        (factor_and_solution, 3),
+        (matrices.one_by_one(factor_and_solution), 1),
+    ):
+        text = jax.jit(jax.vmap(function)).lower(a, a[:, 0]).as_text()
+        assert text.count("stablehlo.while") == loops
 
 
 @pytest.mark.usefixtures("x64")

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
+from contamination_adversaries import far_covariate, flip, gross, hugging, region
 from noisy_jax.base import Stream
 from noisy_jax.kernels import Kernel, gaussian, polynomial
 from noisy_jax.robust import contaminations, subquantile
@@ -139,10 +140,10 @@ def contaminated(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Cont
     table_key, key = jax.random.split(key)
     table = setting.draw(table_key)
 
-    def each(adversaries):
+    def each(by_name):
         return {
             name: jax.lax.map(partial(corrupt, key, table.x, table.y), shares)
-            for name, corrupt in adversaries.items()
+            for name, corrupt in by_name.items()
         }
 
     return Contaminations(table, each(relabelling(setting, table)), each(_MOVING))
@@ -192,19 +193,19 @@ def relabelling(setting: Setting, table: Split) -> Mapping[str, Callable[..., Co
         return look(jax.lax.fori_loop(1, _LOOKS, fitted, target))
 
     return {
-        "gross": contaminations.gross,
+        "gross": gross,
         "one-sided": contaminations.one_sided,
         "shift": partial(contaminations.shift, target=target),
         "small shift": partial(contaminations.shift, target=target, size=0.5),
-        "hugging": partial(contaminations.hugging, target=target),
+        "hugging": partial(hugging, target=target),
         "adaptive": adaptive,
-        "flip": partial(contaminations.flip, target=target),
-        "region": partial(contaminations.region, target=target),
-        "told": lambda key, x, y, share: contaminations.gross(key, x, y, TOLD),
+        "flip": partial(flip, target=target),
+        "region": partial(region, target=target),
+        "told": lambda key, x, y, share: gross(key, x, y, TOLD),
     }
 
 
-_MOVING = {"covariate": contaminations.covariate, "far covariate": contaminations.far_covariate}
+_MOVING = {"covariate": contaminations.covariate, "far covariate": far_covariate}
 
 
 def _stacked(by_name):

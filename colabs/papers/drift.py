@@ -178,11 +178,11 @@ def _counted(settings, difficulty, rounds, key) -> dict[str, jax.Array]:
 
     def buffer(space):
         # Samples show the clean x, so that steps and predictions read f at the same points.
-        def read(weights, atoms, others, points):
-            values = weights @ space.inner(atoms, others)
-            return values, values
+        def values(weights, atoms, others, points):
+            found = weights @ space.inner(atoms, others)
+            return found, found
 
-        return everything(space._replace(read=read), horizon)
+        return everything(horizon)(space._replace(values=values))
 
     def of_one(make, stream, gamma, numbers):
         learner = make(_kernel(gamma), *numbers, buffer)

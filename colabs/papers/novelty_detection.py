@@ -89,7 +89,7 @@ def detector(
         novelty(nu=nu, smallest=rule.floor),
         learning_rate=learning_rate,
         regularization=1.0,
-        buffer=lambda space: everything(space, horizon),
+        buffer=everything(horizon),
         decay=rule.decay,
     )
 

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisy_jax import engine, estimators, kernels, learners, losses, worlds
+from noisy_jax import engine, kernels, learners, losses, unbiased, worlds
 from noisy_jax import moments as moment_kinds
 from noisy_jax.base import Learner
 from noisy_jax.learners import wrappers
 from noisy_jax.noise import Gaussian, Noise, Rademacher
 from noisy_jax.simulated import bounds
 from noisy_jax.simulated.adversaries import clean_regret
-from tightness_regrets import ABSOLUTE, LINEAR, absolute_regret, risk_regret, vector
+from tightness_regrets import ABSOLUTE, LINEAR, VECTOR, absolute_regret, risk_regret
 
 LARGEST = 128  # rounds with a kernel: a step solves a comparator from the Gram matrix of all rounds
 FEATURES = 32  # number of Fourier features
@@ -101,8 +101,8 @@ def _linear(y_size: float) -> list[Family]:
         )
 
     def linear_kernel(moments, *, horizon, radius):
-        estimator = estimators.gradient(
-            LINEAR, losses.squared(), squared_radius=radius**2,
+        estimator = unbiased.gradient(
+            LINEAR, losses.squared(), radius=radius,
             x_second_moment=float(moments.x_second_moment), y_largest=y_size,
         )  # fmt: skip
         return bounds.as_printed.random_truncation(estimator, horizon=horizon)
@@ -203,8 +203,8 @@ def _truncated(name: str, kernel: Any, y_size: float):
 
     The comparators are those of the kernel itself, from which a cut-off series hardly differs.
     """
-    estimator = estimators.gradient(
-        kernel, losses.squared(), squared_radius=1.0, x_second_moment=1 + VARIANCE, y_largest=y_size
+    estimator = unbiased.gradient(
+        kernel, losses.squared(), radius=1.0, x_second_moment=1 + VARIANCE, y_largest=y_size
     )
 
     def build(radius, rate, told):
@@ -230,16 +230,14 @@ def _of_the_absolute_loss() -> list[Family]:
         )  # fmt: skip
 
     def keeping(radius, rate, told):
-        return norma(radius, rate, vector)
+        return norma(radius, rate, VECTOR)
 
     def dropping(radius, rate, told):
         start = engine.growing_start(DECAY, EXCESS)
-        return norma(
-            radius, rate, lambda space: engine.growing(space, LARGEST, start=start, excess=EXCESS)
-        )
+        return norma(radius, rate, engine.growing(LARGEST, start=start, excess=EXCESS))
 
     def free(radius, rate, told):
-        return learners.parameter_free(LINEAR, ABSOLUTE, buffer=vector)
+        return learners.parameter_free(LINEAR, ABSOLUTE, buffer=VECTOR)
 
     def of_risk(formula, growing):
         def guarantee(moments, *, horizon, radius):

@@ -16,11 +16,8 @@ MOST_COUNTED = 4096  # rounds, as each has a dimension of its own
 _HALVINGS = 40
 
 ABSOLUTE, LINEAR = losses.epsilon_insensitive(epsilon=0.0), kernels.linear()
-
-
-def vector(space):
-    """The memory of learners with the kernel `LINEAR`."""
-    return engine.weight_vector()
+VECTOR = engine.weight_vector()
+"""The memory of learners with the kernel `LINEAR`."""
 
 
 def absolute_regret(learner, stream, noise, key, *, radius, rounds):
@@ -84,7 +81,7 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
     def norma(rate, margin):
         return learners.norma(
             LINEAR, losses.soft_margin(margin=margin), learning_rate=rate, regularization=0.0,
-            buffer=vector,
+            buffer=VECTOR,
         )  # fmt: skip
 
     def errors(learner, shown, margin):
@@ -104,11 +101,11 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
     return [
         (name, errors(learner, shown, margin), float(bound))
         for name, learner, shown, margin, bound in [
-            ("perceptron, mistakes", learners.perceptron(LINEAR, buffer=vector), 1, 0.0,
+            ("perceptron, mistakes", learners.perceptron(LINEAR, buffer=VECTOR), 1, 0.0,
              theorem(bounds.mistakes, horizon).mistakes),
             ("norma, margin errors", norma(of_margin.learning_rate, margin), 2, margin,
              of_margin.mistakes),
-            ("alma, mistakes", learners.alma(LINEAR, threshold=0.0, buffer=vector), 1, 0.0,
+            ("alma, mistakes", learners.alma(LINEAR, threshold=0.0, buffer=VECTOR), 1, 0.0,
              of_alma),
         ]
     ]  # fmt: skip

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax import estimators, kernels, losses, noise, plots, worlds
+from noisy_jax import kernels, losses, noise, plots, unbiased, worlds
 from noisy_jax.base import Stream
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, picture, report_of, script
 from noisy_jax.command.settings import option
-from noisy_jax.estimators import GradientEstimator
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import bounds, streams
 from noisy_jax.simulated.comparators import convex_ball
 from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
+from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.validation import positive
 from unknown_noise_gradients import (
     both_distributions,
@@ -167,7 +167,9 @@ def _polynomial(settings, data) -> Case:
     kernel = kernels.polynomial(degree=DEGREE, offset=settings.offset)
     diagonal = float(kernel.diagonal(stream.x).max())
     # A world without noise, for the comparator of any kernel.
-    clean = worlds.World(dim, kernel, kernel.gram, diagonal, noise=noise.Gaussian(0.0))
+    clean = worlds.world_of(
+        kernel, kernel.gram, dim=dim, diagonal=diagonal, noise=noise.Gaussian(0.0)
+    )
     truncations, words = _truncations(settings, kernel, moments)
     uncorrected = functools.partial(uncorrected_kernel, kernel)
     seeing = {
@@ -224,10 +226,10 @@ def _tuned(settings, factory, diagonal, moments, radius) -> MakeLearner:
 def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]:
     """By the optimal distribution, and by the geometric one at as many copies; words on both."""
     make = functools.partial(
-        estimators.gradient,
+        unbiased.gradient,
         kernel,
         LOSSES[settings.loss],
-        squared_radius=settings.radius**2,
+        radius=settings.radius,
         x_second_moment=float(moments.x_second_moment),
         y_largest=float(moments.y_second_moment) ** 0.5,
     )

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
-from noisy_jax.estimators import GradientEstimator
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.noise import Noise
 from noisy_jax.simulated.bounds import TruncationGuarantee
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
 from noisy_jax.simulated.rollouts import rollout
 from noisy_jax.tables import Table, plus_minus
+from noisy_jax.unbiased import GradientEstimator
 
 _STANDSTILL = 1e-12
 """A learning rate so small that f does not change, while coefficients still show the gradients."""
@@ -28,7 +28,7 @@ def both_distributions(
     """Estimators by the optimal and by the geometric distribution with the same mean copies, and p.
 
     Args:
-        make: `estimators.gradient` but for the arguments `distribution` and `p`.
+        make: `unbiased.gradient` but for the arguments `distribution` and `p`.
     """
     optimal = make(distribution="optimal")
     p = base_for(lambda p: make(p=p).mean_copies, optimal.mean_copies)

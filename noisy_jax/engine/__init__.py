@@ -1,12 +1,12 @@
 """Parts from which functional learners are built: the engine, rules, memories, and state classes.
 
-A new learner is a call of `expansion` with a `read` function that makes a `Round` from a sample, a
-`Rule`, and a memory.
+A new learner is a `Rule` in a function space, `function_space(kernel, buffer).learner(rule)`, or a
+call of `expansion`, with a function that makes a `Round` from a sample, a rule, and a memory.
 """
 
-from noisy_jax.engine.buffers import Buffer, atoms_and_memory, memory_of
-from noisy_jax.engine.expansion import ExpansionState, Round, expansion, reading
-from noisy_jax.engine.memory import Atoms, Memory, Space, everything, weight_vector
+from noisy_jax.engine.expansion import ExpansionState, Round, expansion, round_of_copies
+from noisy_jax.engine.function_space import Buffer, FunctionSpace, function_space, memory_of
+from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, everything, weight_vector
 from noisy_jax.engine.rules import (
     AdaptiveState,
     Rate,
@@ -23,21 +23,23 @@ __all__ = [
     "Atoms",
     "Buffer",
     "ExpansionState",
+    "FunctionSpace",
+    "MakeMemory",
     "Memory",
     "Rate",
     "Round",
     "Rule",
     "Space",
     "Update",
-    "atoms_and_memory",
     "everything",
     "expansion",
+    "function_space",
     "growing",
     "growing_start",
     "memory_of",
     "rate_of",
-    "reading",
     "ring",
+    "round_of_copies",
     "schedule",
     "squared_loss",
     "weight_vector",

@@ -5,7 +5,7 @@
 φ_t is the *atom* that round t adds, α_t its coefficient, c_t a decay factor, and P the projection
 on the ball {‖f‖ ≤ W}. Learners differ in the arguments of `expansion`:
 
-- `read` makes the atom from the sample, and *query points*: further atoms at which f_t is read;
+- `round_of` makes the atom from the sample, and *query points*: further atoms where f_t is needed;
 - `rule` computes α_t and c_t from the values of f_t at the atom and at the query points;
 - `memory` stores f: all atoms (`everything`), the newest ones (`ring`), a slowly growing number of
   them (`growing`), or their sum (`weight_vector`).
@@ -37,11 +37,11 @@ from noisy_jax.validation import check_copies_given, check_made_for, sound_label
 
 
 class Round(NamedTuple):
-    """One round as the engine reads it.
+    """What the engine takes from the sample of one round.
 
     Attributes:
         atom: φ_t, one atom (its leaves have no leading axis of atoms).
-        query_points: `[P]`, further atoms at which f_t is read; `None` if there are none.
+        query_points: `[P]`, further atoms at which f_t is evaluated; `None` if there are none.
         target: what else the rule needs, such as the target y_t.
     """
 
@@ -67,28 +67,39 @@ class ExpansionState(NamedTuple):
     round: jax.Array
     rule: Any
 
+    def column_axes(self) -> "int | ExpansionState":
+        """Axes of `jax.vmap` over columns of a state, which may share their atoms and the round."""
+        if self.round.ndim > 0:
+            return 0
+        axes: dict[str, Any] = {"atoms": None, "weights": 0, "squared_norm": 0, "round": None}
+        return ExpansionState(**axes, rule=0)
 
-def reading(atom: Callable[..., Atoms], copies: int) -> Callable[[Sample, chex.PRNGKey], Round]:
-    """A `read` function: the first copy is the atom, a second copy the query point.
+
+def round_of_copies(
+    atom: Callable[..., Atoms], copies: int
+) -> Callable[[Sample, chex.PRNGKey], Round]:
+    """A `round_of` for `expansion`: the first copy is the atom, a second one the query point.
 
     Args:
-        atom: `(x[1, d], cov[1]) -> atom[1]`, the form in which a copy is stored, as `World.atom`.
+        atom: `(x[n, d], cov[n] or None) -> atoms[n]`, the form in which copies are stored.
         copies: 1 (no query point) or 2.
     """
 
-    def read(sample: Sample, key: chex.PRNGKey) -> Round:
+    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing
-        cov = None if sample.cov is None else jnp.asarray(sample.cov)[None]
-        stored, *others = (atom(copy[None], cov) for copy in sample.x[:copies])
-        one = jax.tree.map(lambda e: e[0], stored)
-        return Round(one, others[0] if others else None, sample.y)
+        cov = sample.cov
+        if cov is not None:
+            cov = jnp.broadcast_to(cov, (copies, *jnp.shape(cov)))
+        atoms = atom(sample.x[:copies], cov)
+        first, others = (jax.tree.map(lambda a, s=s: a[s], atoms) for s in (0, slice(1, None)))
+        return Round(first, others if copies > 1 else None, sample.y)
 
-    return read
+    return round_of
 
 
 def expansion(
     *,
-    read: Callable[[Sample, chex.PRNGKey], Round],
+    round_of: Callable[[Sample, chex.PRNGKey], Round],
     rule: Rule,
     memory: Memory,
     copies: int,
@@ -105,10 +116,10 @@ def expansion(
     that `Rollout.diverged_at` can name the round.
 
     Args:
-        read: `(sample, key) -> Round`, what the engine takes from a sample.
+        round_of: `(sample, key) -> Round`, what the engine takes from a sample.
         rule: computes the coefficient and the decay factor from values of f_t.
         memory: stores f.
-        copies: V, number of noisy copies that `read` uses.
+        copies: V, number of noisy copies that `round_of` uses.
         radius: W > 0, radius of the ball on which f is projected; `None` for no projection. A
             memory that forgets atoms does not know ‖f‖ and takes no radius.
         block: B ≥ 1, number of rounds that `unroll` plays at once, at most as many as the memory
@@ -145,7 +156,7 @@ def expansion(
         x = jnp.zeros((copies, whole("dim", size, 1, "number of features")))
         check(x)
         sample = Sample(x, jnp.zeros(()), jnp.zeros(()))
-        atoms, weights = memory.init(jax.eval_shape(read, sample, jax.random.key(0)).atom)
+        atoms, weights = memory.init(jax.eval_shape(round_of, sample, jax.random.key(0)).atom)
         squared_norm = None if memory.forgets else jnp.zeros_like(weights[0])
         return ExpansionState(atoms, weights, squared_norm, jnp.int32(0), rule.init())
 
@@ -153,8 +164,10 @@ def expansion(
         """One block of rounds: the state after it, and predictions before each round, `[B]`."""
         samples, x, keys = block_inputs
         # Without the barrier, XLA computes a costly feature map again for each of its uses.
-        rounds = jax.lax.optimization_barrier(jax.vmap(read)(samples, keys))
-        ahead, inside = _values(memory, state, rounds, memory.space.points(x))
+        rounds = jax.lax.optimization_barrier(jax.vmap(round_of)(samples, keys))
+        points = memory.space.points(x)
+        ahead = _before(memory, state, rounds, points)
+        inside = _inside(memory, rounds, points).astype(ahead.dtype)
         state, predictions, noisy, added, keep = _play(
             rule, memory.horizon, radius, readings, state, ahead, inside, rounds.target
         )
@@ -193,17 +206,22 @@ def expansion(
             outputs.append(output)
         return state, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *outputs)
 
-    @jax.default_matmul_precision("highest")
-    def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
-        return one_round(state, sample, key)[0]
-
-    def read_now(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
-        return jax.tree.map(jnp.squeeze, one_round(state, sample, key)[2])
-
-    def one_round(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
+    def one_round(sample: Sample):
+        """A sample as a block of one round, and its first copy in place of the clean instance."""
         check_sample(sample, copies)
-        samples, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
-        return unroll(state, samples, x, key[None])
+        check(sample.x)
+        return jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
+
+    def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
+        samples, x = one_round(sample)
+        return unroll(state, samples, x, key[None])[0]
+
+    @jax.default_matmul_precision("highest")
+    def read(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
+        samples, x = one_round(sample)
+        rounds = jax.vmap(round_of)(samples, key[None])
+        values = _before(memory, state, rounds, memory.space.points(x))[0, :2]
+        return _readings(rule, state.rule, values)
 
     @jax.default_matmul_precision("highest")
     def predict(state: ExpansionState, x: jax.Array) -> jax.Array:
@@ -212,36 +230,54 @@ def expansion(
         values = memory.evaluate(state.atoms, state.weights, state.round, points)
         return rule.output(state.rule, values.reshape(x.shape[:-1]))
 
-    needs = Needs(copies, memory.horizon, noise, labels=labels)
-    return Learner(init, step, predict, needs, unroll, read=read_now if readings else None)
+    return Learner(
+        init,
+        step,
+        predict,
+        Needs(copies, memory.horizon, noise, labels=labels),
+        unroll,
+        read=read if readings else None,
+        weights=None if memory.forgets else lambda state: state.weights,
+    )
 
 
-def _values(memory: Memory, state: ExpansionState, rounds: Round, points):
-    """What a block reads: columns are the Q queries of a round, then its clean point.
+def _before(memory: Memory, state: ExpansionState, rounds: Round, points):
+    """Values of f before a block, `[B, Q + 1]`: at the Q queries of a round and its clean point."""
+    values = memory.values(state.atoms, state.weights, state.round, _queries(rounds), points)
+    return _columns(*values).astype(state.weights.dtype)
 
-    Returns:
-        ahead `[B, Q + 1]`, values of f before the block, and inside `[B, B, Q + 1]`, values of the
-        block's own atoms at what each of its rounds reads.
-    """
+
+def _inside(memory: Memory, rounds: Round, points):
+    """Values of the atoms of a block at queries and points of its rounds, `[B, B, Q + 1]`."""
+    space = memory.space
+    at_queries = space.inner(rounds.atom, _queries(rounds))
+    return _columns(at_queries, space.evaluate(rounds.atom, points))
+
+
+def _queries(rounds: Round):
+    """The atoms and query points of B rounds, `[B·Q]`."""
 
     def flat(atom, *query_points):
         queries = jnp.concatenate([atom[:, None], *query_points], axis=1)
         return queries.reshape(-1, *queries.shape[2:])
 
-    def columns(at_queries, at_points):
-        at_queries = at_queries.reshape(*at_points.shape, -1)
-        values = jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
-        return values.astype(state.weights.dtype)
-
     others = () if rounds.query_points is None else (rounds.query_points,)
-    queries, space = jax.tree.map(flat, rounds.atom, *others), memory.space
-    ahead = memory.values(state.atoms, state.weights, state.round, queries, points)
-    inside = space.inner(rounds.atom, queries), space.evaluate(rounds.atom, points)
-    return columns(*ahead), columns(*inside)
+    return jax.tree.map(flat, rounds.atom, *others)
+
+
+def _columns(at_queries, at_points):
+    at_queries = at_queries.reshape(*at_points.shape, -1)
+    return jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
+
+
+def _readings(rule: Rule, rule_state, values):
+    """Mean and product of the two first outputs."""
+    first, second = rule.output(rule_state, values[:2])
+    return (first + second) / 2, first * second
 
 
 def _play(rule, horizon, radius, readings, state: ExpansionState, ahead, inside, target):
-    """The rounds of a block, one after another, on the scalars that `_values` read.
+    """The rounds of a block, one after another, on the values `ahead` and `inside` of f.
 
     Returns:
         The state with its norm and rule after the block; `[B]` predictions, readings (or `None`),
@@ -253,10 +289,8 @@ def _play(rule, horizon, radius, readings, state: ExpansionState, ahead, inside,
         ahead, squared_norm, rule_state = carry
         b, inside, target = inputs
         t, values = state.round + b, ahead[b, :-1]
-        prediction, read = rule.output(rule_state, ahead[b, -1]), None
-        if readings:
-            first, second = rule.output(rule_state, values[:2])
-            read = (first + second) / 2, first * second
+        prediction = rule.output(rule_state, ahead[b, -1])
+        read = _readings(rule, rule_state, values) if readings else None
         square = jnp.maximum(inside[b, 0], 0)
         alpha, decay, rule_state = rule.update(rule_state, values, target, t, square)
         room = True if horizon is None else t < horizon

@@ -26,14 +26,14 @@ class Space(NamedTuple):
         inner: `(atoms[n], atoms[m]) -> [n, m]`.
         evaluate: `(atoms[n], points[m]) -> [n, m]`.
         points: `x[m, d] -> points[m]`, the form in which `evaluate` takes clean instances.
-        read: `(weights[n], atoms[n], others[m], points[k]) -> ([m], [k])`, weights @ inner and
+        values: `(weights[n], atoms[n], others[m], points[k]) -> ([m], [k])`, weights @ inner and
             weights @ evaluate at once; `None` where that is not faster.
     """
 
     inner: Callable[..., Any]
     evaluate: Callable[..., Any]
     points: Callable[..., Any] = lambda x: x
-    read: Callable[..., Any] | None = None
+    values: Callable[..., Any] | None = None
 
 
 class Memory(NamedTuple):
@@ -63,19 +63,22 @@ class Memory(NamedTuple):
     forgets: bool = False
 
 
-def everything(space: Space, horizon: int) -> Memory:
+MakeMemory: TypeAlias = Callable[[Space], Memory]
+"""Makes a memory for atoms of a space; an argument `buffer` of learners."""
+
+
+def everything(horizon: int) -> MakeMemory:
     """A memory that keeps the atoms of all rounds, up to `horizon` ≥ 1 of them.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
-        >>> memory = everything(Space(gram, gram), horizon=100)
+        >>> memory = everything(horizon=100)(Space(gram, gram))
         >>> atoms, weights = memory.init(jnp.zeros(2))
         >>> print(memory.evaluate(atoms.at[0].set(1), weights.at[0].set(3), 1, jnp.ones((1, 2))))
         [3.]
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
-    init, read, evaluate = room(space, horizon)
 
     def absorb(atoms, weights, t, scale, new_atoms, coefficients):
         def written(slots, new):
@@ -83,25 +86,25 @@ def everything(space: Space, horizon: int) -> Memory:
 
         return jax.tree.map(written, atoms, new_atoms), written(scale * weights, coefficients)
 
-    return Memory(space, init, read, evaluate, absorb, horizon=horizon)
+    return lambda space: Memory(space, *room(space, horizon), absorb, horizon=horizon)
 
 
-def weight_vector(points: Callable[..., Any] = lambda x: x) -> Memory:
+def products(x, z):
+    """⟨x_i, z_j⟩, `[n, m]`."""
+    return x @ z.T
+
+
+def weight_vector() -> MakeMemory:
     """A memory for atoms that are vectors `[D]`: it keeps only their weighted sum, `[D]`.
 
-    `points` is the feature map of clean instances, `x[m, d] -> [m, D]`; by default the identity.
+    Use it with the linear kernel. Random features use it by themselves.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> memory = weight_vector()
+        >>> memory = weight_vector()(Space(products, products))
         >>> memory.evaluate((), jnp.array([1.0, 2.0]), 0, jnp.ones((1, 2)))
         Array([3.], dtype=float32)
     """
-    space = Space(
-        inner=lambda atoms, others: atoms @ others.T,
-        evaluate=lambda atoms, points: atoms @ points.T,
-        points=points,
-    )
 
     def init(atom):
         return (), jnp.zeros(atom.shape, atom.dtype)
@@ -116,18 +119,21 @@ def weight_vector(points: Callable[..., Any] = lambda x: x) -> Memory:
     def absorb(atoms, weights, t, scale, new_atoms, coefficients):
         return (), scale * weights + coefficients @ new_atoms
 
-    return Memory(space, init, values, evaluate, absorb)
+    def memory(space: Space) -> Memory:
+        space = Space(products, products, space.points)
+        return Memory(space, init, values, evaluate, absorb)
+
+    return memory
 
 
 def room(space: Space, size: int):
     """Storage for `size` atoms, rounded up to whole chunks, which stay in the cache when read.
 
     Returns:
-        `(init, read, evaluate)`: `init(atom)` makes empty storage, `(atoms, weights)`;
-        `read(atoms, weights, t, queries, points)` and `evaluate(atoms, weights, t, points)` are
-        `Memory.values` and `Memory.evaluate`, and skip the chunks that are empty before round t.
+        `init`, `values` and `evaluate` of a `Memory`; the latter two skip the chunks that are empty
+        before round t.
     """
-    hint = "learners pass their own, as in buffer=lambda space: engine.ring(space, size)"
+    hint = "engine.ring(50)(space) makes a memory; learners take buffer=engine.ring(50)"
     instance("space", space, Space, hint)
     chunk = min(size, _CHUNK)
     slots = -(-size // chunk) * chunk
@@ -136,8 +142,8 @@ def room(space: Space, size: int):
         atoms = jax.tree.map(lambda e: jnp.zeros((slots, *e.shape), e.dtype), atom)
         return atoms, jnp.zeros(slots)
 
-    def read(atoms, weights, t, queries, points):
-        """Values of f, as stored before round t, at queries and points: `([m] or None, [n])`."""
+    def values(atoms, weights, t, queries, points):
+        """At queries, which may be `None`, and points: `([m] or None, [n])`."""
 
         def one_chunk(c, atoms, weights, queries, points):
             def part(a):
@@ -146,17 +152,17 @@ def room(space: Space, size: int):
             own, alpha = jax.tree.map(part, atoms), part(weights)
             if queries is None:
                 return None, alpha @ space.evaluate(own, points)
-            if space.read is None:
+            if space.values is None:
                 return alpha @ space.inner(own, queries), alpha @ space.evaluate(own, points)
-            return space.read(alpha, own, queries, points)
+            return space.values(alpha, own, queries, points)
 
         chunks = jnp.minimum(-(-t // chunk), slots // chunk)
         return _total(one_chunk, chunks, slots // chunk, atoms, weights, queries, points)
 
     def evaluate(atoms, weights, t, points):
-        return read(atoms, weights, t, None, points)[1]
+        return values(atoms, weights, t, None, points)[1]
 
-    return init, read, evaluate
+    return init, values, evaluate
 
 
 def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):

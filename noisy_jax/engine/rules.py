@@ -1,4 +1,4 @@
-"""Rules of the engine: from values of f_t to its change, f_{t+1} = P(c_t f_t + α_t φ_t)."""
+"""Rules of the engine: they compute α_t and c_t of f_{t+1} = P(c_t f_t + α_t φ_t)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -27,15 +27,15 @@ class Update(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """From values of f_t to the change of f: where most learners differ.
+    """Computes the update of f from values of f_t. This is the part that most learners define.
 
     Attributes:
         init: `() -> state`, a pytree of arrays such as offsets, margins, counts; `()` for none.
         update: `(state, values[1 + P], target, t, square) -> Update`; values are those of f_t at
             the atom, then at the query points, and square is ‖φ_t‖². It runs in a scan: use
             arithmetic on scalars only.
-        output: `(state, values[...]) -> [...]`, predictions from values of f_t. By default f_t
-            itself; a rule with an offset or a threshold adds it here. (`averaged` averages f only.)
+        output: `(state, values[...]) -> [...]`, predictions from values of f_t, for a rule with an
+            offset or a threshold. (`wrappers.averaged` averages f only.)
     """
 
     init: Callable[[], Any]
@@ -147,7 +147,7 @@ def squared_loss(
 
     Args:
         learning_rate: as in `rate_of`.
-        radius: B > 0, that of `expansion`, for the adaptive rate; others ignore it.
+        radius: B > 0, the radius of the ball in `expansion`; only the adaptive rate uses it.
     """
     rate = rate_of(learning_rate, radius)
 

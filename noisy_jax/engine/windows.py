@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.engine.memory import Memory, Space, count, room
+from noisy_jax.engine.memory import MakeMemory, Memory, Space, count, room
 from noisy_jax.validation import between, positive, whole
 
 _LONGEST = 36  # e^36 rounds are more than any run has, and below 2^52
 
 
-def ring(space: Space, size: int) -> Memory:
+def ring(size: int) -> MakeMemory:
     """A memory of the τ = `size` ≥ 1 newest atoms; a new atom replaces the oldest.
 
     A block has at most τ rounds.
@@ -21,15 +21,15 @@ def ring(space: Space, size: int) -> Memory:
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
-        >>> memory = ring(Space(gram, gram), 50)
+        >>> memory = ring(50)(Space(gram, gram))
         >>> memory.init(jnp.zeros(2))[1].shape  # weights of 50 slots, whatever the horizon
         (50,)
     """
     size = whole("size", size, 1, "number of atoms that are kept")
-    return _sliding(space, size, lambda t: t - size)._replace(longest_block=size)
+    return lambda space: _sliding(space, size, lambda t: t - size)._replace(longest_block=size)
 
 
-def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
+def growing(horizon: int, *, start: int, excess: float) -> MakeMemory:
     """A memory of the s_t newest atoms in round t = 1, 2, …, where s_t grows slowly.
 
         s_t = min(t, max(t0, ⌈t^(1/2 + ε)⌉))
@@ -38,7 +38,6 @@ def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
     of the regret against the regularized risk, for losses of bounded slope (Theorem 6).
 
     Args:
-        space: inner products of the atoms.
         horizon: T ≥ 1, number of rounds that there is room for.
         start: t0 ≥ 1, `growing_start` for the theorem's; a block has at most t0 rounds.
         excess: ε, 0 < ε < ½.
@@ -49,7 +48,7 @@ def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
     Example:
         >>> import noisy_jax as nj
         >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
-        >>> memory = growing(Space(gram, gram), 1000, start=80, excess=0.4)
+        >>> memory = growing(1000, start=80, excess=0.4)(Space(gram, gram))
         >>> memory.init(jax.numpy.zeros(2))[1].shape  # 1000^0.9, in whole chunks
         (512,)
     """
@@ -58,8 +57,12 @@ def growing(space: Space, horizon: int, *, start: int, excess: float) -> Memory:
     between("excess", excess, 0, 0.5, "ε of t^(1/2 + ε)")
     windows = np.maximum(start, _grown(np.arange(1, horizon + 2), excess))
     windows = np.minimum(windows, horizon).astype(np.int32)
-    memory = _sliding(space, int(windows[-1]), lambda t: t - jnp.asarray(windows)[t])
-    return memory._replace(horizon=horizon, longest_block=int(windows[0]))
+
+    def memory(space: Space) -> Memory:
+        made = _sliding(space, int(windows[-1]), lambda t: t - jnp.asarray(windows)[t])
+        return made._replace(horizon=horizon, longest_block=int(windows[0]))
+
+    return memory
 
 
 def growing_start(decay: float, excess: float) -> int:
@@ -125,7 +128,7 @@ def _sliding(space: Space, size: int, oldest: Callable[[jax.Array], jax.Array]) 
     oldest(t) and t − oldest(t) never decrease; t − oldest(t) is at most `size`, and at least the
     number of rounds in a block.
     """
-    init, read, evaluate = room(space, size)
+    init, staying, evaluate = room(space, size)
 
     def values(atoms, weights, t, queries, points):
         rounds = count(points)
@@ -133,8 +136,8 @@ def _sliding(space: Space, size: int, oldest: Callable[[jax.Array], jax.Array]) 
         leaving = oldest(t) + jnp.arange(rounds)
         slots = leaving % size
         old, old_weights = jax.tree.map(lambda a: a[slots], (atoms, weights))
-        staying = weights.at[slots].set(0)
-        at_queries, at_points = read(atoms, staying, t, queries, points)
+        kept = weights.at[slots].set(0)
+        at_queries, at_points = staying(atoms, kept, t, queries, points)
         waiting = leaving[:, None] >= oldest(t + jnp.arange(rounds))[None]
         old_weights = jnp.where(waiting, old_weights[:, None], 0)
         repeated = jnp.repeat(old_weights, count(queries) // rounds, axis=1)

@@ -53,7 +53,7 @@ def alma(
         scale: C > 0, step size of the first update.
         buffer: as for `norma`. ‖w‖ follows from its recursion, which is exact as long as no term
             has been dropped; choose τ so large that dropped terms are negligible.
-        block: number of rounds that `unroll` plays at once.
+        block: as in `parallel_worlds`.
 
     Returns:
         A `Learner` whose state's field `rule` is an `AlmaState`, without unbiased readings. It has
@@ -82,7 +82,7 @@ def alma(
     def gram(x, z):
         return kernel(x, z) * unit(x)[:, None] * unit(z)[None]
 
-    def read(sample: Sample, key: chex.PRNGKey) -> Round:
+    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing
         x = sample.x[0]
         return Round(x, None, (sample.y, jnp.any(kernel.diagonal(x[None]) > 0)))
@@ -102,7 +102,7 @@ def alma(
         return Update(step * y / size, 1 / size, state)
 
     return expansion(
-        read=read,
+        round_of=round_of,
         rule=Rule(lambda: AlmaState(jnp.zeros(()), jnp.int32(0)), update),
         memory=memory_of(kernel, Space(gram, gram), buffer),
         copies=1,

@@ -3,37 +3,17 @@
     w_{t+1} = argmin_w λ_t ‖w‖² + Σ_{s ≤ t} (wᵀÂ_s w − 2⟨b̂_s, w⟩) = (S_t + λ_t I)⁻¹ Σ_{s ≤ t} b̂_s
 
 with S_t = Σ_{s ≤ t} Â_s, where Â_s and b̂_s are unbiased estimates of the moments z(x_s)z(x_s)ᵀ and
-y_s z(x_s) of the clean features z (`moments`). In expectation each summand is the squared loss on
-clean data minus y_s². The learner needs no learning rate and no horizon; a radius is optional.
+y_s z(x_s) of the clean features z (`moments`). If S_t + λ_{t−1} I is always positive definite, then
+for every u (in the ball, if there is one), with f̂_t(w) = wᵀÂ_t w − 2⟨b̂_t, w⟩, g_t = ∇f̂_t(w_t),
 
-**Guarantee**, for every u (in the ball, if there is one) and every sequence of rounds:
+    Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t.
 
-    Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t,   g_t = 2(Â_t w_t − b̂_t),
-
-where f̂_t(w) = wᵀÂ_t w − 2⟨b̂_t, w⟩, if S_t + λ_{t−1} I is positive definite in every round. In
-expectation the left side is the regret on clean data. The right side is only known after the run
-(`bounds.corrected_ftrl`). If the weights are computed every k rounds, a block of k rounds counts as
-one round in these formulas.
-
-λ_t does not decrease. It is at least a share of the mean of ‖z(x)‖², which the moments estimate:
-the units of x and y have no effect. For Fourier features negative eigenvalues of S_t are set to
-zero, and λ_t is this share plus a quarter of the standard deviation of the moments, which is
-estimated from groups of rounds. The guarantee does not cover this. The rule was chosen by
-experiments with Gaussian noise of variance 0.1, 0.2 and 0.3 (`colabs/papers/leader.py`) and
-`moments.fourier(…, wiener=1.0)`.
-
-**Worst streams.** Without a radius no bound in T alone holds: after k rounds with y = B_y and a
-small x = c the weights are near B_y/c, and the next k rounds, until they are computed again, may
-cost k(B_y/c)². `colabs/papers/tightness.py` finds such streams, on which the guarantee above is
-attained. If streams may be adversarial, give a radius.
-
-**Limitations.** The learner gives all rounds the same weight: if the best predictor changes, it
-follows more slowly than a learner with a constant rate. The variance of its moments depends on the
-fourth moment of the noise: under heavy tails (Student's t with 4 degrees of freedom or fewer) they
-converge slowly or not at all. With Fourier features under Gaussian noise of a variance near ℓ² it
-can be worse than predicting zero. In fewer rounds than features it is no better than predicting
-zero. Like every learner with one copy, it must know the covariance of the noise. The study measures
-all of these.
+In expectation the left side is the regret on clean data; `bounds.corrected_ftrl` gives the right
+side after a run. If the weights are computed every k rounds, read t as the number of blocks of k
+rounds. For Fourier features the guarantee does not hold: in the weights negative eigenvalues of S_t
+count as zero, and λ_t contains a quarter of the standard deviation of the moments, a rule that was
+chosen by experiments. Without a radius no bound in T alone holds: after k rounds of a small x the
+weights are large, and the next k rounds are lost. If streams may be adversarial, give a radius.
 
 Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
 (Fuller, 1987); online ridge regression is the case without noise (Azoury and Warmuth, 2001).
@@ -46,7 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Needs, Sample
-from noisy_jax.learners.corrected_leader import factor, half_solve, leader_and_factor, total
+from noisy_jax.learners.corrected_leader import leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive, whole
 
@@ -85,10 +65,11 @@ def corrected_ftrl(
 ) -> Learner:
     """Online least squares on unbiased moments of the clean features ("corrected leader").
 
-    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or Fourier features z. Its weights
-    solve a ridge regression on estimates of Σ_t z(x_t)z(x_t)ᵀ and Σ_t y_t z(x_t) over all rounds so
-    far. The noise does not bias these estimates. `bounds.corrected_ftrl` bounds the regret after a
-    run.
+    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or Fourier features z. It needs no
+    learning rate and no horizon. All rounds have the same weight, so that it follows a change of
+    the best predictor slowly. Under heavy-tailed noise, without a fourth moment, its moments
+    converge slowly or not at all. In fewer rounds than features, and with Fourier features under
+    noise of a variance near ℓ², it is not reliably better than predicting zero.
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
@@ -123,23 +104,13 @@ def corrected_ftrl(
         """The state after a block: its sums join their group, and the weights are solved."""
         group = (state.round - 1) // rows % groups
         sums = jax.tree.map(lambda a, b: a.at[group].add(b), state.sums, state.pending)
-        whole = total(sums)
-        gram, _ = moments.corrected(whole)
-        own_gram, own_cross = moments.corrected(state.pending._replace(count=whole.count))
-        gradient = 2 * (own_gram @ state.weights - own_cross)
-        (weights, lam), triangle = leader_and_factor(
-            moments, sums, radius, share, state.pending.slack, state.regularization
+        own = state.pending._replace(count=sums.count.sum())
+        gram, cross = moments.corrected(own)
+        gradient = 2 * (gram @ state.weights - cross)
+        (weights, lam), more = leader_and_penalty(
+            moments, sums, radius, share, own.slack, state.regularization, gradient
         )
-        # The first weights are 0 whatever λ is, so that its λ may be chosen after its block.
-        is_first = state.pending.count == whole.count
-        before = jnp.where(is_first, lam, state.regularization)
-        triangle = jax.lax.cond(before == lam, lambda: triangle, lambda: factor(gram, before))
-        exists = jnp.isfinite(triangle[-1, -1])
-        triangle = jnp.where(
-            exists, triangle, jnp.eye(len(triangle))
-        )  # its derivatives are not NaN
-        more = jnp.sum(half_solve(triangle, gradient) ** 2) / 4
-        penalty = state.penalty + jnp.where(exists, more, jnp.nan)
+        penalty = state.penalty + more
         empty = jax.tree.map(jnp.zeros_like, state.pending)
         return CorrectedState(sums, empty, weights, lam, penalty, state.round)
 
@@ -192,4 +163,4 @@ def corrected_ftrl(
 
     targets = "any" if moments.linear else "independent"
     needs = Needs(moments.copies, noise=moments.noise, targets=targets, labels=False)
-    return Learner(init, step, predict, needs, unroll, read, finish)
+    return Learner(init, step, predict, needs, unroll, read, finish, lambda state: state.weights)

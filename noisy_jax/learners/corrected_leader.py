@@ -1,17 +1,26 @@
 """The weights of the corrected leader from sums of moments, of one stream or of many devices."""
 
+from functools import partial
 from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.matrices import cholesky, eigh, least_eigenvalue, solve_cholesky, solve_triangular
+from noisy_jax.ball import in_ball, largest_size, norm
+from noisy_jax.matrices import (
+    cholesky,
+    least_eigenvalue,
+    one_by_one,
+    positive_part,
+    solve_cholesky,
+    solve_triangular,
+)
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, for Fourier features
-_ROUNDINGS, _NEWTON_STEPS = 8, 30
+_ROUNDINGS = 8
 
 
 class Leader(NamedTuple):
@@ -46,7 +55,7 @@ def leader(
         radius: B > 0, or `None`, as in `learners.corrected_ftrl`.
         regularization: as in `learners.corrected_ftrl`.
         slack: the most by which the next block can reduce the smallest eigenvalue of the Gram
-            matrix, which is added to λ for linear features.
+            matrix. It is added to λ.
         previous: the last λ; the new one is at least as large.
 
     Returns:
@@ -69,137 +78,64 @@ def leader(
     instance("sums", sums, Sums, "such as state.sums of learners.corrected_ftrl")
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
-    return leader_and_factor(moments, sums, radius, share, slack, previous)[0]
+    gradient = jnp.zeros_like(sums.cross[0])
+    return leader_and_penalty(moments, sums, radius, share, slack, previous, gradient)[0]
 
 
-def leader_and_factor(moments, sums, radius, share, slack, previous):
-    """The leader, and the triangular factor of S + λI."""
-    whole = total(sums)
+def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
+    """The leader, and the penalty ¼ gᵀ(S + λI)⁻¹g of the last block, whose gradient is g.
+
+    λ is the previous one. In the first block w = 0 under every λ, so that the new one may be
+    taken. The penalty is NaN where S + λI is not positive definite.
+    """
+    whole = jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
     gram, cross = moments.corrected(whole)
     mean_square = jnp.abs(jnp.trace(gram)) / jnp.maximum(whole.count, 1)
     least = share * mean_square
-    if moments.linear:
+    if not moments.linear:
+        least += _SPREAD * _spread(moments, sums, whole, mean_square)
+    least = jnp.maximum(least, _rounding(gram)) + slack
+    solve = one_by_one(partial(_solution, moments.linear))
+    numbers = [jnp.asarray(a, gram.dtype) for a in (least, previous, radius) if a is not None]
+    weights, lam, penalty = solve(gram, cross, gradient, *numbers)
+    return Leader(weights, lam), penalty
+
+
+def _solution(linear, gram, cross, gradient, least, previous, radius=None):
+    """Weights, λ, and the penalty of `leader_and_penalty`, for one stream."""
+    identity = jnp.eye(len(gram), dtype=gram.dtype)
+    lam = jnp.maximum(previous, least)
+    if linear:
         caution = 2 if radius is None else 1
-        least = jnp.maximum(least, _rounding(gram)) + slack
         enough = jnp.maximum((previous - least) / caution, 0)  # a larger −λ_min increases λ
         lowest = least_eigenvalue(gram, -enough)
-        larger = jnp.where(lowest < -enough, least - caution * lowest, least)
-        lam = jnp.maximum(previous, larger)
-        triangle = factor(gram, lam)
-        if radius is None:
-            return Leader(solve(triangle, cross), lam), triangle
-        return Leader(_in_ball(gram, lam, cross, radius)[0], lam), triangle
-    lam = jnp.maximum(previous, least + _SPREAD * _spread(moments, sums, whole, mean_square))
-    return Leader(_clipped_in_ball(gram, lam, cross, radius)[0], lam), factor(gram, lam)
+        lam = jnp.where(lowest < -enough, jnp.maximum(previous, least - caution * lowest), lam)
 
+    def at(mu, matrix, b):
+        triangle = cholesky(matrix + mu * identity)
+        weights = solve_cholesky(triangle, b)
+        return weights, solve_triangular(triangle, weights / largest_size(weights))
 
-def total(sums: Sums) -> Sums:
-    """The sums of all groups together."""
-    return jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
-
-
-def factor(gram, lam):
-    """The Cholesky factor of S + λI, NaN where the matrix is not positive definite."""
-    return cholesky(gram + lam * jnp.eye(len(gram)))
-
-
-def solve(triangle, vector):
-    """(S + λI)⁻¹ v from the Cholesky factor."""
-    return solve_cholesky(triangle, vector)
-
-
-def half_solve(triangle, vector):
-    """L⁻¹ v for the Cholesky factor L of S + λI: its square is vᵀ(S + λI)⁻¹v."""
-    return solve_triangular(triangle, vector)
+    triangle = cholesky(gram + lam * identity)
+    if linear and radius is None:
+        weights = solve_cholesky(triangle, cross)
+    else:
+        matrix = (gram if linear else positive_part(gram)) + lam * identity
+        radius = jnp.inf if radius is None else radius
+        # ‖w‖ = B needs μ + ‖A‖ ≥ ‖b‖/B: from there no weights overflow, however small A is.
+        start = jnp.maximum(norm(cross) / radius - jnp.linalg.norm(matrix), 0)
+        weights = in_ball(at, (matrix, cross), start, radius)[0]
+    last = jnp.where(previous > 0, previous, lam)
+    triangle = jax.lax.cond(last == lam, lambda: triangle, lambda: cholesky(gram + last * identity))
+    exists = jnp.isfinite(triangle[-1, -1])
+    half = solve_triangular(jnp.where(exists, triangle, identity), gradient)  # no NaN derivatives
+    return weights, lam, jnp.where(exists, jnp.sum(half**2) / 4, jnp.nan)
 
 
 def _rounding(gram):
     """A λ with which matrices as large as S have Cholesky factors, up to the roundings of S."""
     size = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
     return size * _root(jnp.sum(gram**2)) + 1e-30  # S may be zero
-
-
-@jax.custom_jvp
-def _in_ball(gram, lam, cross, radius):
-    """argmin of λ‖w‖² + wᵀSw − 2⟨b, w⟩ over ‖w‖ ≤ B, and μ of (S + (λ + μ)I)w = b.
-
-    Source: More and Sorensen (1983).
-    """
-    # ‖w‖ = B needs μ + λ + ‖S‖ ≥ ‖b‖/B: from there no weights overflow, however small S is.
-    start = jnp.linalg.norm(cross) / radius - lam - jnp.linalg.norm(gram)
-    start = jnp.maximum(start, 0)
-
-    def solved(mu):
-        triangle = factor(gram, lam + mu)
-        weights = solve(triangle, cross)
-        return mu, weights, jnp.sum(half_solve(triangle, weights) ** 2)
-
-    def outside(carry):
-        (_, weights, _), steps = carry
-        largest = radius * (1 + _ROUNDINGS * jnp.finfo(weights.dtype).eps)
-        return (jnp.linalg.norm(weights) > largest) & (steps < _NEWTON_STEPS)
-
-    def newton(carry):
-        (mu, weights, slope), steps = carry
-        norm = jnp.linalg.norm(weights)
-        return solved(mu + (norm / radius - 1) * norm**2 / slope), steps + 1
-
-    mu, weights, _ = jax.lax.while_loop(outside, newton, (solved(start), 0))[0]
-    return weights, mu
-
-
-@jax.custom_jvp
-def _clipped_in_ball(gram, lam, cross, radius):
-    """The same with zero in place of negative eigenvalues of S; there may be no ball."""
-    values, vectors = eigh(gram)
-    values, cross = jnp.maximum(values, 0) + lam, vectors.T @ cross
-
-    def newton(_, mu):
-        weights = cross / (values + mu)
-        norm = jnp.linalg.norm(weights)
-        slope = jnp.sum(weights**2 / (values + mu))
-        return mu + jnp.maximum((norm / radius - 1) * norm**2 / slope, 0)
-
-    mu = jnp.zeros_like(lam)
-    if radius is not None:
-        mu = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, mu)
-    return vectors @ (cross / (values + mu)), mu
-
-
-@_in_ball.defjvp
-def _(primals, tangents):
-    weights, mu = _in_ball(*primals)
-    triangle = factor(primals[0], primals[1] + mu)
-    return (weights, mu), _slopes(lambda v: solve(triangle, v), weights, mu, primals[3], *tangents)
-
-
-@_clipped_in_ball.defjvp
-def _(primals, tangents):
-    """Derivatives of V max(Λ, 0) Vᵀ are V(K∘(Vᵀ dS V))Vᵀ, K_ij the slope from λ_i to λ_j."""
-    weights, mu = _clipped_in_ball(*primals)
-    values, vectors = eigh(primals[0])
-    clipped = jnp.maximum(values, 0)
-    run = values[:, None] - values[None]
-    slopes = (clipped[:, None] - clipped[None]) / jnp.where(run == 0, 1, run)
-    slopes = jnp.where(run == 0, jnp.heaviside(values, 0)[:, None], slopes)
-    change = vectors @ (slopes * (vectors.T @ tangents[0] @ vectors)) @ vectors.T
-
-    def solve(v):
-        return vectors @ ((vectors.T @ v) / (clipped + primals[1] + mu))
-
-    return (weights, mu), _slopes(solve, weights, mu, primals[3], change, *tangents[1:])
-
-
-def _slopes(solve, weights, mu, radius, gram, lam, cross, change_of_radius):
-    """Derivatives of w and μ, by (S + (λ + μ)I)w = b and ‖w‖ = B, from those of S, λ, b and B."""
-    free = solve(cross - gram @ weights - lam * weights)
-    if radius is None:
-        return free, jnp.zeros_like(mu)
-    along = solve(weights)
-    bound = mu > 0
-    excess = weights @ free - radius * change_of_radius
-    slope = jnp.where(bound, excess / jnp.where(bound, weights @ along, 1), 0)
-    return free - slope * along, slope
 
 
 def _spread(moments, sums, whole, mean_square):

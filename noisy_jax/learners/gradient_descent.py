@@ -4,9 +4,7 @@
 
 Learners of linear predictors differ only in the estimate ∇̃_t. The rate is adaptive by default,
 η_t = √2 B_w/√(Σ_{s ≤ t} ‖∇̃_s‖²), which needs no horizon and no moments of the data
-(`bounds.adaptive_rate`). On the worst streams that gradient ascent finds for `two_copies` at this
-rate (`colabs/papers/tightness.py`) the regret grows like √T and is at most a third of its bound.
-For ‖u‖ ≤ B_w and constant η,
+(`bounds.adaptive_rate`). For ‖u‖ ≤ B_w and constant η,
 Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², from which the theorems' rates follow.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and Lemma 3 (which
@@ -121,7 +119,9 @@ def gradient_descent(
         del key
         return _readings(state.weights, sample, copies)
 
-    return Learner(init, step, predict, Needs(copies), read=read)
+    return Learner(
+        init, step, predict, Needs(copies), read=read, weights=lambda state: state.weights
+    )
 
 
 def _readings(weights: jax.Array, sample: Sample, copies: int):

@@ -91,12 +91,11 @@ def known_covariance(
     (`noise.Missing`). `wrappers.assuming` supplies one if the sample has none.
 
     Args:
-        radius: B_w > 0 of the ball in which the weights stay.
+        radius: as in `gradient_descent`, like `learning_rate` and `optimizer`.
         loss: `None` for the squared loss; a loss that has a correction for Gaussian noise; or one
             from `losses.corrected`, for Gaussian or Laplace noise.
-        learning_rate: η > 0, or an optax schedule (`bounds.known_covariance` gives the theorem's
-            rate); adaptive by default.
-        optimizer: an optax optimizer instead of a rate (see `gradient_descent`).
+        learning_rate: `bounds.known_covariance` gives the theorem's.
+        optimizer: instead of a rate.
         as_printed: whether to subtract Σw instead of 2Σw, to show the error of the printed formula.
 
     Returns:

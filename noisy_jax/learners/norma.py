@@ -29,9 +29,7 @@ from noisy_jax.engine import (
     Memory,
     Rule,
     Update,
-    atoms_and_memory,
-    expansion,
-    reading,
+    function_space,
     schedule,
 )
 from noisy_jax.kernels import Kernel
@@ -73,26 +71,21 @@ def norma(
     (Eq. 20 prints f(x) < ρ).
 
     **Guarantees** (`bounds.regularized_risk`) hold on clean data with a kernel, without offset, at
-    η_t = η/√t, for a loss of bounded slope: Theorem 4 if all terms are kept (`buffer=lambda space:
-    engine.everything(space, T)`), Theorem 6 with `engine.growing`. Neither covers a fixed τ, the
+    η_t = η/√t, for a loss of bounded slope: Theorem 4 if all terms are kept
+    (`buffer=engine.everything(T)`), Theorem 6 with `engine.growing`. Neither covers a fixed τ, the
     squared loss, or a world.
 
-    **Noisy inputs.** With a world, f is read at a second copy of x, independent of the copy that
-    the new term holds. For the squared loss the step is then unbiased, as in `parallel_worlds`; for
-    another loss it is that of ℓ averaged over the noise of f at the second copy. For example, let
-    f = k(0, ·) be a Gaussian kernel in one dimension with ℓ² = ½, x = 0 and y = 1, and x̃ have noise
-    of variance 0.4. Then f(x) = 1, and the slope of the soft margin loss with ρ = ½ is 0. But the
-    reading of f at x̃ is below ½ with probability 0.387, so that the mean slope is −0.387.
-    `random_truncation` in a world is unbiased for analytic losses such as `losses.smoothed_hinge`;
-    the soft margin loss is not analytic. A step with one copy for both is biased, unless x has no
-    noise.
+    **Noisy inputs.** With a world, f is evaluated at a second copy x̃' of x, independent of the copy
+    that the new term holds. For the squared loss the step is then unbiased, as in
+    `parallel_worlds`; for other losses it is a step on E ℓ(f(x̃'), y), not on ℓ(f(x), y).
+    `random_truncation` in a world is unbiased for analytic losses such as `losses.smoothed_hinge`.
+    A step with one copy for both is biased, unless x has no noise.
 
     **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, a share ν of which
-    are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning (of a
-    schedule, at η after as many rounds as the memory has room for). Choose a larger ν, less decay,
-    or `decay="on_update"`. With the latter f remembers 1/(ηλ) alarms at any ν, but its steps are
-    not gradients. `python colabs/papers/novelty.py` compares both. Give a learning rate: at the
-    default ρ moves so slowly that far fewer than a share ν of the rounds are alarms.
+    are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning. Choose a
+    larger ν, less decay, or `decay="on_update"`, with which f remembers 1/(ηλ) alarms at any ν, but
+    its steps are not gradients (`colabs/papers/novelty.py` compares both). Give a learning rate:
+    at the default, ρ moves too slowly.
 
     Args:
         kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features
@@ -101,19 +94,19 @@ def norma(
             `learning_rate` = η/2 and `regularization` = 2λ.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; the paper's η/√t is
             `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1. By
-            default η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …: the rate of strongly convex risks
-            until it is so small that the terms that a buffer τ drops would count. If the target
-            drifts, let τ be the rounds for which it stays about the same.
+            default η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …, the rate of strongly convex risks
+            as long as a buffer τ drops only small terms. If the target drifts, let τ be the number
+            of rounds for which it stays about the same.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`; λ > 0
             for the default rate.
         buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
-            |ℓ'| ≤ c and k(x, x) ≤ X² those dropped have norm at most (1 − ηλ)^τ cX/λ. Or a function
-            that makes a `Memory` from a space, such as `lambda space: engine.weight_vector()` with
-            the linear kernel. `None` with random features, which have no terms.
+            |ℓ'| ≤ c and k(x, x) ≤ X² those dropped have norm at most (1 − ηλ)^τ cX/λ. Or a
+            memory, such as `engine.weight_vector()` with the linear kernel. `None` with random
+            features, which have no terms.
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: number of rounds that `unroll` plays at once.
+        block: as in `parallel_worlds`.
 
     Returns:
         A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. It has unbiased
@@ -134,11 +127,11 @@ def norma(
     if not isinstance(loss, (Loss, AdaptiveLoss)):
         raise ValueError(f"loss must be one such as losses.soft_margin(), got {given(loss)}")
     labelled = getattr(loss, "labelled", True)
-    world = None if isinstance(kernel, Kernel) else kernel
     if offset and not labelled:
         raise ValueError("offset must be False with the novelty loss, which learns a threshold ρ")
     regularization = non_negative("regularization", regularization, "λ of (λ/2)‖f‖²")
-    atom, memory = atoms_and_memory(kernel, buffer)
+    space = function_space(kernel, buffer)
+    memory = space.memory
     if learning_rate is None:
         learning_rate = _of_strong_convexity(regularization, memory)
     rate_at, first, limit = schedule(learning_rate), learning_rate, 1.0
@@ -147,21 +140,12 @@ def norma(
         non_negative("learning_rate at round 0", first, "rounds are counted from 0")
     check_decay(first, regularization, limit=limit)
     choice("decay", decay, ("always", "on_update"))
-    copies = choice("copies", (2 if world else 1) if copies is None else copies, (1, 2))
     room = memory.horizon or memory.longest_block
     if not labelled and decay == "always" and (room is not None or not callable(learning_rate)):
         _warn_of_few_support_vectors(loss, rate_at(jnp.int32(room or 0)), regularization)
-    return expansion(
-        read=reading(atom, copies),
-        rule=_rule(loss, rate_at, regularization, labelled, offset, decay),
-        memory=memory,
-        copies=copies,
-        block=block,
-        dim=world and world.dim,
-        labels=loss.kind == "margin" and labelled,
-        noise=world and world.noise,
-        readings=bool(world) and copies == 2,
-    )
+    rule = _rule(loss, rate_at, regularization, labelled, offset, decay)
+    margin = loss.kind == "margin" and labelled
+    return space.learner(rule, copies=copies, block=block, labels=margin)
 
 
 def _of_strong_convexity(regularization, memory: Memory):

@@ -34,10 +34,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner
-from noisy_jax.engine import Buffer, Rule, Update, atoms_and_memory, expansion, reading
+from noisy_jax.engine import MakeMemory, Rule, Update, function_space
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses.loss import Loss, check_loss
-from noisy_jax.validation import choice, concrete, given, positive
+from noisy_jax.validation import concrete, given, positive
 from noisy_jax.worlds import FourierWorld, World
 
 
@@ -65,26 +65,25 @@ def parameter_free(
     kernel: Kernel | World | FourierWorld,
     loss: Loss,
     *,
-    buffer: Buffer | None = None,
+    buffer: MakeMemory | None = None,
     unit: chex.Numeric = 1.0,
     copies: int | None = None,
     block: int = 64,
 ) -> Learner:
     """Online learning with a loss of bounded slope, without learning rate, radius or horizon.
 
-    Its regret against every u is within a logarithmic factor of that of projected gradient descent
-    that was told ‖u‖: O(‖u‖√(T ln(‖u‖T))), of order ε against u = 0, and what clipping costs.
+    Its regret against every u is O(‖u‖√(T ln(‖u‖T))), that of projected gradient descent that was
+    told ‖u‖ up to a logarithmic factor; of order ε against u = 0; and the cost of clipping.
 
     **Guarantee** (see the module, and `bounds.parameter_free` after a run): it holds for all
     sequences of gradients. So its expectation holds for unbiased gradients with unbounded noise.
     Clipping then costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less; it is finite
     only if these moments are.
 
-    **Which loss it is for.** With a kernel and clean inputs: the loss against the targets that the
-    learner sees. If these are noisy, it is the loss averaged over their noise; the absolute loss
-    and noise of median zero have the same best predictor as without noise. With a world, whose
-    second copy f is read at: the loss averaged over the noise of f_t at the second copy (see
-    `norma`), in the norm of the surrogate's space. Noisy inputs without a world bias the gradients.
+    **The loss that it minimizes.** With a kernel and clean inputs: the loss against the targets
+    that the learner sees, averaged over their noise. With a world: E ℓ(f(x̃'), y) over the noise of
+    the second copy (see `norma`), in the norm of the surrogate's space. Noisy inputs without a
+    world bias the gradients.
 
     Do not use it with the squared loss, whose slope has no bound: `corrected_ftrl` needs no
     parameters there.
@@ -92,13 +91,12 @@ def parameter_free(
     Args:
         kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features.
         loss: any of `losses` of bounded slope: its derivative at ±10³⁰ must be below 10¹⁵.
-        buffer: makes a `Memory` that keeps all of f: `lambda space: engine.everything(space, T)`,
-            or `lambda space: engine.weight_vector()` with the linear kernel. `None` with random
-            features.
+        buffer: a memory that keeps all of f: `engine.everything(T)`, or `engine.weight_vector()`
+            with the linear kernel. `None` with random features.
         unit: ε > 0. A wrong guess of ‖u‖ by a factor a only adds ln a under the root, or, if ε is
             too large, ε h_1.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: number of rounds that `unroll` plays at once.
+        block: as in `parallel_worlds`.
 
     Returns:
         A `Learner` whose state's field `rule` is a `ParameterFreeState`. It has unbiased readings
@@ -109,7 +107,7 @@ def parameter_free(
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> learner = parameter_free(
         ...     nj.kernels.linear(), nj.losses.epsilon_insensitive(epsilon=0.0),
-        ...     buffer=lambda space: nj.engine.weight_vector())
+        ...     buffer=nj.engine.weight_vector())
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4000, dim=3)
         >>> def relative_loss(size):
         ...     scaled = stream._replace(y=size * stream.y)
@@ -126,27 +124,15 @@ def parameter_free(
             "loss use corrected_ftrl"
         )
     problem = (
-        "buffer must make a memory that keeps all of f, such as lambda space: "
-        "engine.everything(space, horizon), got "
+        "buffer must be a memory that keeps all of f, such as engine.everything(horizon), got "
     )
     if not (callable(buffer) or isinstance(kernel, FourierWorld)):
         raise ValueError(problem + given(buffer))
-    atom, memory = atoms_and_memory(kernel, buffer)
-    if memory.forgets:
+    space = function_space(kernel, buffer)
+    if space.memory.forgets:
         raise ValueError(problem + "one that forgets terms")
-    world = None if isinstance(kernel, Kernel) else kernel
-    copies = choice("copies", (2 if world else 1) if copies is None else copies, (1, 2))
-    return expansion(
-        read=reading(atom, copies),
-        rule=_rule(loss, positive("unit", unit, "ε, of the order of f")),
-        memory=memory,
-        copies=copies,
-        block=block,
-        dim=world and world.dim,
-        labels=loss.kind == "margin",
-        noise=world and world.noise,
-        readings=bool(world) and copies == 2,
-    )
+    rule = _rule(loss, positive("unit", unit, "ε, of the order of f"))
+    return space.learner(rule, copies=copies, block=block, labels=loss.kind == "margin")
 
 
 def _rule(loss: Loss, unit) -> Rule:

@@ -4,7 +4,7 @@
 
 Ψ̃_t is an unbiased estimate of the feature map at x_t, and g̃_t one of the derivative of the loss at
 f_t. Each comes from fresh copies of x_t and a power series that is cut off at a random order
-(`estimators.gradient`). So every step is the clean gradient step on average, for any noise of
+(`unbiased.gradient`). So every step is the clean gradient step on average, for any noise of
 bounded variance, even if it changes from copy to copy. The price is variance, which grows
 exponentially with the size of the data and the sharpness of the loss.
 
@@ -23,7 +23,8 @@ import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
-from noisy_jax.estimators import GradientEstimator, WorldMaps
+from noisy_jax.unbiased import GradientEstimator
+from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import instance
 
 _QUERIES = 192
@@ -43,21 +44,18 @@ def random_truncation(
     variables. Targets must be free of noise, except for the squared loss: a noisy target in several
     factors of the estimate would make it biased.
 
-    With an estimator in a world it is `parallel_worlds` for analytic losses. Reading ℓ' at one
-    noisy value of f, as `norma` does, is biased unless ℓ is quadratic. A round takes up to G + 1
-    copies, G the order at which the series of ℓ' is cut off; that of an erf loss grows quickly with
-    the sharpness times the radius: keep it around 1. From one Gaussian copy (`wrappers.cloned`) the
-    world must exist for G + 1 times the noise. The estimate varies more than one biased reading,
-    which learned as well or better where margins stayed small.
+    With an estimator in a world it is `parallel_worlds` for analytic losses; `norma` is biased
+    there unless ℓ is quadratic. A round takes up to G + 1 copies, where G is the order at which the
+    series of ℓ' is cut off; G of an erf loss grows quickly with the sharpness times the radius,
+    which should be around 1. From one Gaussian copy (`wrappers.cloned`) the world must exist for
+    G + 1 times the noise.
 
     Args:
-        estimator: of the clean gradient, from `estimators.gradient`.
+        estimator: of the clean gradient, from `unbiased.gradient`.
         horizon: T, number of rounds that there is room for.
-        learning_rate: by default adaptive, √2 √B_w/√(Σ ‖g̃Ψ̃‖²), which needs no horizon
-            (`bounds.adaptive_rate`). Or η > 0, or an optax schedule of rounds 0, 1, … (the paper's
-            η is ours times √T); `bounds.random_truncation` gives the theorem's.
-        block: number of rounds that `unroll` plays at once; by default as many as read 192 values
-            of f.
+        learning_rate: as in `parallel_worlds`; `bounds.random_truncation` gives the theorem's (the
+            paper's η is ours times √T).
+        block: as in `parallel_worlds`; by default as many rounds as need 192 values of f.
 
     Returns:
         A `Learner` of `estimator.copies` copies, the most that one round may use. The number used
@@ -71,8 +69,8 @@ def random_truncation(
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = nj.estimators.gradient(
-        ...     kernel, loss, squared_radius=4.0, x_second_moment=1.3)
+        >>> estimator = nj.unbiased.gradient(
+        ...     kernel, loss, radius=2.0, x_second_moment=1.3)
         >>> learner = random_truncation(estimator, horizon=1000)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
@@ -83,21 +81,21 @@ def random_truncation(
 
         >>> noise, loss = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge()
         >>> world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=noise.cloned(5))
-        >>> estimator = nj.estimators.gradient(world, loss, squared_radius=1.0, loss_order=4)
+        >>> estimator = nj.unbiased.gradient(world, loss, radius=1.0, loss_order=4)
         >>> learner = random_truncation(estimator, horizon=1000)
         >>> stream = stream._replace(y=jnp.sign(stream.y))
         >>> run = nj.rollout(nj.wrappers.cloned(learner, noise), stream, noise, jax.random.key(1))
         >>> print(f"share of mistakes {(run.predictions * stream.y <= 0)[500:].mean():.2f}")
         share of mistakes 0.18
     """
-    hint = "estimators.gradient(kernel, loss, …) makes one"
+    hint = "unbiased.gradient(kernel, loss, …) makes one"
     estimator = instance("estimator", estimator, GradientEstimator, hint)
     maps, derivative, loss = estimator.maps, estimator.derivative, estimator.loss
-    radius, margin = estimator.squared_radius**0.5, estimator.loss.kind == "margin"
+    radius, margin = estimator.radius, estimator.loss.kind == "margin"
     world = maps.world if isinstance(maps, WorldMaps) else None
     rate = rate_of(learning_rate, radius)
 
-    def read(sample: Sample, key: chex.PRNGKey) -> Round:
+    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
         orders = estimator.draw_orders(key)
         stored, others = estimator.estimates(orders, sample.x, sample.cov)
         return Round(stored, others, (sample.y, orders.derivative))
@@ -111,9 +109,9 @@ def random_truncation(
         return Update(-eta * estimate, 1.0, state)
 
     learner = expansion(
-        read=read,
+        round_of=round_of,
         rule=Rule(rate.init, update),
-        memory=everything(Space(maps.inner, maps.evaluate, maps.points), horizon),
+        memory=everything(horizon)(Space(maps.inner, maps.evaluate, maps.points)),
         copies=estimator.copies,
         radius=radius,
         block=max(1, _QUERIES // (2 + derivative.copies)) if block is None else block,

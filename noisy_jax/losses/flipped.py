@@ -18,7 +18,7 @@ def flipped(loss: _L, rate: Any) -> _L:
     Learners that take a loss and use its gradient then learn from noisy labels as if they were
     clean, on average; measure their regret with the loss itself. ℓ̃ may be negative, and need not be
     convex; its mean is. So comparators and bounds that need a convex loss refuse it, as does
-    `estimators.gradient`. For the flipped-label perceptron give `norma` the margin 0.
+    `unbiased.gradient`. For the flipped-label perceptron give `norma` the margin 0.
 
     Args:
         loss: of the margin y p. The scale of an adaptive loss is corrected likewise.

@@ -1,6 +1,5 @@
 """Unbiased second moments of clean data from noisy data, for every kind of noise."""
 
-from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.moments.fourier import (
     Frequencies,
     estimated_characteristic,
@@ -11,13 +10,11 @@ from noisy_jax.moments.online import Moments, Sums, known_covariance, two_copies
 
 __all__ = [
     "Frequencies",
-    "LinearMoments",
     "Moments",
     "Sums",
     "estimated_characteristic",
     "fourier",
     "gaussian_frequencies",
     "known_covariance",
-    "linear_moments",
     "two_copies",
 ]

@@ -65,9 +65,6 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
         wiener: ε ≥ 0. After t rounds the divisor is φ + ε/(t φ̄) instead of φ, with the complex
             conjugate φ̄. ε = 0 is unbiased; a positive ε damps entries whose |φ|² is below ε/t,
             which are lost in the noise (Wiener deconvolution).
-
-    Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993) in the random
-    features of Rahimi and Recht (2007).
     """
     wiener = non_negative("wiener", wiener)
     omega, amplitude = frequencies.omega, frequencies.amplitude

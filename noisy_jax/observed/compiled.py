@@ -103,12 +103,10 @@ class CompiledLearner:
 
 def _inputs(rows: Observations, key) -> tuple[jax.Array | None, Sample, chex.PRNGKey]:
     """The covariance that all rows share, if they do, and a sample and a key for each."""
-    shared, own = shared_cov(rows), None
-    if shared is None and rows.cov is not None:
-        own = jnp.asarray(rows.cov, float)
-    shared = None if shared is None else jnp.asarray(shared, float)
-    cross = rows.cross_cov
+    shared, cross = shared_cov(rows), rows.cross_cov
+    own = rows.cov if shared is None else None
     if cross is not None:
-        cross = jnp.asarray(np.broadcast_to(cross, rows.x[:, 0].shape), float)
-    samples = Sample(jnp.asarray(rows.x, float), jnp.asarray(rows.y, float), own, cross)
-    return shared, samples, jax.random.split(key, len(rows.y))
+        cross = np.broadcast_to(cross, rows.x[:, 0].shape)
+    arrays: Any = rows.x, rows.y, own, cross, shared
+    *sample, shared = jax.tree.map(lambda a: jnp.asarray(a, float), arrays)
+    return shared, Sample(*sample), jax.random.split(key, len(rows.y))

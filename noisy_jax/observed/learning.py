@@ -20,7 +20,7 @@ from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import check_room, check_suits
-from noisy_jax.running import Sums, merged
+from noisy_jax.running import Running
 from noisy_jax.validation import check_key, concrete
 
 
@@ -58,7 +58,7 @@ class Learned:
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """The estimated error, beside that of predicting the mean."""
+        """The estimated error, beside the error of predicting the mean."""
         low, high = self.risk_interval
         found = "not known (no row with unbiased readings was judged)"
         if np.isfinite(self.risk):
@@ -107,26 +107,19 @@ def learn(
     Its mean over these rows, `risk`, is an unbiased estimate of the squared error on clean data,
     because a row's own noise is neither in its units nor in the learner's state.
 
-    A learner that is built for a distribution of the noise, such as one in a world or with
-    `moments.fourier`, needs the noise in the units of the rows that it sees. The easiest way is
-    `standardize=False`, with the noise and the length scale in original units. Otherwise divide the
-    noise's scale by the standard deviations of the first quarter of the rows.
-
     Args:
-        learner: any learner that needs at most as many copies as there are replicates. Further
-            replicates have no effect.
+        learner: any learner that needs at most as many copies as there are replicates.
         observations: from `nj.observations.from_arrays`, or chunks of a table, as
             `nj.observations.chunks` reads them. A learner that reads the covariance of the noise
             needs it to be known. The first chunk gives the standard deviations of all chunks: it
             should hold some thousand rows in random order.
         key: for the learner's own randomness; chunk c uses `fold_in(key, c)`.
-        standardize: whether columns and y are divided by standard deviations. Means are always
-            subtracted.
+        standardize: whether columns and y are divided by standard deviations; means are always
+            subtracted. A learner that is built for a distribution of the noise, as in a world or
+            with `moments.fourier`, needs the noise in the units of the rows that it sees: with
+            False, noise and length scale are in original units.
         checkpoint: folder from which an interrupted run over chunks resumes, if the learner and the
             key are the same; see `nj.observations.chunks`.
-
-    Returns:
-        `Learned`, after `Learner.finish`.
 
     Raises:
         ValueError: a column is constant, its noise exceeds its variance, the learner is built for
@@ -161,18 +154,20 @@ def learn(
     identity = ""
     if checkpoint is not None:
         identity = f"learn {standardize} {table.digest()} {compiled.fingerprint(state, rows, key)}"
-    nothing = _Progress(_sums(np.zeros((0, len(center) + 1))), _sums(np.zeros((0, 1))), 0, state)
+    nothing = _Progress(
+        Running.of(np.zeros((0, len(center) + 1))), Running.of(np.zeros((0, 1))), 0, state
+    )
     parts = "table or its noise, learner, key, standardize, or version of JAX"
     with resumed(checkpoint, identity, nothing, parts) as (progress, save):
         keys = (lambda chunk: jax.random.fold_in(key, chunk)) if in_chunks else (lambda chunk: key)
         seen, errors, _, state = _run(compiled, table, units, unjudged, progress, save, keys)
-    count, squares = errors.num_seeds, errors.squares[0]
+    count = errors.count
     return Learned(
         state=compiled.finished(state),
         risk=float(errors.mean[0]) if count else np.nan,
-        risk_std_error=float((squares / (count - 1) / count) ** 0.5) if count > 1 else np.nan,
+        risk_std_error=float(errors.std_error[0]),
         num_rows=count,
-        variance=float(seen.squares[-1] / seen.num_seeds),
+        variance=float(seen.squares[-1] / seen.count),
         learner=learner,
         center=seen.mean[:-1],
         scale=units.scale,
@@ -185,8 +180,8 @@ def learn(
 class _Progress(NamedTuple):
     """What is kept of the rows seen so far, and stored in checkpoints."""
 
-    rows: Sums  # over all rows, `[d + 1]`: of the means of the copies, and of y
-    errors: Sums  # over judged rows, of the estimated error
+    rows: Running  # over all rows, `[d + 1]`: of the means of the copies, and of y
+    errors: Running  # over judged rows, of the estimated error
     chunks: int
     state: State
 
@@ -194,17 +189,17 @@ class _Progress(NamedTuple):
 def _run(compiled, table: Pass, units: Units, unjudged: int, progress, save, keys) -> _Progress:
     """The progress behind the last row, stored by `save` after each chunk c, with `keys(c)`."""
     seen, errors, chunks, state = progress
-    errors, seen = (sums._replace(num_seeds=int(sums.num_seeds)) for sums in (errors, seen))
-    for number, chunk in enumerate(table.after(seen.num_seeds), start=int(chunks)):
-        check_room(compiled.learner, seen.num_seeds + len(chunk.y), more=True)
+    errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
+    for number, chunk in enumerate(table.after(seen.count), start=int(chunks)):
+        check_room(compiled.learner, seen.count + len(chunk.y), more=True)
         noises = [(type(one.noise), shared_cov(one)) for one in (table.first, chunk)]
         if not all(map(np.array_equal, *noises)):
             raise ValueError("all chunks must have the same noise, or a covariance a row")
         values = np.column_stack([chunk.x.mean(axis=1), chunk.y])
         rows = units.table(chunk, _means_before(seen, values, units, unjudged))
         state, found = compiled.resume(state, rows, keys(number))
-        judged = found[max(unjudged - seen.num_seeds, 0) :, None] * units.y_scale**2
-        errors, seen = merged(errors, _sums(judged)), merged(seen, _sums(values))
+        judged = found[max(unjudged - seen.count, 0) :, None] * units.y_scale**2
+        errors, seen = errors.plus(Running.of(judged)), seen.plus(Running.of(values))
         save(_Progress(seen, errors, number + 1, state))
     return _Progress(seen, errors, chunks, state)
 
@@ -223,16 +218,10 @@ def _first_units(table: Observations, standardize: bool) -> tuple[Units, int]:
     return Units.of_copies(table.rows(np.arange(number)), standardize), number
 
 
-def _sums(values: np.ndarray) -> Sums:
-    """Of rows `[n, k]`."""
-    mean = values.sum(axis=0) / max(len(values), 1)
-    return Sums(len(values), mean, ((values - mean) ** 2).sum(axis=0))
-
-
-def _means_before(seen: Sums, values: np.ndarray, units: Units, first: int) -> np.ndarray:
+def _means_before(seen: Running, values: np.ndarray, units: Units, first: int) -> np.ndarray:
     """`[n, d + 1]`, the means of all rows before each; in the `first` rows, their own means."""
     start = np.append(units.center, units.y_center)
     apart = values - start
-    sums = seen.num_seeds * (seen.mean - start) + np.cumsum(apart, axis=0) - apart
-    count = seen.num_seeds + np.arange(len(values))[:, None]
+    sums = seen.count * (seen.mean - start) + np.cumsum(apart, axis=0) - apart
+    count = seen.count + np.arange(len(values))[:, None]
     return start + np.where(count < first, 0.0, sums / np.maximum(count, 1))

@@ -41,7 +41,7 @@ class Selection:
         std_error: `[K]`, standard error of `risk`.
         bias: `[K]`, largest bias of `risk` that the noise can cause: 0 except for kernel fits with
             weights at frequencies that are lost in the noise.
-        difference: `[K]`, risk minus that of the best, paired by row.
+        difference: `[K]`, risk minus the risk of the best, paired by row.
         difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
             usually much smaller than the standard errors of the two risks.
         difference_bias: `[K]`, largest bias of `difference`.
@@ -133,14 +133,12 @@ def select(
 
         E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
 
-    The risk is the mean over all rows. Readings of a kernel fit leave out frequencies that are lost
-    in the noise; the largest bias that this can cause is added to the half width of the intervals.
-
-    The risk is for prediction at CLEAN features: to predict from features that are as noisy as the
-    table's, use an uncorrected fit. The lowest of many risks is too low, since it was chosen for
-    being low: judge the best one on other rows if its risk matters. Intervals are often too short,
-    because predictors of different folds share most of their training rows, and comparisons with
-    the best are not corrected for their number.
+    The risk is the mean over all rows. It is for prediction at CLEAN features: to predict from
+    features that are as noisy as the table's, use an uncorrected fit. The lowest of many risks is
+    too low, since it was chosen for being low. Intervals contain the largest bias from frequencies
+    of kernel fits that are lost in the noise; they are often too short, because predictors of
+    different folds share most of their training rows, and comparisons are not corrected for their
+    number.
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
@@ -152,8 +150,7 @@ def select(
             below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are from sums
             over blocks, because neighbouring rows may depend on each other.
         clusters: `[n]` labels of rows that stay together, in place of the blocks.
-        standardize: as in `learn`. A learner that is built for one distribution of the noise needs
-            `standardize=False`, because each fold has its own standard deviations.
+        standardize: as in `learn`; each fold has its own standard deviations.
 
     Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie and
     Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).

@@ -53,8 +53,8 @@ def _check_noise(learner: Learner, observations: Observations, cov, scale) -> No
     kind = type(built.distribution) if isinstance(built, PerRound) else built
     if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
         raise ValueError(
-            f"the learner is built for {kind.__name__} noise, but that of the rows is "
-            f"{type(seen).__name__}"
+            f"the learner is built for {kind.__name__} noise, but the rows have "
+            f"{type(seen).__name__} noise"
         )
     if not isinstance(built, Noise) or isinstance(built, Assumed):
         return

@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from noisy_jax.checkpoints import Checkpoint, fingerprint
 from noisy_jax.intervals import half_width
 from noisy_jax.processes import check_same, replicated
-from noisy_jax.running import Sums, merged
+from noisy_jax.running import Running
 from noisy_jax.validation import between, check_key, given, instance, whole
 
 DEFAULT_BATCH = 128
@@ -119,8 +119,9 @@ class Simulation:
     """
 
     def __init__(
-        self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint, quantiles
-    ):
+        self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint, quantiles,
+        failures: list[OSError] | None = None,
+    ):  # fmt: skip
         self._levels = levels(quantiles)
         run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
         num_seeds = int(num_seeds)  # a NumPy number would be compiled for again
@@ -141,17 +142,20 @@ class Simulation:
                 lambda leaf: leaf.update(sharding=shared),
                 jax.eval_shape(lambda *leaves: leaves, *arguments),
             )
-        shapes, *_ = _batch_moments.eval_shape(*arguments, num_seeds, 0, **self._options)
-        sums = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), shapes._replace(values=None))
-        sums = sums._replace(
-            values=jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), shapes.values)
+        seen, values, *_ = _batch_moments.eval_shape(*arguments, num_seeds, 0, **self._options)
+        nothing = (
+            jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), seen),
+            jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values),
         )
-        self.store = None if checkpoint is None else Checkpoint(checkpoint, digest, mesh)
+        self._store = None
+        if checkpoint is not None:
+            self._store = Checkpoint(checkpoint, digest, mesh, failures=failures)
         try:
-            self._sums = self.store.load(sums) if self.store else sums
-            if self._sums.num_seeds > num_seeds:
+            seen, self._values = self._store.load(nothing) if self._store else nothing
+            self._seen = seen._replace(count=int(seen.count))
+            if self._seen.count > num_seeds:
                 raise ValueError(
-                    f"the checkpoint in {checkpoint} already holds {int(self._sums.num_seeds)} "
+                    f"the checkpoint in {checkpoint} already holds {self._seen.count} "
                     f"seeds, more than the {num_seeds} asked for: ask for at least as many, or "
                     "name another folder"
                 )
@@ -161,36 +165,29 @@ class Simulation:
 
     def close(self) -> None:
         """Unlocks the checkpoint."""
-        if self.store:
-            self.store.close()
+        if self._store:
+            self._store.close()
 
     def estimate(self, progress: Callable[[int, int], None] | None) -> Estimate:
         """Runs the seeds that are not done yet."""
-        sums = self._sums._replace(num_seeds=int(self._sums.num_seeds))
+        seen, values = self._seen, self._values
         (run, key), mesh = self._arguments, self._options["mesh"]
         if mesh is not None:
             run, key = replicated((run, key), mesh)
-        for start in range(sums.num_seeds, self._num_seeds, self._options["batch_size"]):
-            batch, *units = jax.device_get(
+        for start in range(seen.count, self._num_seeds, self._options["batch_size"]):
+            batch, own, *units = jax.device_get(
                 _batch_moments(run, key, self._num_seeds, start, **self._options)
             )
-            counted = jax.tree.map(lambda leaf: leaf[: self._num_seeds - start], batch.values)  # noqa: B023
-            values = jax.tree.map(lambda *parts: np.concatenate(parts), sums.values, counted)
+            counted = jax.tree.map(lambda leaf: leaf[: self._num_seeds - start], own)  # noqa: B023
+            values = jax.tree.map(lambda *parts: np.concatenate(parts), values, counted)
             for part in _parts(batch, *units):
-                sums = merged(sums, part)
-            sums = sums._replace(values=values)
-            if self.store:
-                self.store.save(sums)
+                seen = seen.plus(part)
+            if self._store:
+                self._store.save((seen, values))
             if progress:
-                progress(sums.num_seeds, self._num_seeds)
-
-        with np.errstate(invalid="ignore", divide="ignore"):  # one seed has no standard error
-            error = jax.tree.map(
-                lambda squares: np.sqrt(squares / np.float64(sums.num_seeds - 1) / sums.num_seeds),
-                sums.squares,
-            )
-        quantiles = jax.tree.map(lambda leaf: _quantiles(leaf, self._levels), sums.values)
-        return Estimate(sums.mean, error, sums.num_seeds, quantiles)
+                progress(seen.count, self._num_seeds)
+        quantiles = jax.tree.map(lambda leaf: _quantiles(leaf, self._levels), values)
+        return Estimate(seen.mean, seen.std_error, seen.count, quantiles)
 
 
 def divided(
@@ -233,14 +230,13 @@ def _check_results(values: Any) -> None:
 
 
 @partial(jax.jit, static_argnames=("batch_size", "mesh", "keep"))
-def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tuple[Sums, Any, Any]:
-    """Moments of each shard of a batch, along a leading axis of shards, with origins and scales.
+def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tuple[Any, ...]:
+    """Of each shard of a batch, along a leading axis: `Running`, values, origins and scales.
 
-    If `keep`, also the values of all seeds, in their order.
-
-    The `Sums` are of (value − origin)/scale, where the origin is the shard's first value and the
-    scale the largest distance from it: float32 then loses no digits if the spread is far below the
-    mean, and does not overflow or underflow when it squares.
+    The values of all seeds, in their order, are `None` without `keep`. `Running` is of
+    (value − origin)/scale, where the origin is the shard's first value and the scale the largest
+    distance from it: float32 then loses no digits if the spread is far below the mean, and does not
+    overflow or underflow when it squares.
     """
 
     def one_shard(run, key, seeds):
@@ -265,7 +261,7 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tup
         mean, squares, origin, scale = jax.tree.transpose(
             jax.tree.structure(values), None, jax.tree.map(moments, values)
         )
-        return Sums(count[None], mean, squares, values if keep else None), origin, scale
+        return Running(count[None], mean, squares), values if keep else None, origin, scale
 
     seeds = start + jnp.arange(batch_size)
     if mesh is None:
@@ -279,10 +275,10 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tup
     return jax.lax.with_sharding_constraint(moments, NamedSharding(mesh, shared))
 
 
-def _parts(sums: Sums, origin: Any, scale: Any) -> Iterator[Sums]:
+def _parts(seen: Running, origin: Any, scale: Any) -> Iterator[Running]:
     """The moments of each shard, in float64 and in the units of the values."""
     scale = jax.tree.map(lambda s: s.astype(np.float64), scale)
-    mean = jax.tree.map(lambda o, s, m: o.astype(np.float64) + s * m, origin, scale, sums.mean)
-    squares = jax.tree.map(lambda s, q: s**2 * q, scale, sums.squares)
-    for shard, count in enumerate(sums.num_seeds):
-        yield Sums(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023
+    mean = jax.tree.map(lambda o, s, m: o.astype(np.float64) + s * m, origin, scale, seen.mean)
+    squares = jax.tree.map(lambda s, q: s**2 * q, scale, seen.squares)
+    for shard, count in enumerate(seen.count):
+        yield Running(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023

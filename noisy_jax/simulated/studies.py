@@ -18,7 +18,6 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
-from noisy_jax.simulated.bounds import Guarantee
 from noisy_jax.simulated.montecarlo import Simulation, divided, levels
 from noisy_jax.simulated.programs import Always, Runs, first, made, takes_room
 from noisy_jax.simulated.provenance import description, text, versions
@@ -124,22 +123,20 @@ def study(
     rows: list[Row] = []
     done, total = 0, num_seeds * sum(horizons)
     with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
-        simulations = []
+        simulations, failures = [], []
         runs = Runs(makers, horizons, loss, (stream, noise, y_noise))
         for horizon in horizons:
             run = runs.at(horizon, _predictions(comparator, first(horizon, stream)))
             folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
             own_key = jax.random.fold_in(key, np.uint32(horizon))
-            simulation = Simulation(run, own_key, num_seeds, batch_size, mesh, folder, quantiles)
+            simulation = Simulation(
+                run, own_key, num_seeds, batch_size, mesh, folder, quantiles, failures
+            )
             simulations.append(stack.enter_context(closing(simulation)))
-        warned = False
         for horizon, simulation in zip(horizons, simulations, strict=True):
-            if simulation.store:
-                simulation.store.warned = warned
             estimate = simulation.estimate(
                 progress and functools.partial(_report, progress, done, horizon, total)
             )
-            warned = simulation.store is not None and simulation.store.warned
             done += num_seeds * horizon
             guarantees = [guarantee for _, guarantee in made(makers, horizon)]
             rows += _rows(list(learners), horizon, estimate, guarantees)
@@ -228,27 +225,31 @@ def _report(progress, done, horizon, total, seeds, _):
 
 
 def _rows(names, horizon, estimate, guarantees) -> list[Row]:
-    none = Guarantee(*np.full(3, np.nan))
-    guarantees = [none if guarantee is None else guarantee for guarantee in guarantees]
     (regret, difference, diverged), errors = estimate.mean, estimate.std_error
-    half = estimate.half_width[0]
+    half, none = estimate.half_width[0], (math.nan, math.nan)
+    told = [none if each is None else (each.regret, each.learning_rate) for each in guarantees]
+    bound, rate = (np.array([float(one) for one in column]) for column in zip(*told, strict=True))
+    infinite = np.full_like(bound, np.inf)
+    columns = {
+        "regret": regret,
+        "std_error": errors[0],
+        "low": regret - half,
+        "high": regret + half,
+        "bound": bound,
+        "bound_over_regret": np.divide(bound, regret, infinite, where=regret != 0),
+        "difference": difference,
+        "difference_std_error": errors[1],
+        "learning_rate": rate,
+        "diverged": diverged,
+    }
     tails = np.zeros((0, len(names))) if estimate.quantiles is None else estimate.quantiles[0]
     return [
         Row(
-            learner=name,
-            horizon=horizon,
-            num_seeds=estimate.num_seeds,
-            regret=float(regret[i]),
-            std_error=float(errors[0][i]),
-            low=float(regret[i] - half[i]),
-            high=float(regret[i] + half[i]),
-            bound=float(guarantee.regret),
-            bound_over_regret=float(guarantee.regret) / float(regret[i]) if regret[i] else math.inf,
-            difference=float(difference[i]),
-            difference_std_error=float(errors[1][i]),
-            learning_rate=float(guarantee.learning_rate),
-            diverged=float(diverged[i]),
+            name,
+            horizon,
+            estimate.num_seeds,
             quantiles=tuple(tails[:, i].tolist()),
+            **{column: float(values[i]) for column, values in columns.items()},
         )
-        for i, (name, guarantee) in enumerate(zip(names, guarantees, strict=True))
+        for i, name in enumerate(names)
     ]

@@ -21,14 +21,17 @@ from noisy_jax.unbiased.multilevel import Multilevel, copies_needed, multilevel
 from noisy_jax.unbiased.pair import pair
 from noisy_jax.unbiased.replicates import replicates
 from noisy_jax.unbiased.transformed import Transformed
+from noisy_jax.unbiased.truncation import GradientEstimator, gradient
 
 __all__ = [
     "Diagnosis",
+    "GradientEstimator",
     "Multilevel",
     "Transformed",
     "copies_needed",
     "diagnose",
     "gaussian",
+    "gradient",
     "multilevel",
     "pair",
     "register",

@@ -68,6 +68,7 @@ _ADVICE = {
     "pow": "take a whole exponent that is at least 0, such as x**2",
     "integer_pow": "take an exponent that is at least 0",
     "abs": "write x**2, not abs(x)**2 or a norm",
+    "tanh": "gelu without its approximation is entire, jax.nn.gelu(x, approximate=False)",
 }
 _WAY_OUT = "multilevel and replicates take any smooth function (tanh, softplus, gelu by tanh)"
 

@@ -23,7 +23,9 @@ def pair(f: Callable, argnum: int = 0) -> Transformed:
     f is traced at a real x, and each of its operations is continued to the complex plane, if it is
     entire: sums, products, matrix products, integer powers, exp, sin, cos, sinh, cosh, erf, and
     what is made of them (`jax.nn.gelu(x, approximate=False)`). Others raise an error. Custom
-    derivatives inside f are replaced by those of the operations.
+    derivatives inside f are replaced by those of the operations. Inner products of x, also
+    `jnp.vdot(x, x)`, are continued as Σ x_i², without a conjugate, so that they are exact; the
+    conjugate of a complex number inside f is that of f's own i only, and is exact too.
 
     g has heavy tails where f grows fast along the imaginary axis: the variance of sin(ωx) grows
     like exp(2ω²σ²).

@@ -24,7 +24,7 @@ from noisy_jax.worlds.measures import (
 )
 from noisy_jax.worlds.mixtures import Decay
 from noisy_jax.worlds.radial import laplacian, matern, radial, rational
-from noisy_jax.worlds.world import World
+from noisy_jax.worlds.world import World, world_of
 
 __all__ = [
     "Decay",
@@ -46,4 +46,5 @@ __all__ = [
     "radial",
     "rational",
     "rational_measure",
+    "world_of",
 ]

@@ -14,7 +14,7 @@ from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.base import characteristic_problem
 from noisy_jax.validation import check_dimension, whole
 from noisy_jax.worlds.surrogates import PARTS
-from noisy_jax.worlds.world import World
+from noisy_jax.worlds.world import World, world_of
 
 
 def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
@@ -64,7 +64,7 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
     for distribution, parts in PARTS.items():
         if isinstance(noise, distribution):
             check_dimension(f"{distribution.__name__}.cov", noise.cov, (dim,))
-            return World(dim, kernel, noise=noise, **parts(dim, length_scale, noise))
+            return world_of(kernel, **parts(dim, length_scale, noise), dim=dim, noise=noise)
     raise ValueError(_not_covered(noise, dim))
 
 

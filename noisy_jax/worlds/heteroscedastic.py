@@ -204,10 +204,15 @@ def _changing(fixed: World, max_cov, surrogate, noise: type[Noise] = Gaussian) -
         check_made_for(dim, jnp.shape(x))
         return between_atoms(atoms, (x, _filled(jnp.zeros(1), max_cov.ndim, dim)))
 
-    return World(
-        dim, fixed.kernel, between_atoms, fixed.diagonal, fixed.ratio, fixed.norm_ratio,
-        fixed.approximation_error, noise=noise, atom=atom, evaluate=evaluate,
-    )  # fmt: skip
+    return dataclasses.replace(
+        fixed,
+        surrogate=between_atoms,
+        noise=noise,
+        atom=atom,
+        evaluate=evaluate,
+        values=None,
+        spectrum=None,
+    )
 
 
 def _at_most(max_cov, cov, shape):

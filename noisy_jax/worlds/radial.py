@@ -35,7 +35,7 @@ from noisy_jax.validation import (
 )
 from noisy_jax.worlds.measures import Measure, laplacian_measure, matern_measure, rational_measure
 from noisy_jax.worlds.mixtures import log_sum_exp, of_difference, of_distance, positive_float
-from noisy_jax.worlds.world import World, check_log_diagonal
+from noisy_jax.worlds.world import World, check_log_diagonal, world_of
 
 
 def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) -> World:
@@ -44,16 +44,10 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
     R² = k̂(x, x) = Σ_q w_q det(I − 2u_qΣ)^(−1/2), and κ = max_q det(I − 2u_qΣ)^(−1/2). The
     truncation error is largest at r = 0, where it is μ((u_max, ∞)).
 
-    A Gram matrix is a sum over the nodes, at 20 to 30 times a Gaussian kernel's cost if Σ is
-    isotropic, and more if it is not. In float32, if Σ is isotropic and nothing is traced, an
-    interpolant replaces the sum, at 2 to 3 times a Gaussian kernel's cost: for speed, build worlds
-    outside `jit` and `vmap`. The sum remains if no interpolant is accurate: for few nodes far
-    apart, and in dozens of dimensions if Σ is close to its limit.
-
-    With q = entry/R² (for the clean kernel, entry/k(x, x)), the relative error of an interpolant is
-    at most 1e-6(1 + ¼ log(1/q)) down to q = 1e-4, and smaller entries are within 3e-10 R². Beyond
-    10⁵ times the mean squared length scale of the Gaussians, the error is at most the larger of
-    1e-7 R² and this.
+    A Gram matrix is a sum over the nodes. In float32, if Σ is isotropic and nothing is traced, an
+    interpolant with a relative error of about 1e-6 replaces the sum, at a tenth of its cost: for
+    speed, build worlds outside `jit` and `vmap`. The sum remains if no interpolant is accurate: for
+    few nodes far apart, and in dozens of dimensions if Σ is close to its limit.
 
     Args:
         measure: μ, with mass below the cutoff, such as `rational_measure(length_scale=1.0)`.
@@ -124,10 +118,10 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         return omega if axes is None else _rotated(omega, axes.T)
 
     peak = xp.exp(log_sum_exp(log_weights, xp))
-    return World(
+    return world_of(
+        Kernel(kernel, lambda x: jnp.full(x.shape[:-1], peak, jnp.result_type(x, float))),
+        surrogate,
         dim=dim,
-        kernel=Kernel(kernel, lambda x: jnp.full(x.shape[:-1], peak, jnp.result_type(x, float))),
-        surrogate=surrogate,
         diagonal=_scalar(xp.exp(log_sum_exp(lifted, xp))),
         ratio=_scalar(xp.exp(xp.max(xp.where(log_weights > -np.inf, log_ratios, 0)))),
         approximation_error=tail,

@@ -1,7 +1,7 @@
 """Surrogates of the Gaussian kernel in closed form, a function for each noise distribution.
 
-`gaussian` has their equations. Each function returns the fields of a `World` besides its clean
-kernel. It raises ValueError if the surrogate does not exist or its diagonal is too large.
+`gaussian` has their equations. Each function returns arguments of `world_of`. It
+raises ValueError if the surrogate does not exist or its diagonal is too large.
 """
 
 import math
@@ -36,7 +36,7 @@ def _gaussian_noise(dim, length_scale, noise):
     def spectrum(key, n):
         return _times(_clean_spectrum(key, n, dim, length_scale), whitening)
 
-    def read(weights, x, z, points):
+    def values(weights, x, z, points):
         # Both kernels need the same distances: one product serves them. Queries, fewer than pairs,
         # carry the scales.
         noisy = jnp.arange(len(z) + len(points)) < len(z)
@@ -46,14 +46,14 @@ def _gaussian_noise(dim, length_scale, noise):
         exponent = jnp.matmul(x, (2 * rates[:, None] * others).T, precision="highest")
         exponent -= jnp.sum(x**2, axis=1)[:, None] * rates[None]
         exponent -= (rates * jnp.sum(others**2, axis=1) - peaks)[None]
-        values = weights @ jnp.exp(jnp.minimum(exponent, peaks[None]))
-        return values[: len(z)], values[len(z) :]
+        found = weights @ jnp.exp(jnp.minimum(exponent, peaks[None]))
+        return found[: len(z)], found[len(z) :]
 
     return {
         "surrogate": surrogate,
         "diagonal": diagonal,
         "ratio": diagonal,
-        "read": read if whitening.ndim == 0 else None,
+        "values": values if whitening.ndim == 0 else None,
         "spectrum": spectrum,
     }
 

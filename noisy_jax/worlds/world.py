@@ -30,7 +30,7 @@ Atoms = Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World:
-    """A clean kernel k and its surrogate k̂ under a noise distribution.
+    """A clean kernel k and its surrogate k̂ under a noise distribution; `world_of` makes one.
 
     For noise n, E k̂(x + n, a) = k(x, a): the learner evaluates k̂ on noisy copies, and predicts
     with k. Below, Ψ(z) = k(z, ·) is the feature map of k. The function u = Σ_i a_i Ψ(z_i) has the
@@ -55,7 +55,7 @@ class World:
         evaluate: `(atoms[n], x[m, d]) -> [n, m]`, the values of stored noisy copies e at clean
             instances, E_n surrogate(e, atom(x + n)) = evaluate(e, x); the clean kernel, unless
             the noise changes.
-        read: `(weights[n], atoms[n], others[m], x[k]) -> ([m], [k])`, weights @ surrogate and
+        values: `(weights[n], atoms[n], others[m], x[k]) -> ([m], [k])`, weights @ surrogate and
             weights @ evaluate in one pass, if that is faster; else `None`.
         spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
             to a probability; `None` where there is no sampler.
@@ -63,36 +63,65 @@ class World:
 
     dim: int
     kernel: Kernel
-    surrogate: Callable[[Atoms, Atoms], chex.Array]
+    surrogate: Callable[[Atoms, Atoms], jax.Array]
     diagonal: chex.Numeric
-    ratio: chex.Numeric = math.inf
-    norm_ratio: chex.Numeric = math.inf
-    approximation_error: chex.Numeric = 0.0
-    noise: Noise | type[Noise] | None = None
-    atom: Callable[[chex.Array, chex.Array | None], Atoms] | None = None
-    evaluate: Callable[[Atoms, chex.Array], chex.Array] | None = None
-    read: Callable[..., tuple[chex.Array, chex.Array]] | None = None
-    spectrum: Callable[[chex.PRNGKey, int], chex.Array] | None = None
-
-    def __post_init__(self):
-        if self.atom is None:
-            surrogate = self.surrogate
-            object.__setattr__(self, "atom", lambda x, cov: self._checked(x))
-            object.__setattr__(
-                self, "surrogate", lambda x, z: surrogate(self._checked(x), self._checked(z))
-            )
-        if self.evaluate is None:
-            object.__setattr__(
-                self, "evaluate", lambda e, x: self.kernel(self._checked(e), self._checked(x))
-            )
+    ratio: chex.Numeric
+    norm_ratio: chex.Numeric
+    approximation_error: chex.Numeric
+    noise: Noise | type[Noise] | None
+    atom: Callable[[chex.Array, chex.Array | None], Atoms]
+    evaluate: Callable[[Atoms, chex.Array], jax.Array]
+    values: Callable[..., tuple[jax.Array, jax.Array]] | None
+    spectrum: Callable[[chex.PRNGKey, int], jax.Array] | None
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raises ValueError if data `[..., d]` do not have the world's dimension."""
         check_made_for(self.dim, shape)
 
-    def _checked(self, x):
-        self.check(jnp.shape(x))
+
+def world_of(
+    kernel: Kernel,
+    surrogate: Callable[..., Any],
+    *,
+    dim: int,
+    diagonal: chex.Numeric,
+    ratio: chex.Numeric = math.inf,
+    norm_ratio: chex.Numeric = math.inf,
+    approximation_error: chex.Numeric = 0.0,
+    noise: Noise | None = None,
+    values: Callable[..., tuple[Any, Any]] | None = None,
+    spectrum: Callable[[chex.PRNGKey, int], Any] | None = None,
+) -> World:
+    """A world under noise of one distribution, whose atoms are the noisy copies themselves.
+
+    See `World` for the arguments; `surrogate` is `(x[n, d], z[m, d]) -> [n, m]`.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> kernel = nj.kernels.gaussian(length_scale=1.0)
+        >>> without_noise = world_of(kernel, kernel.gram, dim=2, diagonal=1.0)
+        >>> print(without_noise.surrogate(jnp.zeros((1, 2)), jnp.ones((1, 2))))
+        [[0.36787945]]
+    """
+
+    def checked(x):
+        check_made_for(dim, jnp.shape(x))
         return x
+
+    return World(
+        dim=dim,
+        kernel=kernel,
+        surrogate=lambda x, z: surrogate(checked(x), checked(z)),
+        diagonal=diagonal,
+        ratio=ratio,
+        norm_ratio=norm_ratio,
+        approximation_error=approximation_error,
+        noise=noise,
+        atom=lambda x, cov: checked(x),
+        evaluate=lambda e, x: kernel(checked(e), checked(x)),
+        values=values,
+        spectrum=spectrum,
+    )
 
 
 def check_log_diagonal(at: Callable[[float], Any], advice: str) -> None:

@@ -13,7 +13,7 @@ import time
 import jax
 import timing
 
-NAMES = ("linear", "kernel", "norma", "truncation", "tuning", "moments", "subquantile")
+NAMES = ("linear", "kernel", "norma", "truncation", "tuning", "moments", "subquantile", "unbiased")
 """Linear first: it measures memory, while this process holds little."""
 
 

@@ -100,7 +100,7 @@ def floor(samples, x, weights):
 
             def values(first, count):
                 stored, own = rows(samples.x[:, 0], first, count), rows(weights, first, count)
-                return WORLD.read(own, stored, queries, points)
+                return WORLD.values(own, stored, queries, points)
 
             def add_chunk(chunk, sums):
                 return jax.tree.map(jnp.add, sums, values(chunk * CHUNK, CHUNK))

@@ -24,14 +24,14 @@ from noisy_jax.noise import observe
 
 HORIZON, SEEDS, DIM, DEGREE = 2_048, 32, 8, 2
 NUMPY_SEEDS = 2
-SQUARED_RADIUS, LEARNING_RATE, VARIANCE = 1.0, 0.02, 0.05
+RADIUS, LEARNING_RATE, VARIANCE = 1.0, 0.02, 0.05
 QUICK = {"HORIZON": 512, "SEEDS": 8, "NUMPY_SEEDS": 1}
 
 KEY = jax.random.key(0)
 NOISE = nj.noise.Gaussian(VARIANCE)
 KERNEL = nj.kernels.polynomial(degree=DEGREE)
-ESTIMATOR = nj.estimators.gradient(
-    KERNEL, nj.losses.squared(), squared_radius=SQUARED_RADIUS, x_second_moment=1 + DIM * VARIANCE
+ESTIMATOR = nj.unbiased.gradient(
+    KERNEL, nj.losses.squared(), radius=RADIUS, x_second_moment=1 + DIM * VARIANCE
 )
 
 
@@ -103,9 +103,9 @@ def plain_numpy(copies, orders, x, y):
         alpha = -2 * LEARNING_RATE * (value - y[t])
         squared_norm += 2 * alpha * own + alpha**2 * norm
         weights[t] = alpha
-        if squared_norm > SQUARED_RADIUS:
-            weights[: t + 1] *= np.sqrt(SQUARED_RADIUS / squared_norm)
-            squared_norm = SQUARED_RADIUS
+        if squared_norm > RADIUS**2:
+            weights[: t + 1] *= RADIUS / np.sqrt(squared_norm)
+            squared_norm = RADIUS**2
     return predictions
 
 

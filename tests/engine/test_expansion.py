@@ -14,8 +14,8 @@ from noisy_jax.engine import (
     Update,
     everything,
     expansion,
-    reading,
     ring,
+    round_of_copies,
     squared_loss,
     weight_vector,
 )
@@ -47,7 +47,7 @@ def soft_margin_loop(x, y, size):
     return predictions, alpha, offset
 
 
-itself = reading(lambda x, cov: x, 1)
+itself = round_of_copies(lambda x, cov: x, 1)
 
 
 def labelled(rng, rounds=T):
@@ -73,8 +73,10 @@ def both_ways(learner, x, y):
 )
 def test_decay_offset_and_ring_equal_the_loop(rng, size, block):
     x, y = labelled(rng)
-    memory = ring(SPACE, size)
-    learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=block)
+    memory = ring(size)(SPACE)
+    learner = expansion(
+        round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=block
+    )
     predictions, alpha, offset = soft_margin_loop(x, y, size)
     assert np.ptp(predictions) > 0.1
     for state, made in both_ways(learner, x, y):
@@ -89,8 +91,8 @@ def test_decay_offset_and_ring_equal_the_loop(rng, size, block):
 @pytest.mark.usefixtures("x64")
 def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
     x, y = labelled(rng, rounds=300)  # more than one chunk of stored atoms
-    memory = everything(SPACE, 300)
-    learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=64)
+    memory = everything(300)(SPACE)
+    learner = expansion(round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=64)
     predictions, alpha, _ = soft_margin_loop(x, y, 300)
     squared_norm = alpha @ references.gaussian_kernel(0.75**0.5)(x[:, None], x[None]) @ alpha
     for state, made in both_ways(learner, x, y):
@@ -104,12 +106,12 @@ def test_weight_vector_equals_the_expansion_of_the_linear_kernel(rng):
     x, y = labelled(rng)
     linear = nj.kernels.linear()
     space = Space(linear.gram, linear.gram)
-    options = {"read": itself, "rule": soft_margin_rule(), "copies": 1, "block": 8}
-    free, _ = both_ways(expansion(memory=everything(space, T), **options), x, y)
+    options = {"round_of": itself, "rule": soft_margin_rule(), "copies": 1, "block": 8}
+    free, _ = both_ways(expansion(memory=everything(T)(space), **options), x, y)
     options["radius"] = 0.3
-    kept, _ = both_ways(expansion(memory=everything(space, T), **options), x, y)
+    kept, _ = both_ways(expansion(memory=everything(T)(space), **options), x, y)
     assert np.abs(kept[1] - free[1]).max() > 0.1  # the projection is at work
-    for state, predictions in both_ways(expansion(memory=weight_vector(), **options), x, y):
+    for state, predictions in both_ways(expansion(memory=weight_vector()(SPACE), **options), x, y):
         np.testing.assert_allclose(predictions, kept[1], atol=1e-12)
         np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
 
@@ -122,7 +124,7 @@ def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
     x = rng.normal(size=(rounds, DIM)).astype(np.float32)
     y = np.sin(2 * x[:, 0]) + rng.normal(size=rounds).astype(np.float32)
     learner = expansion(
-        read=itself, rule=squared_loss(0.05), memory=everything(SPACE, rounds), copies=1,
+        round_of=itself, rule=squared_loss(0.05), memory=everything(rounds)(SPACE), copies=1,
         radius=radius,
     )  # fmt: skip
     state, _ = both_ways(learner, x, y)[0]
@@ -149,7 +151,7 @@ def test_atoms_may_be_pytrees_with_several_query_points(rng):
         lambda e, x: e[0] @ x.T * e[1][:, None],
     )
     learner = expansion(
-        read=read, rule=Rule(lambda: (), update), memory=everything(space, 40), copies=1,
+        round_of=read, rule=Rule(lambda: (), update), memory=everything(40)(space), copies=1,
         radius=0.7, block=16,
     )  # fmt: skip
     w, predictions = np.zeros(DIM), []
@@ -169,7 +171,7 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
         return Update(jnp.where(t == 5, jnp.inf, 0.1 * y * (values[0] <= MARGIN)), 1.0, state)
 
     learner = expansion(
-        read=itself, rule=Rule(lambda: (), update), memory=ring(SPACE, 4), copies=1, block=4
+        round_of=itself, rule=Rule(lambda: (), update), memory=ring(4)(SPACE), copies=1, block=4
     )
     for _, predictions in both_ways(learner, x, y):
         np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 5)
@@ -177,17 +179,19 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
 
 def test_a_learner_that_forgets_terms_cannot_be_averaged():
     learner = expansion(
-        read=itself, rule=soft_margin_rule(), memory=ring(SPACE, 4), copies=1, block=4
+        round_of=itself, rule=soft_margin_rule(), memory=ring(4)(SPACE), copies=1, block=4
     )
-    with pytest.raises(ValueError, match="this one forgets terms"):
+    with pytest.raises(ValueError, match="hold all of f"):
         nj.wrappers.averaged(learner).init(DIM)
 
 
 @pytest.mark.usefixtures("x64")
 def test_float32_data_run_under_float64(rng):
     x, y = (a.astype(np.float32) for a in labelled(rng))
-    for memory in (everything(SPACE, T), ring(SPACE, 20), weight_vector()):
-        learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=20)
+    for memory in (everything(T)(SPACE), ring(20)(SPACE), weight_vector()(SPACE)):
+        learner = expansion(
+            round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=20
+        )
         for state, _ in both_ways(learner, x, y):
             assert state.round == T
 
@@ -195,7 +199,7 @@ def test_float32_data_run_under_float64(rng):
 def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     x, y = labelled(rng)
     learner = expansion(
-        read=itself, rule=soft_margin_rule(), memory=everything(SPACE, 2 * T), copies=1
+        round_of=itself, rule=soft_margin_rule(), memory=everything(2 * T)(SPACE), copies=1
     )
     samples, keys = Sample(jnp.asarray(x)[:, None], jnp.asarray(y)), jax.random.split(KEY, T)
     traces = []
@@ -210,7 +214,11 @@ def test_forward_derivatives_are_right(rng):
 
     def last(rate):
         learner = expansion(
-            read=itself, rule=squared_loss(rate), memory=everything(SPACE, 30), copies=1, radius=0.5
+            round_of=itself,
+            rule=squared_loss(rate),
+            memory=everything(30)(SPACE),
+            copies=1,
+            radius=0.5,
         )
         return both_ways(learner, x, y)[0][1][-1]
 
@@ -243,16 +251,16 @@ def test_rounds_beyond_the_horizon_are_reported():
         ({"radius": 1e-20}, r"radius must be above 3\.1\d+e-16 .* float32 cannot hold .* squares"),
         ({"radius": 2e19}, r"below 1\.8\d+e\+19, got 2e\+19: float32 cannot hold .* squares"),
         (
-            {"memory": ring(SPACE, 5), "block": 5, "radius": 1.0},
+            {"memory": ring(5)(SPACE), "block": 5, "radius": 1.0},
             "radius must be None with a memory that forgets atoms",
         ),
     ],
 )
 def test_rejects_bad_arguments(options, message):
     valid = {
-        "read": itself,
+        "round_of": itself,
         "rule": soft_margin_rule(),
-        "memory": everything(SPACE, 9),
+        "memory": everything(9)(SPACE),
         "copies": 1,
     }
     with pytest.raises(ValueError, match=message):
@@ -262,13 +270,16 @@ def test_rejects_bad_arguments(options, message):
 @pytest.mark.parametrize(
     ("memory", "message"),
     [
-        (everything(SPACE, 9), "points of dimension 3 do not fit those of dimension 2"),
-        (ring(SPACE, 9), "points of dimension 3 do not fit those of dimension 2"),
-        (weight_vector(), r"the learner's weights of shape \[2\] does not fit .* dimension 3"),
+        (everything(9)(SPACE), "points of dimension 3 do not fit those of dimension 2"),
+        (ring(9)(SPACE), "points of dimension 3 do not fit those of dimension 2"),
+        (
+            weight_vector()(SPACE),
+            r"the learner's weights of shape \[2\] does not fit .* dimension 3",
+        ),
     ],
 )
 def test_rejects_data_of_another_dimension_than_the_states(memory, message):
-    learner = expansion(read=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=9)
+    learner = expansion(round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=9)
     with pytest.raises(ValueError, match=message):
         learner.predict(learner.init(2), jnp.ones(3))
     with pytest.raises(ValueError, match=message):
@@ -277,8 +288,8 @@ def test_rejects_data_of_another_dimension_than_the_states(memory, message):
 
 def test_memories_and_rules_reject_bad_arguments():
     with pytest.raises(ValueError, match="horizon must be a whole number of at least 1"):
-        everything(SPACE, 0)
+        everything(0)(SPACE)
     with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
-        ring(SPACE, 0)
+        ring(0)(SPACE)
     with pytest.raises(ValueError, match="learning_rate must be positive"):
         squared_loss(0.0)

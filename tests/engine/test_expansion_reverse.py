@@ -42,8 +42,8 @@ def norma(buffer, loss, **options):
 
 def truncated(rate, variance, length_scale):
     """Random truncation, whose atoms hold whole numbers, too."""
-    estimator = nj.estimators.gradient(
-        kernels.gaussian(length_scale=length_scale), losses.squared(), squared_radius=1.0,
+    estimator = nj.unbiased.gradient(
+        kernels.gaussian(length_scale=length_scale), losses.squared(), radius=1.0,
         x_second_moment=1.0, kernel_order=2,
     )  # fmt: skip
     learner = learners.random_truncation(estimator, horizon=T, learning_rate=rate, block=8)
@@ -71,10 +71,8 @@ def changing(rate, variance, length_scale):
                 "Laplace": in_world(lambda variance: Laplace(variance**0.5)),
                 "contaminated": in_world(lambda variance: ContaminatedGaussian(variance, 0.1)),
                 "changing": changing,
-                "growing": norma(
-                    lambda space: engine.growing(space, T, start=6, excess=0.4), HUBER
-                ),
-                "everything": norma(lambda space: engine.everything(space, T), HUBER),
+                "growing": norma(engine.growing(T, start=6, excess=0.4), HUBER),
+                "everything": norma(engine.everything(T), HUBER),
                 "adaptive": norma(8, losses.nu_huber(nu=0.2)),
                 "truncation": truncated,
             }.items()

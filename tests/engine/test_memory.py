@@ -1,7 +1,5 @@
 """The window that grows, against a plain loop, and the round from which the theorem grows it."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +28,7 @@ def test_growing_equals_the_loop(rng):
     y = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
     learner = norma(
         KERNEL, losses.soft_margin(), learning_rate=0.3, regularization=0.05,
-        buffer=functools.partial(growing, horizon=T, start=START, excess=EXCESS), block=64,
+        buffer=growing(T, start=START, excess=EXCESS), block=64,
     )  # fmt: skip
 
     def reference(window):
@@ -57,7 +55,7 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
     x = jnp.asarray(rng.normal(size=(T, DIM)))
     samples, keys = Sample(x[:, None], jnp.sign(x[:, 0])), jax.random.split(jax.random.key(0), T)
     made = []
-    for buffer in (functools.partial(growing, horizon=T, start=10**6, excess=0.3), T):
+    for buffer in (growing(T, start=10**6, excess=0.3), T):
         learner = norma(
             KERNEL, losses.soft_margin(), learning_rate=0.3, regularization=0.05, buffer=buffer
         )
@@ -93,16 +91,16 @@ def test_large_starts_are_found():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda space: growing(space, 9, start=0, excess=0.3), "start must be a whole number"),
-        (lambda space: growing(space, 0, start=9, excess=0.3), "horizon must be a whole number"),
-        (lambda space: growing(space, 9, start=9, excess=0.5), "excess must be above 0 and below"),
+        (lambda space: growing(9, start=0, excess=0.3), "start must be a whole number"),
+        (lambda space: growing(0, start=9, excess=0.3), "horizon must be a whole number"),
+        (lambda space: growing(9, start=9, excess=0.5), "excess must be above 0 and below"),
         (lambda space: growing_start(0.0, 0.3), "decay must be positive"),
         (
-            lambda space: ring(KERNEL, 10),
-            "space must be a Space, got Kernel: .* buffer=lambda",
+            lambda space: ring(10)(KERNEL),
+            r"space must be a Space, got Kernel: .* buffer=engine\.ring",
         ),
-        (lambda space: everything(KERNEL.gram, 10), "space must be a Space, got function"),
-        (lambda space: growing(None, 9, start=9, excess=0.3), "space must be .* got None"),
+        (lambda space: everything(10)(KERNEL.gram), "space must be a Space, got function"),
+        (lambda space: growing(9, start=9, excess=0.3)(None), "space must be .* got None"),
         (lambda space: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
         (lambda space: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),
         (lambda space: growing_start(0.5, "0.3"), "excess must be numbers, got '0.3'"),

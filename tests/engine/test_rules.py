@@ -138,7 +138,7 @@ def test_bad_states_and_guarantees():
     with pytest.raises(ValueError, match=r"must be given with engine\.growing"):
         nj.learners.norma(
             nj.kernels.linear(), nj.losses.soft_margin(), regularization=0.1,
-            buffer=lambda space: nj.engine.growing(space, 20, start=5, excess=0.3),
+            buffer=nj.engine.growing(20, start=5, excess=0.3),
         )  # fmt: skip
     with pytest.raises(ValueError, match="regularization must be positive"):
         nj.learners.norma(

@@ -164,7 +164,7 @@ def test_reading_at_once_does_not_depend_on_the_origin(rng):
     points = [grid(rng, n) for n in (6, 5, 4)]
 
     def read(offset):
-        return world.read(weights, *(jnp.asarray(p + shift(offset), jnp.float32) for p in points))
+        return world.values(weights, *(jnp.asarray(p + shift(offset), jnp.float32) for p in points))
 
     for far, near in zip(read(1e6), read(0.0), strict=True):
         np.testing.assert_allclose(far, near, atol=3e-5)

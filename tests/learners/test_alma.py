@@ -62,7 +62,7 @@ def test_ends_in_the_margin_that_it_approximates(rng, alpha):
     y = np.sign(x[:, 1])
     learner = alma(
         nj.kernels.linear(), threshold=8**0.5 * (1 - alpha) / alpha,
-        buffer=lambda space: weight_vector(),  # the instances have norm one as they are
+        buffer=weight_vector(),  # the instances have norm one as they are
     )  # fmt: skip
     state, made = run(learner, np.tile(x, (epochs, 1)), np.tile(y, epochs))
     margin = np.min(y * np.asarray(learner.predict(state, jnp.asarray(x))))

@@ -56,10 +56,10 @@ def uncorrected_kernel(**options):
 
 
 def random_truncation(*, radius, learning_rate):
-    estimator = nj.estimators.gradient(
+    estimator = nj.unbiased.gradient(
         nj.kernels.polynomial(degree=2),
         nj.losses.squared(),
-        squared_radius=radius * abs(radius),
+        radius=radius,
         x_second_moment=1.8,
     )
     return nj.learners.random_truncation(
@@ -68,8 +68,8 @@ def random_truncation(*, radius, learning_rate):
 
 
 def analytic_worlds(*, radius, learning_rate):
-    estimator = nj.estimators.gradient(
-        world(), nj.losses.smoothed_hinge(sharpness=0.5), squared_radius=radius * abs(radius),
+    estimator = nj.unbiased.gradient(
+        world(), nj.losses.smoothed_hinge(sharpness=0.5), radius=radius,
         loss_order=2, max_bias=1.0,
     )  # fmt: skip
     return of_signs(
@@ -128,7 +128,7 @@ def parameter_free(*, radius, learning_rate):
     del learning_rate  # and no radius: ε takes its place
     return nj.learners.parameter_free(
         nj.kernels.gaussian(length_scale=1.0), nj.losses.huber(), unit=radius, block=16,
-        buffer=lambda space: nj.engine.everything(space, T),
+        buffer=nj.engine.everything(T),
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def test_perceptron_makes_the_mistakes_of_river():
         row = dict(enumerate(row))
         chances.append(model.predict_proba_one(row)[True])
         model.learn_one(row, label)
-    learner = perceptron(nj.kernels.linear(), buffer=lambda space: weight_vector(), offset=True)
+    learner = perceptron(nj.kernels.linear(), buffer=weight_vector(), offset=True)
     state, predictions = unrolled(learner, x, signs)
     mistakes = np.asarray(signs * predictions <= 0)
     np.testing.assert_array_equal(mistakes, signs * (np.array(chances) - 0.5) <= 0)
@@ -195,7 +195,7 @@ def test_everything_kept_gives_a_norm_below_the_bound(rng):
     x, y = labelled(rng)
     learner = norma(
         KERNEL, losses.soft_margin(), learning_rate=0.5, regularization=0.5,
-        buffer=functools.partial(everything, horizon=T),
+        buffer=everything(T),
     )  # fmt: skip
     state, _ = unrolled(learner, x, y)
     alpha = np.asarray(state.weights)[:T]

@@ -1,7 +1,5 @@
 """NORMA with bad arguments, and with those that give a warning."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample
-from noisy_jax.engine import everything, weight_vector
+from noisy_jax.engine import Space, everything, weight_vector
 from noisy_jax.learners import norma, perceptron
 from tests.learners.norma_runs import (
     DIM,
@@ -55,7 +53,10 @@ def test_labels_are_checked(rng):
         ({"regularization": -1.0}, "regularization must be finite and >= 0"),
         ({"buffer": 0}, "buffer must be a whole number of at least 1, got 0"),
         ({"buffer": None}, "buffer must be a whole number of at least 1, got None"),
-        ({"buffer": weight_vector()}, r"buffer must be .* got Memory: .* \(or lambda space: "),
+        (
+            {"buffer": weight_vector()(Space(KERNEL.gram, KERNEL.gram))},
+            r"buffer must be .* got Memory: .* \(or a memory such as engine\.ring",
+        ),
         ({"loss": losses.squared}, "loss must be one such as losses.soft"),
         (
             {"loss": losses.novelty(nu=0.9), "offset": True},
@@ -139,7 +140,7 @@ def falling(t):
         (0.002, 5000, "on_update", False),
         (0.0004, 5000, "always", False),
         (falling, 5000, "always", True),
-        (falling, functools.partial(everything, horizon=5000), "always", True),
+        (falling, everything(5000), "always", True),
         (falling, 10**7, "always", False),
         (falling, 5000, "on_update", False),
     ],
@@ -172,10 +173,10 @@ def test_the_warning_names_a_share_only_where_there_is_one(rate, advice):
     [
         (
             nj.kernels.gaussian(length_scale=0.5**0.5),
-            lambda space: weight_vector(),
+            weight_vector(),
             "its own space",
         ),
-        (nj.kernels.polynomial(degree=1), lambda space: weight_vector(), "its own space"),
+        (nj.kernels.polynomial(degree=1), weight_vector(), "its own space"),
         (nj.kernels.linear(), lambda space: 5, "must make a Memory from a space"),
     ],
 )

@@ -19,7 +19,7 @@ def played(x, y, eta, lam, margin, power):
         nj.losses.soft_margin(margin=margin),
         learning_rate=lambda t: eta * (t + 1.0) ** power,
         regularization=lam,
-        buffer=lambda space: weight_vector(),
+        buffer=weight_vector(),
     )
 
     def one_round(state, shown):

@@ -179,8 +179,8 @@ def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffe
     """1/(λt) in round t = 1, 2, …, and constant from a third of the buffer on."""
     kernel = nj.kernels.linear()
     for size, longest in ((9, 3.0), (2, 1.0), (None, 5.0)):
-        space = nj.engine.Space(kernel.gram, kernel.gram)
-        memory = nj.engine.everything(space, 5) if size is None else nj.engine.ring(space, size)
+        make = nj.engine.everything(5) if size is None else nj.engine.ring(size)
+        memory = make(nj.engine.Space(kernel.gram, kernel.gram))
         rate = _of_strong_convexity(0.5, memory)
         rates = [float(rate(t)) for t in range(5)]
         np.testing.assert_allclose(rates, 2 / np.minimum(np.arange(1, 6), longest))

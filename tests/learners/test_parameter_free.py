@@ -18,9 +18,7 @@ LINEAR = nj.kernels.linear()
 IDENTITY = Loss("identity", "residual", lambda a: a, lambda a: jnp.ones_like(a))
 ABSOLUTE = nj.losses.epsilon_insensitive(epsilon=0.0)
 
-
-def vector(space):
-    return weight_vector()
+vector = weight_vector()
 
 
 def free_grad(gradient, rounds, dim, unit=1.0):
@@ -140,9 +138,7 @@ def test_with_a_kernel_and_two_copies_equals_the_loop_in_its_space(rng):
         return np.sign(w @ features[t, 1] - y[t]) * features[t, 0]
 
     _, weights = free_grad(gradient, rounds + 1, 2 * rounds, unit)
-    learner = parameter_free(
-        kernel, ABSOLUTE, copies=2, buffer=lambda space: everything(space, rounds), unit=unit
-    )
+    learner = parameter_free(kernel, ABSOLUTE, copies=2, buffer=everything(rounds), unit=unit)
     samples, keys = Sample(jnp.asarray(x), jnp.asarray(y)), jnp.zeros((rounds, 2), jnp.uint32)
     state, made, _ = jax.jit(learner.unroll)(learner.init(2), samples, samples.x[:, 0], keys)
     np.testing.assert_allclose(made, np.sum(weights[:-1] * features[:, 0], axis=1), atol=1e-8)
@@ -222,7 +218,7 @@ def test_a_run_out_of_the_range_of_floats_ends_in_nan(first, diverges):
         ({"loss": nj.losses.squared()}, r"bounded slope, .* got squared\(\)"),
         ({"loss": nj.losses.exponential()}, r"bounded slope, .* got exponential\(\)"),
         ({"loss": nj.losses.novelty(nu=0.1)}, "loss must be a Loss, got AdaptiveLoss"),
-        ({"buffer": lambda space: ring(space, 5)}, "keeps all of f, .* got one that forgets"),
+        ({"buffer": ring(5)}, "keeps all of f, .* got one that forgets"),
         ({"buffer": 5}, "buffer must make a memory that keeps all of f, .* got 5"),
         ({"kernel": "linear"}, "kernel must be .* got str"),
         ({"unit": 0.0}, "unit must be positive and finite, got 0.0"),

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import GradientEstimator, GradientOrders, MapOrders, gradient
+from noisy_jax.unbiased.truncation import GradientEstimator, gradient
+from noisy_jax.unbiased.truncation.gradients import GradientOrders
+from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests import keys
 from tests.learners.references import random_truncation as reference
 
@@ -35,7 +37,7 @@ PAIRS = [
 
 
 def estimator_of(kernel, loss, **options):
-    options = {"squared_radius": 4.0, "x_second_moment": 0.45, "max_bias": 9.0, **options}
+    options = {"radius": 2.0, "x_second_moment": 0.45, "max_bias": 9.0, **options}
     return gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
 
 
@@ -46,7 +48,7 @@ def estimator_of(kernel, loss, **options):
 def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, distribution):
     rounds, dim, rate = 25, 2, 0.3
     kernel, loss = KERNELS[kernel], LOSSES[loss]
-    estimator = estimator_of(kernel, loss, squared_radius=0.3, distribution=distribution)
+    estimator = estimator_of(kernel, loss, radius=0.3**0.5, distribution=distribution)
     x = rng.uniform(-0.6, 0.6, (rounds, dim))
     y = np.sign(rng.normal(size=rounds))
     copies = x[:, None] + 0.3 * rng.normal(size=(rounds, estimator.copies, dim))
@@ -110,7 +112,7 @@ def step_of(estimator, y):
 def test_two_rounds_enumerated_are_the_gradient_steps_of_the_clean_kernel(x64):
     """Squared loss, whose slope is linear: exact over both rounds at once."""
     kernel, rate = KERNELS["polynomial"], 0.2
-    estimator = estimator_of(kernel, nj.losses.squared(), squared_radius=1e4)
+    estimator = estimator_of(kernel, nj.losses.squared(), radius=100.0)
     x, y, z = np.array([[0.5], [-0.3]]), (0.7, -1.0), np.array([[0.2], [0.9], [-1.1]])
     first = every_round(estimator, x[0], np.array([0.4, 0.2, 0.5, 0.3])[:, None])
     second = every_round(estimator, x[1], np.array([0.6, 0.1, 0.3, 0.2])[:, None])
@@ -143,7 +145,7 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     """Given f_2. Without the label inside the product it would be another slope for y = −1."""
     kernel, rate, x = KERNELS["polynomial"], 0.2, np.array([-0.6])
     estimator = estimator_of(kernel, nj.losses.exponential(), max_bias=1e6)
-    estimator = estimator._replace(squared_radius=1e8)  # never projected
+    estimator = estimator._replace(radius=1e4)  # never projected
     z = np.array([[0.2], [0.9]])
     start = nj.learners.random_truncation(estimator, horizon=2, learning_rate=rate)
     key, copies = jax.random.key(3), jnp.full((estimator.copies, 1), 0.8)
@@ -168,9 +170,7 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
 
 @pytest.mark.claim("NK-Ex1")
 def test_squared_loss_over_a_linear_kernel_is_two_copies():
-    estimator = gradient(
-        nj.kernels.linear(), nj.losses.squared(), squared_radius=0.25, x_second_moment=2.0
-    )
+    estimator = gradient(nj.kernels.linear(), nj.losses.squared(), radius=0.5, x_second_moment=2.0)
     assert (estimator.copies, estimator.mean_copies) == (2, 2)
     dual = nj.learners.random_truncation(estimator, horizon=40, learning_rate=0.1)
     primal = nj.learners.two_copies(radius=0.5, learning_rate=0.1)
@@ -191,7 +191,7 @@ def regression():
     """Losses over the rounds of a degree-2 teacher, `[seeds, T]`, and zero's."""
     kernel, noise, horizon = KERNELS["polynomial"], nj.noise.Gaussian(0.09), 2048
     stream = nj.streams.teacher(keys.key(5), horizon, 2, kernel=kernel, radius=0.3)
-    estimator = gradient(kernel, nj.losses.squared(), squared_radius=0.09, x_second_moment=1.18)
+    estimator = gradient(kernel, nj.losses.squared(), radius=0.3, x_second_moment=1.18)
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.005)
     run = jax.jit(jax.vmap(functools.partial(nj.rollout, learner), in_axes=(None, None, 0)))
     result = run(stream, noise, jax.random.split(keys.key(6), 16))
@@ -232,7 +232,7 @@ def test_smoothed_hinge_learns_labels():
     teacher = nj.streams.teacher(keys.key(8), horizon, 2, kernel=kernel, radius=1.0)
     stream = teacher._replace(y=jnp.sign(teacher.y - jnp.median(teacher.y)))
     loss = nj.losses.smoothed_hinge(sharpness=0.5)
-    estimator = gradient(kernel, loss, squared_radius=1.0, x_second_moment=1.1, max_bias=0.1)
+    estimator = gradient(kernel, loss, radius=1.0, x_second_moment=1.1, max_bias=0.1)
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.03)
     run = jax.jit(jax.vmap(functools.partial(nj.rollout, learner), in_axes=(None, None, 0)))
     predictions = run(
@@ -281,7 +281,7 @@ def test_one_noisy_target_in_several_factors_biases_the_slope():
     """Smoothed absolute loss, f = .3, y = −.4 and label noise ±.7: exact over signs and orders."""
     loss = nj.losses.smoothed_absolute(sharpness=1.0)
     estimator = gradient(
-        nj.kernels.linear(), loss, squared_radius=1.0, x_second_moment=1.0, loss_order=9,
+        nj.kernels.linear(), loss, radius=1.0, x_second_moment=1.0, loss_order=9,
         max_bias=9.0,
     ).derivative  # fmt: skip
     orders = jnp.arange(estimator.copies + 1)
@@ -301,7 +301,7 @@ def test_noisy_targets_raise_where_they_would_bias():
     stream, noise = nj.streams.linear(jax.random.key(0), 6, 2), nj.noise.Gaussian(0.1)
 
     def run(loss, wrap=lambda learner: learner, y_noise=noise):
-        estimator = estimator_of(KERNELS["polynomial"], loss, squared_radius=0.1)
+        estimator = estimator_of(KERNELS["polynomial"], loss, radius=0.1**0.5)
         learner = nj.learners.random_truncation(estimator, horizon=6, learning_rate=0.01)
         return nj.rollout(wrap(learner), stream, noise, jax.random.key(1), y_noise=y_noise)
 
@@ -321,7 +321,7 @@ def test_noisy_targets_raise_where_they_would_bias():
 @pytest.mark.slow
 def test_the_squared_loss_is_unbiased_with_noisy_targets(x64):
     """One step from f = 0 and one at f_2, averaged over ỹ = y ± .7."""
-    estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared(), squared_radius=1e8)
+    estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared(), radius=1e4)
     learner = nj.learners.random_truncation(estimator, horizon=2, learning_rate=0.1)
     copies, z, key = jnp.full((estimator.copies, 1), 0.8), jnp.array([[0.4]]), jax.random.key(3)
     before = learner.step(learner.init(1), nj.Sample(copies, jnp.ones(())), key)

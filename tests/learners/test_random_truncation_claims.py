@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import MapOrders
+from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests.keys import key
 
 KERNELS = {
@@ -18,8 +18,8 @@ KERNELS = {
 
 
 def estimator_of(kernel, loss, **options):
-    options = {"squared_radius": 0.25, "x_second_moment": 0.5, "max_bias": 9.0, **options}
-    return nj.estimators.gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
+    options = {"radius": 0.5, "x_second_moment": 0.5, "max_bias": 9.0, **options}
+    return nj.unbiased.gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
 
 
 @pytest.mark.claim("NK-Sub5", "NK-Sub2")

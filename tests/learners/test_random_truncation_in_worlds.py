@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import GradientEstimator, GradientOrders, gradient
+from noisy_jax.unbiased.truncation import GradientEstimator, gradient
+from noisy_jax.unbiased.truncation.gradients import GradientOrders
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
@@ -70,9 +71,9 @@ def two_terms(estimator, y):
 def test_the_mean_over_orders_and_noise_is_the_clean_derivative(x64, name, y):
     """Of the series that is cut off at order 2, exactly."""
     loss, center = LOSSES[name]
-    options = {"squared_radius": 1.0, "max_bias": 1e9, "center": center}
+    options = {"radius": 1.0, "max_bias": 1e9, "center": center}
     estimator = gradient(world_of(), loss, loss_order=2, **options)
-    estimator = estimator._replace(squared_radius=1e8)  # never projected
+    estimator = estimator._replace(radius=1e4)  # never projected
     state, learner = two_terms(estimator, y)
     f = float(learner.predict(state, X))
     a = f * y if loss.kind == "margin" else f - y
@@ -110,7 +111,7 @@ def test_the_soft_margin_of_one_reading_is_biased(x64):
     biased = weights @ np.asarray(loss.gradient(2 * read, np.ones_like(read)))
     np.testing.assert_allclose([clean, biased], [-0.0786, -0.3603], atol=5e-4)
     # The estimate about 1 at most at order 7 is right there up to what is cut off.
-    options = {"squared_radius": 4.0, "loss_order": 7, "center": 1.0, "max_bias": 1e9}
+    options = {"radius": 2.0, "loss_order": 7, "center": 1.0, "max_bias": 1e9}
     derivative = gradient(world, loss, **options).derivative
     powers = (weights @ (2 * read - 1)) ** np.arange(8)
     mean = derivative.orders.probabilities @ (derivative.weights * powers)
@@ -122,7 +123,7 @@ def test_a_step_is_the_plain_formula(x64, rng):
     """In NumPy, over rounds that share nothing, with the ball's projection."""
     loss, rounds, dim = nj.losses.smoothed_hinge(), 30, 2
     world = world_of(length_scale=1.0, dim=dim)
-    estimator = gradient(world, loss, squared_radius=0.16, loss_order=3, max_bias=1.0)
+    estimator = gradient(world, loss, radius=0.4, loss_order=3, max_bias=1.0)
     assert estimator.copies == 4
     learner = nj.learners.random_truncation(estimator, horizon=rounds, learning_rate=0.3, block=8)
     x = rng.normal(size=(rounds, dim))
@@ -154,7 +155,7 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
     """|f(x)| ≤ W√k(x, x) and E f̂(x̃)² ≤ W²R², both attained without noise; k(x, x) is 1.1."""
     measure, noise = nj.worlds.discrete_measure([0.5, 1.5], [0.7, 0.4]), nj.noise.Gaussian(variance)
     world = nj.worlds.radial(measure, dim=1, noise=noise, cutoff=2.0)
-    options = {"squared_radius": 4.0, "loss_order": 2, "max_bias": 1e9}
+    options = {"radius": 2.0, "loss_order": 2, "max_bias": 1e9}
     estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
     nodes, chances = gauss_hermite(60, np.array([[variance]]))
     largest, moment = 0.0, 0.0
@@ -167,7 +168,7 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
         read = weights @ np.asarray(world.surrogate(atoms, jnp.asarray(x + nodes)))
         moment = max(moment, chances @ read**2)
     assert largest <= estimator.largest_value * (1 + 1e-12)
-    bound = estimator.squared_radius * estimator.map_second_moment
+    bound = estimator.radius**2 * estimator.map_second_moment
     assert moment <= bound * (1 + 1e-12)
     if variance == 0:
         np.testing.assert_allclose([largest, moment], [estimator.largest_value, bound])
@@ -183,7 +184,7 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
 @pytest.mark.slow
 def test_covariances_that_change_by_round_reach_the_world(x64):
     world = nj.worlds.heteroscedastic(dim=1, length_scale=1.0, max_cov=0.3)
-    options = {"squared_radius": 0.5, "loss_order": 2, "max_bias": 1.0}
+    options = {"radius": 0.5**0.5, "loss_order": 2, "max_bias": 1.0}
     estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
     learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=RATE)
     copies = jnp.full((3, 1), 0.2)
@@ -199,7 +200,7 @@ def test_regret_stays_below_its_bound_from_one_copy():
     """Smoothed hinge on clean data, five clones; the bias of the cut-off series is counted."""
     noise, loss, horizon = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge(), 1000
     world = world_of(noise.cloned(5), length_scale=1.0, dim=3)
-    estimator = gradient(world, loss, squared_radius=1.0)
+    estimator = gradient(world, loss, radius=1.0)
     assert estimator.copies == 5
     stream = nj.streams.linear(key(0), horizon, 3)
     stream = stream._replace(y=jnp.where(stream.y > 0, 1.0, -1.0))
@@ -220,29 +221,23 @@ def test_regret_stays_below_its_bound_from_one_copy():
     ("build", "message"),
     [
         (
-            lambda: gradient(world_of(), nj.losses.logistic(), squared_radius=1.0, kernel_order=2),
+            lambda: gradient(world_of(), nj.losses.logistic(), radius=1.0, kernel_order=2),
             "x_second_moment and kernel_order must be None in a world",
         ),
         (
-            lambda: gradient(
-                world_of(), nj.losses.logistic(), squared_radius=1.0, x_second_moment=1.0
-            ),
+            lambda: gradient(world_of(), nj.losses.logistic(), radius=1.0, x_second_moment=1.0),
             "x_second_moment and kernel_order must be None in a world",
         ),
         (
-            lambda: gradient(
-                nj.kernels.polynomial(degree=2), nj.losses.squared(), squared_radius=1.0
-            ),
+            lambda: gradient(nj.kernels.polynomial(degree=2), nj.losses.squared(), radius=1.0),
             "x_second_moment must be numbers, got None",
         ),
         (
-            lambda: gradient(world_of(), nj.losses.soft_margin(), squared_radius=1.0),
+            lambda: gradient(world_of(), nj.losses.soft_margin(), radius=1.0),
             r"loss must have a power series, .* losses\.smoothed_hinge",
         ),
         (
-            lambda: gradient(
-                world_of(), nj.losses.smoothed_hinge(), squared_radius=4.0, loss_order=4
-            ),
+            lambda: gradient(world_of(), nj.losses.smoothed_hinge(), radius=2.0, loss_order=4),
             "loss_order is too small: .* loss_order=18 would do",
         ),
     ],
@@ -253,12 +248,12 @@ def test_bad_arguments_raise(build, message):
 
 
 def test_what_holds_for_kernels_only_raises():
-    estimator = gradient(world_of(), nj.losses.smoothed_hinge(), squared_radius=1.0)
+    estimator = gradient(world_of(), nj.losses.smoothed_hinge(), radius=1.0)
     with pytest.raises(ValueError, match="in a world there is no closed form"):
         nj.bounds.random_truncation(estimator, horizon=10, closed_form=True)
     with pytest.raises(ValueError, match="the theorems are of kernels"):
         nj.bounds.as_printed.random_truncation(estimator, horizon=10)
-    noisy = gradient(world_of(), nj.losses.smoothed_absolute(), squared_radius=0.1)
+    noisy = gradient(world_of(), nj.losses.smoothed_absolute(), radius=0.1**0.5)
     learner = nj.learners.random_truncation(noisy, horizon=5)
     stream = nj.streams.linear(jax.random.key(0), 5, 1)
     with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):

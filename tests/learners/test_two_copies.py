@@ -71,8 +71,8 @@ def test_fewer_copies_do_not_always_mean_a_larger_second_moment(x64):
     """At B_x/σ² = ¼ the moment of the Gaussian map is smallest in between."""
 
     def moment(unit, p):
-        maps = nj.estimators.gradient(
-            nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.squared(), squared_radius=1.0,
+        maps = nj.unbiased.gradient(
+            nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.squared(), radius=1.0,
             x_second_moment=unit, kernel_order=60, p=p,
         ).maps  # fmt: skip
         exact = (p / (p - 1)) ** 2 * i0(2 * p**0.5 * unit) * np.exp(2 * p * unit)

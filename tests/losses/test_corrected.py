@@ -222,14 +222,14 @@ def test_poisson_has_its_gradient_and_its_minimizer():
             "independent coordinates",
         ),
         (
-            lambda: nj.estimators.gradient(
-                nj.kernels.linear(), losses.poisson(), squared_radius=1.0, x_second_moment=1.0
+            lambda: nj.unbiased.gradient(
+                nj.kernels.linear(), losses.poisson(), radius=1.0, x_second_moment=1.0
             ),
             "must have a power series",
         ),
         (
             lambda: nj.learners.parameter_free(
-                nj.kernels.linear(), losses.poisson(), buffer=lambda s: nj.engine.weight_vector()
+                nj.kernels.linear(), losses.poisson(), buffer=nj.engine.weight_vector()
             ),
             "bounded slope",
         ),

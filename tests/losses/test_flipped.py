@@ -53,7 +53,7 @@ def test_a_learned_margin_moves_as_with_clean_labels_on_average(x64):
         def one(label):
             learner = nj.learners.norma(
                 nj.kernels.linear(), loss, learning_rate=1.0, regularization=0.1,
-                buffer=lambda space: nj.engine.weight_vector(),
+                buffer=nj.engine.weight_vector(),
             )  # fmt: skip
             state = learner.init(2)
             scale = state.rule._replace(scale=jnp.asarray(-0.1))
@@ -81,7 +81,7 @@ def clean_losses(loss, flips, seeds=12):
     """Mean hinge loss of NORMA on clean labels in the second half of the rounds, `[seeds]`."""
     learner = nj.learners.norma(
         nj.kernels.linear(), loss, learning_rate=0.05, regularization=0.1, offset=True,
-        buffer=lambda space: nj.engine.weight_vector(),
+        buffer=nj.engine.weight_vector(),
     )  # fmt: skip
 
     def one(key):
@@ -114,7 +114,7 @@ def test_flips_run_in_a_study():
     loss, flips = losses.soft_margin(), nj.noise.Flip(RATES)
     learner = nj.learners.norma(
         nj.kernels.linear(), losses.flipped(loss, flips.rate), learning_rate=0.1,
-        regularization=0.1, buffer=lambda space: nj.engine.weight_vector(),
+        regularization=0.1, buffer=nj.engine.weight_vector(),
     )  # fmt: skip
     study = nj.study(
         {"corrected": learner}, stream, nj.noise.Gaussian(0.0), jax.random.key(0), loss=loss,
@@ -181,9 +181,7 @@ def test_only_learners_take_a_flipped_loss():
     for use in (
         lambda: nj.comparators.regularized(np.eye(2), np.array([1.0, -1.0]), loss, 1.0),
         lambda: nj.bounds.one_copy_lower_bound(loss, radius=1.0),
-        lambda: nj.estimators.gradient(
-            nj.kernels.linear(), loss, squared_radius=1.0, x_second_moment=1.0
-        ),
+        lambda: nj.unbiased.gradient(nj.kernels.linear(), loss, radius=1.0, x_second_moment=1.0),
         lambda: nj.simulated.regret(loss, *np.ones((3, 4))),  # of clean labels: the loss itself
     ):
         with pytest.raises(ValueError, match="one of clean labels, got flipped"):

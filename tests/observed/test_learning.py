@@ -97,24 +97,6 @@ def test_each_error_has_the_mean_of_the_error_on_the_clean_row(rng, kind, first)
     np.testing.assert_allclose(mean - (judged - 1) * before.risk, error, rtol=1e-9)
 
 
-def test_no_two_rows_have_the_same_key():
-    """The state of this learner holds the keys of two chunks, and the number of rows."""
-
-    def step(state, sample, key):
-        keys, count = state
-        return keys.at[count].set(jax.random.key_data(key)), count + 1
-
-    learner = nj.learners.known_covariance(radius=1.0)._replace(
-        init=lambda dim: (jnp.zeros((20, 2), jnp.uint32), 0), step=step,
-        predict=lambda state, x: x[..., 0], unroll=None, read=None,
-    )  # fmt: skip
-    _, _, rows = measured()
-    chunks = [rows.rows(np.arange(10) + start) for start in (0, 10)]
-    keys, count = nj.learn(learner, chunks, jax.random.key(0)).state
-    assert count == 20
-    assert len(np.unique(keys, axis=0)) == 20
-
-
 def test_a_learner_without_readings_has_no_risk():
     x, y, observed = measured()
     kernel = nj.kernels.gaussian(length_scale=1.0)
@@ -137,16 +119,6 @@ def test_the_error_is_printed_with_its_interval():
     np.testing.assert_allclose(few, 3.182446305 * learned.risk_std_error, rtol=1e-9)
     assert f"clean data {learned.risk:.4g} (95% interval {low:.4g} to {high:.4g})" in str(learned)
     assert len(str(learned)) < 200
-
-
-@pytest.mark.statistical
-def test_rows_after_the_last_block_are_used():
-    """127 rows in blocks of 128: the learner would predict the mean."""
-    x, y, _ = measured()
-    observed = nj.observations.from_arrays(x[:127], y[:127], noise=0.0)
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=128)
-    learned = nj.learn(learner, observed, key(0))
-    assert np.mean((learned.predict(x) - y) ** 2) < 0.02
 
 
 def test_constant_columns_are_named():

@@ -4,7 +4,7 @@ import pytest
 
 import contamination
 import contamination_fits as fits
-import noisy_jax as nj
+from contamination_adversaries import gross
 from tests.files import names_in, rows_of
 from tests.keys import key
 from tests.papers import main
@@ -81,7 +81,7 @@ def test_noisy_instances_are_reported(rows):
 @pytest.mark.statistical
 def test_scikit_learns_rivals_on_linear_data():
     table = fits.linear().draw(key(0))
-    made = nj.robust.contaminations.gross(key(1), table.x, table.y, 0.2)
+    made = gross(key(1), table.x, table.y, 0.2)
     x, y = made.x[None], made.y[None]
     errors = contamination.rival_errors(table.test_x, table.test_y, x, y)
     assert errors.shape == (1, 3)

@@ -11,8 +11,8 @@ def test_measured_gradients_are_those_of_the_function_that_was_learnt():
     # A linear kernel without noise draws nothing at random: the estimate is the gradient.
     rate, rounds = 0.3, 20
     stream = nj.streams.linear(jax.random.key(0), rounds, 3, label_noise=0.5)
-    estimator = nj.estimators.gradient(
-        nj.kernels.linear(), nj.losses.squared(), squared_radius=25.0, x_second_moment=1.0
+    estimator = nj.unbiased.gradient(
+        nj.kernels.linear(), nj.losses.squared(), radius=5.0, x_second_moment=1.0
     )
     key = jax.random.key(1)
     result = measured(estimator, rate, stream, nj.noise.Gaussian(0.0), key, num_seeds=1).mean
@@ -30,6 +30,6 @@ def test_measured_gradients_are_those_of_the_function_that_was_learnt():
 
 def test_base_for_finds_the_geometric_distribution_of_a_budget():
     def mean_copies(p):
-        return nj.estimators.geometric([1.0, 0.0, 2.0, 1.0], p=p).mean
+        return nj.unbiased.truncation.geometric([1.0, 0.0, 2.0, 1.0], p=p).mean
 
     assert base_for(mean_copies, mean_copies(2.5)) == pytest.approx(2.5, rel=1e-12)

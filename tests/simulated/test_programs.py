@@ -103,9 +103,7 @@ def test_a_function_with_room_shares_one_program_and_is_told_the_horizon(compile
 
 
 def test_random_truncation_shares_one_program_over_the_horizons(compiled):
-    estimator = nj.estimators.gradient(
-        nj.kernels.linear(), LOSS, squared_radius=1.0, x_second_moment=1.5
-    )
+    estimator = nj.unbiased.gradient(nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5)
     make = nj.tuned(
         functools.partial(nj.learners.random_truncation, estimator),
         functools.partial(nj.bounds.random_truncation, estimator),

@@ -338,8 +338,8 @@ def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
 
 
 def test_random_truncation_has_no_options_to_be_tuned_with():
-    estimator = nj.estimators.gradient(
-        nj.kernels.linear(), nj.losses.squared(), squared_radius=4.0, x_second_moment=1.2
+    estimator = nj.unbiased.gradient(
+        nj.kernels.linear(), nj.losses.squared(), radius=2.0, x_second_moment=1.2
     )
     learner, guarantee = nj.tuned(
         functools.partial(nj.learners.random_truncation, estimator),
@@ -445,3 +445,13 @@ def test_a_folder_that_cannot_be_written_is_an_error(result, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot write to the folder"):
         result.save(tmp_path / "file" / "below")
+
+
+def test_a_factory_in_a_study_says_to_call_it():
+    stream = nj.streams.linear(jax.random.key(0), 8, 2)
+    with pytest.raises(ValueError, match=r"function two_copies.*call it, as two_copies\("):
+        nj.study(
+            {"a": nj.learners.two_copies}, stream, nj.noise.Gaussian(0.1), jax.random.key(0),
+            num_seeds=2, horizons=[8],
+            comparator=lambda past: nj.comparators.linear_ball(past, 1.0),
+        )  # fmt: skip

@@ -55,6 +55,7 @@ def reference(value, slope, w, copies, y):
     }
 
 
+@pytest.mark.claim("EXT-Diagnosis")
 @pytest.mark.usefixtures("x64")
 def test_the_numbers_are_those_of_numpy():
     """Of a loss of degree four in x; 40 rows, and 300, which are more than one block."""
@@ -73,6 +74,7 @@ def test_the_numbers_are_those_of_numpy():
             np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-9, err_msg=name)
 
 
+@pytest.mark.claim("EXT-Diagnosis")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("copies", "order"), [(2, 1), (3, 1), (4, 1), (6, 1), (4, 2)])
 def test_the_next_order_removes_one_order_more(copies, order):

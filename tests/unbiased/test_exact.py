@@ -46,6 +46,7 @@ def over_noise(function, copies, nodes):
     )
 
 
+@pytest.mark.claim("EXT-Pair")
 @pytest.mark.parametrize("name", ENTIRE)
 def test_pair_is_exact_under_gaussian_noise(name):
     f = ENTIRE[name]
@@ -53,6 +54,7 @@ def test_pair_is_exact_under_gaussian_noise(name):
     assert abs(over_noise(lambda copies: f(copies.mean(axis=0)), 2, 11) - f(X)) > 1e-3
 
 
+@pytest.mark.claim("EXT-Pair")
 def test_pair_is_exact_from_three_copies():
     found = over_noise(nj.unbiased.pair(polynomial), 3, 5)
     np.testing.assert_allclose(found, polynomial(X), rtol=1e-10)
@@ -65,6 +67,7 @@ def averaged_over_draws(f, x, count=40, cov=COV):
     return jnp.tensordot(jnp.asarray(weights), values, axes=1)
 
 
+@pytest.mark.claim("EXT-ImaginaryNoise")
 @pytest.mark.parametrize("name", ENTIRE)
 def test_gaussian_is_exact_over_noise_and_draws(name):
     f = ENTIRE[name]
@@ -72,6 +75,7 @@ def test_gaussian_is_exact_over_noise_and_draws(name):
     np.testing.assert_allclose(found, f(X), rtol=1e-6)
 
 
+@pytest.mark.claim("EXT-ImaginaryNoise")
 @pytest.mark.parametrize("form", ["[]", "[d]", "[d, d]"])
 @pytest.mark.parametrize("copies", [1, 3])
 def test_draws_have_the_covariance_of_the_noise(form, copies):
@@ -93,6 +97,7 @@ def test_gaussian_of_the_squared_loss_is_known_covariance():
     np.testing.assert_allclose(gradient, expected, rtol=1e-10)
 
 
+@pytest.mark.claim("EXT-ImaginaryNoise")
 def test_gaussian_of_a_kernel_is_the_surrogate_of_its_world():
     world = nj.worlds.gaussian(dim=2, length_scale=1.2, noise=nj.noise.Gaussian(COV))
     atom = jnp.array([0.1, 0.5])
@@ -118,6 +123,62 @@ def test_replicates_of_the_squared_loss_is_two_copies_in_both_orders():
     np.testing.assert_allclose(jax.grad(g)(w, copies, 0.4), np.mean(orders, axis=0), rtol=1e-10)
 
 
+@pytest.mark.claim("EXT-EstimatingEquations")
+def test_estimating_equations_have_their_root_at_the_truth():
+    """y = θ_0 + θ_1 e^(θ_2 x): the mean gradient is 0 at θ over all noise, not without correction.
+
+    x takes three values; the noise of the copies is Gaussian, of another variance in each row.
+    """
+    theta = jnp.array([0.5, 1.0, 0.6])
+
+    def curve(theta, x):
+        return theta[0] + theta[1] * jnp.exp(theta[2] * x)
+
+    def loss(theta, x, y):
+        return (curve(theta, x) - y) ** 2
+
+    slopes = {}
+    for name, g in {
+        "pair": nj.unbiased.pair(loss, 1),
+        "uncorrected": nj.unbiased.replicates(loss, 1, order=0),
+    }.items():
+        total = 0
+        for x, variance in ((-1.0, 0.1), (0.2, 0.4), (1.1, 0.25)):
+            errors, weights = gauss_hermite(14, variance * np.eye(2))
+            y = curve(theta, x)
+            slope = jax.vmap(jax.grad(g), (None, 0, None))(theta, x + errors, y)
+            total += jnp.asarray(weights) @ slope
+        slopes[name] = total
+    np.testing.assert_allclose(slopes["pair"], 0, atol=1e-6)
+    assert abs(slopes["uncorrected"]).max() > 0.05
+
+
+@pytest.mark.claim("EXT-MomentsOfFeatures")
+def test_moments_of_features_need_no_law():
+    """Second moments φφᵀ and φy of Fourier features: `pair` is exact, of another Σ in each row.
+
+    `replicates` of linear features, whose moments are quadratic, is exact under any noise.
+    """
+    frequencies = np.array([[0.9, -0.4], [0.2, 0.8]])
+
+    def moments(x, y):
+        phi = jnp.concatenate([jnp.cos(frequencies @ x), jnp.sin(frequencies @ x)])
+        return jnp.outer(phi, phi), phi * y
+
+    for cov in (COV, 2 * np.eye(2) * COV):
+        errors, weights = gauss_hermite(9, np.kron(np.eye(2), cov))
+        copies = X + errors.reshape(-1, 2, 2)
+        found = jax.vmap(nj.unbiased.pair(moments), (0, None))(copies, 1.3)
+        for estimate, clean in zip(found, moments(X, 1.3), strict=True):
+            mean = np.tensordot(weights, estimate, axes=1)
+            np.testing.assert_allclose(mean, clean, rtol=1e-6, atol=1e-8)
+    g = nj.unbiased.replicates(lambda x: jnp.outer(x, x))
+    errors = np.array(list(itertools.product([-0.5, 2.0], repeat=4))).reshape(-1, 2, 2)
+    weights = np.prod(np.where(errors < 0, 0.8, 0.2), axis=(1, 2))
+    mean = np.tensordot(weights, jax.vmap(g)(X + errors), axes=1)
+    np.testing.assert_allclose(mean, np.outer(X, X), atol=1e-10)
+
+
 def wave(x):
     return jnp.sin(1.5 * x) + 0.3 * jnp.tanh(2 * x)
 
@@ -139,6 +200,7 @@ def mean_at(f, noise, size, sigma):
     return enumerated(lambda copies: f(copies.mean()), noise, size, sigma)
 
 
+@pytest.mark.claim("EXT-ReplicatesOrder")
 @pytest.mark.parametrize("noise", [SYMMETRIC, SKEWED], ids=["symmetric", "skewed"])
 @pytest.mark.parametrize(
     ("copies", "order", "weights"),
@@ -157,6 +219,7 @@ def test_replicates_extrapolates_the_means_of_blocks(noise, copies, order, weigh
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.claim("EXT-ReplicatesOrder")
 @pytest.mark.parametrize("order", [1, 2])
 def test_replicates_is_exact_for_polynomials(order):
     """Of degree k + 1 under skewed noise, and of degree 2k + 1 under Gaussian noise."""
@@ -169,6 +232,7 @@ def test_replicates_is_exact_for_polynomials(order):
     np.testing.assert_allclose(found, 0.7**degree, rtol=1e-9)
 
 
+@pytest.mark.claim("EXT-ReplicatesOrder")
 @pytest.mark.parametrize(
     ("order", "noise", "factor"),
     [(1, SKEWED, 8), (2, SKEWED, 16), (2, SYMMETRIC, 16), (1, None, 16), (2, None, 64)],
@@ -203,6 +267,7 @@ def over_levels(g, function, levels, base, q, r):
     return total, probabilities
 
 
+@pytest.mark.claim("EXT-Multilevel")
 @pytest.mark.parametrize("noise", [SYMMETRIC, SKEWED], ids=["symmetric", "skewed"])
 @pytest.mark.parametrize(("levels", "base", "q", "r"), LEVELS)
 def test_multilevel_telescopes(noise, levels, base, q, r):
@@ -220,6 +285,7 @@ def test_multilevel_telescopes(noise, levels, base, q, r):
     np.testing.assert_allclose(g.mean_copies, np.dot(probabilities, sizes), rtol=1e-12)
 
 
+@pytest.mark.claim("EXT-Multilevel")
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_multilevel_of_a_quadratic_is_exact_at_every_cap(levels):
     g = nj.unbiased.multilevel(lambda x: 3 * x**2 - x, levels=levels)

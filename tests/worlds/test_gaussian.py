@@ -454,6 +454,6 @@ def test_reading_at_once_is_reading_twice(rng):
     world = worlds.gaussian(dim=3, length_scale=1.0, noise=noise.Gaussian(0.4))
     weights, x = rng.normal(size=9), rng.normal(size=(9, 3))
     z, points = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
-    values, clean = world.read(weights, x, z, points)
+    values, clean = world.values(weights, x, z, points)
     np.testing.assert_allclose(values, weights @ world.surrogate(x, z), rtol=1e-12)
     np.testing.assert_allclose(clean, weights @ world.evaluate(x, points), rtol=1e-12)

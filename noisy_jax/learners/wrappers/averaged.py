@@ -36,10 +36,9 @@ def averaged(learner: Learner) -> Learner:
     """The learner that predicts with the running average of another learner's iterates.
 
     Args:
-        learner: a learner whose state has a field `weights`; `predict` must be linear in it. With
-            `norma` use no offset, and keep all terms of f: by random features, or by
-            `buffer=lambda space: engine.everything(space, horizon)`. A learner without the field,
-            or one that drops terms, raises ValueError at `init`.
+        learner: a learner with `Learner.weights`, in which its predictions are linear. With `norma`
+            use no offset, and keep all terms of f: by random features, or by
+            `buffer=engine.everything(horizon)`.
 
     Returns:
         A `Learner` with the steps of the given one, which predicts with w̄_t, the mean of the
@@ -55,18 +54,16 @@ def averaged(learner: Learner) -> Learner:
         [0.01 0.  ]
     """
     check_learner(learner)
+    weights = learner.weights
+    if weights is None:
+        raise ValueError(
+            "averaged needs a learner whose weights hold all of f (Learner.weights), but this one "
+            "has none; norma keeps all of f with buffer=engine.everything(horizon)"
+        )
 
     def init(dim: int) -> AveragedState:
         inner = learner.init(dim)
-        forgets = getattr(inner, "squared_norm", 0) is None
-        if not hasattr(inner, "weights") or forgets:
-            problem = "forgets terms" if forgets else f"is a {type(inner).__name__}"
-            raise ValueError(
-                "averaged needs a learner whose state has a field 'weights' that holds all of f, "
-                f"but this one {problem}; norma keeps all with "
-                "buffer=lambda space: engine.everything(space, horizon)"
-            )
-        zero = jax.tree.map(jnp.zeros_like, inner.weights)
+        zero = jax.tree.map(jnp.zeros_like, weights(inner))
         return AveragedState(inner, zero, zero, jnp.int32(0))
 
     def step(state: AveragedState, sample, key) -> AveragedState:
@@ -74,7 +71,7 @@ def averaged(learner: Learner) -> Learner:
         # Kahan's summation: each change makes up for the rounding of those before it.
         change = jax.tree.map(
             lambda played, mean, excess: (played - mean) / count.astype(mean.dtype) - excess,
-            state.inner.weights,
+            weights(state.inner),
             mean,
             state.excess,
         )
@@ -90,5 +87,5 @@ def averaged(learner: Learner) -> Learner:
 
     read = read_through(learner, lambda state, *seen: (mean(state), *seen))
     return learner._replace(
-        init=init, step=step, predict=predict, unroll=None, read=read, finish=None
+        init=init, step=step, predict=predict, unroll=None, read=read, finish=None, weights=None
     )

@@ -14,9 +14,6 @@ estimates are unbiased and the squared loss is convex, the expected loss of the 
 data exceeds that of the best learner by at most E 2Δ_T. One learner with wild predictions in early
 rounds makes S large; its term does not grow with T.
 
-On the worst streams that gradient ascent finds for two learners at adaptive rates
-(`colabs/papers/tightness.py`) the regret grows like √T and is less than half the bound.
-
 Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if
 you must, 2014, Theorem 8), on losses that are estimated from noisy data.
 """
@@ -28,7 +25,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, State, estimated_errors, unrolled
+from noisy_jax.base import Learner, Sample, State, check_sample, estimated_errors, unrolled
 from noisy_jax.learners.wrappers.paired import paired
 
 _SMALL = 1e-30  # of a gap that is zero but for rounding
@@ -58,13 +55,13 @@ def mixture(*learners: Learner) -> Learner:
 
     Args:
         *learners: learners with unbiased readings (`Learner.read`), which see the same samples, as
-            in `paired`. One with several columns, such as `swept` makes, counts as so many. K
-            radii or rates by `swept` cost little more than one. If one of them ends in NaN, so
-            does the mixture.
+            in `paired`. One with several columns, such as `swept` makes, is counted once per
+            column; K radii or rates by `swept` cost little more than one. If one of them ends in
+            NaN, so does the mixture.
 
     Returns:
-        A `Learner` that predicts with f_t. It has no unbiased readings of its own: those of f_t²
-        would need products of readings of all pairs of learners; `select` judges these one by one.
+        A `Learner` that predicts with f_t, without unbiased readings; `select` judges the learners
+        one by one.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -82,8 +79,7 @@ def mixture(*learners: Learner) -> Learner:
             "mixture needs learners with unbiased readings (Learner.read), but there are none of "
             f"learner {', '.join(without)} (counted from 0)"
         )
-    read, finish_all = columns.read, columns.finish
-    assert read is not None
+    play, finish_all = unrolled(columns), columns.finish
 
     def init(dim: int) -> MixtureState:
         inner = columns.init(dim)
@@ -92,15 +88,16 @@ def mixture(*learners: Learner) -> Learner:
         return MixtureState(inner, shares, jnp.zeros(number), zero)
 
     def step(state: MixtureState, sample: Sample, key: chex.PRNGKey) -> MixtureState:
-        losses = estimated_errors(read(state.inner, sample, key), sample.y)
-        return after_round(state, losses)._replace(inner=columns.step(state.inner, sample, key))
+        check_sample(sample, columns.needs.copies)
+        # Readings and the step share the work in `unroll`.
+        one, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
+        return unroll(state, one, x, key[None])[0]
 
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
         return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
 
     def unroll(state: MixtureState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
-        inner, predictions, readings = unrolled(columns)(state.inner, samples, x, keys)
-        assert readings is not None
+        inner, predictions, readings = play(state.inner, samples, x, keys)
         losses = estimated_errors(readings, samples.y[:, None])
 
         def one_round(state, losses):
@@ -110,13 +107,16 @@ def mixture(*learners: Learner) -> Learner:
         return state._replace(inner=inner), jnp.sum(shares * predictions, axis=-1), None
 
     def finish(state: MixtureState) -> MixtureState:
-        assert finish_all is not None
-        return state._replace(inner=finish_all(state.inner))
+        return state if finish_all is None else state._replace(inner=finish_all(state.inner))
 
     return columns._replace(
-        init=init, step=step, predict=predict, unroll=unroll, read=None,
+        init=init,
+        step=step,
+        predict=predict,
+        unroll=unroll,
+        read=None,
         finish=finish_all and finish,
-    )  # fmt: skip
+    )
 
 
 def after_round(state: MixtureState, losses: jax.Array) -> MixtureState:

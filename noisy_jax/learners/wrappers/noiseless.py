@@ -100,4 +100,5 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         needs=learner.needs._replace(horizon=min(rooms), noise=None, targets="any", labels=True),
         read=read_through(learner, shown),
         finish=None,
+        weights=None,
     )

@@ -94,11 +94,9 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
 
 
 def _axes(state) -> Any:
-    """Axes of the columns in a state; `None` for the atoms and the round, where they are shared."""
-    axes: tuple[Any, ...] = (None, 0, 0, None, 0)
+    """Axes of the columns in a state."""
 
     def of(node):
-        shared = isinstance(node, ExpansionState) and node.round.ndim == 0
-        return ExpansionState(*axes) if shared else 0
+        return node.column_axes() if isinstance(node, ExpansionState) else 0
 
     return jax.tree.map(of, state, is_leaf=lambda node: isinstance(node, ExpansionState))

@@ -3,28 +3,18 @@
 from noisy_jax.observed.fits import methods
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
 from noisy_jax.observed.fits.coefficients import Coefficients, LinearFit
-from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.fit import fit, load_fit
-from noisy_jax.observed.fits.functions import (
-    Candidate,
-    FourierFit,
-    FourierPredictor,
-    KernelComparison,
-)
-from noisy_jax.observed.fits.generalized import GeneralizedCoefficients, GeneralizedFit
+from noisy_jax.observed.fits.functions import FourierFit, FourierPredictor
+from noisy_jax.observed.fits.generalized import GeneralizedFit
 
 fourier = methods.Fourier
 
 __all__ = [
     "AssumptionWarning",
-    "Candidate",
     "Coefficients",
-    "Comparison",
     "FourierFit",
     "FourierPredictor",
-    "GeneralizedCoefficients",
     "GeneralizedFit",
-    "KernelComparison",
     "LinearFit",
     "fit",
     "fourier",

@@ -27,7 +27,7 @@ import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.intervals import half_width
-from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 
 _ANGLES = 64

@@ -41,12 +41,7 @@ class AssumptionWarning(UserWarning):
 
 
 def doubts(observations: Observations, clusters: np.ndarray | None = None) -> list[Doubt]:
-    """What a table shows against the assumptions of a correction for its noise.
-
-    Args:
-        observations: the table.
-        clusters: `[n]` labels of rows that may depend on each other: one row of each is checked.
-    """
+    """What a table shows against the assumptions of a correction; of clusters a row of each."""
     n = len(observations.y)
     kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
     if len(kept) > _ROWS:
@@ -82,19 +77,12 @@ def remarked(fit: Any, found: list[Doubt]) -> Any:
 
 
 class _Noise(NamedTuple):
-    """Which columns have noise, and how much.
+    """Which columns have noise, and how much."""
 
-    Attributes:
-        variance: `[d]`, mean variance of the error in one copy.
-        share: `[d]`, its share of the variance of the copies.
-        noisy: numbers of the columns with noise.
-        exact: numbers of the other columns.
-    """
-
-    variance: np.ndarray
-    share: np.ndarray
-    noisy: np.ndarray
-    exact: np.ndarray
+    variance: np.ndarray  # [d], mean variance of the error in one copy
+    share: np.ndarray  # [d], its share of the variance of the copies
+    noisy: np.ndarray  # numbers of the columns with noise
+    exact: np.ndarray  # numbers of the other columns
 
     @classmethod
     def of(cls, rows: Observations) -> "_Noise":

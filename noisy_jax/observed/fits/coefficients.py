@@ -90,8 +90,7 @@ class Coefficients:
     def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
-        JAX's default precision.
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
         """
         return features_of(x, self.names) @ self.coefficients + self.intercept
 

@@ -16,10 +16,7 @@ _ROWS = 4096  # rows whose waves are in memory at once
 def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
     """(a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ + 2βᵀc_i, `[n]`, with the mean x̃ of a row's copies.
 
-    Σ_i is the covariance of its error, c_i that with the error in y.
-
-    From replicates of unknown noise it is the mean over pairs of copies of the product of their
-    residuals.
+    Σ_i is the covariance of the error of x̃, and c_i its covariance with the error in y.
     """
     x, cov = rows.averaged()
     beta = fit.coefficients

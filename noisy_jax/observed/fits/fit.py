@@ -29,12 +29,10 @@ def fit(
 ) -> LinearFit | FourierFit | GeneralizedFit:
     """Regression on clean features, computed from noisy ones.
 
-    Ordinary least squares on features with measurement error shrinks coefficients towards zero and
-    spreads them over correlated columns. `fit` subtracts the error's contribution, which gives a
-    consistent estimate of the coefficients on clean features.
-
-    **What it is for**: interpretation of coefficients, and prediction at CLEAN features. To predict
-    from features that are as noisy as those of the table, use `fit.uncorrected`.
+    Least squares on features with measurement error shrinks coefficients towards zero and spreads
+    them over correlated columns. `fit` subtracts the error's contribution. This is for
+    interpretation of coefficients, and for prediction at CLEAN features. To predict from features
+    that are as noisy as those of the table, use `fit.uncorrected`.
 
     **What it assumes**: the classical error model, x̃ = x + n with n of mean zero, independent of x
     and of the noise in y. With Berkson errors, x = x̃ + n (a dose that was set to x̃, a group's mean
@@ -55,22 +53,21 @@ def fit(
         method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()` or
             `Fourier(length_scale=…)`), or a list of `Fourier` methods, of which the one with the
             least cross-fitted clean risk is taken.
-        features: another name for a `method` that is `Fourier`.
-        model: "linear", "logistic" or "poisson" in place of a method.
-        weights: short for `method=Linear(weights=…)`; so are the last three.
-        clusters: see `nj.methods.Linear`.
-        errors: see `nj.methods.Linear`.
-        checkpoint: see `nj.methods.Linear`.
+        features: another name for a method that is `Fourier`, or a list of such.
+        model: "linear", "logistic" or "poisson", short for a method without options.
+        weights: an option of `nj.methods.Linear`, as `clusters`, `errors` and `checkpoint`.
+        clusters: see `weights`.
+        errors: see `weights`.
+        checkpoint: see `weights`.
 
     Returns:
         A `LinearFit`, `GeneralizedFit` or `FourierFit`. Print it; `fit.predict(x)` predicts at
         clean features.
 
     Raises:
-        ValueError: the data contradict the noise (a column or a combination of columns varies less
-            than the noise in it, by more than chance explains), a column is constant, chunks do not
-            agree, there are too few rows, or the equations of a model have no solution with even
-            half of the noise.
+        ValueError: a column, or a combination of columns, varies less than the noise in it by more
+            than chance explains, or is constant; chunks do not agree; there are too few rows; or
+            the equations of a model have no solution with even half of the noise.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -83,14 +80,8 @@ def fit(
         [ 2. -1.] [ 1.2 -0.9]
     """
     checked_table(observations)
-    named = {
-        "features": features,
-        "model": None if model == "linear" else model,
-        "weights": weights,
-        "clusters": clusters,
-        "errors": errors,
-        "checkpoint": checkpoint,
-    }
+    named = {"weights": weights, "clusters": clusters, "errors": errors, "checkpoint": checkpoint}
+    named |= {"features": features, "model": None if model == "linear" else model}
     named = {name: value for name, value in named.items() if value is not None}
     return _method(method, named).fitted(observations)
 
@@ -100,24 +91,23 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
     if method is None:
         method = named.pop("features", None)
     if method is None:
-        model = choice("model", named.pop("model", "linear"), _MODELS)
-        kind, others = _MODELS[model], f"model={model!r}"
+        kind = _MODELS[choice("model", named.pop("model", "linear"), _MODELS)]
         if kind is Linear:
             return Linear(**named)
         if named.get("errors") == "jackknife":  # what the others have
             del named["errors"]
         method = kind()
-    else:
-        method = OneOf(tuple(method)) if isinstance(method, Iterable) else method
-        others = f"the method {type(method).__name__}"
+    elif isinstance(method, Iterable) and not isinstance(method, str):
+        method = OneOf(tuple(method))
     if isinstance(method, type) or not hasattr(method, "fitted"):
         raise ValueError(
             "method must be such as nj.methods.Logistic() or nj.fourier(length_scale=…), or a list "
             f"of the latter, got {given(method)}"
         )
     if named:
+        owner = type(method).__name__
         raise ValueError(
-            f"leave out {', '.join(named)} with {others}: a method owns its options, as in "
+            f"leave out {', '.join(named)} with {owner}: a method owns its options, as in "
             "nj.fit(table, nj.methods.Linear(weights=…))"
         )
     return method

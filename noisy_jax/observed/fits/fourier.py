@@ -25,7 +25,7 @@ from noisy_jax.observed.fits.functions import (
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judged, sums_of
-from noisy_jax.observed.fits.units import Units
+from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
 if TYPE_CHECKING:
@@ -45,9 +45,12 @@ def fourier_fit(observations: Observations, candidates: Sequence["Fourier"]) -> 
     if len(y) < 4 * GROUPS:
         raise ValueError(f"kernel fits need at least {4 * GROUPS} rows, got {len(y)}")
     units = Units.of(x, y, observations)
-    standard = ((x - units.center) / units.scale).astype(np.float32)
-    target = ((y - units.y_center) / units.y_scale).astype(np.float32)
-    _check_noise(standard, observations, units)
+    cov = np.zeros(2 * x.shape[1:]) if observations.cov is None else observations.cov
+    rows = units.standardized(Rows(x, y, cov / observations.x.shape[1]))
+    standard, target = rows.x.astype(np.float32), rows.y.astype(np.float32)
+    if rows.cov.any():
+        plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
+        check_identified(plain - rows.cov, plain, observations.names, units.scale)
     trials = []
     for one in candidates:
         key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
@@ -99,15 +102,6 @@ def fourier_fit(observations: Observations, candidates: Sequence["Fourier"]) -> 
         target=observations.target,
         num_rows=len(y),
     )
-
-
-def _check_noise(standard, observations: Observations, units: Units) -> None:
-    """Raises ValueError if a column varies no more than the known noise in it."""
-    if observations.cov is None or not observations.cov.any():
-        return
-    noise = observations.cov / observations.x.shape[1] / units.products
-    plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
-    check_identified(plain - noise, plain, observations.names, units.scale)
 
 
 def frequencies_of(omega, amplitude, observations: Observations, scale) -> Frequencies:

@@ -8,12 +8,8 @@ import numpy as np
 
 from noisy_jax.features import cosines_and_sines
 from noisy_jax.intervals import half_width
-from noisy_jax.observed.fits.coefficients import (
-    Comparison,
-    counted_features,
-    features_of,
-    lines_of,
-)
+from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.saved import Saved
 
 _HIDDEN = 0.5
@@ -43,8 +39,7 @@ class FourierPredictor:
     def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
-        JAX's default precision.
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
         """
         x = features_of(x, self.names)
         apart = x - np.broadcast_to(self.center, x.shape)
@@ -83,12 +78,10 @@ class KernelComparison(Comparison):
     rows say nothing about them. Their largest effect on an estimate, whatever the distribution of
     the clean rows is, is added to the half width of its interval.
 
-    Errors are means over 16 groups of rows, of the squared errors of fits to the other groups.
-
     Attributes:
-        corrected_bias: largest bias of `corrected`.
-        uncorrected_bias: largest bias of `uncorrected`.
-        difference_bias: largest bias of `difference`.
+        corrected_bias: largest bias of `corrected`; the next two are those of the others.
+        uncorrected_bias: see above.
+        difference_bias: see above.
         hidden_share: share of the squared weights of the corrected fit at frequencies ω for which
             the noise hides cos²⟨ω, x⟩.
     """
@@ -100,15 +93,10 @@ class KernelComparison(Comparison):
 
     def half_widths(self) -> tuple[float, float, float]:
         """Of the 95% intervals of `corrected`, `uncorrected` and `difference`."""
-        numbers = (
-            (self.corrected_std_error, self.corrected_bias),
-            (self.uncorrected_std_error, self.uncorrected_bias),
-            (self.difference_std_error, self.difference_bias),
-        )
-        corrected, uncorrected, difference = (
-            float(half_width(error, self.degrees_of_freedom)) + bias for error, bias in numbers
-        )
-        return corrected, uncorrected, difference
+        errors = self.corrected_std_error, self.uncorrected_std_error, self.difference_std_error
+        biases = self.corrected_bias, self.uncorrected_bias, self.difference_bias
+        halves = half_width(np.array(errors), self.degrees_of_freedom) + biases
+        return halves[0], halves[1], halves[2]
 
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of the 95% interval of the difference."""
@@ -116,11 +104,7 @@ class KernelComparison(Comparison):
         return self.difference - half, self.difference + half
 
     def verdict(self) -> str:
-        """Whether the correction helped, from the 95% interval of the difference.
-
-        There is no verdict if an estimate is below 0, which no error is, or if the noise hides most
-        of the fit.
-        """
+        """Whether the correction helped; none if an estimate is below 0, or most is hidden."""
         if min(self.corrected, self.uncorrected) < 0:
             return "no verdict, since an estimated error is below 0"
         if self.hidden_share > _HIDDEN:
@@ -130,9 +114,9 @@ class KernelComparison(Comparison):
     def __str__(self) -> str:
         """Both errors with intervals, their difference, and what the noise hides."""
         low, high = self.interval()
-        risks = {"corrected": self.corrected, "uncorrected": self.uncorrected}
+        risks = ("corrected", self.corrected), ("uncorrected", self.uncorrected)
         lines = ["Mean squared error on clean data, estimated from noisy data by cross-fitting:"]
-        for (name, risk), half in zip(risks.items(), self.half_widths(), strict=False):
+        for (name, risk), half in zip(risks, self.half_widths(), strict=False):
             share = f"R² {1 - risk / self.variance:.3f}" if risk >= 0 else "an error is not below 0"
             lines.append(f"{name} {risk:.4g} ± {half:.2g} ({share})")
         lines.append(f"difference {self.difference:.2g} [{low:.2g}, {high:.2g}]: {self.verdict()}.")

@@ -67,12 +67,7 @@ def pairs_of_gaps(rows: Observations) -> list[Doubt]:
 
 
 def rows_without_gaps(rows: Observations, std_error: np.ndarray) -> list[Doubt]:
-    """Whether least squares on the rows without gaps has smaller standard errors.
-
-    Args:
-        rows: the table.
-        std_error: `[d]`, of the corrected coefficients.
-    """
+    """Whether least squares on the rows without gaps has smaller errors than `std_error` `[d]`."""
     if rows.seen is None or rows.x.shape[1] > 1:
         return []
     share, center = rows.seen.mean(axis=(0, 1)), rows.x.mean(axis=(0, 1))

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from noisy_jax.moments.batch import linear_moments
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
+from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import continued, root, with_share
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
@@ -94,7 +94,7 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
         warnings.warn(
             f"{_NO_ROOT}, so that {share:.0%} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
-            stacklevel=4,
+            stacklevel=5,
         )
     corrected = problem.fitted(theta, share)
     uncorrected = problem.fitted(plain, 0.0)
@@ -160,7 +160,7 @@ class _Problem(NamedTuple):
             f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
             "errors are from the sandwich, which takes rows as independent; the coefficients are "
             "weakly determined",
-            stacklevel=6,
+            stacklevel=7,
         )
         return None
 

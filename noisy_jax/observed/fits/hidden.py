@@ -40,13 +40,10 @@ def places(x: np.ndarray) -> np.ndarray:
 def hidden(
     frequencies: Frequencies, weights: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """B₂ and (mean y²)^{1/2} B₁ of functions with weights `[K, D]`, at points x: `[K, 2, m]`.
+    """B₂ and (mean y²)^{1/2} B₁ of functions with weights `[K, D]`, at points x `[m, d]`.
 
-    Args:
-        frequencies: those of the functions, with φ.
-        weights: of the cosines and then of the sines, in units of the amplitude.
-        x: `[m, d]`, standardized as the frequencies are.
-        y: `[n]`, all targets, from which the functions' constant term is subtracted.
+    Returns `[K, 2, m]`. x and the frequencies are in the same units, and the weights in units of
+    the amplitude; y `[n]` are all targets, less the functions' constant term.
     """
     rows, size = len(y), np.sqrt(np.mean(y**2, dtype=float))
     omega, amplitude = np.asarray(frequencies.omega, float), float(frequencies.amplitude)
@@ -67,11 +64,8 @@ def readings(waves, single, difference, total) -> tuple[np.ndarray, np.ndarray]:
     f² = ½ Re Σ_jk (u_j ū_k + u_j u_k), of which u_j ū_k is a wave at the difference of their
     frequencies, and u_j u_k one at the sum.
 
-    Args:
-        waves: `[m, P]`, u_j = c_j exp(i⟨ω_j, x⟩), c_j = w_j − i w_{P+j} with weights w.
-        single: `[P]`, factors at ω_j; `difference` and `total`, `[P, P]`, at ω_j ∓ ω_k.
-        difference: see `single`.
-        total: see `single`.
+    The waves `[m, P]` are u_j = c_j exp(i⟨ω_j, x⟩), c_j = w_j − i w_{P+j} with the weights w; the
+    factors are at ω_j, `[P]`, and at ω_j ∓ ω_k, `[P, P]` each.
     """
     square = np.sum((waves @ difference) * waves.conj() + (waves @ total) * waves, axis=1)
     return (waves @ single).real, square.real / 2

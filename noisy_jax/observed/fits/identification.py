@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 
 SINGULAR = 1e-10
@@ -51,14 +51,7 @@ class Identification(NamedTuple):
 def identification(
     parts: Sequence[LinearMoments], whole: LinearMoments, error: UncertainNoise, names, scale
 ) -> Identification:
-    """How well the columns identify the fit; raises ValueError if they contradict the noise.
-
-    Args:
-        parts: moments of groups of rows, of which `whole` is the sum.
-        whole: those of all rows.
-        error: of the covariance of the noise.
-        names: d names of the columns.
-        scale: `[d]`, units of the columns.
+    """How well the columns, with these names and scales, identify the fit.
 
     Raises:
         ValueError: a combination of columns does not vary; or a column, or a combination, varies
@@ -142,12 +135,8 @@ def smallest_eigenvalue(gram, plain):
 def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
     """Raises ValueError if errors in x and y covary by more than |c_i| ≤ √(Σ_ii Var ỹ) allows.
 
-    Args:
-        cross: `[d]`, mean covariance c of the errors in x with that in y.
-        cov: `[d, d]`, mean covariance Σ of the errors in x.
-        y_variance: of ỹ.
-        rows: number of rows, for what chance explains.
-        names: d names.
+    `cross` `[d]` is the mean covariance c, `cov` `[d, d]` the mean covariance Σ of the errors in x.
+    The number of rows is for what chance explains.
     """
     largest = np.sqrt(np.diag(cov) * y_variance) * (1 + 5 / rows**0.5)
     for j in np.flatnonzero(np.abs(cross) > largest):
@@ -164,8 +153,8 @@ def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None
     Args:
         gram: `[d, d]`, corrected covariance of the columns.
         plain: `[d, d]`, their covariance with the noise.
-        names: d names.
-        scale: `[d]`, units of `gram` and `plain`.
+        names: d names of the columns.
+        scale: `[d]`, their units.
         least: smallest eigenvalue that is allowed, and smallest reliability, less `SINGULAR`.
     """
     reliability = np.diag(gram) / np.diag(plain)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observed.fits.anderson_rubin import equations
 from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.groups import GROUPS, grouped
 from noisy_jax.observed.fits.identification import check_cross, covariances, identification
+from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Rows, Units
@@ -86,9 +86,8 @@ class NormalEquations:
     def fit(self, spread: Callable[[bool], tuple[np.ndarray, float | np.ndarray]]) -> LinearFit:
         """The fit in original units.
 
-        Args:
-            spread: from whether the fit is corrected to the covariance `[1 + d, 1 + d]` of the mean
-                of y and of β, and its degrees of freedom in original units, `[]` or `[1 + d]`.
+        `spread(corrected)` gives the covariance `[1 + d, 1 + d]` of the mean of y and of β, and its
+        degrees of freedom in original units, `[]` or `[1 + d]`.
         """
         whole, units, names = self.whole, self.units, self.observations.names
         found, slopes, freedoms = [], [], []

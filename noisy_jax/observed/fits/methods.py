@@ -45,10 +45,8 @@ class Linear:
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
             time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
             rows. So neighbouring rows may depend on each other.
-        checkpoint: folder in which the sums over rows are stored after each chunk. A call with the
-            same first chunk resumes behind the last row that was stored, bit for bit on the same
-            machine. `nj.observations.chunks` skips the rows before it; other iterables must give
-            them again. Rows may have been added at the end.
+        checkpoint: folder from which an interrupted pass over chunks resumes; see
+            `nj.observations.chunks`.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
     (1977) for the share of the noise.
@@ -108,9 +106,7 @@ class Logistic:
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""
-        rows = _one_table(self, observations)
-        found = warned(rows, stacklevel=3)
-        return remarked(generalized_fit(rows, "logistic"), found)
+        return _generalized_fit(self, observations, "logistic")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,9 +126,7 @@ class Poisson:
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""
-        rows = _one_table(self, observations)
-        found = warned(rows, stacklevel=3)
-        return remarked(generalized_fit(rows, "poisson"), found)
+        return _generalized_fit(self, observations, "poisson")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -196,6 +190,12 @@ class OneOf:
     def fitted(self, observations: Observations) -> FourierFit:
         """The fit to one table."""
         return _kernel_fit(self, observations, self.candidates)
+
+
+def _generalized_fit(method, observations: Observations, model: str) -> GeneralizedFit:
+    rows = _one_table(method, observations)
+    found = warned(rows, stacklevel=4)
+    return remarked(generalized_fit(rows, model), found)
 
 
 def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:

@@ -19,7 +19,7 @@ Measurement Error in Nonlinear Models (2006), App. A.6.
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.units import Rows
 
 _ROWS = 4096
@@ -39,7 +39,7 @@ def sandwich(
     Args:
         whole: moments of all rows.
         share: of the noise that is taken away.
-        rows: the rows, of which `whole` are the moments.
+        rows: of which `whole` are the moments.
         clusters: `[n]` whole numbers from 0, or `None`.
         jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in the mean of y and β.
     """

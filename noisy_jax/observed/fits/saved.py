@@ -14,7 +14,7 @@ from noisy_jax.version import __version__
 
 
 class Saved:
-    """A dataclass of numbers, arrays, names and others of its like that can be saved.
+    """A dataclass of numbers, arrays, names and such dataclasses, which can be saved as JSON.
 
     Attributes:
         kind: what a file says that it holds.

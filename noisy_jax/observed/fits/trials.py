@@ -41,8 +41,7 @@ def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def judged(chosen: list) -> list[float]:
     """Errors of corrected and uncorrected fits and their difference, and the bounds on the bias.
 
-    Args:
-        chosen: trial and regularization that each group judges.
+    `chosen` holds the trial and the regularization that each group judges.
     """
     trial = chosen[0][0]
     corrected = np.array([one.risks[j, g] for g, (one, j) in enumerate(chosen)])

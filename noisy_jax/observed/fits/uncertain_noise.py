@@ -12,7 +12,7 @@ chosen by simulation.
 
 import numpy as np
 
-from noisy_jax.moments.batch import LinearMoments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.observations import Observations
 
 _FACTOR = 3.0
@@ -77,14 +77,10 @@ class UncertainNoise:
         freedom: float | np.ndarray,
         jacobian: np.ndarray,
     ) -> tuple[np.ndarray, float | np.ndarray]:
-        """Covariance and degrees of freedom of a fit, with the uncertainty of the noise added.
+        """Covariance `[1 + d, 1 + d]` and degrees of freedom with the uncertainty of Σ̂ added.
 
-        Args:
-            whole: moments of all rows.
-            share: of the noise that is taken away.
-            spread: `[1 + d, 1 + d]`, covariance of the mean of y and of β.
-            freedom: `[1 + d]` or `[]`, its degrees of freedom in original units.
-            jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in the mean of y and β.
+        They are `spread` and `freedom` without it, of the mean of y and of β; the other arguments
+        are as in `sandwich`.
         """
         if self.exact:
             return spread, freedom

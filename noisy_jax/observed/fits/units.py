@@ -110,13 +110,7 @@ class Units:
     def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
         """In original units, the fit that predicts `value` at `at` `[d]`, with slopes `beta` `[d]`.
 
-        Args:
-            value: `[]`.
-            beta: `[d]`.
-            covariance: `[1 + d, 1 + d]`, of both.
-            at: `[d]`.
-            degrees_of_freedom: of the intervals, `[]` or `[1 + d]`.
-            names: of the columns.
+        `covariance` `[1 + d, 1 + d]` is that of both, in these units.
         """
         jacobian = self.jacobian(at)
         moved = jacobian @ np.append(value, beta)

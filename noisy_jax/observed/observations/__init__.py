@@ -4,7 +4,7 @@
 reads it a part at a time. Nothing here adds noise: the noise is already in the data.
 """
 
-from noisy_jax.observed.observations.files import Chunks, chunks, csv
+from noisy_jax.observed.observations.files import chunks, csv
 from noisy_jax.observed.observations.tables import Observations, from_arrays
 
-__all__ = ["Chunks", "Observations", "chunks", "csv", "from_arrays"]
+__all__ = ["Observations", "chunks", "csv", "from_arrays"]

@@ -180,7 +180,7 @@ class Chunks:
 
 
 def _mapped(path) -> np.ndarray:
-    """The array in a NumPy file, of which only what is used is read.
+    """The array in a NumPy file; only the parts that are used are read.
 
     It is opened for each chunk, since pages that were read count as memory until it is closed.
     """

@@ -34,8 +34,8 @@ class Observations:
         target: name of y.
         cov_deviations: `[m, d, d]`, how the errors of different entries of `cov` depend on each
             other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
-        cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that of the first copy (the
-            other copies are independent of it); `None` if it is zero.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy (the
+            errors in other copies are independent of the error in y); `None` if it is zero.
         seen: `[n, V, d]`, where x was measured; `None` unless the noise is `noise.Missing`.
         index: pandas labels of the rows, or `None`; weights and clusters must have the same.
     """
@@ -97,7 +97,7 @@ class Observations:
         return moments * (other + both / copies - one[:, :, None])
 
     def averaged_cross(self) -> np.ndarray | None:
-        """The covariance of the error in y with that in the mean of a row's copies."""
+        """The covariance of the errors in y and in the mean of a row's copies."""
         return None if self.cross_cov is None else self.cross_cov / self.x.shape[1]
 
     def rows(self, which: np.ndarray) -> "Observations":
@@ -143,8 +143,8 @@ def from_arrays(
             Series; a pandas DataFrame is a covariance by name.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
-        cross_cov: `[d]` or `[n, d]`, covariance of the error in y with that in the first copy of x;
-            by default they are independent.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
+            default they are independent.
 
     Returns:
         `Observations`.
@@ -227,7 +227,7 @@ def from_arrays(
 
 
 def _means_differ(x) -> float:
-    """How many standard errors the mean of another copy is from that of the first, at most."""
+    """The largest difference of the means of a copy and the first one, in standard errors."""
     apart = x[:, 1:] - x[:, :1]
     error = apart.std(axis=0) / len(x) ** 0.5
     known = error > ROUNDING * np.abs(x).max()

@@ -32,6 +32,7 @@ from noisy_jax.simulated.bounds.mistake_counts import (
     margin_errors,
     mistakes,
 )
+from noisy_jax.simulated.bounds.multilevel import MultilevelMoments, multilevel
 from noisy_jax.simulated.bounds.norma import (
     RiskGuarantee,
     online_to_batch,
@@ -51,6 +52,7 @@ __all__ = [
     "Guarantee",
     "MistakeGuarantee",
     "Moments",
+    "MultilevelMoments",
     "OneCopyLowerBound",
     "RiskGuarantee",
     "SelfBounding",
@@ -68,6 +70,7 @@ __all__ = [
     "mistakes",
     "mixture",
     "moments",
+    "multilevel",
     "one_copy_excess",
     "one_copy_lower_bound",
     "online_to_batch",

@@ -19,7 +19,6 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.estimators import GradientEstimator, MapEstimator
 from noisy_jax.simulated.bounds.guarantee import Guarantee, TruncationGuarantee, gradient_descent
 from noisy_jax.simulated.bounds.kernel import covered_angle
 from noisy_jax.simulated.bounds.linear import Moments
@@ -27,6 +26,8 @@ from noisy_jax.simulated.bounds.linear import known_covariance as corrected_know
 from noisy_jax.simulated.bounds.norma import RiskGuarantee, risk_guarantee
 from noisy_jax.simulated.bounds.norma import truncation_error as corrected_truncation_error
 from noisy_jax.simulated.bounds.unknown_noise import ORDER, guarantee
+from noisy_jax.unbiased import GradientEstimator
+from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.validation import instance
 from noisy_jax.worlds.world import World, check_world
 
@@ -143,5 +144,5 @@ def _moments(estimator, p):
         rate = -kernel.envelope.series(ORDER).coefficients[1]  # 1/2ℓ²
         map_second = once**2 * np.exp(rate * (np.sqrt(p) * second + 2 * p * np.sqrt(second)))
     center = estimator.derivative.series.center
-    size = np.sqrt(p) * (np.sqrt(estimator.squared_radius * map_second) + abs(center))
+    size = np.sqrt(p) * (estimator.radius * np.sqrt(map_second) + abs(center))
     return map_second, once * estimator.loss.series(ORDER, center).absolute(size) ** 2

@@ -32,7 +32,7 @@ def parameter_free(state: ExpansionState, *, comparator_norm: chex.Numeric) -> A
         >>> import jax, noisy_jax as nj
         >>> learner = nj.learners.parameter_free(
         ...     nj.kernels.linear(), nj.losses.huber(),
-        ...     buffer=lambda space: nj.engine.weight_vector())
+        ...     buffer=nj.engine.weight_vector())
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4096, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> for norm in (0.0, 1.0, 100.0):

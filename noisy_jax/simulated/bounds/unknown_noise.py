@@ -10,11 +10,12 @@ from typing import Any
 import chex
 import numpy as np
 
-from noisy_jax.estimators import GradientEstimator, MapEstimator
-from noisy_jax.estimators.gradients import largest_argument
-from noisy_jax.estimators.orders import base
 from noisy_jax.series import absolute_terms
 from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
+from noisy_jax.unbiased import GradientEstimator
+from noisy_jax.unbiased.truncation.gradients import largest_argument
+from noisy_jax.unbiased.truncation.maps import MapEstimator
+from noisy_jax.unbiased.truncation.orders import base
 from noisy_jax.validation import array_module, instance, positive
 
 ORDER = 400
@@ -53,20 +54,20 @@ def random_truncation(
     (The printed running time O(T³(1 + dp/(p − 1)²)) has a sum over all pairs in every round.)
 
     Args:
-        estimator: by `estimators.gradient`.
+        estimator: by `unbiased.gradient`.
         horizon: T > 0 rounds.
         closed_form: the theorems' bound instead of the exact sums.
         p: base of the geometric distribution, above 1, for the closed form.
 
     Example:
         >>> import noisy_jax as nj
-        >>> estimator = nj.estimators.gradient(
-        ...     nj.kernels.linear(), nj.losses.squared(), squared_radius=1.0, x_second_moment=1.0)
+        >>> estimator = nj.unbiased.gradient(
+        ...     nj.kernels.linear(), nj.losses.squared(), radius=1.0, x_second_moment=1.0)
         >>> guarantee = random_truncation(estimator, horizon=100)
         >>> print(f"{guarantee.regret:.1f} in {guarantee.copies} copies, against {guarantee.idle}")
         40.0 in 2.0 copies, against 100.0
     """
-    hint = "estimators.gradient(kernel, loss, …) makes one"
+    hint = "unbiased.gradient(kernel, loss, …) makes one"
     estimator = instance("estimator", estimator, GradientEstimator, hint)
     p = base(p)
     with np.errstate(over="ignore", divide="ignore"):
@@ -94,11 +95,11 @@ def guarantee(
     with np.errstate(over="ignore", divide="ignore"):
         second_moment = map_second_moment * derivative_second_moment
         idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
-        xp = array_module(second_moment, estimator.squared_radius, bias, idle)
-        root = xp.sqrt(estimator.squared_radius) * xp.sqrt(second_moment)
+        xp = array_module(second_moment, estimator.radius, bias, idle)
+        root = estimator.radius * xp.sqrt(second_moment)
         rounds = array_module(horizon).sqrt(horizon)
         return TruncationGuarantee(
-            learning_rate=estimator.squared_radius / root / rounds,
+            learning_rate=estimator.radius**2 / root / rounds,
             regret=root * rounds + horizon * bias,
             second_moment=second_moment,
             copies=copies,
@@ -116,9 +117,9 @@ def _closed_form(estimator, p) -> tuple[chex.Numeric, chex.Numeric]:
     if kernel.envelope is not None:
         envelope = kernel.envelope.series(ORDER).coefficients
         map_second = map_second * once * absolute_terms(envelope**2, p * second**2).sum()
-    xp = array_module(map_second, estimator.squared_radius, estimator.y_largest, p)
+    xp = array_module(map_second, estimator.radius, estimator.y_largest, p)
     center = estimator.derivative.series.center
-    size = xp.sqrt(estimator.squared_radius * map_second)
+    size = estimator.radius * xp.sqrt(map_second)
     size = largest_argument(loss, size, estimator.y_largest) + abs(center)
     if _one_value(estimator):
         p = once = 1.0

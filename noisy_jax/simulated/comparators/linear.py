@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax import matrices
+from noisy_jax.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.base import Stream
-from noisy_jax.simulated.comparators.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.streams import from_arrays
 from noisy_jax.validation import array_module, positive

@@ -87,7 +87,7 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
         kernel, loss = nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.epsilon_insensitive()
         return nj.learners.norma(kernel, loss, learning_rate=0.5, regularization=0.1, buffer=buffer)
 
-    inner = learner(lambda space: nj.engine.everything(space, 12))
+    inner = learner(nj.engine.everything(12))
     average, noise, key = (
         nj.wrappers.averaged(inner),
         nj.noise.Gaussian(0.0),
@@ -101,12 +101,12 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
         played = step(played, nj.Sample(x[None], y), key)
     np.testing.assert_allclose(average.predict(state, z), np.mean(values), rtol=1e-5)
     assert abs(inner.predict(state.inner, z) - np.mean(values)) > 0.01
-    with pytest.raises(ValueError, match=r"this one forgets terms.* engine\.everything"):
-        nj.wrappers.averaged(learner(5)).init(3)
+    with pytest.raises(ValueError, match=r"hold all of f.* engine\.everything"):
+        nj.wrappers.averaged(learner(5))
 
 
 def test_rejects_a_state_without_weights():
     blind = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
     pair = nj.wrappers.paired(blind, blind)
-    with pytest.raises(ValueError, match="field 'weights'"):
-        nj.wrappers.averaged(pair).init(3)
+    with pytest.raises(ValueError, match=r"Learner\.weights"):
+        nj.wrappers.averaged(pair)

@@ -1,8 +1,11 @@
-"""The door of fits: what `nj.fit` makes of its arguments, and what a file holds of a fit."""
+"""The door of fits: what `nj.fit` makes of its arguments, first tries, predictions, and files."""
 
 import json
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 import noisy_jax as nj
@@ -51,9 +54,9 @@ def test_chunks_and_their_checkpoint_are_options_of_a_linear_fit(rng, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weights": np.ones(200)}, "leave out weights with the method Logistic: a method owns"),
-        ({"model": "poisson", "errors": "jackknife"}, "leave out model, errors with the method"),
-        ({"features": nj.fourier(length_scale=1.0)}, "leave out features with the method Logistic"),
+        ({"weights": np.ones(200)}, "leave out weights with Logistic: a method owns"),
+        ({"model": "poisson", "errors": "jackknife"}, "leave out errors, model with Logistic"),
+        ({"features": nj.fourier(length_scale=1.0)}, "leave out features with Logistic"),
     ],
 )
 def test_options_beside_a_method_say_where_they_belong(rng, options, message):
@@ -88,3 +91,58 @@ def test_files_say_what_they_hold(rng, tmp_path):
     path.write_text(json.dumps(values))
     with pytest.raises(ValueError, match=r"^.*a fit that version 0\.2 saved must be made anew$"):
         nj.load_fit(path)
+
+
+def data(rng, n=300):
+    x = rng.normal(size=(n, 2)) + np.array([5.0, 0.0])
+    return x, x @ [1.0, -0.5] + 0.1 * rng.normal(size=n)
+
+
+def predictors(rng):
+    x, y = data(rng)
+    table = from_arrays(x, y, noise=nj.noise.Gaussian(0.1))
+    labels = 1.0 * (y > y.mean() + rng.normal(size=len(y)))
+    yield nj.fit(table)
+    yield nj.fit(from_arrays(x, labels, noise=0.1), model="logistic")
+    yield nj.fit(from_arrays(x, rng.poisson(np.exp(y - 6)), noise=0.1), model="poisson")
+    yield nj.fit(table, nj.fourier(length_scale=1.0, num_features=8))
+    yield nj.learn(nj.learners.known_covariance(radius=3.0), table, jax.random.key(0))
+
+
+def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
+    x = rng.normal(size=(7, 2)) + np.array([5.0, 0.0])
+    for fit in predictors(rng):
+        expected = fit.predict(x)
+        assert expected.dtype == np.float64
+        scale = np.abs(expected).max()
+        for predict in (jax.jit(fit.predict), jax.vmap(fit.predict)):
+            np.testing.assert_allclose(predict(jnp.asarray(x)), expected, atol=2e-5 * scale)
+        slope = jax.grad(fit.predict)(jnp.asarray(x[0]))
+        step = 1e-3 * np.eye(2)
+        change = [(fit.predict(x[0] + e) - fit.predict(x[0] - e)) / 2e-3 for e in step]
+        np.testing.assert_allclose(slope, change, rtol=1e-2, atol=1e-3 * scale)
+        with pytest.raises(ValueError, match=r"x must be|could not be broadcast"):
+            jax.jit(fit.predict)(jnp.zeros((4, 3)))
+
+
+def test_features_without_a_table_get_the_right_call(rng):
+    x, y = data(rng)
+    for given in (x, jnp.asarray(x), pd.DataFrame(x), x.tolist()):
+        with pytest.raises(ValueError, match=r"nj\.observations\.from_arrays\(x, y, noise=…\)"):
+            nj.fit(given, y)
+    with pytest.raises(ValueError, match=r"nj\.observations\.csv\('file\.csv', target=…"):
+        nj.fit("file.csv")
+
+
+def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
+    x, y = data(rng)
+    table = from_arrays(x, y, noise=nj.noise.Gaussian(0.1))
+
+    def inside(x):
+        return nj.fit(from_arrays(x, y, noise=0.1)).coefficients
+
+    with pytest.raises(ValueError, match="outside jit"):
+        jax.jit(inside)(x)
+    features = nj.fourier(length_scale=1.0, num_features=8)
+    with pytest.raises(ValueError, match="outside jit"):
+        jax.jit(lambda: nj.fit(table, features).weights)()

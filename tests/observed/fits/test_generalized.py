@@ -248,7 +248,7 @@ def test_what_cannot_be_fitted_raises(rng):
         {"errors": "sandwich"},
         {"checkpoint": "folder"},
     ):
-        raises("with model='logistic': a method owns its options", **others)
+        raises("with Logistic: a method owns its options", **others)
     with pytest.raises(ValueError, match="takes one table"):
         nj.fit([from_arrays(x, y, noise=COV)], model="logistic")
 

@@ -10,6 +10,7 @@ from scipy.special import stdtrit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.errors import fourier_errors
+from noisy_jax.observed.fits.functions import KernelComparison
 from noisy_jax.observed.fits.hidden import hidden_share, largest_bias
 from noisy_jax.observed.fits.trials import choices
 from tests.observed.fits.test_fourier import error_of, features, fitted, generator, sine, table
@@ -46,9 +47,7 @@ def test_the_bound_contains_the_bias_of_readings_from_few_rows():
 
 
 def test_intervals_contain_the_largest_bias_and_students_t():
-    few = nj.fits.KernelComparison(
-        **RISKS, corrected_bias=0.1, uncorrected_bias=0.02, difference_bias=0.15
-    )
+    few = KernelComparison(**RISKS, corrected_bias=0.1, uncorrected_bias=0.02, difference_bias=0.15)
     half = stdtrit(15, 0.975) * 0.01
     np.testing.assert_allclose(few.half_widths(), [0.1 + half, 0.02 + half, 0.15 + half])
     np.testing.assert_allclose(few.interval(), [-0.35 - half, -0.05 + half])
@@ -65,7 +64,7 @@ def test_intervals_contain_the_largest_bias_and_students_t():
     ],
 )
 def test_what_the_noise_hides_gets_no_verdict(change, why):
-    comparison = nj.fits.KernelComparison(**{**RISKS, **change})
+    comparison = KernelComparison(**{**RISKS, **change})
     assert comparison.verdict().startswith("no verdict")
     assert why in comparison.verdict()
     text = str(comparison)

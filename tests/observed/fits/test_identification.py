@@ -7,8 +7,8 @@ import pytest
 import scipy
 
 import noisy_jax as nj
-from noisy_jax.moments.batch import LinearMoments, linear_moments
 from noisy_jax.observed.fits.identification import WEAK, smallest_root
+from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
 

@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
-from noisy_jax.moments.batch import linear_moments
 from noisy_jax.observed.fits.errors import linear_errors
+from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.sandwich import influences
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
-from tests.observed.fits.test_outside import NITROGEN, YIELD, table
+from tests.observed.fits.test_methods import NITROGEN, YIELD, table
 
 
 def test_weights_and_clusters_are_repeated_rows():

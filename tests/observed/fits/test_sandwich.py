@@ -7,7 +7,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
-from tests.observed.fits.test_outside import table
+from tests.observed.fits.test_methods import table
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 60)])

@@ -146,3 +146,30 @@ def test_some_rows_keep_what_belongs_to_them(rng):
     shared = nj.observations.from_arrays(x, y, noise=0.3, cross_cov=own[0]).rows(which)
     np.testing.assert_array_equal(shared.cross_cov, own[0])
     np.testing.assert_allclose(shared.cov, 0.3 * np.eye(2))
+
+
+def data(rng, n=300):
+    x = rng.normal(size=(n, 2)) + np.array([5.0, 0.0])
+    return x, x @ [1.0, -0.5] + 0.1 * rng.normal(size=n)
+
+
+def test_replicates_on_the_last_axis_are_found(rng):
+    """By names, by the noise, and by the means of what would be replicates."""
+    x, y = data(rng)
+    swapped = x[:, :, None] + 0.1 * rng.normal(size=(len(x), 2, 3))
+    swap = r"np\.swapaxes\(x, 1, 2\)"
+    for known in ({"names": ["a", "b"]}, {"noise": [0.01, 0.01]}, {"noise": 0.01 * np.eye(2)}):
+        with (
+            pytest.warns(UserWarning, match=swap),
+            pytest.raises(ValueError, match=swap),
+        ):
+            from_arrays(swapped, y, **known)
+    with pytest.warns(UserWarning, match="different means.*" + swap):
+        from_arrays(swapped, y)
+    from_arrays(np.swapaxes(swapped, 1, 2), y)  # no warning
+
+
+def test_a_negative_variance_names_its_column(rng):
+    x, y = data(rng)
+    with pytest.raises(ValueError, match=r"noise\['x2'\] must be finite and >= 0, got -1"):
+        from_arrays(x, y, noise={"x1": 0.1, "x2": -1.0})

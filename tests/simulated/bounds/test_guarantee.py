@@ -29,10 +29,10 @@ def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate(factor):
 
 
 def test_bound_of_random_truncation_at_a_rate_factor():
-    estimator = nj.estimators.gradient(
+    estimator = nj.unbiased.gradient(
         nj.kernels.polynomial(degree=2),
         nj.losses.squared(),
-        squared_radius=4.0,
+        radius=2.0,
         x_second_moment=1.2,
     )
     theory = nj.bounds.random_truncation(estimator, horizon=HORIZON)
@@ -46,8 +46,8 @@ def test_bound_of_random_truncation_at_a_rate_factor():
 @pytest.mark.parametrize("max_bias", [0.01, 0.2])
 def test_a_truncation_guarantee_at_a_rate_factor_has_its_own_turn(x64, factor, max_bias):
     """Where W²/(2η) + ηGT/2 + 2bT max|f| is below the regret of predicting zero."""
-    estimator = nj.estimators.gradient(
-        nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5), squared_radius=0.25,
+    estimator = nj.unbiased.gradient(
+        nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5), radius=0.5,
         x_second_moment=0.5, max_bias=max_bias,
     )  # fmt: skip
 

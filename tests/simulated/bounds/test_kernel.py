@@ -10,7 +10,6 @@ from noisy_jax.simulated.bounds import (
     surrogate_radius,
 )
 from noisy_jax.simulated.comparators import kernel_ball, world_ball
-from noisy_jax.worlds import World
 
 
 @pytest.mark.claim("DA-Thm3", "DA-short")
@@ -58,7 +57,9 @@ def test_large_constants_do_not_overflow_on_the_way():
 
 def world(ratio=np.inf, norm_ratio=np.inf):
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
-    return World(1, kernel, kernel, 1.0, ratio=ratio, norm_ratio=norm_ratio)
+    return nj.worlds.world_of(
+        kernel, kernel, dim=1, diagonal=1.0, ratio=ratio, norm_ratio=norm_ratio
+    )
 
 
 @jax.vmap

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import gradient
 from noisy_jax.simulated.bounds import as_printed, random_truncation
+from noisy_jax.unbiased.truncation import gradient
 
 SETTINGS = {
     "linear": (nj.kernels.linear(), nj.losses.squared()),
@@ -17,7 +17,7 @@ SETTINGS = {
 
 
 def of(name, **options):
-    options = {"squared_radius": 0.25, "x_second_moment": 0.5, "max_bias": 1e-4, **options}
+    options = {"radius": 0.5, "x_second_moment": 0.5, "max_bias": 1e-4, **options}
     return gradient(*SETTINGS[name], **options)
 
 
@@ -54,7 +54,7 @@ def test_printed_gaussian_moment_is_not_free_of_units(x64):
 
     def forms(scale):
         kernel = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5)
-        estimator = gradient(kernel, loss, squared_radius=0.01, x_second_moment=scale, max_bias=0.5)
+        estimator = gradient(kernel, loss, radius=0.1, x_second_moment=scale, max_bias=0.5)
         return [
             float(random_truncation(estimator, horizon=1.0, closed_form=True).regret),
             float(as_printed.random_truncation(estimator, horizon=1.0).regret),
@@ -73,7 +73,7 @@ def test_residual_losses_pay_for_their_targets(x64):
 
 
 def test_squared_loss_over_a_linear_kernel_has_the_bound_of_two_copies():
-    estimator = of("linear", squared_radius=1.0, x_second_moment=1.5, y_largest=0.7)
+    estimator = of("linear", radius=1.0, x_second_moment=1.5, y_largest=0.7)
     ours = random_truncation(estimator, horizon=100)
     moments = nj.bounds.Moments(1.5, 9.0, 0.49, 0.0)
     theirs = nj.bounds.two_copies(moments, horizon=100, radius=1.0)
@@ -82,7 +82,7 @@ def test_squared_loss_over_a_linear_kernel_has_the_bound_of_two_copies():
 
 
 def test_says_when_it_is_vacuous():
-    estimator = of("linear", squared_radius=1.0, x_second_moment=1.0)
+    estimator = of("linear", radius=1.0, x_second_moment=1.0)
     turn = float(random_truncation(estimator, horizon=10).informative_from)
     assert turn == pytest.approx(16.0)  # 4√T against T
     assert random_truncation(estimator, horizon=15).vacuous
@@ -94,7 +94,7 @@ def test_overflow_is_infinite_and_vacuous_not_an_error():
     estimator = gradient(
         kernel,
         loss,
-        squared_radius=1.0,
+        radius=1.0,
         x_second_moment=2.0,
         max_bias=1e9,
         kernel_order=14,
@@ -110,7 +110,7 @@ def test_closed_forms_are_infinite_where_the_series_is():
     """At p B_x² = 1.2, where an estimator with the optimal distribution still exists."""
     kernel, loss = nj.kernels.binomial(alpha=0.5), nj.losses.squared()
     estimator = gradient(
-        kernel, loss, squared_radius=1.0, x_second_moment=0.6, max_bias=0.2, distribution="optimal"
+        kernel, loss, radius=1.0, x_second_moment=0.6, max_bias=0.2, distribution="optimal"
     )
     for guarantee in (
         random_truncation(estimator, horizon=1000, closed_form=True),
@@ -153,5 +153,5 @@ def test_bad_arguments_raise(options, message):
 
 
 def test_other_types_than_an_estimator_raise():
-    with pytest.raises(ValueError, match=r"must be a GradientEstimator, got Kernel: estimators\."):
+    with pytest.raises(ValueError, match=r"must be a GradientEstimator, got Kernel: unbiased\."):
         random_truncation(nj.kernels.linear(), horizon=5)

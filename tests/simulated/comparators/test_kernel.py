@@ -6,7 +6,6 @@ from scipy.optimize import brentq
 
 import noisy_jax as nj
 from noisy_jax.simulated.comparators import kernel_ball, linear_ball, world_ball
-from noisy_jax.worlds import World
 
 
 def gaussian_gram(x, length_scale):
@@ -19,7 +18,14 @@ def gaussian_world(dim, length_scale, variance):
     narrow = nj.kernels.gaussian(length_scale=(length_scale**2 - variance) ** 0.5)
     kernel = nj.kernels.gaussian(length_scale=length_scale)
     noise = nj.noise.Gaussian(variance)
-    return World(dim, kernel, lambda x, z: diagonal * narrow(x, z), diagonal, diagonal, noise=noise)
+    return nj.worlds.world_of(
+        kernel,
+        lambda x, z: diagonal * narrow(x, z),
+        dim=dim,
+        diagonal=diagonal,
+        ratio=diagonal,
+        noise=noise,
+    )
 
 
 def kernel_problem(rng):

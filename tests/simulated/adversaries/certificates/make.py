@@ -30,16 +30,16 @@ def one_copy():
 
 def noisy_kernel():
     """Theorem 4 as printed for the linear kernel and the squared loss, B_w = 0.01, 128 rounds."""
-    noise, horizon, squared_radius = nj.noise.Rademacher(1.0), 128, 0.01
-    estimator = nj.estimators.gradient(
+    noise, horizon, radius = nj.noise.Rademacher(1.0), 128, 0.1
+    estimator = nj.unbiased.gradient(
         nj.kernels.linear(), nj.losses.squared(),
-        squared_radius=squared_radius, x_second_moment=2.0, y_largest=TWO,
+        radius=radius, x_second_moment=2.0, y_largest=TWO,
     )  # fmt: skip
     bound = nj.bounds.as_printed.random_truncation(estimator, horizon=horizon)
     learner = nj.learners.random_truncation(
         estimator, horizon=horizon, learning_rate=bound.learning_rate
     )
-    return learner, noise, bound, {"radius": squared_radius**0.5, "y_size": TWO}, horizon
+    return learner, noise, bound, {"radius": radius, "y_size": TWO}, horizon
 
 
 CERTIFICATES = {"one_copy": one_copy, "noisy_kernel": noisy_kernel}

@@ -8,8 +8,9 @@ import pytest
 from scipy.special import factorial
 
 import noisy_jax as nj
-from noisy_jax.estimators import MapOrders, gradient
-from tests.estimators.enumeration import copies_and_orders
+from noisy_jax.unbiased.truncation import gradient
+from noisy_jax.unbiased.truncation.maps import MapOrders
+from tests.unbiased.truncation.enumeration import copies_and_orders
 
 X, Z = np.array([0.5, -0.4]), np.array([0.3, 0.6])
 KERNELS = {
@@ -24,7 +25,7 @@ KERNELS = {
 
 def maps_of(name, order, x_second_moment=0.45, **options):
     return gradient(
-        KERNELS[name][0], nj.losses.squared(), squared_radius=1.0, x_second_moment=x_second_moment,
+        KERNELS[name][0], nj.losses.squared(), radius=1.0, x_second_moment=x_second_moment,
         kernel_order=order, max_bias=10.0, **options,
     ).maps  # fmt: skip
 
@@ -114,7 +115,7 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     printed = np.sum(common * 2.0 ** (2 * n2) / (factorial(n2) ** 2 * s2 ** (2 * n2)))
     kernel = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5)
     maps = gradient(
-        kernel, nj.losses.squared(), squared_radius=1.0, x_second_moment=0.5, kernel_order=13
+        kernel, nj.losses.squared(), radius=1.0, x_second_moment=0.5, kernel_order=13
     ).maps
     orders = MapOrders(*map(jnp.asarray, (n2.ravel(), n1.ravel())))
     copies = jnp.broadcast_to(x, (maps.copies, 2))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import MeanEstimator, geometric, optimal
-from tests.estimators.enumeration import cases
+from noisy_jax.unbiased.truncation import MeanEstimator, geometric, optimal
 from tests.keys import key
+from tests.unbiased.truncation.enumeration import cases
 
 LOSSES = {
     "squared": nj.losses.squared(),

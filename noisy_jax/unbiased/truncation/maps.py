@@ -26,10 +26,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.estimators.means import MeanEstimator, first_copies
-from noisy_jax.estimators.orders import OrderDistribution
 from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries
+from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
+from noisy_jax.unbiased.truncation.orders import OrderDistribution
 from noisy_jax.validation import array_module, check_key
 
 

@@ -27,13 +27,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.estimators import orders
-from noisy_jax.estimators.cutoffs import order_for, series_of_kernel, series_of_loss
-from noisy_jax.estimators.maps import MapEstimator, MapOrders
-from noisy_jax.estimators.means import MeanEstimator, first_copies
-from noisy_jax.estimators.worlds import WorldMaps
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
+from noisy_jax.unbiased.truncation import orders
+from noisy_jax.unbiased.truncation.cutoffs import order_for, series_of_kernel, series_of_loss
+from noisy_jax.unbiased.truncation.maps import MapEstimator, MapOrders
+from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
+from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import (
     array_module,
     between,
@@ -68,7 +68,7 @@ class GradientEstimator(NamedTuple):
         loss: ℓ.
         maps: estimator of Ψ(x), or a world.
         derivative: estimator of the loss's derivative.
-        squared_radius: B_w ≥ ‖f‖².
+        radius: √B_w ≥ ‖f‖.
         x_second_moment: B_x² ≥ E‖x̃‖²; `None` in a world.
         y_largest: B_y ≥ |y|.
     """
@@ -76,7 +76,7 @@ class GradientEstimator(NamedTuple):
     loss: Loss
     maps: MapEstimator | WorldMaps
     derivative: MeanEstimator
-    squared_radius: chex.Numeric
+    radius: chex.Numeric
     x_second_moment: Any
     y_largest: chex.Numeric
 
@@ -140,7 +140,7 @@ class GradientEstimator(NamedTuple):
     @property
     def derivative_second_moment(self) -> chex.Numeric:
         """B_g ≥ E g̃²: E X² is at most B_w B_Ψ for margins, (√(B_w B_Ψ) + B_y)² for residuals."""
-        moment = self.squared_radius * self.map_second_moment
+        moment = self.radius**2 * self.map_second_moment
         center = self.derivative.series.center
         return self.derivative.second_moment(
             value_moment(self.loss, moment, self.y_largest, center)
@@ -149,15 +149,14 @@ class GradientEstimator(NamedTuple):
     @property
     def largest_value(self) -> chex.Numeric:
         """√B_w times the largest ‖E Ψ̃‖: a bound on the mean ⟨f, E Ψ̃⟩ of a value of f."""
-        norm = self.maps.largest_norm(self.x_second_moment)
-        return array_module(self.squared_radius, norm).sqrt(self.squared_radius) * norm
+        return self.radius * self.maps.largest_norm(self.x_second_moment)
 
 
 def gradient(
     kernel: Kernel | World,
     loss: Loss,
     *,
-    squared_radius: chex.Numeric,
+    radius: chex.Numeric,
     x_second_moment: chex.Numeric | None = None,
     y_largest: chex.Numeric = 1.0,
     distribution: Distribution = "geometric",
@@ -180,8 +179,8 @@ def gradient(
             G + 1 of them in a round, and nothing of the kernel is cut off.
         loss: with a power series: squared, logistic, exponential, smoothed_absolute or
             smoothed_hinge.
-        squared_radius: B_w > 0, the squared norm of the largest predictor that competes; in a
-            world W², in the surrogate's norm.
+        radius: √B_w > 0, the norm of the largest predictor that competes; in a world W, in the
+            surrogate's norm.
         x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round
             (`bounds.moments`): the variance is all that must be known of the noise. `None` in a
             world.
@@ -207,11 +206,11 @@ def gradient(
     Example:
         >>> import noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = gradient(kernel, loss, squared_radius=4.0, x_second_moment=1.5)
+        >>> estimator = gradient(kernel, loss, radius=2.0, x_second_moment=1.5)
         >>> print(f"{estimator.mean_copies:.2f} copies on average, at most {estimator.copies}")
         1.14 copies on average, at most 4
     """
-    squared_radius = positive("squared_radius", squared_radius)
+    radius = positive("radius", radius)
     y_largest = non_negative("y_largest", y_largest)
     distribution, p = choice("distribution", distribution, get_args(Distribution)), orders.base(p)
     center, max_bias = number("center", center), positive("max_bias", max_bias)
@@ -232,8 +231,8 @@ def gradient(
             kernel, x_second_moment, kernel_order, max_bias, distribution_of,
             p if distribution == "geometric" else None,
         )  # fmt: skip
-    largest = array_module(squared_radius).sqrt(squared_radius) * maps.largest_norm(x_second_moment)
-    reach = largest_argument(loss, largest, y_largest) + abs(center)
+    largest = largest_argument(loss, radius * maps.largest_norm(x_second_moment), y_largest)
+    reach = largest + abs(center)
     loss_order = order_for(
         "loss_order",
         loss_order,
@@ -243,12 +242,12 @@ def gradient(
     )
     series = loss_series(loss_order, center)
     if value_second is None:
-        moment = squared_radius * maps.second_moment(x_second_moment)
+        moment = radius**2 * maps.second_moment(x_second_moment)
         value_second = value_moment(loss, moment, y_largest, center)
     else:
         value_second = positive("value_second", value_second)
     derivative = MeanEstimator(series, distribution_of(series.coefficients, value_second))
-    return GradientEstimator(loss, maps, derivative, squared_radius, x_second_moment, y_largest)
+    return GradientEstimator(loss, maps, derivative, radius, x_second_moment, y_largest)
 
 
 def _maps(

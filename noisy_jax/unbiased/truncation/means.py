@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.estimators.orders import OrderDistribution
 from noisy_jax.series import PowerSeries, absolute_terms, floating
+from noisy_jax.unbiased.truncation.orders import OrderDistribution
 from noisy_jax.validation import array_module, check_axes
 
 
@@ -30,7 +30,8 @@ class MeanEstimator(NamedTuple):
     Example:
         >>> import noisy_jax as nj
         >>> series = nj.kernels.exponential().series(3)  # 1 + a + a²/2 + a³/6
-        >>> estimator = MeanEstimator(series, nj.estimators.geometric(series.coefficients, p=2.0))
+        >>> orders = nj.unbiased.truncation.geometric(series.coefficients, p=2.0)
+        >>> estimator = MeanEstimator(series, orders)
         >>> estimates = [float(estimator.estimate(n, jnp.full(3, 0.5))) for n in range(4)]
         >>> print(np.round(estimates, 3), np.round(estimator.orders.probabilities @ estimates, 3))
         [1.875 1.875 0.938 0.312] 1.646

@@ -39,7 +39,7 @@ def order_for(
     raise ValueError(
         f"{name} is too small: order {order} has a bias of up to {float(bias(order)):.3g}, but "
         f"max_bias allows {float(allowed):.3g}; {advice}, or a larger max_bias, or a smaller "
-        "squared_radius, x_second_moment or sharpness"
+        "radius, x_second_moment or sharpness"
     )
 
 

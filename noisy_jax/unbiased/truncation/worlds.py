@@ -6,8 +6,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.estimators.maps import MapOrders
 from noisy_jax.kernels import Kernel
+from noisy_jax.unbiased.truncation.maps import MapOrders
 from noisy_jax.validation import array_module
 from noisy_jax.worlds import World
 
@@ -48,8 +48,7 @@ class WorldMaps(NamedTuple):
 
     def estimate(self, orders: MapOrders, x: jax.Array, cov: Any = None) -> WorldEstimate:
         """Ψ̂(x̃) of one copy `[1, d]`, and the covariance of its noise if that changes by round."""
-        atom: Any = self.world.atom
-        stored = atom(x, None if cov is None else jnp.asarray(cov)[None])
+        stored = self.world.atom(x, None if cov is None else jnp.asarray(cov)[None])
         return WorldEstimate(jax.tree.map(lambda leaf: leaf[0], stored), orders.tensor)
 
     def inner(self, estimates: WorldEstimate, others: WorldEstimate) -> chex.Array:
@@ -62,8 +61,7 @@ class WorldMaps(NamedTuple):
 
     def evaluate(self, estimates: WorldEstimate, points: jax.Array) -> chex.Array:
         """Values of noisy copies at known points, `[n, m]`."""
-        evaluate: Any = self.world.evaluate
-        return evaluate(estimates.atom, points)
+        return self.world.evaluate(estimates.atom, points)
 
     def second_moment(self, x_second_moment: Any) -> Any:
         """R² ≥ ‖Ψ̂(x̃)‖²."""

@@ -6,20 +6,17 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.estimators import (
-    GradientOrders,
-    MapEstimator,
-    MapOrders,
-    MeanEstimator,
-    gradient,
-)
+from noisy_jax.unbiased.truncation import MeanEstimator, gradient
+from noisy_jax.unbiased.truncation.gradients import GradientOrders
+from noisy_jax.unbiased.truncation.maps import MapEstimator, MapOrders
+from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from tests.keys import key
 
 POLYNOMIAL = nj.kernels.polynomial(degree=2)
 
 
 def of(kernel=POLYNOMIAL, loss=None, **options):
-    options = {"squared_radius": 1.0, "x_second_moment": 0.4, **options}
+    options = {"radius": 1.0, "x_second_moment": 0.4, **options}
     return gradient(kernel, nj.losses.squared() if loss is None else loss, **options)
 
 
@@ -133,9 +130,9 @@ def test_bias_bounds_hold_for_the_gaussian_kernel(order):
 def test_parameters_may_be_traced_where_orders_are_given():
     loss = nj.losses.smoothed_hinge(sharpness=0.5)
 
-    def moments(squared_radius, x_second_moment, p):
+    def moments(radius, x_second_moment, p):
         estimator = of(
-            nj.kernels.exponential(), loss, squared_radius=squared_radius,
+            nj.kernels.exponential(), loss, radius=radius,
             x_second_moment=x_second_moment, p=p, kernel_order=3, loss_order=3,
         )  # fmt: skip
         return (
@@ -146,7 +143,7 @@ def test_parameters_may_be_traced_where_orders_are_given():
 
     np.testing.assert_allclose(jax.jit(moments)(0.5, 0.3, 1.8), moments(0.5, 0.3, 1.8), rtol=2e-5)
     with pytest.raises(ValueError, match="loss_order must be given if parameters are traced"):
-        jax.jit(lambda r: of(loss=loss, squared_radius=r).mean_copies)(1.0)
+        jax.jit(lambda r: of(loss=loss, radius=r).mean_copies)(1.0)
 
 
 @pytest.mark.claim("NK-Lemma3")
@@ -187,9 +184,9 @@ def test_parameters_may_be_traced_where_orders_are_given():
         ({"p": np.array([2.0, 3.0])}, r"p must be one number, got shape \[2\]; use jax\.vmap"),
         ({"x_second_moment": np.ones(3)}, r"x_second_moment must be one number, got shape \[3\]"),
         ({"y_largest": -1.0}, "y_largest must be finite and >= 0, got -1.0"),
-        ({"squared_radius": 0.0}, "squared_radius must be positive"),
+        ({"radius": 0.0}, "radius must be positive"),
         ({"x_second_moment": -1.0}, "x_second_moment must be positive"),
-        ({"loss": nj.losses.logistic(), "squared_radius": 9.0}, "no order up to 40 would do"),
+        ({"loss": nj.losses.logistic(), "radius": 3.0}, "no order up to 40 would do"),
         ({"kernel_order": 1}, r"kernel_order is too small.*kernel_order=2 would do"),
         ({"kernel_order": 2.5}, "kernel_order must be a whole number"),
     ],
@@ -231,7 +228,7 @@ def test_optimal_distribution_has_the_smaller_bound(loss):
 def test_slope_bias_is_attained(x64, order, center):
     """By e^(−a), whose terms have one sign at a ≤ c: at the margin −√B_w ‖Ψ‖ for c ≥ 0."""
     loss = nj.losses.exponential()
-    estimator = of(loss=loss, loss_order=order, center=center, max_bias=9.0, squared_radius=0.64)
+    estimator = of(loss=loss, loss_order=order, center=center, max_bias=9.0, radius=0.8)
     largest = 0.8 * (1 + 0.4)  # √B_w times √Q(B_x²) for Q(a) = (1 + a)²
     assert estimator.largest_value == pytest.approx(largest, rel=1e-12)
     a = -largest
@@ -244,11 +241,11 @@ def test_slope_bias_is_attained(x64, order, center):
 def test_slope_bias_of_residuals_includes_the_targets(x64):
     """|f − y| ≤ √B_w ‖Ψ‖ + B_y: a bound there, within a factor of two."""
     loss = nj.losses.smoothed_absolute(sharpness=0.5)
-    estimator = of(loss=loss, loss_order=3, y_largest=0.7, max_bias=9.0, squared_radius=0.64)
+    estimator = of(loss=loss, loss_order=3, y_largest=0.7, max_bias=9.0, radius=0.8)
     a = 0.8 * 1.4 + 0.7
     error = abs(np.polyval(estimator.derivative.series.coefficients[::-1], a) - loss.derivative(a))
     assert error <= estimator.derivative_bias < 2 * error
-    without = of(loss=loss, loss_order=3, y_largest=0.0, max_bias=9.0, squared_radius=0.64)
+    without = of(loss=loss, loss_order=3, y_largest=0.0, max_bias=9.0, radius=0.8)
     assert without.derivative_bias < 0.5 * error
 
 
@@ -286,7 +283,7 @@ def test_second_moment_of_the_slope_by_hand(x64, y_largest, center):
     loss = nj.losses.smoothed_absolute(sharpness=0.5)
     estimator = of(
         loss=loss, loss_order=3, y_largest=y_largest, center=center, max_bias=9.0,
-        squared_radius=0.64,
+        radius=0.8,
     )  # fmt: skip
     size = np.sqrt(0.64 * estimator.map_second_moment) + y_largest + abs(center)
     gamma, chances = (
@@ -304,7 +301,7 @@ def test_second_moment_of_the_slope_by_hand(x64, y_largest, center):
 def test_a_world_gives_its_diagonal_and_its_error():
     """A radial kernel cut off at rate 1.5 is k(0, 0) < 1 on its diagonal, the surrogate R² > 1."""
     world = nj.worlds.rational(dim=2, noise=nj.noise.Gaussian(0.1), cutoff=1.5)
-    maps, origin = nj.estimators.WorldMaps(world), jnp.zeros((1, 2))
+    maps, origin = WorldMaps(world), jnp.zeros((1, 2))
     square = float(world.kernel(origin, origin)[0, 0])
     assert square < 0.99
     np.testing.assert_allclose(maps.largest_norm(None), square**0.5, rtol=1e-5)

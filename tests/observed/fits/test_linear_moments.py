@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from noisy_jax.moments.batch import LinearMoments, linear_moments
+from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 
 X = np.array([[0.5, 1.0], [-1.0, 0.3], [2.0, -0.4], [0.1, 0.7]])
 Y = np.array([1.0, -0.5, 2.0, 0.3])

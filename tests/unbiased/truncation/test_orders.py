@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import noisy_jax as nj
-from noisy_jax import estimators
+from noisy_jax.unbiased import truncation
 from tests.keys import key
 
 
 def test_geometric_distribution_is_the_conditional_one_of_the_paper():
-    distribution = estimators.geometric([1.0, 0.0, 2.0, -3.0], p=4.0)
+    distribution = truncation.geometric([1.0, 0.0, 2.0, -3.0], p=4.0)
     paper = 3 / 4.0 ** np.arange(1, 5)
     paper[1] = 0
     np.testing.assert_allclose(distribution.probabilities, paper / paper.sum())
@@ -20,18 +20,18 @@ def test_geometric_distribution_is_the_conditional_one_of_the_paper():
 
 @pytest.mark.claim("NK-Lemma1")
 def test_long_geometric_distribution_has_the_mean_of_the_paper():
-    assert estimators.geometric(np.ones(60), p=3.0).mean == pytest.approx(1 / 2, rel=1e-12)
+    assert truncation.geometric(np.ones(60), p=3.0).mean == pytest.approx(1 / 2, rel=1e-12)
 
 
 @pytest.mark.statistical
 def test_draws_follow_the_distribution():
-    distribution = estimators.optimal([0.5, 0.0, 1.0, 0.25], second_moment=2.0)
+    distribution = truncation.optimal([0.5, 0.0, 1.0, 0.25], second_moment=2.0)
     draws = jax.vmap(distribution.draw)(jax.random.split(key(0), 20_000))
     frequencies = np.bincount(draws, minlength=4) / len(draws)
     assert frequencies[1] == 0
     errors = np.sqrt(distribution.probabilities * (1 - distribution.probabilities) / len(draws))
     assert np.all(np.abs(frequencies - distribution.probabilities) <= 5 * errors)
-    assert np.abs(frequencies - estimators.geometric([1, 0, 1, 1], p=2.0).probabilities).max() > 0.1
+    assert np.abs(frequencies - truncation.geometric([1, 0, 1, 1], p=2.0).probabilities).max() > 0.1
 
 
 @pytest.mark.claim("EXT-OptimalN")
@@ -46,18 +46,18 @@ def test_optimal_distribution_is_better_than_others(coefficients, second_moment,
     )
 
     def moment(distribution):
-        return estimators.MeanEstimator(series, distribution).second_moment(second_moment)
+        return truncation.MeanEstimator(series, distribution).second_moment(second_moment)
 
-    best = moment(estimators.optimal(coefficients, second_moment=second_moment))
+    best = moment(truncation.optimal(coefficients, second_moment=second_moment))
     powers = second_moment ** (np.arange(len(coefficients)) / 2)
     assert best == pytest.approx((np.abs(coefficients) @ powers) ** 2, rel=1e-9)
-    assert best <= moment(estimators.geometric(coefficients, p=p)) * (1 + 1e-12)
-    assert best <= moment(estimators.optimal(coefficients, second_moment=1.0)) * (1 + 1e-12)
+    assert best <= moment(truncation.geometric(coefficients, p=p)) * (1 + 1e-12)
+    assert best <= moment(truncation.optimal(coefficients, second_moment=1.0)) * (1 + 1e-12)
 
 
 def test_traced_parameters_give_the_same_distribution():
     coefficients = np.array([1.0, 0.0, -0.3])
-    for make, name in ((estimators.geometric, "p"), (estimators.optimal, "second_moment")):
+    for make, name in ((truncation.geometric, "p"), (truncation.optimal, "second_moment")):
         traced = jax.jit(lambda v, make=make, name=name: make(coefficients, **{name: v}))(1.7)
         np.testing.assert_allclose(
             jnp.exp(traced.log_probabilities), make(coefficients, **{name: 1.7}).probabilities,
@@ -68,27 +68,27 @@ def test_traced_parameters_give_the_same_distribution():
 @pytest.mark.parametrize("p", [1.0, 0.5, np.nan])
 def test_base_must_be_above_one(p):
     with pytest.raises(ValueError, match=r"p must be (above 1|finite)"):
-        estimators.geometric([1.0], p=p)
+        truncation.geometric([1.0], p=p)
 
 
 def test_other_types_than_keys_raise():
-    estimator = estimators.gradient(
+    estimator = truncation.gradient(
         nj.kernels.polynomial(degree=2),
         nj.losses.squared(),
-        squared_radius=1.0,
+        radius=1.0,
         x_second_moment=1.0,
     )
     for drawn in (estimator, estimator.maps):
         with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
             drawn.draw_orders(0)
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
-        estimators.geometric([1.0], p=2.0).draw(0)
+        truncation.geometric([1.0], p=2.0).draw(0)
 
 
 def test_bad_coefficients_raise():
     with pytest.raises(ValueError, match="coefficients must not all be zero"):
-        estimators.geometric([0.0, 0.0], p=2.0)
+        truncation.geometric([0.0, 0.0], p=2.0)
     with pytest.raises(ValueError, match="coefficients must be finite"):
-        estimators.geometric([1.0, np.nan], p=2.0)
+        truncation.geometric([1.0, np.nan], p=2.0)
     with pytest.raises(ValueError, match="second_moment must be positive"):
-        estimators.optimal([1.0], second_moment=0.0)
+        truncation.optimal([1.0], second_moment=0.0)

@@ -1,0 +1,100 @@
+"""Least squares in a ball, by the secular equation.
+
+    min_{‖w‖ ≤ B} wᵀAw − 2⟨b, w⟩
+
+with a positive definite A has the solution w(μ) = (A + μI)⁻¹b, where μ = 0 if w(0) lies in the
+ball; otherwise ‖w(μ)‖ = B, the secular equation. Newton's method on 1/‖w(μ)‖ − 1/B, which is
+concave and increasing, reaches it from any μ with ‖w(μ)‖ ≥ B without overshooting.
+
+Source: Moré and Sorensen, SIAM Journal on Scientific and Statistical Computing 4 (1983).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+
+RANK_ROUNDINGS = 8
+"""Singular values below so many roundings, scaled by the size, count as zero."""
+_NORM_ROUNDINGS = 4
+_NEWTON_STEPS = 64  # five or so suffice; badly scaled features take one more for each scale
+
+
+def precision(array) -> Any:
+    """ε of an array's dtype."""
+    return jnp.finfo(array.dtype).eps
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def in_ball(
+    at: Callable, parameters: tuple[jax.Array, ...], start: jax.Array, radius: chex.Numeric
+) -> tuple[jax.Array, jax.Array]:
+    """The weights w(μ) `[n]` in the ball, and their multiplier μ `[]`.
+
+    Both modes differentiate them by the parameters and the radius.
+
+    Args:
+        at: `(μ, *parameters) -> (w, L⁻¹w/max |w_i|)` with w = w(μ), where A + μI = LLᵀ.
+        parameters: all that w(μ) depends on, other than μ.
+        start: 0, or a larger μ with ‖w(μ)‖ ≥ B.
+        radius: B > 0.
+    """
+
+    def outside(carry):
+        (w, _), _, steps = carry
+        largest = radius * (1 + _NORM_ROUNDINGS * precision(w))
+        return (norm(w) > largest) & (steps < _NEWTON_STEPS)
+
+    def newton(carry):
+        (w, half), mu, steps = carry
+        unit = w / largest_size(w)  # the squares of w may underflow
+        mu = mu + (norm(w) / radius - 1) * (unit @ unit / (half @ half))
+        return at(mu, *parameters), mu, steps + 1
+
+    (w, _), mu, _ = jax.lax.while_loop(outside, newton, (at(start, *parameters), start, 0))
+    return w, mu
+
+
+@in_ball.defjvp
+def _(at, primals, tangents):
+    """dw = ∂w + w'(μ) dμ, with dμ = 0 inside the ball, and ⟨w, dw⟩ = B dB on its boundary."""
+    parameters, _, radius = primals
+    w, mu = in_ball(at, *primals)
+    free = jax.jvp(lambda *p: at(mu, *p)[0], parameters, tangents[0])[1]
+    along = jax.jvp(lambda mu: at(mu, *parameters)[0], (mu,), (jnp.ones_like(mu),))[1]
+    bound = mu > 0
+    change = (radius * tangents[2] - w @ free) / jnp.where(bound, w @ along, 1)
+    change = jnp.where(bound, change, 0)
+    return (w, mu), (free + change * along, change)
+
+
+def secular(s: jax.Array, c: jax.Array, radius: chex.Numeric) -> tuple[jax.Array, jax.Array]:
+    """The least-norm minimizer `[n]` of Σ_i (s_i v_i − c_i)² over ‖v‖ ≤ radius, and its μ `[]`.
+
+    v_i(μ) = s_i c_i/(s_i² + μ), and 0 where s_i = 0.
+    """
+    largest, unit = largest_size(s), largest_size(c)
+
+    def coordinates(mu, sigma, target):
+        shifted = jnp.where(sigma > 0, sigma**2 + mu, 1)
+        v = sigma * target / shifted
+        return v, v / largest_size(v) / jnp.sqrt(shifted)
+
+    scaled = s / largest, c / unit
+    v, mu = in_ball(coordinates, scaled, jnp.zeros_like(largest), radius * (largest / unit))
+    return v * (unit / largest), mu * largest**2
+
+
+def norm(v: jax.Array) -> jax.Array:
+    """‖v‖, `[]`, also where squares of its entries overflow or underflow."""
+    size = largest_size(v)
+    return size * jnp.sqrt(jnp.sum((v / size) ** 2))
+
+
+def largest_size(v: jax.Array) -> jax.Array:
+    """max |v_i|, `[]`, or 1 if all are zero."""
+    size = jnp.max(jnp.abs(v))
+    return jnp.where(size > 0, size, 1)

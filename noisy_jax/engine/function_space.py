@@ -1,0 +1,125 @@
+"""From a kernel, a world or random features to a learner of functions in their space."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import chex
+import numpy as np
+
+from noisy_jax.base import Learner
+from noisy_jax.engine.expansion import expansion, round_of_copies
+from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, products, weight_vector
+from noisy_jax.engine.rules import Rule
+from noisy_jax.engine.windows import ring
+from noisy_jax.kernels import Kernel
+from noisy_jax.validation import choice, whole
+from noisy_jax.worlds import FourierWorld, World
+
+Buffer: TypeAlias = int | MakeMemory
+"""τ, the number of newest rounds whose atoms are kept; or a memory such as `engine.everything(T)`
+or `engine.weight_vector()`."""
+
+
+class FunctionSpace(NamedTuple):
+    """The functions that a learner works with.
+
+    Attributes:
+        atom: `(x[n, d], cov[n] or None) -> atoms[n]`, what noisy copies are stored as.
+        memory: where atoms are kept.
+        dim: d, the dimension that data must have; `None` for any.
+        noise: distribution of the noise that atoms correct for; `None` for none.
+        corrected: whether values at noisy copies are unbiased.
+    """
+
+    atom: Callable[..., Atoms]
+    memory: Memory
+    dim: int | None = None
+    noise: Any = None
+    corrected: bool = False
+
+    def copies(self, copies: int | None) -> int:
+        """The number of noisy copies that a step reads: 1, or 2 of which one is a query point."""
+        default = 2 if self.corrected else 1
+        return choice("copies", default if copies is None else copies, (1, 2))
+
+    def learner(
+        self,
+        rule: Rule,
+        *,
+        copies: int | None = None,
+        radius: chex.Numeric | None = None,
+        block: int = 64,
+        labels: bool = False,
+    ) -> Learner:
+        """The learner of a rule in this space; see `expansion` for the arguments.
+
+        The first copy of a round is its atom, a second one its query point. By default two are read
+        if values at noisy copies are unbiased. The learner then has unbiased readings.
+        """
+        copies = self.copies(copies)
+        return expansion(
+            round_of=round_of_copies(self.atom, copies),
+            rule=rule,
+            memory=self.memory,
+            copies=copies,
+            radius=radius,
+            block=block,
+            dim=self.dim,
+            labels=labels,
+            noise=self.noise,
+            readings=self.corrected and copies == 2,
+        )
+
+
+def function_space(
+    kernel: Kernel | World | FourierWorld, buffer: Buffer | None = None
+) -> FunctionSpace:
+    """The functions of a kernel, a world or random features, with the memory that `buffer` names.
+
+    Random features keep one weight vector; their `buffer` is `None`.
+    """
+    if isinstance(kernel, Kernel):
+        memory = memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)
+        return FunctionSpace(lambda x, cov: x, memory)
+    if isinstance(kernel, World):
+        space = Space(kernel.surrogate, kernel.evaluate, values=kernel.values)
+        memory = memory_of(kernel, space, buffer)
+        return FunctionSpace(kernel.atom, memory, kernel.dim, kernel.noise, True)
+    if not isinstance(kernel, FourierWorld):
+        raise ValueError(
+            "kernel must be a Kernel, a World or a FourierWorld, as kernels and worlds build them, "
+            f"got {type(kernel).__name__}"
+        )
+    if buffer is not None:
+        raise ValueError(
+            f"buffer must be None with random features, which keep one weight vector, got {buffer}"
+        )
+    memory = weight_vector()(Space(products, products, kernel.clean))
+    return FunctionSpace(lambda x, cov: kernel.noisy(x), memory, kernel.dim, kernel.noise, True)
+
+
+def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Memory:
+    """The memory that `buffer` stands for, in a space of the kernel's atoms."""
+    if not callable(buffer):
+        hint = "τ, number of newest rounds that are kept (or a memory such as engine.ring(τ))"
+        return ring(whole("buffer", buffer, 1, hint))(space)
+    memory = buffer(space)
+    if not isinstance(memory, Memory):
+        raise ValueError(
+            "buffer must make a Memory from a space, as engine.everything(horizon) does, but made "
+            f"a {type(memory).__name__}"
+        )
+    if memory.space.inner is not space.inner and not _is_linear(kernel):
+        raise ValueError(
+            "buffer must make a memory of the kernel's own space: a weight_vector holds linear "
+            "functions; for other kernels use random features (worlds.fourier_gaussian)"
+        )
+    return memory
+
+
+def _is_linear(kernel) -> bool:
+    if not isinstance(kernel, Kernel) or kernel.series is None:
+        return False
+    series = kernel.series(1)
+    linear = series.degree == 1 and np.asarray(series.coefficients)[0] == 0
+    return bool(linear) and kernel.envelope is None

@@ -1,0 +1,191 @@
+"""Adversaries that corrupt a share ε of the rows of a table, to test robust fits with.
+
+Each is a function `(key, x, y, contamination, …) -> Contaminated` with the arguments
+
+    key: a JAX key; `adaptive` is not random and does not use it.
+    x: `[n, d]` instances, finite.
+    y: `[n]` targets, finite.
+    contamination: ε in [0, ½), which may be traced. n − ⌈n(1 − ε)⌉ rows are rewritten: as many as
+        `subquantile` trims with the same ε.
+
+and constants of its own, for features and targets of about unit standard deviation.
+
+- `one_sided`: labels far away.
+- `shift`: labels moved; with a small size they are hidden in the noise.
+- `adaptive`: labels chosen by an adversary who sees the fit.
+- `covariate`: instances and labels.
+
+`random_rows` chooses the rows of an adversary of your own: `jnp.where(rows, labels, y)`. The script
+colabs/papers/contamination.py has five more.
+
+Source: the adversary of Subquantile Minimization for Kernel Learning, who sees everything and
+rewrites labels and instances alike. The paper has no experiment and names none of these.
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.robust.subquantile.problem import rows_kept, smallest
+from noisy_jax.validation import (
+    check_finite,
+    check_key,
+    check_shape,
+    check_stream,
+    non_negative,
+    number,
+)
+
+__all__ = ["Contaminated", "adaptive", "covariate", "one_sided", "random_rows", "shift"]
+
+
+class Contaminated(NamedTuple):
+    """A table with corrupted rows.
+
+    Attributes:
+        x: `[n, d]` instances.
+        y: `[n]` targets.
+        corrupted: `[n]`, bool, which rows were rewritten.
+    """
+
+    x: jax.Array
+    y: jax.Array
+    corrupted: jax.Array
+
+
+def one_sided(key, x, y, contamination, *, label: chex.Numeric = 10.0) -> Contaminated:
+    """The same label for all corrupted rows, far on one side, where errors do not cancel out.
+
+    Args:
+        label: the label of the corrupted rows.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> print(one_sided(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3).y.sum())
+        30.0
+    """
+    x, y = _parsed(key, x, y)
+    label = number("label", label)
+    return _relabelled(x, y, label, random_rows(key, y, contamination))
+
+
+def shift(
+    key, x, y, contamination, *, target: chex.Array | None = None, size: chex.Numeric = 3.0
+) -> Contaminated:
+    """Labels moved to one side: target + size.
+
+    Args:
+        target: `[n]`, the labels without noise if they are known, or the predictions of a fit; y
+            by default.
+        size: how far labels are moved. For a trimmed fit a few standard deviations of the noise are
+            worse than many.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> made = shift(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3, size=0.5)
+        >>> print(made.y.sum())
+        1.5
+    """
+    x, y = _parsed(key, x, y)
+    size = number("size", size)
+    target = y if target is None else _target("target", target, y)
+    return _relabelled(x, y, target + size, random_rows(key, y, contamination))
+
+
+def adaptive(key, x, y, contamination, *, predictions: chex.Array) -> Contaminated:
+    """Labels just inside the trimming threshold of a fit that the adversary sees.
+
+    Let r = y − predictions, and let the threshold τ be the (1 − ε)-quantile of |r|. The rows of
+    lowest r pull the fit down most; they get the labels predictions + τ, which pull it up most. The
+    adversary can act again after the fit has followed: call it with the honest y and the new
+    predictions. Each call moves the fit further, without limit for large ε.
+
+    Args:
+        predictions: `[n]`, the predictions f(x_i) of the fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> y = jnp.array([-2.0, -1.0, 0.0, 1.0, 4.0])
+        >>> print(adaptive(jax.random.key(0), y[:, None], y, 0.2, predictions=jnp.zeros(5)).y)
+        [ 2. -1.  0.  1.  4.]
+    """
+    x, y = _parsed(key, x, y)
+    predictions = _target("predictions", predictions, y)
+    residuals = y - predictions
+    kept = rows_kept(y.size, contamination)
+    lowest, _ = smallest(residuals - jnp.min(residuals), y.size - kept)
+    _, edge = smallest(jnp.abs(residuals), kept)
+    return _relabelled(x, y, predictions + edge, lowest)
+
+
+def covariate(
+    key,
+    x,
+    y,
+    contamination,
+    *,
+    center: chex.Numeric = 0.8,
+    spread: chex.Numeric = 0.15,
+    label: chex.Numeric = -2.0,
+) -> Contaminated:
+    """Rows moved to one place with one label: x ~ N(center, spread²), y = label.
+
+    There they outnumber the honest rows. They agree with one another, so that a fit through them
+    may have the lowest trimmed objective (with the default constants and x ~ U[−3, 3], from ε = 0.3
+    on).
+
+    Args:
+        center: a point `[d]`, or one number for all coordinates.
+        spread: standard deviation on every coordinate, at least 0.
+        label: the label of the corrupted rows.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> made = covariate(jax.random.key(0), jnp.zeros((10, 2)), jnp.zeros(10), 0.3, spread=0.0)
+        >>> print(made.x.sum(axis=0), made.y.sum())
+        [2.4 2.4] -6.0
+    """
+    x, y = _parsed(key, x, y)
+    spread, label = non_negative("spread", spread), number("label", label)
+    row_key, x_key = jax.random.split(key)
+    rows = random_rows(row_key, y, contamination)
+    check_finite("center", center)
+    if np.shape(center) not in ((), x.shape[1:]):
+        shape = list(np.shape(center))
+        raise ValueError(f"center must be one number or [{x.shape[1]}], as a row of x, got {shape}")
+    there = jnp.asarray(center, x.dtype) + spread * jax.random.normal(x_key, x.shape, x.dtype)
+    return _relabelled(jnp.where(rows[:, None], there, x), y, label, rows)
+
+
+def random_rows(key: chex.PRNGKey, y: chex.Array, contamination: chex.Numeric) -> jax.Array:
+    """Mask `[n]` of n − ⌈n(1 − ε)⌉ random rows.
+
+    Example:
+        >>> print(random_rows(jax.random.key(0), jnp.zeros(10), 0.3).sum())
+        3
+    """
+    check_key(key)
+    y = jnp.asarray(y, float)
+    draws = jax.random.uniform(key, y.shape, y.dtype)
+    return smallest(draws, y.size - rows_kept(y.size, contamination))[0]
+
+
+def _parsed(key, x, y) -> tuple[jax.Array, jax.Array]:
+    """The table as arrays, with the key, shapes and values checked."""
+    check_key(key)
+    check_stream(x, y)
+    return jnp.asarray(x, float), jnp.asarray(y, float)
+
+
+def _target(name, target, y) -> jax.Array:
+    target = jnp.asarray(target, y.dtype)
+    check_shape(name, target, y.shape, "as y")
+    check_finite(name, target)
+    return target
+
+
+def _relabelled(x, y, labels, rows) -> Contaminated:
+    return Contaminated(x, jnp.where(rows, labels, y), rows)

@@ -1,0 +1,118 @@
+"""Second moments of `unbiased.multilevel`: polynomial in the variance of the noise."""
+
+from typing import NamedTuple
+
+import chex
+import numpy as np
+
+from noisy_jax.noise import Noise
+from noisy_jax.validation import between, instance, non_negative, positive, whole, within
+
+_SHARES = np.linspace(0.01, 1, 100)
+_RATIOS = np.linspace(0.02, 0.98, 97)
+
+
+class MultilevelMoments(NamedTuple):
+    """What `bounds.multilevel` returns; numbers.
+
+    Attributes:
+        correction: bound on E‖B̂‖², of the part of the estimate that removes the bias.
+        second_moment: bound on the second moment of the whole estimate.
+        copies: how many copies it takes on average.
+        continue_with: q.
+        ratio: r.
+    """
+
+    correction: float
+    second_moment: float
+    copies: float
+    continue_with: float
+    ratio: float
+
+
+def multilevel(
+    noise: Noise,
+    *,
+    dim: int,
+    length_scale: chex.Numeric | None = None,
+    lipschitz: chex.Numeric | None = None,
+    first: chex.Numeric | None = None,
+    levels: int = 5,
+    base: int = 1,
+    continue_with: chex.Numeric | None = None,
+    ratio: chex.Numeric | None = None,
+    price: chex.Numeric = 1.0,
+) -> MultilevelMoments:
+    """Second moment and copies of `unbiased.multilevel` of f, with values in any Hilbert space.
+
+    If ∇f is L-Lipschitz and c_1 and c_2 are means of the halves of a level, h = b 2^(N − 1) copies
+    each, then ‖f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)‖ ≤ (L/8)‖c_1 − c_2‖² and
+
+        E‖c_1 − c_2‖⁴ = (4/h²)((tr Σ)² + 2 tr Σ²) + (2/h³) Σ_i κ_i,
+        E‖B̂‖² ≤ Σ_N w_N² (L²/64) E‖c_1 − c_2‖⁴/p_N,   E‖f̂‖² ≤ (√(E‖f(x̄_b)‖²) + √(E‖B̂‖²))²,
+
+    with fourth cumulants κ_i of the noise, w_N = 1, and 2 at the last level. The feature map of the
+    Gaussian kernel has L² = 3/ℓ⁴, and its values have norm 1.
+
+    q and r, where they are not given, minimize E‖f̂‖² (1 + price · copies) on a grid: the regret
+    after as many rounds as a budget pays for.
+
+    Args:
+        noise: whose `fourth_moment` is known.
+        dim: d, the number of features.
+        length_scale: ℓ > 0, for the feature map of the Gaussian kernel.
+        lipschitz: L ≥ 0, for any other f.
+        first: bound on E‖f(x̄_b)‖², with `lipschitz`.
+        levels: L of `unbiased.multilevel`, at least 1.
+        base: b ≥ 1.
+        continue_with: q in (0, 1].
+        ratio: r in (0, 1).
+        price: of a copy, at least 0, where the other costs of a round are 1.
+
+    Source: Blanchet and Glynn (2015), with constants for a Lipschitz gradient.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> noise = nj.noise.Laplace(0.05**0.5)
+        >>> found = multilevel(noise, dim=10, length_scale=1.0, continue_with=0.5, ratio=2**-1.5)
+        >>> print(f"{found.second_moment:.1f} from {found.copies:.1f} copies")
+        6.4 from 2.4 copies
+        >>> cheap, dear = (multilevel(noise, dim=10, length_scale=1.0, price=p) for p in (0.1, 10))
+        >>> cheap.copies > dear.copies
+        True
+    """
+    noise = instance("noise", noise, Noise)
+    levels, base = whole("levels", levels), whole("base", base)
+    if (length_scale is None) == (lipschitz is None):
+        raise ValueError("give length_scale, of a Gaussian kernel, or lipschitz, of any f")
+    if length_scale is not None:
+        squared = 3 / float(positive("length_scale", length_scale)) ** 4
+        first = 1.0
+    else:
+        if first is None:
+            raise ValueError("first, a bound on E‖f(x̄)‖², must be given with lipschitz")
+        squared = float(non_negative("lipschitz", lipschitz)) ** 2
+    size = float(non_negative("first", first)) ** 0.5
+    q, r = _SHARES[:, None], _RATIOS[None]
+    if continue_with is not None:
+        q = np.full((1, 1), float(positive("continue_with", continue_with)))
+        within("continue_with", continue_with, 0, 1)
+    if ratio is not None:
+        r = np.full((1, 1), float(between("ratio", ratio, 0, 1)))
+    price = float(non_negative("price", price))
+
+    cov = np.asarray(noise.covariance(dim), np.float64)
+    gaussian = np.trace(cov) ** 2 + 2 * np.sum(cov**2)
+    cumulants = float(noise.fourth_moment(dim)) - gaussian
+    corrections, copies = np.zeros(()), base * (1 - q)
+    for level in range(1, levels + 1):
+        last, half = level == levels, base * 2 ** (level - 1)
+        probability = q * r ** (level - 1) * (1 if last else 1 - r)
+        fourth = 4 * gaussian / half**2 + 2 * cumulants / half**3
+        corrections = corrections + (4 if last else 1) * squared / 64 * fourth / probability
+        copies = copies + probability * 2 * half
+    moments = (size + np.sqrt(corrections)) ** 2
+    best = np.unravel_index(np.argmin(moments * (1 + price * copies)), moments.shape)
+    shape = moments.shape
+    values = (corrections, moments, copies, q, r)
+    return MultilevelMoments(*(float(np.broadcast_to(each, shape)[best]) for each in values))
