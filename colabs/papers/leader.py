@@ -57,7 +57,7 @@ class Settings(regret.RegretSettings):
         0.1, "variance of the noise on each feature; rows have norm at most 1", "V"
     )
     parts: tuple[str, ...] = option(PARTS, "what to run", "PART", choices=PARTS)
-    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384), fast=(32, 64))
+    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384), fast=(64,))
     seeds: int = regret.seeds(8, fast=2)
     radius: float = regret.radius(1.0)
     kernel_radius: float = option(1.2, "norm of the largest function that competes", "B", positive)

@@ -79,7 +79,7 @@ class Settings(regret.RegretSettings):
     loss: str = option("squared", "by which predictions are judged", choices=tuple(LOSSES))
     radius: float = regret.radius(1.0)
     rate_factor: float | None = regret.rate_factor(None)
-    horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192), fast=(32, 64))
+    horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192), fast=(64,))
     seeds: int = regret.seeds(8, fast=2)
 
 
