@@ -123,8 +123,7 @@ def expansion(
         radius: W > 0, radius of the ball on which f is projected; `None` for no projection. A
             memory that forgets atoms does not know ‖f‖ and takes no radius.
         block: B ≥ 1, number of rounds that `unroll` plays at once, at most as many as the memory
-            allows. It changes results only by rounding. (`rollout` passes 128 rounds at a time, so
-            larger blocks have no effect.)
+            allows. It changes results only by rounding.
         dim: d, the dimension that data must have; `None` for any.
         labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
             and become NaN where they are traced.

@@ -51,15 +51,14 @@ def alma(
             nothing.
         threshold: θ ≥ 0, the margin that the first update requires; zero for ALMA₀.
         scale: C > 0, step size of the first update.
-        buffer: as for `norma`. ‖w‖ follows from its recursion, which is exact as long as no term
-            has been dropped; choose τ so large that dropped terms are negligible.
+        buffer: as for `norma`. ‖w‖ is exact as long as no term has been dropped; choose τ so large
+            that dropped terms are negligible.
         block: as in `parallel_worlds`.
 
     Returns:
-        A `Learner` whose state's field `rule` is an `AlmaState`, without unbiased readings. It has
-        no learning rate to adapt: its theorem sets the step to √2/√k in update k. Predictions are
-        f(x), in [−1, 1]; y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced label is not ±1, or
-        a traced θ or C is out of range.
+        A `Learner` whose state's field `rule` is an `AlmaState`, without unbiased readings.
+        Predictions are f(x), in [−1, 1]; y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced
+        label is not ±1, or a traced θ or C is out of range.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -24,8 +24,7 @@ from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 class FourierWorld(NamedTuple):
     """Random features of noisy copies and of clean instances: P = D/2 cosines and P sines.
 
-    A pytree, so that it can be an argument of `jit` and an output of `vmap`. (A custom distribution
-    must be a pytree as well, by `noise.register_distribution`.)
+    A pytree, so that it can be an argument of `jit` and an output of `vmap`.
 
     Attributes:
         frequencies: `[P, d]`, ω_j/2π, in cycles per unit of x.
@@ -57,25 +56,11 @@ class FourierWorld(NamedTuple):
         return jnp.sum(self.amplitude**2, axis=-1)
 
     def noisy(self, x: chex.Array) -> chex.Array:
-        """c_j cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), then the same of sines, with mean `clean(x)`.
-
-        Args:
-            x: `[..., d]` noisy copies.
-
-        Returns:
-            `[..., D]`.
-        """
+        """c_j cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), then sines, `[..., D]`, with mean `clean(x)`."""
         return self._waves(x, self.shift, self.amplitude)
 
     def clean(self, x: chex.Array) -> chex.Array:
-        """c_j |φ(ω_j)| cos⟨ω_j, x⟩, then the same of sines.
-
-        Args:
-            x: `[..., d]` clean instances.
-
-        Returns:
-            `[..., D]`.
-        """
+        """c_j |φ(ω_j)| cos⟨ω_j, x⟩, then the same of sines, `[..., D]`."""
         return self._waves(x, None, self.amplitude * self.modulus)
 
     def _waves(self, x, shift, amplitude):
@@ -145,25 +130,19 @@ def fourier_gaussian(
     Use it for distributions whose surrogate has no closed form or no sampler. The frequencies are
     drawn from the clean kernel's spectral density N(0, I/ℓ²), with importance weights
     c_j² = 1/(P |φ(ω_j)|). The maps are those of `fourier`: E noisy(x + n) = clean(x) for each draw.
+    ⟨noisy(x̃), clean(x)⟩ tends to k(x̃, x) if the noise is symmetric.
 
-    R² = Σ_j c_j² is the exact squared norm in the guarantee. It depends on the draw, with mean
-    ∫p/|φ|. If that integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²), no surrogate exists and R²
-    grows with D without limit. R² and inner products of noisy copies converge at the rate 1/√D only
-    if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²); `fourier` has no such condition.
-
-    ⟨noisy(x̃), clean(x)⟩ tends to ∫p(ω) cos(⟨ω, x̃ − x⟩ − arg φ(ω)) dω, which is k(x̃, x) if the noise
-    is symmetric.
+    R² = Σ_j c_j² has the mean ∫p/|φ|. If that integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²),
+    no surrogate exists and R² grows with D without limit. R² and inner products of noisy copies
+    converge at the rate 1/√D only if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²).
 
     Args:
-        key: a random key for the frequencies.
-        num_features: D, even and at least 2.
+        key: as for `fourier`, like `num_features`.
+        num_features: D.
         dim: d, at least 1.
         length_scale: ℓ > 0.
         noise: distribution of the noise, which may be a custom subclass of `noise.Noise`, with a
-            known characteristic function without zeros. Its mean is ignored, as `noise.observe`
-            subtracts it.
-
-    Source: none of the papers (see `fourier`).
+            known characteristic function without zeros. Its mean has no effect.
 
     Example:
         >>> import jax, noisy_jax as nj

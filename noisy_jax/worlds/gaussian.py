@@ -36,15 +36,14 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
       that ‖û‖² ≤ ‖u‖²/(1 − q) for every u (`norm_ratio`). The alternating series is summed with
       Chebyshev weights: a dozen terms for float32 and two dozen for float64, for any q.
 
-    The length scale and the distribution's parameters may be traced. If the world does not exist,
-    concrete parameters raise ValueError, and traced ones give a surrogate of NaN. Concrete ones
-    also raise ValueError if R⁴ overflows.
+    If the world does not exist, or if R⁴ overflows, concrete parameters raise ValueError. Traced
+    ones give a surrogate of NaN.
 
     Args:
         dim: d, at least 1.
         length_scale: ℓ > 0, with ℓ² > ‖Σ‖ for Gaussian noise.
         noise: `noise.Gaussian`, `noise.Laplace`, or `noise.ContaminatedGaussian` with q < ½. Its
-            mean is ignored, as `noise.observe` subtracts it.
+            mean has no effect.
 
     Returns:
         A `World` with a `spectrum`. Without noise its surrogate is the clean kernel.

@@ -45,15 +45,14 @@ def heteroscedastic(*, dim: int, length_scale: chex.Numeric, max_cov: chex.Numer
     rounds: the counterpart û of u = Σ_i a_i k(z_i, ·) has the atoms (z_i, Σ_max). An instance
     without noise has Σ_i = 0.
 
-    The length scale and covariances may be traced. Wrong traced values give NaN: in the surrogate
-    if Σ_max is wrong, and in an atom if its Σ_i is not PSD or not ⪯ Σ_max. Full covariances cost
-    O(d³) for each pair of atoms.
+    Wrong traced values give NaN: in the surrogate if Σ_max is wrong, and in an atom if its Σ_i is
+    not PSD or not ⪯ Σ_max. Full covariances cost O(d³) for each pair of atoms.
 
     Args:
         dim: d, at least 1.
         length_scale: ℓ with ℓ² > ‖Σ_max‖, `[]`.
-        max_cov: Σ_max as `[]`, `[d]` (diagonal) or `[d, d]`, PSD. Its form must be at least as
-            general as that of every Σ_t: `[d, d]` if a Σ_t is a full matrix, for example.
+        max_cov: Σ_max as `[]`, `[d]` (diagonal) or `[d, d]`, PSD; `[d, d]` if any Σ_t is a full
+            matrix, and at least `[d]` if any is `[d]`.
 
     Returns:
         A `World` whose `atom(x[n, d], cov)` takes covariances ⪯ Σ_max stacked as `[n]`, `[n, d]` or
@@ -80,20 +79,16 @@ def heteroscedastic_radial(
 ) -> World:
     """The world of ∫ exp(−u r²) μ(du), cut off, under Gaussian noise that changes every round.
 
-    It is that of `heteroscedastic` for each node u_q of the measure, with ℓ² = 1/(2u_q), summed
-    with the weights w_q. Clean kernel, R², `ratio`, truncation error and comparators are those of
-    `radial` with noise N(0, Σ_max). A Gram matrix costs 64 times that of a Gaussian kernel.
+    It is the sum of the worlds of `heteroscedastic` with ℓ² = 1/(2u_q), over the nodes u_q of the
+    measure, with weights w_q; so a Gram matrix costs as many Gram matrices as there are nodes.
+    Clean kernel, R², `ratio`, truncation error and comparators are those of `radial` with noise
+    N(0, Σ_max). Not in the papers.
 
     Args:
-        measure: μ, such as `rational_measure(length_scale=1.0)`.
+        measure: μ, as for `radial`.
         dim: d, at least 1.
         max_cov: Σ_max, as in `heteroscedastic`.
         cutoff: u_max, positive and below 1/(2‖Σ_max‖).
-
-    Returns:
-        A `World` with atoms as in `heteroscedastic`.
-
-    Source: not in the papers.
 
     Example:
         >>> import noisy_jax as nj

@@ -126,9 +126,6 @@ def laplacian_measure(*, length_scale: chex.Numeric) -> Measure:
     μ(u) = u^(−3/2) e^(−1/(4ℓ²u))/(2ℓ√π); μ((c, ∞)) = erf(1/(2ℓ√c)), which falls only
     like 1/(ℓ√(πc)): the cusp at r = 0 needs a large cutoff.
 
-    Args:
-        length_scale: ℓ > 0.
-
     Example:
         >>> print(f"{laplacian_measure(length_scale=1.0).tail(1.0):.4f}")
         0.5205

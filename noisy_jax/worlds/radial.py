@@ -145,15 +145,14 @@ def rational(
 
         k̂ = d ∫_0^u_max (1 − 2σ²u)^(−d/2) exp(−u r²/(1 − 2σ²u) − ud) du   (Eq. 17, corrected).
 
-    Args:
-        dim: d.
-        noise: `noise.Gaussian`.
-        cutoff: u_max, as for `radial`; c/d in Appendix E.
-        length_scale: ℓ > 0; by default √(d/2), that of the case study.
-        alpha: α from 0.2 to 50.
+    Its truncation error is Q(α, m u_max), e^(−c) in the case study.
 
-    Returns:
-        A `World` with truncation error Q(α, m u_max), e^(−c) in the case study.
+    Args:
+        dim: as for `radial`, like `noise` and `cutoff`, which is c/d in Appendix E.
+        noise: as for `radial`.
+        cutoff: as for `radial`.
+        length_scale: ℓ > 0; by default √(d/2), as in the case study.
+        alpha: α from 0.2 to 50.
 
     Example:
         >>> import noisy_jax as nj
@@ -169,16 +168,9 @@ def rational(
 def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: chex.Numeric) -> World:
     """The world of the Laplacian kernel exp(−r/ℓ), r = ‖x − a‖, truncated at c = u_max.
 
-    k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)].
-
-    Args:
-        dim: d.
-        noise: `noise.Gaussian`.
-        cutoff: u_max, as for `radial`.
-        length_scale: ℓ > 0.
-
-    Returns:
-        A `World`. Its truncation error is erf(1/(2ℓ√c)) at r = 0, and falls at least like e^(−cr²).
+    k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)]; its truncation error is
+    erf(1/(2ℓ√c)) at r = 0, and falls at least like e^(−cr²). Arguments are those of `radial`, and
+    ℓ > 0.
 
     Example:
         >>> import noisy_jax as nj
@@ -192,17 +184,9 @@ def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: che
 def matern(
     *, dim: int, noise: Noise, cutoff: chex.Numeric, nu: chex.Numeric, length_scale: chex.Numeric
 ) -> World:
-    """The world of the truncated Matérn kernel.
+    """The world of the truncated Matérn kernel of smoothness ν from 0.1 to 100.
 
-    Args:
-        dim: d.
-        noise: `noise.Gaussian`.
-        cutoff: u_max, as for `radial`.
-        nu: smoothness ν from 0.1 to 100.
-        length_scale: ℓ > 0.
-
-    Returns:
-        A `World` with truncation error P(ν, ν/(2ℓ²u_max)).
+    Its truncation error is P(ν, ν/(2ℓ²u_max)). Arguments are those of `radial`, and ℓ > 0.
 
     Example:
         >>> import noisy_jax as nj

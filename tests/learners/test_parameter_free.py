@@ -219,7 +219,7 @@ def test_a_run_out_of_the_range_of_floats_ends_in_nan(first, diverges):
         ({"loss": nj.losses.exponential()}, r"bounded slope, .* got exponential\(\)"),
         ({"loss": nj.losses.novelty(nu=0.1)}, "loss must be a Loss, got AdaptiveLoss"),
         ({"buffer": ring(5)}, "keeps all of f, .* got one that forgets"),
-        ({"buffer": 5}, "buffer must make a memory that keeps all of f, .* got 5"),
+        ({"buffer": 5}, "buffer must be a memory that keeps all of f, .* got 5"),
         ({"kernel": "linear"}, "kernel must be .* got str"),
         ({"unit": 0.0}, "unit must be positive and finite, got 0.0"),
         ({"copies": 3}, "copies must be 1 or 2, got 3"),

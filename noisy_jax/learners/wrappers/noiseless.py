@@ -35,9 +35,8 @@ class NoiselessState(NamedTuple):
 def noiseless(learner: Learner, stream: Stream) -> Learner:
     """The given learner, which sees the clean data of a stream instead of noisy copies.
 
-    Its regret is that of learning without noise. The additional regret of other learners is the
-    cost of the noise. Unless the learner draws random numbers itself, the result does not
-    depend on the key, so that `vmap` over keys runs it only once.
+    Its regret is the regret of learning without noise; what others have beyond it is the cost of
+    the noise. Unless the learner draws random numbers itself, `vmap` over keys runs it only once.
 
     Args:
         learner: a learner without noise correction. A learner with a world would subtract noise

@@ -191,14 +191,13 @@ def gradient(
         center: c, of the series of the derivative; best left at 0, unless values are known to be
             near another number.
         value_second: E(X − c)² > 0 for the optimal distribution of the derivative's order; by
-            default its bound, which makes E g̃² least in the worst case. A smaller guess saves
-            copies; a wrong one costs variance, never bias.
+            default its bound. A smaller guess saves copies; a wrong one costs variance, never bias.
         max_bias: largest bias > 0 of the derivative, and of the kernel relative to its largest
             value, over ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
-        kernel_order: where the kernel's series is cut off; by default the smallest order that
-            `max_bias` allows. (A Gaussian kernel's envelope is cut off at the same order.)
-        loss_order: where the derivative's series is cut off, likewise. If parameters are traced,
-            both orders must be given.
+        kernel_order: where the kernel's series (and a Gaussian kernel's envelope) is cut off; by
+            default the smallest order that `max_bias` allows.
+        loss_order: where the derivative's series is cut off; by default the smallest order that
+            `max_bias` allows. If parameters are traced, both orders must be given.
 
     Returns:
         A `GradientEstimator`, for `learners.random_truncation` and `bounds.random_truncation`.

@@ -334,3 +334,16 @@ def test_learners_of_other_dimensions_are_an_error():
     one = nj.Sample(jnp.zeros((1, DIM)), jnp.zeros(()))
     with pytest.raises(ValueError, match="the sample has 1"):
         learner.step(learner.init(DIM), one, jax.random.key(0))
+
+
+def test_a_step_plays_each_round_once():
+    """Readings come with the round: `read`, which would evaluate f again, is not called."""
+
+    def again(state, sample, key):
+        raise AssertionError("a step reads f twice")
+
+    world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
+    learner = nj.learners.parallel_worlds(world, horizon=5, radius=1.0)._replace(read=again)
+    mixture = nj.wrappers.mixture(learner, learner)
+    sample = nj.Sample(jnp.ones((2, 2)), jnp.ones(()))
+    assert mixture.step(mixture.init(2), sample, jax.random.key(0)).inner[0].round == 1
