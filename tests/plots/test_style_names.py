@@ -2,6 +2,7 @@
 
 import io
 
+import numpy as np
 import pytest
 
 import noisy_jax as nj
@@ -9,10 +10,11 @@ from noisy_jax.command import fit as fit_study
 from noisy_jax.plots import style
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Study
+from tests.plots.cases import row
 from tests.plots.checks import ODD, check_shows_odd_names
-from tests.plots.test_plots import NOISY, row
 
 STUDY = Study((row(ODD, 16, 4.0), row(ODD, 64, 8.0)), {ODD: Growth(0.5, 0.4, 0.6)}, {})
+NOISY = np.random.default_rng(0).normal(size=(50, 2))
 TABLE = nj.observations.from_arrays(
     NOISY, NOISY.sum(axis=1), noise=0.1, names=[ODD, "b"], target=ODD
 )

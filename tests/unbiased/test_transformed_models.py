@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.unbiased.test_transformations import EVERY, KEY, calls, copies_of
+from tests.unbiased.test_transformed import EVERY, KEY, calls, copies_of
 
 W = np.array([[0.5, -0.3], [0.2, 0.8]]), np.array([0.7, -0.4])
 

@@ -1,0 +1,23 @@
+"""Results that the tests of pictures share."""
+
+import matplotlib
+
+from noisy_jax.simulated.regrets import Growth
+from noisy_jax.simulated.results import Row, Study
+
+matplotlib.use("agg")
+
+
+def row(name, horizon, regret):
+    of_regret = (regret, 0.1, regret - 0.2, regret + 0.2)
+    return Row(name, horizon, 8, *of_regret, 5 * horizon**0.5, 5.0, 0.0, 0.0, 0.1, 0.0)
+
+
+POWERS = {"corrected": 0.5, "blind": 1.0}
+
+
+STUDY = Study(
+    tuple(row(name, t, t**a) for name, a in POWERS.items() for t in (16, 64, 256)),
+    {name: Growth(a, a - 0.1, a + 0.1) for name, a in POWERS.items()},
+    {},
+)

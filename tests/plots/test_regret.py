@@ -1,0 +1,34 @@
+"""The picture of regret."""
+
+import math
+
+import matplotlib
+
+import noisy_jax as nj
+from noisy_jax.simulated.regrets import Growth
+from noisy_jax.simulated.results import Study
+
+matplotlib.use("agg")
+from tests.plots.cases import STUDY, row
+
+
+def test_regret_draws_what_the_study_holds():
+    axes = nj.plots.regret(STUDY)
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert "rounds" in axes.get_xlabel()
+    assert "regret on clean data" in axes.get_ylabel()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["corrected ~ $T^{0.50}$", "blind ~ $T^{1.00}$", "guaranteed or claimed bound"]
+    regret, bound, blind, blind_bound, _ = axes.lines
+    assert list(regret.get_ydata()) == [4.0, 8.0, 16.0]
+    assert list(bound.get_ydata()) == [20.0, 40.0, 80.0]
+    assert bound.get_marker() == regret.get_marker() != blind.get_marker()
+    assert bound.get_linestyle() == blind_bound.get_linestyle() == ":"
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["16", "64", "256"]
+
+
+def test_regret_of_one_horizon_has_no_exponent():
+    unknown = Growth(math.nan, math.nan, math.nan)
+    axes = nj.plots.regret(Study((row("a", 2**20, 60.0),), {"a": unknown}, {}))
+    assert axes.get_legend().get_texts()[0].get_text() == "a"
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1,048,576"]

@@ -1,0 +1,57 @@
+"""What all pictures have in common."""
+
+from functools import partial
+
+import matplotlib
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.plots import style
+from tests.plots import checks
+
+matplotlib.use("agg")
+from tests.plots.cases import STUDY
+
+WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
+
+
+NOISY = np.random.default_rng(0).normal(size=(50, 2))
+
+
+FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
+
+
+PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
+    "coefficients": 0,
+    "price": 1,
+    "regret": 0,
+    "worlds": 1,
+}
+
+
+ARGUMENTS = {
+    "coefficients": (FIT,),
+    "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
+    "regret": (STUDY,),
+    "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
+}
+
+
+def draw(name, **options):
+    return getattr(nj.plots, name)(*ARGUMENTS[name], **options)
+
+
+def test_all_are_looked_at():
+    assert {*PANELS, "profile"} == {*nj.plots.__all__}  # which draws nothing
+
+
+@pytest.mark.parametrize(("name", "panels"), PANELS.items())
+def test_draws_on_the_axes_it_is_given_or_on_new_ones(name, panels):
+    checks.check_signature(getattr(nj.plots, name))
+    checks.check_draws_on_given_axes(partial(draw, name), panels)
+    checks.check_curves_differ_in_more_than_colour(partial(draw, name), panels)
+
+
+def test_looks_repeat_only_after_fifty_six():
+    assert len({tuple(style.look(i).items()) for i in range(56)}) == 56

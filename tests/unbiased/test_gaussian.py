@@ -1,0 +1,128 @@
+"""One copy of known Gaussian noise: exact, by quadrature over noise and draws."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
+from noisy_jax.unbiased.entire import continued
+from tests.quadrature import gauss_hermite
+from tests.unbiased.cases import COV, ENTIRE, X, over_noise
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def averaged_over_draws(f, x, count=40, cov=COV):
+    """What `gaussian` estimates from one copy, averaged over its draws by quadrature."""
+    drawn, weights = gauss_hermite(count, cov)
+    values = jax.vmap(lambda xi: continued(f, jnp.asarray(x), jnp.asarray(xi), "gaussian"))(drawn)
+    return jnp.tensordot(jnp.asarray(weights), values, axes=1)
+
+
+@pytest.mark.claim("EXT-ImaginaryNoise")
+@pytest.mark.parametrize("name", ENTIRE)
+def test_gaussian_is_exact_over_noise_and_draws(name):
+    f = ENTIRE[name]
+    found = over_noise(lambda copies: averaged_over_draws(f, copies[0], 14), 1, 14)
+    np.testing.assert_allclose(found, f(X), rtol=1e-6)
+
+
+@pytest.mark.claim("EXT-ImaginaryNoise")
+@pytest.mark.parametrize("form", ["[]", "[d]", "[d, d]"])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_draws_have_the_covariance_of_the_noise(form, copies):
+    """Of a product of coordinates g is x̄_i x̄_j less the mean of ξ_i ξ_j, which is Σ_ij/V."""
+    cov = {"[]": 0.3, "[d]": np.array([0.1, 0.5]), "[d, d]": COV}[form]
+    g = nj.unbiased.gaussian(lambda x: jnp.outer(x, x), cov, draws=100_000)
+    rows = np.arange(2.0 * copies).reshape(copies, 2)
+    found = g(rows, key=jax.random.key(0))
+    full = nj.noise.Gaussian(cov).covariance(2) / copies
+    expected = np.outer(rows.mean(axis=0), rows.mean(axis=0)) - full
+    np.testing.assert_allclose(found, expected, atol=5 * 0.5 * 2**0.5 / 100_000**0.5)
+
+
+def test_gaussian_of_the_squared_loss_is_known_covariance():
+    w, y = jnp.array([0.8, -1.3]), 0.4
+    gradient = jax.grad(lambda w: averaged_over_draws(lambda x: (x @ w - y) ** 2, X, 3))(w)
+    sample = nj.Sample(jnp.asarray(X)[None], jnp.asarray(y), jnp.asarray(COV))
+    expected = from_one_copy(w, sample)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-10)
+
+
+@pytest.mark.claim("EXT-ImaginaryNoise")
+def test_gaussian_of_a_kernel_is_the_surrogate_of_its_world():
+    world = nj.worlds.gaussian(dim=2, length_scale=1.2, noise=nj.noise.Gaussian(COV))
+    atom = jnp.array([0.1, 0.5])
+
+    def kernel(x):
+        return jnp.exp(-jnp.sum((x - atom) ** 2) / (2 * 1.2**2))
+
+    expected = world.surrogate(atom[None], jnp.asarray(X)[None])[0, 0]
+    np.testing.assert_allclose(averaged_over_draws(kernel, X), expected, rtol=1e-9)
+
+
+def test_gaussian_of_the_poisson_loss_is_its_correction():
+    w, y = np.array([0.8, -0.6]), 2.0
+    found = averaged_over_draws(lambda x: jnp.exp(x @ w) - y * (x @ w), X)
+    expected = nj.losses.corrected(nj.losses.poisson())(X @ w, y, w @ COV @ w)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.claim("EXT-EstimatingEquations")
+def test_estimating_equations_have_their_root_at_the_truth():
+    """y = θ_0 + θ_1 e^(θ_2 x): the mean gradient is 0 at θ over all noise, not without correction.
+
+    x takes three values; the noise of the copies is Gaussian, of another variance in each row.
+    """
+    theta = jnp.array([0.5, 1.0, 0.6])
+
+    def curve(theta, x):
+        return theta[0] + theta[1] * jnp.exp(theta[2] * x)
+
+    def loss(theta, x, y):
+        return (curve(theta, x) - y) ** 2
+
+    slopes = {}
+    for name, g in {
+        "pair": nj.unbiased.pair(loss, 1),
+        "uncorrected": nj.unbiased.replicates(loss, 1, order=0),
+    }.items():
+        total = 0
+        for x, variance in ((-1.0, 0.1), (0.2, 0.4), (1.1, 0.25)):
+            errors, weights = gauss_hermite(14, variance * np.eye(2))
+            y = curve(theta, x)
+            slope = jax.vmap(jax.grad(g), (None, 0, None))(theta, x + errors, y)
+            total += jnp.asarray(weights) @ slope
+        slopes[name] = total
+    np.testing.assert_allclose(slopes["pair"], 0, atol=1e-6)
+    assert abs(slopes["uncorrected"]).max() > 0.05
+
+
+@pytest.mark.claim("EXT-MomentsOfFeatures")
+def test_moments_of_features_need_no_law():
+    """Second moments φφᵀ and φy of Fourier features: `pair` is exact, of another Σ in each row.
+
+    `replicates` of linear features, whose moments are quadratic, is exact under any noise.
+    """
+    frequencies = np.array([[0.9, -0.4], [0.2, 0.8]])
+
+    def moments(x, y):
+        phi = jnp.concatenate([jnp.cos(frequencies @ x), jnp.sin(frequencies @ x)])
+        return jnp.outer(phi, phi), phi * y
+
+    for cov in (COV, 2 * np.eye(2) * COV):
+        errors, weights = gauss_hermite(9, np.kron(np.eye(2), cov))
+        copies = X + errors.reshape(-1, 2, 2)
+        found = jax.vmap(nj.unbiased.pair(moments), (0, None))(copies, 1.3)
+        for estimate, clean in zip(found, moments(X, 1.3), strict=True):
+            mean = np.tensordot(weights, estimate, axes=1)
+            np.testing.assert_allclose(mean, clean, rtol=1e-6, atol=1e-8)
+    g = nj.unbiased.replicates(lambda x: jnp.outer(x, x))
+    errors = np.array(list(itertools.product([-0.5, 2.0], repeat=4))).reshape(-1, 2, 2)
+    weights = np.prod(np.where(errors < 0, 0.8, 0.2), axis=(1, 2))
+    mean = np.tensordot(weights, jax.vmap(g)(X + errors), axes=1)
+    np.testing.assert_allclose(mean, np.outer(X, X), atol=1e-10)
