@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.unbiased.points import at_points
 from noisy_jax.validation import given
 
 
@@ -79,7 +80,7 @@ def weighted(at: Callable, points: jax.Array, weights: jax.Array) -> Any:
         wide = jnp.promote_types(values.dtype, jnp.float32)
         return jnp.tensordot(weights.astype(wide), values.astype(wide), axes=1).astype(values.dtype)
 
-    return jax.tree.map(total, jax.vmap(at)(points))
+    return jax.tree.map(total, at_points(at, points))
 
 
 def check_number(dtype: Any) -> None:
