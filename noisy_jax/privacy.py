@@ -69,7 +69,7 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
 def _representable(name: str, value):
     """The value, if the default precision neither rounds it to zero nor overflows."""
     limits = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
-    hint = f"{limits.dtype} holds no other value: use another unit"
+    hint = f"outside the range of {limits.dtype}; rescale the data"
     return within(name, value, float(limits.tiny), float(limits.max), hint)
 
 

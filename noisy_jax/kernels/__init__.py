@@ -9,18 +9,16 @@ The `length_scale` ℓ of a kernel of the distance is that of scikit-learn's `RB
 """
 
 from noisy_jax.kernels.distances import gaussian, laplacian, matern, rational
-from noisy_jax.kernels.kernel import Envelope, Kernel, inner_products, squared_distances
+from noisy_jax.kernels.kernel import Kernel, squared_distances
 from noisy_jax.kernels.products import binomial, exponential, linear, polynomial
 from noisy_jax.kernels.random_features import fourier_features
 
 __all__ = [
-    "Envelope",
     "Kernel",
     "binomial",
     "exponential",
     "fourier_features",
     "gaussian",
-    "inner_products",
     "laplacian",
     "linear",
     "matern",

@@ -1,16 +1,16 @@
 """Online learners, one algorithm in each file. `wrappers` make a new learner from others."""
 
-from noisy_jax.learners.alma import AlmaState, alma
+from noisy_jax.learners.alma import alma
 from noisy_jax.learners.corrected_ftrl import corrected_ftrl
 from noisy_jax.learners.corrected_leader import leader
-from noisy_jax.learners.gradient_descent import GradientDescentState, gradient_descent
+from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.learners.kernel_descent import (
     fourier_worlds,
     parallel_worlds,
     uncorrected_kernel,
 )
 from noisy_jax.learners.known_covariance import known_covariance
-from noisy_jax.learners.norma import NormaState, norma
+from noisy_jax.learners.norma import norma
 from noisy_jax.learners.parameter_free import ParameterFreeState, parameter_free
 from noisy_jax.learners.perceptron import perceptron
 from noisy_jax.learners.random_truncation import random_truncation
@@ -18,9 +18,6 @@ from noisy_jax.learners.two_copies import two_copies
 from noisy_jax.learners.uncorrected import uncorrected
 
 __all__ = [
-    "AlmaState",
-    "GradientDescentState",
-    "NormaState",
     "ParameterFreeState",
     "alma",
     "corrected_ftrl",

@@ -17,11 +17,11 @@ def flipped(loss: _L, rate: Any) -> _L:
 
     Learners that take a loss and use its gradient then learn from noisy labels as if they were
     clean, on average; measure their regret with the loss itself. ℓ̃ may be negative, and need not be
-    convex; its mean is. So comparators and bounds that need a convex loss refuse it, as does
-    `unbiased.gradient`. For the flipped-label perceptron give `norma` the margin 0.
+    convex; its mean is. Comparators and bounds that need a convex loss, and `unbiased.gradient`,
+    raise ValueError for it. For the flipped-label perceptron give `norma` the margin 0.
 
     Args:
-        loss: of the margin y p. The scale of an adaptive loss is corrected likewise.
+        loss: of the margin y p. The scale of an adaptive loss is corrected in the same way.
         rate: ρ, or (ρ₊, ρ₋), the probabilities that a label +1 and −1 is flipped (`noise.Flip`).
 
     Source: Natarajan, Dhillon, Ravikumar and Tewari, Learning with noisy labels (2013), Lemma 1.

@@ -108,7 +108,10 @@ def check_loss(loss: Loss, *, flips: bool = True) -> None:
     """Raises ValueError if `loss` is not a `Loss`, or is `flipped` where that is not allowed."""
     instance("loss", loss, Loss, "losses.squared() makes one; give an adaptive loss as .at(scale)")
     if loss.flips is not None and not flips:
-        raise ValueError(f"loss must be one of clean labels, got {loss}: only learners take that")
+        raise ValueError(
+            f"loss must not be flipped here, got {loss}: pass the original loss (only learners "
+            "accept flipped losses)"
+        )
 
 
 def shown(parameter: chex.Numeric) -> str:

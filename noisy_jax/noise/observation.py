@@ -87,7 +87,7 @@ def observe_block(
         x: `[m, d]` clean instances.
         y: `[m]` clean targets.
         noise: as in `observe`, or `PerRound` of m distributions.
-        y_noise: likewise.
+        y_noise: the same for y; `None` for no noise.
         copies: as in `observe`.
 
     Returns:

@@ -51,7 +51,7 @@ def check_noise(
 
     Args:
         noise: of x. `PerRound` is allowed for several rounds only.
-        y_noise: of y, likewise, or `None`.
+        y_noise: of y, with the same rule; `None` for no noise.
         horizon: T; `None` for a single round.
     """
     for name, one in (("noise", noise), ("y_noise", y_noise)):

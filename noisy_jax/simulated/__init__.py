@@ -2,7 +2,7 @@
 
 from noisy_jax.simulated import adversaries, bounds, comparators, streams
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
-from noisy_jax.simulated.regrets import Growth, cumulative_loss, growth, regret
+from noisy_jax.simulated.regrets import Growth, growth, regret
 from noisy_jax.simulated.results import Row, Study
 from noisy_jax.simulated.rollouts import Rollout, final_regret, rollout
 from noisy_jax.simulated.studies import study
@@ -18,7 +18,6 @@ __all__ = [
     "adversaries",
     "bounds",
     "comparators",
-    "cumulative_loss",
     "final_regret",
     "growth",
     "monte_carlo",

@@ -184,7 +184,7 @@ def test_only_learners_take_a_flipped_loss():
         lambda: nj.unbiased.gradient(nj.kernels.linear(), loss, radius=1.0, x_second_moment=1.0),
         lambda: nj.simulated.regret(loss, *np.ones((3, 4))),  # of clean labels: the loss itself
     ):
-        with pytest.raises(ValueError, match="one of clean labels, got flipped"):
+        with pytest.raises(ValueError, match="must not be flipped here, got flipped"):
             use()
 
 

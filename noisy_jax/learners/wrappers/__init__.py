@@ -1,17 +1,15 @@
 """Wrappers: functions that make a new learner from one or several others."""
 
 from noisy_jax.learners.wrappers.assuming import assuming
-from noisy_jax.learners.wrappers.averaged import AveragedState, averaged
+from noisy_jax.learners.wrappers.averaged import averaged
 from noisy_jax.learners.wrappers.cloned import cloned
 from noisy_jax.learners.wrappers.mixture import MixtureState, mixture
-from noisy_jax.learners.wrappers.noiseless import NoiselessState, noiseless
+from noisy_jax.learners.wrappers.noiseless import noiseless
 from noisy_jax.learners.wrappers.paired import paired
 from noisy_jax.learners.wrappers.swept import swept
 
 __all__ = [
-    "AveragedState",
     "MixtureState",
-    "NoiselessState",
     "assuming",
     "averaged",
     "cloned",

@@ -9,8 +9,8 @@ for every g with ‖g‖ ≤ B,
 
     Σ_t ℓ(g(x_t), y_t) ≥ Σ_t ℓ(g_μ(x_t), y_t) − 2μ‖g_μ‖(B − ‖g_μ‖) − ε_μ,
 
-so that the loss of g_μ, scaled into the ball if it is outside, less the right side is a bound on
-what it lacks. Where ‖g_μ‖ = B that is ε_μ, and inside the ball it is 2μ‖g_μ‖(B − ‖g_μ‖) + ε_μ.
+Scale g_μ into the ball. Its loss minus the right side bounds its suboptimality: by ε_μ where
+‖g_μ‖ = B, and by 2μ‖g_μ‖(B − ‖g_μ‖) + ε_μ inside the ball.
 """
 
 from typing import NamedTuple
