@@ -28,7 +28,8 @@ class Row(NamedTuple):
         high: upper end.
         bound: the guarantee's bound on the expected regret; NaN where there is no guarantee, and
             so are `bound_over_regret` and `learning_rate`.
-        bound_over_regret: bound divided by regret; between 0 and 1 the regret exceeds the bound.
+        bound_over_regret: bound divided by regret; a value in (0, 1) means that the regret is
+            larger than the bound.
         difference: mean of (regret − regret of the study's first learner), paired by seed.
         difference_std_error: standard error of that mean.
         learning_rate: the guarantee's η.
