@@ -51,8 +51,6 @@ def regularized_risk(
     U bounds all ‖f_t‖, c/λ all Σ_i |α_i| and cX²/λ all |f_t(x)|, whichever terms are dropped, at
     every schedule η_t < 1/λ: S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i| (Eq. 17). The
     minimizer of R_reg has a norm of at most U too. An offset is not regularized and has no bound.
-    On the worst streams that the study `tightness` finds, for the absolute loss at λ = 1, the
-    excess is 0.14 of a√m + b (0.08 with a growing memory, at ηλ = 0.9).
 
     Source: Online Learning with Kernels, Theorem 4, and Theorem 6, repaired: dropping terms does
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
