@@ -117,7 +117,7 @@ def monte_carlo(
 class Simulation:
     """A Monte Carlo run with its checkpoint, which is opened before any seed runs.
 
-    The arguments are those of `monte_carlo`, with `batch_size` and `mesh` from `divided`.
+    It takes the arguments of `monte_carlo`, with `batch_size` and `mesh` from `divided`.
     """
 
     def __init__(

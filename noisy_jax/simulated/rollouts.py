@@ -74,8 +74,8 @@ def rollout(
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
             default.
         state: where to start; `learner.init(d)` by default.
-        first_round: number of the stream's first round, for a run that is continued. It numbers the
-            keys only; the state itself counts the rounds that it holds.
+        first_round: number of the stream's first round, for a run that is continued. Only the
+            random keys use it; the state has its own round counter.
 
     Returns:
         A `Rollout`.

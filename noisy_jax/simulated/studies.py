@@ -48,10 +48,9 @@ def study(
 ) -> Study:
     """The expected regret on clean data of several learners, over a grid of horizons.
 
-    The horizon T uses the first T rounds of the stream, learners tuned for T, and the comparator
-    that is best on these T rounds. Within a horizon all learners see the same noise, so that their
-    differences are paired. Different horizons use independent noise, so that the interval for the
-    exponent of growth is valid.
+    Horizon T uses the first T rounds of the stream, learners tuned for T, and the best comparator
+    on these rounds. All learners see the same noise, and differences are paired. Different horizons
+    use independent noise, so that the interval for the exponent of growth is valid.
 
     Args:
         learners: names with learners, or with functions `horizon -> (learner, guarantee)` such as
@@ -63,23 +62,18 @@ def study(
             margin.
         noise: distribution of the noise in each copy of x, as in `rollout`.
         key: a key of `jax.random.key`.
-        num_seeds: S, independent noise draws for each horizon.
+        num_seeds: S independent draws of the noise for each horizon.
         horizons: increasing numbers of rounds.
         comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
             as `comparators.linear_ball(radius=1.0)`.
         loss: squared by default.
         y_noise: scalar distribution of the noise in y, as in `rollout`; none by default.
-        batch_size: see `monte_carlo`.
-        mesh: see `monte_carlo`.
+        batch_size: as in `monte_carlo`.
+        mesh: as in `monte_carlo`.
         progress: called with (done, total), numbers of rounds summed over seeds.
-        checkpoint: folder for checkpoints as `monte_carlo` writes them, in a subfolder for each
-            horizon.
-        quantiles: levels of quantiles of the regret over seeds, such as (0.5, 0.95), as in
-            `monte_carlo`; none by default.
+        checkpoint: as in `monte_carlo`, in a subfolder for each horizon.
+        quantiles: levels of quantiles of the regret, as in `monte_carlo`.
         parameters: further entries for `config.json`.
-
-    Returns:
-        A `Study`.
 
     Example:
         >>> import jax, noisy_jax as nj

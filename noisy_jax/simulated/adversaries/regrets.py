@@ -33,7 +33,7 @@ def clean_regret(
         R = Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
 
     Its gradient in the stream takes the minimizer u* as a constant: by the envelope theorem the
-    derivative of the minimum is that of Σ_t (u*(x_t) − y_t)² at fixed u*.
+    derivative of the minimum is the derivative of Σ_t (u*(x_t) − y_t)² at fixed u*.
 
     Args:
         learner: any learner; it must allow reverse mode only if you take a gradient.
@@ -44,7 +44,7 @@ def clean_regret(
         kernel: comparators are weights by default. With a kernel they are the functions of its
             space in the ball.
         y_noise: scalar distribution of the noise in y; none by default.
-        rounds: how many rounds count, as in `evaluate.final_regret`; x and y must be zero after
+        rounds: how many rounds count, as in `simulated.final_regret`; x and y must be zero after
             them.
 
     Returns:
@@ -71,7 +71,7 @@ def clean_regret(
         used = jnp.arange(horizon) < (horizon if rounds is None else rounds)
         gram = jnp.where(used[:, None] & used[None], gram, 0)
         found = kernel_ball(gram, fixed.y, radius)
-        # The values are those of `found`, as float32 coefficients may cancel.
+        # The values come from `found`, as float32 coefficients may cancel.
         values = jnp.matmul(kernel(stream.x, fixed.x), found.coefficients, precision="highest")
         comparator = found.predictions + values - jax.lax.stop_gradient(values)
     return final_regret(

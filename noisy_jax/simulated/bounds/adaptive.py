@@ -75,12 +75,12 @@ def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:
 
 
 def mixture(state: MixtureState) -> Any:
-    """Bound on the estimated loss of `wrappers.mixture` minus that of its best learner.
+    """Bound on the estimated loss of `wrappers.mixture` minus the loss of its best learner.
 
         Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − min_j Σ_t ℓ̂_{t,j} ≤ 2Δ_T
 
     The expectation of the left side is at least the expected loss of the mixture on clean data
-    minus that of any of its learners.
+    minus the loss of any of its learners.
 
     Args:
         state: of the mixture, after a run.

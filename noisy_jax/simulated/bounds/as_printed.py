@@ -1,7 +1,7 @@
 """Formulas as the papers print them, to show where they differ from the corrected ones.
 
 Each function has the name and the arguments of its corrected form in `bounds`; `**options` are
-those of the corrected form that have no part in the error.
+further arguments of the corrected function, passed on unchanged.
 
     >>> from noisy_jax import bounds
     >>> moments = bounds.Moments(1.0, 1.0, 1.0, 0.0)

@@ -27,8 +27,7 @@ def parallel_worlds(
 
     G = 4R²(WR + B_y)², η = W/√(GT) = W/(2R(WR + B_y)√T), regret ≤ W√(GT) = 2WR(WR + B_y)√T against
     every u = Σ_i a_i Ψ(z_i) with ‖û‖² = aᵀK̂a ≤ W². G is attained without noise, at ŵ = WΨ̂(x)/R
-    and ỹ = −B_y. At W = 1 and B_y = 2 `colabs/papers/tightness.py` finds streams on which the
-    regret is more than half of the bound. `self_bounding` gives a smaller one.
+    and ỹ = −B_y. `self_bounding` gives a smaller bound.
 
     W is the `lifted_norm` of a comparator, or `surrogate_radius` of its norm and angle. With
     Fourier features the bound holds against every ⟨v, C(·)⟩ with ‖v‖ ≤ W.

@@ -86,9 +86,8 @@ def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric)
     """Guarantee of `learners.two_copies` for T = `horizon` rounds in a ball of radius B_w.
 
     G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT), with B_x and B_y of `moments`. G
-    is attained, at x̃ = x = w = −y = 1. `colabs/papers/tightness.py` finds streams on which the
-    regret is more than half of the bound at B_y = 2B_w. `self_bounding` is smaller
-    where B_y is not much larger than B_w B_x.
+    is attained, at x̃ = x = w = −y = 1. `self_bounding` is smaller where B_y is not much larger than
+    B_w B_x; where B_y is much larger, the loss is nearly linear and this bound is nearly attained.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1, with G
     corrected.

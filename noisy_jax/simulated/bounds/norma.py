@@ -20,7 +20,7 @@ class RiskGuarantee(NamedTuple):
 
     Attributes:
         learning_rate: `[]`, η of η_t = η/√t.
-        regret: `[]`, a√m + b, bound on the cumulative regularized risk minus that of the best g.
+        regret: `[]`, a√m + b, bound on the cumulative regularized risk minus the best g's.
         second_moment: `[]`, 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
     """
 

@@ -45,8 +45,8 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
     (1 − 1/√5)² at w = 1/√5 for the squared loss, 2/9 at 7/9 for the hinge, 4/9 at 5/9 for the
     absolute loss.
 
-    From one minimizer to the other the excess of A increases and that of B decreases, so that the
-    lower bound is where they cross. Both are found by bisection, in float64 on the host.
+    From one minimizer to the other the excess of A increases and the excess of B decreases, so that
+    the lower bound is where they cross. Both are found by bisection, in float64 on the host.
 
     Source: Online Learning of Noisy Data with Kernels, Theorem 5 and Appendices E and F, which
     show that it is positive; the values are computed here.

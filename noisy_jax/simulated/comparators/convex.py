@@ -9,8 +9,8 @@ for every g with ‖g‖ ≤ B,
 
     Σ_t ℓ(g(x_t), y_t) ≥ Σ_t ℓ(g_μ(x_t), y_t) − 2μ‖g_μ‖(B − ‖g_μ‖) − ε_μ,
 
-Scale g_μ into the ball. Its loss minus the right side bounds its suboptimality: by ε_μ where
-‖g_μ‖ = B, and by 2μ‖g_μ‖(B − ‖g_μ‖) + ε_μ inside the ball.
+Scale g_μ into the ball. Its loss minus the right side bounds its suboptimality: ε_μ where
+‖g_μ‖ = B, and 2μ‖g_μ‖(B − ‖g_μ‖) + ε_μ inside the ball.
 """
 
 from typing import NamedTuple
@@ -76,10 +76,10 @@ def convex_ball(
 
     Losses may have kinks. The computation is always in float64, and the result is rounded to JAX's
     default precision. It solves about ten problems of `regularized`, in which repeated rounds enter
-    once. A step of these takes O(mr²) time for m different rounds, with r = d for
-    the linear kernel; 3,000 rounds of ten features take about a second. For other kernels r is the
-    rank of the Gram matrix up to rounding, by pivoted Cholesky, which needs O(mr) memory. For the
-    squared loss `linear_ball` and `world_ball` are exact, and faster.
+    once. A step of these takes O(mr²) time for m different rounds, with r = d for the linear
+    kernel. For other kernels r is the rank of the Gram matrix up to rounding, by pivoted Cholesky,
+    which needs O(mr) memory. For the squared loss `linear_ball` and `world_ball` are exact, and
+    faster.
 
     `convex_ball(loss=loss, radius=B)`, without a stream, is a comparator for `study`; give `study`
     the same loss.

@@ -77,8 +77,9 @@ def kernel_ball(
 
     Gram matrices may be singular, and the minimizer may lie inside the ball. Eigenvalues of M^½KM^½
     below 8√n ε of the largest, ε the precision of the dtype, count as zero. Gram matrices of smooth
-    kernels have many of those: in float32 the loss is then that of a slightly smaller space, and
-    the coefficients of a minimizer inside the ball are inaccurate. `world_ball` works in float64.
+    kernels have many such eigenvalues. In float32 f is then the best function of a slightly smaller
+    space, and the coefficients of a minimizer inside the ball are inaccurate. `world_ball` works in
+    float64.
 
     Points that are given twice count twice. If you need `angle`, merge them into one point of
     weight two, as `world_ball` does: the angle is a property of the expansion, not of the function.
@@ -142,8 +143,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     float64, because Gram matrices of smooth kernels need it; the result is rounded to JAX's default
     precision. It takes O(n³) time for n distinct points. For very large radii even float64 is not
     enough: eigenvalues below the limit of `kernel_ball` count as zero, so that f is the best
-    function of a slightly smaller space (40 points on a line, ℓ² = 2: at radius 10³ the lifted norm
-    is 0.1% too small).
+    function of a slightly smaller space.
 
     `world_ball(world=world, radius=B)`, without a stream, is a comparator for `study`.
 

@@ -80,8 +80,8 @@ def regularized(
     eigenvalues, which rounding leaves in Gram matrices of smooth kernels, count as zero. The
     computation is always in float64, and the result is rounded to JAX's default precision. A
     step takes O(mr + n³) time for rank r and n points at which the loss is not flat, or O(mr²) if
-    r < n; before the first the eigenvalues of K are found, in O(m³). m = 2,000 points take
-    seconds at λ = 10⁻², and tens of seconds for losses with kinks at λ = 10⁻⁵.
+    r < n; before the first the eigenvalues of K are found, in O(m³). Small λ and losses with kinks
+    need more steps.
 
     Args:
         gram: `[m, m]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite; not traced.
