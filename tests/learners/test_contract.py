@@ -14,169 +14,19 @@ import noisy_jax as nj
 from noisy_jax.base import unrolled
 from noisy_jax.noise import observe
 from tests import keys
+from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, averaged
 from tests.rounds import observations
-
-BASE = {
-    "two_copies": nj.learners.two_copies,
-    "known_covariance": nj.learners.known_covariance,
-    "as_printed": lambda **options: nj.learners.known_covariance(as_printed=True, **options),
-    "uncorrected": nj.learners.uncorrected,
-}
-
-
-def averaged(**options):
-    return nj.wrappers.averaged(nj.learners.two_copies(**options))
-
-
-def paired(**options):
-    return nj.wrappers.paired(*(make(**options) for make in BASE.values()))
-
-
-def world(copies=1):
-    return nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=NOISE.cloned(copies))
-
-
-def parallel_worlds(**options):
-    return nj.learners.parallel_worlds(world(), horizon=T, block=16, **options)
-
-
-def cloned(**options):
-    learner = nj.learners.parallel_worlds(world(copies=2), horizon=T, block=16, **options)
-    return nj.wrappers.cloned(learner, NOISE)
-
-
-def fourier_worlds(**options):
-    features = nj.worlds.fourier(jax.random.key(7), world(), 8)
-    return nj.learners.fourier_worlds(features, block=16, **options)
-
-
-def uncorrected_kernel(**options):
-    kernel = nj.kernels.gaussian(length_scale=1.0)
-    return nj.learners.uncorrected_kernel(kernel, horizon=T, block=16, **options)
-
-
-def random_truncation(*, radius, learning_rate):
-    estimator = nj.unbiased.gradient(
-        nj.kernels.polynomial(degree=2),
-        nj.losses.squared(),
-        radius=radius,
-        x_second_moment=1.8,
-    )
-    return nj.learners.random_truncation(
-        estimator, horizon=T, learning_rate=learning_rate, block=16
-    )
-
-
-def analytic_worlds(*, radius, learning_rate):
-    estimator = nj.unbiased.gradient(
-        world(), nj.losses.smoothed_hinge(sharpness=0.5), radius=radius,
-        loss_order=2, max_bias=1.0,
-    )  # fmt: skip
-    return of_signs(
-        nj.learners.random_truncation(estimator, horizon=T, learning_rate=learning_rate, block=16)
-    )
-
-
-def adaptive(make):
-    """At the default rate, whatever the rate that is asked for."""
-    return lambda *, radius, learning_rate: make(radius=radius, learning_rate=None)
-
-
-def averaged_kernel(**options):
-    return nj.wrappers.averaged(parallel_worlds(**options))
-
-
-def of_signs(learner):
-    """A learner of classes, shown the sign of what is a value."""
-
-    def shown(way):
-        def run(state, samples, *rest):
-            return way(state, samples._replace(y=jnp.sign(samples.y)), *rest)
-
-        return run
-
-    return learner._replace(step=shown(learner.step), unroll=shown(learner.unroll))
-
-
-def norma(*, radius, learning_rate):
-    del radius  # regularization takes its place
-    return nj.learners.norma(
-        nj.kernels.gaussian(length_scale=1.0), nj.losses.nu_huber(nu=0.3, tracker="joint"),
-        learning_rate=learning_rate, regularization=0.5, buffer=20, offset=True,
-    )  # fmt: skip
-
-
-def norma_in_a_world(*, radius, learning_rate):
-    del radius
-    return nj.learners.norma(
-        world(), nj.losses.novelty(nu=0.3), decay="on_update", block=16,
-        learning_rate=lambda t: learning_rate / jnp.sqrt(t + 1), regularization=0.5, buffer=T,
-    )  # fmt: skip
-
-
-def perceptron(*, radius, learning_rate):
-    del radius, learning_rate  # it has no parameters
-    return of_signs(nj.learners.perceptron(nj.kernels.gaussian(length_scale=1.0), buffer=20))
-
-
-def alma(*, radius, learning_rate):
-    kernel = nj.kernels.polynomial(degree=2)
-    return of_signs(nj.learners.alma(kernel, threshold=radius, scale=learning_rate, buffer=20))
-
-
-def parameter_free(*, radius, learning_rate):
-    del learning_rate  # and no radius: ε takes its place
-    return nj.learners.parameter_free(
-        nj.kernels.gaussian(length_scale=1.0), nj.losses.huber(), unit=radius, block=16,
-        buffer=nj.engine.everything(T),
-    )  # fmt: skip
-
-
-def parameter_free_in_a_world(*, radius, learning_rate):
-    del learning_rate
-    features = nj.worlds.fourier(jax.random.key(7), world(), 8)
-    return nj.learners.parameter_free(features, nj.losses.huber(), unit=radius, block=16)
-
-
-KERNEL = {
-    "parallel_worlds": parallel_worlds,
-    "cloned": cloned,
-    "fourier_worlds": fourier_worlds,
-    "uncorrected_kernel": uncorrected_kernel,
-    "random_truncation": random_truncation,
-    "analytic_worlds": analytic_worlds,
-}
-DECAYING = {
-    "norma": norma,
-    "norma_in_a_world": norma_in_a_world,
-    "perceptron": perceptron,
-    "alma": alma,
-    "parameter_free": parameter_free,
-    "parameter_free_in_a_world": parameter_free_in_a_world,
-}
-ADAPTIVE = {
-    "adaptive": adaptive(nj.learners.two_copies),
-    "adaptive kernel": adaptive(parallel_worlds),
-    "adaptive random truncation": adaptive(random_truncation),
-}
-PROJECTED = {
-    **BASE,
-    **KERNEL,
-    "averaged": averaged,
-    "averaged_kernel": averaged_kernel,
-    "paired": paired,
-    **ADAPTIVE,
-}
-LEARNERS = {**PROJECTED, **DECAYING}
-OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
-NOISE = nj.noise.Gaussian(0.2)
-T, DIM = 40, 4
 
 
 @pytest.fixture(params=LEARNERS, ids=str, scope="module")  # tests come learner by learner
-def make(request):
+def case(request):
     yield LEARNERS[request.param]
     jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def make(case):
+    return case.make
 
 
 @pytest.fixture
@@ -246,7 +96,7 @@ def test_prediction_shapes(make, stream):
 
 
 @pytest.mark.slow
-def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
+def test_sweep_over_hyper_parameters_and_noise_traces_once(case, make, stream):
     """Traced ones give what concrete ones give; what is out of range, or overflows, is reported."""
 
     def run(radius, rate, variance):
@@ -260,16 +110,15 @@ def test_sweep_over_hyper_parameters_and_noise_traces_once(make, stream):
     chex.assert_trees_all_close(good.predictions[0], concrete, rtol=1e-5, atol=1e-6)
     assert not np.allclose(good.predictions[0], good.predictions[1])
     # Squares of estimates of random truncation overflow from 1e18 on, under some keys.
-    huge = 1e17 if make in ADAPTIVE.values() else 1e18
+    huge = 1e17 if case.adaptive else 1e18
     bad = swept(jnp.array([-1.0, jnp.nan, huge]), jnp.array([0.1, 0.1, 1e30]), jnp.array([0.2] * 3))
     assert len(traces) == 1
-    if make in ADAPTIVE.values():
+    if case.adaptive:
         np.testing.assert_array_equal(bad.diverged_at >= 1, [True, True, False])
-    elif make in PROJECTED.values():
+    elif case.projected:
         assert np.all(bad.diverged_at >= 1)
         large = swept(jnp.array([1e20] * 3), jnp.array([0.1] * 3), jnp.array([0.2] * 3)).diverged_at
-        needs_a_square = make in KERNEL.values() or make is averaged_kernel
-        assert np.all((large >= 1) == needs_a_square)  # linear learners need no square of it
+        assert np.all((large >= 1) == case.squares)  # linear learners need no square of it
 
 
 @pytest.mark.slow
@@ -288,14 +137,11 @@ def test_resumes_from_state_round_and_key(make, stream):
     chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-6)
 
 
-WITHOUT_READINGS = (uncorrected_kernel, norma, perceptron, alma, parameter_free)
-
-
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_readings_are_unbiased_and_the_same_in_unroll(make, stream):
+def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
     learner, runs = played(make)
-    if make in WITHOUT_READINGS:
+    if not case.reads:
         assert learner.read is None
         return
 
@@ -362,8 +208,8 @@ def test_uses_no_key_twice(make, stream):
 @pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
 def test_a_bad_traced_rate_is_reported(name, stream):
     def diverged_at(rate):
-        learner = LEARNERS[name](radius=1.0, learning_rate=rate)
-        falling = LEARNERS[name](radius=1.0, learning_rate=lambda t: 0.1 - rate * t)
+        learner = LEARNERS[name].make(radius=1.0, learning_rate=rate)
+        falling = LEARNERS[name].make(radius=1.0, learning_rate=lambda t: 0.1 - rate * t)
         short = nj.Stream(stream.x[:9], stream.y[:9])
         return [
             nj.rollout(each, short, NOISE, jax.random.key(0)).diverged_at
@@ -383,7 +229,7 @@ def test_a_bad_traced_rate_is_reported(name, stream):
             "learner must .* got function",
         ),
         (
-            lambda: nj.wrappers.paired([BASE["two_copies"](**OPTIONS)]),
+            lambda: nj.wrappers.paired([nj.learners.two_copies(**OPTIONS)]),
             "pass learners one by one, not as one list",
         ),
         (
@@ -409,7 +255,7 @@ def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
         build()
 
 
-@pytest.mark.parametrize("name", BASE)
+@pytest.mark.parametrize("name", [name for name in LEARNERS if LEARNERS[name].linear])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -435,4 +281,4 @@ def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
 )
 def test_rejects_bad_hyper_parameters(name, options, message):
     with pytest.raises(ValueError, match=message):
-        BASE[name](**options)
+        LEARNERS[name].make(**options)

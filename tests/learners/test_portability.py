@@ -6,7 +6,7 @@ import pytest
 from jax import export
 
 import noisy_jax as nj
-from tests.learners.test_contract import DIM, LEARNERS, NOISE, OPTIONS, T, parallel_worlds
+from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, parallel_worlds
 
 
 def fourier_moments():
@@ -30,7 +30,7 @@ def mixture(*, radius, learning_rate):
 
 
 ALL = {
-    **LEARNERS,
+    **{name: case.make for name, case in LEARNERS.items()},
     "mixture": mixture,
     "leader": leader(nj.moments.known_covariance),
     "leader of functions": leader(fourier_moments),
@@ -58,7 +58,7 @@ def test_a_rollout_lowers_for_gpu_and_tpu(name):
 
 @pytest.mark.slow
 def test_a_learner_that_calls_the_host_does_not_lower():
-    learner = LEARNERS["uncorrected"](**OPTIONS)
+    learner = LEARNERS["uncorrected"].make(**OPTIONS)
 
     def predict(state, x):
         return jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((), x.dtype), x[..., 0].sum())

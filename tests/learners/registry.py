@@ -1,0 +1,178 @@
+"""All learners that the contract's tests run through, each in one line of `LEARNERS`."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+import noisy_jax as nj
+
+OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
+NOISE = nj.noise.Gaussian(0.2)
+T, DIM = 40, 4
+
+
+def averaged(**options):
+    return nj.wrappers.averaged(nj.learners.two_copies(**options))
+
+
+def paired(**options):
+    return nj.wrappers.paired(*(case.make(**options) for case in LEARNERS.values() if case.linear))
+
+
+def world(copies=1):
+    return nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=NOISE.cloned(copies))
+
+
+def parallel_worlds(**options):
+    return nj.learners.parallel_worlds(world(), horizon=T, block=16, **options)
+
+
+def cloned(**options):
+    learner = nj.learners.parallel_worlds(world(copies=2), horizon=T, block=16, **options)
+    return nj.wrappers.cloned(learner, NOISE)
+
+
+def fourier_worlds(**options):
+    features = nj.worlds.fourier(jax.random.key(7), world(), 8)
+    return nj.learners.fourier_worlds(features, block=16, **options)
+
+
+def uncorrected_kernel(**options):
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    return nj.learners.uncorrected_kernel(kernel, horizon=T, block=16, **options)
+
+
+def random_truncation(*, radius, learning_rate):
+    estimator = nj.unbiased.gradient(
+        nj.kernels.polynomial(degree=2),
+        nj.losses.squared(),
+        radius=radius,
+        x_second_moment=1.8,
+    )
+    return nj.learners.random_truncation(
+        estimator, horizon=T, learning_rate=learning_rate, block=16
+    )
+
+
+def analytic_worlds(*, radius, learning_rate):
+    estimator = nj.unbiased.gradient(
+        world(), nj.losses.smoothed_hinge(sharpness=0.5), radius=radius,
+        loss_order=2, max_bias=1.0,
+    )  # fmt: skip
+    return of_signs(
+        nj.learners.random_truncation(estimator, horizon=T, learning_rate=learning_rate, block=16)
+    )
+
+
+def adaptive(make):
+    """At the default rate, whatever the rate that is asked for."""
+    return lambda *, radius, learning_rate: make(radius=radius, learning_rate=None)
+
+
+def averaged_kernel(**options):
+    return nj.wrappers.averaged(parallel_worlds(**options))
+
+
+def of_signs(learner):
+    """A learner of classes, shown the sign of what is a value."""
+
+    def shown(way):
+        def run(state, samples, *rest):
+            return way(state, samples._replace(y=jnp.sign(samples.y)), *rest)
+
+        return run
+
+    return learner._replace(step=shown(learner.step), unroll=shown(learner.unroll))
+
+
+def norma(*, radius, learning_rate):
+    del radius  # regularization takes its place
+    return nj.learners.norma(
+        nj.kernels.gaussian(length_scale=1.0), nj.losses.nu_huber(nu=0.3, tracker="joint"),
+        learning_rate=learning_rate, regularization=0.5, buffer=20, offset=True,
+    )  # fmt: skip
+
+
+def norma_in_a_world(*, radius, learning_rate):
+    del radius
+    return nj.learners.norma(
+        world(), nj.losses.novelty(nu=0.3), decay="on_update", block=16,
+        learning_rate=lambda t: learning_rate / jnp.sqrt(t + 1), regularization=0.5, buffer=T,
+    )  # fmt: skip
+
+
+def perceptron(*, radius, learning_rate):
+    del radius, learning_rate  # it has no parameters
+    return of_signs(nj.learners.perceptron(nj.kernels.gaussian(length_scale=1.0), buffer=20))
+
+
+def alma(*, radius, learning_rate):
+    kernel = nj.kernels.polynomial(degree=2)
+    return of_signs(nj.learners.alma(kernel, threshold=radius, scale=learning_rate, buffer=20))
+
+
+def parameter_free(*, radius, learning_rate):
+    del learning_rate  # and no radius: ε takes its place
+    return nj.learners.parameter_free(
+        nj.kernels.gaussian(length_scale=1.0), nj.losses.huber(), unit=radius, block=16,
+        buffer=nj.engine.everything(T),
+    )  # fmt: skip
+
+
+def parameter_free_in_a_world(*, radius, learning_rate):
+    del learning_rate
+    features = nj.worlds.fourier(jax.random.key(7), world(), 8)
+    return nj.learners.parameter_free(features, nj.losses.huber(), unit=radius, block=16)
+
+
+def as_printed(**options):
+    return nj.learners.known_covariance(as_printed=True, **options)
+
+
+class Case(NamedTuple):
+    """A learner for the tests of the contract.
+
+    Attributes:
+        make: `(radius, learning_rate) -> Learner`, which may ignore what the learner does not take.
+        projected: whether its predictors stay in a ball of `radius`.
+        linear: whether it is one of the plain linear learners.
+        squares: whether it needs the square of the radius, which may overflow.
+        adaptive: whether its rate is adaptive, whatever `learning_rate` is.
+        reads: whether it has `Learner.read`.
+    """
+
+    make: Callable[..., nj.Learner]
+    projected: bool = True
+    linear: bool = False
+    squares: bool = False
+    adaptive: bool = False
+    reads: bool = True
+
+
+LEARNERS = {
+    "two_copies": Case(nj.learners.two_copies, linear=True),
+    "known_covariance": Case(nj.learners.known_covariance, linear=True),
+    "as_printed": Case(as_printed, linear=True),
+    "uncorrected": Case(nj.learners.uncorrected, linear=True),
+    "parallel_worlds": Case(parallel_worlds, squares=True),
+    "cloned": Case(cloned, squares=True),
+    "fourier_worlds": Case(fourier_worlds, squares=True),
+    "uncorrected_kernel": Case(uncorrected_kernel, squares=True, reads=False),
+    "random_truncation": Case(random_truncation, squares=True),
+    "analytic_worlds": Case(analytic_worlds, squares=True),
+    "averaged": Case(averaged),
+    "averaged_kernel": Case(averaged_kernel, squares=True),
+    "paired": Case(paired),
+    "adaptive": Case(adaptive(nj.learners.two_copies), adaptive=True),
+    "adaptive kernel": Case(adaptive(parallel_worlds), adaptive=True),
+    "adaptive random truncation": Case(adaptive(random_truncation), adaptive=True),
+    "norma": Case(norma, projected=False, reads=False),
+    "norma_in_a_world": Case(norma_in_a_world, projected=False),
+    "perceptron": Case(perceptron, projected=False, reads=False),
+    "alma": Case(alma, projected=False, reads=False),
+    "parameter_free": Case(parameter_free, projected=False, reads=False),
+    "parameter_free_in_a_world": Case(parameter_free_in_a_world, projected=False),
+}
+"""By name. A new learner is one line here."""
