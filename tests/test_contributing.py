@@ -14,7 +14,7 @@ EXAMPLES = dict(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["a learner", "a noise distribution", "a loss", "a kernel", "a figure"]
+    "name", ["a learner", "a noise distribution", "a loss", "a kernel", "a world", "a figure"]
 )
 def test_worked_examples_run(name):
     assert EXAMPLES[name].count("\n") <= 60
