@@ -28,7 +28,7 @@ def test_examples_run(capsys):
 
 def test_set_up_commands_are_one_line_each():
     assert 'pip install -e ".[demo]" && python -m noisy_jax\n' in TEXT
-    assert 'pip install -e ".[test]" && pytest\n' in TEXT
+    assert 'pip install -e ".[test]" && pytest -n auto\n' in TEXT
 
 
 def test_pictures_exist():

@@ -14,6 +14,7 @@ Differentiate outside: the gradient of g in the other arguments is unbiased for 
 `diagnose` tells from noisy rows alone whether a correction works, and whether it pays.
 """
 
+from noisy_jax.unbiased import truncation
 from noisy_jax.unbiased.diagnosis import Diagnosis, diagnose
 from noisy_jax.unbiased.entire import register
 from noisy_jax.unbiased.gaussian import gaussian
@@ -36,4 +37,5 @@ __all__ = [
     "pair",
     "register",
     "replicates",
+    "truncation",
 ]

@@ -1,7 +1,6 @@
 """Distributions that the tests of noise share."""
 
 import numpy as np
-import pytest
 
 from noisy_jax.noise import (
     ContaminatedGaussian,
@@ -26,11 +25,6 @@ DISTRIBUTIONS = {
     "rademacher": Rademacher(np.array([0.2, 0.5, 1.0])),
     "student": StudentT(df=9.0, scale=0.4),
 }
-
-
-@pytest.fixture(params=DISTRIBUTIONS, ids=str)
-def distribution(request):
-    return DISTRIBUTIONS[request.param]
 
 
 def assert_mean_is(values, truth, largest_error):

@@ -9,6 +9,8 @@ from tests.unbiased.cases import SKEWED, SYMMETRIC, enumerated, mean_at, wave
 
 LEVELS = [(3, 1, 0.5, 2**-1.5), (2, 2, 1.0, 0.4), (1, 3, 0.3, 0.5)]
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 def over_levels(g, function, levels, base, q, r):
     """Σ_N p_N function(a key with which g has level N), with the probabilities."""

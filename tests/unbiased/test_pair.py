@@ -6,6 +6,8 @@ import pytest
 import noisy_jax as nj
 from tests.unbiased.cases import ENTIRE, X, over_noise, polynomial
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 @pytest.mark.claim("EXT-Pair")
 @pytest.mark.parametrize("name", ENTIRE)

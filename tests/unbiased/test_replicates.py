@@ -10,6 +10,8 @@ from noisy_jax.learners.two_copies import gradient_estimate as from_two_copies
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import SKEWED, SYMMETRIC, enumerated, mean_at, wave
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 def test_replicates_of_the_squared_loss_is_two_copies_in_both_orders():
     w, copies = jnp.array([0.8, -1.3]), jnp.array([[0.3, 0.9], [-0.2, 0.5]])

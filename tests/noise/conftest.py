@@ -1,0 +1,10 @@
+"""The distributions, for all tests of this room."""
+
+import pytest
+
+from tests.noise.cases import DISTRIBUTIONS
+
+
+@pytest.fixture(params=DISTRIBUTIONS, ids=str)
+def distribution(request):
+    return DISTRIBUTIONS[request.param]
