@@ -111,7 +111,7 @@ def choice(name: str, value, choices: Collection):
 def instance(name: str, value, kind: type, hint: str = ""):
     """The value, if it is an instance of the class, such as a `Learner`."""
     if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
         raise ValueError(_message(name, f"{article} {kind.__name__}", value, hint))
     return value
 

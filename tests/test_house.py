@@ -21,6 +21,52 @@ FLOORS = (
 )
 """Rooms of `noisy_jax/`, from the ground up. Rooms of a floor do not import each other."""
 
+TESTED_IN = {
+    "ball": "simulated/comparators/test_linear",
+    "base": "learners/test_contract",
+    "command/regret": "command/test_linear",
+    "engine/windows": "engine/test_memory",
+    "learners/corrected_leader": "learners/test_corrected_ftrl",
+    "learners/known_covariance": "learners/test_gradient_descent",
+    "learners/perceptron": "learners/test_norma",
+    "learners/wrappers/assuming": "learners/wrappers/test_noiseless",
+    "learners/wrappers/paired": "learners/wrappers/test_mixture",
+    "learners/wrappers/swept": "learners/wrappers/test_mixture",
+    "noise/hidden": "noise/test_dependent",
+    "observed/fits/coefficients": "observed/fits/test_linear",
+    "observed/fits/comparison": "observed/fits/test_linear",
+    "observed/fits/doubts": "observed/fits/test_assumptions",
+    "observed/fits/errors": "observed/test_selection",
+    "observed/fits/functions": "observed/fits/test_fourier",
+    "observed/fits/groups": "observed/fits/test_jackknife",
+    "observed/fits/saved": "observed/fits/test_linear",
+    "observed/fits/scores": "observed/fits/test_generalized",
+    "observed/fits/trials": "observed/fits/test_fourier",
+    "observed/fits/units": "observed/fits/test_linear",
+    "processes": "simulated/test_montecarlo_at_scale",
+    "robust/subquantile/starts": "robust/subquantile/test_fits",
+    "simulated/adversaries/ascent": "simulated/adversaries/test_search",
+    "simulated/adversaries/regrets": "simulated/adversaries/test_search",
+    "simulated/adversaries/starts": "simulated/adversaries/test_search",
+    "simulated/bounds/as_printed": "simulated/bounds/test_linear",
+    "simulated/comparators/comparator": "simulated/comparators/test_linear",
+    "simulated/provenance": "simulated/test_studies",
+    "simulated/results": "simulated/test_studies",
+    "simulated/tuning": "simulated/test_programs",
+    "unbiased/continuation": "unbiased/test_entire",
+    "unbiased/control": "unbiased/test_entire",
+    "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",
+    "unbiased/truncation/worlds": "unbiased/truncation/test_maps",
+    "version": "test_package",
+    "worlds/measures": "worlds/test_radial",
+    "worlds/mixtures": "worlds/test_radial",
+    "worlds/surrogates": "worlds/test_radial",
+}
+"""Modules without a file of tests of their name, and the file that tests them."""
+
+WHOLE_ROOM = {"learners/test_contract", "learners/test_portability"}
+"""Files of tests that run through all modules of a room."""
+
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
@@ -67,3 +113,40 @@ def test_contributing_shows_the_floors():
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     shown = [sorted({*re.findall(r"`(\w+)(?:/|\.py)`", row)}) for row in rows]
     assert shown == [sorted(rooms) for rooms in FLOORS]
+
+
+def modules_and_tests() -> tuple[set[str], set[str]]:
+    """Modules of the package, and files of tests in its rooms, as paths without their ending."""
+    package, tests = ROOT / "noisy_jax", ROOT / "tests"
+    modules = {path.relative_to(package).with_suffix("") for path in package.rglob("*.py")}
+    files = {path.relative_to(tests).with_suffix("") for path in tests.rglob("test_*.py")}
+    return (
+        {str(path) for path in modules if path.name not in ("__init__", "__main__")},
+        {str(path) for path in files},
+    )
+
+
+def named(module: str) -> str:
+    """`room/module` -> `room/test_module`."""
+    *rooms, name = module.split("/")
+    return "/".join([*rooms, f"test_{name}"])
+
+
+def test_every_module_has_a_file_of_tests():
+    """Of its name, also with more words after it, or the one in `TESTED_IN`."""
+    modules, files = modules_and_tests()
+    without = {
+        module
+        for module in modules
+        if not any(f"{file}_".startswith(f"{named(module)}_") for file in files)
+    }
+    assert without == {*TESTED_IN}
+    assert {*TESTED_IN.values()} <= files
+
+
+def test_every_file_of_tests_in_a_room_has_a_module():
+    modules, files = modules_and_tests()
+    rooms = {file for file in files if "/" in file and not file.startswith("papers/")}
+    names = [f"{named(module)}_" for module in modules]
+    without = {file for file in rooms if not any(f"{file}_".startswith(name) for name in names)}
+    assert without == WHOLE_ROOM

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,11 +28,8 @@ from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judg
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
-if TYPE_CHECKING:
-    from noisy_jax.observed.fits.methods import Fourier
 
-
-def fourier_fit(observations: Observations, candidates: Sequence["Fourier"]) -> FourierFit:
+def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> FourierFit:
     """See `nj.methods.Fourier`: the best of the candidates."""
     if observations.cross_cov is not None:
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
