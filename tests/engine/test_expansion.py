@@ -15,10 +15,10 @@ from noisy_jax.engine import (
     everything,
     expansion,
     ring,
-    round_of_copies,
     squared_loss,
     weight_vector,
 )
+from noisy_jax.engine.expansion import round_of_copies
 from tests.learners import references
 
 KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)
