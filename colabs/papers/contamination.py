@@ -57,7 +57,11 @@ class Settings(SeededSettings):
     """
 
     data: tuple[str, ...] = option(
-        ("synthetic", "diabetes"), "synthetic, linear (slow), diabetes", "NAME", choices=_TABLES
+        ("synthetic", "diabetes"),
+        "synthetic, linear (slow), diabetes",
+        "NAME",
+        choices=_TABLES,
+        fast=("synthetic",),
     )
     shares: tuple[float, ...] = option(
         _SHARES,
