@@ -136,7 +136,10 @@ def test_one_rule_serves_fourier_features_at_several_noise_levels(variance, larg
 
     clean = nj.worlds.gaussian(dim=10, length_scale=1.0, noise=nj.noise.Gaussian(0.0))
     best = nj.comparators.world_ball(world=clean, radius=1.2)
-    uncorrected = leader(0.0)._replace(noise=None)  # on purpose: no warning
+    uncorrected = leader(0.0)
+    uncorrected = uncorrected._replace(
+        needs=uncorrected.needs._replace(noise=None)
+    )  # on purpose: no warning
     learners = {"leader": leader(variance), "uncorrected": uncorrected}
     found = regrets(learners, nj.noise.Gaussian(variance), best)
     mean, error = found["leader"]

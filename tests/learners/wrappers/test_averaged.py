@@ -101,7 +101,7 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
         played = step(played, nj.Sample(x[None], y), key)
     np.testing.assert_allclose(average.predict(state, z), np.mean(values), rtol=1e-5)
     assert abs(inner.predict(state.inner, z) - np.mean(values)) > 0.01
-    with pytest.raises(ValueError, match=r"hold all of f.* engine\.everything"):
+    with pytest.raises(ValueError, match=r"hold all of f.*engine\.everything"):
         nj.wrappers.averaged(learner(5))
 
 
