@@ -66,8 +66,8 @@ _SINE = (
 def _cosine_and_sine(turns, xp):
     """cos(2πu) and sin(2πu) of u cycles.
 
-    With r = u − round(u), which is exact, cos(2πr) = sin(2π(¼ − |r|)), and sin(2πr) is that of r
-    folded at ±¼. On a CPU this is many times as fast as XLA's own in float32.
+    With r = u − round(u), which is exact, cos(2πr) = sin(2π(¼ − |r|)). The sine of 2πr does not
+    change if r is reflected at ±¼. On a CPU this is many times as fast as XLA's own in float32.
     """
     r = turns - xp.round(turns)
     if xp is np or turns.dtype == np.float64:

@@ -14,8 +14,8 @@ def draw_ratios(rows: Sequence[Mapping[str, Any]], *, axes=None):
     at the noise level where the ratio is largest. A bound above the line at 1 is false.
 
     Args:
-        rows: mappings with `learner`, `bound`, `radius`, `horizon` and `ratio`, as those of
-            tightness.csv; those with the bound "after the run" are left out.
+        rows: mappings with `learner`, `bound`, `radius`, `horizon` and `ratio`, as the rows
+            of tightness.csv; rows with the bound "after the run" are left out.
         axes: two matplotlib axes to draw on; new ones side by side by default.
 
     Returns:

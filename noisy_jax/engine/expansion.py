@@ -75,28 +75,6 @@ class ExpansionState(NamedTuple):
         return ExpansionState(**axes, rule=0)
 
 
-def round_of_copies(
-    atom: Callable[..., Atoms], copies: int
-) -> Callable[[Sample, chex.PRNGKey], Round]:
-    """A `round_of` for `expansion`: the first copy is the atom, a second one the query point.
-
-    Args:
-        atom: `(x[n, d], cov[n] or None) -> atoms[n]`, the form in which copies are stored.
-        copies: 1 (no query point) or 2.
-    """
-
-    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
-        del key  # it draws nothing
-        cov = sample.cov
-        if cov is not None:
-            cov = jnp.broadcast_to(cov, (copies, *jnp.shape(cov)))
-        atoms = atom(sample.x[:copies], cov)
-        first, others = (jax.tree.map(lambda a, s=s: a[s], atoms) for s in (0, slice(1, None)))
-        return Round(first, others if copies > 1 else None, sample.y)
-
-    return round_of
-
-
 def expansion(
     *,
     round_of: Callable[[Sample, chex.PRNGKey], Round],

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import chex
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner
-from noisy_jax.engine.expansion import expansion, round_of_copies
+from noisy_jax.base import Learner, Sample
+from noisy_jax.engine.expansion import Round, expansion
 from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, products, weight_vector
 from noisy_jax.engine.rules import Rule
 from noisy_jax.engine.windows import ring
@@ -18,6 +20,28 @@ from noisy_jax.worlds import FourierWorld, World
 Buffer: TypeAlias = int | MakeMemory
 """τ, the number of newest rounds whose atoms are kept; or a memory such as `engine.everything(T)`
 or `engine.weight_vector()`."""
+
+
+def round_of_copies(
+    atom: Callable[..., Atoms], copies: int
+) -> Callable[[Sample, chex.PRNGKey], Round]:
+    """A `round_of` for `expansion`: the first copy is the atom, a second one the query point.
+
+    Args:
+        atom: `(x[n, d], cov[n] or None) -> atoms[n]`, the form in which copies are stored.
+        copies: 1 (no query point) or 2.
+    """
+
+    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
+        del key  # it draws nothing
+        cov = sample.cov
+        if cov is not None:
+            cov = jnp.broadcast_to(cov, (copies, *jnp.shape(cov)))
+        atoms = atom(sample.x[:copies], cov)
+        first, others = (jax.tree.map(lambda a, s=s: a[s], atoms) for s in (0, slice(1, None)))
+        return Round(first, others if copies > 1 else None, sample.y)
+
+    return round_of
 
 
 class FunctionSpace(NamedTuple):

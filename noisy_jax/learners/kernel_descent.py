@@ -80,6 +80,12 @@ def fourier_worlds(
     As the number of features D grows, it converges to `parallel_worlds`. For every D it has the
     same guarantee against all ⟨v, C(·)⟩ with ‖v‖ ≤ W, with R² = `features.squared_norm`.
 
+    Args:
+        features: random features of a world, from `worlds.fourier` or `worlds.fourier_gaussian`.
+        radius: W > 0, the largest ‖v‖ of a competitor.
+        learning_rate: as in `parallel_worlds`.
+        block: as in `parallel_worlds`.
+
     Returns:
         A `Learner` of 2 copies with O(D) time a round and O(D) memory, and with unbiased readings.
     """
@@ -99,7 +105,14 @@ def uncorrected_kernel(
 
     It minimizes the loss on noisy instances, whose best predictor differs from the best one on
     clean instances, so that its regret on clean data grows linearly. Without noise it is the
-    textbook learner. Its arguments are those of `parallel_worlds`, with any of `kernels`.
+    textbook learner.
+
+    Args:
+        kernel: any of `kernels`.
+        horizon: T, the largest number of rounds.
+        radius: W > 0, the norm of the largest competitor in the kernel's space.
+        learning_rate: as in `parallel_worlds`.
+        block: as in `parallel_worlds`.
 
     Returns:
         A `Learner` of 1 copy with O(t) kernel evaluations in round t and O(T) memory, and without

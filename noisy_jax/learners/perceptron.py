@@ -24,7 +24,7 @@ def perceptron(
     offset: bool = False,
     block: int = 64,
 ) -> Learner:
-    """The kernel perceptron, for labels ±1. Its arguments are those of `norma`.
+    """The kernel perceptron, for labels ±1. `norma` explains its arguments.
 
     A buffer τ counts rounds, not mistakes; an offset b moves by y_t at each mistake.
 

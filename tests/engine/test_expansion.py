@@ -18,7 +18,7 @@ from noisy_jax.engine import (
     squared_loss,
     weight_vector,
 )
-from noisy_jax.engine.expansion import round_of_copies
+from noisy_jax.engine.function_space import round_of_copies
 from tests.learners import references
 
 KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)

@@ -35,7 +35,7 @@ class MixtureState(NamedTuple):
     """State of a mixture of K learners.
 
     Attributes:
-        inner: the learners' states, as those of `paired`.
+        inner: the learners' states, as in `paired`.
         shares: `[K]`, q ≥ 0 with sum 1.
         losses: `[K]`, sums of estimated errors, minus the smallest of them.
         gap: `[]`, Δ ≥ 0, half the bound on what the mixture loses to the best learner.

@@ -23,7 +23,7 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
         values: `[K]`, or a pytree of arrays with a leading axis K ≥ 1 (a tuple of rates and radii).
 
     Returns:
-        A `Learner` whose predictions are `[..., K]`, as those of `paired`. It has unbiased readings
+        A `Learner` whose predictions are `[..., K]`, as in `paired`. It has unbiased readings
         if the learner has.
 
     Example:

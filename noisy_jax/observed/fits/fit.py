@@ -32,7 +32,7 @@ def fit(
     Least squares on features with measurement error shrinks coefficients towards zero and spreads
     them over correlated columns. `fit` subtracts the error's contribution. This is for
     interpretation of coefficients, and for prediction at CLEAN features. To predict from features
-    that are as noisy as those of the table, use `fit.uncorrected`.
+    that are as noisy as the rows of the table, use `fit.uncorrected`.
 
     **What it assumes**: the classical error model, x̃ = x + n with n of mean zero, independent of x
     and of the noise in y. With Berkson errors, x = x̃ + n (a dose that was set to x̃, a group's mean

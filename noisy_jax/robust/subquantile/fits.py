@@ -157,7 +157,7 @@ def logistic(
         F(f) = min_{|S| = m} (1/m) Σ_{i∈S} log(1 + e^(−y_i f(x_i))) + ½λ‖f‖²,   ‖f‖ ≤ R
 
     The sign of `fit.predict(kernel(z, x))` is the class. The paper has labels 0 and 1 and λ = 0, so
-    that R alone limits f. The arguments are those of `ridge`, with these differences:
+    that R alone limits f. It takes the arguments of `ridge`, with these differences:
 
     - `y` are labels −1 and +1. If traced, other labels give NaN.
     - λ may be zero only if R is finite.

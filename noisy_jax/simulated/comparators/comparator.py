@@ -16,7 +16,8 @@ def comparator(solve: Callable[..., Any]) -> Callable[..., Any]:
     def of_stream(stream: Stream | None = None, *arguments, **options):
         if stream is not None:
             return solve(stream, *arguments, **options)
-        signature.bind(None, *arguments, **options)  # a missing option is an error at once
-        return functools.partial(solve, **options)
+        bound = signature.bind(None, *arguments, **options)  # a missing option is an error at once
+        _, *rest = bound.arguments.items()
+        return functools.partial(solve, **dict(rest))
 
     return of_stream

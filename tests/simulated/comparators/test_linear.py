@@ -151,3 +151,12 @@ def test_without_a_stream_it_is_a_function_of_a_stream(rng):
     assert "radius=1.0" in repr(best)
     with pytest.raises(TypeError, match="missing a required argument: 'radius'"):
         linear_ball()
+
+
+def test_a_comparator_keeps_positional_options_for_the_stream_to_come():
+    stream = nj.streams.from_arrays([[1.0], [1.0]], [1.0, 2.0])
+    expected = nj.comparators.linear_ball(stream, 0.5).loss
+    for later in (nj.comparators.linear_ball(None, 0.5), nj.comparators.linear_ball(radius=0.5)):
+        np.testing.assert_allclose(later(stream).loss, expected)
+    with pytest.raises(TypeError, match="radius"):
+        nj.comparators.linear_ball()
