@@ -95,7 +95,7 @@ def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     if not moments.linear:
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     least = jnp.maximum(least, _rounding(gram)) + slack
-    solve = one_by_one(partial(_solution, moments.linear))
+    solve = one_by_one(partial(_solution, not moments.clipped))
     numbers = [jnp.asarray(a, gram.dtype) for a in (least, previous, radius) if a is not None]
     weights, lam, penalty = solve(gram, cross, gradient, *numbers)
     return Leader(weights, lam), penalty
