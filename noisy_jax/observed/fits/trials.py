@@ -87,11 +87,11 @@ class Trial:
             corrected = [_corrected(frequencies, s, _WIENER / GROUPS) for s in sums]
             judge = [_corrected(frequencies, s, JUDGE / GROUPS) for s in sums]
         else:
-            corrected = [sums_of(frequencies, copies[own], y[own])[:2] for own in rows]
-            judge = _without_negative(corrected, self.count)
+            judge = corrected = [sums_of(frequencies, copies[own], y[own])[:2] for own in rows]
         self.risks = np.full((len(FACTORS), GROUPS), np.nan)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
             return
+        judge = _without_negative(judge, self.count)
         clean = _Solver(corrected, self.count)
         noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
         self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
