@@ -94,7 +94,7 @@ def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     least = jnp.maximum(least, _rounding(gram)) + slack
     numbers = [jnp.asarray(a, gram.dtype) for a in (least, previous, radius) if a is not None]
-    weights, lam, penalty = _solution(moments.linear, gram, cross, gradient, *numbers)
+    weights, lam, penalty = _solution(not moments.clipped, gram, cross, gradient, *numbers)
     return Leader(weights, lam), penalty
 
 
