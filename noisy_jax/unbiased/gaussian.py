@@ -71,7 +71,7 @@ def gaussian(
         check_dimension("noise", cov, shape)
         wide = jnp.promote_types(copies.dtype, jnp.float32)
         zeros = jnp.zeros((draws, *(shape or (1,))), wide)
-        drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
+        drawn = (g.noise.centred(key, zeros) / count**0.5).reshape(draws, *shape)
         real = mean(copies)
 
         def one(imaginary):
@@ -79,4 +79,6 @@ def gaussian(
 
         return weighted(one, drawn, jnp.full(draws, 1 / draws))
 
-    return Transformed(f, estimate, argnum, 1)
+    g = Transformed(f, estimate, argnum, 1)
+    g.noise = Gaussian(cov)
+    return g

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.transformed import Transformed, mean
 
@@ -62,4 +63,6 @@ def pair(f: Callable, argnum: int = 0) -> Transformed:
         imaginary = jnp.tensordot(contrast, copies.astype(wide), axes=1).astype(copies.dtype)
         return continued(at, mean(copies), imaginary, "pair")
 
-    return Transformed(f, estimate, argnum, 2)
+    g = Transformed(f, estimate, argnum, 2)
+    g.noise = Gaussian
+    return g

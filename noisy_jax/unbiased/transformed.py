@@ -20,8 +20,10 @@ class Transformed:
     Attributes:
         copies: V, the number of copies that g needs.
         next_order: an estimate of one order more from the same copies, of `replicates` only.
+        noise: the distribution that g is built for, or its class; `None` for any noise.
     """
 
+    noise: Any = None
     next_order: "Transformed | None" = None
 
     def __init__(self, f: Callable, estimate: Callable, argnum: int, copies: int):
