@@ -71,7 +71,7 @@ def gaussian(
         check_dimension("noise", cov, shape)
         wide = jnp.promote_types(copies.dtype, jnp.float32)
         zeros = jnp.zeros((draws, *(shape or (1,))), wide)
-        drawn = (g.noise.centred(key, zeros) / count**0.5).reshape(draws, *shape)
+        drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
         real = mean(copies)
 
         def one(imaginary):

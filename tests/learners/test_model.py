@@ -55,6 +55,7 @@ def after(learner, samples, dim=2):
     return blocks
 
 
+@pytest.mark.claim("EXT-ReplicatesOrder")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [0.3, 50.0])
 def test_a_linear_model_is_two_copies_in_numpy(radius):
