@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample
@@ -24,6 +23,7 @@ from noisy_jax.learners.gradient_descent import descent, projected, started
 from noisy_jax.losses import Loss
 from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased import Transformed, replicates
+from noisy_jax.unbiased.transformed import trained
 from noisy_jax.validation import check_shape, given, instance, whole
 
 
@@ -106,21 +106,17 @@ def model(
         raise ValueError("give radius, for the adaptive rate in a ball, or optimizer, or both")
     radius = None if radius is None else parsed_radius(radius)
     method = descent(radius, optimizer)
-    start = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _trained(leaf) else None, params)
+    start, whole_of = trained(params)
     if not jax.tree.leaves(start):
         raise ValueError("params must have at least one array of floating point, which is trained")
-    fixed = jax.tree.map(lambda leaf: None if _trained(leaf) else leaf, params)
 
-    def value_at(trained: Any, x: jax.Array) -> jax.Array:
-        merged = jax.tree.map(
-            lambda one, other: other if one is None else one, trained, fixed, is_leaf=_missing
-        )
-        value = apply(merged, x)
+    def value_at(params: Any, x: jax.Array) -> jax.Array:
+        value = apply(whole_of(params), x)
         check_shape("apply's result", value, (), "one number for one input x[d]")
         return value
 
-    def of_round(trained: Any, x: jax.Array, y: jax.Array):
-        value = value_at(trained, x)
+    def of_round(params: Any, x: jax.Array, y: jax.Array):
+        value = value_at(params, x)
         return loss(value, y), value, value**2
 
     noise = inspect.signature(estimate).parameters.get("noise")
@@ -136,14 +132,14 @@ def model(
     else:
         copies, built_for = whole("copies", copies), Gaussian
 
-    def estimates(trained: Any, sample: Sample, key: chex.PRNGKey):
+    def estimates(params: Any, sample: Sample, key: chex.PRNGKey):
         check_sample(sample, copies)
         if reads_cov and sample.cov is None:
             raise ValueError(
                 "the estimate needs sample.cov, but the covariance of this noise is not known: "
                 "give it to estimate as noise, or use replicates"
             )
-        found = estimated(sample.cov)(trained, sample.x[:copies], sample.y, key=key)
+        found = estimated(sample.cov)(params, sample.x[:copies], sample.y, key=key)
         return found[0], found[1:]
 
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
@@ -184,11 +180,3 @@ def model(
         unroll,
         read=lambda state, sample, key: estimates(state.params, sample, key)[1],
     )
-
-
-def _trained(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray) and jnp.issubdtype(leaf.dtype, jnp.floating)
-
-
-def _missing(leaf: Any) -> bool:
-    return leaf is None
