@@ -10,6 +10,7 @@ from noisy_jax.learners.kernel_descent import (
     uncorrected_kernel,
 )
 from noisy_jax.learners.known_covariance import known_covariance
+from noisy_jax.learners.model import ModelState, model
 from noisy_jax.learners.norma import norma
 from noisy_jax.learners.parameter_free import ParameterFreeState, parameter_free
 from noisy_jax.learners.perceptron import perceptron
@@ -18,6 +19,7 @@ from noisy_jax.learners.two_copies import two_copies
 from noisy_jax.learners.uncorrected import uncorrected
 
 __all__ = [
+    "ModelState",
     "ParameterFreeState",
     "alma",
     "corrected_ftrl",
@@ -25,6 +27,7 @@ __all__ = [
     "gradient_descent",
     "known_covariance",
     "leader",
+    "model",
     "norma",
     "parallel_worlds",
     "parameter_free",

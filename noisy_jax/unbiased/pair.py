@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.transformed import Transformed, mean
@@ -58,7 +59,9 @@ def pair(f: Callable, argnum: int = 0) -> Transformed:
         del key
         return continued(at, *complex_point(copies), "pair")
 
-    return Transformed(f, estimate, argnum, 2)
+    g = Transformed(f, estimate, argnum, 2)
+    g.noise = Gaussian
+    return g
 
 
 def complex_point(copies: jax.Array) -> Continued:

@@ -1,5 +1,6 @@
 """All learners that the contract's tests run through, each in one line of `LEARNERS`."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -131,6 +132,17 @@ def as_printed(**options):
     return nj.learners.known_covariance(as_printed=True, **options)
 
 
+def model(*, radius, learning_rate):
+    """A model with curved features, linear in its parameters, from a random number of copies."""
+    del learning_rate  # the rate is adaptive
+    frequencies = jnp.arange(2.0 * DIM).reshape(DIM, 2) / DIM
+    return nj.learners.model(
+        lambda params, x: jnp.sin(x @ frequencies) @ params["w"] + params["b"],
+        {"w": jnp.zeros(2), "b": jnp.zeros(())}, nj.losses.squared(), radius=radius,
+        estimate=functools.partial(nj.unbiased.multilevel, levels=3),
+    )  # fmt: skip
+
+
 class Case(NamedTuple):
     """A learner for the tests of the contract.
 
@@ -174,5 +186,6 @@ LEARNERS = {
     "alma": Case(alma, projected=False, reads=False),
     "parameter_free": Case(parameter_free, projected=False, reads=False),
     "parameter_free_in_a_world": Case(parameter_free_in_a_world, projected=False),
+    "model": Case(model, adaptive=True),
 }
 """By name. A new learner is one line here."""
