@@ -109,7 +109,18 @@ def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> 
     Raises:
         ValueError: f is not entire, or a result is complex or no number of floating point.
     """
-    closed, shape = jax.make_jaxpr(f, return_shape=True)(real)
+    results, structure = _both_parts(f, Continued(real, imaginary), name)
+    return jax.tree.unflatten(structure, [each.re for each in results])
+
+
+def continued_number(f: Callable, z: Continued, name: str) -> Continued:
+    """f(z) of a function with one array as its result; else as `continued`."""
+    ((result,), _) = _both_parts(f, z, name)
+    return result
+
+
+def _both_parts(f: Callable, z: Continued, name: str) -> tuple[list[Continued], Any]:
+    closed, shape = jax.make_jaxpr(f, return_shape=True)(z.re)
     for result in jax.tree.leaves(shape):
         if not jnp.issubdtype(result.dtype, jnp.floating):
             raise ValueError(
@@ -117,9 +128,11 @@ def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> 
                 "return real and imaginary parts one by one, and no whole numbers"
             )
     walk = _Walk(name)
-    results = walk(closed.jaxpr, closed.consts, [Continued(real, imaginary)])
-    results = [each.re if isinstance(each, Continued) else each for each in results]
-    return jax.tree.unflatten(jax.tree.structure(shape), results)
+    results = [
+        each if isinstance(each, Continued) else Continued(each, jnp.zeros_like(each))
+        for each in walk(closed.jaxpr, closed.consts, [z])
+    ]
+    return results, jax.tree.structure(shape)
 
 
 class _Walk:
