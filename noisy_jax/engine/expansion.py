@@ -165,7 +165,12 @@ def expansion(
         kept = jax.lax.cumprod(keep, reverse=True)
         coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))[:, None]
         atoms, weights = memory.absorb(
-            state.atoms, state.weights, state.round, kept[0], _flat(rounds.atom), jnp.ravel(coefficients)
+            state.atoms,
+            state.weights,
+            state.round,
+            kept[0],
+            _flat(rounds.atom),
+            jnp.ravel(coefficients),
         )
         state = state._replace(atoms=atoms, weights=weights, round=state.round + len(added))
         return state, (predictions, noisy)

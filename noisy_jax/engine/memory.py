@@ -95,7 +95,9 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
         return jax.tree.map(written, atoms, new_atoms), written(scale * weights, coefficients)
 
     def memory(space: Space) -> Memory:
-        return Memory(space, *room(space, horizon, width or 1), absorb, horizon=horizon, width=width)
+        return Memory(
+            space, *room(space, horizon, width or 1), absorb, horizon=horizon, width=width
+        )
 
     return memory
 
