@@ -54,11 +54,11 @@ def points_of(name, copies, key):
         halves = copies[:3].mean(axis=0), copies[3:].mean(axis=0)
         points = np.array([copies.mean(axis=0), *halves, *copies])
         return points, np.repeat([w[0], w[1] / 2, w[2] / 6], [1, 2, 6])
-    needed = int(nj.unbiased.copies_needed(key, base=2, continue_with=0.7))
+    needed = int(nj.unbiased.copies_needed(key, levels=4, base=2, continue_with=0.7))
     first, level, r = copies[:2].mean(axis=0), int(np.log2(needed // 2)), 2**-1.5
     if not level:
         return np.array([first] * 4), np.array([1.0, 0, 0, 0])
-    factor = 2 / (0.7 * r**4) if level == 5 else 1 / (0.7 * (1 - r) * r ** (level - 1))
+    factor = 2 / (0.7 * r**3) if level == 4 else 1 / (0.7 * (1 - r) * r ** (level - 1))
     halves = copies[: needed // 2].mean(axis=0), copies[needed // 2 : needed].mean(axis=0)
     points = np.array([first, (halves[0] + halves[1]) / 2, *halves])
     return points, np.array([1, factor, -factor / 2, -factor / 2])
@@ -125,7 +125,7 @@ def estimates(learner, function, copies, y, probes):
 
 
 def learned(rng, kernel, loss, **options):
-    """A learner in a large ball, and a state of it after six rounds without noise in a small one."""
+    """A learner in a large ball, and its state after six rounds without noise in a small one."""
     make = functools.partial(nj.learners.unknown_noise, kernel, loss, horizon=8, **options)
     learner = make(radius=0.8)
     state, step = learner.init(1), jax.jit(learner.step)
@@ -250,7 +250,7 @@ def test_multilevel_reads_no_more_copies_than_it_says():
     learner = learner_of("multilevel", nj.losses.squared())
     state, step = learner.init(2), jax.jit(learner.step)
     for key in jax.random.split(jax.random.key(4), 12):
-        needed = nj.unbiased.copies_needed(key, base=2, continue_with=0.7)
+        needed = nj.unbiased.copies_needed(key, levels=4, base=2, continue_with=0.7)
         x = jax.random.normal(key, (learner.needs.copies, 2))
         x = jnp.where(jnp.arange(learner.needs.copies)[:, None] < needed, x, jnp.nan)
         state = step(state, nj.Sample(x, jnp.array(0.4)), key)
@@ -264,7 +264,7 @@ def test_needs_follow_from_the_loss_and_the_estimate():
     absolute = learner_of("pair", nj.losses.smoothed_absolute()).needs
     assert (absolute.copies, absolute.targets, absolute.labels) == (2, "exact", False)
     poisson = learner_of("multilevel", nj.losses.poisson()).needs
-    assert (poisson.copies, poisson.targets) == (64, "independent")
+    assert (poisson.copies, poisson.targets) == (32, "independent")
     assert learner_of("mean", nj.losses.logistic()).needs.labels
 
 
