@@ -10,7 +10,7 @@ import numpy as np
 from noisy_jax.unbiased.transformed import Transformed, mean
 from noisy_jax.validation import between, check_concrete, check_key, whole, within
 
-_RATIO = 2**-1.5
+RATIO = 2**-1.5
 
 
 class Multilevel(Transformed):
@@ -45,7 +45,7 @@ def multilevel(
     levels: int = 5,
     base: int = 1,
     continue_with: float = 0.5,
-    ratio: float = _RATIO,
+    ratio: float = RATIO,
 ) -> Multilevel:
     """Estimates f at a clean x from a random number of noisy copies, of unknown noise.
 
@@ -132,7 +132,7 @@ def copies_needed(
     levels: int = 5,
     base: int = 1,
     continue_with: float = 0.5,
-    ratio: float = _RATIO,
+    ratio: float = RATIO,
 ) -> jax.Array:
     """How many copies `multilevel` with these options uses with this key, `[]`.
 

@@ -45,7 +45,7 @@ from noisy_jax.simulated.bounds.one_copy import (
     one_copy_lower_bound,
 )
 from noisy_jax.simulated.bounds.parameter_free import parameter_free
-from noisy_jax.simulated.bounds.unknown_noise import random_truncation
+from noisy_jax.simulated.bounds.unknown_noise import random_truncation, unknown_noise
 
 __all__ = [
     "Drift",
@@ -83,4 +83,5 @@ __all__ = [
     "truncation_error",
     "two_copies",
     "uncorrected",
+    "unknown_noise",
 ]
