@@ -72,9 +72,8 @@ import numpy as np
 import noisy_jax as nj
 
 x = np.random.default_rng(0).uniform(-0.5, 0.5, (16, 2)).astype(np.float32)
-two = nj.tuned(
-    nj.learners.two_copies, nj.bounds.two_copies, nj.bounds.Moments(1.0, 1.0, 1.0, 0.1), radius=1.0
-)
+moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
+two = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
 study = functools.partial(
     nj.study, {"two": two}, nj.Stream(x, x[:, 0]), nj.noise.Gaussian(0.1), jax.random.key(1),
     comparator=nj.comparators.linear_ball(radius=1.0),

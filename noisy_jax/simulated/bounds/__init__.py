@@ -16,7 +16,7 @@ from noisy_jax.simulated.bounds.guarantee import (
 )
 from noisy_jax.simulated.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.simulated.bounds.linear import (
-    Moments,
+    DataMoments,
     SelfBounding,
     known_covariance,
     moments,
@@ -48,10 +48,10 @@ from noisy_jax.simulated.bounds.parameter_free import parameter_free
 from noisy_jax.simulated.bounds.unknown_noise import random_truncation, unknown_noise
 
 __all__ = [
+    "DataMoments",
     "Drift",
     "Guarantee",
     "MistakeGuarantee",
-    "Moments",
     "MultilevelMoments",
     "OneCopyLowerBound",
     "RiskGuarantee",
