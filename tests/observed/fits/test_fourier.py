@@ -100,11 +100,10 @@ def test_the_noise_of_replicates_is_estimated_from_all_rows():
     assert error_of(fit) < 0.5 * error_of(fit.uncorrected)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
-    observations = table(
-        *sine(3000, np.random.default_rng(3), gaussian=0.2), nj.noise.Gaussian(0.2)
-    )
+    observations = table(*sine(3000, generator(3), gaussian=0.2), nj.noise.Gaussian(0.2))
     fit = fitted(observations, features(0.7, 0.1, 1e-42))
     assert [c.length_scale for c in fit.candidates] == [0.7, 0.1]
     assert np.isfinite([c.risk for c in fit.candidates]).all()
@@ -113,8 +112,9 @@ def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
         nj.fit(observations, features(1e-42))
 
 
+@pytest.mark.statistical
 def test_narrow_features_in_three_dimensions_stay_finite():
-    rng = np.random.default_rng(4)
+    rng = generator(4)
     x = rng.normal(size=(2000, 3))
     noisy = x + 0.2**0.5 * rng.normal(size=x.shape)
     fit = nj.fit(table(noisy, x[:, 0], nj.noise.Gaussian(0.2)), features(0.2))
@@ -123,10 +123,11 @@ def test_narrow_features_in_three_dimensions_stay_finite():
     assert 0 < risk.corrected + 5 * risk.corrected_std_error < 100 * risk.variance
 
 
+@pytest.mark.statistical
 def test_neighbouring_rows_may_depend_on_each_other():
     """The standard error of equal rows in blocks of 16 is four times that of single rows."""
-    x, y = sine(2000, np.random.default_rng(5))
-    y += 0.5 * np.random.default_rng(6).normal(size=2000)
+    x, y = sine(2000, generator(5))
+    y += 0.5 * generator(6).normal(size=2000)
     once = nj.fit(table(x, y, 0.0), features(0.7)).risk
     many = nj.fit(table(np.repeat(x, 16, 0), np.repeat(y, 16), 0.0), features(0.7)).risk
     assert 0.5 < many.corrected_std_error / once.corrected_std_error < 2
