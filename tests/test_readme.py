@@ -18,9 +18,15 @@ def test_examples_run(capsys):
     shown = [line.split() for line in printed.group(1).splitlines()]
     found = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert found[:7] == shown[:7]
-    for example in examples[1:]:
+    for example in examples[1:3]:
         exec(example, names)
     table = capsys.readouterr().out
+    assert len(examples[3].splitlines()) <= 12
+    exec(examples[3], names)
+    printed = re.search(r"```\n(\[.*?)```", TEXT, re.DOTALL)
+    assert capsys.readouterr().out.split() == printed.group(1).split()
+    for example in examples[4:]:
+        exec(example, names)
     for name in ("two copies", "corrected leader", "uncorrected"):
         assert name in table
     assert names["sweep"].shape == (8, 16_384)

@@ -10,14 +10,17 @@ from noisy_jax.learners.kernel_descent import (
     uncorrected_kernel,
 )
 from noisy_jax.learners.known_covariance import known_covariance
+from noisy_jax.learners.model import ModelState, model
 from noisy_jax.learners.norma import norma
 from noisy_jax.learners.parameter_free import ParameterFreeState, parameter_free
 from noisy_jax.learners.perceptron import perceptron
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.learners.two_copies import two_copies
 from noisy_jax.learners.uncorrected import uncorrected
+from noisy_jax.learners.unknown_noise import unknown_noise
 
 __all__ = [
+    "ModelState",
     "ParameterFreeState",
     "alma",
     "corrected_ftrl",
@@ -25,6 +28,7 @@ __all__ = [
     "gradient_descent",
     "known_covariance",
     "leader",
+    "model",
     "norma",
     "parallel_worlds",
     "parameter_free",
@@ -33,4 +37,5 @@ __all__ = [
     "two_copies",
     "uncorrected",
     "uncorrected_kernel",
+    "unknown_noise",
 ]

@@ -94,6 +94,9 @@ def corrected_ftrl(
     every, groups = whole("solve_every", solve_every), whole("groups", groups, 2)
     rows = every * -(-_GROUP_ROWS // every)  # of a group's blocks, whole multiples of k
 
+    def drawn(keys):
+        return (keys,) if moments.random else ()
+
     def init(dim: int) -> CorrectedState:
         size, zero = moments.num_features(whole("dim", dim)), jnp.zeros(())
         empty = Sums(jnp.zeros((size, size)), jnp.zeros(size), zero, zero)
@@ -114,11 +117,11 @@ def corrected_ftrl(
         empty = jax.tree.map(jnp.zeros_like, state.pending)
         return CorrectedState(sums, empty, weights, lam, penalty, state.round)
 
-    def advance(state: CorrectedState, samples: Sample, kept, x):
+    def advance(state: CorrectedState, samples: Sample, kept, x, keys):
         """Rounds inside one block: predictions, sums, and a solution if the block is complete."""
         predictions = moments.features(x) @ state.weights
-        readings = jax.vmap(moments.read, (None, 0))(state.weights, samples)
-        new = moments.sums(samples, kept)
+        readings = jax.vmap(read, (None, 0, 0))(state, samples, keys)
+        new = moments.sums(samples, kept, *drawn(keys))
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
@@ -126,17 +129,17 @@ def corrected_ftrl(
 
     @jax.default_matmul_precision("highest")
     def unroll(state: CorrectedState, samples: Sample, x, keys):
-        del keys
+        keys = keys if moments.random else None
         rounds = x.shape[0]
         blocks = (rounds + every - 2) // every + 1
         first = state.round % every
 
         def in_blocks(leaf):
-            room = jnp.zeros((blocks * every, *leaf.shape[1:]), leaf.dtype)
+            room = jax.lax.full((blocks * every, *leaf.shape[1:]), 0, leaf.dtype)
             filled = jax.lax.dynamic_update_slice_in_dim(room, leaf, first, axis=0)
             return filled.reshape(blocks, every, *leaf.shape[1:])
 
-        inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x))
+        inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x, keys))
         state, outputs = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)
         return state, *jax.tree.map(
             lambda leaf: jax.lax.dynamic_slice_in_dim(leaf.reshape(-1), first, rounds), outputs
@@ -144,9 +147,9 @@ def corrected_ftrl(
 
     @jax.default_matmul_precision("highest")
     def step(state: CorrectedState, sample: Sample, key: chex.PRNGKey):
-        del key
-        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample)
-        return advance(state, one, jnp.ones(1), sample.x[:1])[0]
+        shown = (sample, key if moments.random else None)
+        one, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], shown)
+        return advance(state, one, jnp.ones(1), sample.x[:1], keys)[0]
 
     @jax.default_matmul_precision("highest")
     def predict(state: CorrectedState, x):
@@ -158,8 +161,8 @@ def corrected_ftrl(
         return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
 
     def read(state: CorrectedState, sample: Sample, key):
-        del key
-        return moments.read(state.weights, sample)
+        key = jax.random.clone(key) if moments.random else None  # `step` draws the same levels
+        return moments.read(state.weights, sample, *drawn(key))
 
     targets = "any" if moments.linear else "independent"
     needs = Needs(moments.copies, noise=moments.noise, targets=targets, labels=False)

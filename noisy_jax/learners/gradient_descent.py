@@ -11,6 +11,7 @@ Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and 
 prints w_t on both sides of the recursion; w_{t+1} is meant).
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -81,25 +82,13 @@ def gradient_descent(
     radius = parsed_radius(radius)
     if learning_rate is not None and optimizer is not None:
         raise ValueError("give learning_rate or optimizer, not both")
-    method: Any = _adaptive(radius) if optimizer is None else optimizer
+    method = descent(radius, optimizer)
     if learning_rate is not None:
         method = optax.sgd(parsed_rate(learning_rate))
-    if not all(callable(getattr(method, name, None)) for name in ("init", "update")):
-        raise ValueError(
-            f"optimizer must be a transformation such as optax.adam(0.1), got {given(optimizer)}"
-        )
 
     def init(dim: int) -> GradientDescentState:
         weights = jnp.zeros(whole("dim", dim, 1, "number of features"))
-        state = GradientDescentState(weights, method.init(weights))
-        try:
-            jax.eval_shape(method.update, weights, state.optimizer, weights)
-        except TypeError as error:
-            raise ValueError(
-                "optimizer must work from gradients alone, such as optax.adam(0.1); a noisy round "
-                f"has no value of the clean loss, but its update says: {error}"
-            ) from error
-        return state
+        return GradientDescentState(weights, started(method, weights))
 
     def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
         del key  # it draws nothing
@@ -108,8 +97,8 @@ def gradient_descent(
         estimate = gradient(state.weights, sample)
         check_shape("gradient", estimate, state.weights.shape, "as the weights")
         updates, optimizer_state = method.update(estimate, state.optimizer, state.weights)
-        weights = jnp.asarray(optax.apply_updates(state.weights, updates))
-        return GradientDescentState(_projected(weights, radius), optimizer_state)
+        weights = projected(optax.apply_updates(state.weights, updates), radius)
+        return GradientDescentState(weights, optimizer_state)
 
     def predict(state: GradientDescentState, x: jax.Array) -> jax.Array:
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
@@ -133,22 +122,60 @@ def _readings(weights: jax.Array, sample: Sample, copies: int):
     return online.known_covariance().read(weights, sample)
 
 
-def _adaptive(radius: chex.Numeric) -> optax.GradientTransformation:
+def descent(radius: chex.Numeric | None, optimizer: Any) -> optax.GradientTransformation:
+    """The optimizer, checked, or descent at the adaptive rate of the ball if there is none."""
+    if optimizer is None:
+        return _adaptive(radius)
+    if not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
+        raise ValueError(
+            f"optimizer must be a transformation such as optax.adam(0.1), got {given(optimizer)}"
+        )
+    return optimizer
+
+
+def started(method: optax.GradientTransformation, params: Any) -> optax.OptState:
+    """The optimizer's first state, if its updates need nothing but gradients and parameters."""
+    state = method.init(params)
+    try:
+        jax.eval_shape(method.update, params, state, params)
+    except TypeError as error:
+        raise ValueError(
+            "optimizer must work from gradients alone, such as optax.adam(0.1); a noisy round "
+            f"has no value of the clean loss, but its update says: {error}"
+        ) from error
+    return state
+
+
+def _adaptive(radius: chex.Numeric | None) -> optax.GradientTransformation:
     rate = rate_of(None, radius)
 
     def update(updates, state, params=None):
         del params
-        eta, state = rate.at(state, 0, total(updates**2))
-        return -eta * updates, state
+        eta, state = rate.at(state, 0, _sum(jax.tree.map(jnp.square, updates)))
+        return jax.tree.map(lambda leaf: -eta * leaf, updates), state
 
     return optax.GradientTransformation(lambda params: rate.init(), update)
 
 
-def _projected(weights: jax.Array, radius: chex.Numeric) -> jax.Array:
+def projected(weights: Any, radius: chex.Numeric) -> Any:
     """The nearest weights in the ball; NaN if the radius is, or a weight is too far to be squared.
 
     In units of the radius, so that the squares of small weights in a small ball do not vanish.
+
+    Args:
+        weights: any pytree of arrays, as one vector.
+        radius: of the ball around zero.
     """
-    squares = (weights / radius) ** 2
-    squares = jnp.where(squares < jnp.finfo(squares.dtype).max / squares.size, squares, jnp.nan)
-    return weights * jax.lax.rsqrt(jnp.maximum(total(squares), 1))
+    size = sum(leaf.size for leaf in jax.tree.leaves(weights))
+
+    def squares(leaf):
+        square = (leaf / radius) ** 2
+        return jnp.where(square < jnp.finfo(square.dtype).max / size, square, jnp.nan)
+
+    scale = jax.lax.rsqrt(jnp.maximum(_sum(jax.tree.map(squares, weights)), 1))
+    return jax.tree.map(lambda leaf: (leaf * scale).astype(leaf.dtype), weights)
+
+
+def _sum(tree: Any) -> jax.Array:
+    """The sum of all numbers in a pytree."""
+    return functools.reduce(jnp.add, [total(jnp.ravel(leaf)) for leaf in jax.tree.leaves(tree)])

@@ -22,7 +22,16 @@ import chex
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
+from noisy_jax.engine import (
+    Round,
+    Rule,
+    Space,
+    Update,
+    everything,
+    expansion,
+    of_two_outputs,
+    rate_of,
+)
 from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import instance
@@ -118,7 +127,7 @@ def random_truncation(
         dim=world and world.dim,
         labels=margin,
         noise=world and world.noise,
-        readings=derivative.copies > 0,
+        readings=of_two_outputs if derivative.copies else None,
     )
     if margin or derivative.copies <= 1:
         return learner

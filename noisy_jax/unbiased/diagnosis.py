@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.tables import Table
-from noisy_jax.unbiased.transformed import Transformed
+from noisy_jax.unbiased.transformed import Transformed, trained
 from noisy_jax.validation import check_key, given, instance, number, whole
 
 _SPREAD = 4.0  # a row with more than this weighs less than 1/16 of an uncorrected one
@@ -119,7 +119,7 @@ def diagnose(
     Args:
         g: the estimate of f, from `multilevel`, `pair`, `gaussian` or `replicates`.
         f: the loss of one row, `f(params, …) -> []`.
-        params: the first argument of f, any pytree.
+        params: the first argument of f, any pytree; gradients are in its arrays of floating point.
         rows: the other arguments of g, such as `(copies [n, V, *x.shape], y [n])`, with a leading
             axis of rows in each array.
         key: for the random choices of g.
@@ -152,18 +152,19 @@ def diagnose(
             "rows must be arrays with the same number n >= 2 of rows along their first axis, got "
             f"{[list(jnp.shape(leaf)) for leaf in jax.tree.leaves(rows)]}"
         )
+    params, whole_of = trained(params)
     trained_on = count if num_rows is None else whole("num_rows", num_rows)
 
     def one(row, key):
         """Values and gradients of a row: corrected, not corrected, and of one order more."""
-        args = [params, *row]
+        args = [whole_of(params), *row]
         used = g.mean_of_used(jnp.asarray(args[place]), key)
         plain = [*args[:place], used, *args[place + 1 :]]
-        values = jax.eval_shape(f, *plain)
+        values = jax.eval_shape(lambda: f(*plain))
         if not isinstance(values, jax.ShapeDtypeStruct) or values.shape:
             raise ValueError(f"f must return one number for a row, got {given(values)}")
-        corrected, slope = jax.value_and_grad(lambda p: g(p, *row, key=key))(params)
-        average, plain_slope = jax.value_and_grad(lambda p: f(p, *plain[1:]))(params)
+        corrected, slope = jax.value_and_grad(lambda p: g(whole_of(p), *row, key=key))(params)
+        average, plain_slope = jax.value_and_grad(lambda p: f(whole_of(p), *plain[1:]))(params)
         further = g.next_order(*args) if g.next_order else jnp.nan
         return (corrected, average, further), (slope, plain_slope)
 

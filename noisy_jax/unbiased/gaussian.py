@@ -79,4 +79,6 @@ def gaussian(
 
         return weighted(one, drawn, jnp.full(draws, 1 / draws))
 
-    return Transformed(f, estimate, argnum, 1)
+    g = Transformed(f, estimate, argnum, 1)
+    g.noise = Gaussian(cov)
+    return g

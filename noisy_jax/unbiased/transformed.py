@@ -3,10 +3,11 @@
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.unbiased.points import at_points
 from noisy_jax.validation import given
@@ -19,9 +20,14 @@ class Transformed:
 
     Attributes:
         copies: V, the number of copies that g needs.
+        points: `(copies, key) -> (points[P, *x.shape], weights[P])` with g = Σ_j w_j f(p_j); `None`
+            if g is no such sum.
         next_order: an estimate of one order more from the same copies, of `replicates` only.
+        noise: the distribution that g is built for, or its class; `None` for any noise.
     """
 
+    points: Callable[..., tuple[jax.Array, jax.Array]] | None = None
+    noise: Any = None
     next_order: "Transformed | None" = None
 
     def __init__(self, f: Callable, estimate: Callable, argnum: int, copies: int):
@@ -48,6 +54,17 @@ class Transformed:
 
         return self._estimate(jnp.asarray(copies), at, key)
 
+    @classmethod
+    def at_points(cls, f: Callable, points: Callable, argnum: int, copies: int) -> Self:
+        """The transformation with Σ_j w_j f(p_j), where `points(copies, key)` are p and w."""
+
+        def estimate(copies, at, key):
+            return weighted(at, *points(copies, key))
+
+        g = cls(f, estimate, argnum, copies)
+        g.points = points
+        return g
+
     def place(self, count: int) -> int:
         """The place of the copies among `count` positional arguments."""
         if not -count <= self._argnum < count:
@@ -61,6 +78,32 @@ class Transformed:
         """The mean of the copies that g uses with this key."""
         del key
         return mean(copies)
+
+
+def trained(params: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """What of a model's parameters is trained, and the model again from it.
+
+    Returns:
+        The parameters with `None` for all leaves but arrays of floating point, and a function that
+        puts those leaves back.
+    """
+
+    def counts(leaf):
+        array = isinstance(leaf, jax.Array | np.ndarray)
+        return array and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf) if counts(leaf) else None, params)
+    others = jax.tree.map(lambda leaf: None if counts(leaf) else leaf, params)
+
+    def whole(arrays):
+        return jax.tree.map(
+            lambda one, other: other if one is None else one,
+            arrays,
+            others,
+            is_leaf=lambda leaf: leaf is None,
+        )
+
+    return arrays, whole
 
 
 def mean(copies: jax.Array, axis: int = 0) -> jax.Array:

@@ -1,5 +1,6 @@
 """All learners that the contract's tests run through, each in one line of `LEARNERS`."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -64,6 +65,16 @@ def analytic_worlds(*, radius, learning_rate):
     return of_signs(
         nj.learners.random_truncation(estimator, horizon=T, learning_rate=learning_rate, block=16)
     )
+
+
+def unknown_noise(kernel, **options):
+    def make(*, radius, learning_rate):
+        del learning_rate  # its rate is adaptive
+        return nj.learners.unknown_noise(
+            kernel, nj.losses.squared(), radius=radius, horizon=T, block=16, **options
+        )  # fmt: skip
+
+    return make
 
 
 def adaptive(make):
@@ -131,6 +142,17 @@ def as_printed(**options):
     return nj.learners.known_covariance(as_printed=True, **options)
 
 
+def model(*, radius, learning_rate):
+    """A model with curved features, linear in its parameters, from a random number of copies."""
+    del learning_rate  # the rate is adaptive
+    frequencies = jnp.arange(2.0 * DIM).reshape(DIM, 2) / DIM
+    return nj.learners.model(
+        lambda params, x: jnp.sin(x @ frequencies) @ params["w"] + params["b"],
+        {"w": jnp.zeros(2), "b": jnp.zeros(())}, nj.losses.squared(), radius=radius,
+        estimate=functools.partial(nj.unbiased.multilevel, levels=3),
+    )  # fmt: skip
+
+
 class Case(NamedTuple):
     """A learner for the tests of the contract.
 
@@ -168,11 +190,21 @@ LEARNERS = {
     "adaptive": Case(adaptive(nj.learners.two_copies), adaptive=True),
     "adaptive kernel": Case(adaptive(parallel_worlds), adaptive=True),
     "adaptive random truncation": Case(adaptive(random_truncation), adaptive=True),
+    "replicates": Case(unknown_noise(nj.kernels.polynomial(degree=2), order=2), adaptive=True),
+    "multilevel": Case(
+        unknown_noise(nj.kernels.gaussian(length_scale=1.0), estimate="multilevel", base=16),
+        adaptive=True,
+    ),
+    "pair": Case(
+        unknown_noise(nj.kernels.gaussian(length_scale=1.0), estimate="pair", copies=2),
+        adaptive=True,
+    ),
     "norma": Case(norma, projected=False, reads=False),
     "norma_in_a_world": Case(norma_in_a_world, projected=False),
     "perceptron": Case(perceptron, projected=False, reads=False),
     "alma": Case(alma, projected=False, reads=False),
     "parameter_free": Case(parameter_free, projected=False, reads=False),
     "parameter_free_in_a_world": Case(parameter_free_in_a_world, projected=False),
+    "model": Case(model, adaptive=True),
 }
 """By name. A new learner is one line here."""

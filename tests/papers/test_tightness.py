@@ -30,7 +30,7 @@ def test_rows_of_one_family_agree_with_worst():
     assert [(row["variance"], row["bound"]) for row in rows] == [
         (0.0, "corrected"), (0.0, "printed"), (1.0, "corrected"), (1.0, "printed"),
     ]  # fmt: skip
-    bound = nj.bounds.two_copies(nj.bounds.Moments(1.0, 1.0, 4.0, 0.0), horizon=4, radius=1.0)
+    bound = nj.bounds.two_copies(nj.bounds.DataMoments(1.0, 1.0, 4.0, 0.0), horizon=4, radius=1.0)
     found = nj.adversaries.worst(
         two(1.0, float(bound.learning_rate), None), nj.noise.Gaussian(0.0), 4,
         key=key(0), radius=1.0, y_size=2.0, guarantee=bound, held_out=2,

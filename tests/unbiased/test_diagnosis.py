@@ -124,6 +124,18 @@ def test_multilevel_reads_only_the_copies_that_it_uses():
     assert found == pytest.approx(full) or str(found) == str(full)
 
 
+def test_a_module_of_equinox_is_judged_as_its_arrays():
+    """Functions and whole numbers among the leaves are held fixed."""
+    w, copies, y = linear_rows(40)
+    g = nj.unbiased.replicates(lambda p, x, y: p["loss"](p["w"], x, y) * p["count"], 1)
+    module = {"w": jnp.asarray(w), "loss": squared, "count": jnp.int32(1)}
+    plain = nj.unbiased.replicates(squared, 1)
+    found = nj.unbiased.diagnose(g, g.__wrapped__, module, (copies, y), KEY)
+    expected = nj.unbiased.diagnose(plain, squared, jnp.asarray(w), (copies, y), KEY)
+    for name in ("risk", "spread", "pays_from"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-4)
+
+
 def test_few_rows_and_a_small_bias_are_better_averaged():
     w, copies, y = linear_rows(200, 2)
     g = nj.unbiased.replicates(squared, 1)

@@ -1,0 +1,182 @@
+"""Any JAX model as a learner: descent along an unbiased estimate of the gradient of its loss.
+
+    θ_{t+1} = P(θ_t − η_t ∇_θ ĝ_t(θ_t)),   E ĝ_t(θ) = ℓ(f_θ(x_t), y_t)
+
+ĝ_t is a transformation of `nj.unbiased`, applied to the loss of one round as a function of x_t. The
+whole gradient is estimated from one set of copies, for any smooth loss. For a linear f, the squared
+loss and `replicates` it is the gradient of `two_copies`, averaged over the order of the copies.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+
+from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample
+from noisy_jax.engine.rules import parsed_radius
+from noisy_jax.learners.gradient_descent import descent, projected, started
+from noisy_jax.losses import Loss
+from noisy_jax.noise import Gaussian
+from noisy_jax.unbiased import Transformed, replicates
+from noisy_jax.unbiased.transformed import trained
+from noisy_jax.validation import check_shape, given, instance, whole
+
+
+class ModelState(NamedTuple):
+    """State of a model.
+
+    Attributes:
+        params: θ_t, as they were given, with `None` for what is not trained.
+        optimizer: state of the rate or of the optax transformation.
+    """
+
+    params: Any
+    optimizer: optax.OptState
+
+
+def model(
+    apply: Callable[[Any, jax.Array], jax.Array],
+    params: Any,
+    loss: Loss | Callable[[jax.Array, jax.Array], jax.Array],
+    *,
+    estimate: Callable[..., Transformed] = replicates,
+    copies: int = 4,
+    radius: chex.Numeric | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Learner:
+    """A learner of any JAX model, from noisy copies of its inputs.
+
+    Args:
+        apply: `(params, x[d]) -> []`, the prediction at one clean input.
+        params: θ_1, any pytree. Its arrays of floating point are trained; all else (whole numbers,
+            functions) is held fixed.
+        loss: `(prediction, y) -> []`, one of `losses` or a function. It must be smooth; the squared
+            loss and losses that are linear in y allow independent noise in y.
+        estimate: the transformation of `nj.unbiased`, which says what must be known of the noise.
+            `functools.partial` gives it options. One without its argument `noise`, such as
+            `gaussian`, reads `sample.cov` in each round.
+        copies: V, noisy copies in each round, or as many as `estimate` needs, if that is more.
+        radius: B > 0: the parameters stay in the ball of radius B around `params`, and the rate is
+            √2 B/√(Σ‖g_s‖²) as in `gradient_descent`.
+        optimizer: an optax transformation in place of this rate, with or without a ball. For
+            batches of k rounds use `optax.MultiSteps(optimizer, k)`.
+
+    Returns:
+        A `Learner` whose readings are the same estimate, of f(x) and f(x)². For a convex loss of a
+        model that is linear in its parameters, its expected regret at the adaptive rate is at most
+        2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`), if the estimate is unbiased.
+
+    Example:
+        >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj, optax
+        >>> x = jax.random.normal(jax.random.key(0), (10_000, 1))
+        >>> stream, noise = nj.Stream(x, jnp.sin(2 * x[:, 0])), nj.noise.Laplace(0.5)
+        >>> kernel = nj.kernels.gaussian(length_scale=1.0)
+        >>> features = nj.kernels.fourier_features(kernel, jax.random.key(1), 64)
+        >>> for order in (0, 1):  # 0: the mean of the copies
+        ...     learner = model(
+        ...         lambda w, x: features(x) @ w, jnp.zeros(64), nj.losses.squared(), radius=2.0,
+        ...         estimate=functools.partial(nj.unbiased.replicates, order=order))
+        ...     run = nj.rollout(learner, stream, noise, jax.random.key(2))
+        ...     print(f"order {order}: {((run.predictions - stream.y)[5000:] ** 2).mean():.2f}")
+        order 0: 0.04
+        order 1: 0.03
+
+        A module of equinox, as it is, by Adam and multilevel; `eqx.combine(run.state.params, net)`
+        is the trained one. One of flax (nnx) works in the same way:
+        `model(lambda net, x: net(x)[0], net, …)`.
+
+        >>> import equinox as eqx
+        >>> net = eqx.nn.MLP(1, "scalar", 32, 1, jnp.sin, key=jax.random.key(3))
+        >>> learner = model(
+        ...     lambda net, x: net(x), net, nj.losses.squared(), optimizer=optax.adam(3e-3),
+        ...     estimate=functools.partial(nj.unbiased.multilevel, levels=3))
+        >>> run = nj.rollout(learner, stream, noise, jax.random.key(2))
+        >>> print(learner.needs.copies, run.diverged_at)
+        8 -1
+    """
+    for name, value in {"apply": apply, "loss": loss, "estimate": estimate}.items():
+        if not callable(value):
+            raise ValueError(f"{name} must be a function, got {given(value)}")
+    if radius is None and optimizer is None:
+        raise ValueError("give radius, for the adaptive rate in a ball, or optimizer, or both")
+    radius = None if radius is None else parsed_radius(radius)
+    method = descent(radius, optimizer)
+    start, whole_of = trained(params)
+    if not jax.tree.leaves(start):
+        raise ValueError("params must have at least one array of floating point, which is trained")
+
+    def value_at(params: Any, x: jax.Array) -> jax.Array:
+        value = apply(whole_of(params), x)
+        check_shape("apply's result", value, (), "one number for one input x[d]")
+        return value
+
+    def of_round(params: Any, x: jax.Array, y: jax.Array):
+        value = value_at(params, x)
+        return loss(value, y), value, value**2
+
+    noise = inspect.signature(estimate).parameters.get("noise")
+    reads_cov = noise is not None and noise.default is noise.empty
+
+    def estimated(cov: chex.Numeric | None) -> Transformed:
+        g = estimate(of_round, argnum=1, **({"noise": cov} if reads_cov else {}))
+        return instance("estimate's result", g, Transformed, "nj.unbiased.replicates makes one")
+
+    if not reads_cov:
+        made = estimated(None)
+        copies, built_for = max(whole("copies", copies), made.copies), made.noise
+    else:
+        copies, built_for = whole("copies", copies), Gaussian
+
+    def estimates(params: Any, sample: Sample, key: chex.PRNGKey):
+        check_sample(sample, copies)
+        if reads_cov and sample.cov is None:
+            raise ValueError(
+                "the estimate needs sample.cov, but the covariance of this noise is not known: "
+                "give it to estimate as noise, or use replicates"
+            )
+        found = estimated(sample.cov)(params, sample.x[:copies], sample.y, key=key)
+        return found[0], found[1:]
+
+    def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
+        slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
+        moves, optimizer_state = method.update(slope, state.optimizer, state.params)
+        after = optax.apply_updates(state.params, moves)
+        if radius is not None:
+            apart = projected(jax.tree.map(jnp.subtract, after, start), radius)
+            after = jax.tree.map(jnp.add, start, apart)
+        return ModelState(after, optimizer_state), readings
+
+    def init(dim: int) -> ModelState:
+        x = jnp.zeros(whole("dim", dim, 1, "number of features"))
+        jax.eval_shape(value_at, start, x)
+        return ModelState(start, started(method, start))
+
+    def predict(state: ModelState, x: jax.Array) -> jax.Array:
+        return jnp.vectorize(functools.partial(value_at, state.params), signature="(d)->()")(x)
+
+    def unroll(state: ModelState, samples: Sample, x: jax.Array, keys: chex.PRNGKey) -> Unrolled:
+        def one(state, inputs):
+            sample, x, key = inputs
+            after, readings = round_of(state, sample, key)
+            return after, (predict(state, x), readings)
+
+        state, (predictions, readings) = jax.lax.scan(one, state, (samples, x, keys))
+        return state, predictions, readings
+
+    return Learner(
+        init,
+        lambda *seen: round_of(*seen)[0],
+        predict,
+        Needs(
+            copies,
+            noise=built_for,
+            labels=loss.kind == "margin" if isinstance(loss, Loss) else None,
+        ),
+        unroll,
+        read=lambda state, sample, key: estimates(state.params, sample, key)[1],
+    )

@@ -1,0 +1,363 @@
+"""Any model as a learner: against NumPy, by quadrature, with modules, and through the library."""
+
+import argparse
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import noisy_jax as nj
+from tests.keys import key as key_of
+from tests.quadrature import gauss_hermite
+
+KEY = jax.random.key(0)
+SQUARED = nj.losses.squared()
+HIDDEN = np.array([[0.9, -0.4, 0.3], [0.2, 0.8, -0.6]])
+
+
+def affine(params, x):
+    return jnp.vdot(params["w"], x) + params["b"]
+
+
+def network(params, x):
+    return jnp.tanh(x @ params["in"]) @ params["out"]
+
+
+def network_params():
+    return {"in": jnp.asarray(HIDDEN, float), "out": jnp.array([0.5, -0.7, 0.4])}
+
+
+def sines(params, x):
+    return jnp.sin(x @ params["in"]) @ params["out"]
+
+
+def rows(count, copies, dim=2, seed=0):
+    """Samples with a leading axis, from NumPy."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 1, dim))
+    noisy = x + 0.5 * rng.normal(size=(count, copies, dim))
+    return nj.Sample(jnp.asarray(noisy), jnp.asarray(rng.normal(size=count)))
+
+
+def after(learner, samples, dim=2):
+    """The state after all samples, by `unroll` and by `step`, which agree."""
+    keys = jax.random.split(KEY, len(samples.y))
+    blocks = jax.jit(learner.unroll)(learner.init(dim), samples, samples.x[:, 0], keys)
+    step = jax.jit(learner.step)
+    state = learner.init(dim)
+    for t, own in enumerate(keys):
+        state = step(state, jax.tree.map(lambda leaf, t=t: leaf[t], samples), own)
+    chex.assert_trees_all_close(blocks[0], state, rtol=1e-5, atol=1e-6)
+    return blocks
+
+
+@pytest.mark.claim("EXT-ReplicatesOrder")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("radius", [0.3, 50.0])
+def test_a_linear_model_is_two_copies_in_numpy(radius):
+    """w and b as one vector, at the adaptive rate in a ball around the start; both orders."""
+    samples, start = rows(60, 2), {"w": jnp.array([0.4, -0.2]), "b": jnp.asarray(0.1)}
+    learner = nj.learners.model(affine, start, SQUARED, copies=2, radius=radius)
+    state, predictions, _ = after(learner, samples)
+    first = np.append(start["w"], start["b"])
+    theta, squares, found, outside = first, 0.0, [], 0
+    for copies, y in zip(np.asarray(samples.x), np.asarray(samples.y), strict=True):
+        a, b = np.append(copies, np.ones((2, 1)), axis=1)
+        found.append(theta @ a)
+        gradient = (theta @ a - y) * b + (theta @ b - y) * a
+        squares += gradient @ gradient
+        theta = theta - np.sqrt(2) * radius / np.sqrt(squares) * gradient
+        norm = np.linalg.norm(theta - first)
+        if norm > radius:
+            theta, outside = first + (theta - first) * radius / norm, outside + 1
+    np.testing.assert_allclose(predictions, found, rtol=1e-10)
+    np.testing.assert_allclose(np.append(state.params["w"], state.params["b"]), theta, rtol=1e-10)
+    assert (outside > 10) == (radius < 1)
+
+
+@pytest.mark.usefixtures("x64")
+def test_with_the_same_copy_twice_it_is_the_trajectory_of_two_copies():
+    samples = rows(40, 1)
+    twice = samples._replace(x=jnp.repeat(samples.x, 2, axis=1))
+    learner = nj.learners.model(lambda w, x: x @ w, jnp.zeros(2), SQUARED, copies=2, radius=1.0)
+    state, predictions, readings = after(learner, twice)
+    theirs = nj.learners.two_copies(radius=1.0)._replace(unroll=None)
+    keys = jax.random.split(KEY, 40)
+    expected = nj.base.unrolled(theirs)(theirs.init(2), twice, twice.x[:, 0], keys)
+    np.testing.assert_allclose(state.params, expected[0].weights, rtol=1e-10)
+    np.testing.assert_allclose(predictions, expected[1], rtol=1e-10)
+    chex.assert_trees_all_close(readings, expected[2], rtol=1e-10)
+
+
+ESTIMATES = {  # by name: the estimate, copies, a model for which it is exact
+    "replicates": (
+        functools.partial(nj.unbiased.replicates, order=2), 4,
+        lambda params, x: (params["out"] @ HIDDEN.T) @ x**2 + jnp.sum(x) * params["out"][0],
+    ),
+    "pair": (nj.unbiased.pair, 2, sines),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_gradient_and_readings_are_exact_by_quadrature(name):
+    """Over Gaussian noise in every copy: those of the clean input."""
+    estimate, copies, apply = ESTIMATES[name]
+    params = network_params()
+    learner = nj.learners.model(
+        apply, params, SQUARED, estimate=estimate, copies=copies, optimizer=optax.sgd(1.0)
+    )
+    x, y, cov = jnp.array([0.7, -0.4]), 0.3, np.array([[0.1, 0.04], [0.04, 0.2]])
+    errors, weights = gauss_hermite(3 if name == "replicates" else 9, np.kron(np.eye(copies), cov))
+    noisy = np.asarray(x)[None, None] + errors.reshape(-1, copies, 2)
+
+    @jax.jit
+    @jax.vmap
+    def one(copies):
+        sample = nj.Sample(copies, jnp.asarray(y))
+        state = learner.init(2)
+        step = jax.tree.map(jnp.subtract, params, learner.step(state, sample, KEY).params)
+        return step, learner.read(state, sample, KEY)
+
+    mean = jax.tree.map(lambda leaf: np.tensordot(weights, leaf, axes=1), one(noisy))
+    value = apply(params, x)
+    expected = jax.grad(lambda params: (apply(params, x) - y) ** 2)(params), (value, value**2)
+    chex.assert_trees_all_close(mean, expected, rtol=1e-5, atol=1e-6)
+    assert np.abs(expected[0]["out"]).max() > 0.1
+
+
+def test_an_estimate_without_its_noise_reads_the_covariance_of_the_round():
+    params, samples = network_params(), rows(3, 1)
+    covs = jnp.array([0.1, 0.2, 0.4])
+    learner = nj.learners.model(
+        sines, params, SQUARED, estimate=nj.unbiased.gaussian, copies=1, optimizer=optax.sgd(1.0)
+    )
+    assert learner.needs.noise is nj.noise.Gaussian
+    sample = nj.Sample(samples.x[0], samples.y[0])
+    with pytest.raises(ValueError, match=r"the estimate needs sample\.cov"):
+        learner.step(learner.init(2), sample, KEY)
+
+    def loss(params, x, y):
+        return (sines(params, x) - y) ** 2
+
+    for cov in covs:
+        step = learner.step(learner.init(2), sample._replace(cov=cov), KEY)
+        g = nj.unbiased.gaussian(loss, cov, 1)
+        slope = jax.grad(g)(params, sample.x, sample.y, key=KEY)
+        moved = jax.tree.map(jnp.subtract, params, step.params)
+        chex.assert_trees_all_close(moved, slope, rtol=1e-4, atol=1e-5)
+    told = functools.partial(nj.unbiased.gaussian, noise=0.2)
+    assert (
+        nj.learners.model(sines, params, SQUARED, estimate=told, radius=1.0).needs.noise.cov == 0.2
+    )
+    pair = nj.learners.model(sines, params, SQUARED, estimate=nj.unbiased.pair, radius=1.0)
+    with pytest.warns(UserWarning, match="built for other noise"):
+        nj.rollout(pair, nj.streams.linear(KEY, 5, 2), nj.noise.Laplace(0.1), KEY)
+
+
+@pytest.mark.parametrize("radius", [None, 0.05])
+def test_an_optimizer_descends_as_in_a_loop_of_ones_own(radius):
+    samples, optimizer = rows(20, 4), optax.adam(0.03)
+    learner = nj.learners.model(
+        network, network_params(), SQUARED, optimizer=optimizer, radius=radius
+    )
+    g = nj.unbiased.replicates(lambda params, x, y: (network(params, x) - y) ** 2, 1)
+    params = start = network_params()
+    state = optimizer.init(params)
+    for copies, y in zip(samples.x, samples.y, strict=True):
+        moves, state = optimizer.update(jax.grad(g)(params, copies, y), state)
+        params = optax.apply_updates(params, moves)
+        if radius:
+            apart = jax.tree.map(jnp.subtract, params, start)
+            apart = optax.projections.projection_l2_ball(apart, radius)
+            params = jax.tree.map(jnp.add, start, apart)
+    chex.assert_trees_all_close(after(learner, samples)[0].params, params, rtol=1e-4, atol=1e-5)
+
+
+def equinox_model():
+    eqx = pytest.importorskip("equinox")
+    net = eqx.nn.MLP(2, "scalar", 3, 1, jnp.tanh, use_bias=False, use_final_bias=False, key=KEY)
+    net = eqx.tree_at(
+        lambda net: [layer.weight for layer in net.layers],
+        net,
+        [jnp.asarray(HIDDEN.T, float), network_params()["out"][None]],
+    )
+    return (lambda net, x: net(x)), net, lambda p: (p.layers[0].weight.T, p.layers[1].weight[0])
+
+
+def flax_model():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Model(nnx.Module):
+        def __init__(self):
+            self.first = nnx.Linear(2, 3, use_bias=False, rngs=nnx.Rngs(0))
+            self.first.kernel = nnx.Param(jnp.asarray(HIDDEN, float))
+            self.last = nnx.Param(network_params()["out"])
+
+        def __call__(self, x):
+            return jnp.tanh(self.first(x)) @ self.last[...]
+
+    return (lambda net, x: net(x)), Model(), lambda p: (p.first.kernel[...], p.last[...])
+
+
+@pytest.mark.parametrize("made", [equinox_model, flax_model])
+def test_modules_of_equinox_and_flax_learn_as_they_are(made):
+    """As a dictionary of the same weights does, also through a rollout."""
+    apply, net, weights = made()
+    stream, noise = nj.streams.linear(KEY, 30, 2), nj.noise.Laplace(0.3)
+    options = {"radius": 0.5, "estimate": functools.partial(nj.unbiased.multilevel, levels=2)}
+    by_hand = nj.learners.model(network, network_params(), SQUARED, **options)
+    module = nj.learners.model(apply, net, SQUARED, **options)
+    expected, found = (
+        jax.jit(lambda key, each=each: nj.rollout(each, stream, noise, key))(KEY)
+        for each in (by_hand, module)
+    )
+    np.testing.assert_allclose(found.predictions, expected.predictions, rtol=1e-4, atol=1e-5)
+    params = expected.state.params
+    for a, b in zip(weights(found.state.params), (params["in"], params["out"]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert np.abs(params["in"] - HIDDEN).max() > 0.01
+
+
+def test_what_is_no_array_of_floating_point_is_held_fixed():
+    params = {"w": np.array([0.5, 0.1], np.float32), "power": jnp.int32(2), "function": jnp.tanh}
+    learner = nj.learners.model(
+        lambda p, x: p["function"](p["w"] @ x) ** p["power"], params, SQUARED, radius=1.0
+    )
+    state = after(learner, rows(5, 4))[0]
+    assert state.params["power"] is None
+    assert state.params["function"] is None
+    moved = nj.learners.model(lambda w, x: jnp.tanh(w @ x) ** 2, params["w"], SQUARED, radius=1.0)
+    np.testing.assert_allclose(state.params["w"], after(moved, rows(5, 4))[0].params, rtol=1e-5)
+
+
+def test_rounds_read_only_the_copies_that_they_use():
+    """Others may be NaN, in the step and in the readings."""
+    learner = nj.learners.model(
+        network, network_params(), SQUARED, estimate=nj.unbiased.multilevel, radius=1.0
+    )
+    assert learner.needs.copies == 32
+    samples, keys = rows(20, 32), jax.random.split(KEY, 20)
+    needed = jax.vmap(nj.unbiased.copies_needed)(keys)
+    assert needed.max() < 32
+    seen = np.where(np.arange(32)[:, None] < np.asarray(needed)[:, None, None], samples.x, np.nan)
+    full, part = (after(learner, samples._replace(x=jnp.asarray(x))) for x in (samples.x, seen))
+    chex.assert_trees_all_close(part[::2], full[::2], rtol=1e-5, atol=1e-6)
+
+
+def test_batches_of_rounds_are_optax_multi_steps():
+    samples = rows(6, 4)
+    learner = nj.learners.model(
+        network, network_params(), SQUARED, optimizer=optax.MultiSteps(optax.sgd(0.1), 3)
+    )
+    g = nj.unbiased.replicates(lambda params, x, y: (network(params, x) - y) ** 2, 1)
+    params = network_params()
+    for part in (slice(3), slice(3, 6)):
+        slopes = jax.vmap(jax.grad(g), (None, 0, 0))(params, samples.x[part], samples.y[part])
+        params = jax.tree.map(lambda p, s: p - 0.1 * s.mean(axis=0), params, slopes)
+    chex.assert_trees_all_close(after(learner, samples)[0].params, params, rtol=1e-4, atol=1e-5)
+
+
+def curved(key, count):
+    x = jax.random.normal(key, (count, 1))
+    return nj.Stream(x, jnp.sin(2 * x[:, 0]))
+
+
+def features():
+    return nj.kernels.fourier_features(nj.kernels.gaussian(length_scale=1.0), jax.random.key(7), 32)
+
+
+def of_features(radius, order=1, **options):
+    z = features()
+    estimate = functools.partial(nj.unbiased.replicates, order=order)
+    options = {"estimate": estimate, "radius": radius} | options
+    return nj.learners.model(lambda w, x: z(x) @ w, jnp.zeros(32), SQUARED, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_in_a_study_the_correction_beats_the_mean_of_the_copies():
+    stream = curved(key_of(1), 8192)
+    learners = {"mean": of_features(3.0, 0), "replicates": of_features(3.0)}
+    result = nj.study(
+        learners, stream, nj.noise.Laplace(0.5), key_of(2), num_seeds=4, horizons=[2048, 8192],
+        comparator=lambda past: argparse.Namespace(predictions=past.y),
+    )  # fmt: skip
+    last = {row.learner: row.regret for row in result.rows}
+    assert last["replicates"] < 0.8 * last["mean"]
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_learn_select_and_mixture_read_its_error_on_clean_data():
+    """The estimated error is that on clean rows; the mixture finds the radius that is not tiny."""
+    stream = curved(key_of(3), 6000)
+    noisy = stream.x[:, None] + 0.5 * jax.random.normal(key_of(4), (6000, 4, 1))
+    table = nj.observations.from_arrays(np.asarray(noisy), np.asarray(stream.y))
+    candidates = {
+        "mean": of_features(3.0, 0),
+        "replicates": of_features(3.0),
+        "tiny": of_features(0.05),
+    }
+    learned = nj.learn(candidates["replicates"], table, key_of(5))
+    error = np.mean((learned.predict(np.asarray(stream.x)) - np.asarray(stream.y)) ** 2)
+    assert -5 * learned.risk_std_error - 0.02 < learned.risk - error < 0.1
+    found = nj.select(candidates, table, key_of(5))
+    assert found.best == "replicates"
+    radii = nj.wrappers.swept(of_features, jnp.array([0.05, 3.0]))
+    state = nj.rollout(nj.wrappers.mixture(radii), stream, nj.noise.Gaussian(0.25), key_of(6)).state
+    assert state.shares[1] > 0.9
+
+
+@pytest.mark.slow
+def test_a_known_covariance_is_read_in_the_units_of_the_rows():
+    """`learn` standardizes the rows: the learner is the one that is told the noise in its units."""
+    stream = curved(KEY, 400)
+    noisy = 3 * stream.x + 1.5 * jax.random.normal(jax.random.key(1), (400, 1))
+    table = nj.observations.from_arrays(np.asarray(noisy), np.asarray(stream.y), noise=2.25)
+    params = {"in": jnp.array([[0.9, -0.4, 0.3]]), "out": jnp.array([0.5, -0.7, 0.4])}
+    make = functools.partial(nj.learners.model, sines, params, SQUARED, copies=1, radius=1.0)
+    learned = nj.learn(make(estimate=nj.unbiased.gaussian), table, KEY)
+    told = functools.partial(nj.unbiased.gaussian, noise=2.25 / learned.scale**2)
+    expected = nj.learn(make(estimate=told), table, KEY)
+    chex.assert_trees_all_close(learned.state, expected.state, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(learned.risk, expected.risk, rtol=1e-4)
+    assert learned.risk < learned.variance
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give radius, for the adaptive rate in a ball, or optimizer, or both"),
+        ({"radius": -1.0}, "radius must be positive and finite"),
+        ({"optimizer": optax.adam}, r"such as optax\.adam\(0\.1\), got function"),
+        ({"radius": 1.0, "copies": 0}, "copies must be a whole number of at least 1"),
+        ({"radius": 1.0, "estimate": 3}, "estimate must be a function, got 3"),
+        ({"radius": 1.0, "estimate": lambda f, argnum: f}, "estimate's result must be a Transf"),
+        ({"radius": 1.0, "apply": None}, "apply must be a function, got None"),
+        ({"radius": 1.0, "loss": "squared"}, "loss must be a function, got 'squared'"),
+        ({"radius": 1.0, "params": {"w": jnp.arange(2)}}, "params must have at least one array"),
+        ({"radius": 1.0, "estimate": nj.unbiased.pair, "apply": network}, "tanh"),
+    ],
+)
+def test_bad_arguments_give_one_clear_line(options, message):
+    given = {"apply": sines, "params": network_params(), "loss": SQUARED} | options
+    apply, params, loss = (given.pop(name) for name in ("apply", "params", "loss"))
+    sample = jax.tree.map(lambda leaf: leaf[0], rows(1, 4))
+
+    def one_round():
+        learner = nj.learners.model(apply, params, loss, **given)
+        learner.step(learner.init(2), sample, KEY)
+
+    with pytest.raises(ValueError, match=message):
+        one_round()
+
+
+def test_a_model_of_several_numbers_is_rejected():
+    learner = nj.learners.model(lambda w, x: x * w, jnp.ones(2), SQUARED, radius=1.0)
+    with pytest.raises(ValueError, match=r"apply's result must be \[\], one number .* got \[2\]"):
+        learner.init(2)
