@@ -91,7 +91,7 @@ class Trial:
         self.risks = np.full((len(FACTORS), GROUPS), np.nan)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
             return
-        judge = _without_negative(judge, self.count)
+        judge = without_negative(judge, self.count)
         clean = _Solver(corrected, self.count)
         noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
         self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
@@ -112,7 +112,7 @@ class Trial:
         return float(mean), float(np.sqrt(square * GROUPS / (GROUPS - 1)) / n)
 
 
-def _without_negative(parts, count) -> list:
+def without_negative(parts, count) -> list:
     """The moments, with no negative eigenvalue of the sum, which the clean moments do not have.
 
     Training would find the functions whose estimated squares are negative.
