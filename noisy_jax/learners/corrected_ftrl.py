@@ -10,10 +10,11 @@ for every u (in the ball, if there is one), with f̂_t(w) = wᵀÂ_t w − 2⟨b
 
 In expectation the left side is the regret on clean data; `bounds.corrected_ftrl` gives the right
 side after a run. If the weights are computed every k rounds, read t as the number of blocks of k
-rounds. For Fourier features the guarantee does not hold: in the weights negative eigenvalues of S_t
-count as zero, and λ_t contains a quarter of the standard deviation of the moments, a rule that was
-chosen by experiments. Without a radius no bound in T alone holds: after k rounds of a small x the
-weights are large, and the next k rounds are lost. If streams may be adversarial, give a radius.
+rounds. For features that are not linear λ_t contains a quarter of the standard deviation of the
+moments, a rule that was chosen by experiments. For `moments.fourier` the guarantee does not hold:
+in the weights negative eigenvalues of S_t count as zero. Without a radius no bound in T alone
+holds: after k rounds of a small x the weights are large, and the next k rounds are lost. If streams
+may be adversarial, give a radius.
 
 Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
 (Fuller, 1987); online ridge regression is the case without noise (Azoury and Warmuth, 2001).
@@ -65,7 +66,8 @@ def corrected_ftrl(
 ) -> Learner:
     """Online least squares on unbiased moments of the clean features ("corrected leader").
 
-    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or Fourier features z. It needs no
+    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or others, such as Fourier
+    features. It needs no
     learning rate and no horizon. All rounds have the same weight, so that it follows a change of
     the best predictor slowly. Under heavy-tailed noise, without a fourth moment, its moments
     converge slowly or not at all. In fewer rounds than features, and with Fourier features under
@@ -73,16 +75,18 @@ def corrected_ftrl(
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
-            `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`.
+            `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`;
+            for any features under unknown noise `moments.replicates(features)`,
+            `moments.multilevel(features)` or `moments.pair(features)`.
         radius: B > 0, if the weights must have ‖w‖ ≤ B; `None` for no constraint.
         regularization: ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses, as a
             share of the mean of ‖z(x)‖². It has no units, and results hardly depend on it.
         solve_every: k ≥ 1, number of rounds after which the weights are computed again. Rounds
             after the last complete block have no effect on the weights; `Learner.finish` computes
             them once more, and `learn` calls it.
-        groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With Fourier
-            features λ_t is chosen by the differences between groups, which show the random error of
-            the moments.
+        groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With features
+            that are not linear λ_t is chosen by the differences between groups, which show the
+            random error of the moments.
 
     Returns:
         A `Learner` whose state is a `CorrectedState`, of size O(G D²) for D features. It has

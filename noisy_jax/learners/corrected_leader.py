@@ -17,7 +17,7 @@ from noisy_jax.matrices import (
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive
 
-_SPREAD = 0.25  # λ in units of the moments' standard deviation, for Fourier features
+_SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x
 _ROUNDINGS = 8
 
 

@@ -1,5 +1,7 @@
 """Estimated squared errors of fits on clean rows, from noisy rows that the fits have not seen."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,7 +71,7 @@ def fourier_errors(
 
 def _errors_of_each_row(fit: FourierPredictor, rows: Observations) -> np.ndarray:
     """Squared errors `[n]`, by `nj.unbiased.replicates` of the function and its square."""
-    estimate = replicates(fit.predict, order=order_of(rows.x.shape[1]))
+    estimate: Any = replicates(fit.predict, order=order_of(rows.x.shape[1]))
     points, weights = jax.vmap(estimate.points, (0, None))(jnp.asarray(rows.x, float), None)
     values = np.asarray(fit.predict(points), float) - fit.constant
     weights = np.asarray(weights, float)

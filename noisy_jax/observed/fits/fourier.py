@@ -116,7 +116,7 @@ def by_each_row(observations: Observations) -> bool:
     is independent of the clean rows, φ from the replicates of all rows is more precise, also if
     rows have noise of different variances.
     """
-    if observations.x.shape[1] == 1:
+    if observations.x.shape[1] == 1 or observations.seen is not None:
         return False
     if observations.cov is not None and observations.cov.ndim == 3:
         return True

@@ -1,5 +1,7 @@
 """Candidates of a kernel fit: cross-fitted weights and risks, and the choice among them."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,7 +67,8 @@ class Trial:
 
     Attributes:
         risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
-            regularization; NaN if the moments are not finite.
+            regularization; NaN if the moments are not finite. Directions in which the estimated
+            square of a function is negative count as zero.
         bias: `[F]`, bounds on the bias of the risks, per row.
         weights: `[F, D]`, of the fits to all groups.
         plain_risks: `[G]`, of the uncorrected fit, whose regularization is chosen on noisy data.
@@ -91,7 +94,7 @@ class Trial:
         self.risks = np.full((len(FACTORS), GROUPS), np.nan)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
             return
-        judge = _without_negative(judge, self.count)
+        judge = without_negative(judge, self.count)
         clean = _Solver(corrected, self.count)
         noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
         self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
@@ -112,7 +115,7 @@ class Trial:
         return float(mean), float(np.sqrt(square * GROUPS / (GROUPS - 1)) / n)
 
 
-def _without_negative(parts, count) -> list:
+def without_negative(parts, count) -> list:
     """The moments, with no negative eigenvalue of the sum, which the clean moments do not have.
 
     Training would find the functions whose estimated squares are negative.
@@ -177,7 +180,7 @@ def _corrected(frequencies, sums, wiener):
     return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
 
 
-def sums_of(frequencies, x, y):
+def sums_of(frequencies, x, y) -> Any:
     """Sums over rows in float64, block by block, of rows x `[n, d]` or copies `[n, V, d]`."""
     total = None
     for start in range(0, len(y), _BLOCK):
