@@ -217,7 +217,8 @@ def expansion(
         rounds = rounds_of(samples, key[None])
         values = _before(memory, state, rounds, memory.space.points(x))[0, :-1]
         target = jax.tree.map(lambda a: a[0], rounds.target)
-        return readings(rule.output(state.rule, values), target)
+        estimates: Any = readings
+        return estimates(rule.output(state.rule, values), target)
 
     @jax.default_matmul_precision("highest")
     def predict(state: ExpansionState, x: jax.Array) -> jax.Array:

@@ -88,11 +88,11 @@ def unknown_noise(
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> x = jax.random.uniform(jax.random.key(0), (2000, 2), minval=-1.0)
         >>> stream = nj.Stream(x, jnp.sin(3 * x[:, 0]))
-        >>> learner = unknown_noise(
-        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.squared(), radius=3.0, horizon=2000)
+        >>> kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.squared()
+        >>> learner = unknown_noise(kernel, loss, radius=3.0, horizon=2000)
         >>> run = nj.rollout(learner, stream, nj.noise.Laplace(0.2), jax.random.key(1))
-        >>> loss = (run.predictions - stream.y) ** 2
-        >>> print(f"squared loss {loss[500:].mean():.2f}, of predicting 0 {jnp.mean(stream.y**2):.2f}")
+        >>> loss = loss(run.predictions, stream.y)[500:].mean()
+        >>> print(f"squared loss {loss:.2f}, of predicting 0 {jnp.mean(stream.y**2):.2f}")
         squared loss 0.02, of predicting 0 0.52
     """
     check_kernel(kernel)

@@ -1,6 +1,7 @@
 """Guarantees of learning under unknown noise from a random number of copies.
 
-`unknown_noise` is polynomial in the variance of the noise. In `random_truncation`, with B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², projected gradient descent on {‖f‖² ≤ B_w} with unbiased g̃Ψ̃
+`unknown_noise` is polynomial in the variance of the noise. In `random_truncation`, with
+B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², projected gradient descent on {‖f‖² ≤ B_w} with unbiased g̃Ψ̃
 and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both moments grow exponentially, in
 the size of the data and in the sharpness of the loss: check `vacuous` before you rely on the bound.
 """

@@ -1,4 +1,4 @@
-"""The guarantee of multilevel estimates of the whole gradient: its moments, its bias, its regret."""
+"""The guarantee of multilevel estimates of the whole gradient: moments, bias, regret."""
 
 import jax
 import jax.numpy as jnp
