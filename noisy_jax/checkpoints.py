@@ -21,9 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
-from jax.sharding import Mesh
 
-from noisy_jax.processes import from_first, is_first
 from noisy_jax.saving import UNFINISHED, replace_file
 from noisy_jax.validation import given, writable_folder
 
@@ -33,16 +31,21 @@ except ImportError:  # Windows: two runs on one folder are not noticed, but do n
     fcntl = None
 
 
+def folder_path(checkpoint: str | os.PathLike) -> Path:
+    """The path of the folder that a caller names as `checkpoint`."""
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise ValueError(f"checkpoint must be a folder's path, got {given(checkpoint)}")
+    return Path(checkpoint)
+
+
 class Checkpoint:
     """A folder with one file of running sums, which is replaced as a whole after each batch.
 
-    The folder stays locked until `close`. If a mesh spans several processes, the one with its first
-    device reads and writes for all.
+    The folder stays locked until `close`.
 
     Args:
         folder: created if needed.
         fingerprint: of the run; another run cannot use the folder.
-        mesh: of several processes, or `None`.
         parts: what the fingerprint depends on, for a message.
         failures: writes that failed, of all checkpoints that share this list; only the first warns.
 
@@ -54,16 +57,12 @@ class Checkpoint:
         self,
         folder: str | os.PathLike,
         fingerprint: str,
-        mesh: Mesh | None = None,
         parts: str = "run, key, quantiles or none, or version of JAX",
         failures: list[OSError] | None = None,
     ):
-        if not isinstance(folder, str | os.PathLike):
-            raise ValueError(f"checkpoint must be a folder's path, got {given(folder)}")
-        self.path = Path(folder) / "moments.npz"
+        self.path = folder_path(folder) / "moments.npz"
         self._failures = [] if failures is None else failures
         self._fingerprint = fingerprint
-        self._mesh = mesh
         self._parts = parts
         self._lock: int | None = None
 
@@ -74,9 +73,9 @@ class Checkpoint:
 
         Raises:
             ValueError: the folder cannot be written or is in use, or its file cannot be read, is
-                damaged, or belongs to another run. Every process raises what the first one found.
+                damaged, or belongs to another run.
         """
-        content = from_first(self._mesh, self._opened)
+        content = self._opened()
         if not content:
             return empty
         leaves = list(_arrays(content).values())[1:]
@@ -89,8 +88,6 @@ class Checkpoint:
 
     def save(self, sums: Any) -> None:
         """Replaces the stored sums; warns, once, if they cannot be written."""
-        if not is_first(self._mesh):
-            return
         archive = io.BytesIO()
         np.savez(archive, np.array(self._fingerprint), *jax.tree.leaves(sums))
         try:

@@ -102,16 +102,6 @@ def _one_by_one(function: Callable, *, solves: bool = False) -> Callable:
     return single
 
 
-def one_by_one(function: Callable) -> Callable:
-    """The function of arrays that calls functions of this module, with one loop for all of them.
-
-    Under `vmap` on a CPU each of them is a loop of its own otherwise. Both modes differentiate it.
-    """
-    alone = jax.custom_jvp(_one_by_one(function))
-    alone.defjvp(lambda primals, tangents: jax.jvp(function, primals, tangents))
-    return alone
-
-
 def _solve_by_substitution(factor, b, *, transposed):
     return jax.lax.linalg.triangular_solve(
         factor, b, left_side=True, lower=True, transpose_a=transposed
@@ -130,11 +120,18 @@ _orthogonalize = _one_by_one(lambda a: tuple(jnp.linalg.qr(a)))
 
 @_one_by_one
 def _lowest(a, bound):
-    """A loop of one round or none, in place of `cond`, of which `vmap` runs both branches."""
+    """A loop of one round or none, in place of `cond`, of which `vmap` runs both branches.
+
+    The loop changes its matrix: XLA would compute eigenvalues of a constant before the loop.
+    """
     factor = _factorize(a - bound * jnp.eye(len(a), dtype=a.dtype))
     below = ~jnp.isfinite(factor[-1, -1])
-    start = jnp.where(below, jnp.nan, bound), below
-    return jax.lax.while_loop(lambda s: s[1], lambda s: (_diagonalize(a)[0][0], ~s[1]), start)[0]
+    start = jnp.where(below, jnp.nan, bound), below, a
+
+    def search(s):
+        return _diagonalize(s[2])[0][0], ~s[1], -s[2]
+
+    return jax.lax.while_loop(lambda s: s[1], search, start)[0]
 
 
 def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = False) -> jax.Array:

@@ -47,8 +47,40 @@ def test_more_seeds_can_be_added_later(tmp_path):
     monte_carlo(run, 10, KEY, batch_size=4, checkpoint=tmp_path)
     more = monte_carlo(run, 25, KEY, batch_size=4, checkpoint=tmp_path)
     chex.assert_trees_all_close(more, monte_carlo(run, 25, KEY), atol=1e-6)
-    with pytest.raises(ValueError, match="already holds 25 seeds, more than the 12 asked for"):
+    with pytest.raises(ValueError, match="already holds 25 seeds, more than the 12 from"):
         monte_carlo(run, 12, KEY, checkpoint=tmp_path)
+
+
+def test_disjoint_ranges_of_seeds_are_merged(tmp_path):
+    """Of two hosts, the first of which stopped early; the call with all seeds runs the rest."""
+    options = {"batch_size": 4, "quantiles": (0.5, 0.9)}
+    whole = monte_carlo(run, 30, KEY, **options)
+    first = monte_carlo(run, range(6), KEY, **options, checkpoint=tmp_path)
+    second = monte_carlo(run, range(12, 22), KEY, **options, checkpoint=tmp_path)
+    assert (first.num_seeds, second.num_seeds) == (6, 10)
+    done = []
+    merged = monte_carlo(
+        run, 30, KEY, **options, checkpoint=tmp_path, progress=lambda *own: done.append(own)
+    )
+    assert done == [(20, 30), (22, 30), (26, 30), (30, 30)]
+    chex.assert_trees_all_close(merged, whole, rtol=1e-6)
+    again = monte_carlo(run, 30, KEY, **options, checkpoint=tmp_path, progress=done.append)
+    chex.assert_trees_all_equal(again, merged)
+    assert len(done) == 4
+    own = monte_carlo(run, range(12, 30), KEY, **options)
+    chex.assert_trees_all_close(
+        own, monte_carlo(run, range(12, 30), KEY, **options, checkpoint=tmp_path), rtol=1e-6
+    )
+
+
+def test_ranges_of_seeds_that_overlap_are_an_error_and_lock_nothing(tmp_path):
+    monte_carlo(run, 10, KEY, checkpoint=tmp_path)
+    monte_carlo(run, range(8, 16), KEY, checkpoint=tmp_path)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="10 seeds, more than the 8 from seed 0 to seed 7"):
+            monte_carlo(run, 16, KEY, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="was made by another configuration"):
+        monte_carlo(run, range(8, 16), jax.random.key(1), checkpoint=tmp_path)
 
 
 def test_quantiles_resume_exactly_with_other_levels_too(tmp_path):

@@ -1,7 +1,9 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import noisy_jax as nj
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 
 
@@ -33,3 +35,22 @@ def test_features_come_in_pairs(num_features):
     assert number_of_pairs(6) == 3
     with pytest.raises(ValueError, match="num_features must be"):
         number_of_pairs(num_features)
+
+
+def test_random_features_are_entire_although_they_round():
+    """In float32 the sine of the library clips, which nj.unbiased.pair must not stumble on."""
+    kernel = nj.kernels.gaussian(length_scale=0.7)
+    features = nj.kernels.fourier_features(kernel, jax.random.key(0), num_features=8)
+    copies = np.array([[3.1, -2.0], [2.8, -1.5]], np.float32)
+    found = nj.unbiased.pair(features)(jnp.asarray(copies))
+    assert found.dtype == jnp.float32
+    omega = np.asarray(kernel.spectrum(jax.random.key(0), 4, 2), np.float64)
+    angles = omega @ (copies.mean(axis=0) + 0.5j * (copies[0] - copies[1]))
+    expected = np.concatenate([np.cos(angles), np.sin(angles)]).real / 2
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+    def cosine_and_sine(x):
+        return jnp.abs(x)
+
+    with pytest.raises(ValueError, match="'abs'"):
+        nj.unbiased.pair(jax.jit(cosine_and_sine))(jnp.asarray(copies))

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (
-    ("validation", "intervals", "running", "sums", "processes", "version"),
+    ("validation", "intervals", "running", "sums", "version"),
     ("base", "series", "matrices", "ball", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
     ("losses", "worlds", "privacy"),
@@ -43,7 +43,6 @@ TESTED_IN = {
     "observed/fits/scores": "observed/fits/test_generalized",
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",
-    "processes": "simulated/test_montecarlo_at_scale",
     "robust/subquantile/starts": "robust/subquantile/test_fits",
     "simulated/adversaries/ascent": "simulated/adversaries/test_search",
     "simulated/adversaries/regrets": "simulated/adversaries/test_search",

@@ -51,11 +51,6 @@ def positive_part(a):
     return (vectors * np.maximum(values, 0)[None]) @ vectors.T
 
 
-def factor_and_solution(a, b):
-    factor = matrices.cholesky(a)
-    return factor, matrices.solve_cholesky(factor, b)
-
-
 # Functions of `[M, N]` numbers, and the same in NumPy.
 OPERATIONS = {
     "cholesky": (
@@ -85,10 +80,6 @@ OPERATIONS = {
     "positive_part": (
         lambda a: matrices.positive_part(indefinite(a)),
         lambda a: positive_part(indefinite(a)),
-    ),
-    "one_by_one": (
-        lambda a: matrices.one_by_one(factor_and_solution)(definite(a), a[N]),
-        lambda a: (np.linalg.cholesky(definite(a)), np.linalg.solve(definite(a), a[N])),
     ),
     "least_eigenvalue": (
         lambda a: matrices.least_eigenvalue(-definite(a), jnp.asarray(0.1)),
@@ -184,17 +175,6 @@ def test_one_triangle_with_many_right_sides_is_solved_in_one_call(rng):
 
 
 @pytest.mark.usefixtures("x64")
-def test_functions_one_by_one_are_one_loop(rng):
-    a = np.stack([definite(one) for one in rng.normal(size=(3, M, N))])
-    for function, loops in (
-        (factor_and_solution, 3),
-        (matrices.one_by_one(factor_and_solution), 1),
-    ):
-        text = jax.jit(jax.vmap(function)).lower(a, a[:, 0]).as_text()
-        assert text.count("stablehlo.while") == loops
-
-
-@pytest.mark.usefixtures("x64")
 def test_no_factor_of_an_indefinite_matrix_and_no_derivative():
     found, slope = jax.jit(jax.value_and_grad(lambda a: matrices.cholesky(a)[-1, -1]))(-np.eye(2))
     assert np.isnan(found)
@@ -233,3 +213,12 @@ def test_the_least_eigenvalue_of_nan_is_nan():
         jnp.full((2, 2), jnp.nan), bounds
     )
     assert np.all(np.isnan(found))
+
+
+def test_eigenvalues_are_computed_in_the_loop_that_may_not_run():
+    """The compiler moves what does not change in a loop before it, where it always runs."""
+    program = jax.jit(matrices.least_eigenvalue).lower(jnp.eye(N), jnp.asarray(-1.0)).compile()
+    before, _, main = program.as_text().partition("\nENTRY ")
+    assert "syevd" in before
+    assert "syevd" not in main
+    assert "potrf" in main

@@ -24,7 +24,7 @@ from noisy_jax.tables import Table, plus_minus
 RADIUS = 1.5
 """B of the learners and of the weights that compete: both minimisers are inside."""
 
-MOMENTS = bounds.Moments(
+MOMENTS = bounds.DataMoments(
     x_second_moment=9.0, x_fourth_moment=81.0, y_second_moment=1.0, noise_norm=4.0
 )
 """They hold under both adversaries, so that learning rates do not tell which one it is."""

@@ -171,7 +171,7 @@ def row(learner, bound, radius, variance, horizon, regret, half, guarantee, rand
 def limit(case: Case, variance: float, horizon: int, y_size: float) -> Any:
     """The bound of a case, which holds for all streams with |x| ≤ 1 and |y| ≤ `y_size`."""
     fourth = 1 + 6 * variance + variance**2  # E(1 ± σ)⁴, where |x| = 1
-    moments = bounds.Moments(1 + variance, fourth, y_size**2, variance)
+    moments = bounds.DataMoments(1 + variance, fourth, y_size**2, variance)
     return case.guarantee(moments, horizon=horizon, radius=case.radius)
 
 

@@ -173,7 +173,7 @@ def _with_kernels(y_size: float) -> list[Family]:
 
     def self_bounding(moments, *, horizon, radius):
         square = world.diagonal
-        moments = bounds.Moments(square, square**2, moments.y_second_moment, square)
+        moments = bounds.DataMoments(square, square**2, moments.y_second_moment, square)
         return bounds.self_bounding(moments, horizon=horizon, radius=radius)
 
     right, printed = "corrected", "printed"

@@ -17,11 +17,11 @@ from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import bounds, streams
-from noisy_jax.simulated.comparators import convex_ball
 from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
 from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.validation import positive
+from unknown_noise_corrections import averaging, best_in_ball, whole_gradients
 from unknown_noise_gradients import (
     both_distributions,
     estimate_row,
@@ -41,32 +41,36 @@ LOSSES: Mapping[str, losses.Loss] = {
 """Losses by name, so smooth that random truncation can estimate their gradients in the ball."""
 
 
+SHOWN = "truncation", "whole", "averaging"
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings(regret.RegretSettings):
     """What it costs not to know the distribution of the noise.
 
-    What does it cost a kernel learner not to know the distribution of the noise?
-
     Random truncation learns from a random number of noisy copies, by the distribution of orders
     with the least variance or by the paper's geometric one at as many copies. Polynomial kernel:
     both, against a learner that takes the noisy copy to be clean, and one that sees clean data.
-    Gaussian kernel: the better one, against parallel worlds, which know the distribution. Writes
-    into a folder for each data set: results.csv, config.json and regret.png for each kernel;
-    estimates.csv, measurements of the gradient estimates; exponents.csv, growth of regret beside
-    the theorems' bounds; and price.png, regret against the number of noisy copies.
+    Gaussian kernel: the better one, against parallel worlds, which know the distribution. Then
+    estimates of the whole gradient from one set of copies, against the mean of as many; and two
+    moons, where the mean wins. Writes into a folder for each data set: results.csv, config.json and
+    regret.png for each kernel; estimates.csv, measurements of the gradient estimates;
+    exponents.csv, growth of regret beside the bounds; price.png, regret against copies.
 
     With another loss than the squared one only random truncation learns, the geometric one with the
     paper's p = 2. The smoothed hinge predicts whether the target is above its mean.
 
-    A bound is informative at T if it is below the loss of predicting zero, which at the
-    theorems' learning rate (--rate-factor 1) takes a few thousand rounds, less for a small radius.
+    A bound is informative at T if it is below the loss of predicting zero: at the theorems' rate
+    (--rate-factor 1) after a few thousand rounds, less for a small radius.
 
     Examples:
       python colabs/papers/unknown_noise.py
       python colabs/papers/unknown_noise.py --data diabetes --noise-variance 0.02 --seeds 32
       python colabs/papers/unknown_noise.py --data diabetes --rate-factor 1 --radius 0.5
+      python colabs/papers/unknown_noise.py --show whole --data diabetes --length-scale 1
     """
 
+    show: tuple[str, ...] = option(SHOWN, "what is compared", choices=SHOWN)
     data: tuple[str, ...] = regret.data(("teacher", "diabetes"), fast=("teacher",))
     noise: str = regret.kernel_noise("gaussian")
     noise_variance: float | None = option(
@@ -123,8 +127,13 @@ def run(settings: Settings) -> Iterator[Report]:
     if loss.kind == "margin":
         loaded = [data._replace(stream=_classes(data.stream)) for data in loaded]
     # Bad settings are found before the work.
-    cases = [(_polynomial(settings, data), _gaussian(settings, data)) for data in loaded]
-    for data, pair in zip(loaded, cases, strict=True):
+    old = loaded if "truncation" in settings.show else []
+    cases = [(_polynomial(settings, data), _gaussian(settings, data)) for data in old]
+    for data in loaded if "whole" in settings.show else []:
+        yield from whole_gradients(settings, data, loss)
+    if "averaging" in settings.show:
+        yield from averaging(settings)
+    for data, pair in zip(old, cases, strict=True):
         results, rows = {}, []
         for case in pair:
             folder = f"{data.name}/{case.kernel}"
@@ -183,14 +192,20 @@ def _polynomial(settings, data) -> Case:
         f"kernel (⟨x, z⟩ + {settings.offset:g})^{DEGREE}; functions of norm at most "
         f"{settings.radius:g} compete\n{words}"
     )
-    return Case("polynomial", heading, _best(settings, data, clean), truncations, learners)
+    return Case(
+        "polynomial",
+        heading,
+        best_in_ball(clean, LOSSES[settings.loss], settings.radius, stream),
+        truncations,
+        learners,
+    )
 
 
 def _gaussian(settings, data) -> Case:
     """The Gaussian kernel: parallel worlds and random truncation by the better distribution."""
     moments, dim = bounds.moments(data.stream, data.noise), data.stream.x.shape[1]
     world = worlds.gaussian(dim=dim, length_scale=settings.length_scale, noise=data.noise)
-    comparator = _best(settings, data, world)
+    comparator = best_in_ball(world, LOSSES[settings.loss], settings.radius, data.stream)
     truncations, words = _truncations(settings, world.kernel, moments)
     learners = {name: truncation.learner for name, truncation in truncations.items()}
     heading = (
@@ -206,14 +221,6 @@ def _gaussian(settings, data) -> Case:
         }
         heading += f", {radius:.3g} in the world of parallel_worlds, which takes 2 copies"
     return Case("gaussian", f"{heading}\n{words}", comparator, truncations, learners)
-
-
-def _best(settings, data, world) -> regret.Best:
-    """The best function in the ball, by the exact solution for the squared loss."""
-    if settings.loss == "squared":
-        return regret.WorldBall(world, settings.radius, data.stream)
-    options = {"loss": LOSSES[settings.loss], "radius": settings.radius, "kernel": world.kernel}
-    return regret.Best(functools.partial(convex_ball, **options), data.stream)
 
 
 def _tuned(settings, factory, diagonal, moments, radius) -> MakeLearner:

@@ -3,7 +3,8 @@
     f_{t+1} = P( c_t f_t + α_t φ_t )
 
 φ_t is the *atom* that round t adds, α_t its coefficient, c_t a decay factor, and P the projection
-on the ball {‖f‖ ≤ W}. Learners differ in the arguments of `expansion`:
+on the ball {‖f‖ ≤ W}. A round may add K atoms, each with a coefficient of its own; α_t φ_t is their
+sum then. Learners differ in the arguments of `expansion`:
 
 - `round_of` makes the atom from the sample, and *query points*: further atoms where f_t is needed;
 - `rule` computes α_t and c_t from the values of f_t at the atom and at the query points;
@@ -23,6 +24,7 @@ Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2. 
 r_t is replaced by the recursion above.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,7 +32,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Needs, Sample, check_sample
+from noisy_jax.base import Learner, Needs, Readings, Sample, check_sample
 from noisy_jax.engine.memory import Atoms, Memory
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
@@ -40,7 +42,8 @@ class Round(NamedTuple):
     """What the engine takes from the sample of one round.
 
     Attributes:
-        atom: φ_t, one atom (its leaves have no leading axis of atoms).
+        atom: φ_t, one atom (its leaves have no leading axis of atoms); `[K]` atoms for a memory
+            with a `width`.
         query_points: `[P]`, further atoms at which f_t is evaluated; `None` if there are none.
         target: what else the rule needs, such as the target y_t.
     """
@@ -86,7 +89,7 @@ def expansion(
     dim: int | None = None,
     labels: bool = False,
     noise: Any = None,
-    readings: bool = False,
+    readings: Callable[[jax.Array, Any], Readings] | None = None,
 ) -> Learner:
     """A learner that moves a function in each round, from its parts.
 
@@ -106,9 +109,9 @@ def expansion(
         labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
             and become NaN where they are traced.
         noise: distribution of the noise that the learner corrects for; `None` for none.
-        readings: whether the outputs at the atom and at the first query point are independent and
-            unbiased for f(x) at the clean x. Then the learner has `Learner.read`: their mean and
-            their product.
+        readings: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
+            f(x)² at the clean x, from the outputs at the atoms and at the query points: the
+            learner's `read`; such as `of_two_outputs`. `None` if there are none.
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel
@@ -133,26 +136,41 @@ def expansion(
         x = jnp.zeros((copies, whole("dim", size, 1, "number of features")))
         check(x)
         sample = Sample(x, jnp.zeros(()), jnp.zeros(()))
-        atoms, weights = memory.init(jax.eval_shape(round_of, sample, jax.random.key(0)).atom)
+        atom = jax.eval_shape(round_of, sample, jax.random.key(0)).atom
+        if memory.width:
+            atom = jax.eval_shape(lambda atoms: jax.tree.map(lambda a: a[0], atoms), atom)
+        atoms, weights = memory.init(atom)
         squared_norm = None if memory.forgets else jnp.zeros_like(weights[0])
         return ExpansionState(atoms, weights, squared_norm, jnp.int32(0), rule.init())
+
+    def rounds_of(samples: Sample, keys) -> Round:
+        """B rounds, of `[B, K]` atoms."""
+        rounds = jax.vmap(round_of)(samples, keys)
+        if memory.width:
+            return rounds
+        return rounds._replace(atom=jax.tree.map(lambda a: a[:, None], rounds.atom))
 
     def advance(state: ExpansionState, block_inputs):
         """One block of rounds: the state after it, and predictions before each round, `[B]`."""
         samples, x, keys = block_inputs
         # Without the barrier, XLA computes a costly feature map again for each of its uses.
-        rounds = jax.lax.optimization_barrier(jax.vmap(round_of)(samples, keys))
+        rounds = jax.lax.optimization_barrier(rounds_of(samples, keys))
         points = memory.space.points(x)
         ahead = _before(memory, state, rounds, points)
         inside = _inside(memory, rounds, points).astype(ahead.dtype)
         state, predictions, noisy, added, keep = _play(
-            rule, memory.horizon, radius, readings, state, ahead, inside, rounds.target
+            rule, memory, radius, readings, state, ahead, inside, rounds.target
         )
         # Factors by which what was there before each round has shrunk by the end of the block.
         kept = jax.lax.cumprod(keep, reverse=True)
-        coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))
+        coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))[:, None]
         atoms, weights = memory.absorb(
-            state.atoms, state.weights, state.round, kept[0], rounds.atom, coefficients
+            state.atoms,
+            state.weights,
+            state.round,
+            kept[0],
+            _flat(rounds.atom),
+            jnp.ravel(coefficients),
         )
         state = state._replace(atoms=atoms, weights=weights, round=state.round + len(added))
         return state, (predictions, noisy)
@@ -196,9 +214,11 @@ def expansion(
     @jax.default_matmul_precision("highest")
     def read(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
         samples, x = one_round(sample)
-        rounds = jax.vmap(round_of)(samples, key[None])
-        values = _before(memory, state, rounds, memory.space.points(x))[0, :2]
-        return _readings(rule, state.rule, values)
+        rounds = rounds_of(samples, key[None])
+        values = _before(memory, state, rounds, memory.space.points(x))[0, :-1]
+        target = jax.tree.map(lambda a: a[0], rounds.target)
+        estimates: Any = readings
+        return estimates(rule.output(state.rule, values), target)
 
     @jax.default_matmul_precision("highest")
     def predict(state: ExpansionState, x: jax.Array) -> jax.Array:
@@ -213,7 +233,7 @@ def expansion(
         predict,
         Needs(copies, memory.horizon, noise, labels=labels),
         unroll,
-        read=read if readings else None,
+        read=None if readings is None else read,
         weights=None if memory.forgets else lambda state: state.weights,
     )
 
@@ -225,21 +245,24 @@ def _before(memory: Memory, state: ExpansionState, rounds: Round, points):
 
 
 def _inside(memory: Memory, rounds: Round, points):
-    """Values of the atoms of a block at queries and points of its rounds, `[B, B, Q + 1]`."""
-    space = memory.space
-    at_queries = space.inner(rounds.atom, _queries(rounds))
-    return _columns(at_queries, space.evaluate(rounds.atom, points))
+    """Values of the atoms of a block at queries and points of its rounds, `[B, K, B, Q + 1]`."""
+    space, atoms = memory.space, _flat(rounds.atom)
+    at_queries = space.inner(atoms, _queries(rounds))
+    values = _columns(at_queries, space.evaluate(atoms, points))
+    return values.reshape(values.shape[1], -1, *values.shape[1:])
 
 
 def _queries(rounds: Round):
     """The atoms and query points of B rounds, `[B·Q]`."""
+    if rounds.query_points is None:
+        return _flat(rounds.atom)
+    together = functools.partial(jnp.append, axis=1)
+    return _flat(jax.tree.map(together, rounds.atom, rounds.query_points))
 
-    def flat(atom, *query_points):
-        queries = jnp.concatenate([atom[:, None], *query_points], axis=1)
-        return queries.reshape(-1, *queries.shape[2:])
 
-    others = () if rounds.query_points is None else (rounds.query_points,)
-    return jax.tree.map(flat, rounds.atom, *others)
+def _flat(atoms):
+    """From `[B, K]` to `[B·K]`."""
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), atoms)
 
 
 def _columns(at_queries, at_points):
@@ -247,38 +270,42 @@ def _columns(at_queries, at_points):
     return jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
 
 
-def _readings(rule: Rule, rule_state, values):
-    """Mean and product of the two first outputs."""
-    first, second = rule.output(rule_state, values[:2])
-    return (first + second) / 2, first * second
+def of_two_outputs(outputs: jax.Array, target: Any) -> Readings:
+    """The mean and the product of the first two outputs: unbiased if they are, and independent."""
+    del target
+    return (outputs[0] + outputs[1]) / 2, outputs[0] * outputs[1]
 
 
-def _play(rule, horizon, radius, readings, state: ExpansionState, ahead, inside, target):
+def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, target):
     """The rounds of a block, one after another, on the values `ahead` and `inside` of f.
 
     Returns:
         The state with its norm and rule after the block; `[B]` predictions, readings (or `None`),
-        `[B]` coefficients of the new atoms, and `[B]` factors on what was there before each round.
+        `[B, K]` coefficients of the new atoms, and `[B]` factors on what was there before each
+        round.
     """
-    dtype = ahead.dtype
+    dtype, width = ahead.dtype, inside.shape[1]
 
     def one_round(carry, inputs):
         ahead, squared_norm, rule_state = carry
         b, inside, target = inputs
         t, values = state.round + b, ahead[b, :-1]
         prediction = rule.output(rule_state, ahead[b, -1])
-        read = _readings(rule, rule_state, values) if readings else None
-        square = jnp.maximum(inside[b, 0], 0)
+        read = None if readings is None else readings(rule.output(rule_state, values), target)
+        gram = inside[:, b, :width]
+        square = gram if memory.width else jnp.maximum(gram[0, 0], 0)
         alpha, decay, rule_state = rule.update(rule_state, values, target, t, square)
-        room = True if horizon is None else t < horizon
+        room = True if memory.horizon is None else t < memory.horizon
         alpha = jnp.where(jnp.all(jnp.isfinite(values)) & room, alpha, jnp.nan).astype(dtype)
+        alpha = jnp.broadcast_to(alpha, width)
         factor = jnp.ones((), dtype)
         if squared_norm is not None:
             squared_norm *= decay**2
-            squared_norm += 2 * decay * alpha * values[0] + alpha**2 * square
+            squared_norm += 2 * decay * jnp.sum(alpha * values[:width])
+            squared_norm += jnp.sum(alpha[:, None] * gram * alpha[None])
             factor, squared_norm = _project(jnp.maximum(squared_norm, 0).astype(dtype), radius)
         added, keep = alpha * factor, jnp.asarray(decay * factor, dtype)
-        ahead = keep * ahead + added * inside
+        ahead = keep * ahead + jnp.sum(added[:, None, None] * inside, axis=0)
         return (ahead, squared_norm, rule_state), (prediction, read, added, keep)
 
     (_, squared_norm, rule_state), outputs = jax.lax.scan(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.engine.expansion import Round, expansion
+from noisy_jax.engine.expansion import Round, expansion, of_two_outputs
 from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, products, weight_vector
 from noisy_jax.engine.rules import Rule
 from noisy_jax.engine.windows import ring
@@ -91,7 +91,7 @@ class FunctionSpace(NamedTuple):
             dim=self.dim,
             labels=labels,
             noise=self.noise,
-            readings=self.corrected and copies == 2,
+            readings=of_two_outputs if self.corrected and copies == 2 else None,
         )
 
 

@@ -51,6 +51,8 @@ class Memory(NamedTuple):
         horizon: number of rounds that it has room for; `None` for any number.
         longest_block: number of rounds that a block may have; `None` for any number.
         forgets: whether it drops atoms, so that ‖f‖ is not known.
+        width: K, how many atoms a round adds, along the first axis of `Round.atom`; `new_atoms`
+            and `coefficients` are `[B·K]` then. `None` for one atom without that axis.
     """
 
     space: Space
@@ -61,14 +63,19 @@ class Memory(NamedTuple):
     horizon: int | None = None
     longest_block: int | None = None
     forgets: bool = False
+    width: int | None = None
 
 
 MakeMemory: TypeAlias = Callable[[Space], Memory]
 """Makes a memory for atoms of a space; an argument `buffer` of learners."""
 
 
-def everything(horizon: int) -> MakeMemory:
+def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
     """A memory that keeps the atoms of all rounds, up to `horizon` ≥ 1 of them.
+
+    Args:
+        horizon: T, the number of rounds that there is room for.
+        width: as in `Memory`.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -82,11 +89,17 @@ def everything(horizon: int) -> MakeMemory:
 
     def absorb(atoms, weights, t, scale, new_atoms, coefficients):
         def written(slots, new):
-            return jax.lax.dynamic_update_slice_in_dim(slots, new.astype(slots.dtype), t, axis=0)
+            new = new.astype(slots.dtype)
+            return jax.lax.dynamic_update_slice_in_dim(slots, new, t * (width or 1), axis=0)
 
         return jax.tree.map(written, atoms, new_atoms), written(scale * weights, coefficients)
 
-    return lambda space: Memory(space, *room(space, horizon), absorb, horizon=horizon)
+    def memory(space: Space) -> Memory:
+        return Memory(
+            space, *room(space, horizon, width or 1), absorb, horizon=horizon, width=width
+        )
+
+    return memory
 
 
 def products(x, z):
@@ -126,8 +139,8 @@ def weight_vector() -> MakeMemory:
     return memory
 
 
-def room(space: Space, size: int):
-    """Storage for `size` atoms, rounded up to whole chunks, which stay in the cache when read.
+def room(space: Space, size: int, width: int = 1):
+    """Storage for `size` rounds of atoms, in whole chunks, which stay in the cache when read.
 
     Returns:
         `init`, `values` and `evaluate` of a `Memory`; the latter two skip the chunks that are empty
@@ -135,7 +148,8 @@ def room(space: Space, size: int):
     """
     hint = "engine.ring(50)(space) makes a memory; learners take buffer=engine.ring(50)"
     instance("space", space, Space, hint)
-    chunk = min(size, _CHUNK)
+    size *= width
+    chunk = min(size, max(1, _CHUNK // width) * width)  # a round stays in one chunk
     slots = -(-size // chunk) * chunk
 
     def init(atom):
@@ -156,7 +170,7 @@ def room(space: Space, size: int):
                 return alpha @ space.inner(own, queries), alpha @ space.evaluate(own, points)
             return space.values(alpha, own, queries, points)
 
-        chunks = jnp.minimum(-(-t // chunk), slots // chunk)
+        chunks = jnp.minimum(-(-t * width // chunk), slots // chunk)
         return _total(one_chunk, chunks, slots // chunk, atoms, weights, queries, points)
 
     def evaluate(atoms, weights, t, points):

@@ -16,7 +16,7 @@ class Update(NamedTuple):
     """What a rule computes in one round.
 
     Attributes:
-        coefficient: `[]`, α_t.
+        coefficient: `[]`, α_t; `[K]` if the memory has a `width`.
         decay: c_t, the factor on f_t.
         state: the rule's own state after the round.
     """
@@ -32,8 +32,9 @@ class Rule(NamedTuple):
     Attributes:
         init: `() -> state`, a pytree of arrays such as offsets, margins, counts; `()` for none.
         update: `(state, values[1 + P], target, t, square) -> Update`; values are those of f_t at
-            the atom, then at the query points, and square is ‖φ_t‖². It runs in a scan: use
-            arithmetic on scalars only.
+            the atom, then at the query points, and square is ‖φ_t‖². If the memory has a `width`
+            K, values are `[K + P]`, and square is the Gram matrix `[K, K]` of the atoms. It runs in
+            a scan: use arithmetic on few numbers only.
         output: `(state, values[...]) -> [...]`, predictions from values of f_t, for a rule with an
             offset or a threshold. (`wrappers.averaged` averages f only.)
     """

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from noisy_jax.kernels.kernel import (
     Envelope,
     Kernel,
+    entire_distances,
     expanded_distances,
     length_scale_of,
     near_origin,
@@ -34,10 +35,12 @@ def gaussian(*, length_scale: chex.Numeric) -> Kernel:
     length_scale = length_scale_of(length_scale)
     rate = 1 / length_scale**2
 
-    def gram(x, z):  # points are fewer than pairs: scale those
+    def scaled(x, z):  # points are fewer than pairs: scale those
         scale = math.sqrt(0.5) / jnp.asarray(length_scale, float)
-        x, z = near_origin(x, z)
-        return jnp.exp(-expanded_distances(x * scale, z * scale))
+        return x * scale, z * scale
+
+    def gram(x, z):
+        return jnp.exp(-expanded_distances(*scaled(*near_origin(x, z))))
 
     return Kernel(
         gram,
@@ -48,6 +51,7 @@ def gaussian(*, length_scale: chex.Numeric) -> Kernel:
             lambda order: exponential_series(-rate / 2, order),
         ),
         spectrum=_spectrum(lambda key, n: jnp.full(n, rate / 2)),
+        entire=lambda x, z: jnp.exp(-entire_distances(*scaled(x, z))),
     )
 
 

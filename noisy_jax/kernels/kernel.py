@@ -36,6 +36,8 @@ class Kernel:
         envelope: h; `None` where it is 1.
         spectrum: `(key, n, dim) -> omega[n, dim]`, frequencies drawn from the kernel's spectral
             density; `None` where there is no sampler.
+        entire: `gram`, written with operations that are entire in x and z; `None` where `gram` is
+            written so already, or k is not entire.
     """
 
     gram: Callable[[chex.Array, chex.Array], jax.Array]
@@ -43,6 +45,7 @@ class Kernel:
     series: Callable[[int], PowerSeries] | None = None
     envelope: Envelope | None = None
     spectrum: Callable[[chex.PRNGKey, int, int], jax.Array] | None = None
+    entire: Callable[[chex.Array, chex.Array], jax.Array] | None = None
 
     def __call__(self, x: chex.Array, z: chex.Array) -> jax.Array:
         """The Gram matrix, `[n, m]`."""
@@ -85,8 +88,13 @@ def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
 
 def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
     """‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, of points that are `near_origin` already."""
+    return jnp.maximum(entire_distances(x, z), 0)
+
+
+def entire_distances(x: chex.Array, z: chex.Array) -> jax.Array:
+    """‖x‖² + ‖z‖² − 2⟨x, z⟩, a polynomial, which by rounding may fall below zero."""
     products = jnp.matmul(-2 * x, z.T, precision="highest")
-    return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
+    return products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None]
 
 
 def _check_points(x, z) -> None:

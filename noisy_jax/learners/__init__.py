@@ -17,6 +17,7 @@ from noisy_jax.learners.perceptron import perceptron
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.learners.two_copies import two_copies
 from noisy_jax.learners.uncorrected import uncorrected
+from noisy_jax.learners.unknown_noise import unknown_noise
 
 __all__ = [
     "ModelState",
@@ -36,4 +37,5 @@ __all__ = [
     "two_copies",
     "uncorrected",
     "uncorrected_kernel",
+    "unknown_noise",
 ]

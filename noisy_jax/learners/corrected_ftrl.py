@@ -10,10 +10,11 @@ for every u (in the ball, if there is one), with f̂_t(w) = wᵀÂ_t w − 2⟨b
 
 In expectation the left side is the regret on clean data; `bounds.corrected_ftrl` gives the right
 side after a run. If the weights are computed every k rounds, read t as the number of blocks of k
-rounds. For Fourier features the guarantee does not hold: in the weights negative eigenvalues of S_t
-count as zero, and λ_t contains a quarter of the standard deviation of the moments, a rule that was
-chosen by experiments. Without a radius no bound in T alone holds: after k rounds of a small x the
-weights are large, and the next k rounds are lost. If streams may be adversarial, give a radius.
+rounds. For features that are not linear λ_t contains a quarter of the standard deviation of the
+moments, a rule that was chosen by experiments. For `moments.fourier` the guarantee does not hold:
+in the weights negative eigenvalues of S_t count as zero. Without a radius no bound in T alone
+holds: after k rounds of a small x the weights are large, and the next k rounds are lost. If streams
+may be adversarial, give a radius.
 
 Source: follow the regularized leader with the proof of McMahan (2017) on corrected least squares
 (Fuller, 1987); online ridge regression is the case without noise (Azoury and Warmuth, 2001).
@@ -65,7 +66,8 @@ def corrected_ftrl(
 ) -> Learner:
     """Online least squares on unbiased moments of the clean features ("corrected leader").
 
-    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or Fourier features z. It needs no
+    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or others, such as Fourier
+    features. It needs no
     learning rate and no horizon. All rounds have the same weight, so that it follows a change of
     the best predictor slowly. Under heavy-tailed noise, without a fourth moment, its moments
     converge slowly or not at all. In fewer rounds than features, and with Fourier features under
@@ -73,16 +75,18 @@ def corrected_ftrl(
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
-            `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`.
+            `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`;
+            for any features under unknown noise `moments.replicates(features)`,
+            `moments.multilevel(features)` or `moments.pair(features)`.
         radius: B > 0, if the weights must have ‖w‖ ≤ B; `None` for no constraint.
         regularization: ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses, as a
             share of the mean of ‖z(x)‖². It has no units, and results hardly depend on it.
         solve_every: k ≥ 1, number of rounds after which the weights are computed again. Rounds
             after the last complete block have no effect on the weights; `Learner.finish` computes
             them once more, and `learn` calls it.
-        groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With Fourier
-            features λ_t is chosen by the differences between groups, which show the random error of
-            the moments.
+        groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With features
+            that are not linear λ_t is chosen by the differences between groups, which show the
+            random error of the moments.
 
     Returns:
         A `Learner` whose state is a `CorrectedState`, of size O(G D²) for D features. It has
@@ -93,6 +97,9 @@ def corrected_ftrl(
     share = non_negative("regularization", regularization)
     every, groups = whole("solve_every", solve_every), whole("groups", groups, 2)
     rows = every * -(-_GROUP_ROWS // every)  # of a group's blocks, whole multiples of k
+
+    def drawn(keys):
+        return (keys,) if moments.random else ()
 
     def init(dim: int) -> CorrectedState:
         size, zero = moments.num_features(whole("dim", dim)), jnp.zeros(())
@@ -114,11 +121,11 @@ def corrected_ftrl(
         empty = jax.tree.map(jnp.zeros_like, state.pending)
         return CorrectedState(sums, empty, weights, lam, penalty, state.round)
 
-    def advance(state: CorrectedState, samples: Sample, kept, x):
+    def advance(state: CorrectedState, samples: Sample, kept, x, keys):
         """Rounds inside one block: predictions, sums, and a solution if the block is complete."""
         predictions = moments.features(x) @ state.weights
-        readings = jax.vmap(moments.read, (None, 0))(state.weights, samples)
-        new = moments.sums(samples, kept)
+        readings = jax.vmap(read, (None, 0, 0))(state, samples, keys)
+        new = moments.sums(samples, kept, *drawn(keys))
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
@@ -126,17 +133,17 @@ def corrected_ftrl(
 
     @jax.default_matmul_precision("highest")
     def unroll(state: CorrectedState, samples: Sample, x, keys):
-        del keys
+        keys = keys if moments.random else None
         rounds = x.shape[0]
         blocks = (rounds + every - 2) // every + 1
         first = state.round % every
 
         def in_blocks(leaf):
-            room = jnp.zeros((blocks * every, *leaf.shape[1:]), leaf.dtype)
+            room = jax.lax.full((blocks * every, *leaf.shape[1:]), 0, leaf.dtype)
             filled = jax.lax.dynamic_update_slice_in_dim(room, leaf, first, axis=0)
             return filled.reshape(blocks, every, *leaf.shape[1:])
 
-        inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x))
+        inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x, keys))
         state, outputs = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)
         return state, *jax.tree.map(
             lambda leaf: jax.lax.dynamic_slice_in_dim(leaf.reshape(-1), first, rounds), outputs
@@ -144,9 +151,9 @@ def corrected_ftrl(
 
     @jax.default_matmul_precision("highest")
     def step(state: CorrectedState, sample: Sample, key: chex.PRNGKey):
-        del key
-        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample)
-        return advance(state, one, jnp.ones(1), sample.x[:1])[0]
+        shown = (sample, key if moments.random else None)
+        one, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], shown)
+        return advance(state, one, jnp.ones(1), sample.x[:1], keys)[0]
 
     @jax.default_matmul_precision("highest")
     def predict(state: CorrectedState, x):
@@ -158,8 +165,8 @@ def corrected_ftrl(
         return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
 
     def read(state: CorrectedState, sample: Sample, key):
-        del key
-        return moments.read(state.weights, sample)
+        key = jax.random.clone(key) if moments.random else None  # `step` draws the same levels
+        return moments.read(state.weights, sample, *drawn(key))
 
     targets = "any" if moments.linear else "independent"
     needs = Needs(moments.copies, noise=moments.noise, targets=targets, labels=False)

@@ -1,6 +1,5 @@
 """The weights of the corrected leader from sums of moments, of one stream or of many devices."""
 
-from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -11,7 +10,6 @@ from noisy_jax.ball import in_ball, largest_size, norm
 from noisy_jax.matrices import (
     cholesky,
     least_eigenvalue,
-    one_by_one,
     positive_part,
     solve_cholesky,
     solve_triangular,
@@ -19,7 +17,7 @@ from noisy_jax.matrices import (
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive
 
-_SPREAD = 0.25  # λ in units of the moments' standard deviation, for Fourier features
+_SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x
 _ROUNDINGS = 8
 
 
@@ -95,9 +93,8 @@ def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     if not moments.linear:
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     least = jnp.maximum(least, _rounding(gram)) + slack
-    solve = one_by_one(partial(_solution, moments.linear))
     numbers = [jnp.asarray(a, gram.dtype) for a in (least, previous, radius) if a is not None]
-    weights, lam, penalty = solve(gram, cross, gradient, *numbers)
+    weights, lam, penalty = _solution(not moments.clipped, gram, cross, gradient, *numbers)
     return Leader(weights, lam), penalty
 
 

@@ -6,7 +6,9 @@
 f_t. Each comes from fresh copies of x_t and a power series that is cut off at a random order
 (`unbiased.gradient`). So every step is the clean gradient step on average, for any noise of
 bounded variance, even if it changes from copy to copy. The price is variance, which grows
-exponentially with the size of the data and the sharpness of the loss.
+exponentially with the size of the data and the sharpness of the loss. So it loses to
+`unknown_noise`, which estimates g̃_t Ψ̃_t as one function from one set of copies, and at usual
+lengths of streams to the mean of as many copies without any correction.
 
 In a parallel world, where the distribution of the noise is known, one copy is enough for Ψ̃_t, and
 only g̃_t is random: (γ_N/p_N) Π_{j ≤ N} (y_t f̂(x̃_j) − c) in the surrogate, y_t times, or with
@@ -22,7 +24,16 @@ import chex
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
+from noisy_jax.engine import (
+    Round,
+    Rule,
+    Space,
+    Update,
+    everything,
+    expansion,
+    of_two_outputs,
+    rate_of,
+)
 from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import instance
@@ -118,7 +129,7 @@ def random_truncation(
         dim=world and world.dim,
         labels=margin,
         noise=world and world.noise,
-        readings=derivative.copies > 0,
+        readings=of_two_outputs if derivative.copies else None,
     )
     if margin or derivative.copies <= 1:
         return learner

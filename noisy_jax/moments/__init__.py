@@ -7,6 +7,7 @@ from noisy_jax.moments.fourier import (
     gaussian_frequencies,
 )
 from noisy_jax.moments.online import Moments, Sums, known_covariance, two_copies
+from noisy_jax.moments.unknown_noise import multilevel, pair, replicates
 
 __all__ = [
     "Frequencies",
@@ -16,5 +17,8 @@ __all__ = [
     "fourier",
     "gaussian_frequencies",
     "known_covariance",
+    "multilevel",
+    "pair",
+    "replicates",
     "two_copies",
 ]

@@ -100,7 +100,7 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
 
     return Moments(
         lambda d: 2 * pairs, lambda x: amplitude * waves(x), sums, corrected, read, 1, linear=False,
-        noise=frequencies.noise,
+        noise=frequencies.noise, clipped=True,
     )  # fmt: skip
 
 

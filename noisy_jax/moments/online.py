@@ -60,6 +60,9 @@ class Moments(NamedTuple):
         linear: whether z(x) = x.
         noise: the distribution of the noise that the moments correct for; `None` if they need no
             more than its covariance, or nothing.
+        clipped: whether negative eigenvalues of the sums count as zero in `corrected_ftrl`, which
+            then has no guarantee; otherwise they increase its penalty.
+        random: whether `sums` takes the keys of the rounds as a third argument, and `read` the key.
     """
 
     num_features: Callable[[int], int]
@@ -70,6 +73,8 @@ class Moments(NamedTuple):
     copies: int
     linear: bool
     noise: Noise | None = None
+    clipped: bool = False
+    random: bool = False
 
 
 def known_covariance() -> Moments:

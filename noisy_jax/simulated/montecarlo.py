@@ -1,10 +1,13 @@
 """Monte Carlo over seeds: mean, standard error and quantiles of what a run returns."""
 
+import dataclasses
+import functools
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import chex
@@ -13,9 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.checkpoints import Checkpoint, fingerprint
+from noisy_jax.checkpoints import Checkpoint, fingerprint, folder_path
 from noisy_jax.intervals import half_width
-from noisy_jax.processes import check_same, replicated
 from noisy_jax.running import Running
 from noisy_jax.validation import between, check_key, given, instance, is_key, whole
 
@@ -47,7 +49,7 @@ class Estimate(NamedTuple):
 
 def monte_carlo(
     run: Callable[[chex.PRNGKey], Any],
-    num_seeds: int,
+    num_seeds: int | range,
     key: chex.PRNGKey,
     *,
     batch_size: int | None = None,
@@ -68,20 +70,21 @@ def monte_carlo(
 
     Args:
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
-        num_seeds: S ≥ 1.
+        num_seeds: S ≥ 1, for the seeds 0 to S − 1, or a range of seeds such as `range(64, 128)`.
+            Several hosts can run disjoint ranges with the same checkpoint folder; a call with all
+            seeds then merges what they stored, and runs what is missing.
         key: a key of `jax.random.key`. Under `vmap` JAX draws the numbers of a whole batch from the
             first of its keys if they are of the kind "rbg": results then depend on the batches.
         batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
             128. Memory grows with it, not with S.
         mesh: devices over which each batch is divided; "all" for all devices, at most one for each
             seed of a batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX
-            starts). Devices may belong to several processes (`jax.distributed`); then all processes
-            make this call and get the same estimate.
-        progress: called after each batch, in every process, with (seeds done, S).
+            starts). All devices must belong to this process.
+        progress: called after each batch with (seeds done, S).
         checkpoint: folder in which the moments are stored after each batch. A call with the same
-            run and key resumes from it, also with more seeds than before. Of several processes only
-            the one with the mesh's first device needs the folder. If a later write fails, for
-            example on a full disk, the run goes on with a warning.
+            run and key resumes from it, also with more seeds than before. A range that begins at
+            seed a > 0 is stored in the subfolder `from_seed_a`. If a later write fails, for example
+            on a full disk, the run goes on with a warning.
         quantiles: levels q, 0 < q < 1. The quantile is the smallest value that at least a share q
             of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
             returns is then kept of each seed, in memory and in the checkpoint.
@@ -91,8 +94,8 @@ def monte_carlo(
 
     Raises:
         ValueError: the checkpoint folder cannot be written, is in use by another run, or holds a
-            file that is damaged, of another run, key or version of JAX, or of more than S seeds; or
-            the processes of a mesh pass different arguments.
+            file that is damaged, of another run, key or version of JAX, of more than S seeds, or of
+            seeds that another file holds too.
 
     Example:
         >>> import jax
@@ -108,34 +111,30 @@ def monte_carlo(
     if is_key(num_seeds):  # the order of version 0.2
         num_seeds, key = cast(Any, (key, num_seeds))
     check_key(key)
-    batch_size, mesh = divided(num_seeds, batch_size, mesh)
-    simulation = Simulation(run, key, num_seeds, batch_size, mesh, checkpoint, quantiles)
+    seeds = seed_range(num_seeds)
+    batch_size, mesh = divided(len(seeds), batch_size, mesh)
+    simulation = Simulation(run, key, seeds, batch_size, mesh, checkpoint, quantiles)
     with closing(simulation):
         return simulation.estimate(progress)
 
 
 class Simulation:
-    """A Monte Carlo run with its checkpoint, which is opened before any seed runs.
+    """A Monte Carlo run with its checkpoints, which are opened before any seed runs.
 
-    It takes the arguments of `monte_carlo`, with `batch_size` and `mesh` from `divided`.
+    It takes the arguments of `monte_carlo`, with `seeds` from `seed_range`, and `batch_size` and
+    `mesh` from `divided`.
     """
 
     def __init__(
-        self, run, key, num_seeds: int, batch_size: int, mesh: Mesh | None, checkpoint, quantiles,
+        self, run, key, seeds: range, batch_size: int, mesh: Mesh | None, checkpoint, quantiles,
         failures: list[OSError] | None = None,
     ):  # fmt: skip
         self._levels = levels(quantiles)
         run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
-        num_seeds = int(num_seeds)  # a NumPy number would be compiled for again
         if mesh is not None:
             mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
-        several = mesh is not None and mesh.is_multi_process
-        digest = fingerprint(run, key) if several or checkpoint is not None else ""
-        digest += " values" if digest and self._levels else ""
-        if mesh is not None and several:
-            check_same(mesh, f"{digest} {num_seeds} {batch_size} {checkpoint is None}")
         self._arguments = run, key
-        self._num_seeds = num_seeds
+        self._seeds = seeds
         self._options = {"batch_size": batch_size, "mesh": mesh, "keep": bool(self._levels)}
         arguments = run, key
         if mesh is not None:  # placed as `estimate` places them: JAX then traces the run once
@@ -144,68 +143,134 @@ class Simulation:
                 lambda leaf: leaf.update(sharding=shared),
                 jax.eval_shape(lambda *leaves: leaves, *arguments),
             )
-        seen, values, *_ = _batch_moments.eval_shape(*arguments, num_seeds, 0, **self._options)
+        seen, values, *_ = _batch_moments.eval_shape(*arguments, 0, 0, **self._options)
         nothing = (
             jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), seen),
             jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values),
         )
-        self._store = None
-        if checkpoint is not None:
-            self._store = Checkpoint(checkpoint, digest, mesh, failures=failures)
+        self._parts: list[_Part] = []
+        if checkpoint is None:
+            self._parts.append(_Part(seeds, *nothing, None))
+            return
+        digest = fingerprint(run, key) + (" values" if self._levels else "")
+        folder = folder_path(checkpoint)
+        starts = [seeds.start, *_stored_starts(folder, seeds)]
         try:
-            seen, self._values = self._store.load(nothing) if self._store else nothing
-            self._seen = seen._replace(count=int(seen.count))
-            if self._seen.count > num_seeds:
-                raise ValueError(
-                    f"the checkpoint in {checkpoint} already holds {self._seen.count} "
-                    f"seeds, more than the {num_seeds} asked for: ask for at least as many, or "
-                    "name another folder"
-                )
+            for start, stop in zip(starts, [*starts[1:], seeds.stop], strict=True):
+                own = folder / f"from_seed_{start}" if start else folder
+                store = Checkpoint(own, digest, failures=failures)
+                self._parts.append(_Part(range(start, stop), *nothing, store))
+                self._parts[-1].load(store)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Unlocks the checkpoint."""
-        if self._store:
-            self._store.close()
+        """Unlocks the checkpoints."""
+        for part in self._parts:
+            if part.store:
+                part.store.close()
 
     def estimate(self, progress: Callable[[int, int], None] | None) -> Estimate:
         """Runs the seeds that are not done yet."""
-        seen, values = self._seen, self._values
         (run, key), mesh = self._arguments, self._options["mesh"]
         if mesh is not None:
-            run, key = replicated((run, key), mesh)
-        for start in range(seen.count, self._num_seeds, self._options["batch_size"]):
-            batch, own, *units = jax.device_get(
-                _batch_moments(run, key, self._num_seeds, start, **self._options)
-            )
-            counted = jax.tree.map(lambda leaf: leaf[: self._num_seeds - start], own)  # noqa: B023
-            values = jax.tree.map(lambda *parts: np.concatenate(parts), values, counted)
-            for part in _parts(batch, *units):
-                seen = seen.plus(part)
-            if self._store:
-                self._store.save((seen, values))
-            if progress:
-                progress(seen.count, self._num_seeds)
+            run, key = jax.device_put((run, key), NamedSharding(mesh, PartitionSpec()))
+        done = sum(part.seen.count for part in self._parts)
+        for part in self._parts:
+            for start in range(part.next, part.seeds.stop, self._options["batch_size"]):
+                before = part.seen.count
+                part.add(*_batch_moments(run, key, part.seeds.stop, start, **self._options))
+                done += part.seen.count - before
+                if progress:
+                    progress(done, len(self._seeds))
+        seen = functools.reduce(Running.plus, (part.seen for part in self._parts))
+        values = jax.tree.map(lambda *own: np.concatenate(own), *(p.values for p in self._parts))
         quantiles = jax.tree.map(lambda leaf: _quantiles(leaf, self._levels), values)
         return Estimate(seen.mean, seen.std_error, seen.count, quantiles)
+
+
+@dataclasses.dataclass
+class _Part:
+    """Consecutive seeds with one checkpoint, or none: what is known of the first of them.
+
+    Attributes:
+        seeds: all that belong to it.
+        seen: moments of the first seeds.
+        values: what the run returned for each of them, or `None`.
+        store: the checkpoint.
+    """
+
+    seeds: range
+    seen: Running
+    values: Any
+    store: Checkpoint | None
+
+    @property
+    def next(self) -> int:
+        """The first seed that has not run."""
+        return self.seeds.start + int(self.seen.count)
+
+    def load(self, store: Checkpoint) -> None:
+        """Takes what the checkpoint holds."""
+        seen, self.values = store.load((self.seen, self.values))
+        self.seen = seen._replace(count=int(seen.count))
+        if self.seen.count > len(self.seeds):
+            raise ValueError(
+                f"the checkpoint in {store.path.parent} already holds {self.seen.count} seeds, "
+                f"more than the {len(self.seeds)} from seed {self.seeds.start} to seed "
+                f"{self.seeds.stop - 1}: ask for at least as many, or name another folder"
+            )
+
+    def add(self, batch: Running, own: Any, *units: Any) -> None:
+        """Adds the results of a batch, and stores all."""
+        batch, own, units = jax.device_get((batch, own, units))
+        left = self.seeds.stop - self.next
+        self.values = jax.tree.map(
+            lambda kept, new: np.concatenate([kept, new[:left]]), self.values, own
+        )
+        for part in _shards(batch, *units):
+            self.seen = self.seen.plus(part)
+        if self.store:
+            self.store.save((self.seen, self.values))
+
+
+def _stored_starts(folder: Path, seeds: range) -> list[int]:
+    """The first seeds of other ranges that are stored below the folder, increasing."""
+    names = [re.fullmatch(r"from_seed_(\d+)", path.name) for path in folder.glob("from_seed_*")]
+    return sorted(int(name[1]) for name in names if name and int(name[1]) in seeds[1:])
+
+
+def seed_range(num_seeds: int | range) -> range:
+    """The seeds that a caller asks for by a number or by a range."""
+    if not isinstance(num_seeds, range):
+        return range(whole("num_seeds", num_seeds, hint="or a range of seeds"))
+    if num_seeds.step != 1 or num_seeds.start < 0 or not num_seeds:
+        raise ValueError(
+            "num_seeds must be a whole number or a range of seeds from 0 on, such as "
+            f"range(64, 128), got {num_seeds}"
+        )
+    return num_seeds
 
 
 def divided(
     num_seeds: int, batch_size: int | None, mesh: Mesh | str | None
 ) -> tuple[int, Mesh | None]:
     """The batch size and the mesh that `monte_carlo` uses."""
-    whole("num_seeds", num_seeds)
     if batch_size is None:
         batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
     batch_size = whole("batch_size", batch_size)
     if isinstance(mesh, str) and mesh == "all":
-        devices = jax.devices()[: min(batch_size, num_seeds)]
+        devices = jax.local_devices()[: min(batch_size, num_seeds)]
         mesh = Mesh(np.array(devices), "seeds") if len(devices) > 1 else None
     if mesh is None:
         return batch_size, None
     mesh = instance("mesh", mesh, Mesh, 'jax.make_mesh makes one, and "all" means all devices')
+    if mesh.is_multi_process:
+        raise ValueError(
+            "mesh must have devices of this process only: give each process its own range of "
+            "seeds, such as num_seeds=range(64, 128), and merge their checkpoints"
+        )
     return mesh.size * math.ceil(batch_size / mesh.size), mesh
 
 
@@ -231,8 +296,8 @@ def _check_results(values: Any) -> None:
         raise ValueError("run must return real numbers, got complex ones: return both their parts")
 
 
-@partial(jax.jit, static_argnames=("batch_size", "mesh", "keep"))
-def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tuple[Any, ...]:
+@functools.partial(jax.jit, static_argnames=("batch_size", "mesh", "keep"))
+def _batch_moments(run, key, stop, start, *, batch_size, mesh, keep) -> tuple[Any, ...]:
     """Of each shard of a batch, along a leading axis: `Running`, values, origins and scales.
 
     The values of all seeds, in their order, are `None` without `keep`. `Running` is of
@@ -243,7 +308,7 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tup
 
     def one_shard(run, key, seeds):
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)
-        counted = seeds < num_seeds
+        counted = seeds < stop
         count = counted.sum()
 
         def moments(values):
@@ -272,12 +337,10 @@ def _batch_moments(run, key, num_seeds, start, *, batch_size, mesh, keep) -> tup
     over_shards = jax.shard_map(
         one_shard, mesh=mesh, in_specs=(shared, shared, split), out_specs=split, check_vma=False
     )
-    # Replicated, so that every host of several can read it.
-    moments = over_shards(run, key, seeds)
-    return jax.lax.with_sharding_constraint(moments, NamedSharding(mesh, shared))
+    return over_shards(run, key, seeds)
 
 
-def _parts(seen: Running, origin: Any, scale: Any) -> Iterator[Running]:
+def _shards(seen: Running, origin: Any, scale: Any) -> Iterator[Running]:
     """The moments of each shard, in float64 and in the units of the values."""
     scale = jax.tree.map(lambda s: s.astype(np.float64), scale)
     mean = jax.tree.map(lambda o, s, m: o.astype(np.float64) + s * m, origin, scale, seen.mean)

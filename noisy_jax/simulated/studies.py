@@ -18,7 +18,7 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
-from noisy_jax.simulated.montecarlo import Simulation, divided, levels
+from noisy_jax.simulated.montecarlo import Simulation, divided, levels, seed_range
 from noisy_jax.simulated.programs import Always, Runs, first, made, takes_room
 from noisy_jax.simulated.provenance import description, text, versions
 from noisy_jax.simulated.regrets import growth
@@ -34,7 +34,7 @@ def study(
     noise: Noise | PerRound,
     key: chex.PRNGKey,
     *,
-    num_seeds: int,
+    num_seeds: int | range,
     horizons: Sequence[int],
     comparator: Callable[[Stream], Any],
     loss: Loss | None = None,
@@ -62,7 +62,8 @@ def study(
             margin.
         noise: distribution of the noise in each copy of x, as in `rollout`.
         key: a key of `jax.random.key`.
-        num_seeds: S independent draws of the noise for each horizon.
+        num_seeds: S independent draws of the noise for each horizon, or a range of seeds, as in
+            `monte_carlo`: several hosts can run disjoint ranges.
         horizons: increasing numbers of rounds.
         comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
             as `comparators.linear_ball(radius=1.0)`.
@@ -106,7 +107,8 @@ def study(
             f"the largest horizon, {horizons[-1]}, exceeds the {rounds} rounds of the "
             "stream; streams.resampled draws longer ones"
         )
-    batch_size, mesh = divided(num_seeds, batch_size, mesh)
+    seeds = seed_range(num_seeds)
+    batch_size, mesh = divided(len(seeds), batch_size, mesh)
     check_noise(noise, y_noise, rounds)
     makers = tuple(
         Always(each) if isinstance(each, Learner) else each for each in learners.values()
@@ -115,7 +117,7 @@ def study(
         warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
         check_one_prediction(learner, dim, f"learners[{name!r}]")
     rows: list[Row] = []
-    done, total = 0, num_seeds * sum(horizons)
+    done, total = 0, len(seeds) * sum(horizons)
     with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
         simulations, failures = [], []
         runs = Runs(makers, horizons, loss, (stream, noise, y_noise))
@@ -124,14 +126,14 @@ def study(
             folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
             own_key = jax.random.fold_in(key, np.uint32(horizon))
             simulation = Simulation(
-                run, own_key, num_seeds, batch_size, mesh, folder, quantiles, failures
+                run, own_key, seeds, batch_size, mesh, folder, quantiles, failures
             )
             simulations.append(stack.enter_context(closing(simulation)))
         for horizon, simulation in zip(horizons, simulations, strict=True):
             estimate = simulation.estimate(
                 progress and functools.partial(_report, progress, done, horizon, total)
             )
-            done += num_seeds * horizon
+            done += len(seeds) * horizon
             guarantees = [guarantee for _, guarantee in made(makers, horizon)]
             rows += _rows(list(learners), horizon, estimate, guarantees)
 
@@ -140,12 +142,13 @@ def study(
     for name in learners:
         own = [row for row in rows if row.learner == name]
         regrets, errors = [row.regret for row in own], [row.std_error for row in own]
-        exponents[name] = growth(horizons, regrets, errors, int(num_seeds))
+        exponents[name] = growth(horizons, regrets, errors, len(seeds))
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = {
         "learners": {name: text(make) for name, make in zip(learners, makers, strict=True)},
         "horizons": horizons,
-        "num_seeds": int(num_seeds),
+        "num_seeds": len(seeds),
+        "first_seed": seeds.start,
         "batch_size": batch_size,
         "quantiles": levels(quantiles),
         "noise": description(noise),

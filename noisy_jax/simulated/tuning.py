@@ -11,7 +11,7 @@ import chex
 import noisy_jax.learners as learners
 import noisy_jax.simulated.bounds as bounds
 from noisy_jax.base import Learner
-from noisy_jax.simulated.bounds import Moments, at_adaptive_rate, at_rate_factor
+from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate, at_rate_factor
 
 MakeLearner = Callable[..., tuple[Learner, Any]]
 """`make(horizon)` or `make(horizon, room)`, which return a learner tuned for a horizon and the
@@ -36,7 +36,7 @@ _BOUNDS = {
 def tuned(
     factory: Callable[..., Learner],
     bound: Callable[..., Any],
-    moments: Moments | None = None,
+    moments: DataMoments | None = None,
     *,
     rate_factor: chex.Numeric | None = 1.0,
     **options: Any,
@@ -65,7 +65,7 @@ def tuned(
 
     Example:
         >>> import functools, noisy_jax as nj
-        >>> moments = nj.bounds.Moments(1.0, 1.0, 1.0, 0.1)
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
         >>> make = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
         >>> print(make(100)[1].learning_rate)
         0.025
@@ -102,7 +102,7 @@ class _Tuned:
 
     factory: Callable[..., Learner]
     bound: Callable[..., Any]
-    moments: Moments | None
+    moments: DataMoments | None
     rate_factor: chex.Numeric | None
     options: dict[str, Any]
 

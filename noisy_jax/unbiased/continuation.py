@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax import features
+
 _TERMS = {4: 14, 8: 40}  # of erf's polynomial, by the bytes of a number: up to rounding
 
 
@@ -112,6 +114,13 @@ def sin(z: Continued) -> Continued:
 def cos(z: Continued) -> Continued:
     """The cosine of z."""
     return Continued(jnp.cos(z.re) * jnp.cosh(z.im), -jnp.sin(z.re) * jnp.sinh(z.im))
+
+
+def cosine_and_sine(turns: Continued) -> tuple[Continued, Continued]:
+    """The cosine and the sine of z cycles, 2πz."""
+    cosine, sine = features.cosine_and_sine(turns.re)
+    grown, turned = jnp.cosh(2 * np.pi * turns.im), jnp.sinh(2 * np.pi * turns.im)
+    return Continued(cosine * grown, -sine * turned), Continued(sine * grown, cosine * turned)
 
 
 def sinh(z: Continued) -> Continued:

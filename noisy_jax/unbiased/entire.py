@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax.extend.core import Jaxpr, Literal, Primitive
 from jax.extend.source_info_util import summarize
 
+from noisy_jax import features
 from noisy_jax.unbiased import continuation
 from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.control import CALLS, CONTROL
@@ -73,6 +74,8 @@ _ADVICE = {
 _WAY_OUT = "multilevel and replicates take any smooth function (tanh, softplus, gelu by tanh)"
 
 
+# A function of this library that rounds inside, and yet is entire.
+_WAVES = f"cosine_and_sine at {features.__file__}:"
 _HERE = str(Path(__file__).parent)
 
 
@@ -109,7 +112,18 @@ def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> 
     Raises:
         ValueError: f is not entire, or a result is complex or no number of floating point.
     """
-    closed, shape = jax.make_jaxpr(f, return_shape=True)(real)
+    results, structure = _both_parts(f, Continued(real, imaginary), name)
+    return jax.tree.unflatten(structure, [each.re for each in results])
+
+
+def continued_number(f: Callable, z: Continued, name: str) -> Continued:
+    """f(z) of a function with one array as its result; else as `continued`."""
+    ((result,), _) = _both_parts(f, z, name)
+    return result
+
+
+def _both_parts(f: Callable, z: Continued, name: str) -> tuple[list[Continued], Any]:
+    closed, shape = jax.make_jaxpr(f, return_shape=True)(z.re)
     for result in jax.tree.leaves(shape):
         if not jnp.issubdtype(result.dtype, jnp.floating):
             raise ValueError(
@@ -117,9 +131,11 @@ def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> 
                 "return real and imaginary parts one by one, and no whole numbers"
             )
     walk = _Walk(name)
-    results = walk(closed.jaxpr, closed.consts, [Continued(real, imaginary)])
-    results = [each.re if isinstance(each, Continued) else each for each in results]
-    return jax.tree.unflatten(jax.tree.structure(shape), results)
+    results = [
+        each if isinstance(each, Continued) else Continued(each, jnp.zeros_like(each))
+        for each in walk(closed.jaxpr, closed.consts, [z])
+    ]
+    return results, jax.tree.structure(shape)
 
 
 class _Walk:
@@ -158,6 +174,8 @@ class _Walk:
         if name in CALLS or name in CONTROL:
             inner = eqn.params.get(CALLS.get(name))
             function = name if inner is None else inner.jaxpr.debug_info.func_name
+            if inner is not None and inner.jaxpr.debug_info.func_src_info.startswith(_WAVES):
+                return list(continuation.cosine_and_sine(*inputs))
             walk = _Walk(self._name, (function, self._place(eqn)))
             if inner is None:
                 return CONTROL[name](walk, eqn.params, inputs)

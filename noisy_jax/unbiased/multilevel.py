@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.unbiased.transformed import Transformed, mean, weighted
+from noisy_jax.unbiased.transformed import Transformed, mean
 from noisy_jax.validation import between, check_concrete, check_key, whole, within
 
-_RATIO = 2**-1.5
+RATIO = 2**-1.5
 
 
 class Multilevel(Transformed):
@@ -45,7 +45,7 @@ def multilevel(
     levels: int = 5,
     base: int = 1,
     continue_with: float = 0.5,
-    ratio: float = _RATIO,
+    ratio: float = RATIO,
 ) -> Multilevel:
     """Estimates f at a clean x from a random number of noisy copies, of unknown noise.
 
@@ -100,7 +100,7 @@ def multilevel(
     # Of no correction, of each level, and twice the last one.
     factors = np.append(0, np.append(np.ones(levels - 1), 2) / probabilities[1:])
 
-    def estimate(copies, at, key):
+    def points_of(copies, key):
         if key is None:
             raise ValueError("multilevel draws the number of copies: pass a key, g(..., key=key)")
         level = _level(key, probabilities)
@@ -118,9 +118,9 @@ def multilevel(
         points = jnp.stack([first.astype(wide.dtype), (left + right) / 2, left, right])
         correction = jnp.asarray(factors, float)[level]
         weights = jnp.stack([jnp.ones_like(correction), correction, *2 * [-correction / 2]])
-        return weighted(at, points.astype(copies.dtype), weights)
+        return points.astype(copies.dtype), weights
 
-    g = Multilevel(f, estimate, argnum, base * 2**levels)
+    g = Multilevel.at_points(f, points_of, argnum, base * 2**levels)
     g.mean_copies = float(probabilities @ (base * 2 ** np.arange(levels + 1)))
     g._probabilities, g._base = probabilities, base
     return g
@@ -132,7 +132,7 @@ def copies_needed(
     levels: int = 5,
     base: int = 1,
     continue_with: float = 0.5,
-    ratio: float = _RATIO,
+    ratio: float = RATIO,
 ) -> jax.Array:
     """How many copies `multilevel` with these options uses with this key, `[]`.
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise import Gaussian
+from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.transformed import Transformed, mean
 
@@ -55,14 +57,19 @@ def pair(f: Callable, argnum: int = 0) -> Transformed:
 
     def estimate(copies, at, key):
         del key
-        count = len(copies)
-        paired = count - count % 2  # of an odd number the last copy has no part in the contrast
-        signs = np.where(np.arange(count) < paired, (-1.0) ** np.arange(count), 0)
-        wide = jnp.promote_types(copies.dtype, jnp.float32)
-        contrast = jnp.asarray(signs / (paired * count) ** 0.5, wide)
-        imaginary = jnp.tensordot(contrast, copies.astype(wide), axes=1).astype(copies.dtype)
-        return continued(at, mean(copies), imaginary, "pair")
+        return continued(at, *complex_point(copies), "pair")
 
     g = Transformed(f, estimate, argnum, 2)
     g.noise = Gaussian
     return g
+
+
+def complex_point(copies: jax.Array) -> Continued:
+    """z of V ≥ 2 copies."""
+    count = len(copies)
+    paired = count - count % 2  # of an odd number the last copy has no part in the contrast
+    signs = np.where(np.arange(count) < paired, (-1.0) ** np.arange(count), 0)
+    wide = jnp.promote_types(copies.dtype, jnp.float32)
+    contrast = jnp.asarray(signs / (paired * count) ** 0.5, wide)
+    imaginary = jnp.tensordot(contrast, copies.astype(wide), axes=1).astype(copies.dtype)
+    return Continued(mean(copies), imaginary)

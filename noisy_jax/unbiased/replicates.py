@@ -6,7 +6,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.unbiased.transformed import Transformed, mean, weighted
+from noisy_jax.unbiased.transformed import Transformed, mean
 from noisy_jax.validation import whole
 
 
@@ -53,7 +53,7 @@ def replicates(f: Callable, argnum: int = 0, *, order: int = 1) -> Transformed:
     """
     order = whole("order", order, 0)
 
-    def estimate(copies, at, key, *, further=False):
+    def points_of(copies, key, *, further=False):
         del key
         count = len(copies)
         sizes = [count // 2**j for j in range(order + 1 + further)]
@@ -71,9 +71,10 @@ def replicates(f: Callable, argnum: int = 0, *, order: int = 1) -> Transformed:
         weights = np.linalg.solve(powers, np.eye(len(sizes))[0])
         shares = [weight / len(each) for weight, each in zip(weights, points, strict=True)]
         shares = np.repeat(shares, [len(each) for each in points])
-        return weighted(at, jnp.concatenate(points), jnp.asarray(shares, float))
+        return jnp.concatenate(points), jnp.asarray(shares, float)
 
-    g = Transformed(f, estimate, argnum, 2**order)
+    g = Transformed.at_points(f, points_of, argnum, 2**order)
     if order:
-        g.next_order = Transformed(f, functools.partial(estimate, further=True), argnum, 2**order)
+        further = functools.partial(points_of, further=True)
+        g.next_order = Transformed.at_points(f, further, argnum, 2**order)
     return g

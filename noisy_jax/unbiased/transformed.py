@@ -3,7 +3,7 @@
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +20,13 @@ class Transformed:
 
     Attributes:
         copies: V, the number of copies that g needs.
+        points: `(copies, key) -> (points[P, *x.shape], weights[P])` with g = Σ_j w_j f(p_j); `None`
+            if g is no such sum.
         next_order: an estimate of one order more from the same copies, of `replicates` only.
         noise: the distribution that g is built for, or its class; `None` for any noise.
     """
 
+    points: Callable[..., tuple[jax.Array, jax.Array]] | None = None
     noise: Any = None
     next_order: "Transformed | None" = None
 
@@ -50,6 +53,17 @@ class Transformed:
             return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
 
         return self._estimate(jnp.asarray(copies), at, key)
+
+    @classmethod
+    def at_points(cls, f: Callable, points: Callable, argnum: int, copies: int) -> Self:
+        """The transformation with Σ_j w_j f(p_j), where `points(copies, key)` are p and w."""
+
+        def estimate(copies, at, key):
+            return weighted(at, *points(copies, key))
+
+        g = cls(f, estimate, argnum, copies)
+        g.points = points
+        return g
 
     def place(self, count: int) -> int:
         """The place of the copies among `count` positional arguments."""

@@ -1,4 +1,4 @@
-"""Speed and memory of random truncation: `python tests/benchmarks/truncation.py`.
+"""Speed and memory under unknown noise: `python tests/benchmarks/truncation.py`.
 
 It wants a machine that does nothing else, and reports which requirements are met; its exit status
 is 0 in any case. NumPy is given the random orders, and pays for neither them nor the noise.
@@ -23,7 +23,7 @@ import noisy_jax as nj
 from noisy_jax.noise import observe
 
 HORIZON, SEEDS, DIM, DEGREE = 2_048, 32, 8, 2
-NUMPY_SEEDS = 2
+NUMPY_SEEDS, UNKNOWN_SEEDS = 2, 8
 RADIUS, LEARNING_RATE, VARIANCE = 1.0, 0.02, 0.05
 QUICK = {"HORIZON": 512, "SEEDS": 8, "NUMPY_SEEDS": 1}
 
@@ -109,6 +109,30 @@ def plain_numpy(copies, orders, x, y):
     return predictions
 
 
+def unknown_noise():
+    """Rows on estimates of the whole gradient, which add several atoms a round."""
+    stream, found = nj.streams.teacher(KEY, HORIZON, DIM, kernel=KERNEL), []
+    for options in ({}, {"estimate": "multilevel"}, {"estimate": "pair", "copies": 2}):
+        learner = nj.learners.unknown_noise(
+            nj.kernels.gaussian(length_scale=1.0), nj.losses.squared(),
+            radius=RADIUS, horizon=HORIZON, **options,
+        )  # fmt: skip
+        keys = jax.random.split(KEY, UNKNOWN_SEEDS)
+        shape = (UNKNOWN_SEEDS, HORIZON, learner.needs.copies, DIM)
+        copies = NOISE.centred(keys[0], np.broadcast_to(stream.x[:, None], shape))
+        samples = nj.Sample(copies, jax.numpy.tile(stream.y, (UNKNOWN_SEEDS, 1)))
+        unroll, scan = judged(learner), judged(by_round(learner))
+        ours = median_time(functools.partial(unroll, samples, stream.x), repeats=3)
+        theirs = median_time(functools.partial(scan, samples, stream.x), repeats=1)
+        name = f"unknown_noise, {options.get('estimate', 'replicates')}"
+        setting = f"{name}, T = {HORIZON:,}, S = {UNKNOWN_SEEDS}"
+        found += [
+            Row(f"unroll, {setting}", ours, "s"),
+            faster(f"scan / unroll, {setting}", ours, theirs, 6),
+        ]
+    return found
+
+
 def rows():
     """All rows."""
     learner, samples, stream = made(HORIZON)
@@ -134,6 +158,7 @@ def rows():
         Row(f"NumPy loop, {SEEDS} times a seed's, T = {HORIZON:,}", peer, "s"),
         faster(f"scan / unroll, {setting}", ours, theirs, 3),
         faster("NumPy loop / unroll", ours, peer),
+        *unknown_noise(),
         *growth((learner, samples, stream.x), (longer, more_samples, more_rounds.x)),
     ]
 

@@ -144,3 +144,31 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
             w, projected = w * root, projected + 1
         used.append(count)
     return np.array(predictions), w @ w, projected, used
+
+
+def unknown_noise(kernel, derivative, points, weights, x, y, radius):
+    """f ← P(f − η Re Σ_j w_j ℓ'(f(p_j), y) Ψ(p_j)) at the adaptive rate, with complex points.
+
+    `points` are `[T, K, d]`, `weights` `[T, K]`; f = Re Σ_s c_s Ψ(z_s), and its norm is computed by
+    a double sum. Returns predictions, ‖f‖² and projected rounds.
+    """
+    z, c = np.zeros((0, x.shape[1]), complex), np.zeros(0, complex)
+    predictions, squares, projected = [], 0.0, 0
+
+    def value(p):
+        return (c @ kernel(z, p) + c.conj() @ kernel(z.conj(), p)) / 2
+
+    def squared_norm(c, z):
+        plain, conjugate = kernel(z[:, None], z[None]), kernel(z.conj()[:, None], z[None])
+        return (c @ plain @ c + c.conj() @ conjugate @ c).real / 2
+
+    for t in range(len(x)):
+        predictions.append(value(x[t]).real)
+        slopes = weights[t] * derivative(np.array([value(p) for p in points[t]]), y[t])
+        squares += squared_norm(slopes, points[t])
+        rate = 2**0.5 * radius / squares**0.5
+        z, c = np.concatenate([z, points[t]]), np.append(c, -rate * slopes)
+        norm = squared_norm(c, z) ** 0.5
+        if norm > radius:
+            c, projected = c * radius / norm, projected + 1
+    return np.array(predictions), squared_norm(c, z), projected

@@ -67,6 +67,16 @@ def analytic_worlds(*, radius, learning_rate):
     )
 
 
+def unknown_noise(kernel, **options):
+    def make(*, radius, learning_rate):
+        del learning_rate  # its rate is adaptive
+        return nj.learners.unknown_noise(
+            kernel, nj.losses.squared(), radius=radius, horizon=T, block=16, **options
+        )  # fmt: skip
+
+    return make
+
+
 def adaptive(make):
     """At the default rate, whatever the rate that is asked for."""
     return lambda *, radius, learning_rate: make(radius=radius, learning_rate=None)
@@ -180,6 +190,15 @@ LEARNERS = {
     "adaptive": Case(adaptive(nj.learners.two_copies), adaptive=True),
     "adaptive kernel": Case(adaptive(parallel_worlds), adaptive=True),
     "adaptive random truncation": Case(adaptive(random_truncation), adaptive=True),
+    "replicates": Case(unknown_noise(nj.kernels.polynomial(degree=2), order=2), adaptive=True),
+    "multilevel": Case(
+        unknown_noise(nj.kernels.gaussian(length_scale=1.0), estimate="multilevel", base=16),
+        adaptive=True,
+    ),
+    "pair": Case(
+        unknown_noise(nj.kernels.gaussian(length_scale=1.0), estimate="pair", copies=2),
+        adaptive=True,
+    ),
     "norma": Case(norma, projected=False, reads=False),
     "norma_in_a_world": Case(norma_in_a_world, projected=False),
     "perceptron": Case(perceptron, projected=False, reads=False),

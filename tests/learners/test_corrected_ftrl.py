@@ -46,32 +46,103 @@ def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(seed, r
         (x, _, samples), moments = rounds(2, copies=2), nj.moments.two_copies()
     else:
         x, _, samples = rounds(seed)
-    dim = x.shape[1]
+    assert np.isfinite(check_pathwise(moments, samples, x, radius))
+
+
+UNKNOWN = {
+    "replicates": lambda features: nj.moments.replicates(features, copies=4, order=2),
+    "multilevel": lambda features: nj.moments.multilevel(features, levels=3),
+    "pair": nj.moments.pair,
+}
+
+
+@pytest.mark.claim("EXT-MomentsOfFeatures")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("radius", [None, 0.5])
+@pytest.mark.parametrize("name", UNKNOWN)
+@pytest.mark.parametrize("stream", ["noiseless", "noisy", "heavy tails"])
+def test_the_pathwise_inequality_holds_under_unknown_noise(stream, name, radius):
+    """For Fourier features. Where noise made S_t + λ_{t−1} I indefinite, the bound is NaN."""
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    moments = UNKNOWN[name](nj.kernels.fourier_features(kernel, jax.random.key(0), num_features=6))
+    if stream == "heavy tails":
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(T, DIM))
+        freedom = 300 if name == "pair" else 3  # pair is for Gaussian noise
+        y, errors = np.sin(x[:, 0]), 0.3 * rng.standard_t(freedom, size=(T, 8, DIM))
+    else:
+        clean, noise = getattr(nj.streams.one_copy_adversaries(jax.random.key(0), T), stream)
+        x, y = np.asarray(clean.x), np.asarray(clean.y)
+        errors = np.stack([noise.sample(jax.random.key(v), 0 * clean.x) for v in range(8)], axis=1)
+    samples = Sample(jnp.asarray(x[:, None] + errors)[:, : moments.copies], jnp.asarray(y))
+    bound = check_pathwise(moments, samples, x, radius, jax.random.split(jax.random.key(3), T))
+    assert np.isfinite(bound) or stream == "noisy"
+
+
+def check_pathwise(moments, samples, x, radius, keys=None):
+    """The inequality and its penalty, block by block in NumPy; returns the penalty."""
     learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
-    state, gram, cross = learner.init(dim), np.zeros((dim, dim)), np.zeros(dim)
+    state = learner.init(x.shape[1])
+    dim = len(state.weights)
+    gram, cross = np.zeros((dim, dim)), np.zeros(dim)
     loss, penalty = 0.0, 0.0
     advance = jax.jit(learner.unroll)
     for start in range(0, T, EVERY):
-        block = jax.tree.map(lambda leaf, s=start: leaf[s : s + EVERY], samples)
-        own = moments.sums(block, jnp.ones(EVERY))
+        part = slice(start, start + EVERY)
+        block, drawn = jax.tree.map(lambda leaf, part=part: leaf[part], (samples, keys))
+        own = moments.sums(block, jnp.ones(EVERY), *((drawn,) if moments.random else ()))
         own_gram, own_cross = np.asarray(own.gram), np.asarray(own.cross)
         w, lam = np.asarray(state.weights), float(state.regularization)
         loss += w @ own_gram @ w - 2 * own_cross @ w
         gram, cross = gram + own_gram, cross + own_cross
         g = 2 * (own_gram @ w - own_cross)
-        state = advance(state, block, jnp.asarray(x[start : start + EVERY]), None)[0]
+        state = advance(state, block, jnp.asarray(x[part]), drawn)[0]
         lam = float(state.regularization) if start == 0 else lam  # w is 0 there under every λ
-        assert np.linalg.eigvalsh(gram)[0] + lam > 0
-        penalty += g @ np.linalg.solve(gram + lam * np.eye(dim), g) / 4
+        holds = np.linalg.eigvalsh(gram)[0] + lam > 0
+        penalty += g @ np.linalg.solve(gram + lam * np.eye(dim), g) / 4 if holds else np.nan
         assert float(state.regularization) >= lam
         if radius is not None:
             assert np.linalg.norm(state.weights) <= radius * (1 + 1e-5)
     np.testing.assert_allclose(state.penalty, penalty, rtol=1e-9)
+    if np.isnan(penalty):
+        return penalty
     lam = float(state.regularization)
     for u in np.random.default_rng(0).normal(size=(50, dim)):
         u = u if radius is None else u * radius / max(np.linalg.norm(u), radius)
         regret = loss - (u @ gram @ u - 2 * cross @ u)
         assert regret <= lam * u @ u + penalty + 1e-9
+    return penalty
+
+
+@pytest.mark.usefixtures("x64")
+def test_levels_are_drawn_by_the_key_of_the_round():
+    """`step`, `unroll` and `finish` agree; copies that a level does not use are not measured."""
+    moments = nj.moments.multilevel(lambda x: x, levels=2)
+    learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
+    x, _, samples = rounds(8, copies=4)
+    keys = jax.random.split(jax.random.key(0), T)
+    needed = jax.vmap(lambda key: nj.unbiased.copies_needed(key, levels=2))(keys)
+    hidden = jnp.arange(4)[None] >= needed[:, None]
+    samples = samples._replace(x=jnp.where(hidden[:, :, None], jnp.nan, samples.x))
+    end = 2 * EVERY + 5
+    some = jax.tree.map(lambda leaf: leaf[:end], (samples, jnp.asarray(x), keys))
+    with jax.debug_key_reuse(True):
+        whole, _, (values, squares) = jax.jit(learner.unroll)(learner.init(DIM), *some)
+        step, state = jax.jit(learner.step), learner.init(DIM)
+        read = jax.jit(learner.read)
+        for t in range(end):
+            sample, key = jax.tree.map(lambda leaf, t=t: leaf[t], (samples, keys))
+            found = read(state, sample, jax.random.clone(key))
+            np.testing.assert_allclose(found, (values[t], squares[t]), atol=1e-9)
+            state = step(state, sample, key)
+    total = moments.sums(some[0], jnp.ones(end), some[2])
+    for run in (whole, state):
+        finished = learner.finish(run)
+        for a, b in zip(
+            jax.tree.map(lambda leaf: leaf.sum(axis=0), finished.sums), total, strict=True
+        ):
+            np.testing.assert_allclose(a, b, atol=1e-9)
+    np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
 
 
 @pytest.mark.usefixtures("x64")

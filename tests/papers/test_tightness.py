@@ -30,7 +30,7 @@ def test_rows_of_one_family_agree_with_worst():
     assert [(row["variance"], row["bound"]) for row in rows] == [
         (0.0, "corrected"), (0.0, "printed"), (1.0, "corrected"), (1.0, "printed"),
     ]  # fmt: skip
-    bound = nj.bounds.two_copies(nj.bounds.Moments(1.0, 1.0, 4.0, 0.0), horizon=4, radius=1.0)
+    bound = nj.bounds.two_copies(nj.bounds.DataMoments(1.0, 1.0, 4.0, 0.0), horizon=4, radius=1.0)
     found = nj.adversaries.worst(
         two(1.0, float(bound.learning_rate), None), nj.noise.Gaussian(0.0), 4,
         key=key(0), radius=1.0, y_size=2.0, guarantee=bound, held_out=2,
@@ -50,24 +50,25 @@ def test_moments_of_the_limits_are_exact():
     np.testing.assert_allclose(values, expected, rtol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """The rows of a run of all learners, with variance 4."""
+    folder = tmp_path_factory.mktemp("tightness")
+    options = ["--horizons", "16", "256", "--variances", "4", "--steps", "20", "--seeds", "32"]
+    assert main("tightness", *options, "--out", str(folder)) == 0
+    assert names_in(folder) == {"tightness.csv", "config.json", "tightness.png"}
+    return rows_of(folder / "tightness.csv")
+
+
 @pytest.mark.slow
 @pytest.mark.claim("EXT-WorstStream")
-def test_printed_bounds_are_beaten_and_those_of_the_library_are_not(tmp_path, capsys):
-    options = ["--horizons", "16", "2048", "--variances", "4", "--steps", "20", "--seeds", "32"]
-    assert main("tightness", *options, "--out", str(tmp_path)) == 0
-    assert "worst regret" in capsys.readouterr().out
-    assert names_in(tmp_path) == {"tightness.csv", "config.json", "tightness.png"}
-    rows = rows_of(tmp_path / "tightness.csv")
-    ratios = {(row["learner"], row["bound"], row["radius"], row["horizon"]): float(row["ratio"])
-              for row in rows}  # fmt: skip
-    assert ratios["two_copies", "corrected", "1.0", "2048"] > 0.5
-    assert ratios["known_covariance, Σw", "printed", "1.0", "2048"] > 1.5
+def test_bounds_of_the_library_are_not_beaten_but_some_are_nearly_reached(rows):
     # Of the corrected leader without a ball, few draws of the noise decide the mean.
     low = [(float(row["regret"]) - float(row["half_width"])) / float(row["guarantee"])
            for row in rows if row["bound"] != "printed"]  # fmt: skip
     assert np.all(np.array(low) < 1.001)  # the perceptron attains its bound
     least = {"parallel_worlds": 0.4, "fourier_worlds": 0.4, "random_truncation, quadratic": 0.08,
-             "random_truncation, Gaussian": 0.1, "mixture, adaptive": 0.15,
+             "random_truncation, Gaussian": 0.1, "mixture, adaptive": 0.15, "two_copies": 0.3,
              "two_copies, adaptive": 0.1}  # fmt: skip
     for name, ratio in least.items():
         own = [float(row["ratio"]) for row in rows if row["bound"] in ("corrected", "after the run")
@@ -76,12 +77,21 @@ def test_printed_bounds_are_beaten_and_those_of_the_library_are_not(tmp_path, ca
 
 
 @pytest.mark.slow
-def test_bounds_that_hold_on_every_run_hold_on_the_worst_streams_found():
-    settings = tightness.Settings(horizons=(16,), steps=20, seeds=2)
-    rows = [row for family in families(2.0)[-3:]
-            for row in tightness.found(settings, family, 16)]  # fmt: skip
-    ratios = {row["learner"]: row["ratio"] for row in rows}
-    assert ratios.keys() == {"norma", "norma, growing", "parameter_free"}
+@pytest.mark.claim("EXT-WorstStream")
+def test_printed_bounds_are_beaten():
+    settings = tightness.Settings(horizons=(2048,), variances=(4.0,), steps=5, seeds=16)
+    ratios = {(row["learner"], row["bound"]): row["ratio"]
+              for row in tightness.found(settings, families(2.0)[1], 2048)}  # fmt: skip
+    assert ratios["known_covariance, Σw", "printed"] > 1.5
+    assert 0.3 < ratios["known_covariance", "corrected"] < 1
+
+
+@pytest.mark.slow
+def test_bounds_that_hold_on_every_run_hold_on_the_worst_streams_found(rows):
+    names = "norma", "norma, growing", "parameter_free"
+    found = [row for row in rows if row["learner"] in names and row["horizon"] == "16"]
+    ratios = {row["learner"]: float(row["ratio"]) for row in found}
+    assert ratios.keys() == set(names)
     assert 0.03 < min(ratios.values()) <= max(ratios.values()) < 1
     assert ratios["parameter_free"] > 0.3
 

@@ -23,7 +23,7 @@ def test_comparators_of_stored_atoms_are_those_of_the_kernel_averaged_over_the_n
 
 def test_a_growing_memory_is_that_of_the_theorem_and_drops_terms():
     corrected, printed = family_of("norma, growing").cases
-    moments = nj.bounds.Moments(1.0, 1.0, 4.0, 0.0)
+    moments = nj.bounds.DataMoments(1.0, 1.0, 4.0, 0.0)
     for case in corrected, printed:
         rate = case.guarantee(moments, horizon=128, radius=0.5).learning_rate
         assert float(rate) / 0.5 == pytest.approx(DECAY)  # ηλ, with λ = 1/0.5

@@ -21,7 +21,7 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(nj.comparators, "world_ball", counted)
     arguments = ["--data", "teacher", "--horizons", "64", "--seeds", "3", "--out", str(tmp_path)]
     done = tmp_path / "done"
-    assert main("unknown_noise", *arguments, "--checkpoint", str(done)) == 0
+    assert main("unknown_noise", "--show", "truncation", *arguments, "--checkpoint", str(done)) == 0
     assert len(found) == 2  # one a kernel
     printed = capsys.readouterr().out
     assert "teacher: 500 rows, 2 features; gaussian noise of variance 0.2 on each" in printed
@@ -78,7 +78,7 @@ def test_another_loss_is_judged_against_its_own_comparator(tmp_path, capsys, mon
     monkeypatch.setattr(regret, "study", kept)
     arguments = ["--data", "diabetes", "--loss", "smoothed_hinge", "--radius", "0.5"]
     sizes = ["--horizons", "32", "--seeds", "2", "--out", str(tmp_path)]
-    assert main("unknown_noise", *arguments, *sizes) == 0
+    assert main("unknown_noise", "--show", "truncation", *arguments, *sizes) == 0
     assert len(judged) == 2  # both truncations share the study of a kernel
     zero = np.zeros(32)
     for stream, best, loss in judged:
@@ -104,7 +104,10 @@ def test_exponents_stand_beside_bounds_that_are_informative(tmp_path):
     """Theorems 1, 2 and 4 at horizons where their bounds are below the loss of predicting zero."""
     arguments = ["--data", "diabetes", "--radius", "0.5", "--rate-factor", "1", "--seeds", "4"]
     horizons = ["--horizons", "128", "256", "512"]
-    assert main("unknown_noise", *arguments, *horizons, "--out", str(tmp_path)) == 0
+    assert (
+        main("unknown_noise", "--show", "truncation", *arguments, *horizons, "--out", str(tmp_path))
+        == 0
+    )
     rows = rows_of(tmp_path / "diabetes" / "exponents.csv")
     assert [row["kernel"] for row in rows] == ["polynomial"] * 2 + ["gaussian"] * 2
     for row in rows:

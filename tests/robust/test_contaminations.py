@@ -6,96 +6,58 @@ import numpy as np
 import pytest
 
 from noisy_jax.robust import contaminations
-from tests.keys import SHIFT, key
+from tests.keys import key
+from tests.robust.checks import (
+    DIM,
+    ROWS,
+    SHARE,
+    TABLE,
+    check_independence,
+    check_keys,
+    check_rows,
+    compiled,
+    corrupted,
+)
 
-N, D, SHARE = 40, 2, 0.25
-RELABELLING = ("one_sided", "shift", "adaptive")
-MOVING = ("covariate",)
-
-
-@pytest.fixture(scope="module")
-def table():
-    """x, y and the target, y without noise."""
-    rng = np.random.default_rng(7 + 1000 * SHIFT)
-    x = rng.normal(size=(N, D))
-    return x, x[:, 0] + 0.1 * rng.normal(size=N), x[:, 0]
-
-
-@functools.cache
-def compiled(name):
-    """The adversary with the table's target, the share traced."""
-    corrupt = getattr(contaminations, name)
-
-    @jax.jit
-    def run(key, x, y, share, target):
-        return corrupt(key, x, y, share, **({"predictions": target} if name == "adaptive" else {}))
-
-    return run
-
-
-def corrupted(name, table, share=SHARE, key=None):
-    x, y, target = table
-    key = jax.random.key(0) if key is None else key
-    return jax.device_get(compiled(name)(key, x, y, share, target))
+RUNS = {
+    name: compiled(getattr(contaminations, name), "predictions" if name == "adaptive" else None)
+    for name in ("one_sided", "shift", "adaptive", "covariate")
+}
 
 
 @pytest.mark.claim("SQ-Def1")
-@pytest.mark.parametrize("name", RELABELLING + MOVING)
-def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name, table):
-    x, y, _ = table
-    for share in (0.0, 0.1, 0.26, 0.45):  # 0.26 of 40 rows are 10.4
-        made = corrupted(name, table, share)
-        assert made.corrupted.sum() == N - np.ceil(N * (1 - share) - 1e-4)
-        honest = ~made.corrupted
-        np.testing.assert_array_equal(made.x[honest], x[honest].astype(np.float32))
-        np.testing.assert_array_equal(made.y[honest], y[honest].astype(np.float32))
-        if name in RELABELLING:
-            np.testing.assert_array_equal(made.x, x.astype(np.float32))
-        else:
-            assert np.all(made.x[made.corrupted] != x[made.corrupted].astype(np.float32))
+@pytest.mark.parametrize("name", RUNS)
+def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name):
+    check_rows(RUNS[name], moves=name == "covariate")
 
 
-@pytest.mark.parametrize("name", RELABELLING + MOVING)
+@pytest.mark.parametrize("name", RUNS)
 def test_no_key_is_used_twice(name):
-    with jax.debug_key_reuse(True):
-        x, y, target = np.ones((4, 2)), np.ones(4), np.zeros(4)
-        jax.make_jaxpr(compiled(name))(jax.random.key(0), x, y, SHARE, target)
-        compiled(name)(jax.random.key(0), x, y, SHARE, target)
+    check_keys(RUNS[name])
 
 
 @pytest.mark.statistical
-def test_rows_instances_and_labels_are_independent():
-    """Of one corrupted row of four: its index and instance."""
-    runs, x, y = 10_000, np.zeros((4, 2)), np.zeros(4)
-    run = jax.vmap(compiled("covariate"), in_axes=(0, None, None, None, None))
-    made = jax.device_get(run(jax.random.split(key(2), runs), x, y, SHARE, y))
-    row, index = made.corrupted, made.corrupted.argmax(axis=1)
-    drawn = np.column_stack(
-        [index == 0, index == 3, made.x[row], abs(made.y[row]), made.y[row] > 0]
-    )
-    drawn = drawn[:, drawn.std(axis=0) > 0].astype(float)
-    correlation = np.corrcoef(drawn, rowvar=False)
-    correlation[0, 1] = correlation[1, 0] = 0  # two indices of the same row exclude each other
-    assert np.abs(correlation - np.eye(len(correlation))).max() < 5 / runs**0.5
+def test_rows_and_instances_are_independent():
+    check_independence(RUNS["covariate"])
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["one_sided", "covariate"])
-def test_random_rows_are_uniform_and_differ_by_key(name, table):
-    x, y, target = table
+def test_random_rows_are_uniform_and_differ_by_key(name):
+    x, y, target = TABLE
     keys = jax.random.split(key(1), 400)
-    run = jax.vmap(compiled(name), in_axes=(0, None, None, None, None))
+    run = jax.vmap(RUNS[name], in_axes=(0, None, None, None, None))
     rows = np.asarray(run(keys, x, y, SHARE, target).corrupted)
     error = (SHARE * (1 - SHARE) / len(keys)) ** 0.5
     assert np.abs(rows.mean(axis=0) - SHARE).max() < 5 * error
-    assert np.all(rows.sum(axis=1) == SHARE * N)
+    assert np.all(rows.sum(axis=1) == SHARE * ROWS)
     assert rows[0].tolist() != rows[1].tolist()
 
 
 @pytest.mark.claim("SQ-Def1")
-def test_adaptive_turns_the_rows_that_pull_down_most(table):
-    _, y, target = table
-    made = corrupted("adaptive", table)
+def test_adaptive_turns_the_rows_that_pull_down_most():
+    _, y, target = TABLE
+    made = corrupted(RUNS["adaptive"])
     residuals = y - target
     assert set(np.flatnonzero(made.corrupted)) == set(np.argsort(residuals)[:10])
     edge = np.sort(np.abs(residuals))[29]
@@ -107,21 +69,21 @@ def test_adaptive_turns_the_rows_that_pull_down_most(table):
 
 @pytest.mark.statistical
 def test_moved_instances_have_the_stated_distribution():
-    big = np.zeros((4000, D)), np.zeros(4000), np.zeros(4000)
-    made = corrupted("covariate", big, 0.4, key=key(0))
+    big = np.zeros((4000, DIM)), np.zeros(4000), np.zeros(4000)
+    made = corrupted(RUNS["covariate"], big, 0.4, key=key(0))
     there = made.x[made.corrupted]
     assert np.abs(there.mean(axis=0) - 0.8).max() < 5 * 0.15 / 40
     assert np.abs(there.std(axis=0) - 0.15).max() < 5 * 0.15 / (2 * 1600) ** 0.5
     np.testing.assert_array_equal(made.y[made.corrupted], -2)
 
 
-def test_vmap_over_keys_and_shares_is_stacked_singles(table):
+def test_vmap_over_keys_and_shares_is_stacked_singles():
     shares = jnp.array([0.1, 0.3])
     keys = jnp.stack([jax.random.key(seed) for seed in range(2)])
-    batched = jax.jit(jax.vmap(compiled("covariate"), in_axes=(0, None, None, 0, None)))
-    both = jax.device_get(batched(keys, *table[:2], shares, table[2]))
+    batched = jax.jit(jax.vmap(RUNS["covariate"], in_axes=(0, None, None, 0, None)))
+    both = jax.device_get(batched(keys, *TABLE[:2], shares, TABLE[2]))
     for i in range(2):
-        one = corrupted("covariate", table, float(shares[i]), key=keys[i])
+        one = corrupted(RUNS["covariate"], TABLE, float(shares[i]), keys[i])
         for stacked, single in zip(both, one, strict=True):
             np.testing.assert_array_equal(stacked[i], single)
 
@@ -143,7 +105,7 @@ def test_bad_input_raises(name, change, message):
         getattr(contaminations, name)(jax.random.key(0), **given, **extra)
 
 
-@pytest.mark.parametrize("name", RELABELLING + MOVING)
+@pytest.mark.parametrize("name", RUNS)
 def test_a_number_in_place_of_a_key_raises(name):
     aims = {"predictions": np.zeros(4)} if name == "adaptive" else {}
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
@@ -168,18 +130,18 @@ def test_bad_constants_raise():
         contaminations.covariate(*clean, center=np.nan)
 
 
-def test_labels_far_away(table):
-    made = corrupted("one_sided", table)
+def test_labels_far_away():
+    made = corrupted(RUNS["one_sided"])
     np.testing.assert_array_equal(made.y[made.corrupted], 10)
 
 
-def test_labels_moved_from_the_target(table):
-    x, y, target = table
+def test_labels_moved_from_the_target():
+    x, y, target = TABLE
     run = jax.jit(functools.partial(contaminations.shift, target=target, size=0.5))
     small = jax.device_get(run(jax.random.key(0), x, y, SHARE))
     rows = small.corrupted
     np.testing.assert_allclose(small.y[rows], target[rows] + 0.5, rtol=1e-6)
-    np.testing.assert_allclose(corrupted("shift", table).y[rows], y[rows] + 3, rtol=1e-6)
+    np.testing.assert_allclose(corrupted(RUNS["shift"]).y[rows], y[rows] + 3, rtol=1e-6)
 
 
 def test_random_rows_refuse_a_share_of_half():

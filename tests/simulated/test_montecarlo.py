@@ -170,6 +170,9 @@ def test_progress_is_reported_between_batches():
     [
         ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
         ({"num_seeds": 2.5}, r"got 2\.5"),
+        ({"num_seeds": range(3, 3)}, r"range of seeds from 0 on, .* got range\(3, 3\)"),
+        ({"num_seeds": range(-1, 3)}, r"range of seeds from 0 on, .* got range\(-1, 3\)"),
+        ({"num_seeds": range(0, 8, 2)}, r"range of seeds from 0 on, .* got range\(0, 8, 2\)"),
         ({"num_seeds": 4, "batch_size": 0}, "batch_size must be a whole number of at least 1"),
         ({"run": KEY, "key": run}, "run must be a function of a key, got an array"),
         ({"run": lambda key: None}, "run must return a pytree of at least one array, got none"),
@@ -191,3 +194,10 @@ def test_bad_input_is_an_error(options, message):
 def test_the_key_may_stand_before_the_seeds_as_in_version_0_2():
     chex.assert_trees_all_equal(monte_carlo(run, KEY, 4), monte_carlo(run, 4, KEY))
     chex.assert_trees_all_equal(monte_carlo(run, key=KEY, num_seeds=4), monte_carlo(run, 4, KEY))
+
+
+def test_a_mesh_of_several_processes_is_an_error(monkeypatch):
+    mesh = Mesh(np.array(jax.devices()), "seeds")
+    monkeypatch.setitem(vars(mesh), "is_multi_process", True)
+    with pytest.raises(ValueError, match="give each process its own range of seeds"):
+        monte_carlo(run, 8, KEY, mesh=mesh)

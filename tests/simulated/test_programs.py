@@ -21,7 +21,7 @@ NOISE = nj.noise.Gaussian(0.2)
 COMPARATOR = nj.comparators.linear_ball(radius=1.0)
 LOSS = nj.losses.squared()
 STREAM = nj.streams.linear(jax.random.key(0), 300, 3, label_noise=0.1)
-MOMENTS = nj.bounds.Moments(1.5, 3.0, 1.0, 0.2)
+MOMENTS = nj.bounds.DataMoments(1.5, 3.0, 1.0, 0.2)
 TUNED = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, MOMENTS, radius=1.0)
 
 COUNTER = """

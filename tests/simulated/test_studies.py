@@ -373,7 +373,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
         ),
         ({"learners": STREAM, "stream": LEARNERS}, "learners must map names .* got Stream"),
         ({"learners": {"a": lambda T: BLIND}}, r"\(learner, guarantee\), .* one returned Learner"),
-        ({"learners": {"a": lambda T: (MOMENTS, None)}}, "first of .* a Learner, got Moments"),
+        ({"learners": {"a": lambda T: (MOMENTS, None)}}, "first of .* a Learner, got DataMoments"),
         ({"learners": {"a": lambda T: (BLIND, 3.0)}}, r"one of bounds, or None, got 3\.0"),
         ({"stream": tuple(STREAM)}, "stream must be a Stream, got tuple"),
         ({"key": 0}, "key must be a key .* got 0"),

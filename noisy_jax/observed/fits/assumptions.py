@@ -60,6 +60,17 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     return [*found, *_replicates(rows, others)]
 
 
+def noise_follows_values(observations: Observations) -> bool:
+    """Whether replicates differ more at some values, so that their noise depends on the clean row.
+
+    Rows may have noise of different variances, and skewed noise.
+    """
+    n = len(observations.y)
+    some = np.linspace(0, n - 1, min(n, _ROWS)).astype(int)
+    rows = observations if len(some) == n else observations.rows(some)
+    return bool(_replicates(rows, _Noise.of(rows), alike=False))
+
+
 def warned(observations: Observations, clusters=None, *, stacklevel: int) -> list[Doubt]:
     """`doubts`, each of which is also a warning; `stacklevel` is as in `warnings.warn`."""
     found = doubts(observations, clusters)
@@ -201,12 +212,14 @@ def _explained(z: np.ndarray, e: int, j: int, k: int) -> float:
     return left[0] / left[1] if left[1] > 0 else np.inf
 
 
-def _replicates(rows: Observations, noise: _Noise) -> list[Doubt]:
+def _replicates(rows: Observations, noise: _Noise, *, alike: bool = True) -> list[Doubt]:
     """Noisy columns whose replicates differ by more, or by less, where some value is larger.
 
     Without dependence, the spread of a row's replicates is independent of exact columns and of y,
     the spread of all replicates but one is independent of that one, and the spread of two is
-    uncorrelated with their mean.
+    uncorrelated with their mean, if the noise has one law in all rows (`alike`), for two replicates
+    a symmetric one. Otherwise three or more are compared without scores, and two with other columns
+    only.
     """
     x, noisy, copies = rows.x[:, :, noise.noisy], noise.noisy, rows.x.shape[1]
     if copies < 2 or not noisy.size:
@@ -226,12 +239,13 @@ def _replicates(rows: Observations, noise: _Noise) -> list[Doubt]:
         bounds.append(tail(spread.T @ values, np.sum(spread**2, axis=0)[:, None], size))
     means = [f"means of {rows.names[k]!r}" for k in noisy]
     if copies == 2:
-        spreads, kinds = [spread], [[x.mean(axis=1) - x.mean(axis=(0, 1))]]
+        spreads, kinds = [spread], [[x.mean(axis=1) - x.mean(axis=(0, 1))]] if alike else []
     else:
         without = [np.delete(x, v, axis=1).std(axis=1) for v in range(copies)]
         spreads = [scores(np.round(one / unit)) for one in without]
         single = [scores(x[:, v]) for v in range(copies)]
         kinds = [single, [scores(np.abs(one)) for one in single]]
+        kinds = kinds if alike else [[x[:, v] - x[:, v].mean(axis=0) for v in range(copies)]]
     for kind in kinds:
         pairs = [(s, v) for s, v in zip(spreads, kind, strict=True)]
         total = sum(s.T @ v for s, v in pairs)

@@ -16,6 +16,7 @@ from noisy_jax.observed.fits.anderson_rubin import Equations
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
 from noisy_jax.observed.fits.saved import Saved
+from noisy_jax.tables import Table
 from noisy_jax.validation import between, choice, unmasked
 
 
@@ -121,40 +122,37 @@ class Corrected(Coefficients, Saved):
     def _printed(self, lines: Sequence[str]) -> str:
         """The table of coefficients, some lines, and the remarks."""
         low, high = self._ends(LEVEL, "wald")
-        width = max(9, *map(len, self.names))
-        rows = zip(
-            ("intercept", *self.names),
-            np.append(self.intercept, self.coefficients),
-            self._errors(),
-            low,
-            high,
-            np.append(self.uncorrected.intercept, self.uncorrected.coefficients),
-            ("", *(f"{value:.3f}" for value in self.reliability)),
-            strict=True,
+        columns = {
+            "name": ("intercept", *self.names),
+            "value": np.append(self.intercept, self.coefficients),
+            "error": self._errors(),
+            "low": low,
+            "high": high,
+            "plain": np.append(self.uncorrected.intercept, self.uncorrected.coefficients),
+            "reliability": ("", *(f"{value:.3f}" for value in self.reliability)),
+        }
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        shown = rows if len(rows) <= 11 else rows[:10]
+        hidden = [f"… and {len(rows) - 10} more columns"] if len(rows) > 11 else []
+        title = (
+            f"{self.target} on {counted_features(len(self.names))}, {self.num_rows:,} noisy rows"
         )
-        table = [
-            f"{name:<{width}} {value:>10.4g} {error:>10.2g} "
-            f"{f'[{start:.4g}, {end:.4g}]':>23} {plain:>11.4g} {share:>11}"
-            for name, value, error, start, end, plain, share in rows
-        ]
-        if len(table) > 11:
-            table = [*table[:10], f"… and {len(table) - 10} more columns"]
-        return "\n".join(
-            [
-                f"{self.target} on {counted_features(len(self.names))}, "
-                f"{self.num_rows:,} noisy rows",
-                "",
-                f"{'':<{width}} {'estimate':>10} {'std. error':>10} {'95% interval':>23} "
-                f"{'uncorrected':>11} {'reliability':>11}",
-                *table,
-                *lines,
-                *lines_of(self.remarks),
-            ]
-        )
+        table = Table(rows, _COLUMNS, title, shown)
+        return "\n".join([str(table), *hidden, *lines, *lines_of(self.remarks)])
 
     @property
     def _noisy(self) -> str:
         return "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
+
+
+_COLUMNS = (
+    ("", "{name}"),
+    ("estimate", "{value:.4g}"),
+    ("std. error", "{error:.2g}"),
+    ("95% interval", "[{low:.4g}, {high:.4g}]"),
+    ("uncorrected", "{plain:.4g}"),
+    ("reliability", "{reliability}"),
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,14 +1,20 @@
 """Estimated squared errors of fits on clean rows, from noisy rows that the fits have not seen."""
 
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import estimated_errors
 from noisy_jax.features import cosines_and_sines
 from noisy_jax.observed.fits.coefficients import Coefficients
-from noisy_jax.observed.fits.fourier import frequencies_of
+from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
+from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
+from noisy_jax.unbiased import replicates
 
 _ROWS = 4096  # rows whose waves are in memory at once
 
@@ -29,8 +35,9 @@ def fourier_errors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """q − 2ỹv + ỹ², `[n]`, with readings v and q of the function and its square at the clean row.
 
-    Every wave (`readings`) is divided by the noise's φ at its frequency, or rather by φ + ε/(nφ̄),
-    which hardly differs except where φ is lost in the noise.
+    If the noise has no common law (`by_each_row`), readings are weighted sums over means of blocks
+    of a row's copies. Otherwise every wave (`readings`) is divided by the noise's φ at its
+    frequency, or rather by φ + ε/(nφ̄), which hardly differs except where φ is lost in the noise.
 
     Args:
         fit: the function.
@@ -41,6 +48,8 @@ def fourier_errors(
         The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise
         (`hidden`).
     """
+    if by_each_row(table):
+        return _errors_of_each_row(fit, rows), np.zeros((2, 1))
     made = frequencies_of(fit.omega, 1.0, table, np.ones(len(fit.names)))
     divided = [
         np.conj(phi) / (np.abs(phi) ** 2 + JUDGE / len(table.y))
@@ -58,3 +67,13 @@ def fourier_errors(
     points = places(table.x.mean(axis=1) - fit.center)
     left_out = hidden(made, fit.weights[None], points, table.y - fit.constant)[0]
     return np.concatenate(errors), left_out
+
+
+def _errors_of_each_row(fit: FourierPredictor, rows: Observations) -> np.ndarray:
+    """Squared errors `[n]`, by `nj.unbiased.replicates` of the function and its square."""
+    estimate: Any = replicates(fit.predict, order=order_of(rows.x.shape[1]))
+    points, weights = jax.vmap(estimate.points, (0, None))(jnp.asarray(rows.x, float), None)
+    values = np.asarray(fit.predict(points), float) - fit.constant
+    weights = np.asarray(weights, float)
+    read = np.sum(weights * values, axis=1), np.sum(weights * values**2, axis=1)
+    return estimated_errors(read, rows.y - fit.constant)

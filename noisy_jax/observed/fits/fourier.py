@@ -16,6 +16,7 @@ from noisy_jax.moments.fourier import (
 )
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import check_characteristic
+from noisy_jax.observed.fits.assumptions import noise_follows_values
 from noisy_jax.observed.fits.functions import (
     Candidate,
     FourierFit,
@@ -33,29 +34,35 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
     """See `nj.methods.Fourier`: the best of the candidates."""
     if observations.cross_cov is not None:
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
-    if observations.cov is not None and observations.cov.ndim == 3:
+    each = by_each_row(observations)
+    if observations.cov is not None and observations.cov.ndim == 3 and not each:
         raise ValueError(
             "Fourier features need noise of one distribution, but it changes from row to row; "
-            "a linear fit takes such noise"
+            "give replicates of each row, or make a linear fit, which takes such noise"
         )
     x, y = observations.x.mean(axis=1), observations.y
     if len(y) < 4 * GROUPS:
         raise ValueError(f"kernel fits need at least {4 * GROUPS} rows, got {len(y)}")
     units = Units.of(x, y, observations)
     cov = np.zeros(2 * x.shape[1:]) if observations.cov is None else observations.cov
+    cov = cov.mean(axis=0) if cov.ndim == 3 else cov
     rows = units.standardized(Rows(x, y, cov / observations.x.shape[1]))
     standard, target = rows.x.astype(np.float32), rows.y.astype(np.float32)
     if rows.cov.any():
         plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
+    copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
     trials = []
     for one in candidates:
         key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
         drawn = gaussian_frequencies(
             key, one.num_features, length_scale=one.length_scale, **options
         )
-        made = frequencies_of(drawn.omega, drawn.amplitude, observations, units.scale)
-        trial = Trial(made, standard, target)
+        if each:
+            trial = Trial(drawn, standard, target, copies)
+        else:
+            made = frequencies_of(drawn.omega, drawn.amplitude, observations, units.scale)
+            trial = Trial(made, standard, target)
         if np.isfinite(trial.risks).all():
             trials.append((one, trial))
     if not trials:
@@ -99,6 +106,21 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         target=observations.target,
         num_rows=len(y),
     )
+
+
+def by_each_row(observations: Observations) -> bool:
+    """Whether moments must come from the replicates of each row, as the noise has no common law.
+
+    The law of the noise is then either known to change from row to row, or replicates show that it
+    depends on the clean row. `moments.replicates` needs no law, but leaves a bias. Where the noise
+    is independent of the clean rows, φ from the replicates of all rows is more precise, also if
+    rows have noise of different variances.
+    """
+    if observations.x.shape[1] == 1 or observations.seen is not None:
+        return False
+    if observations.cov is not None and observations.cov.ndim == 3:
+        return True
+    return observations.noise is None and noise_follows_values(observations)
 
 
 def frequencies_of(omega, amplitude, observations: Observations, scale) -> Frequencies:

@@ -11,6 +11,7 @@ from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.saved import Saved
+from noisy_jax.tables import Table
 
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
@@ -128,6 +129,15 @@ class KernelComparison(Comparison):
         return "\n".join(lines)
 
 
+_COLUMNS = (
+    ("length scale", "{length_scale:.3g}"),
+    ("features", "{num_features}"),
+    ("λ factor", "{factor:.2g}"),
+    ("clean error", "{risk:.4g}"),
+    ("± 95%", "{half:.2g}"),
+)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class FourierFit(FourierPredictor, Saved):
     """A corrected kernel regression; print it for the table of candidates.
@@ -153,20 +163,14 @@ class FourierFit(FourierPredictor, Saved):
 
     def __str__(self) -> str:
         """The candidates, and the comparison with the uncorrected fit."""
-        lines = [
-            f"{self.target} as a function of {counted_features(len(self.center))}, "
-            f"{self.num_rows:,} noisy rows",
-            "",
-            f"{'length scale':>12} {'features':>9} {'λ factor':>9} {'clean error':>12} "
-            f"{'± 95%':>9}",
-        ]
         shown, freedom = self.candidates[:8], self.risk.degrees_of_freedom
         halves = [float(half_width(c.std_error, freedom)) + c.bias for c in self.candidates]
-        lines += [
-            f"{c.length_scale:>12.3g} {c.num_features:>9} {c.factor:>9.2g} "
-            f"{c.risk:>12.4g} {half:>9.2g}"
-            for c, half in zip(shown, halves, strict=False)
-        ]
+        rows = [vars(c) | {"half": half} for c, half in zip(self.candidates, halves, strict=True)]
+        title = (
+            f"{self.target} as a function of {counted_features(len(self.center))}, "
+            f"{self.num_rows:,} noisy rows"
+        )
+        lines = [str(Table(rows, _COLUMNS, title, rows[:8]))]
         above = [c.risk - self.candidates[0].risk for c in self.candidates]
         ties = sum(more < half for more, half in zip(above[1:], halves[1:], strict=True))
         if ties:

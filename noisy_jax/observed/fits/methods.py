@@ -140,6 +140,11 @@ class Fourier:
     intervals of the estimated errors are wide, because they contain the largest bias that what is
     hidden can cause. A larger ℓ, more rows or more copies of each row help.
 
+    Where replicates differ more at some values of y or of x than at others, or their covariance is
+    given row by row, the noise has no common φ. Then moments come from the copies of each row
+    (`nj.moments.replicates`, of order 1 from two or three copies, else 2). These need no law, but
+    keep a bias where the noise is near ℓ.
+
     The fit has no intervals of its coefficients; its table compares estimated errors.
 
     Args:

@@ -1,18 +1,21 @@
 """Candidates of a kernel fit: cross-fitted weights and risks, and the choice among them."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Sample
 from noisy_jax.moments.fourier import Frequencies, fourier
+from noisy_jax.moments.unknown_noise import replicates
 from noisy_jax.observed.fits.groups import blocks_of_rows
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
 
 GROUPS = 16
 _BLOCK = 4096
-FACTORS = np.array([0.1, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0])
-"""Regularizations that are tried, in units of the moments' standard deviation; at least a tenth."""
+FACTORS = np.array([3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
+"""Regularizations that are tried, in units of the moments' standard deviation over groups."""
 _WIENER = 4.0
 """ε of a fit's divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
 
@@ -56,9 +59,16 @@ def judged(chosen: list) -> list[float]:
 class Trial:
     """Cross-fitted risks and weights of one choice of features.
 
+    Args:
+        frequencies: of the features, with φ of the noise in x.
+        x: `[n, d]`, means of the copies.
+        y: `[n]`.
+        copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ.
+
     Attributes:
         risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
-            regularization; NaN if the moments are not finite.
+            regularization; NaN if the moments are not finite. Directions in which the estimated
+            square of a function is negative count as zero.
         bias: `[F]`, bounds on the bias of the risks, per row.
         weights: `[F, D]`, of the fits to all groups.
         plain_risks: `[G]`, of the uncorrected fit, whose regularization is chosen on noisy data.
@@ -67,7 +77,7 @@ class Trial:
         plain_folds: `[G, D]`.
     """
 
-    def __init__(self, frequencies: Frequencies, x, y):
+    def __init__(self, frequencies: Frequencies, x, y, copies=None):
         self.frequencies = frequencies
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
         none = Frequencies(*frequencies[:2], single, difference, total)
@@ -76,11 +86,15 @@ class Trial:
         sums = [sums_of(frequencies, x[own], y[own]) for own in rows]
         self.count = np.array([own.sum() for own in rows])
         yy = np.array([float(y[own] @ y[own]) for own in rows])
-        corrected = [_corrected(frequencies, s, _WIENER / GROUPS) for s in sums]
-        judge = [_corrected(frequencies, s, JUDGE / GROUPS) for s in sums]
+        if copies is None:
+            corrected = [_corrected(frequencies, s, _WIENER / GROUPS) for s in sums]
+            judge = [_corrected(frequencies, s, JUDGE / GROUPS) for s in sums]
+        else:
+            judge = corrected = [sums_of(frequencies, copies[own], y[own])[:2] for own in rows]
         self.risks = np.full((len(FACTORS), GROUPS), np.nan)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
             return
+        judge = without_negative(judge, self.count)
         clean = _Solver(corrected, self.count)
         noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
         self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
@@ -99,6 +113,16 @@ class Trial:
         n, mean = self.count.sum(), sums.sum() / self.count.sum()
         square = np.sum((sums - self.count * mean) ** 2)
         return float(mean), float(np.sqrt(square * GROUPS / (GROUPS - 1)) / n)
+
+
+def without_negative(parts, count) -> list:
+    """The moments, with no negative eigenvalue of the sum, which the clean moments do not have.
+
+    Training would find the functions whose estimated squares are negative.
+    """
+    values, vectors = np.linalg.eigh(sum(gram for gram, _ in parts))
+    missing = (vectors * np.maximum(-values, 0)) @ vectors.T / count.sum()
+    return [(gram + n * missing, cross) for (gram, cross), n in zip(parts, count, strict=True)]
 
 
 class _Solver:
@@ -133,7 +157,17 @@ class _Solver:
 
 @jax.jit
 def _block(frequencies, x, y, kept):
-    return fourier(frequencies).sums(Sample(x[:, None], y), kept)
+    moments = fourier(frequencies)
+    if x.ndim == 2:
+        return moments.sums(Sample(x[:, None], y), kept)
+    copies = x.shape[1]
+    moments = replicates(moments.features, copies=copies, order=order_of(copies))
+    return moments.sums(Sample(x, y), kept)
+
+
+def order_of(copies: int) -> int:
+    """To which the bias of moments from V ≥ 2 copies is removed; more would magnify noise."""
+    return min(copies.bit_length() - 1, 2)
 
 
 @jax.jit
@@ -146,15 +180,15 @@ def _corrected(frequencies, sums, wiener):
     return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
 
 
-def sums_of(frequencies, x, y):
-    """Sums over rows in float64, block by block."""
+def sums_of(frequencies, x, y) -> Any:
+    """Sums over rows in float64, block by block, of rows x `[n, d]` or copies `[n, V, d]`."""
     total = None
     for start in range(0, len(y), _BLOCK):
         block = slice(start, start + _BLOCK)
         rows, filling = len(y[block]), _BLOCK - len(y[block])
         sums = _block(
             frequencies,
-            np.pad(x[block], ((0, filling), (0, 0))),
+            np.pad(x[block], ((0, filling), *(x.ndim - 1) * [(0, 0)])),
             np.pad(y[block], (0, filling)),
             np.pad(np.ones(rows, np.float32), (0, filling)),
         )

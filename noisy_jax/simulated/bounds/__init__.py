@@ -16,7 +16,7 @@ from noisy_jax.simulated.bounds.guarantee import (
 )
 from noisy_jax.simulated.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.simulated.bounds.linear import (
-    Moments,
+    DataMoments,
     SelfBounding,
     known_covariance,
     moments,
@@ -45,13 +45,13 @@ from noisy_jax.simulated.bounds.one_copy import (
     one_copy_lower_bound,
 )
 from noisy_jax.simulated.bounds.parameter_free import parameter_free
-from noisy_jax.simulated.bounds.unknown_noise import random_truncation
+from noisy_jax.simulated.bounds.unknown_noise import random_truncation, unknown_noise
 
 __all__ = [
+    "DataMoments",
     "Drift",
     "Guarantee",
     "MistakeGuarantee",
-    "Moments",
     "MultilevelMoments",
     "OneCopyLowerBound",
     "RiskGuarantee",
@@ -83,4 +83,5 @@ __all__ = [
     "truncation_error",
     "two_copies",
     "uncorrected",
+    "unknown_noise",
 ]

@@ -4,7 +4,7 @@ Each function has the name and the arguments of its corrected form in `bounds`; 
 further arguments of the corrected function, passed on unchanged.
 
     >>> from noisy_jax import bounds
-    >>> moments = bounds.Moments(1.0, 1.0, 1.0, 0.0)
+    >>> moments = bounds.DataMoments(1.0, 1.0, 1.0, 0.0)
     >>> right = bounds.two_copies(moments, horizon=100, radius=1.0)
     >>> printed = two_copies(moments, horizon=100, radius=1.0)
     >>> print(right.second_moment, printed.second_moment)
@@ -21,7 +21,7 @@ import numpy as np
 
 from noisy_jax.simulated.bounds.guarantee import Guarantee, TruncationGuarantee, gradient_descent
 from noisy_jax.simulated.bounds.kernel import covered_angle
-from noisy_jax.simulated.bounds.linear import Moments
+from noisy_jax.simulated.bounds.linear import DataMoments
 from noisy_jax.simulated.bounds.linear import known_covariance as corrected_known_covariance
 from noisy_jax.simulated.bounds.norma import RiskGuarantee, risk_guarantee
 from noisy_jax.simulated.bounds.norma import truncation_error as corrected_truncation_error
@@ -32,7 +32,7 @@ from noisy_jax.validation import instance
 from noisy_jax.worlds.world import World, check_world
 
 
-def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """G = 4B_x²(B_w²B_x² + B_y²), up to 2 times too small: the cross term −2⟨w, x⟩y is missing.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1.
@@ -42,7 +42,9 @@ def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric)
     return gradient_descent(moment, horizon, radius)
 
 
-def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def known_covariance(
+    moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric
+) -> Guarantee:
     """G = 8B_w²B_x⁴ + 8B_y²B_x² + 4B_w²B_x²B_Σ + B_Σ²B_w².
 
     The regret bound that follows is false for the printed estimator
@@ -60,7 +62,7 @@ def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Nu
     return gradient_descent(moment, horizon, radius)
 
 
-def uncorrected(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """The textbook's bound B_w √(GT), which treats the noisy data as if they were clean.
 
     It bounds the regret on noisy data, and is false on clean data: the bias is missing.

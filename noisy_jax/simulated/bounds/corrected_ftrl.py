@@ -14,9 +14,10 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
 
         Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t
 
-    The expectation of the left side is the regret on clean data (squared loss). For linear features
-    the inequality holds for every draw of the noise. For Fourier features, whose negative
-    eigenvalues are set to zero, it is not proved, and the number is only a diagnostic.
+    The expectation of the left side is the regret on clean data (squared loss), as far as the
+    moments are unbiased. The inequality holds for every draw of the noise. For `moments.fourier`,
+    whose negative eigenvalues are set to zero, it is not proved, and the number is only a
+    diagnostic.
 
     Args:
         state: after the last round. If the run ends within a block of `solve_every` rounds, pass

@@ -127,7 +127,7 @@ def high_probability(
     every u that does not depend on the noise, at any learning rate that the guarantee is for.
 
     G must be a bound and not a mean: give `two_copies` and `known_covariance` the largest ‖x̃‖²,
-    ‖x̃‖⁴ and ỹ² that can occur as `Moments`. `parallel_worlds` needs the largest ỹ² only, as
+    ‖x̃‖⁴ and ỹ² that can occur as `DataMoments`. `parallel_worlds` needs the largest ỹ² only, as
     ‖Ψ̂(x̃)‖² ≤ R² under any noise. Gaussian noise in a linear learner has no such G.
 
     It is loose: quantiles of the regret over seeds are far smaller (`study(…, quantiles=…)`).

@@ -40,7 +40,7 @@ def parallel_worlds(
         diagonal: R² ≥ ‖Ψ̂(x̃)‖² > 0: `World.diagonal`, or the squared norm of Fourier features.
         horizon: T > 0 rounds.
         radius: W > 0, in the norm of the surrogate's space.
-        y_second_moment: B_y² ≥ E ỹ_t², as in `Moments`.
+        y_second_moment: B_y² ≥ E ỹ_t², as in `DataMoments`.
 
     Example:
         >>> print(parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0).regret)

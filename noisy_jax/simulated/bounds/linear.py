@@ -20,7 +20,7 @@ from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.validation import non_negative, positive
 
 
-class Moments(NamedTuple):
+class DataMoments(NamedTuple):
     """Bounds on moments of the noisy data, over all rounds, which the guarantees need.
 
     Attributes:
@@ -39,8 +39,8 @@ class Moments(NamedTuple):
 @jax.default_matmul_precision("highest")
 def moments(
     stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | PerRound | None = None
-) -> Moments:
-    """The `Moments` of a stream under noise: each is the largest over the rounds.
+) -> DataMoments:
+    """The `DataMoments` of a stream under noise: each is the largest over the rounds.
 
     They are exact: E‖x̃‖² = ‖x‖² + tr Σ, and E‖x̃‖⁴ from `Noise.square_fourth_moment`. Only for
     `noise.Attributes` the latter is larger, as the guarantee of `known_covariance` requires.
@@ -68,7 +68,7 @@ def moments(
 
 
 @functools.partial(jax.jit, static_argnames=("x_axis", "y_axis"))
-def _largest(stream, noise, y_noise, x_axis, y_axis) -> Moments:
+def _largest(stream, noise, y_noise, x_axis, y_axis) -> DataMoments:
     """The largest moments over the rounds, in one program."""
 
     def one_round(x, y, noise, y_noise):
@@ -79,10 +79,10 @@ def _largest(stream, noise, y_noise, x_axis, y_axis) -> Moments:
         return second, noise.square_fourth_moment(x), y**2 + y_variance, norm
 
     every = jax.vmap(one_round, in_axes=(0, 0, x_axis, y_axis))(stream.x, stream.y, noise, y_noise)
-    return Moments(*(jnp.max(moment) for moment in every))
+    return DataMoments(*(jnp.max(moment) for moment in every))
 
 
-def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """Guarantee of `learners.two_copies` for T = `horizon` rounds in a ball of radius B_w.
 
     G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT), with B_x and B_y of `moments`. G
@@ -93,14 +93,16 @@ def two_copies(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric)
     corrected.
 
     Example:
-        >>> print(two_copies(Moments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
+        >>> print(two_copies(DataMoments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
         40.0
     """
     moment = second_moment(moments.x_second_moment, moments.y_second_moment, radius)
     return gradient_descent(moment, horizon, radius)
 
 
-def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def known_covariance(
+    moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric
+) -> Guarantee:
     """Guarantee of `learners.known_covariance` for T = `horizon` rounds in a ball of radius B_w.
 
     G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT), where B_x⁴ ≥ E‖x̃‖⁴ is
@@ -110,7 +112,7 @@ def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Nu
     the estimator and G corrected.
 
     Example:
-        >>> moments = Moments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
+        >>> moments = DataMoments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
         >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
         40.0
     """
@@ -120,7 +122,7 @@ def known_covariance(moments: Moments, *, horizon: chex.Numeric, radius: chex.Nu
     return gradient_descent(moment, horizon, radius)
 
 
-def uncorrected(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """Guarantee of `learners.uncorrected` for T = `horizon` rounds, linear in T.
 
     G and η are those of `known_covariance`. The bias 2Σw of the gradients costs
@@ -130,7 +132,7 @@ def uncorrected(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric
     Source: not in the papers.
 
     Example:
-        >>> moments = Moments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
+        >>> moments = DataMoments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
         >>> print(uncorrected(moments, horizon=100, radius=1.0).regret)
         65.0
     """
@@ -151,7 +153,9 @@ class SelfBounding(NamedTuple):
     regret: chex.Array
 
 
-def self_bounding(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numeric) -> SelfBounding:
+def self_bounding(
+    moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric
+) -> SelfBounding:
     """A smaller bound for `learners.two_copies`, at a larger learning rate.
 
         G = 4B_x²(B_y² + B_w²B_Σ),   1/η = √(GT)/B_w + 2B_x²,   regret ≤ B_w √(GT) + B_w²B_x²
@@ -163,14 +167,14 @@ def self_bounding(moments: Moments, *, horizon: chex.Numeric, radius: chex.Numer
     η is the minimizer. The noise counts by its spectral norm instead of its trace. Without noise,
     at B_y = B_w B_x and large T, it is half of `two_copies`.
 
-    It holds for `learners.parallel_worlds` and `learners.fourier_worlds` with `Moments(R², R⁴,
+    It holds for `learners.parallel_worlds` and `learners.fourier_worlds` with `DataMoments(R², R⁴,
     B_y², R²)` and B_w = W: there E(⟨ŵ_t, Ψ̂(x̃_t)⟩ − ỹ_t)² is at most W²R² + E ỹ_t² − 2E p_t y_t.
 
     Source: the argument that a loss bounds its own gradient, Srebro, Sridharan and Tewari,
     Smoothness, low noise and fast rates (2010).
 
     Example:
-        >>> moments = Moments(1.0, 1.0, 1.0, 0.0)
+        >>> moments = DataMoments(1.0, 1.0, 1.0, 0.0)
         >>> for bound in (two_copies, self_bounding):
         ...     print(bound(moments, horizon=10_000, radius=1.0).regret)
         400.0

@@ -12,6 +12,13 @@ _SHARES = np.linspace(0.01, 1, 100)
 _RATIOS = np.linspace(0.02, 0.98, 97)
 
 
+def fourth_moment_of_mean(noise: Noise, dim: int, count: float) -> float:
+    """E‖n̄‖⁴ = ((tr Σ)² + 2 tr Σ²)/m² + Σ_i κ_i/m³ of the mean n̄ of m copies of the noise."""
+    cov = np.asarray(noise.covariance(dim), np.float64)
+    gaussian = float(np.trace(cov) ** 2 + 2 * np.sum(cov**2))
+    return gaussian / count**2 + (float(noise.fourth_moment(dim)) - gaussian) / count**3
+
+
 class MultilevelMoments(NamedTuple):
     """What `bounds.multilevel` returns; numbers.
 
@@ -101,14 +108,11 @@ def multilevel(
         r = np.full((1, 1), float(between("ratio", ratio, 0, 1)))
     price = float(non_negative("price", price))
 
-    cov = np.asarray(noise.covariance(dim), np.float64)
-    gaussian = np.trace(cov) ** 2 + 2 * np.sum(cov**2)
-    cumulants = float(noise.fourth_moment(dim)) - gaussian
     corrections, copies = np.zeros(()), base * (1 - q)
     for level in range(1, levels + 1):
         last, half = level == levels, base * 2 ** (level - 1)
         probability = q * r ** (level - 1) * (1 if last else 1 - r)
-        fourth = 4 * gaussian / half**2 + 2 * cumulants / half**3
+        fourth = 16 * fourth_moment_of_mean(noise, dim, 2 * half)
         corrections = corrections + (4 if last else 1) * squared / 64 * fourth / probability
         copies = copies + probability * 2 * half
     moments = (size + np.sqrt(corrections)) ** 2

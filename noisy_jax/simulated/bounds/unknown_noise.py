@@ -1,22 +1,29 @@
 """Guarantees of learning under unknown noise from a random number of copies.
 
-With B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², projected gradient descent on {‖f‖² ≤ B_w} with unbiased g̃Ψ̃
+`unknown_noise` is polynomial in the variance of the noise. In `random_truncation`, with
+B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², projected gradient descent on {‖f‖² ≤ B_w} with unbiased g̃Ψ̃
 and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both moments grow exponentially, in
 the size of the data and in the sharpness of the loss: check `vacuous` before you rely on the bound.
 """
 
+import math
 from typing import Any
 
 import chex
 import numpy as np
 
+from noisy_jax.learners.unknown_noise import levels_of
+from noisy_jax.noise import Noise
 from noisy_jax.series import absolute_terms
+from noisy_jax.simulated.bounds.adaptive import at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
+from noisy_jax.simulated.bounds.multilevel import fourth_moment_of_mean, multilevel
 from noisy_jax.unbiased import GradientEstimator
+from noisy_jax.unbiased.multilevel import RATIO
 from noisy_jax.unbiased.truncation.gradients import largest_argument
 from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.unbiased.truncation.orders import base
-from noisy_jax.validation import array_module, instance, positive
+from noisy_jax.validation import array_module, instance, non_negative, positive
 
 ORDER = 400
 """Number of summed terms of f₊, the power series of f with absolute coefficients.
@@ -91,15 +98,20 @@ def guarantee(
     copies: Any,
 ) -> TruncationGuarantee:
     """The guarantee that follows from B_Ψ, B_g, the bias of a round and its number of copies."""
-    horizon = positive("horizon", horizon)
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore"):
         second_moment = map_second_moment * derivative_second_moment
         idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
-        xp = array_module(second_moment, estimator.radius, bias, idle)
-        root = estimator.radius * xp.sqrt(second_moment)
+    return _guarantee(estimator.radius, horizon, second_moment, bias, copies, idle)
+
+
+def _guarantee(radius, horizon, second_moment, bias, copies, idle) -> TruncationGuarantee:
+    horizon = positive("horizon", horizon)
+    with np.errstate(over="ignore", divide="ignore"):
+        xp = array_module(second_moment, radius, bias, idle)
+        root = radius * xp.sqrt(second_moment)
         rounds = array_module(horizon).sqrt(horizon)
         return TruncationGuarantee(
-            learning_rate=estimator.radius**2 / root / rounds,
+            learning_rate=radius**2 / root / rounds,
             regret=root * rounds + horizon * bias,
             second_moment=second_moment,
             copies=copies,
@@ -130,3 +142,71 @@ def _closed_form(estimator, p) -> tuple[chex.Numeric, chex.Numeric]:
 def _one_value(estimator) -> bool:
     """Whether the derivative reads one value of f: that of the squared loss, which is linear."""
     return estimator.loss.series(1, 0.0).degree is not None
+
+
+def unknown_noise(
+    noise: Noise,
+    *,
+    dim: int,
+    length_scale: chex.Numeric,
+    horizon: chex.Numeric,
+    radius: chex.Numeric,
+    y_second_moment: chex.Numeric,
+    base: int = 1,
+    continue_with: chex.Numeric = 0.5,
+) -> TruncationGuarantee:
+    """Guarantee of `learners.unknown_noise` with "multilevel", a Gaussian kernel, squared loss.
+
+    Along a unit vector, the k-th derivative of Ψ has norm a_k/ℓ^k with a_k² = (2k − 1)!!. So that
+    of the gradient G(x) = 2(f(x) − y)Ψ(x), with ‖f‖ ≤ W, has norm at most
+
+        L_k = (2/ℓ^k)(W Σ_j binom(k, j) a_j a_(k−j) + B_y a_k),
+
+    and `bounds.multilevel` gives M ≥ E‖Ĝ‖² from L_2, and L_0 ≥ ‖G‖. If at most m copies are used,
+    the bias ‖E Ĝ − G‖ is at most
+
+        b = (L_3/3m²)(E‖n‖⁴)^(3/4) + (L_4/24)(2 E‖n̄_m‖⁴ + E‖n̄_(m/2)‖⁴)
+
+    for the noise n of one copy and the mean n̄_m of m. The expected regret on clean data at the
+    adaptive rate is at most 2W√(2MT) + 2WbT.
+
+    Args:
+        noise: whose `fourth_moment` is known.
+        dim: d, the number of features.
+        length_scale: ℓ > 0.
+        horizon: T > 0 rounds.
+        radius: W > 0.
+        y_second_moment: B_y² ≥ E ỹ_t².
+        base: b of the learner.
+        continue_with: q of the learner.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> noise = nj.noise.Laplace(0.1)
+        >>> theory = unknown_noise(
+        ...     noise, dim=10, length_scale=1.0, horizon=4096, radius=1.0, y_second_moment=1.0)
+        >>> print(f"{theory.regret:.0f}, of which bias {theory.bias:.0f}; {theory.idle:.0f} idle")
+        1217, of which bias 30; 4096 idle
+    """
+    noise, levels = instance("noise", noise, Noise), levels_of(base)
+    length_scale = float(positive("length_scale", length_scale))
+    radius = float(positive("radius", radius))
+    size = float(non_negative("y_second_moment", y_second_moment)) ** 0.5
+    norms = [math.prod(range(1, 2 * k, 2)) ** 0.5 for k in range(5)]  # a_0, …, a_4
+
+    def derivative(k):
+        of_product = sum(math.comb(k, j) * norms[j] * norms[k - j] for j in range(k + 1))
+        return 2 / length_scale**k * (radius * of_product + size * norms[k])
+
+    moments = multilevel(
+        noise, dim=dim, lipschitz=derivative(2), first=derivative(0) ** 2, levels=levels,
+        base=base, continue_with=continue_with, ratio=RATIO,
+    )  # fmt: skip
+    last = base * 2**levels
+    third = fourth_moment_of_mean(noise, dim, 1) ** 0.75 / last**2
+    fourths = [fourth_moment_of_mean(noise, dim, count) for count in (last, last / 2)]
+    bias = derivative(3) / 3 * third + derivative(4) / 24 * (2 * fourths[0] + fourths[1])
+    theory = _guarantee(
+        radius, horizon, moments.second_moment, 2 * radius * bias, moments.copies, size**2
+    )
+    return at_adaptive_rate(theory)

@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.errors import fourier_errors
+from noisy_jax.observed.fits.fourier import by_each_row
+from noisy_jax.observed.fits.trials import without_negative
 from tests.keys import SHIFT
 
 LAPLACE: Any = nj.noise.Laplace(np.sqrt(0.15))  # variance .3
@@ -100,11 +105,10 @@ def test_the_noise_of_replicates_is_estimated_from_all_rows():
     assert error_of(fit) < 0.5 * error_of(fit.uncorrected)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
-    observations = table(
-        *sine(3000, np.random.default_rng(3), gaussian=0.2), nj.noise.Gaussian(0.2)
-    )
+    observations = table(*sine(3000, generator(3), gaussian=0.2), nj.noise.Gaussian(0.2))
     fit = fitted(observations, features(0.7, 0.1, 1e-42))
     assert [c.length_scale for c in fit.candidates] == [0.7, 0.1]
     assert np.isfinite([c.risk for c in fit.candidates]).all()
@@ -113,8 +117,9 @@ def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
         nj.fit(observations, features(1e-42))
 
 
+@pytest.mark.statistical
 def test_narrow_features_in_three_dimensions_stay_finite():
-    rng = np.random.default_rng(4)
+    rng = generator(4)
     x = rng.normal(size=(2000, 3))
     noisy = x + 0.2**0.5 * rng.normal(size=x.shape)
     fit = nj.fit(table(noisy, x[:, 0], nj.noise.Gaussian(0.2)), features(0.2))
@@ -123,10 +128,11 @@ def test_narrow_features_in_three_dimensions_stay_finite():
     assert 0 < risk.corrected + 5 * risk.corrected_std_error < 100 * risk.variance
 
 
+@pytest.mark.statistical
 def test_neighbouring_rows_may_depend_on_each_other():
     """The standard error of equal rows in blocks of 16 is four times that of single rows."""
-    x, y = sine(2000, np.random.default_rng(5))
-    y += 0.5 * np.random.default_rng(6).normal(size=2000)
+    x, y = sine(2000, generator(5))
+    y += 0.5 * generator(6).normal(size=2000)
     once = nj.fit(table(x, y, 0.0), features(0.7)).risk
     many = nj.fit(table(np.repeat(x, 16, 0), np.repeat(y, 16), 0.0), features(0.7)).risk
     assert 0.5 < many.corrected_std_error / once.corrected_std_error < 2
@@ -185,3 +191,78 @@ def test_a_saved_fit_is_the_fit_and_finds_columns_by_name(tmp_path):
     np.testing.assert_array_equal(plain, fit.uncorrected.predict(two.to_numpy()))
     with pytest.raises(ValueError, match="fit must be a LinearFit, got FourierFit"):
         nj.plots.coefficients(fit)
+
+
+def table_of_copies(kind, rng, n=4000, copies=4):
+    """Skewed clean rows, and noise of variance .05 and .5; 'by value' more of it where x > 0."""
+    x = np.minimum(rng.exponential(size=n), 3) - 1
+    large = x > 0 if kind == "by value" else rng.random(n) < 0.4
+    noise = (
+        rng.exponential(size=(n, copies)) - 1 if kind == "skewed" else rng.normal(size=(n, copies))
+    )
+    copies = x[:, None] + np.where(large, 0.5, 0.05)[:, None] ** 0.5 * noise
+    return x, copies[:, :, None], np.sin(2 * x) + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("copies", [2, 4])
+@pytest.mark.parametrize("kind", ["by value", "mixed", "skewed"])
+def test_only_noise_that_depends_on_the_row_is_corrected_row_by_row(kind, copies):
+    """Rows of different variances, or of skewed noise, are corrected by φ of all rows."""
+    for number in range(4):
+        _, noisy, y = table_of_copies(kind, generator(number + 20), copies=copies)
+        assert by_each_row(table(noisy, y, None)) == (kind == "by value")
+    known = nj.noise.Gaussian(0.1)
+    assert not by_each_row(table(noisy, y, known))
+    assert not by_each_row(table(noisy[:, 0], y, 0.1))
+
+
+@pytest.mark.statistical
+def test_noise_that_depends_on_the_row_is_corrected_by_its_own_copies():
+    x, noisy, y = table_of_copies("by value", generator(30))
+    with pytest.warns(nj.fits.AssumptionWarning, match="replicates differ more"):
+        fit = fitted(table(noisy, y, None), features(0.7))
+    clean = [
+        np.mean((one.predict(x[:, None]) - np.sin(2 * x)) ** 2) for one in (fit, fit.uncorrected)
+    ]
+    assert clean[0] < 0.5 * clean[1]
+    assert fit.risk.hidden_share == 0
+    assert abs(fit.risk.corrected - clean[0] - 0.01) < fit.risk.half_widths()[0]
+
+
+def test_errors_by_the_copies_of_each_row_are_weighted_sums():
+    """Of two copies 2(f(x̄) − y)² − ½(f(x̃_1) − y)² − ½(f(x̃_2) − y)²."""
+    _, noisy, y = table_of_copies("by value", generator(31), copies=2)
+    rows = table(noisy, y, None)
+    weights = generator(32).normal(size=4)
+    predictor = nj.fits.FourierPredictor(
+        np.array([[1.0], [2.0]]), np.array([0.5]), weights, 1.5, ("x1",)
+    )
+    errors, left_out = fourier_errors(predictor, rows, rows)
+    first, second, mean = (
+        (predictor.predict(x) - y) ** 2 for x in (noisy[:, 0], noisy[:, 1], noisy.mean(axis=1))
+    )
+    np.testing.assert_allclose(errors, 2 * mean - first / 2 - second / 2, atol=1e-4)
+    assert not left_out.any()
+
+
+def test_a_covariance_of_each_row_needs_replicates():
+    noisy, y = sine(400, generator(33), copies=2, gaussian=0.2)
+    by_row = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.3, 400)))
+    with pytest.raises(ValueError, match="give replicates of each row"):
+        nj.fit(table(noisy[:, 0], y, by_row), ONE)
+    assert np.isfinite(
+        nj.fit(table(noisy, y, by_row), features(1.0, num_features=8)).risk.corrected
+    )
+
+
+def test_judges_have_no_negative_eigenvalue(rng):
+    grams = rng.normal(size=(3, 4, 4))
+    parts = [(a + a.T, np.ones(4)) for a in grams]
+    count = np.array([5, 3, 2])
+    judge = without_negative(parts, count)
+    total, plain = sum(a for a, _ in judge), sum(a for a, _ in parts)
+    values = np.linalg.eigvalsh(plain)
+    assert values[0] < -0.1
+    np.testing.assert_allclose(np.linalg.eigvalsh(total), np.maximum(values, 0), atol=1e-12)
+    np.testing.assert_allclose((judge[0][0] - parts[0][0]) / 5, (judge[2][0] - parts[2][0]) / 2)

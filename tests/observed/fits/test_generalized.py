@@ -273,8 +273,9 @@ def test_a_root_of_another_branch_is_not_taken(rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize("model", MODELS)
 def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(model):
+    """With 300 tables a coverage of 0.85 is seen with probability 0.96."""
     rng = np.random.default_rng(int(jax.random.bits(key(51))))
-    runs, corrected, uncorrected = 600, np.zeros(3), np.zeros(3)
+    runs, corrected, uncorrected = 300, np.zeros(3), np.zeros(3)
     for _ in range(runs):
         x, y = drawn(rng, model, 1600)
         fit = nj.fit(from_arrays(noisy(rng, x), y, noise=COV), model=model)

@@ -5,7 +5,7 @@ import pytest
 import noisy_jax as nj
 
 HORIZON, RADIUS = 400, 2.0
-MOMENTS = nj.bounds.Moments(
+MOMENTS = nj.bounds.DataMoments(
     x_second_moment=1.5, x_fourth_moment=3.0, y_second_moment=1.0, noise_norm=0.25
 )
 THEORY = nj.bounds.parallel_worlds(1.5, horizon=HORIZON, radius=RADIUS, y_second_moment=1.0)

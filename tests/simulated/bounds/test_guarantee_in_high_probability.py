@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.simulated.bounds import Moments, high_probability
+from noisy_jax.simulated.bounds import DataMoments, high_probability
 from tests import keys
 
 
@@ -48,7 +48,7 @@ def test_descent_is_the_guarantee_and_a_martingale_in_every_draw(copies, rng):
     horizon, radius, size = 4, 0.8, 0.7
     x, y = rng.uniform(-1, 1, horizon), rng.uniform(-1, 1, horizon)
     largest, target = (np.abs(x).max() + size) ** 2, np.max(y**2)
-    most = Moments(largest, largest**2, target, size**2)
+    most = DataMoments(largest, largest**2, target, size**2)
     bound = nj.bounds.two_copies if copies == 2 else nj.bounds.known_covariance
     guarantee = bound(most, horizon=horizon, radius=radius)
     rate, second_moment = float(guarantee.learning_rate), float(guarantee.second_moment)
@@ -72,7 +72,7 @@ def linear(name, stream):
     """A linear learner under Rademacher noise, at the theorem's rate for the largest ‖x̃‖."""
     noise = nj.noise.Rademacher(0.3)
     largest = (np.linalg.norm(stream.x, axis=1).max() + 0.3 * stream.x.shape[1] ** 0.5) ** 2
-    most = Moments(largest, largest**2, np.max(np.square(stream.y)), 0.3**2)
+    most = DataMoments(largest, largest**2, np.max(np.square(stream.y)), 0.3**2)
     learner, bound = getattr(nj.learners, name), getattr(nj.bounds, name)
     ball = nj.comparators.linear_ball(radius=1.0)
     return nj.tuned(learner, bound, most, radius=1.0), noise, ball, 1.0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import noisy_jax as nj
 from noisy_jax.simulated.bounds import (
-    Moments,
+    DataMoments,
     as_printed,
     known_covariance,
     moments,
@@ -23,7 +23,7 @@ BOUNDS = [two_copies, known_covariance, uncorrected]
 @pytest.mark.claim("DA-Lemma1", "DA-short")
 def test_witness_of_the_printed_second_moment():
     """Lemma 1: x̃ = x = w = 1, ỹ = y = −1 attains the corrected bound and breaks the printed one."""
-    given_moments = Moments(1.0, 1.0, 1.0, 0.0)
+    given_moments = DataMoments(1.0, 1.0, 1.0, 0.0)
     attained = (2 * (1.0 * 1.0 - (-1.0)) * 1.0) ** 2
     corrected = two_copies(given_moments, horizon=1, radius=1.0).second_moment
     printed = as_printed.two_copies(given_moments, horizon=1, radius=1.0).second_moment
@@ -49,7 +49,7 @@ def test_second_moments_hold_for_random_distributions_exactly(seed, dim):
     radius = np.linalg.norm(w) + 1e-9
     x = p @ atoms
     cov = np.einsum("n,ni,nj->ij", p, atoms - x[None], atoms - x[None])
-    distribution = Moments(
+    distribution = DataMoments(
         p @ np.sum(atoms**2, axis=1), p @ np.sum(atoms**2, axis=1) ** 2, q @ targets**2,
         np.linalg.eigvalsh(cov)[-1],
     )  # fmt: skip
@@ -72,14 +72,14 @@ def test_second_moments_hold_for_random_distributions_exactly(seed, dim):
 def test_rate_and_regret_follow_from_the_second_moment(name):
     for module in (nj.bounds, as_printed):
         # Without noise, the bound of `uncorrected` has no linear part.
-        g = getattr(module, name)(Moments(2.0, 5.0, 1.5, 0.0), horizon=400, radius=1.3)
+        g = getattr(module, name)(DataMoments(2.0, 5.0, 1.5, 0.0), horizon=400, radius=1.3)
         np.testing.assert_allclose(g.learning_rate, 1.3 / np.sqrt(g.second_moment * 400), rtol=1e-6)
         np.testing.assert_allclose(g.regret, 1.3 * np.sqrt(g.second_moment * 400), rtol=1e-6)
 
 
 @pytest.mark.claim("DA-Thm1", "DA-Thm2")
 def test_constants_by_hand():
-    distribution, options = Moments(2.0, 9.0, 4.0, 0.5), {"horizon": 100, "radius": 2.0}
+    distribution, options = DataMoments(2.0, 9.0, 4.0, 0.5), {"horizon": 100, "radius": 2.0}
     np.testing.assert_allclose(
         two_copies(distribution, **options).second_moment, 8 * (2 * 2**0.5 + 2) ** 2, rtol=1e-6
     )
@@ -142,14 +142,14 @@ def test_moments_of_noise_that_changes_take_the_worst_round():
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_horizon_may_be_traced(bound):
-    distribution = Moments(2.0, 5.0, 1.5, 0.1)
+    distribution = DataMoments(2.0, 5.0, 1.5, 0.1)
     traced = jax.jit(lambda horizon: bound(distribution, horizon=horizon, radius=1.0))(100)
     np.testing.assert_allclose(traced, bound(distribution, horizon=100, radius=1.0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_bad_horizon_and_radius_raise(bound):
-    distribution = Moments(2.0, 5.0, 1.5, 0.1)
+    distribution = DataMoments(2.0, 5.0, 1.5, 0.1)
     with pytest.raises(ValueError, match="horizon must be positive and finite, got 0"):
         bound(distribution, horizon=0, radius=1.0)
     with pytest.raises(ValueError, match=r"radius must be positive and finite, got -1\.0"):
@@ -158,7 +158,11 @@ def test_bad_horizon_and_radius_raise(bound):
 
 @pytest.mark.parametrize(
     "distribution",
-    [Moments(0.0, 0.0, 0.0, 0.0), Moments(-1.0, -1.0, 1.0, 0.0), Moments(1e38, 1e38, 1e38, 1.0)],
+    [
+        DataMoments(0.0, 0.0, 0.0, 0.0),
+        DataMoments(-1.0, -1.0, 1.0, 0.0),
+        DataMoments(1e38, 1e38, 1e38, 1.0),
+    ],
 )
 def test_moments_without_a_finite_bound_raise(distribution):
     with pytest.raises(ValueError, match=r"second moment .* must be positive and finite"):
@@ -206,7 +210,7 @@ def test_bad_arguments_of_moments_raise(changes, message):
 
 @pytest.mark.claim("EXT-SelfBounding")
 @pytest.mark.parametrize(
-    "given_moments", [Moments(1.0, 1.0, 1.0, 0.0), Moments(3.0, 9.0, 0.5, 2.0)]
+    "given_moments", [DataMoments(1.0, 1.0, 1.0, 0.0), DataMoments(3.0, 9.0, 0.5, 2.0)]
 )
 def test_the_self_bounding_rate_minimizes_what_its_proof_shows(given_moments):
     horizon, radius, (square, _, target, norm) = 50, 0.7, given_moments
@@ -223,7 +227,7 @@ def test_the_self_bounding_rate_minimizes_what_its_proof_shows(given_moments):
 
 
 def test_wrong_moments_raise_in_self_bounding():
-    for wrong in (Moments(1.0, 1.0, -1.0, 0.0), Moments(1.0, 1.0, 1.0, np.nan)):
+    for wrong in (DataMoments(1.0, 1.0, -1.0, 0.0), DataMoments(1.0, 1.0, 1.0, np.nan)):
         with pytest.raises(ValueError, match="of the moments must be finite and >= 0"):
             self_bounding(wrong, horizon=10, radius=1.0)
 
@@ -233,7 +237,9 @@ def test_wrong_moments_raise_in_self_bounding():
 def test_the_self_bounding_guarantee_holds_exactly(rng):
     """Both copies are x ± ½ in 4 rounds: all 256 draws, for streams with |x| = 1 and |y| <= 1."""
     horizon, variance = 4, 0.25
-    bound = self_bounding(Moments(1 + variance, 1.0, 1.0, variance), horizon=horizon, radius=1.0)
+    bound = self_bounding(
+        DataMoments(1 + variance, 1.0, 1.0, variance), horizon=horizon, radius=1.0
+    )
     signs = 2.0 * (np.arange(256)[:, None] >> np.arange(8) & 1).reshape(256, 2, 4) - 1
     largest = 0.0
     for _ in range(200):

@@ -75,7 +75,7 @@ def test_residual_losses_pay_for_their_targets(x64):
 def test_squared_loss_over_a_linear_kernel_has_the_bound_of_two_copies():
     estimator = of("linear", radius=1.0, x_second_moment=1.5, y_largest=0.7)
     ours = random_truncation(estimator, horizon=100)
-    moments = nj.bounds.Moments(1.5, 9.0, 0.49, 0.0)
+    moments = nj.bounds.DataMoments(1.5, 9.0, 0.49, 0.0)
     theirs = nj.bounds.two_copies(moments, horizon=100, radius=1.0)
     assert ours.regret == pytest.approx(float(theirs.regret), rel=1e-6)
     assert ours.copies == 2

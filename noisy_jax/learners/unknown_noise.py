@@ -1,0 +1,219 @@
+"""Kernel learning under unknown noise, with the whole gradient estimated as one function.
+
+    f_{t+1} = P(f_t − η_t Ĝ_t),   Ĝ_t = Σ_j w_j ℓ'(f_t(p_j), y_t) Ψ(p_j)
+
+P is the projection on {‖f‖ ≤ W}. The clean gradient G(x) = ℓ'(f_t(x), y_t) Ψ(x) is a smooth
+function of x. `unbiased.replicates`, `multilevel` and `pair` estimate any such function from noisy
+copies of x, as a weighted sum of its values at few points p_j. So one set of copies is enough for
+the derivative and the feature map together, and the loss needs no power series.
+`random_truncation` estimates them one by one, from copies of their own.
+
+With `pair` there is one point z in the complex plane. There Re(ℓ'(f(z), y) Ψ(z)) is
+Re ℓ'(f(z), y) Re Ψ(z) − Im ℓ'(f(z), y) Im Ψ(z), so that Re Ψ(z) and Im Ψ(z) take the place of the
+points.
+
+Source: Blanchet and Glynn (2015) for `multilevel`, Richardson's extrapolation for `replicates`, and
+the mean-value property for `pair`. The learner is not in the papers.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from noisy_jax.base import Learner, Readings, Sample
+from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
+from noisy_jax.kernels import Kernel
+from noisy_jax.kernels.kernel import check_kernel
+from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_loss
+from noisy_jax.unbiased import multilevel, replicates
+from noisy_jax.unbiased.continuation import Continued
+from noisy_jax.unbiased.entire import continued_number
+from noisy_jax.unbiased.pair import complex_point
+from noisy_jax.validation import choice, whole
+
+Estimate = Literal["replicates", "multilevel", "pair"]
+
+
+def unknown_noise(
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    radius: chex.Numeric,
+    horizon: int,
+    estimate: Estimate = "replicates",
+    copies: int = 4,
+    order: int = 1,
+    base: int = 1,
+    continue_with: float = 0.5,
+    block: int = 64,
+) -> Learner:
+    """Online kernel learning under noise of unknown distribution, another one in each round.
+
+    | estimate | what is known of the noise | copies in a round | bias |
+    |---|---|---|---|
+    | "replicates" | nothing | V | O(σ^(k + 2)), O(σ^(2(k + 1))) under Gaussian noise |
+    | "multilevel" | nothing | 2.4 on average at b = 1, 4.6 at b = 2; at most 32 | O(σ⁴/32²) |
+    | "pair" | that it is Gaussian | V, 2 are enough | none |
+
+    The bias of the mean of the copies costs a constant in each round, and variance costs √T in all:
+    average where streams are short and the noise is weak, correct where they are long. "pair" has
+    heavy tails unless the noise is weak: 2‖Σ‖ < ℓ² for a Gaussian kernel.
+
+    Args:
+        kernel: with smooth features, such as `kernels.gaussian`; entire for "pair".
+        loss: with a smooth derivative; entire for "pair". Targets may be noisy if ℓ' is linear in
+            them, as that of the squared loss.
+        radius: W > 0, the norm of the largest competitor in the kernel's space.
+        horizon: T, the largest number of rounds.
+        estimate: of the gradient.
+        copies: V, of "replicates" (at least 2^k) and of "pair" (at least 2).
+        order: k ≥ 0 of "replicates"; 0 is the mean of the copies, without correction.
+        base: b ≥ 1 of "multilevel", whose L is the largest with b 2^L ≤ 32, at least 1.
+        continue_with: q of "multilevel", in (0, 1]. A smaller q takes fewer copies.
+        block: as in `parallel_worlds`.
+
+    Returns:
+        A `Learner` at the adaptive rate √2 W/√(Σ‖Ĝ‖²). It needs the most copies that a round may
+        use; with "multilevel" a round reads the first `unbiased.copies_needed(key, levels=L,
+        base=b, continue_with=q)` of them, for the key of its `step`. Round t costs O(tK²) kernel
+        evaluations for K points: 4 of "multilevel", 2 of "pair", 2^(k + 1) − 1 of "replicates" if V
+        is a power of two. Readings are estimates of the same kind. `bounds.unknown_noise` bounds
+        the expected regret with "multilevel".
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> x = jax.random.uniform(jax.random.key(0), (2000, 2), minval=-1.0)
+        >>> stream = nj.Stream(x, jnp.sin(3 * x[:, 0]))
+        >>> kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.squared()
+        >>> learner = unknown_noise(kernel, loss, radius=3.0, horizon=2000)
+        >>> run = nj.rollout(learner, stream, nj.noise.Laplace(0.2), jax.random.key(1))
+        >>> loss = loss(run.predictions, stream.y)[500:].mean()
+        >>> print(f"squared loss {loss:.2f}, of predicting 0 {jnp.mean(stream.y**2):.2f}")
+        squared loss 0.02, of predicting 0 0.52
+    """
+    check_kernel(kernel)
+    check_loss(loss)
+    if loss.analytic is not None:
+        raise ValueError(
+            f"loss must have a smooth derivative, got {loss}: losses.{loss.analytic}(sharpness=…) "
+            "is close to it"
+        )
+    if choice("estimate", estimate, get_args(Estimate)) == "pair":
+        copies, parts = whole("copies", copies, 2), _of_pair(kernel, loss)
+    elif estimate == "multilevel":
+        options = {"levels": levels_of(base), "base": base, "continue_with": continue_with}
+        g = multilevel(loss.gradient, **options)
+        copies, parts = g.copies, _of_points(kernel, loss, g, g.copies)
+    else:
+        g = replicates(loss.gradient, order=order)
+        copies = whole("copies", copies, g.copies, "2^order, of which means are taken")
+        parts = _of_points(kernel, loss, g, copies)
+    rate, margin = rate_of(None, radius), loss.kind == "margin"
+
+    def update(state, values, target, t, gram) -> Update:
+        slopes = parts.slopes(values, target)
+        square = jnp.sum(slopes[:, None] * gram * slopes[None])
+        eta, state = rate.at(state, t, jnp.maximum(square, 0))
+        return Update(-eta * slopes, 1.0, state)
+
+    learner = expansion(
+        round_of=lambda sample, key: parts.round_of(sample._replace(x=sample.x[:copies]), key),
+        rule=Rule(rate.init, update),
+        memory=everything(horizon, width=parts.width)(parts.space),
+        copies=copies,
+        radius=radius,
+        block=block,
+        labels=margin,
+        readings=parts.readings,
+    )
+    linear = loss.kind == "count" or (loss.series is not None and loss.series(1, 0.0).degree == 1)
+    if margin or linear:
+        return learner
+    return learner._replace(needs=learner.needs._replace(targets="exact"))
+
+
+def levels_of(base: int) -> int:
+    """L of "multilevel": the largest with b 2^L ≤ 32, at least 1."""
+    return max(1, 6 - whole("base", base).bit_length())
+
+
+class _Parts(NamedTuple):
+    """What an estimate of the gradient is made of.
+
+    Attributes:
+        round_of: of `expansion`; its atoms are K points, or what takes their place.
+        width: K.
+        space: of the points.
+        slopes: `(values[K], target) -> [K]`, the coefficients of the points in Ĝ.
+        readings: of `expansion`.
+    """
+
+    round_of: Callable[[Sample, chex.PRNGKey], Round]
+    width: int
+    space: Space
+    slopes: Callable[[jax.Array, Any], jax.Array]
+    readings: Callable[[jax.Array, Any], Readings]
+
+
+def _of_points(kernel: Kernel, loss: Loss, g: Any, copies: int) -> _Parts:
+    """Real points p_j with weights w_j."""
+
+    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
+        points, weights = g.points(sample.x, key)
+        return Round(points, None, (sample.y, weights))
+
+    def slopes(values, target):
+        y, weights = target
+        return weights * loss.gradient(values, y)
+
+    def readings(outputs, target):
+        _, weights = target
+        return jnp.sum(weights * outputs), jnp.sum(weights * outputs**2)
+
+    points = jax.eval_shape(g.points, jnp.zeros((copies, 1)), jax.random.key(0))[0]
+    return _Parts(round_of, len(points), Space(kernel.gram, kernel.gram), slopes, readings)
+
+
+def _of_pair(kernel: Kernel, loss: Loss) -> _Parts:
+    """Re Ψ(z) and Im Ψ(z), stored as the real and the imaginary part of z."""
+    gram = kernel.entire or kernel.gram
+
+    def at(points, sign=1):
+        return Continued(points[::2], sign * points[1::2])
+
+    def inner(points, others):
+        """From k(z, z') = ⟨Ψ(z), Ψ(z')⟩ and k(z̄, z'), without conjugates in the product."""
+        count = len(points) // 2
+
+        def continued_gram(sign):
+            z = jax.tree.map(lambda *a: jnp.concatenate(a), at(points, sign), at(others))
+            return continued_number(lambda rows: gram(rows[:count], rows[count:]), z, "pair")
+
+        plain, conjugate = continued_gram(1), continued_gram(-1)
+        of_real = [plain.re + conjugate.re, plain.im + conjugate.im]
+        of_imaginary = [plain.im - conjugate.im, conjugate.re - plain.re]
+        parts = jnp.array([of_real, of_imaginary]) / 2  # [2, 2, n, m]
+        return parts.transpose(2, 0, 3, 1).reshape(len(points), len(others))
+
+    def evaluate(points, x):
+        parts = continued_number(lambda rows: gram(rows, x), at(points), "pair")
+        return jnp.stack(parts, axis=1).reshape(len(points), len(x))
+
+    def slopes(values, y):
+        derivative = continued_number(lambda p: loss.gradient(p, y), Continued(*values), "pair")
+        return jnp.stack([derivative.re, -derivative.im])
+
+    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
+        del key  # it draws nothing
+        return Round(jnp.stack(complex_point(sample.x)), None, sample.y)
+
+    def readings(outputs, y):
+        real, imaginary = outputs
+        return real, real**2 - imaginary**2
+
+    jax.eval_shape(slopes, jnp.zeros(2), jnp.ones(()))  # the loss must be entire
+    return _Parts(round_of, 2, Space(inner, evaluate), slopes, readings)

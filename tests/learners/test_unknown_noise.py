@@ -1,0 +1,295 @@
+"""The whole gradient from one set of copies: against a NumPy loop, and by exact expectations."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import erf
+
+import noisy_jax as nj
+from tests import keys, quadrature
+from tests.learners import references
+
+KERNEL = nj.kernels.gaussian(length_scale=1.0)
+LOSSES = {
+    "squared": (nj.losses.squared(), lambda p, y: 2 * (p - y)),
+    "smoothed_hinge": (
+        nj.losses.smoothed_hinge(sharpness=0.8),
+        lambda p, y: y * (erf(0.8 * (y * p - 1)) - 1) / 2,
+    ),
+    "logistic": (nj.losses.logistic(), lambda p, y: -y / (1 + np.exp(y * p))),
+}
+ESTIMATES = {
+    "replicates": {"copies": 4},
+    "second order": {"copies": 6, "order": 2},
+    "mean": {"copies": 3, "order": 0},
+    "multilevel": {"estimate": "multilevel", "base": 2, "continue_with": 0.7},
+    "pair": {"estimate": "pair", "copies": 2},
+    "pair of three": {"estimate": "pair", "copies": 3},
+}
+
+
+def bilinear_gaussian(x, z):
+    return np.exp(-np.sum((x - z) ** 2, axis=-1) / 2)
+
+
+def points_of(name, copies, key):
+    """Points `[K, d]` and weights of one round, from the formulas of the ledger."""
+    if name in ("pair", "pair of three"):
+        contrast = (copies[0] - copies[1]) / 2 if name == "pair" else None
+        if contrast is None:  # Σ c = 0, Σ c² = 1/3
+            contrast = (copies[0] - copies[1]) / 6**0.5
+        return copies.mean(axis=0, keepdims=True) + 1j * contrast, np.ones(1)
+    if name == "mean":
+        return copies.mean(axis=0, keepdims=True), np.ones(1)
+    if name == "replicates":  # 2F_4 − F_2
+        halves = copies[:2].mean(axis=0), copies[2:].mean(axis=0)
+        return np.array([copies.mean(axis=0), *halves]), np.array([2, -0.5, -0.5])
+    if name == "second order":  # blocks of 6, 3 and 1: Σ w = 1, Σ w/m = Σ w/m² = 0
+        rows = [np.ones(3), 1 / np.array([6, 3, 1]), 1 / np.array([6, 3, 1]) ** 2]
+        w = np.linalg.solve(rows, [1, 0, 0])
+        halves = copies[:3].mean(axis=0), copies[3:].mean(axis=0)
+        points = np.array([copies.mean(axis=0), *halves, *copies])
+        return points, np.repeat([w[0], w[1] / 2, w[2] / 6], [1, 2, 6])
+    needed = int(nj.unbiased.copies_needed(key, levels=4, base=2, continue_with=0.7))
+    first, level, r = copies[:2].mean(axis=0), int(np.log2(needed // 2)), 2**-1.5
+    if not level:
+        return np.array([first] * 4), np.array([1.0, 0, 0, 0])
+    factor = 2 / (0.7 * r**3) if level == 4 else 1 / (0.7 * (1 - r) * r ** (level - 1))
+    halves = copies[: needed // 2].mean(axis=0), copies[needed // 2 : needed].mean(axis=0)
+    points = np.array([first, (halves[0] + halves[1]) / 2, *halves])
+    return points, np.array([1, factor, -factor / 2, -factor / 2])
+
+
+def learner_of(name, loss, **options):
+    options = {"radius": 0.8, "horizon": 40, "block": 16, **ESTIMATES[name], **options}
+    return nj.learners.unknown_noise(KERNEL, loss, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.claim("EXT-WholeGradient")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        *itertools.product(ESTIMATES, ["squared"]),
+        *itertools.product(["replicates", "pair"], ["smoothed_hinge"]),
+        *itertools.product(["multilevel", "second order"], ["logistic"]),
+    ],
+)
+def test_equals_the_plain_loop(rng, name, loss):
+    """Under noise of another covariance in each round, which the learner is not told."""
+    loss, derivative = LOSSES[loss]
+    learner, rounds, dim = learner_of(name, loss), 40, 2
+    x = rng.uniform(-1, 1, (rounds, dim))
+    y = np.sign(np.sin(3 * x[:, 0]) + 0.5)
+    scales = rng.uniform(0, 0.5, (rounds, 1, dim))
+    copies = x[:, None] + scales * rng.normal(size=(rounds, learner.needs.copies, dim))
+    all_keys = jax.random.split(jax.random.key(2), rounds)
+    points, weights = zip(*map(functools.partial(points_of, name), copies, all_keys), strict=True)
+    predictions, squared_norm, projected = references.unknown_noise(
+        bilinear_gaussian, derivative, np.array(points, complex), np.array(weights), x, y, 0.8
+    )
+    samples = nj.Sample(jnp.asarray(copies), jnp.asarray(y))
+    state, ours, readings = learner.unroll(learner.init(dim), samples, jnp.asarray(x), all_keys)
+    np.testing.assert_allclose(ours, predictions, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-8)
+    assert projected >= 3
+    assert np.all(np.isfinite(readings))
+
+
+def estimates(learner, function, copies, y, probes):
+    """Values at probes of Ĝ, `[N, probes]`, and readings, from copies `[N, V, d]` of one x.
+
+    f is `function`; the step is so small that Ĝ is (f − f_{t+1})/η.
+    """
+    squares = 1e14
+    rate = 2**0.5 * 1e3 / squares**0.5
+    state = function._replace(rule=function.rule._replace(squares=jnp.asarray(squares)))
+    before = learner.predict(state, probes)
+
+    @jax.jit
+    @jax.vmap
+    def one(copies):
+        sample = nj.Sample(copies, jnp.asarray(y))
+        after = learner.step(state, sample, jax.random.key(0))
+        return (
+            (before - learner.predict(after, probes)) / rate,
+            learner.read(state, sample, jax.random.key(0)),
+        )
+
+    return one(jnp.asarray(copies))
+
+
+def learned(rng, kernel, loss, **options):
+    """A learner in a large ball, and its state after six rounds without noise in a small one."""
+    make = functools.partial(nj.learners.unknown_noise, kernel, loss, horizon=8, **options)
+    learner = make(radius=0.8)
+    state, step = learner.init(1), jax.jit(learner.step)
+    for x, y in zip(rng.uniform(-1, 1, (6, 1)), [1.0, -1, 1, -1, -1, 1], strict=True):
+        sample = nj.Sample(jnp.tile(jnp.asarray(x), (learner.needs.copies, 1)), jnp.asarray(y))
+        state = step(state, sample, jax.random.key(0))
+    return make(radius=1e3), state
+
+
+@pytest.mark.claim("EXT-WholeGradient")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("options", "degree"),
+    [
+        ({"copies": 2}, 1),
+        ({"copies": 8, "order": 3}, 2),
+        ({"copies": 2, "order": 0}, None),
+    ],
+)
+def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rng, options, degree):
+    """2(f(x) − y)Ψ(x) of a kernel of degree k has degree 2k ≤ order + 1; the mean is biased."""
+    kernel = nj.kernels.polynomial(degree=degree or 1)
+    learner, state = learned(rng, kernel, nj.losses.squared(), **options)
+    probes = jnp.array([[-0.7], [0.2], [1.1]])
+    x, y, noise = (
+        0.6,
+        -0.3,
+        0.4 * np.array(list(itertools.product([-1, 1.0], repeat=options["copies"]))),
+    )
+    found, (value, square) = estimates(learner, state, x + noise[..., None], y, probes)
+    f = float(learner.predict(state, jnp.array([x])))
+    clean = 2 * (f - y) * np.asarray(kernel(jnp.array([[x]]), probes))[0]
+    exact = functools.partial(np.testing.assert_allclose, rtol=1e-5)
+    if degree is None:
+        assert np.abs(found.mean(axis=0) - clean).max() > 1e-3
+        return
+    exact(found.mean(axis=0), clean)
+    exact(value.mean(), f)
+    exact(square.mean(), f**2)
+
+
+@pytest.mark.claim("EXT-WholeGradient")
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("loss", ["squared", "smoothed_hinge"])
+def test_gradients_of_pairs_are_exact_by_quadrature(rng, loss):
+    loss, derivative = LOSSES[loss]
+    learner, state = learned(rng, KERNEL, loss, estimate="pair", copies=2)
+    probes = jnp.array([[-0.7], [0.2], [1.1]])
+    nodes, weights = quadrature.gauss_hermite(20, 0.1 * np.eye(2))
+    found, (value, square) = estimates(learner, state, 0.6 + nodes[..., None], 1.0, probes)
+    f = float(learner.predict(state, jnp.array([0.6])))
+    clean = derivative(f, 1.0) * np.asarray(KERNEL(jnp.array([[0.6]]), probes))[0]
+    np.testing.assert_allclose(weights @ np.asarray(found), clean, rtol=1e-5)
+    np.testing.assert_allclose(weights @ np.asarray(value), f, rtol=1e-6)
+    np.testing.assert_allclose(weights @ np.asarray(square), f**2, rtol=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-WholeGradient")
+@pytest.mark.usefixtures("x64")
+def test_gradients_of_multilevel_are_unbiased(rng):
+    """The logistic loss, under skewed noise; one copy is far off."""
+    loss, derivative = LOSSES["logistic"]
+    learner, state = learned(rng, KERNEL, loss, estimate="multilevel")
+    probes, draws = jnp.array([[-0.7], [0.2], [1.1]]), 100_000
+    state = state._replace(rule=state.rule._replace(squares=jnp.asarray(1e14)))
+    before = learner.predict(state, probes)
+
+    @jax.jit
+    @jax.vmap
+    def one(key):
+        noise_key, step_key = jax.random.split(key)
+        noise = 0.5 * (jax.random.exponential(noise_key, (learner.needs.copies, 1)) - 1)
+        sample = nj.Sample(0.6 + noise, jnp.asarray(1.0))
+        plain = loss.gradient(learner.predict(state, sample.x[0]), 1.0) * KERNEL(
+            sample.x[:1], probes
+        )
+        after = learner.predict(learner.step(state, sample, step_key), probes)
+        return (before - after) * 1e7 / (2**0.5 * 1e3), plain[0]
+
+    found, plain = map(np.asarray, one(jax.random.split(keys.key(1), draws)))
+    f = float(learner.predict(state, jnp.array([0.6])))
+    clean = derivative(f, 1.0) * np.asarray(KERNEL(jnp.array([[0.6]]), probes))[0]
+    error = found.std(axis=0) / draws**0.5
+    assert np.all(np.abs(found.mean(axis=0) - clean) < 5 * error)
+    assert np.all(np.abs(plain.mean(axis=0) - clean) > 20 * error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_without_noise_it_is_the_textbook_learner(name):
+    stream = nj.streams.linear(jax.random.key(3), 40, 2)
+    options = {"radius": 0.8, "horizon": 40, "block": 16}
+    plain = nj.learners.uncorrected_kernel(KERNEL, **options)
+    runs = [
+        nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1)).predictions
+        for learner in (plain, learner_of(name, nj.losses.squared()))
+    ]
+    np.testing.assert_allclose(*runs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_replicates_of_the_squared_loss_are_two_copies_in_both_orders():
+    def gradient_estimate(weights, sample):
+        (a, b), y = sample.x, sample.y
+        return (jnp.vdot(weights, a) - y) * b + (jnp.vdot(weights, b) - y) * a
+
+    stream = nj.streams.linear(jax.random.key(3), 40, 3)
+    by_hand = nj.learners.gradient_descent(gradient_estimate, copies=2, radius=0.5)
+    ours = nj.learners.unknown_noise(
+        nj.kernels.linear(), nj.losses.squared(), radius=0.5, horizon=40, copies=2
+    )
+    runs = [
+        nj.rollout(learner, stream, nj.noise.Gaussian(0.3), jax.random.key(1)).predictions
+        for learner in (by_hand, ours)
+    ]
+    np.testing.assert_allclose(*runs, rtol=1e-4, atol=1e-5)
+
+
+def test_multilevel_reads_no_more_copies_than_it_says():
+    """The others may be NaN."""
+    learner = learner_of("multilevel", nj.losses.squared())
+    state, step = learner.init(2), jax.jit(learner.step)
+    for key in jax.random.split(jax.random.key(4), 12):
+        needed = nj.unbiased.copies_needed(key, levels=4, base=2, continue_with=0.7)
+        x = jax.random.normal(key, (learner.needs.copies, 2))
+        x = jnp.where(jnp.arange(learner.needs.copies)[:, None] < needed, x, jnp.nan)
+        state = step(state, nj.Sample(x, jnp.array(0.4)), key)
+    assert np.all(np.isfinite(state.weights))
+    assert np.any(state.weights != 0)
+
+
+def test_needs_follow_from_the_loss_and_the_estimate():
+    squared = learner_of("replicates", nj.losses.squared()).needs
+    assert (squared.copies, squared.horizon, squared.targets) == (4, 40, "independent")
+    absolute = learner_of("pair", nj.losses.smoothed_absolute()).needs
+    assert (absolute.copies, absolute.targets, absolute.labels) == (2, "exact", False)
+    poisson = learner_of("multilevel", nj.losses.poisson()).needs
+    assert (poisson.copies, poisson.targets) == (32, "independent")
+    assert learner_of("mean", nj.losses.logistic()).needs.labels
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "message"),
+    [
+        (nj.losses.squared(), {"estimate": "mean"}, "estimate must be .*replicates.* got 'mean'"),
+        (nj.losses.squared(), {"order": 3}, "copies must be .* at least 8, got 4"),
+        (nj.losses.squared(), {"estimate": "pair", "copies": 1}, "copies must .* at least 2"),
+        (nj.losses.soft_margin(), {}, r"smooth derivative, got .* losses\.smoothed_hinge"),
+        (nj.losses.logistic(), {"estimate": "pair"}, "pair needs an entire function .*logistic"),
+        (nj.losses.squared(), {"radius": -1.0}, "radius must be positive"),
+        (None, {}, "loss must be a Loss, got None"),
+    ],
+)
+def test_bad_arguments_give_one_clear_line(loss, options, message):
+    with pytest.raises(ValueError, match=message):
+        nj.learners.unknown_noise(KERNEL, loss, **{"radius": 1.0, "horizon": 9, **options})
+
+
+def test_a_kernel_that_is_not_entire_has_no_pairs():
+    kernel = nj.kernels.laplacian(length_scale=1.0)
+    learner = nj.learners.unknown_noise(
+        kernel, nj.losses.squared(), radius=1.0, horizon=9, estimate="pair"
+    )
+    sample = nj.Sample(jnp.ones((4, 2)), jnp.ones(()))
+    with pytest.raises(ValueError, match="pair needs an entire function of x"):
+        learner.step(learner.init(2), sample, jax.random.key(1))

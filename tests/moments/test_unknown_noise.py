@@ -1,0 +1,195 @@
+"""Moments under unknown noise: exact by enumeration and quadrature, and NumPy references."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.base import Sample
+from tests.quadrature import gauss_hermite
+from tests.unbiased.cases import COV, SKEWED, X, enumerated
+from tests.unbiased.test_multilevel import over_levels
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KERNEL = nj.kernels.gaussian(length_scale=1.1)
+Y = 0.6
+
+
+def waves():
+    return nj.kernels.fourier_features(KERNEL, jax.random.key(0), num_features=6)
+
+
+def powers(x):
+    return jnp.concatenate([jnp.ones_like(x), x, 0.5 * x**2], axis=-1)
+
+
+def one_round(moments, copies, key: Any = None):
+    """Moments of one row, and the readings of a function and its square."""
+    keys = () if key is None else (key[None],)
+    sample = Sample(jnp.asarray(copies), jnp.asarray(Y))
+    sums = moments.sums(jax.tree.map(lambda leaf: leaf[None], sample), jnp.ones(1), *keys)
+    size = len(sums.cross)
+    weights = jnp.cos(jnp.arange(1.0, size + 1))
+    readings = moments.read(weights, sample, *(() if key is None else (key,)))
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in (*moments.corrected(sums), *readings)])
+
+
+def clean(features, x):
+    """What `one_round` estimates."""
+    z = np.asarray(features(jnp.asarray(x)))
+    value = np.cos(np.arange(1.0, len(z) + 1)) @ z
+    return np.concatenate([np.outer(z, z).ravel(), Y * z, [value, value**2]])
+
+
+def mean_over(function, copies, noise=SKEWED, sigma=0.8):
+    """The exact mean of function(copies `[V, 1]`) at x = .7."""
+    return enumerated(lambda rows: function(rows[:, None]), noise, copies, sigma)
+
+
+@pytest.mark.claim("EXT-MomentsOfFeatures")
+@pytest.mark.parametrize(
+    ("copies", "order", "features"), [(2, 1, lambda x: x), (3, 1, lambda x: x), (8, 3, powers)]
+)
+def test_replicates_are_exact_for_polynomials_of_degree_k_plus_1(copies, order, features):
+    """Under skewed noise; φφᵀ has twice the degree of φ."""
+    moments = nj.moments.replicates(features, copies=copies, order=order)
+    found = mean_over(lambda rows: one_round(moments, rows), copies)
+    np.testing.assert_allclose(found, clean(features, [0.7]), atol=1e-9)
+
+
+@pytest.mark.claim("EXT-MomentsOfFeatures")
+def test_multilevel_is_exact_for_linear_features_at_every_cap():
+    moments = nj.moments.multilevel(lambda x: x, base=1, levels=2)
+    g = nj.unbiased.multilevel(lambda x: x, levels=2)
+
+    def given(key):
+        return mean_over(lambda rows: one_round(moments, rows, key), 4)
+
+    found, _ = over_levels(g, given, 2, 1, 0.5, 2**-1.5)
+    np.testing.assert_allclose(found, clean(lambda x: x, [0.7]), rtol=1e-9)
+
+
+@pytest.mark.claim("EXT-MomentsOfFeatures")
+def test_multilevel_of_waves_is_the_extrapolation_of_the_last_two_means():
+    """Its mean is 2F_L − F_{L−1}, with F_N the mean of φφᵀ at means of b 2^N copies."""
+    features, base, levels = waves(), 2, 2
+    moments = nj.moments.multilevel(features, base=base, levels=levels, continue_with=0.7)
+    g = nj.unbiased.multilevel(lambda x: x, base=base, levels=levels, continue_with=0.7)
+
+    def given(key):
+        return mean_over(lambda rows: one_round(moments, rows, key), 8, sigma=0.3)
+
+    def at_mean(size):
+        plain = nj.moments.replicates(features, copies=size, order=0)
+        return mean_over(lambda rows: one_round(plain, rows), size, sigma=0.3)
+
+    found, _ = over_levels(g, given, levels, base, 0.7, 2**-1.5)
+    np.testing.assert_allclose(found, 2 * at_mean(8) - at_mean(4), rtol=1e-9)
+    off = np.abs([found - clean(features, [0.7]), at_mean(2) - clean(features, [0.7])]).max(axis=1)
+    assert off[0] < 0.1 * off[1]
+
+
+@pytest.mark.claim("EXT-MomentsOfFeatures")
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_pair_is_exact_under_gaussian_noise_of_any_covariance(factor):
+    features = waves()
+    moments = nj.moments.pair(features)
+    errors, weights = gauss_hermite(9, np.kron(np.eye(2), factor * COV))
+    copies = X + errors.reshape(-1, 2, 2)
+    found = weights @ np.asarray(jax.vmap(lambda rows: one_round(moments, rows))(copies))
+    np.testing.assert_allclose(found, clean(features, X), atol=1e-6)
+    plain = nj.moments.replicates(features, copies=2, order=0)
+    uncorrected = weights @ np.asarray(jax.vmap(lambda rows: one_round(plain, rows))(copies))
+    assert np.abs(uncorrected - clean(features, X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_replicates_of_linear_features_are_two_copies(copies, rng):
+    x, y = rng.normal(size=(20, copies, 3)), rng.normal(size=20)
+    samples, kept = Sample(jnp.asarray(x), jnp.asarray(y)), jnp.asarray(rng.uniform(size=20))
+    both = nj.moments.replicates(lambda x: x, copies=copies), nj.moments.two_copies(copies)
+    for a, b in zip(*(m.sums(samples, kept) for m in both), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    one, w = jax.tree.map(lambda leaf: leaf[0], samples), jnp.array([0.3, -0.8, 1.0])
+    np.testing.assert_allclose(*(m.read(w, one) for m in both), atol=1e-12)
+
+
+def reference(name, copies, frequencies, y, kept, levels):
+    """Sums over rows in NumPy, row by row; `levels` are those of `multilevel`."""
+    gram, cross = 0.0, 0.0
+    for i, rows in enumerate(copies):
+        m = rows.mean(axis=0)
+        if name == "pair":
+            terms = [(1, m + 0.5j * (rows[0] - rows[1]))]
+        elif name == "replicates":
+            halves = rows[:2].mean(axis=0), rows[2:].mean(axis=0)
+            terms = [(8 / 3, m), *((-1.0, half) for half in halves), *((1 / 12, r) for r in rows)]
+        else:
+            first, used = rows[0], 2 ** levels[i]
+            p = np.array([0.5, 0.5 * (1 - 2**-1.5), 0.5 * 2**-1.5])[levels[i]]
+            factor = [0, 1, 2][levels[i]] / p
+            left, right = (rows[: used // 2], rows[used // 2 : used])
+            terms = [(1, first)]
+            if used > 1:
+                left, right = left.mean(axis=0), right.mean(axis=0)
+                terms += [(factor, (left + right) / 2), (-factor / 2, left), (-factor / 2, right)]
+        for w, p in terms:
+            z = np.concatenate([np.cos(frequencies @ p), np.sin(frequencies @ p)])
+            gram = gram + kept[i] * w * np.outer(z, z).real
+            cross = cross + kept[i] * y[i] * w * z.real
+    return gram, cross
+
+
+@pytest.mark.parametrize("name", ["replicates", "multilevel", "pair"])
+def test_sums_are_those_of_a_loop_in_numpy_and_halves_add_up(name, rng):
+    frequencies = rng.normal(size=(3, 2))
+    features = lambda x: jnp.concatenate(  # noqa: E731
+        [jnp.cos(x @ frequencies.T), jnp.sin(x @ frequencies.T)], axis=-1
+    )
+    moments = {
+        "replicates": lambda: nj.moments.replicates(features, copies=4, order=2),
+        "multilevel": lambda: nj.moments.multilevel(features, levels=2),
+        "pair": lambda: nj.moments.pair(features),
+    }[name]()
+    copies, y, kept = rng.normal(size=(40, 4, 2)), rng.normal(size=40), rng.integers(0, 2, 40)
+    keys, levels = jax.random.split(jax.random.key(1), 40), None
+    if name == "multilevel":
+        needed = jax.vmap(lambda key: nj.unbiased.copies_needed(key, levels=2))(keys)
+        levels = np.log2(np.asarray(needed)).astype(int)
+        assert set(levels) == {0, 1, 2}
+        copies[np.arange(4)[None] >= np.asarray(needed)[:, None]] = np.nan  # not measured
+    samples = Sample(jnp.asarray(copies[:, : moments.copies]), jnp.asarray(y))
+    more = (keys,) if moments.random else ()
+
+    def sums_of(own):
+        rows, drawn = jax.tree.map(lambda leaf: leaf[own], (samples, more))
+        return jax.jit(moments.sums)(rows, jnp.asarray(kept[own], float), *drawn)
+
+    whole = sums_of(slice(None))
+    expected = reference(name, copies[:, : moments.copies], frequencies, y, kept, levels)
+    for found, value in zip(moments.corrected(whole), expected, strict=True):
+        np.testing.assert_allclose(found, value, atol=1e-10)
+    assert whole.count == kept.sum()
+    halves = jax.tree.map(jnp.add, sums_of(slice(0, 13)), sums_of(slice(13, None)))
+    for a, b in zip(halves, whole, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_what_cannot_be_right_raises():
+    features = waves()
+    with pytest.raises(ValueError, match=r"copies must be .*at least 4.*order 2 needs"):
+        nj.moments.replicates(features, copies=3, order=2)
+    with pytest.raises(ValueError, match="f must be a function, got 'rbf'"):
+        nj.moments.pair("rbf")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="'tanh'"):
+        one_round(nj.moments.pair(jnp.tanh), np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="pass a key"):
+        one_round(nj.moments.multilevel(features), np.zeros((32, 1)))
+    for wrong in (lambda x: x[..., 0], lambda x: jnp.outer(x, x)):
+        with pytest.raises(ValueError, match=r"features must map \[\.\.\., 2\] to \[\.\.\., D\]"):
+            nj.moments.replicates(wrong).num_features(2)
+    assert nj.moments.replicates(features).num_features(2) == 6

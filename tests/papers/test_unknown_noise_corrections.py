@@ -1,0 +1,39 @@
+import json
+
+import pytest
+
+from noisy_jax.command import regret
+from tests.files import names_in, rows_of
+from tests.papers import main
+from unknown_noise_corrections import ESTIMATES, mean_copies
+
+
+@pytest.mark.slow
+def test_corrections_are_compared_with_means_and_saved(tmp_path, capsys):
+    """Over rounds and over copies; on the moons, where the noise is Laplace's, without pairs."""
+    arguments = ["--show", "whole", "averaging", "--data", "teacher", "--noise-variance", "0.1"]
+    sizes = ["--horizons", "16", "32", "64", "128", "--seeds", "3", "--out", str(tmp_path)]
+    assert main("unknown_noise", *arguments, *sizes) == 0
+    printed = capsys.readouterr().out
+    assert "the whole gradient from one set of copies" in printed
+    assert "here the mean of the copies wins" in printed
+    for name, estimates in (("teacher", {*ESTIMATES}), ("moons", {*ESTIMATES} - {"pair"})):
+        folder = tmp_path / name / "whole_gradient"
+        assert names_in(folder) == {"results.csv", "config.json", "regret.png", "price.png"}
+        rows = rows_of(folder / "results.csv")
+        assert {row["learner"] for row in rows} == {*estimates, "clean"}
+        for row in rows:
+            assert float(row["regret"]) > 0
+            assert float(row["growth_low"]) <= float(row["growth_exponent"])
+        copies = json.loads((folder / "config.json").read_text())["copies"]
+        assert copies == {each: mean_copies(ESTIMATES[each]) for each in copies}
+
+
+def test_estimates_take_as_many_copies_as_their_means():
+    counts = {name: mean_copies(options) for name, options in ESTIMATES.items()}
+    assert [name for name, count in counts.items() if count == 2] == [
+        "mean_of_2", "replicates_of_2", "pair",
+    ]  # fmt: skip
+    assert 2.3 < counts["multilevel"] < 2.5
+    assert 4.5 < counts["multilevel_of_base_2"] < 4.8
+    assert regret.NOISES["laplace"](0.02).cov == pytest.approx(0.02)
