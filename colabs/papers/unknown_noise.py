@@ -66,7 +66,6 @@ class Settings(regret.RegretSettings):
     Examples:
       python colabs/papers/unknown_noise.py
       python colabs/papers/unknown_noise.py --data diabetes --noise-variance 0.02 --seeds 32
-      python colabs/papers/unknown_noise.py --data diabetes --rate-factor 1 --radius 0.5
       python colabs/papers/unknown_noise.py --show whole --data diabetes --length-scale 1
     """
 

@@ -16,7 +16,7 @@ def test_corrections_are_compared_with_means_and_saved(tmp_path, capsys):
     assert main("unknown_noise", *arguments, *sizes) == 0
     printed = capsys.readouterr().out
     assert "the whole gradient from one set of copies" in printed
-    assert "here the mean of the copies wins" in printed
+    assert "here the mean of four copies wins" in printed
     for name, estimates in (("teacher", {*ESTIMATES}), ("moons", {*ESTIMATES} - {"pair"})):
         folder = tmp_path / name / "whole_gradient"
         assert names_in(folder) == {"results.csv", "config.json", "regret.png", "price.png"}
