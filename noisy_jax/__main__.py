@@ -23,6 +23,7 @@ PAPERS = (
     "contamination",
     "drift",
     "leader",
+    "networks",
     "novelty",
     "one_copy",
     "paid_features",

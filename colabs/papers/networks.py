@@ -1,0 +1,147 @@
+"""Networks trained on noisy inputs: clean error of each transformation of `nj.unbiased`."""
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from noisy_jax import noise, unbiased
+from noisy_jax.command.runner import Report, over_seeds, script
+from noisy_jax.command.settings import SeededSettings, option
+from noisy_jax.tables import Table, plus_minus
+
+ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "sin": jnp.sin,
+    "tanh": jnp.tanh,
+    "gelu": functools.partial(jax.nn.gelu, approximate=False),
+}
+"""Of the hidden units; tanh is not entire, as `pair` and `gaussian` need."""
+
+LAWS = {
+    "Gaussian": noise.Gaussian,
+    "Laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
+}
+"""Distributions of the noise, by their variance."""
+
+HIDDEN, BATCH, RATE, TESTED = 64, 256, 1e-2, 50_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(SeededSettings):
+    """Networks trained on noisy inputs, and judged on clean ones.
+
+    y = sin 2a + b²/2 + noise of deviation 0.2, from noisy copies of (a, b); 64 hidden units, Adam
+    with a rate that falls to zero along a cosine, batches of 256. Each row is measured once. Writes
+    networks.csv and config.json.
+
+    Examples:
+      python colabs/papers/networks.py
+      python colabs/papers/networks.py --activation tanh --law Laplace
+    """
+
+    activation: str = option("sin", "of the hidden units", choices=ACTIVATIONS)
+    law: str = option("Gaussian", "distribution of the noise", choices=LAWS)
+    variance: float = option(0.16, "of the noise in each input", "V")
+    rows: int = option(40_000, "noisy rows", "N", fast=2_000)
+    steps: int = option(6_000, "steps of Adam", "N", fast=100)
+    seeds: int = option(3, "independent data and first weights", "N", fast=2)
+
+
+def run(settings: Settings) -> Iterator[Report]:
+    """Every way to train, on data of its own number of copies."""
+    rows = []
+    for name, (copies, estimate) in ways(settings).items():
+        train = functools.partial(clean_error, settings, copies, estimate)
+        found = over_seeds(train, jax.random.key(settings.seed), settings.seeds, name, batch_size=8)
+        numbers = {"error": float(found.mean), "std_error": float(found.std_error)}
+        rows.append({"way": name, **numbers, "num_seeds": settings.seeds})
+    title = (
+        f"mean squared error on clean inputs, {settings.activation} network, {settings.law} noise "
+        f"of variance {settings.variance:g}"
+    )
+    columns = [("", "{way}"), ("error", "{error:.5f}"), ("± 95%", plus_minus("std_error", ".5f"))]
+    yield Report(None, {"networks": Table(rows, columns, title)}, {})
+
+
+def ways(settings: Settings) -> dict[str, tuple[int, Any]]:
+    """Number of copies in each row, and what the loss becomes; `None` for their mean."""
+    multilevel = functools.partial(unbiased.multilevel, base=2)
+    every: dict[str, tuple[int, Any]] = {
+        "clean inputs": (0, None),
+        "one copy, uncorrected": (1, None),
+        "mean of 2": (2, None),
+        "mean of 4": (4, None),
+        "mean of 6": (6, None),
+        "gaussian": (1, functools.partial(unbiased.gaussian, noise=settings.variance)),
+        "pair": (2, unbiased.pair),
+        "replicates of 2": (2, unbiased.replicates),
+        "replicates of 4, order 2": (4, functools.partial(unbiased.replicates, order=2)),
+        "multilevel, 4.8 copies on average": (64, multilevel),
+    }
+    if settings.activation == "tanh" or settings.law != "Gaussian":
+        del every["gaussian"], every["pair"]
+    return every
+
+
+def clean_error(settings: Settings, copies: int, estimate: Any, key: jax.Array) -> jax.Array:
+    """Mean squared error on clean test inputs of one trained network."""
+    data_key, start_key, step_key, level_key = jax.random.split(key, 4)
+    keys = jax.random.split(data_key, 4)
+    x = jax.random.normal(keys[0], (settings.rows, 2))
+    y = truth(x) + 0.2 * jax.random.normal(keys[1], (settings.rows,))
+    law = LAWS[settings.law](settings.variance)
+    clean = jnp.broadcast_to(x[:, None], (settings.rows, max(copies, 1), 2))
+    seen = law.sample(keys[2], clean) if copies else clean
+    activation = ACTIVATIONS[settings.activation]
+    levels = jax.random.split(level_key, settings.rows)  # of a row are its own: measured once
+
+    def predict(params, x):
+        hidden = activation(x @ params["in"] + params["bias"])
+        return hidden @ params["out"] + params["level"]
+
+    def loss(params, x, y):
+        return (predict(params, x) - y) ** 2
+
+    g = None if estimate is None else estimate(loss, argnum=1)
+    optimizer = optax.adam(optax.cosine_decay_schedule(RATE, settings.steps))
+
+    def of_row(params, copies, y, key):
+        return loss(params, copies.mean(axis=0), y) if g is None else g(params, copies, y, key=key)
+
+    def risk(params, chosen, key):
+        own = levels[chosen] if copies > 1 else jax.random.split(key, BATCH)
+        return jax.vmap(of_row, (None, 0, 0, 0))(params, seen[chosen], y[chosen], own).mean()
+
+    def step(state, key):
+        params, optimizer_state = state
+        row_key, draw_key = jax.random.split(key)
+        chosen = jax.random.randint(row_key, (BATCH,), 0, settings.rows)
+        slope = jax.grad(risk)(params, chosen, draw_key)
+        moves, optimizer_state = optimizer.update(slope, optimizer_state)
+        return (optax.apply_updates(params, moves), optimizer_state), None
+
+    start = jax.random.split(start_key, 3)
+    params = {
+        "in": 0.5 * jax.random.normal(start[0], (2, HIDDEN)),
+        "bias": 2 * jax.random.normal(start[1], (HIDDEN,)),
+        "out": 0.3 * jax.random.normal(start[2], (HIDDEN,)) / HIDDEN**0.5,
+        "level": jnp.zeros(()),
+    }
+    every = jax.random.split(step_key, settings.steps)
+    (params, _), _ = jax.lax.scan(step, (params, optimizer.init(params)), every)
+    tested = jax.random.normal(keys[3], (TESTED, 2))
+    return jnp.mean(jax.vmap(lambda x: (predict(params, x) - truth(x)) ** 2)(tested))
+
+
+def truth(x: jax.Array) -> jax.Array:
+    """E y at clean inputs `[..., 2]`."""
+    return jnp.sin(2 * x[..., 0]) + x[..., 1] ** 2 / 2
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))

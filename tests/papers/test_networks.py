@@ -1,0 +1,33 @@
+import jax
+import numpy as np
+import pytest
+
+from networks import LAWS, Settings, clean_error, ways
+from tests.files import names_in, rows_of
+from tests.papers import main
+
+
+@pytest.mark.slow
+def test_corrected_networks_are_better_than_the_mean_of_their_copies(tmp_path):
+    """With few rows and steps; the uncorrected networks of one copy are far worse."""
+    arguments = "--rows=10000 --steps=1000 --seeds=2 --law=Laplace --activation=tanh --out"
+    assert main("networks", *arguments.split(), str(tmp_path)) == 0
+    assert names_in(tmp_path) == {"networks.csv", "config.json"}
+    error = {row["way"]: float(row["error"]) for row in rows_of(tmp_path / "networks.csv")}
+    assert not error.keys() & {"pair", "gaussian"}
+    assert error["clean inputs"] < error["replicates of 4, order 2"] < 0.85 * error["mean of 4"]
+    assert error["multilevel, 4.8 copies on average"] < 0.85 * error["mean of 4"]
+    assert error["replicates of 2"] < 0.6 * error["mean of 2"]
+    assert error["mean of 6"] < error["mean of 2"] < 0.6 * error["one copy, uncorrected"]
+
+
+def test_each_way_starts_from_the_same_network_and_data():
+    """After a step of rate zero, or nearly so, all errors on clean inputs are alike."""
+    settings = Settings(rows=300, steps=1)
+    errors = [
+        jax.jit(lambda key, way=way: clean_error(settings, *way, key))(jax.random.key(0))
+        for way in ways(settings).values()
+    ]
+    np.testing.assert_allclose(errors, errors[0], rtol=0.05)
+    assert set(ways(Settings(law="Laplace"))) < set(ways(settings))
+    assert LAWS["Laplace"](0.5).covariance(1)[0, 0] == pytest.approx(0.5)
