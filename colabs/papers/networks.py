@@ -14,6 +14,7 @@ from noisy_jax import noise, unbiased
 from noisy_jax.command.runner import Report, over_seeds, script
 from noisy_jax.command.settings import SeededSettings, option
 from noisy_jax.tables import Table, plus_minus
+from noisy_jax.validation import positive
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "sin": jnp.sin,
@@ -46,7 +47,7 @@ class Settings(SeededSettings):
 
     activation: str = option("sin", "of the hidden units", choices=ACTIVATIONS)
     law: str = option("Gaussian", "distribution of the noise", choices=LAWS)
-    variance: float = option(0.16, "of the noise in each input", "V")
+    variance: float = option(0.16, "of the noise in each input", "V", positive)
     rows: int = option(40_000, "noisy rows", "N", fast=2_000)
     steps: int = option(6_000, "steps of Adam", "N", fast=100)
     seeds: int = option(3, "independent data and first weights", "N", fast=2)

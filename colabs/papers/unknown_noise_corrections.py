@@ -89,7 +89,7 @@ def averaging(settings: Any) -> Iterator[Report]:
     )
     heading = (
         f"{words}\nGaussian kernel of length scale {MOONS_LENGTH_SCALE:g}, functions of norm at "
-        f"most {MOONS_RADIUS:g}, logistic loss: here the mean of four copies wins"
+        f"most {MOONS_RADIUS:g}, logistic loss: variance costs more than bias"
     )
     yield from _reports(settings, data, kernel, loss, MOONS_RADIUS, comparator, heading, False)
 

@@ -88,13 +88,8 @@ def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
 
 def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
     """‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, of points that are `near_origin` already."""
-    return jnp.maximum(entire_distances(x, z), 0)
-
-
-def entire_distances(x: chex.Array, z: chex.Array) -> jax.Array:
-    """‖x‖² + ‖z‖² − 2⟨x, z⟩, a polynomial, which by rounding may fall below zero."""
     products = jnp.matmul(-2 * x, z.T, precision="highest")
-    return products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None]
+    return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
 
 
 def _check_points(x, z) -> None:

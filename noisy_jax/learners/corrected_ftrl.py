@@ -25,11 +25,12 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from noisy_jax.base import Learner, Needs, Sample
+from noisy_jax.base import Learner, Needs, Sample, check_sample
 from noisy_jax.learners.corrected_leader import leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
-from noisy_jax.validation import instance, non_negative, positive, whole
+from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
 
@@ -67,11 +68,11 @@ def corrected_ftrl(
     """Online least squares on unbiased moments of the clean features ("corrected leader").
 
     The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or others, such as Fourier
-    features. It needs no
-    learning rate and no horizon. All rounds have the same weight, so that it follows a change of
-    the best predictor slowly. Under heavy-tailed noise, without a fourth moment, its moments
-    converge slowly or not at all. In fewer rounds than features, and with Fourier features under
-    noise of a variance near ℓ², it is not reliably better than predicting zero.
+    features. It needs no learning rate and no horizon. All rounds have the same weight, so that it
+    follows a change of the best predictor slowly. Under heavy-tailed noise, without a fourth
+    moment, its moments converge slowly or not at all. In fewer rounds than features, and with
+    Fourier features under noise of a variance near ℓ², it is not reliably better than predicting
+    zero.
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
@@ -133,6 +134,7 @@ def corrected_ftrl(
 
     @jax.default_matmul_precision("highest")
     def unroll(state: CorrectedState, samples: Sample, x, keys):
+        check_copies_given(moments.copies, samples.x.shape[1])
         keys = keys if moments.random else None
         rounds = x.shape[0]
         blocks = (rounds + every - 2) // every + 1
@@ -151,6 +153,7 @@ def corrected_ftrl(
 
     @jax.default_matmul_precision("highest")
     def step(state: CorrectedState, sample: Sample, key: chex.PRNGKey):
+        check_sample(sample, moments.copies)
         shown = (sample, key if moments.random else None)
         one, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], shown)
         return advance(state, one, jnp.ones(1), sample.x[:1], keys)[0]
@@ -165,6 +168,7 @@ def corrected_ftrl(
         return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
 
     def read(state: CorrectedState, sample: Sample, key):
+        check_copies_given(moments.copies, np.shape(sample.x)[0])
         key = jax.random.clone(key) if moments.random else None  # `step` draws the same levels
         return moments.read(state.weights, sample, *drawn(key))
 

@@ -98,34 +98,38 @@ def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     return Leader(weights, lam), penalty
 
 
-def _solution(linear, gram, cross, gradient, least, previous, radius=None):
+def _solution(unclipped, gram, cross, gradient, least, previous, radius=None):
     """Weights, λ, and the penalty of `leader_and_penalty`, for one stream."""
-    identity = jnp.eye(len(gram), dtype=gram.dtype)
+
+    def shifted(matrix, mu):
+        return matrix + mu * jnp.eye(len(matrix), dtype=matrix.dtype)
+
     lam = jnp.maximum(previous, least)
-    if linear:
+    if unclipped:
         caution = 2 if radius is None else 1
         enough = jnp.maximum((previous - least) / caution, 0)  # a larger −λ_min increases λ
         lowest = least_eigenvalue(gram, -enough)
         lam = jnp.where(lowest < -enough, jnp.maximum(previous, least - caution * lowest), lam)
 
     def at(mu, matrix, b):
-        triangle = cholesky(matrix + mu * identity)
+        triangle = cholesky(shifted(matrix, mu))
         weights = solve_cholesky(triangle, b)
         return weights, solve_triangular(triangle, weights / largest_size(weights))
 
-    triangle = cholesky(gram + lam * identity)
-    if linear and radius is None:
+    triangle = cholesky(shifted(gram, lam))
+    if unclipped and radius is None:
         weights = solve_cholesky(triangle, cross)
     else:
-        matrix = (gram if linear else positive_part(gram)) + lam * identity
+        matrix = shifted(gram if unclipped else positive_part(gram), lam)
         radius = jnp.inf if radius is None else radius
         # ‖w‖ = B needs μ + ‖A‖ ≥ ‖b‖/B: from there no weights overflow, however small A is.
         start = jnp.maximum(norm(cross) / radius - jnp.linalg.norm(matrix), 0)
         weights = in_ball(at, (matrix, cross), start, radius)[0]
     last = jnp.where(previous > 0, previous, lam)
-    triangle = jax.lax.cond(last == lam, lambda: triangle, lambda: cholesky(gram + last * identity))
+    triangle = jax.lax.cond(last == lam, lambda: triangle, lambda: cholesky(shifted(gram, last)))
     exists = jnp.isfinite(triangle[-1, -1])
-    half = solve_triangular(jnp.where(exists, triangle, identity), gradient)  # no NaN derivatives
+    sound = jnp.where(exists, triangle, jnp.eye(len(gram), dtype=gram.dtype))  # no NaN derivatives
+    half = solve_triangular(sound, gradient)
     return weights, lam, jnp.where(exists, jnp.sum(half**2) / 4, jnp.nan)
 
 
@@ -143,7 +147,8 @@ def _spread(moments, sums, whole, mean_square):
     # Groups are of different sizes until all are full: compare each with its share of the whole.
     share = sums.count / jnp.maximum(whole.count, 1)
     apart = grams - share[:, None, None] * grams.sum(axis=0)[None]
-    square = jnp.einsum("gij,gjk->ik", apart, apart) * number / jnp.maximum(number - 1, 1)
+    unbiased = (number / jnp.maximum(number - 1, 1)).astype(apart.dtype)
+    square = unbiased * jnp.einsum("gij,gjk->ik", apart, apart)
     vector = jnp.ones(len(square)) / len(square) ** 0.5
 
     def power(_, v):

@@ -21,6 +21,7 @@ from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample
 from noisy_jax.engine.rules import parsed_radius
 from noisy_jax.learners.gradient_descent import descent, projected, started
 from noisy_jax.losses import Loss
+from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased import Transformed, replicates
 from noisy_jax.unbiased.transformed import trained
@@ -87,14 +88,14 @@ def model(
         order 0: 0.04
         order 1: 0.03
 
-        A module of equinox, as it is, by Adam and multilevel; `eqx.combine(run.state.params, net)`
-        is the trained one. One of flax (nnx) works in the same way:
-        `model(lambda net, x: net(x)[0], net, …)`.
+        A module of equinox, as it is, by an optimizer and multilevel;
+        `eqx.combine(run.state.params, net)` is the trained one. One of flax (nnx) works in the same
+        way: `model(lambda net, x: net(x)[0], net, …)`.
 
         >>> import equinox as eqx
         >>> net = eqx.nn.MLP(1, "scalar", 32, 1, jnp.sin, key=jax.random.key(3))
         >>> learner = model(
-        ...     lambda net, x: net(x), net, nj.losses.squared(), optimizer=optax.adam(3e-3),
+        ...     lambda net, x: net(x), net, nj.losses.squared(), optimizer=optax.sgd(3e-3),
         ...     estimate=functools.partial(nj.unbiased.multilevel, levels=3))
         >>> run = nj.rollout(learner, stream, noise, jax.random.key(2))
         >>> print(learner.needs.copies, run.diverged_at)
@@ -103,6 +104,8 @@ def model(
     for name, value in {"apply": apply, "loss": loss, "estimate": estimate}.items():
         if not callable(value):
             raise ValueError(f"{name} must be a function, got {given(value)}")
+    if isinstance(loss, Loss):
+        check_smooth(loss)
     if radius is None and optimizer is None:
         raise ValueError("give radius, for the adaptive rate in a ball, or optimizer, or both")
     radius = None if radius is None else parsed_radius(radius)
@@ -119,6 +122,11 @@ def model(
     def of_round(params: Any, x: jax.Array, y: jax.Array):
         value = value_at(params, x)
         return loss(value, y), value, value**2
+
+    of_loss: dict[str, Any] = {"labels": None}
+    if isinstance(loss, Loss):
+        targets = "independent" if takes_noisy_targets(loss) else "exact"
+        of_loss = {"labels": loss.kind == "margin", "targets": targets}
 
     noise = inspect.signature(estimate).parameters.get("noise")
     reads_cov = noise is not None and noise.default is noise.empty
@@ -173,11 +181,7 @@ def model(
         init,
         lambda *seen: round_of(*seen)[0],
         predict,
-        Needs(
-            copies,
-            noise=built_for,
-            labels=loss.kind == "margin" if isinstance(loss, Loss) else None,
-        ),
+        Needs(copies, noise=built_for, **of_loss),
         unroll,
         read=lambda state, sample, key: estimates(state.params, sample, key)[1],
     )

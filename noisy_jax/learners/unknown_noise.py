@@ -28,7 +28,7 @@ from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, 
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.losses import Loss
-from noisy_jax.losses.loss import check_loss
+from noisy_jax.losses.loss import check_loss, check_smooth, takes_noisy_targets
 from noisy_jax.unbiased import multilevel, replicates
 from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued_number
@@ -97,11 +97,7 @@ def unknown_noise(
     """
     check_kernel(kernel)
     check_loss(loss)
-    if loss.analytic is not None:
-        raise ValueError(
-            f"loss must have a smooth derivative, got {loss}: losses.{loss.analytic}(sharpness=…) "
-            "is close to it"
-        )
+    check_smooth(loss)
     if choice("estimate", estimate, get_args(Estimate)) == "pair":
         copies, parts = whole("copies", copies, 2), _of_pair(kernel, loss)
     elif estimate == "multilevel":
@@ -130,15 +126,14 @@ def unknown_noise(
         labels=margin,
         readings=parts.readings,
     )
-    linear = loss.kind == "count" or (loss.series is not None and loss.series(1, 0.0).degree == 1)
-    if margin or linear:
+    if takes_noisy_targets(loss):
         return learner
     return learner._replace(needs=learner.needs._replace(targets="exact"))
 
 
 def levels_of(base: int) -> int:
     """L of "multilevel": the largest with b 2^L ≤ 32, at least 1."""
-    return max(1, 6 - whole("base", base).bit_length())
+    return max(1, (32 // whole("base", base)).bit_length() - 1)
 
 
 class _Parts(NamedTuple):

@@ -114,6 +114,21 @@ def check_loss(loss: Loss, *, flips: bool = True) -> None:
         )
 
 
+def check_smooth(loss: Loss) -> None:
+    """Raises ValueError if the loss has kinks, where no estimate from noisy copies is unbiased."""
+    if loss.analytic is not None:
+        raise ValueError(
+            f"loss must have a smooth derivative, got {loss}: losses.{loss.analytic}(sharpness=…) "
+            "is close to it"
+        )
+
+
+def takes_noisy_targets(loss: Loss) -> bool:
+    """Whether ℓ' is linear in the target, so that noise in it leaves the gradient unbiased."""
+    linear = loss.series is not None and loss.series(1, 0.0).degree == 1
+    return linear or loss.kind in ("margin", "count")
+
+
 def shown(parameter: chex.Numeric) -> str:
     """A parameter as it is written in a loss's name."""
     value = concrete(parameter)

@@ -37,7 +37,7 @@ def replicates(features: Callable, copies: int = 4, order: int = 1) -> Moments:
     Args:
         features: φ, a JAX function `x[..., d] -> [..., D]`.
         copies: V ≥ 2^k.
-        order: k ≥ 1, to which the bias is removed; 0 is the mean of the copies, uncorrected.
+        order: k ≥ 0, to which the bias is removed; 0 is the mean of the copies, uncorrected.
 
     Returns:
         `Moments` of D features.
@@ -142,7 +142,11 @@ def _moments(features: Callable, rows: Callable, copies: int) -> Moments:
         return shape[1]
 
     def sums(samples: Sample, kept: Array, keys: Any = None) -> Sums:
-        values, square, value = rows(samples.x[:, :copies], keys)
+        # φ may not be finite at what stands in rows that do not count: they take another row.
+        counts = kept > 0
+        own = jnp.where(counts, jnp.arange(len(kept)), jnp.argmax(counts))
+        values, square, value = rows(samples.x[own, :copies], None if keys is None else keys[own])
+        values = jnp.where(counts[:, None, None], values, 0)
         flat = values.reshape(-1, values.shape[-1])
         weights = (kept[:, None] * square).reshape(-1)
         gram = jnp.matmul((weights[:, None] * flat).T, flat, precision="highest")

@@ -145,7 +145,7 @@ class Simulation:
             )
         seen, values, *_ = _batch_moments.eval_shape(*arguments, 0, 0, **self._options)
         nothing = (
-            jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), seen),
+            jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), seen)._replace(count=0),
             jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values),
         )
         self._parts: list[_Part] = []
@@ -219,7 +219,8 @@ class _Part:
             raise ValueError(
                 f"the checkpoint in {store.path.parent} already holds {self.seen.count} seeds, "
                 f"more than the {len(self.seeds)} from seed {self.seeds.start} to seed "
-                f"{self.seeds.stop - 1}: ask for at least as many, or name another folder"
+                f"{self.seeds.stop - 1}: ask for at least as many, name another folder, or delete "
+                "what overlaps with it (folders from_seed_…)"
             )
 
     def add(self, batch: Running, own: Any, *units: Any) -> None:
@@ -237,7 +238,9 @@ class _Part:
 
 def _stored_starts(folder: Path, seeds: range) -> list[int]:
     """The first seeds of other ranges that are stored below the folder, increasing."""
-    names = [re.fullmatch(r"from_seed_(\d+)", path.name) for path in folder.glob("from_seed_*")]
+    names = [
+        re.fullmatch(r"from_seed_([1-9]\d*)", path.name) for path in folder.glob("from_seed_*")
+    ]
     return sorted(int(name[1]) for name in names if name and int(name[1]) in seeds[1:])
 
 
@@ -245,9 +248,9 @@ def seed_range(num_seeds: int | range) -> range:
     """The seeds that a caller asks for by a number or by a range."""
     if not isinstance(num_seeds, range):
         return range(whole("num_seeds", num_seeds, hint="or a range of seeds"))
-    if num_seeds.step != 1 or num_seeds.start < 0 or not num_seeds:
+    if num_seeds.step != 1 or num_seeds.start < 0 or not num_seeds or num_seeds.stop > 2**30:
         raise ValueError(
-            "num_seeds must be a whole number or a range of seeds from 0 on, such as "
+            "num_seeds must be a whole number or a range of seeds from 0 to 2**30, such as "
             f"range(64, 128), got {num_seeds}"
         )
     return num_seeds

@@ -153,6 +153,8 @@ def diagnose(
             f"{[list(jnp.shape(leaf)) for leaf in jax.tree.leaves(rows)]}"
         )
     params, whole_of = trained(params)
+    if not jax.tree.leaves(params):
+        raise ValueError("params must have at least one array of floating point")
     trained_on = count if num_rows is None else whole("num_rows", num_rows)
 
     def one(row, key):

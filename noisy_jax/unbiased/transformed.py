@@ -41,7 +41,7 @@ class Transformed:
     def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         """The estimate, in the shapes and types of f's results."""
         i = self.place(len(args))
-        copies = args[i]
+        copies = jnp.asarray(args[i])
         shape = jnp.shape(copies)
         if not shape or shape[0] < self.copies or not jnp.issubdtype(copies.dtype, jnp.floating):
             raise ValueError(
@@ -52,7 +52,7 @@ class Transformed:
         def at(x):
             return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
 
-        return self._estimate(jnp.asarray(copies), at, key)
+        return self._estimate(copies, at, key)
 
     @classmethod
     def at_points(cls, f: Callable, points: Callable, argnum: int, copies: int) -> Self:

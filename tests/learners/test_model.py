@@ -340,6 +340,7 @@ def test_a_known_covariance_is_read_in_the_units_of_the_rows():
         ({"radius": 1.0, "estimate": lambda f, argnum: f}, "estimate's result must be a Transf"),
         ({"radius": 1.0, "apply": None}, "apply must be a function, got None"),
         ({"radius": 1.0, "loss": "squared"}, "loss must be a function, got 'squared'"),
+        ({"radius": 1.0, "loss": nj.losses.soft_margin()}, "loss must have a smooth derivative"),
         ({"radius": 1.0, "params": {"w": jnp.arange(2)}}, "params must have at least one array"),
         ({"radius": 1.0, "estimate": nj.unbiased.pair, "apply": network}, "tanh"),
     ],
@@ -355,6 +356,16 @@ def test_bad_arguments_give_one_clear_line(options, message):
 
     with pytest.raises(ValueError, match=message):
         one_round()
+
+
+def test_noise_in_y_is_allowed_where_the_gradient_is_linear_in_y():
+    for loss, targets in {
+        nj.losses.squared(): "independent",
+        nj.losses.logistic(): "independent",
+        nj.losses.smoothed_absolute(): "exact",
+    }.items():
+        learner = nj.learners.model(sines, network_params(), loss, radius=1.0)
+        assert learner.needs.targets == targets
 
 
 def test_a_model_of_several_numbers_is_rejected():

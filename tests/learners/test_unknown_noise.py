@@ -266,6 +266,23 @@ def test_needs_follow_from_the_loss_and_the_estimate():
     poisson = learner_of("multilevel", nj.losses.poisson()).needs
     assert (poisson.copies, poisson.targets) == (32, "independent")
     assert learner_of("mean", nj.losses.logistic()).needs.labels
+    squared = nj.losses.squared()
+    for base, most in {1: 32, 2: 32, 3: 24, 5: 20, 15: 30, 20: 40}.items():
+        assert learner_of("multilevel", squared, base=base).needs.copies == most
+
+
+def test_pairs_far_from_the_origin_are_the_same_pairs():
+    x = np.random.default_rng(0).normal(size=(20, 2, 2)).astype(np.float32)
+    x = x.round(2)
+
+    @jax.jit
+    def predictions(shift):
+        learner = learner_of("pair", nj.losses.squared())
+        samples = nj.Sample(jnp.asarray(x + shift), jnp.ones(20))
+        keys = jax.random.split(jax.random.key(0), 20)
+        return learner.unroll(learner.init(2), samples, samples.x[:, 0], keys)[1]
+
+    np.testing.assert_allclose(predictions(4096.0), predictions(0.0), rtol=0.02, atol=0.01)
 
 
 @pytest.mark.parametrize(

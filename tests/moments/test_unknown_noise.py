@@ -179,6 +179,31 @@ def test_sums_are_those_of_a_loop_in_numpy_and_halves_add_up(name, rng):
         np.testing.assert_allclose(a, b, atol=1e-10)
 
 
+def test_features_need_not_be_finite_at_zero():
+    """The last block is filled with rows that do not count."""
+    x = np.random.default_rng(0).uniform(2, 3, size=(10, 2, 1))
+    learner = nj.learners.corrected_ftrl(nj.moments.replicates(jnp.log, copies=2), solve_every=4)
+    state = learner.init(1)
+    samples, keys = Sample(jnp.asarray(x), jnp.ones(10)), jax.random.split(jax.random.key(0), 10)
+    together = jax.jit(learner.unroll)(state, samples, samples.x[:, 0], keys)[0]
+    step = jax.jit(learner.step)
+    for t in range(10):
+        state = step(state, jax.tree.map(lambda leaf, t=t: leaf[t], samples), keys[t])
+    found, expected = learner.finish(together).weights, learner.finish(state).weights
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_too_few_copies_raise():
+    learner = nj.learners.corrected_ftrl(nj.moments.replicates(jnp.sin, copies=4))
+    state, key = learner.init(1), jax.random.key(0)
+    for call in (learner.step, learner.read):
+        with pytest.raises(ValueError, match=r"reads 4 independent noisy copies .* has 2"):
+            call(state, Sample(jnp.ones((2, 1)), jnp.ones(())), key)
+    with pytest.raises(ValueError, match=r"reads 4 independent noisy copies .* has 1"):
+        learner.unroll(state, Sample(jnp.ones((3, 1, 1)), jnp.ones(3)), jnp.ones((3, 1)), key)
+
+
 def test_what_cannot_be_right_raises():
     features = waves()
     with pytest.raises(ValueError, match=r"copies must be .*at least 4.*order 2 needs"):

@@ -22,7 +22,7 @@ def test_corrected_networks_are_better_than_the_mean_of_their_copies(tmp_path):
 
 
 def test_each_way_starts_from_the_same_network_and_data():
-    """After a step of rate zero, or nearly so, all errors on clean inputs are alike."""
+    """After one small step of Adam all errors on clean inputs are alike."""
     settings = Settings(rows=300, steps=1)
     errors = [
         jax.jit(lambda key, way=way: clean_error(settings, *way, key))(jax.random.key(0))

@@ -16,7 +16,7 @@ def test_corrections_are_compared_with_means_and_saved(tmp_path, capsys):
     assert main("unknown_noise", *arguments, *sizes) == 0
     printed = capsys.readouterr().out
     assert "the whole gradient from one set of copies" in printed
-    assert "here the mean of four copies wins" in printed
+    assert "variance costs more than bias" in printed
     for name, estimates in (("teacher", {*ESTIMATES}), ("moons", {*ESTIMATES} - {"pair"})):
         folder = tmp_path / name / "whole_gradient"
         assert names_in(folder) == {"results.csv", "config.json", "regret.png", "price.png"}
@@ -24,9 +24,8 @@ def test_corrections_are_compared_with_means_and_saved(tmp_path, capsys):
         assert {row["learner"] for row in rows} == {*estimates, "clean"}
         for row in rows:
             assert float(row["regret"]) > 0
-            assert float(row["growth_low"]) <= float(row["growth_exponent"])
         copies = json.loads((folder / "config.json").read_text())["copies"]
-        assert copies == {each: mean_copies(ESTIMATES[each]) for each in copies}
+        assert copies == {each: mean_copies(ESTIMATES[each]) for each in estimates}
 
 
 def test_estimates_take_as_many_copies_as_their_means():

@@ -157,6 +157,8 @@ def test_bad_arguments_give_one_clear_line():
         diagnose(nj.unbiased.replicates(squared), squared, w, (copies, y), KEY)
     with pytest.raises(ValueError, match="f must return one number for a row"):
         diagnose(g, lambda w, x, y: x * y, w, (copies, y), KEY)
+    with pytest.raises(ValueError, match="params must have at least one array"):
+        diagnose(g, lambda w, x, y: (w * x.sum() - y) ** 2, 1.5, (copies, y), KEY)
     with pytest.raises(ValueError, match="argnum is 5, but there are 3"):
         diagnose(nj.unbiased.replicates(squared, 5), squared, w, (copies, y), KEY)
 

@@ -217,9 +217,8 @@ def _replicates(rows: Observations, noise: _Noise, *, alike: bool = True) -> lis
 
     Without dependence, the spread of a row's replicates is independent of exact columns and of y,
     the spread of all replicates but one is independent of that one, and the spread of two is
-    uncorrelated with their mean, if the noise has one law in all rows (`alike`), for two replicates
-    a symmetric one. Otherwise three or more are compared without scores, and two with other columns
-    only.
+    uncorrelated with their mean, if the noise has one law in all rows (`alike`). Otherwise means of
+    two replicates are not compared, and values of three or more enter as they are, not as scores.
     """
     x, noisy, copies = rows.x[:, :, noise.noisy], noise.noisy, rows.x.shape[1]
     if copies < 2 or not noisy.size:

@@ -72,8 +72,12 @@ def fourier_errors(
 def _errors_of_each_row(fit: FourierPredictor, rows: Observations) -> np.ndarray:
     """Squared errors `[n]`, by `nj.unbiased.replicates` of the function and its square."""
     estimate: Any = replicates(fit.predict, order=order_of(rows.x.shape[1]))
-    points, weights = jax.vmap(estimate.points, (0, None))(jnp.asarray(rows.x, float), None)
-    values = np.asarray(fit.predict(points), float) - fit.constant
-    weights = np.asarray(weights, float)
-    read = np.sum(weights * values, axis=1), np.sum(weights * values**2, axis=1)
-    return estimated_errors(read, rows.y - fit.constant)
+    errors = []
+    for start in range(0, len(rows.y), _ROWS):
+        part = slice(start, start + _ROWS)
+        copies = jnp.asarray(rows.x[part] - fit.center, float)
+        points, weights = map(np.asarray, jax.vmap(estimate.points, (0, None))(copies, None))
+        values = cosines_and_sines(points, fit.omega / (2 * np.pi)) @ fit.weights
+        read = np.sum(weights * values, axis=1), np.sum(weights * values**2, axis=1)
+        errors.append(estimated_errors(read, rows.y[part] - fit.constant))
+    return np.concatenate(errors)
