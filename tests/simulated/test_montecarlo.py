@@ -31,6 +31,7 @@ def test_moments_equal_the_direct_ones_for_any_batch(batch_size):
     estimate = monte_carlo(run, 20, KEY, batch_size=batch_size)
     chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(20), atol=1e-6)
     assert estimate.num_seeds == 20
+    assert type(estimate.num_seeds) is int
 
 
 def test_is_stable_where_the_spread_is_far_below_the_mean():

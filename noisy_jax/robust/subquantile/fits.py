@@ -111,7 +111,7 @@ def ridge(
         regularization: λ ≥ 0, the weight of ½λ‖f‖² beside the mean loss of the m rows kept. With
             ε = 0, F has its minimum at a = (K + nλ/2)⁻¹y, as in `kernel_ridge`.
         radius: R > 0, the largest norm of f in the kernel's space; infinity (no limit) by default.
-        start: "zero", "median", "ridge", "huber" (see `STARTS`), coefficients `[n]`, or "best",
+        start: "zero", "median", "ridge", "huber", coefficients `[n]`, or "best",
             which runs all four and returns the fit of lowest F. This fit mostly, but not always,
             has the smallest error: if 30% of the rows are moved to one place and get one label
             (`contaminations.covariate`), a fit through them has the lowest F, with an error about

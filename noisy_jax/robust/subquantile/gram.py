@@ -81,7 +81,7 @@ def chunked_gram(
     if not callable(kernel):
         raise ValueError(
             "kernel must be a function ([n, d], [m, d]) -> [n, m], such as kernels.gaussian(...), "
-            f"got {given(kernel)}; for a matrix, use dense_gram"
+            f"got {given(kernel)}; pass a matrix as it is"
         )
     x = jnp.asarray(x, float)
     if x.ndim != 2 or 0 in x.shape:

@@ -14,9 +14,7 @@ from noisy_jax.simulated.streams.mixtures import (
     Difficulty,
     Mixtures,
     drifting,
-    drifting_mixtures,
     switching,
-    switching_mixtures,
 )
 from noisy_jax.simulated.streams.tables import (
     DATASETS,
@@ -38,13 +36,11 @@ __all__ = [
     "csv",
     "dataset",
     "drifting",
-    "drifting_mixtures",
     "from_arrays",
     "linear",
     "one_copy_adversaries",
     "resampled",
     "scaled",
     "switching",
-    "switching_mixtures",
     "teacher",
 ]

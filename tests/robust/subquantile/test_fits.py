@@ -239,7 +239,7 @@ def test_best_is_the_lowest_of_the_starts(x64, rng):
     @jax.jit
     def each(y):
         problem = subquantile.ridge_problem(gram, y, contamination=0.35, regularization=0.024)
-        found = subquantile.starts.coefficients(problem, subquantile.STARTS)
+        found = subquantile.starts.coefficients(problem, subquantile.starts.STARTS)
         return jax.vmap(lambda start: ridge(gram, y, 0.35, 0.024, start=start).objective)(found)
 
     winners = set()
@@ -256,7 +256,7 @@ def test_starts_are_untrimmed_fits(x64, rng):
     """Smoothed by one more ridge, so that nothing of them lies where K is zero."""
     gram, y = regression(rng)
     problem = subquantile.ridge_problem(gram, y, contamination=0.2, regularization=0.01875)
-    found = jax.jit(lambda: subquantile.starts.coefficients(problem, subquantile.STARTS))()
+    found = jax.jit(lambda: subquantile.starts.coefficients(problem, subquantile.starts.STARTS))()
     inverse = np.linalg.inv(gram + 0.3 * np.eye(len(y)))
     smooth = inverse @ gram
     np.testing.assert_allclose(found[0], 0)

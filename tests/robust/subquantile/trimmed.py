@@ -9,10 +9,11 @@ import jax
 import numpy as np
 
 from noisy_jax.robust import subquantile
+from noisy_jax.robust.subquantile.problem import logistic_problem
 
 RADII, SHARES, WEIGHTS = (np.inf, 0.8), (0.0, 0.02, 0.3), (5e-4, 0.05, 0.5)
 GRID = np.array([(e, lam, r) for r in RADII for e in SHARES for lam in WEIGHTS])
-PROBLEMS = {"ridge": subquantile.ridge_problem, "logistic": subquantile.logistic_problem}
+PROBLEMS = {"ridge": subquantile.ridge_problem, "logistic": logistic_problem}
 
 
 def regression(rng, n=40, outliers=6):

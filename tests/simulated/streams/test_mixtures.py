@@ -12,11 +12,10 @@ from noisy_jax.simulated.streams import (
     DIFFICULTIES,
     Difficulty,
     drifting,
-    drifting_mixtures,
     switching,
-    switching_mixtures,
 )
 from noisy_jax.simulated.streams import mixtures as module
+from noisy_jax.simulated.streams.mixtures import drifting_mixtures, switching_mixtures
 from tests.keys import key
 
 KEY = key(3)
