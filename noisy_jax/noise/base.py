@@ -223,6 +223,15 @@ class Noise:
         return jnp.broadcast_to(getattr(self, self._spread), draws.shape) * draws
 
 
+def in_vectors(size: int) -> int:
+    """How many numbers to draw if the first `size` of them are needed, which do not change by it.
+
+    XLA's CPU compiler writes out loops of 9 to 15 steps in place of using vectors: they are slow to
+    compile and to run.
+    """
+    return size if size > 16 else 1 << max(size - 1, 0).bit_length()
+
+
 def covariance_times(cov: chex.Numeric, vectors: chex.Array) -> jax.Array:
     """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
 

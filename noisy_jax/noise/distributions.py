@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.noise.base import Noise, register_distribution
+from noisy_jax.noise.base import Noise, in_vectors, register_distribution
 from noisy_jax.validation import between, positive
 
 
@@ -56,7 +56,7 @@ class Laplace(_Independent):
         return 2 * self.scale**2
 
     def _standard(self, key, size, dtype):
-        return jax.random.laplace(key, (size,), dtype)
+        return jax.random.laplace(key, (in_vectors(size),), dtype)[:size]
 
     def log_characteristic(self, omega):
         """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
@@ -90,7 +90,7 @@ class Uniform(_Independent):
         return self.half_width**2 / 3
 
     def _standard(self, key, size, dtype):
-        return jax.random.uniform(key, (size,), dtype, minval=-1, maxval=1)
+        return jax.random.uniform(key, (in_vectors(size),), dtype, minval=-1, maxval=1)[:size]
 
     def log_characteristic(self, omega):
         """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
@@ -122,7 +122,7 @@ class Rademacher(_Independent):
         return self.scale**2
 
     def _standard(self, key, size, dtype):
-        return jax.random.rademacher(key, (size,), dtype)
+        return jax.random.rademacher(key, (in_vectors(size),), dtype)[:size]
 
     def log_characteristic(self, omega):
         """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""

@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -48,3 +49,18 @@ def test_rademacher_characteristic_by_enumeration(x64):
 def test_uniform_characteristic_has_zeros():
     at_zero = Uniform(1.0).log_characteristic(jnp.array([jnp.pi]))
     assert float(at_zero.real) < -15
+
+
+@pytest.mark.parametrize("size", [1, 3, 9, 10, 15, 16, 17])
+def test_numbers_that_fill_vectors_do_not_change_the_draws(size):
+    """Of shapes that the compiler treats badly, more is drawn, and the first ones are used."""
+    x, key = jnp.zeros((1, size)), jax.random.key(3)
+    draws = Laplace(1.0).centred(key, x)[0]
+    np.testing.assert_allclose(draws, jax.random.laplace(key, (size,)), rtol=1e-6)
+    half = -(-size // 2)
+    bits = np.asarray(jax.random.bits(key, (2 * half,)), np.float64)
+    r = np.sqrt(-2 * np.log((bits[:half] + 1) / 2**32))
+    found = np.asarray(Gaussian(1.0).centred(key, x)[0], np.float64)
+    np.testing.assert_allclose(
+        np.hypot(found[: size // 2], found[half:]), r[: size // 2], rtol=1e-5
+    )

@@ -9,7 +9,7 @@ from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson, checked_table
-from noisy_jax.observed.fits.saved import read
+from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
 
@@ -115,4 +115,4 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
 
 def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
     """Reads the fit that its method `save` wrote to a file."""
-    return read(path, (LinearFit, FourierFit, GeneralizedFit))
+    return loaded(path, (LinearFit, FourierFit, GeneralizedFit))

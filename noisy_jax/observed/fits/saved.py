@@ -29,7 +29,7 @@ class Saved:
         replace_file(path, f"{text}\n".encode())
 
 
-def read(path: str | Path, kinds: Sequence[type]) -> Any:
+def loaded(path: str | Path, kinds: Sequence[type]) -> Any:
     """The result in a file, which is of one of these classes."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
