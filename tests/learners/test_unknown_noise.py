@@ -211,7 +211,7 @@ def test_gradients_of_multilevel_are_unbiased(rng):
     clean = derivative(f, 1.0) * np.asarray(KERNEL(jnp.array([[0.6]]), probes))[0]
     error = found.std(axis=0) / draws**0.5
     assert np.all(np.abs(found.mean(axis=0) - clean) < 5 * error)
-    assert np.all(np.abs(plain.mean(axis=0) - clean) > 20 * error)
+    assert np.max(np.abs(plain.mean(axis=0) - clean) / error) > 20
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_observe_draws_it():
 
 @pytest.mark.statistical
 def test_rollouts_need_a_learner_that_corrects_for_it():
-    stream = nj.streams.linear(key(0), 4_000, 2)
+    stream = nj.streams.linear(jax.random.key(0), 4_000, 2)
     noise, y_noise = Laplace(0.4), Correlated(np.array([1.5, 1.5]))
     learners = nj.wrappers.paired(
         nj.learners.known_covariance(radius=1.0),

@@ -80,7 +80,7 @@ WRONG = {
     "embedding": (transformed(waves, 0.785), "untransformed measurements"),
     "embedding of three": (transformed(waves, 0.785, 3), "untransformed measurements"),
     "exponential": (transformed(lambda x: np.exp(x)[..., None], 0.5), "'x1' .by"),
-    "square": (transformed(lambda x: (x**2)[..., None], 0.5), r"by means of 'x1'"),
+    "square": (transformed(lambda x: (x**2)[..., None], 0.5), "'x1' .by"),
     "product": (computed(np.multiply), "'x3' .computed from 'x1' and 'x2'.*untransformed"),
     "rounded product": (computed(lambda a, b: (a - 2) * (b - 2), digits=3), "'x1' and 'x2'"),
     "square of one": (computed(lambda a, b: a**2), "'x3' .computed from 'x1'[)]"),
