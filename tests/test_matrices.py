@@ -14,6 +14,8 @@ from jax.sharding import Mesh, PartitionSpec
 import noisy_jax
 from noisy_jax import matrices
 
+pytestmark = pytest.mark.factorization
+
 N, M, BATCH = 4, 6, 2
 SPLIT = PartitionSpec("seeds")
 
