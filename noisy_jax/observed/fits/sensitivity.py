@@ -49,7 +49,10 @@ class Sensitivity(Summarized):
         return np.array(found).swapaxes(0, 1)
 
     def summary(self, *, level: float = LEVEL) -> Table:
-        """A row for each column of the fit and each multiple; the intervals have this level."""
+        """A row for each column of the fit and each multiple; the intervals have this level.
+
+        Of more than 10 columns the first 9 are printed.
+        """
         rows: list[dict[str, Any]] = [
             dict(zip(_ROW, (name, multiple, share, *numbers), strict=True))
             for name, path in zip(self.names, np.moveaxis(self.paths(level), 2, 0), strict=True)
@@ -65,7 +68,10 @@ class Sensitivity(Summarized):
         ]
         if np.any(self.shares < 1):
             columns.append(("share taken", _or_none("{share:.2f}")))
-        return Table(rows, columns, self.title, below="\n".join(self._notes()))
+        many = len(self.names) > 10
+        shown = rows[: 9 * len(self.multiples)] if many else rows
+        hidden = [f"… and {len(self.names) - 9} more columns"] if many else []
+        return Table(rows, columns, self.title, shown, "\n".join([*hidden, *self._notes()]))
 
     def _notes(self) -> list[str]:
         """The reasons, each with its multiples; of fits that there are not only the first."""

@@ -102,6 +102,16 @@ def test_the_table_has_a_row_for_each_column_and_multiple(rng):
     assert "<table>" in found._repr_html_()
 
 
+def test_of_many_columns_some_are_printed(rng):
+    x = rng.normal(size=(200, 12))
+    data = from_arrays(x, x[:, 0] + rng.normal(size=200), noise=0.1)
+    found = nj.fits.sensitivity(data, multiples=[0, 1])
+    assert len(found.summary().rows) == 24
+    lines = str(found).splitlines()
+    assert lines[-3].startswith("x9 ")
+    assert lines[-1] == "… and 3 more columns"
+
+
 def test_a_doubt_about_the_table_is_one_warning(rng):
     x = rng.integers(0, 2, size=(300, 1)) * 1.0
     data = from_arrays(x, x[:, 0] + rng.normal(size=300), noise=0.01)
