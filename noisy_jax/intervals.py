@@ -1,5 +1,6 @@
-"""Half the width of a confidence interval: one convention for the whole library."""
+"""Half widths of confidence intervals, and p values: one convention for the whole library."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,40 @@ def half_width(
         >>> print(f"{half_width(1.0):.2f} {half_width(1.0, 7):.2f}")
         1.96 2.36
     """
-    freedom = np.asarray(degrees_of_freedom, float)
     share = 1 - (1 - level) / (2 * comparisons)
-    known = np.isfinite(freedom) & (freedom >= 1)
-    student = scipy.special.stdtrit(np.where(known, freedom, 1.0), share)
-    quantile = np.where(
-        known, student, np.where(np.isposinf(freedom), scipy.special.ndtri(share), np.nan)
+    quantile = _by_freedom(
+        lambda freedom: scipy.special.stdtrit(freedom, share),
+        scipy.special.ndtri(share),
+        degrees_of_freedom,
     )
     return quantile * np.asarray(std_error)
+
+
+def p_value(statistic: Any, degrees_of_freedom: Any = np.inf) -> Any:
+    """The two-sided p value of an estimate in units of its standard error: P(|T_ν| > |t|).
+
+    It is below 1 − level exactly if the interval of that level (`half_width`) excludes 0.
+
+    Args:
+        statistic: t, the estimate over its standard error, any shape.
+        degrees_of_freedom: ν, as in `half_width`.
+
+    Returns:
+        The shape of the arguments together.
+
+    Example:
+        >>> print(f"{p_value(1.96):.3f} {p_value(-2.36, 7):.3f}")
+        0.050 0.050
+    """
+    t = -np.abs(statistic)
+    return 2 * _by_freedom(
+        lambda freedom: scipy.special.stdtr(freedom, t), scipy.special.ndtr(t), degrees_of_freedom
+    )
+
+
+def _by_freedom(student: Callable[[np.ndarray], Any], normal: Any, degrees_of_freedom: Any):
+    """`student(ν)` for ν ≥ 1, `normal` for ν = ∞, and NaN otherwise."""
+    freedom = np.asarray(degrees_of_freedom, float)
+    known = np.isfinite(freedom) & (freedom >= 1)
+    unknown = np.where(np.isposinf(freedom), normal, np.nan)
+    return np.where(known, student(np.where(known, freedom, 1.0)), unknown)

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import html
 import io
 import math
 import os
@@ -19,7 +20,8 @@ _NUMBER = re.compile(r"[-+−±\d.,e%\[\] ]*|nan|-?inf|none")
 class Table:
     """Rows to print, read and save.
 
-    `str(table)` shows some columns of the rows; `save` writes all of them.
+    `str(table)`, and HTML in notebooks, show some columns of the rows; `save` and `to_frame` have
+    all of them.
 
     Attributes:
         rows: mappings from a column's name to its value; all rows have the same names.
@@ -28,6 +30,7 @@ class Table:
             numbers are aligned to the right, others to the left; empty columns are left out.
         title: a line above the printed table.
         shown: the rows that are printed; all of `rows` by default.
+        below: lines below the printed table.
 
     Example:
         >>> rows = [{"learner": "a", "regret": 2.5}, {"learner": "b", "regret": 12.0}]
@@ -41,25 +44,60 @@ class Table:
     columns: Sequence[tuple[str, str | Callable[[Mapping[str, Any]], str]]]
     title: str = ""
     shown: Sequence[Mapping[str, Any]] | None = None
+    below: str = ""
 
     def __str__(self) -> str:
-        """The title, the headings and the rows."""
-        shown = self.rows if self.shown is None else self.shown
+        """The title, the headings and the rows, and the lines below them."""
         aligned = []
-        for heading, cell in self.columns:
-            write = cell.format_map if isinstance(cell, str) else cell
-            cells = [write(row) for row in shown]
-            if not any((heading, *cells)):
-                continue
-            width = max(len(text) for text in (heading, *cells))
-            numbers = all(_NUMBER.fullmatch(text) for text in cells)
-            aligned.append(
-                [f"{text:{'>' if numbers else '<'}{width}}" for text in (heading, *cells)]
-            )
+        for numbers, texts in self._columns():
+            width = max(len(text) for text in texts)
+            aligned.append([f"{text:{'>' if numbers else '<'}{width}}" for text in texts])
         lines = ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
         if not lines[0]:
             del lines[0]  # no column has a heading
-        return "\n".join([self.title, "", *lines] if self.title else lines)
+        lines = [self.title, "", *lines] if self.title else lines
+        return "\n".join([*lines, self.below] if self.below else lines)
+
+    def _repr_html_(self) -> str:
+        """What `str` prints, as a table in HTML; all texts are escaped."""
+        columns = self._columns()
+        lines = []
+        for number, row in enumerate(zip(*(texts for _, texts in columns), strict=True)):
+            tag, cells = "td" if number else "th", []
+            for (numbers, _), text in zip(columns, row, strict=True):
+                style = f'style="text-align: {"right" if numbers else "left"}"'
+                cells.append(f"<{tag} {style}>{html.escape(text)}</{tag}>")
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        title = f"<p>{html.escape(self.title)}</p>" if self.title else ""
+        below = f"<pre>{html.escape(self.below)}</pre>" if self.below else ""
+        body = f"<thead>{lines[0]}</thead><tbody>{''.join(lines[1:])}</tbody>"
+        return f"{title}<table>{body}</table>{below}"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame of all columns of all rows.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas (pip install pandas); the same values are in table.rows, "
+                "and table.save(path) writes them as CSV"
+            ) from None
+        return pandas.DataFrame(list(self.rows))
+
+    def _columns(self) -> list[tuple[bool, list[str]]]:
+        """Columns that are not empty: whether they are numbers, and their heading and cells."""
+        shown, found = self.rows if self.shown is None else self.shown, []
+        for heading, cell in self.columns:
+            write = cell.format_map if isinstance(cell, str) else cell
+            cells = [write(row) for row in shown]
+            if any((heading, *cells)):
+                numbers = all(_NUMBER.fullmatch(text) for text in cells)
+                found.append((numbers, [heading, *cells]))
+        return found
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes all columns of all rows as CSV.
@@ -72,6 +110,30 @@ class Table:
         for row in ([*self.rows[0]], *(row.values() for row in self.rows)):
             writer.writerow([_harmless(value) for value in row])
         replace_file(path, text.getvalue().encode())
+
+
+class Summarized:
+    """A result with a table, which is printed, and shown in notebooks."""
+
+    def summary(self) -> Table:
+        """The table."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """The rows of the summary as a pandas DataFrame."""
+        return self.summary().to_frame()
+
+    def _shown(self) -> Table:
+        """What is printed."""
+        return self.summary()
+
+    def __str__(self) -> str:
+        """The table, and the lines below it."""
+        return str(self._shown())
+
+    def _repr_html_(self) -> str:
+        """The same in HTML, for notebooks."""
+        return self._shown()._repr_html_()
 
 
 def plus_minus(column: str, spec: str) -> Callable[[Mapping[str, Any]], str]:

@@ -33,7 +33,6 @@ TESTED_IN = {
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
     "noise/hidden": "noise/test_dependent",
-    "observed/fits/coefficients": "observed/fits/test_linear",
     "observed/fits/comparison": "observed/fits/test_linear",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/errors": "observed/test_selection",

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 
 import noisy_jax as nj
-from noisy_jax.intervals import half_width
+from noisy_jax.intervals import half_width, p_value
 from noisy_jax.simulated import studies
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Study
@@ -30,6 +31,23 @@ def test_a_known_error_has_the_normal_quantile_and_one_draw_has_no_interval():
     widths = half_width(1.0, [np.inf, 4, 0, np.nan])
     np.testing.assert_allclose(widths[:2], [1.959963984540054, scipy.stats.t(4).ppf(0.975)])
     assert np.isnan(widths[2:]).all()
+
+
+@pytest.mark.parametrize("freedom", [1.0, 3.5, 31.0, np.inf])
+@pytest.mark.parametrize("t", [0.0, -0.7, 2.04, 9.0])
+def test_a_p_value_is_the_mass_of_both_tails(freedom, t):
+    law = scipy.stats.norm if np.isinf(freedom) else scipy.stats.t(freedom)
+    tail, _ = scipy.integrate.quad(law.pdf, abs(t), np.inf, epsabs=0, epsrel=1e-10)
+    np.testing.assert_allclose(p_value(t, freedom), 2 * tail, rtol=1e-8)
+
+
+def test_a_p_value_is_small_exactly_where_the_interval_excludes_zero():
+    freedom = np.array([1.0, 1.5, 7.0, 300.0, np.inf])
+    for level in (0.8, 0.95, 0.999):
+        at = half_width(1.0, freedom, level=level)
+        assert np.all(p_value(-at * (1 + 1e-9), freedom) < 1 - level)
+        assert np.all(p_value(at * (1 - 1e-9), freedom) > 1 - level)
+    assert np.isnan(p_value(2.0, [0.0, np.nan])).all()  # nor is there an interval
 
 
 @pytest.mark.statistical
@@ -73,7 +91,7 @@ def test_one_seed_has_no_interval_and_says_so():
 
 
 def test_no_other_module_has_a_quantile_of_its_own():
-    quantile = re.compile(r"\b1\.96|\b0\.975|stdtrit|ndtri\b|\.ppf\(")
+    quantile = re.compile(r"\b1\.96|\b0\.975|stdtr|ndtri?\b|\.ppf\(")
     package = Path(nj.__file__).parent
     others = {path for path in package.rglob("*.py") if quantile.search(path.read_text("utf-8"))}
     assert others == {package / "intervals.py"}

@@ -1,5 +1,10 @@
 """Tables of results: how they are printed and saved."""
 
+import sys
+
+import pandas as pd
+import pytest
+
 from noisy_jax.tables import Table
 from tests.files import rows_of
 
@@ -20,3 +25,31 @@ def test_a_table_aligns_numbers_to_the_right_and_leaves_out_empty_columns():
     columns = [("name", "{a}"), ("b", "{b:.2f}"), ("", "{c}"), ("b", lambda row: "± 5%")]
     lines = str(Table(rows, columns, "title")).splitlines()
     assert lines == ["title", "", "name     b     b", "x     1.00  ± 5%", "long   nan  ± 5%"]
+
+
+def test_html_has_what_is_printed_and_escapes_it():
+    rows = [{"a": "<script>alert(1)</script>", "b": 1.0}, {"a": "&", "b": -2.5}, {"a": "", "b": 0}]
+    columns = [("<b>", "{a}"), ("n", "{b:.1f}"), ("", "")]
+    page = Table(rows, columns, "<i>title", rows[:2], "a < b")._repr_html_()
+    left, right = 'style="text-align: left"', 'style="text-align: right"'
+    assert page == (
+        "<p>&lt;i&gt;title</p><table>"
+        f"<thead><tr><th {left}>&lt;b&gt;</th><th {right}>n</th></tr></thead><tbody>"
+        f"<tr><td {left}>&lt;script&gt;alert(1)&lt;/script&gt;</td><td {right}>1.0</td></tr>"
+        f"<tr><td {left}>&amp;</td><td {right}>-2.5</td></tr>"
+        "</tbody></table><pre>a &lt; b</pre>"
+    )
+
+
+def test_lines_stand_below_the_rows():
+    table = Table([{"a": 1}], [("a", "{a}")], "title", below="one\ntwo")
+    assert str(table).splitlines() == ["title", "", "a", "1", "one", "two"]
+
+
+def test_a_frame_has_all_columns_of_all_rows(monkeypatch):
+    rows = [{"a": "x", "b": 1.0}, {"a": "y", "b": 2.0}]
+    table = Table(rows, [("a", "{a}")], shown=rows[:1])
+    pd.testing.assert_frame_equal(table.to_frame(), pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2]}))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"needs pandas \(pip install pandas\); the same values"):
+        table.to_frame()

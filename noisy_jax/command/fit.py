@@ -33,8 +33,7 @@ class Settings(BaseSettings):
     that are not named as something else are features: name the features, or what to leave out, such
     as numbers of the rows. Writes coefficients.csv, predictions.csv, config.json and
     coefficients.png; with --kernel, candidates.csv instead of coefficients.csv, and function.png
-    if there is one feature; with --model logistic or poisson, which are for Gaussian error, no
-    picture.
+    if there is one feature. --model logistic and poisson are for Gaussian error.
 
     The coefficients and predictions are for clean features. To predict from features that are as
     noisy as the table's, use the uncorrected ones, which are written as well.
@@ -122,20 +121,8 @@ def run(settings: Settings) -> Iterator[Report]:
         if x.shape[1] == 1:
             figures["function"] = lambda: _curves(result, table)
     else:
-        ends = zip(result.intercept_interval(), result.interval(), strict=True)
-        low, high = (np.append(*end) for end in ends)
-        columns = {
-            "name": np.array(["intercept", *result.names]),
-            "estimate": np.append(result.intercept, result.coefficients),
-            "std_error": np.append(result.intercept_std_error, result.std_error),
-            "low": low,
-            "high": high,
-            "uncorrected": np.append(result.uncorrected.intercept, result.uncorrected.coefficients),
-            "reliability": np.append(np.nan, result.reliability),
-        }
-        tables["coefficients"] = _columns(columns)
-        if isinstance(result, fits.LinearFit):
-            figures["coefficients"] = picture(plots.coefficients, result)
+        tables["coefficients"] = result.summary()
+        figures["coefficients"] = picture(plots.coefficients, result)
     yield Report(f"{read}\n\n{result}", tables, figures)
 
 

@@ -11,6 +11,7 @@ by marker or line, so that pictures can be read in grey. To save a picture::
 from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
+from noisy_jax.plots.sensitivity import sensitivity
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "price",
     "profile",
     "regret",
+    "sensitivity",
     "worlds",
 ]

@@ -2,19 +2,22 @@
 
 import numpy as np
 
-from noisy_jax.observed.fits.coefficients import LinearFit
+from noisy_jax.observed.fits.coefficients import Corrected
+from noisy_jax.observed.fits.generalized import GeneralizedFit
+from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.plots.style import label, look, panels, plain
 from noisy_jax.validation import instance
 
 
-def coefficients(fit: LinearFit, *, axes=None):
+def coefficients(fit: LinearFit | GeneralizedFit, *, axes=None):
     """Corrected and uncorrected coefficients with 95% intervals, one row a column of the table.
 
     Coefficients are multiplied by the standard deviation of the noisy column, so that they share a
-    scale: the change of y for a change of x by one standard deviation.
+    scale: the change of y for a change of x by one standard deviation. In logistic and Poisson fits
+    it is the log odds, or the log rate, of y that changes.
 
     Args:
-        fit: result of `nj.fit`, linear.
+        fit: result of `nj.fit`: linear, logistic or Poisson.
         axes: matplotlib axes to draw on; new ones by default.
 
     Returns:
@@ -27,18 +30,18 @@ def coefficients(fit: LinearFit, *, axes=None):
         >>> coefficients(fit).get_xlabel()
         'change of y for one standard deviation of the column'
     """
-    instance("fit", fit, LinearFit, "nj.fit makes one without features")
+    instance("fit", fit, Corrected, "nj.fit makes one without features")
     if axes is None:
         (axes,) = panels(None, 1, width=7.0, height=1.2 + 0.5 * len(fit.names))
-    scale = np.sqrt(np.diag(fit.gram + fit.noise))
     places = np.arange(len(fit.names))[::-1]
     for index, (name, one) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
-        low, high = (end * scale for end in one.interval())
+        low, high = (end * fit.scale for end in one.interval())
         height = places + 0.12 - 0.24 * index
         axes.hlines(height, low, high, color=look(index)["color"])
-        axes.plot(one.coefficients * scale, height, linestyle="", label=name, **look(index))
+        axes.plot(one.coefficients * fit.scale, height, linestyle="", label=name, **look(index))
     axes.axvline(0, color="0.5", linewidth=0.8)
     axes.set_yticks(places, [plain(name) for name in fit.names])
-    label(axes, f"change of {plain(fit.target)} for one standard deviation of the column", "column")
+    what = f"the log {fit.unit} of {plain(fit.target)}" if fit.unit else plain(fit.target)
+    label(axes, f"change of {what} for one standard deviation of the column", "column")
     axes.legend(frameon=False)
     return axes

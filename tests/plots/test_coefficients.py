@@ -1,5 +1,6 @@
 import matplotlib
 import numpy as np
+import pytest
 
 import noisy_jax as nj
 
@@ -26,3 +27,13 @@ def test_coefficients_and_intervals_are_those_of_one_standard_deviation(rng):
     names = [text.get_text() for text in axes.get_yticklabels()]
     places = dict(zip(names, axes.get_yticks(), strict=True))
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [places[n] + 0.12 for n in "abc"])
+
+
+@pytest.mark.parametrize(("model", "words"), [("logistic", "log odds"), ("poisson", "log rate")])
+def test_coefficients_of_other_models_have_their_units(rng, model, words):
+    x = rng.normal(size=(400, 1)) * 10
+    y = (x[:, 0] + 10 * rng.normal(size=400) > 0) * 1.0
+    fit = nj.fit(nj.observations.from_arrays(x, y, noise=5.0), model=model)
+    axes = nj.plots.coefficients(fit)
+    assert f"change of the {words} of y for one standard" in axes.get_xlabel()
+    np.testing.assert_allclose(axes.lines[0].get_xdata(), fit.coefficients * x.std())

@@ -19,21 +19,23 @@ WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
 
 
-FIT = nj.fit(nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1))
+TABLE = nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1)
 
 
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "coefficients": 0,
     "price": 1,
     "regret": 0,
+    "sensitivity": 2,
     "worlds": 1,
 }
 
 
 ARGUMENTS = {
-    "coefficients": (FIT,),
+    "coefficients": (nj.fit(TABLE),),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "regret": (STUDY,),
+    "sensitivity": (nj.fits.sensitivity(TABLE),),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
 }
 

@@ -24,6 +24,7 @@ DRAWN = {  # the picture, and how often the name is in it
     "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
+    "sensitivity": (lambda: nj.plots.sensitivity(nj.fits.sensitivity(TABLE)), 1),
 }
 
 

@@ -2,10 +2,12 @@
 
 from noisy_jax.observed.fits import methods
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
-from noisy_jax.observed.fits.coefficients import Coefficients, LinearFit
+from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fit import fit, load_fit
 from noisy_jax.observed.fits.functions import FourierFit, FourierPredictor
 from noisy_jax.observed.fits.generalized import GeneralizedFit
+from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.sensitivity import Sensitivity, sensitivity
 
 fourier = methods.Fourier
 
@@ -16,8 +18,10 @@ __all__ = [
     "FourierPredictor",
     "GeneralizedFit",
     "LinearFit",
+    "Sensitivity",
     "fit",
     "fourier",
     "load_fit",
     "methods",
+    "sensitivity",
 ]

@@ -1,9 +1,9 @@
-"""What a linear fit found: coefficients with intervals, and their estimated error on clean data."""
+"""What a fit found: coefficients with standard errors, tests and intervals."""
 
 import dataclasses
 import textwrap
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,17 +11,14 @@ import numpy as np
 from jax.core import Tracer
 
 from noisy_jax.columns import check_not_categorical, in_order, index_of
-from noisy_jax.intervals import LEVEL, half_width
-from noisy_jax.observed.fits.anderson_rubin import Equations
-from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.identification import SINGULAR, WEAK, smallest_eigenvalue
+from noisy_jax.intervals import LEVEL, half_width, p_value
 from noisy_jax.observed.fits.saved import Saved
-from noisy_jax.tables import Table
+from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import between, choice, unmasked
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Coefficients:
+class Coefficients(Summarized):
     """A linear predictor with its uncertainty, in original units.
 
     `names`, `coefficients`, `std_error` and both ends of `interval()` have one entry a column. The
@@ -76,6 +73,93 @@ class Coefficients:
         low, high = self._ends(level, method)
         return float(low[0]), float(high[0])
 
+    def summary(self, *, level: float = LEVEL, ratios: bool = False) -> Table:
+        """Estimates, standard errors, tests of 0 and intervals of intercept and coefficients.
+
+        The test is t = estimate/std. error, by Student's t with the fit's degrees of freedom, as
+        the interval is. So a p value is below 1 − level exactly where the interval excludes 0. No
+        p value is corrected for the number of columns.
+
+        Args:
+            level: of the intervals, between 0 and 1.
+            ratios: adds exp(estimate) and its interval: odds ratios of a logistic fit, rate ratios
+                of a Poisson fit, for a change of the column by 1. In the row of the intercept they
+                are the odds, or the rate, where all columns are 0.
+
+        Returns:
+            A table: print it; `.rows` and `.to_frame()` have the numbers, `.save(path)` writes CSV.
+
+        Example:
+            >>> fit = Coefficients(2.0, np.array([-1.0]), np.diag([0.25, 4.0]), 7, ("dose",))
+            >>> print(fit.summary())
+                       estimate  std. error     t        p     95% interval
+            intercept         2         0.5     4  0.00519  [0.8177, 3.182]
+            dose             -1           2  -0.5    0.632  [-5.729, 3.729]
+            Student's t with 7 degrees of freedom; p values are two-sided.
+        """
+        if ratios and not self.unit:
+            raise ValueError(
+                "ratios are for logistic and Poisson fits, where exp(coefficient) is an odds ratio "
+                "or a rate ratio; of this fit call summary()"
+            )
+        freedom = np.broadcast_to(np.asarray(self.degrees_of_freedom, float), self._errors().shape)
+        rows, known = self._rows(level), bool(np.isfinite(freedom).any())
+        interval = f"{100 * level:g}% interval"
+        columns = [
+            ("", "{name}"),
+            ("estimate", "{estimate:.4g}"),
+            ("std. error", "{std_error:.2g}"),
+            ("t" if known else "z", "{statistic:.3g}"),
+            ("p", "{p_value:.3g}"),
+            (interval, "[{low:.4g}, {high:.4g}]"),
+        ]
+        if ratios:
+            ends = {"ratio": "estimate", "ratio_low": "low", "ratio_high": "high"}
+            with np.errstate(over="ignore"):
+                rows = [row | {k: float(np.exp(row[v])) for k, v in ends.items()} for row in rows]
+            columns.append((f"{self.unit} ratio", "{ratio:.4g}"))
+            columns.append((interval, "[{ratio_low:.4g}, {ratio_high:.4g}]"))
+        least, most = (f"{end:.3g}" for end in (freedom.min(), freedom.max()))
+        several = least if least == most else f"{least} to {most}"
+        law = f"Student's t with {several} degrees of freedom" if known else "Normal distribution"
+        below = [f"{law}; p values are two-sided.", *self._doubts()]
+        return Table(rows, columns, self.title, below="\n".join(below))
+
+    def to_frame(self) -> Any:
+        """The numbers of `summary()` as a pandas DataFrame, a row for each name."""
+        return super().to_frame().set_index("name")
+
+    @property
+    def unit(self) -> str:
+        """Of which exp(coefficient) is a ratio: "odds", "rate", or "" for a linear predictor."""
+        return ""
+
+    @property
+    def title(self) -> str:
+        """What was fitted: the line above the table."""
+        return ""
+
+    def _doubts(self) -> list[str]:
+        """What to know before one believes the intervals."""
+        return []
+
+    def _rows(self, level: float) -> list[dict[str, Any]]:
+        """The numbers of intercept and coefficients."""
+        low, high = self._ends(level, "wald")
+        errors = self._errors()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = np.append(self.intercept, self.coefficients) / errors
+        columns = {
+            "name": ("intercept", *self.names),
+            "estimate": np.append(self.intercept, self.coefficients).tolist(),
+            "std_error": errors.tolist(),
+            "statistic": statistic.tolist(),
+            "p_value": p_value(statistic, self.degrees_of_freedom).tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
     def _errors(self) -> np.ndarray:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
@@ -119,129 +203,45 @@ class Corrected(Coefficients, Saved):
     share: float = 1.0
     remarks: tuple[str, ...] = ()
 
-    def _printed(self, lines: Sequence[str]) -> str:
-        """The table of coefficients, some lines, and the remarks."""
-        low, high = self._ends(LEVEL, "wald")
-        columns = {
-            "name": ("intercept", *self.names),
-            "value": np.append(self.intercept, self.coefficients),
-            "error": self._errors(),
-            "low": low,
-            "high": high,
-            "plain": np.append(self.uncorrected.intercept, self.uncorrected.coefficients),
-            "reliability": ("", *(f"{value:.3f}" for value in self.reliability)),
-        }
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    @property
+    def title(self) -> str:
+        """What was fitted: the line above the table."""
+        features = counted_features(len(self.names))
+        return f"{self.target} on {features}, {self.num_rows:,} noisy rows"
+
+    def _rows(self, level: float) -> list[dict[str, Any]]:
+        plain = np.append(self.uncorrected.intercept, self.uncorrected.coefficients).tolist()
+        more = zip(super()._rows(level), plain, [np.nan, *self.reliability.tolist()], strict=True)
+        return [row | {"uncorrected": b, "reliability": share} for row, b, share in more]
+
+    def _doubts(self) -> list[str]:
+        return lines_of(self.remarks)
+
+    def _printed(self, lines: Sequence[str]) -> Table:
+        """The coefficients beside the uncorrected ones, and some lines below them."""
+        rows = self._rows(LEVEL)
         shown = rows if len(rows) <= 11 else rows[:10]
         hidden = [f"… and {len(rows) - 10} more columns"] if len(rows) > 11 else []
-        title = (
-            f"{self.target} on {counted_features(len(self.names))}, {self.num_rows:,} noisy rows"
-        )
-        table = Table(rows, _COLUMNS, title, shown)
-        return "\n".join([str(table), *hidden, *lines, *lines_of(self.remarks)])
+        below = "\n".join([*hidden, *lines, *lines_of(self.remarks)])
+        return Table(rows, _COLUMNS, self.title, shown, below)
 
     @property
     def _noisy(self) -> str:
         return "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
 
 
+def _reliability(row) -> str:
+    return "" if np.isnan(row["reliability"]) else f"{row['reliability']:.3f}"
+
+
 _COLUMNS = (
     ("", "{name}"),
-    ("estimate", "{value:.4g}"),
-    ("std. error", "{error:.2g}"),
+    ("estimate", "{estimate:.4g}"),
+    ("std. error", "{std_error:.2g}"),
     ("95% interval", "[{low:.4g}, {high:.4g}]"),
-    ("uncorrected", "{plain:.4g}"),
-    ("reliability", "{reliability}"),
+    ("uncorrected", "{uncorrected:.4g}"),
+    ("reliability", _reliability),
 )
-
-
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class LinearFit(Corrected):
-    """A corrected linear regression; print it for the table.
-
-    It has the attributes of `Coefficients` and of `Corrected` as well.
-
-    Attributes:
-        risk: estimated errors of both fits on clean data.
-        gram: `[d, d]`, corrected centred moments of the columns, per row.
-        cross: `[d]`, centred moments with y, per row.
-        noise: `[d, d]`, mean covariance of the error that was taken away.
-        strength: of the identification: for that combination of columns in which the noise is
-            largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
-            that λ would have if there were nothing but noise; 0 if the clean variance is estimated
-            below 0, infinite without noise. Below 6 the identification is weak.
-        equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
-            with too few groups.
-    """
-
-    kind: ClassVar[str] = "linear"
-
-    risk: Comparison
-    gram: np.ndarray
-    cross: np.ndarray
-    noise: np.ndarray
-    strength: float
-    equations: Equations | None
-
-    def _ends(self, level: float, method: str) -> tuple[np.ndarray, np.ndarray]:
-        if choice("method", method, ("wald", "anderson-rubin")) == "wald":
-            return super()._ends(level, method)
-        level = float(between("level", level, 0, 1))
-        if self.equations is None:
-            raise ValueError(
-                "Anderson-Rubin sets need more groups of rows than d + 1 = "
-                f"{1 + len(self.names)}, of at most 32: give fewer columns, or more rows"
-            )
-        low, high = self.equations.sets(level)
-        middle = np.append(self.intercept, self.coefficients)
-        return middle + low, middle + high
-
-    def __str__(self) -> str:
-        """The table: coefficients, intervals, uncorrected coefficients, reliability, verdict."""
-        lines = [
-            *self._identified(),
-            "",
-            str(self.risk),
-            "These coefficients are for interpretation and for clean features. To predict from",
-            f"{self._noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
-        ]
-        return self._printed(lines)
-
-    def _identified(self) -> list[str]:
-        if np.isinf(self.strength):  # no noise
-            return []
-        if self.strength >= WEAK:
-            return [f"Identification strength {self.strength:.4g} (below {WEAK:g} is weak)."]
-        return [
-            f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): by Fuller's "
-            f"modification {self.share:.2f} of the noise is taken away;",
-            'intervals that hold at any strength: fit.interval(method="anderson-rubin").',
-        ]
-
-    def sensitivity(self, factors=(0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)) -> np.ndarray:
-        """Coefficients under other assumed noise, `[len(factors), d]`.
-
-        Row k assumes `factors[k]` times the covariance of the fit; 0 gives the uncorrected
-        coefficients, and 1 those without Fuller's modification. Rows where the data would not
-        identify the fit are NaN.
-
-        Example:
-            >>> import numpy as np, noisy_jax as nj
-            >>> rng = np.random.default_rng(0)
-            >>> x = rng.normal(size=(40_000, 1))
-            >>> noisy = x + rng.normal(size=x.shape)
-            >>> fit = nj.fit(nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=1.0))
-            >>> print(fit.sensitivity([0.0, 1.0]).round(1))
-            [[1.]
-             [2.]]
-        """
-        plain = self.gram + self.noise
-        rows = []
-        for factor in factors:
-            gram = plain - factor * self.noise
-            sound = smallest_eigenvalue(gram, plain)[0] > SINGULAR
-            rows.append(np.linalg.solve(gram, self.cross) if sound else np.nan * self.cross)
-        return np.array(rows)
 
 
 def lines_of(remarks: tuple[str, ...]) -> list[str]:

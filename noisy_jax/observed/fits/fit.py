@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
+from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson, checked_table
 from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.observations import Observations
@@ -61,8 +61,8 @@ def fit(
         checkpoint: see `weights`.
 
     Returns:
-        A `LinearFit`, `GeneralizedFit` or `FourierFit`. Print it; `fit.predict(x)` predicts at
-        clean features.
+        A `LinearFit`, `GeneralizedFit` or `FourierFit`. Print it; `fit.summary()` has p values, and
+        `fit.predict(x)` predicts at clean features.
 
     Raises:
         ValueError: a column, or a combination of columns, varies less than the noise in it by more

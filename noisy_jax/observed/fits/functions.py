@@ -11,7 +11,7 @@ from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.saved import Saved
-from noisy_jax.tables import Table
+from noisy_jax.tables import Summarized, Table
 
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
@@ -139,7 +139,7 @@ _COLUMNS = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FourierFit(FourierPredictor, Saved):
+class FourierFit(FourierPredictor, Saved, Summarized):
     """A corrected kernel regression; print it for the table of candidates.
 
     Attributes:
@@ -161,8 +161,8 @@ class FourierFit(FourierPredictor, Saved):
     num_rows: int
     remarks: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        """The candidates, and the comparison with the uncorrected fit."""
+    def summary(self) -> Table:
+        """The candidates, and the comparison with the uncorrected fit; it is what is printed."""
         shown, freedom = self.candidates[:8], self.risk.degrees_of_freedom
         halves = [float(half_width(c.std_error, freedom)) + c.bias for c in self.candidates]
         rows = [vars(c) | {"half": half} for c, half in zip(self.candidates, halves, strict=True)]
@@ -170,7 +170,7 @@ class FourierFit(FourierPredictor, Saved):
             f"{self.target} as a function of {counted_features(len(self.center))}, "
             f"{self.num_rows:,} noisy rows"
         )
-        lines = [str(Table(rows, _COLUMNS, title, rows[:8]))]
+        lines = []
         above = [c.risk - self.candidates[0].risk for c in self.candidates]
         ties = sum(more < half for more, half in zip(above[1:], halves[1:], strict=True))
         if ties:
@@ -178,13 +178,11 @@ class FourierFit(FourierPredictor, Saved):
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
         if any(c.risk < 0 for c in shown):
             lines.append("No error is below 0: the noise hides those whose estimate is.")
-        return "\n".join(
-            [
-                *lines,
-                "",
-                str(self.risk),
-                "This fit is for clean features. To predict from features that are as noisy as",
-                "these, use the uncorrected fit (fit.uncorrected).",
-                *lines_of(self.remarks),
-            ]
-        )
+        lines += [
+            "",
+            str(self.risk),
+            "This fit is for clean features. To predict from features that are as noisy as",
+            "these, use the uncorrected fit (fit.uncorrected).",
+            *lines_of(self.remarks),
+        ]
+        return Table(rows, _COLUMNS, title, rows[:8], "\n".join(lines))

@@ -23,6 +23,7 @@ from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.tables import Table
 
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
@@ -36,6 +37,11 @@ class GeneralizedCoefficients(Coefficients):
     """
 
     model: str
+
+    @property
+    def unit(self) -> str:
+        """Of which exp(coefficient) is a ratio: "odds" or "rate"."""
+        return MODELS[self.model].unit
 
     def predict(self, x: Any) -> Any:
         """Probabilities of y = 1, or mean counts, `[...]` at features `[..., d]`.
@@ -52,18 +58,28 @@ class GeneralizedFit(GeneralizedCoefficients, Corrected):
 
     It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is maximum
     likelihood on the noisy rows. If `share` is below 1, intervals contain the doubt about the root.
+
+    Attributes:
+        scale: `[d]`, standard deviations of the noisy columns.
     """
 
     kind: ClassVar[str] = "generalized"
 
     uncorrected: GeneralizedCoefficients
+    scale: np.ndarray
 
-    def __str__(self) -> str:
-        """The table: coefficients, intervals, uncorrected coefficients, reliability."""
-        part = [f"Only {self.share:.0%} of the noise is taken away: see fit.share.", ""]
+    def _doubts(self) -> list[str]:
+        return [*self._part(), *super()._doubts()]
+
+    def _part(self) -> list[str]:
+        part = f"Only {self.share:.0%} of the noise is taken away: see fit.share."
+        return [part] if self.share < 1 else []
+
+    def _shown(self) -> Table:
+        """Coefficients, intervals, uncorrected coefficients, reliability."""
         lines = [
             "",
-            *(part if self.share < 1 else []),
+            *(line for part in self._part() for line in (part, "")),
             MODELS[self.model].words,
             "and Gaussian noise; no regret bound. For interpretation and for clean features:",
             f"to predict from {self._noisy} that are as noisy as these, use fit.uncorrected.",
@@ -103,6 +119,7 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
         model=name,
         uncorrected=GeneralizedCoefficients(**vars(uncorrected), model=name),
         reliability=np.diag(gram) / np.diag(noisy),
+        scale=units.scale,
         target=observations.target,
         num_rows=n,
         num_copies=observations.x.shape[1],

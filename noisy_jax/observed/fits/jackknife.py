@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.checkpoints import resumed
-from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.observed.fits.groups import BLOCK, GROUPS, grouped, jackknifed
-from noisy_jax.observed.fits.linear import NormalEquations
+from noisy_jax.observed.fits.linear import LinearFit, NormalEquations
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.units import Rows, Units, check_varies
 from noisy_jax.observed.observations import Observations

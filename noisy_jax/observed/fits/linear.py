@@ -1,20 +1,97 @@
-"""Linear regression on noisy features: solves the corrected normal equations."""
+"""Linear regression on noisy features: the corrected normal equations, and what they give."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.anderson_rubin import equations
-from noisy_jax.observed.fits.coefficients import LinearFit
+from noisy_jax.observed.fits.anderson_rubin import Equations, equations
+from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.groups import GROUPS, grouped
-from noisy_jax.observed.fits.identification import check_cross, covariances, identification
+from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.tables import Table
+from noisy_jax.validation import between, choice
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class LinearFit(Corrected):
+    """A corrected linear regression; print it for the table.
+
+    It has the attributes of `Coefficients` and of `Corrected` as well.
+
+    Attributes:
+        risk: estimated errors of both fits on clean data.
+        gram: `[d, d]`, corrected centred moments of the columns, per row.
+        cross: `[d]`, centred moments with y, per row.
+        noise: `[d, d]`, mean covariance of the error that was taken away.
+        strength: of the identification: for that combination of columns in which the noise is
+            largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
+            that λ would have if there were nothing but noise; 0 if the clean variance is estimated
+            below 0, infinite without noise. Below 6 the identification is weak.
+        equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
+            with too few groups.
+    """
+
+    kind: ClassVar[str] = "linear"
+
+    risk: Comparison
+    gram: np.ndarray
+    cross: np.ndarray
+    noise: np.ndarray
+    strength: float
+    equations: Equations | None
+
+    def _ends(self, level: float, method: str) -> tuple[np.ndarray, np.ndarray]:
+        if choice("method", method, ("wald", "anderson-rubin")) == "wald":
+            return super()._ends(level, method)
+        level = float(between("level", level, 0, 1))
+        if self.equations is None:
+            raise ValueError(
+                "Anderson-Rubin sets need more groups of rows than d + 1 = "
+                f"{1 + len(self.names)}, of at most 32: give fewer columns, or more rows"
+            )
+        low, high = self.equations.sets(level)
+        middle = np.append(self.intercept, self.coefficients)
+        return middle + low, middle + high
+
+    @property
+    def scale(self) -> np.ndarray:
+        """`[d]`, standard deviations of the noisy columns."""
+        return np.sqrt(np.diag(self.gram + self.noise))
+
+    def _shown(self) -> Table:
+        """Coefficients, intervals, uncorrected coefficients, reliability, verdict."""
+        lines = [
+            *self._identified(),
+            "",
+            str(self.risk),
+            "These coefficients are for interpretation and for clean features. To predict from",
+            f"{self._noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
+        ]
+        return self._printed(lines)
+
+    def _doubts(self) -> list[str]:
+        return [*self._identified(), *super()._doubts()]
+
+    def _identified(self) -> list[str]:
+        if np.isinf(self.strength):  # no noise
+            return []
+        if self.strength >= WEAK:
+            return [f"Identification strength {self.strength:.4g} (below {WEAK:g} is weak)."]
+        return [
+            f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): by Fuller's "
+            f"modification {self.share:.2f} of the noise is taken away;",
+            "intervals and p values by Student's t are doubtful. Those that hold at any strength:",
+            'fit.interval(method="anderson-rubin").',
+        ]
 
 
 def linear_fit(

@@ -9,14 +9,13 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from noisy_jax.observed.fits.assumptions import remarked, warned
-from noisy_jax.observed.fits.coefficients import LinearFit
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
-from noisy_jax.observed.fits.linear import linear_fit
+from noisy_jax.observed.fits.linear import LinearFit, linear_fit
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice, given, instance, positive, whole

@@ -73,6 +73,7 @@ class Model(NamedTuple):
     equations: Callable[[np.ndarray, Rows], Equations]
     mean: Callable[[Any], Any]  # of y, from a + ⟨w, x⟩
     link: Callable[[Any], Any]  # its inverse
+    unit: str  # of which exp(w_j) is a ratio
     targets: str
     allowed: Callable[[np.ndarray], np.ndarray]
     words: str
@@ -84,6 +85,7 @@ MODELS = {
         conditional_score,
         lambda a: array_module(a).exp(-array_module(a).logaddexp(0.0, -a)),
         lambda p: scipy.special.logit(p),
+        "odds",
         "0 or 1",
         lambda y: (y == 0) | (y == 1),
         "Logistic regression by the conditional score: consistent under the logistic model",
@@ -94,6 +96,7 @@ MODELS = {
         corrected_score,
         lambda a: array_module(a).exp(a),
         np.log,
+        "rate",
         "counts of at least 0",
         lambda y: y >= 0,
         "Poisson regression by the corrected score: consistent under the log-linear model",

@@ -189,7 +189,7 @@ def test_a_saved_fit_is_the_fit_and_finds_columns_by_name(tmp_path):
     np.testing.assert_array_equal(again.predict(two[["age", "dose"]]), fit.predict(two.to_numpy()))
     plain = again.uncorrected.predict(two)
     np.testing.assert_array_equal(plain, fit.uncorrected.predict(two.to_numpy()))
-    with pytest.raises(ValueError, match="fit must be a LinearFit, got FourierFit"):
+    with pytest.raises(ValueError, match="fit must be a Corrected, got FourierFit"):
         nj.plots.coefficients(fit)
 
 

@@ -191,15 +191,6 @@ def test_what_is_not_identified_is_named():
         nj.fit(from_arrays(twin, y, noise=0.0))
 
 
-def test_sensitivity_starts_at_the_uncorrected_fit_and_passes_through_the_fit():
-    fit = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0))
-    zero, half, one, much = fit.sensitivity([0.0, 0.5, 1.0, 6.0])
-    np.testing.assert_allclose(zero, fit.uncorrected.coefficients)
-    np.testing.assert_allclose(one, fit.coefficients)
-    np.testing.assert_allclose(2 / half, 1 / zero + 1 / one)  # linear in the noise's variance
-    assert np.isnan(much).all()
-
-
 def test_a_saved_fit_is_the_fit(tmp_path):
     fit = nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=57.0))
     fit.save(tmp_path / "fit.json")

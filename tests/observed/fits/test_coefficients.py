@@ -1,0 +1,165 @@
+"""Summaries of fits: tests, intervals and ratios, as text, HTML and DataFrames."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+
+SCRIPT = "<script>alert(1)</script>"
+COV = np.diag([0.3, 0.1])
+METHODS = {
+    "linear": nj.methods.Linear(),
+    "logistic": nj.methods.Logistic(),
+    "poisson": nj.methods.Poisson(),
+}
+
+
+def table(rng, model, *, noise=COV, n=600, names=("dose", "age"), target="sick"):
+    x = rng.normal(size=(n, 2))
+    eta = 0.4 + x @ [0.6, -0.1]
+    y = {
+        "linear": lambda: eta + rng.normal(size=n),
+        "logistic": lambda: (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1.0,
+        "poisson": lambda: rng.poisson(np.exp(eta)) * 1.0,
+    }[model]()
+    x = x + rng.normal(size=x.shape) * np.sqrt(np.diag(noise))
+    return from_arrays(x, y, noise=noise, names=names, target=target)
+
+
+def column(summary, name):
+    return np.array([row[name] for row in summary.rows])
+
+
+def test_p_values_are_those_of_scipy_with_its_standard_errors(rng):
+    x = rng.normal(size=40)
+    y = 0.2 + 0.3 * x + rng.normal(size=40)
+    found = stats.linregress(x, y)
+    design = np.column_stack([np.ones(40), x])
+    residual = y - found.intercept - found.slope * x
+    covariance = np.linalg.inv(design.T @ design) * (residual @ residual) / 38
+    fit = nj.fits.Coefficients(found.intercept, np.array([found.slope]), covariance, 38, ("x",))
+    intercept, slope = fit.summary().rows
+    np.testing.assert_allclose(slope["std_error"], found.stderr, rtol=1e-10)
+    np.testing.assert_allclose(slope["p_value"], found.pvalue, rtol=1e-8)
+    t = found.intercept / found.intercept_stderr
+    np.testing.assert_allclose(intercept["p_value"], 2 * stats.t.sf(abs(t), 38), rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", METHODS)
+@pytest.mark.parametrize("noise", [0 * COV, COV])
+def test_a_summary_has_the_numbers_of_the_fit(rng, model, noise):
+    data = table(rng, model, noise=noise)
+    fit = nj.fit(data, METHODS[model])
+    if not noise.any():  # ordinary least squares, with the standard errors HC3
+        design = np.column_stack([np.ones(600), data.x[:, 0]])
+        if model == "linear":
+            beta = np.linalg.lstsq(design, data.y)[0]
+            inverse = np.linalg.inv(design.T @ design)
+            leverage = np.einsum("ni,ij,nj->n", design, inverse, design)
+            moved = design @ inverse * ((data.y - design @ beta) / (1 - leverage))[:, None]
+            np.testing.assert_allclose(column(fit.summary(), "estimate"), beta, rtol=1e-8)
+            errors = np.sqrt(np.sum(moved**2, axis=0))
+            np.testing.assert_allclose(column(fit.summary(), "std_error"), errors, rtol=1e-8)
+    for one in (fit, fit.uncorrected):
+        summary = one.summary(level=0.9)
+        estimate = np.append(one.intercept, one.coefficients)
+        error = np.append(one.intercept_std_error, one.std_error)
+        law = stats.t(one.degrees_of_freedom)
+        np.testing.assert_array_equal(column(summary, "estimate"), estimate)
+        np.testing.assert_allclose(column(summary, "statistic"), estimate / error)
+        expected = 2 * law.sf(np.abs(estimate / error))
+        np.testing.assert_allclose(column(summary, "p_value"), expected, rtol=1e-8)
+        np.testing.assert_allclose(column(summary, "low"), estimate - law.ppf(0.95) * error)
+        np.testing.assert_allclose(column(summary, "high"), estimate + law.ppf(0.95) * error)
+        excludes = (column(summary, "low") > 0) | (column(summary, "high") < 0)
+        np.testing.assert_array_equal(column(summary, "p_value") < 0.1, excludes)
+        assert "90% interval" in str(summary)
+    np.testing.assert_array_equal(column(summary, "name"), ["intercept", "dose", "age"])
+
+
+@pytest.mark.parametrize(("model", "heading"), [("logistic", "odds"), ("poisson", "rate")])
+def test_ratios_are_exponentials_of_coefficients_and_of_both_ends(rng, model, heading):
+    fit = nj.fit(table(rng, model), METHODS[model])
+    for one in (fit, fit.uncorrected):
+        summary = one.summary(ratios=True)
+        assert f"{heading} ratio" in str(summary)
+        np.testing.assert_allclose(column(summary, "ratio")[1:], np.exp(one.coefficients))
+        for name, end in zip(("ratio_low", "ratio_high"), one.interval(), strict=True):
+            np.testing.assert_allclose(column(summary, name)[1:], np.exp(end))
+    assert "ratio" not in fit.summary().rows[0]
+
+
+def test_linear_fits_have_no_ratios(rng):
+    fit = nj.fit(table(rng, "linear"))
+    with pytest.raises(ValueError, match="ratios are for logistic and Poisson fits"):
+        fit.summary(ratios=True)
+    with pytest.raises(ValueError, match="level must be above 0 and below 1"):
+        fit.summary(level=95)
+
+
+def test_a_known_covariance_has_the_normal_distribution():
+    fit = nj.fits.Coefficients(0.0, np.array([1.96, 0.0]), np.diag([0, 1, 0]), np.inf, ("a", "b"))
+    rows = fit.summary().rows
+    np.testing.assert_allclose(rows[1]["p_value"], 2 * stats.norm.sf(1.96), rtol=1e-10)
+    assert np.isnan(rows[2]["p_value"])  # 0/0
+    words = str(fit.summary())
+    assert " z " in words
+    assert "Normal distribution; p values are two-sided." in words
+
+
+def test_a_summary_says_what_makes_its_tests_doubtful(rng):
+    x = rng.normal(size=(60, 1))
+    y = x[:, 0] + rng.normal(size=60)
+    weak = nj.fit(from_arrays(x, y, noise=0.95 * x.var()))
+    assert weak.share < 1
+    assert "p values by Student's t are doubtful" in str(weak.summary())
+    assert 'fit.interval(method="anderson-rubin")' in str(weak.summary())
+    with pytest.warns(nj.fits.AssumptionWarning, match="'x1' "):
+        doubted = nj.fit(from_arrays((x > 0.5) * 1.0, y, noise=0.02))
+    assert "Note: " in str(doubted.summary())
+    whole = nj.fit(table(rng, "logistic"), nj.methods.Logistic())
+    part = dataclasses.replace(whole, share=0.7)
+    assert "Only 70% of the noise is taken away: see fit.share." in str(part.summary())
+    assert "Only" not in str(whole.summary())
+
+
+def test_names_are_escaped_in_notebooks(rng):
+    fits = [
+        nj.fit(table(rng, model, names=(SCRIPT, "b"), target=SCRIPT), method)
+        for model, method in METHODS.items()
+    ]
+    x = rng.normal(size=(200, 1))
+    error = nj.noise.Gaussian(0.1)
+    kernel = from_arrays(x, x[:, 0], noise=error, names=(SCRIPT,), target=SCRIPT)
+    fits.append(nj.fit(kernel, nj.fourier(length_scale=2.0, num_features=16)))
+    for one in (*fits, *(fit.summary() for fit in fits)):
+        page = one._repr_html_()
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize("model", METHODS)
+def test_a_fit_from_a_file_has_the_same_summary(rng, model, tmp_path):
+    fit = nj.fit(table(rng, model), METHODS[model])
+    fit.save(tmp_path / "fit.json")
+    again = nj.load_fit(tmp_path / "fit.json")
+    options = {} if model == "linear" else {"ratios": True}
+    assert str(again.summary(**options)) == str(fit.summary(**options))
+    assert again._repr_html_() == fit._repr_html_()
+    pd.testing.assert_frame_equal(again.to_frame(), fit.to_frame(), check_exact=True)
+    np.testing.assert_array_equal(again.scale, fit.scale)
+
+
+def test_a_frame_has_a_row_for_each_name(rng):
+    fit = nj.fit(table(rng, "linear"))
+    frame = fit.to_frame()
+    assert [*frame.index] == ["intercept", "dose", "age"]
+    assert frame.loc["dose", "estimate"] == fit.coefficients[0]
+    np.testing.assert_array_equal(frame["low"].iloc[1:], fit.interval()[0])
+    np.testing.assert_array_equal(frame["uncorrected"].iloc[1:], fit.uncorrected.coefficients)
+    np.testing.assert_array_equal(frame["reliability"].iloc[1:], fit.reliability)
