@@ -185,6 +185,7 @@ def test_numpy_reads_a_checkpoint(tmp_path):
         np.testing.assert_array_equal(file["arr_2"], SUMS["a"])
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_one_clear_error(tmp_path, rng):
     path = saved(tmp_path)
     whole = path.read_bytes()

@@ -74,12 +74,14 @@ def last_column():
     return {name: ", ".join([*sorted(files.get(name, ())), *sections[name]]) for name in sections}
 
 
+@pytest.mark.slow
 def test_each_mark_has_a_row_and_each_row_a_test():
     marked = {claim for _, _, claims in marked_tests() for claim in claims}
     assert marked - set(rows()) == set(), "these marks have no row in CLAIMS.md"
     assert set(rows()) - marked == NOT_COMPUTABLE, "these rows of CLAIMS.md have no test"
 
 
+@pytest.mark.slow
 def test_last_column_names_the_files_of_the_tests():
     written = {name: row[-1] for name, row in rows().items()}
     assert written == last_column(), "`python -m tests.test_claims` repairs the column"

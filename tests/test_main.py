@@ -121,6 +121,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [(name, *pair) for name, pairs in BAD.items() for pair in pairs],

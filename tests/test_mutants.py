@@ -18,6 +18,7 @@ def test_a_fifth_of_the_mutants_is_found():
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_mutants_are_of_many_claims_and_each_fits_the_package(tmp_path):
     claims = {mutant.claim for mutant in ALL}
     assert len(claims) >= 40

@@ -122,6 +122,7 @@ def test_absolute_counts_the_remainder_where_the_series_diverges():
     assert losses.logistic().series(200, 0.0).absolute(3.1) > 5
 
 
+@pytest.mark.slow
 def test_traced_series_equal_concrete_ones(x64):
     def every(center, sharpness, a, radius):
         made = [

@@ -86,6 +86,7 @@ def test_predictions_do_not_depend_on_the_future(make):
     assert not np.allclose(before[21:], after[21:])
 
 
+@pytest.mark.slow
 def test_prediction_shapes(make, stream):
     learner, runs = played(make)
     state = jax.tree.map(lambda a: a[0], runs.state)

@@ -138,6 +138,7 @@ def test_no_noise_gives_clean_gradient_descent():
     )
 
 
+@pytest.mark.slow
 def test_any_optimizer_drives_the_same_estimates():
     stream = nj.streams.linear(jax.random.key(0), 100, 3)
     noise, key = nj.noise.Gaussian(0.1), jax.random.key(1)

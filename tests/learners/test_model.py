@@ -130,6 +130,7 @@ def test_gradient_and_readings_are_exact_by_quadrature(name):
     assert np.abs(expected[0]["out"]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_an_estimate_without_its_noise_reads_the_covariance_of_the_round():
     params, samples = network_params(), rows(3, 1)
     covs = jnp.array([0.1, 0.2, 0.4])
@@ -159,6 +160,7 @@ def test_an_estimate_without_its_noise_reads_the_covariance_of_the_round():
         nj.rollout(pair, nj.streams.linear(KEY, 5, 2), nj.noise.Laplace(0.1), KEY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("radius", [None, 0.05])
 def test_an_optimizer_descends_as_in_a_loop_of_ones_own(radius):
     samples, optimizer = rows(20, 4), optax.adam(0.03)
@@ -204,6 +206,7 @@ def flax_model():
     return (lambda net, x: net(x)), Model(), lambda p: (p.first.kernel[...], p.last[...])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [equinox_model, flax_model])
 def test_modules_of_equinox_and_flax_learn_as_they_are(made):
     """As a dictionary of the same weights does, also through a rollout."""
@@ -249,6 +252,7 @@ def test_rounds_read_only_the_copies_that_they_use():
     chex.assert_trees_all_close(part[::2], full[::2], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_batches_of_rounds_are_optax_multi_steps():
     samples = rows(6, 4)
     learner = nj.learners.model(

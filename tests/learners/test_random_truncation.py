@@ -216,6 +216,7 @@ def test_learns_a_polynomial_teacher(regression):
     assert below(late / zero[-512:].mean() - 0.8 * early / zero[:128].mean())
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_copies_really_used_are_counted(regression):
     estimator, result, *_ = regression
@@ -262,6 +263,7 @@ def test_bad_input_is_rejected():
         nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
 
 
+@pytest.mark.slow
 def test_labels_other_than_signs_are_rejected_or_end_in_nan():
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.logistic())
     learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=0.1)

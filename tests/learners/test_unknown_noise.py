@@ -245,6 +245,7 @@ def test_replicates_of_the_squared_loss_are_two_copies_in_both_orders():
     np.testing.assert_allclose(*runs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_multilevel_reads_no_more_copies_than_it_says():
     """The others may be NaN."""
     learner = learner_of("multilevel", nj.losses.squared())

@@ -122,6 +122,7 @@ def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data(loss, dra
     assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
 
 
+@pytest.mark.slow
 def test_covariance_and_sharpness_may_be_traced_and_too_much_noise_ends_in_nan(x64):
     sample = Sample(jnp.ones((1, 1)), jnp.asarray(1.0))
 
@@ -158,6 +159,7 @@ def test_covariance_and_sharpness_may_be_traced_and_too_much_noise_ends_in_nan(x
     assert np.all(np.isnan(v[1]))
 
 
+@pytest.mark.slow
 def test_smoothed_losses_are_averages_and_the_named_ones_special_cases(x64):
     a, y = np.linspace(-3, 3, 13), np.ones(13)
     absolute, hinge = losses.epsilon_insensitive(epsilon=0.0), losses.soft_margin()
@@ -240,6 +242,7 @@ def test_what_noise_makes_impossible_is_an_error_that_says_what_would_work(make,
         make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [nj.noise.Multiplicative(0.1), nj.noise.Laplace(0.1)])
 def test_noise_of_another_kind_is_a_warning(noise):
     """An estimate of Σ is enough for the squared loss only, and the distribution matters."""

@@ -232,6 +232,7 @@ def test_learners_of_the_squared_loss_do_not_run_under_flips(learner, fits):
             nj.rollout(one, stream, none, key(), y_noise=flips)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["perceptron", "subgradient"])
 def test_mean_steps_from_flipped_labels_are_those_from_clean_ones(kind):
     """Enumerated over the flip of one label +1; without the correction the mean step is smaller."""

@@ -314,6 +314,7 @@ class Mixture(Noise):
         return x + scale * jax.random.normal(draw, jnp.shape(x))
 
 
+@pytest.mark.slow
 def test_a_custom_distribution_has_parameters_of_any_shape():
     parameters = np.array([0.7, 0.3]), np.array([0.1, 2.0]), np.zeros(4)
     distribution = Mixture(*parameters)

@@ -136,6 +136,7 @@ def test_copies_have_the_enumerated_moments(case):
         assert np.all(np.any(np.isclose(drawn[:200, None], copies, atol=1e-5).all(-1), axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_learners_run_on_it_under_vmap_over_its_parameter():
     stream = nj.streams.linear(key(0), 2_000, 3)
@@ -154,6 +155,7 @@ def test_learners_run_on_it_under_vmap_over_its_parameter():
     assert found[1, 1] < 1e-3  # all attributes are seen: no noise
 
 
+@pytest.mark.slow
 def test_noise_may_change_from_round_to_round_and_bad_parameters_end_in_nan():
     stream = nj.streams.linear(jax.random.key(0), 20, 3)
     noise = nj.noise.PerRound(jax.vmap(Missing)(jnp.linspace(0.5, 1.0, 20)))

@@ -16,6 +16,7 @@ from tests.noise.cases import FULL, assert_mean_is
 from tests.quadrature import gauss_hermite
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_contamination_hits_whole_vectors_or_none():
     distribution = ContaminatedGaussian(np.array([1.0, 4.0]), probability=0.3, mean=2.0)
@@ -70,6 +71,7 @@ def test_cloned_copies_are_independent_with_the_noise_of_cloned(copies):
     assert_mean_is(products, covariance.ravel(), 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_contamination_is_independent_of_the_size_of_the_noise():
     """With one key for both, whether a vector is hit would depend on its noise."""

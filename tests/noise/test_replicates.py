@@ -15,6 +15,7 @@ from tests.keys import key
 from tests.noise.cases import FULL, assert_mean_is
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_estimated_covariance_is_unbiased_with_its_standard_error():
     distribution, x = Gaussian(FULL), jnp.array([1.0, 2.0, 3.0])

@@ -139,6 +139,7 @@ def test_learners_of_different_numbers_of_copies_share_copies(name, kind):
     assert not np.allclose(three.x[:, 1], three.x[:, 2])
 
 
+@pytest.mark.slow
 def test_normal_draws_in_single_precision_do_not_depend_on_the_default(x64):
     x = np.zeros((BLOCK, 3), np.float32)
     double = Gaussian(0.25).centred(key(), x)
@@ -147,6 +148,7 @@ def test_normal_draws_in_single_precision_do_not_depend_on_the_default(x64):
     np.testing.assert_allclose(double, single, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_standard_normal_draws_have_the_distribution_and_are_independent():
     count = 1_000_001

@@ -97,6 +97,7 @@ def test_each_error_has_the_mean_of_the_error_on_the_clean_row(rng, kind, first)
     np.testing.assert_allclose(mean - (judged - 1) * before.risk, error, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_learner_without_readings_has_no_risk():
     x, y, observed = measured()
     kernel = nj.kernels.gaussian(length_scale=1.0)

@@ -101,6 +101,7 @@ def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
             learned(noise)
 
 
+@pytest.mark.slow
 def test_fourier_features_take_no_covariance_of_each_row():
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.1, 0.3, len(Y))))
     observed = from_arrays(X[:, :1], Y, noise=noise)

@@ -117,6 +117,7 @@ def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
     assert (row["per_root"], row["ratio"]) == (2.0, 0.8)
 
 
+@pytest.mark.slow
 def test_searches_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(search, "memory", lambda: 1.0)
     settings = tightness.Settings(horizons=(4,), variances=(0.0,), steps=1, seeds=2)

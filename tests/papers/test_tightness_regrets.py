@@ -62,6 +62,7 @@ def test_the_best_weight_minimizes_the_loss_in_the_ball(rng, radius):
     np.testing.assert_allclose(np.abs(best * x - y).sum(), losses.min(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_bound_on_mistakes_is_attained():
     """By the perceptron on orthogonal instances; a margin error at half the margin counts twice."""
     found = {name: (number, bound) for name, number, bound in regrets.counted(32)}

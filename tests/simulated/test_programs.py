@@ -77,6 +77,7 @@ def test_linear_learners_share_one_program_over_the_horizons(compiled):
     assert not compiled
 
 
+@pytest.mark.slow
 def test_kernel_learners_share_one_program_over_the_horizons(compiled):
     world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
     make = nj.tuned(
@@ -90,6 +91,7 @@ def test_kernel_learners_share_one_program_over_the_horizons(compiled):
     np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_function_with_room_shares_one_program_and_is_told_the_horizon(compiled):
     def make(horizon, room):
         learner = nj.learners.two_copies(radius=1.0, learning_rate=0.3 * horizon**-0.5)
@@ -102,6 +104,7 @@ def test_a_function_with_room_shares_one_program_and_is_told_the_horizon(compile
         np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_random_truncation_shares_one_program_over_the_horizons(compiled):
     estimator = nj.unbiased.gradient(nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5)
     make = nj.tuned(

@@ -43,6 +43,7 @@ def test_a_learner_alone_sees_what_it_sees_in_company():
         np.testing.assert_allclose(together.predictions[:, i], alone.predictions, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_seeds_see_different_noise_under_vmap():
     stream = nj.streams.linear(jax.random.key(0), 20, 3)
     watcher = nj.Learner(

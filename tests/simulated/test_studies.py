@@ -277,6 +277,7 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
     assert "diverged in 100% of seeds" in str(both)
 
 
+@pytest.mark.slow
 def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
     make = nj.tuned(
         functools.partial(nj.learners.known_covariance, as_printed=True),
@@ -394,6 +395,7 @@ def test_bad_input_is_an_error(options, message):
         nj.study(**arguments | OPTIONS | options)
 
 
+@pytest.mark.slow
 def test_a_learner_without_a_guarantee_enters_and_leaves_columns_empty(tmp_path):
     def decaying(horizon):
         kernel, loss = nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.soft_margin()

@@ -65,6 +65,7 @@ def by_square(g, w):
     return rows if g is by_points else (ROWS @ w) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 def test_it_is_vmap(use):
     found, expected = USES[use](by_points), USES[use](by_vmap)

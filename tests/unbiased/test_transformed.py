@@ -40,6 +40,7 @@ def copies_of(count, *shape, seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=(count, *shape)), float)
 
 
+@pytest.mark.slow
 @EVERY
 def test_copies_without_noise_give_the_function_itself(name):
     """Also if f returns a pytree, and for inputs of any shape; all weights sum to one."""
@@ -68,6 +69,7 @@ def test_other_arguments_and_keywords_are_left_as_they_are(name):
     np.testing.assert_allclose(last(0.4, copies), fixed(copies) / 3, rtol=1e-5)
 
 
+@pytest.mark.slow
 @EVERY
 def test_it_works_under_jaxs_transformations(name):
     """`grad` of the mean over rows is the mean of gradients; jit, jvp, scan, checkpoint agree."""
@@ -96,6 +98,7 @@ def test_it_works_under_jaxs_transformations(name):
     np.testing.assert_allclose((moved[0] - moved[1]) / (2 * epsilon), slope, rtol=2e-2, atol=1e-2)
 
 
+@pytest.mark.slow
 @EVERY
 def test_types_are_kept(name):
     g, count = calls(name, lambda x, w: (x @ w) ** 2)
@@ -164,6 +167,7 @@ def test_copies_that_are_not_needed_are_not_read():
         assert (np.asarray(slope) != 0).sum() == count
 
 
+@pytest.mark.slow
 def test_gaussian_takes_another_covariance_in_each_row():
     """Of x² it is x̃² − Σ_t on average over many draws."""
     covs, keys = jnp.array([0.1, 0.9]), jax.random.split(KEY)

@@ -99,6 +99,7 @@ def test_in_bfloat16_the_rounding_is_that_of_f_times_the_weights(name):
     assert abs(float(found) - float(wide)) < 10 * 2**-8 * weights
 
 
+@pytest.mark.slow
 @EVERY
 def test_maps_of_gradients_and_two_maps(name):
     """vmap of grad, vmap in vmap, and the Hessian agree with loops."""

@@ -99,6 +99,7 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
         assert np.abs(np.einsum("q,xqd->xd", weights, unturned) - features.clean(x)).max() > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
     distribution = Gaussian(np.linspace(0.05, 0.3, 10))
@@ -215,6 +216,7 @@ def test_no_noise_gives_equal_maps(rng):
     np.testing.assert_allclose(features.noisy(x), features.clean(x), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_keys_and_hyper_parameters_may_be_traced(rng):
     x = jnp.asarray(rng.normal(size=(5, 2)), jnp.float32)
 

@@ -100,6 +100,7 @@ def test_unbiased_in_ten_dimensions_by_sampling():
         assert (abs(values.mean() - truth) < 5 * error) == holds
 
 
+@pytest.mark.slow
 def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(case):
     world, max_cov, _, _ = case
     fixed = worlds.gaussian(dim=2, length_scale=LENGTH_SCALE, noise=noise.Gaussian(max_cov))
@@ -218,6 +219,7 @@ def test_rejects_bad_input(settings, message):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [noise.Laplace(0.1), noise.Multiplicative(0.1)])
 def test_noise_of_another_kind_is_a_warning(other):
     world = worlds.heteroscedastic(dim=2, length_scale=2.0, max_cov=jnp.ones(2))

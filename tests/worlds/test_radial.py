@@ -360,6 +360,7 @@ def test_unbiased_in_ten_dimensions_by_sampling(name):
         assert (abs(values.mean() - clean) > 5 * error) == off
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_spectrum_has_the_surrogate_for_its_transform():
     world = worlds.rational(dim=2, noise=Gaussian(COVS[2]), cutoff=CUTOFF, alpha=1.7)

@@ -196,6 +196,7 @@ def test_shares_are_those_of_adahedge(rng, number):
     np.testing.assert_allclose(state.gap, gap, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_each_column_is_finished_as_the_learner_alone():
     """Of 5 rounds in blocks of 4 the last is used by `finish` only."""
 
@@ -289,6 +290,7 @@ def test_it_continues_and_runs_under_vmap():
     assert not np.allclose(made[0], made[1])
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_observed_rows_may_be_learned_by_a_mixture(rng):
     x = rng.normal(size=(500, DIM))
@@ -336,6 +338,7 @@ def test_learners_of_other_dimensions_are_an_error():
         learner.step(learner.init(DIM), one, jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_a_step_plays_each_round_once():
     """Readings come with the round: `read`, which would evaluate f again, is not called."""
 

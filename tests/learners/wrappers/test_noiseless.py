@@ -55,6 +55,7 @@ def test_one_run_of_noiseless_serves_all_draws(expected):
     np.testing.assert_allclose(at_once(keys), expected["uncorrected_kernel"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
     learner, key = nj.wrappers.noiseless(LEARNERS["two_copies"], STREAM), jax.random.key(0)
 
@@ -149,6 +150,7 @@ def test_clones_have_the_noise_that_features_and_pairs_were_built_for():
             nj.wrappers.cloned(BUILT_FOR[name](NOISE), NOISE)
 
 
+@pytest.mark.slow
 def test_a_learner_does_as_the_covariance_that_it_is_told():
     learner = LEARNERS["known_covariance"]
     truths = [

@@ -204,6 +204,7 @@ def test_one_row_of_each_cluster_is_checked(rng):
         assert nj.fit(misclassified(rng, 600), clusters=np.arange(600) // 2).remarks
 
 
+@pytest.mark.slow
 def test_every_way_to_fit_says_it(rng, tmp_path):
     observed = misclassified(rng, 1024)
     sick = from_arrays(observed.x, 1.0 * (observed.y > 0), noise=nj.noise.Gaussian([0.12, 0.0]))

@@ -128,6 +128,7 @@ def test_a_summary_says_what_makes_its_tests_doubtful(rng):
     assert "Only" not in str(whole.summary())
 
 
+@pytest.mark.slow
 def test_names_are_escaped_in_notebooks(rng):
     fits = [
         nj.fit(table(rng, model, names=(SCRIPT, "b"), target=SCRIPT), method)

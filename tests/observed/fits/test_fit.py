@@ -109,6 +109,7 @@ def predictors(rng):
     yield nj.learn(nj.learners.known_covariance(radius=3.0), table, jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
     x = rng.normal(size=(7, 2)) + np.array([5.0, 0.0])
     for fit in predictors(rng):

@@ -84,6 +84,7 @@ def test_the_uncorrected_fit_does_not_depend_on_the_noise_that_is_assumed():
     assert error_of(fit.uncorrected) < 1.1 * error_of(same.uncorrected)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_replicates_of_unknown_noise_take_its_place():
     rng = generator(2)

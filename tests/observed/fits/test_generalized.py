@@ -157,6 +157,7 @@ def test_agrees_with_the_r_package_hdme():
     np.testing.assert_allclose(fit.uncorrected.coefficients, uncorrected, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_intervals_leave_out_groups_of_blocks(rng, model):
     """With replicates, their covariance is estimated from the rows that are left."""

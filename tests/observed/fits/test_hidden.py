@@ -131,6 +131,7 @@ def test_printed_candidates_contain_the_bias(lost):
     assert "No error is below 0" not in str(fit)
 
 
+@pytest.mark.slow
 def test_selections_contain_the_bias(lost):
     candidates: Any = {"waves": lambda rows: nj.fit(rows, features(0.7)), "line": nj.fit}
     found = nj.select(candidates, lost, jax.random.key(0), folds=2)

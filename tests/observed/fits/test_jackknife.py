@@ -102,6 +102,7 @@ def test_chunks_give_the_fit_of_the_whole(rng, cuts):
     assert str(chunks) == str(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_neighbouring_rows_may_depend_on_each_other():
     """The sandwich takes rows to be independent, and is seen to be too sure."""

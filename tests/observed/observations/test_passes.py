@@ -80,6 +80,7 @@ def test_an_interrupted_pass_resumes_exactly(tmp_path, table, kind):
     chex.assert_trees_all_equal(run(kind, table, folder), whole)  # nothing is left to do
 
 
+@pytest.mark.slow
 @KINDS
 def test_rows_may_be_added_to_the_files(tmp_path, table, kind):
     whole = run(kind, table)

@@ -117,6 +117,7 @@ def test_fits_do_not_depend_on_the_units_of_the_targets(rng, exponent):
     np.testing.assert_allclose(scaled.norm / unit, plain.norm, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_start_without_finite_losses_is_not_converged():
     """As every gap is within any share of infinity."""
     problem = subquantile.ridge_problem(EYE, 1e20 * ONES, contamination=0.0, regularization=1.0)
@@ -124,6 +125,7 @@ def test_a_start_without_finite_losses_is_not_converged():
     assert not state.converged
 
 
+@pytest.mark.slow
 def test_permuted_rows_give_the_permuted_fit(x64, rng):
     gram, y = regression(rng)
     order = rng.permutation(len(y))
@@ -179,6 +181,7 @@ def test_a_linear_kernel_is_descent_on_its_weights(x64, rng):
     assert not fit.converged
 
 
+@pytest.mark.slow
 def test_what_did_not_converge_or_is_bound_says_so(rng):
     gram, y = regression(rng, n=60)
     fit = ridge(gram, y, 0.2, 4e-6, solver="descent")

@@ -113,6 +113,7 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     np.testing.assert_allclose(scores.std_error, [error, error], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_interval_is_as_wide_as_that_of_the_excess_over_a_constant():
     options = {"key": key(), "radius": 1.0, "steps": 1, "held_out": 4}
     found = worst(learner(), nj.noise.Gaussian(0.5), 3, guarantee=lambda state: 2.0, **options)
@@ -126,6 +127,7 @@ def test_late_targets_alternate_until_the_last_root_of_the_rounds():
     np.testing.assert_array_equal(late.x, np.ones((9, 1)))
 
 
+@pytest.mark.slow
 def test_the_result_is_never_below_its_best_start():
     x, y = jnp.ones((3, 1)), jnp.array([1.0, 1.0, -1.0])
     own = {"own": nj.Stream(x.at[0].set(0.6), y)}
@@ -152,6 +154,7 @@ def test_each_draw_of_the_noise_is_used_once(monkeypatch):
     assert len(set(used)) == 4 * 3 + 2 * 5
 
 
+@pytest.mark.slow
 def test_rounds_that_do_not_count_have_no_effect_on_the_comparator(rng):
     """Six rounds, of which three are padding, with a kernel: the regret of the three."""
     x, y = rng.uniform(-1, 1, (3, 1)), rng.uniform(0.5, 1, 3)
@@ -247,6 +250,7 @@ PERCEPTRON = nj.learners.perceptron(nj.kernels.linear(), buffer=3)
 STEEP = nj.Stream(2 * jnp.ones((4, 1)), jnp.ones(4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -140,6 +140,7 @@ def test_drift_in_the_space_of_a_kernel(x64, rng):
     np.testing.assert_allclose(drift(weights[:1])[1:], 0)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_is_judged_by_the_norms_that_it_gives(rng):
     """Rounding of a singular one is allowed, and no eigenvalues are computed."""
     features = rng.normal(size=(40, 2)).astype(np.float32)

@@ -52,6 +52,7 @@ def root_finder(gram, y, m, radius):
     return coefficients(log_mu), np.exp(log_mu)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("radius", [0.1, 1.0, 4.0])
 def test_kernel_ball_equals_a_root_finder(x64, rng, radius):
     gram, y, m = kernel_problem(rng)
@@ -98,6 +99,7 @@ def test_kernel_ball_optimality_conditions(rng, bits, radius):
     assert (found.multiplier == 0) == (radius == 1e4)
 
 
+@pytest.mark.slow
 def test_weights_equal_repeated_points(x64, rng):
     gram, y, m = kernel_problem(rng)
     twice = np.repeat(np.arange(30), m.astype(int))
@@ -183,6 +185,7 @@ def test_world_ball_is_exact_where_float32_is_not(rng):
     assert kernel_ball(world.kernel(x, x), stream.y, 50.0).loss > 1.05 * best
 
 
+@pytest.mark.slow
 def test_world_ball_keeps_small_angles(rng):
     """1 − cos β = 5e-10: no cosine in float32 holds it, and W is finite and large enough."""
     x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)

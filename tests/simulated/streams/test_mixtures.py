@@ -160,6 +160,7 @@ def test_a_longer_stream_begins_with_the_shorter():
         np.testing.assert_allclose(ours, theirs[:37], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_without_jit_the_stream_is_the_same():
     for ours, theirs in zip(drifting(KEY, 37), drifting_with(KEY, 0.5), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
