@@ -72,6 +72,7 @@ def csv_parts(
     missing: bool = False,
     layout: Layout | None = None,
     others: Sequence[str] = (),
+    others_if_there: Sequence[str] = (),
 ) -> Iterator[tuple[list[str], np.ndarray]]:
     """What `read_csv` returns, in parts: memory grows with a part, not with the file.
 
@@ -83,6 +84,7 @@ def csv_parts(
         missing: whether cells of other columns may be empty, NA or NaN; they become NaN.
         layout: which columns are read, and how. If it says what is missing, such cells become NaN.
         others: columns that are read beside the features that the layout names.
+        others_if_there: further such columns, if the file has them.
     """
     form = (layout or Layout()).checked()
     try:
@@ -90,7 +92,8 @@ def csv_parts(
             reader = csv.reader(file, delimiter=form.sep)
             header = [name.strip() for name in next(reader, [])]
             try:
-                used = _used(header, target, form, others)
+                found = [name for name in others_if_there if name in header]
+                used = _used(header, target, form, [*others, *found])
             except ValueError as error:
                 raise ValueError(f"{path} {error}") from None
             place = {name: k for k, name in enumerate(header)}
