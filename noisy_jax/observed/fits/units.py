@@ -99,6 +99,7 @@ class Units:
             cov=None if cov is None else cov / self.products,
             cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
             target_cov=None if y_cov is None else y_cov / self.y_scale**2,
+            pairs=None,
         )
 
     def jacobian(self, at) -> np.ndarray:

@@ -83,23 +83,7 @@ class Columns:
         noise, target = self._known(), self.target
         roles = self._roles(header, where, form)
         values = self._values(roles, column)
-        replicated = {one for columns in roles.copies.values() for one in columns}
-        single = [name for name in values if name not in replicated]
-        if self.subject is None:
-            labels = None
-            copies = {
-                name: np.column_stack([values[one] for one in columns])
-                for name, columns in roles.copies.items()
-            }
-        else:
-            labels = column(self.subject)
-            rows = rows_of_subjects(labels, self.subject)
-            labels = np.asarray(labels)[rows[0]].tolist()
-            copies = {name: copies_of_subjects(values[name], rows) for name in roles.copies}
-            values |= {
-                name: of_first_rows(values[name], name, column(self.subject), rows)
-                for name in single
-            }
+        copies, labels = self._copies(roles, values, column)
         named = {*noise} if isinstance(noise, Mapping) else set()
         for name in roles.names if form.features is None else ():
             if name not in named | {*copies} and _numbers_rows(name, values[name]):
@@ -123,6 +107,26 @@ class Columns:
         found = of_columns(values, copies, roles.names, noise, y, options)
         index = index if self.subject is None else None
         return dataclasses.replace(found, target_cov=y_cov, index=index)
+
+    def _copies(
+        self, roles: Roles, values: dict[str, np.ndarray], column: Callable[[str], Any]
+    ) -> tuple[dict[str, np.ndarray], list | None]:
+        """The copies `[n, V]` of features with replicates, and the subjects of the rows, if any.
+
+        With subjects, `values` of other columns become one for each subject.
+        """
+        if self.subject is None:
+            blocks = {
+                name: np.column_stack([values[one] for one in columns])
+                for name, columns in roles.copies.items()
+            }
+            return blocks, None
+        labels = column(self.subject)
+        rows = rows_of_subjects(labels, self.subject)
+        blocks = {name: copies_of_subjects(values[name], rows) for name in roles.copies}
+        for name in [one for one in values if one not in blocks]:
+            values[name] = of_first_rows(values[name], name, labels, rows)
+        return blocks, np.asarray(labels)[rows[0]].tolist()
 
     def _values(self, roles: Roles, column: Callable[[str], Any]) -> dict[str, np.ndarray]:
         """The numbers in the columns; NaN may be among replicates, or among missing values."""

@@ -89,10 +89,11 @@ def _averaged(
         values, known = copies[name], error_of(name, noise[name], copies[name])
         counts[name] = np.sum(~np.isnan(values), axis=1)
         columns[name] = np.nanmean(values, axis=1) - known.mean
-        noise[name] = sd(np.sqrt(known.variance / counts[name]))
+        alike = counts[name].min() == counts[name].max()
+        noise[name] = sd(np.sqrt(known.variance / (counts[name][0] if alike else counts[name])))
     x = np.column_stack([columns[name] for name in names])
     found = from_arrays(x, y, noise=noise, **options)
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {"pairs": _pairs(columns, copies, names)}
     if found.cross_cov is not None:  # with the first copy alone
         first = [
             ~np.isnan(copies[name][:, 0]) / counts[name] if name in copies else np.ones(len(y))
@@ -105,6 +106,19 @@ def _averaged(
         whole[:, places[:, None], places[None]] += cov
         changes |= {"cov": whole, "noise": None, "only_sums": True}
     return dataclasses.replace(found, **changes)
+
+
+def _pairs(columns, copies: Mapping[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
+    """`[n, 2, d]`, the first two copies in each row; of other columns twice the same."""
+    blocks = []
+    for name in names:
+        if name in copies:
+            block = np.pad(copies[name], ((0, 0), (0, 1)), constant_values=np.nan)
+            first = np.argsort(np.isnan(block), axis=1, kind="stable")[:, :2]
+            blocks.append(np.take_along_axis(block, first, axis=1))
+        else:
+            blocks.append(np.repeat(columns[name][:, None], 2, axis=1))
+    return np.stack(blocks, axis=2)
 
 
 def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -140,8 +154,8 @@ def of_first_rows(values: np.ndarray, name: str, labels: Any, rows) -> np.ndarra
     for row in np.flatnonzero(values != values[first][subject])[:1]:
         other, label = first[subject[row]], given(np.asarray(labels).tolist()[row])
         raise ValueError(
-            f"column {name!r} differs between rows {other} and {row} of subject {label}: name it "
-            "in replicates if these are noisy copies of one value, or take one value a subject"
+            f"column {name!r} differs between rows {other} and {row} of subject {label}: drop it, "
+            "name it in replicates if these are noisy copies of one value, or take one a subject"
         )
     return values[first]
 

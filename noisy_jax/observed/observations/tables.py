@@ -43,6 +43,8 @@ class Observations:
             do not use it yet: the errors in y are in the residuals, from which intervals come.
         only_sums: whether the covariances of rows in `cov` are estimates that are right in sums
             over rows, as linear fits take them, but not in a row alone.
+        pairs: `[n, 2, d]`, two copies of each row whose mean is taken in x, NaN where there is but
+            one, in which `fit` looks for what contradicts its assumptions; or `None`.
     """
 
     x: np.ndarray
@@ -58,6 +60,7 @@ class Observations:
     index: Any = None
     target_cov: np.ndarray | None = None
     only_sums: bool = False
+    pairs: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -120,6 +123,7 @@ class Observations:
             noise = jax.tree.map(lambda leaf: leaf[which], noise)
         changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
         changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
+        changed["pairs"] = some(self.pairs, None)
         return dataclasses.replace(self, **changed)
 
     def check_each_row(self, user: str) -> None:

@@ -100,6 +100,9 @@ def test_intervals_contain_that_the_covariance_is_estimated():
     apart = np.array(without) - np.mean(without, axis=0)
     error = np.sqrt(np.sum(apart**2, axis=0) * 299 / 300)
     np.testing.assert_allclose(fit.std_error, error, rtol=0.02)
+    blocks = nj.fit(nj.table(frame, **OPTIONS), errors="jackknife")
+    np.testing.assert_allclose(blocks.coefficients, fit.coefficients, rtol=1e-9)
+    assert np.all(np.abs(np.log(blocks.std_error / fit.std_error)) < 0.5)
 
 
 @pytest.mark.slow

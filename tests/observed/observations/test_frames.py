@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 from tests.observed.rows import check_coverage
@@ -123,6 +124,20 @@ def test_long_and_wide_tables_are_the_same(wide, kind):
     assert_same(one, nj.table(wide, target="y", replicates=COPIES))
 
 
+def test_subjects_with_one_row_each():
+    """Known errors need no replicates; unknown ones do."""
+    frame = {"who": np.arange(N), "a": A[:, 0], "b": B[:, 0], "y": Y}
+    options = {"target": "y", "subject": "who", "replicates": "a"}
+    noise = {"a": 0.09, "b": nj.sd(0.4)}
+    table = nj.table(frame, noise=noise, **options)
+    assert_same(table, from_arrays(np.column_stack([A[:, 0], B[:, 0]]), Y, noise=[0.09, 0.16],
+                                   names=["a", "b"], target="y"))  # fmt: skip
+    assert np.isnan(table.pairs[:, 1, 0]).all()
+    nj.fit(table)
+    with pytest.raises(ValueError, match="noise is unknown"):
+        nj.table(frame, noise={}, **options)
+
+
 def test_columns_that_differ_within_a_subject():
     frame = {"who": [7, 7, 8, 8], "a": [1.0, 2.0, 3.0, 4.0], "y": [1.0, 1.0, 2.0, 2.5]}
     with pytest.raises(ValueError, match="column 'y' differs between rows 2 and 3 of subject 8"):
@@ -151,6 +166,9 @@ def test_the_error_of_the_target():
         plain = nj.fit(from_arrays(A[:, :1], Y - mean, noise=0.09))
         np.testing.assert_array_equal(fit.std_error, plain.std_error)
         np.testing.assert_array_equal(table.rows(np.arange(5)).target_cov, table.target_cov[:5])
+        units = Units.of_copies(table, standardize=True)
+        scaled = units.table(table).target_cov * units.y_scale**2
+        np.testing.assert_allclose(scaled, table.target_cov)
     labels = frame | {"y": 1.0 * (Y.mean() < Y)}
     with pytest.raises(ValueError, match=r"is for .* without error: leave out the noise of 'y'"):
         nj.fit(nj.table(labels, target="y", noise=noise, drop=["e"]), model="logistic")
