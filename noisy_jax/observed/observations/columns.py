@@ -82,7 +82,7 @@ class Columns:
         """
         noise, target = self._known(), self.target
         roles = self._roles(header, where, form)
-        values = self._values(roles, column)
+        values = self._values(roles, column, where)
         copies, labels = self._copies(roles, values, column)
         named = {*noise} if isinstance(noise, Mapping) else set()
         for name in roles.names if form.features is None else ():
@@ -128,7 +128,9 @@ class Columns:
             values[name] = of_first_rows(values[name], name, labels, rows)
         return blocks, np.asarray(labels)[rows[0]].tolist()
 
-    def _values(self, roles: Roles, column: Callable[[str], Any]) -> dict[str, np.ndarray]:
+    def _values(
+        self, roles: Roles, column: Callable[[str], Any], where: str
+    ) -> dict[str, np.ndarray]:
         """The numbers in the columns; NaN may be among replicates, or among missing values."""
         replicated = {one for columns in roles.copies.values() for one in columns}
         values = {}
@@ -140,6 +142,13 @@ class Columns:
             if one.ndim != 1 or len(one) != len(next(iter(values.values()), one)) or not len(one):
                 raise ValueError(
                     f"{called} must have one number a row, as the others, got {list(one.shape)}"
+                )
+            if (code := _code_of_missing(one[~np.isnan(one)])) is not None:
+                warnings.warn(
+                    f"column {given(name)} of {where} has {code:g} far from all other values: if "
+                    "it stands for a missing value, leave such rows out (in files by the option "
+                    "missing)",
+                    stacklevel=4,
                 )
             values[name] = one
         return values
@@ -172,14 +181,6 @@ class Columns:
         for header, part in csv_parts(path, self.target, rows=rows, after=after, **options):
             part = self._complete(path, header, part, form)
             columns = dict(zip(header, part.T, strict=True))
-            for name, values in columns.items():
-                if (code := _code_of_missing(values[~np.isnan(values)])) is not None:
-                    warnings.warn(
-                        f"column {given(name)} of {path} has {code:g} far from all other values: "
-                        "if it stands for a missing value, leave such rows out (the option "
-                        "missing)",
-                        stacklevel=2,
-                    )
             yield self.table(header, columns.__getitem__, str(path), form)
 
     def _complete(self, path, header, part, form: Layout) -> np.ndarray:

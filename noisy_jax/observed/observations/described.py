@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from noisy_jax.noise import Attributes, Gaussian, Missing, Noise, Product
+from noisy_jax.noise import Attributes, Gaussian, Missing, Noise, PerRound, Product
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.validation import given, listed, non_negative, positive, within
 
@@ -139,8 +139,12 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
         factor = (1 - known.ratio) * len(x) / max(len(x) - 1, 1)
         return ErrorOfColumn(factor * (x[:, 0] - x.mean()) ** 2, only_sums=True)
     if not isinstance(known, Noise):
-        allowed = "a variance, nj.sd(…), nj.reliability(…) or a distribution"
-        return ErrorOfColumn(np.asarray(non_negative(name, known, allowed), np.float64))
+        if np.ndim(known) or isinstance(known, PerRound):
+            raise ValueError(
+                f"{name} must be a variance, nj.sd(…), nj.reliability(…) or a distribution, got "
+                f"{given(known)}; one standard deviation a row is nj.sd(array)"
+            )
+        return ErrorOfColumn(np.asarray(non_negative(name, known), np.float64))
     if isinstance(known, Missing | Attributes) or any(map(np.ndim, jax.tree.leaves(known))):
         raise ValueError(
             f"{name} must be a distribution of one number, such as nj.noise.Laplace(0.3), got "

@@ -102,6 +102,11 @@ def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], A
     if not isinstance(frame, Mapping) and not pandas:
         frame = _by_narwhals(frame)
     columns = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+    labels = {name: index_of(frame[name]) for name in columns} if index is None else {}
+    for first in [name for name in columns if labels.get(name) is not None][:1]:
+        index = labels[first]
+        for name in columns:
+            check_same_rows(f"frame[{name!r}]", frame[name], f"frame[{first!r}]", index)
     places = {str(column): column for column in columns}
     if len(places) < len(columns):
         name = Counter(map(str, columns)).most_common(1)[0][0]

@@ -14,6 +14,7 @@ from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.observed.observations.described import (
     NoiseOfRows,
+    Reliability,
     StandardDeviation,
     noise_of_columns,
 )
@@ -69,13 +70,17 @@ def known_noise(noise, x: np.ndarray, names: tuple[str, ...]) -> NoiseOfRows:
     x `[n, V, d]` are the noisy rows, and `names` those of their columns.
     """
     rows, copies, dim = x.shape
+    if isinstance(noise, Reliability):
+        raise ValueError("a reliability is of one column, as noise={'x1': nj.reliability(0.6)}")
     exact = np.zeros((dim, dim))
     if isinstance(noise, Mapping):
         return noise_of_columns(noise, x, names)
     if isinstance(noise, StandardDeviation):
         variances = np.asarray(noise.value, np.float64) ** 2
-        if variances.shape != (rows, dim):
+        if variances.shape in ((), (dim,)):
             return NoiseOfRows(_full(variances, dim), exact)
+        reason = "one standard deviation for each row and column"
+        check_shape("sd", variances, (rows, dim), reason)
         return NoiseOfRows(variances[:, :, None] * np.eye(dim), exact)
     if noise is None:
         if copies < 2:

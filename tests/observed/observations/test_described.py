@@ -121,7 +121,14 @@ def test_reliability_divides_the_slope_of_least_squares(r):
         ({"a": nj.noise.Laplace([0.1, 0.2])}, "a distribution of one number, .* got Laplace of"),
         ({"a": nj.noise.Missing(0.9)}, "got Missing of several: nj.observations.from_arrays"),
         (nj.sd(column="e"), "noise names a column: nj.table takes such noise"),
-        (nj.sd(np.ones((30, 2))), r"noise"),
+        (nj.sd(np.ones((30, 2))), r"sd must be \[30, 3\], one standard .* got \[30, 2\]"),
+        (nj.reliability(0.6), r"of one column, as noise={'x1': nj\.reliability\(0\.6\)}"),
+        ({"a": [0.1] * 30}, r"a variance, .*, got list; one standard deviation a row is nj\.sd"),
+        ({"a": nj.noise.CovarianceEstimate(0.2, 0.1)}, "got CovarianceEstimate"),
+        (
+            {"a": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(ERRORS))},
+            "or a distribution, got PerRound",
+        ),
     ],
 )
 def test_wrong_knowledge_gives_one_clear_line(noise, message):

@@ -208,9 +208,21 @@ def test_labels_of_rows_are_kept():
     nj.fit(table, weights=weights)
     with pytest.raises(ValueError, match="indices of observations and weights are not the same"):
         nj.fit(table, weights=weights[::-1])
+    columns = {name: frame[name] for name in frame.columns}
+    assert nj.table(columns, target="y", replicates=COPIES).index.equals(frame.index)
+    columns["b0"] = columns["b0"][::-1]
+    with pytest.raises(ValueError, match=r"indices of frame\['a0'\] and frame\['b0'\] are not"):
+        nj.table(columns, target="y", replicates=COPIES)
     cross = pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "age"])
     with pytest.raises(ValueError, match="the indices of the frame and cross_cov are not the same"):
         nj.table(frame, target="y", replicates=COPIES, cross_cov=cross)
+
+
+def test_a_code_of_missing_values_is_named():
+    frame = {"a": np.where(np.arange(N) % 9, A[:, 0], -999.0), "y": Y}
+    with pytest.warns(UserWarning, match="'a' of the frame has -999 far from all") as caught:
+        nj.table(frame, target="y", noise={"a": 0.1})
+    assert caught[0].filename == __file__
 
 
 def test_other_data_frames_by_narwhals():
