@@ -73,6 +73,7 @@ def csv_parts(
     layout: Layout | None = None,
     others: Sequence[str] = (),
     others_if_there: Sequence[str] = (),
+    labels: dict[str, dict[str, int]] | None = None,
 ) -> Iterator[tuple[list[str], np.ndarray]]:
     """What `read_csv` returns, in parts: memory grows with a part, not with the file.
 
@@ -85,6 +86,7 @@ def csv_parts(
         layout: which columns are read, and how. If it says what is missing, such cells become NaN.
         others: columns that are read beside the features that the layout names.
         others_if_there: further such columns, if the file has them.
+        labels: columns of texts, with the numbers 0, 1, … that stand for them; they are added.
     """
     form = (layout or Layout()).checked()
     try:
@@ -102,7 +104,8 @@ def csv_parts(
             found = sum(1 for _ in itertools.islice(lines, after))
             if found < after:
                 raise ValueError(f"{path} has {found} rows, but {after} were read before")
-            numbers = _Numbers(used, form, target if missing else None, hints=layout is not None)
+            complete, hints = target if missing else None, layout is not None
+            numbers = _Numbers(used, form, complete, hints=hints, labels=labels or {})
             while part := [
                 numbers.of(_some(cells, header, places, where), where)
                 for cells in itertools.islice(lines, rows)
@@ -188,10 +191,20 @@ class _Numbers:
         form: how cells are written.
         complete: a column that must have no missing cells, if others may.
         hints: whether messages name the options of `Layout`.
+        labels: as in `csv_parts`.
     """
 
-    def __init__(self, names: list[str], form: Layout, complete: str | None, *, hints: bool):
+    def __init__(
+        self,
+        names: list[str],
+        form: Layout,
+        complete: str | None,
+        *,
+        hints: bool,
+        labels: dict[str, dict[str, int]],
+    ):
         self.names, self.decimal, self.complete, self.hints = names, form.decimal, complete, hints
+        self.labels = labels
         self.anywhere, codes = form.missing is not None, form.missing or ()
         self.kind = jax.dtypes.canonicalize_dtype(float)
         self.largest = float(np.finfo(self.kind).max)
@@ -202,6 +215,11 @@ class _Numbers:
         """The numbers, NaN where they may be missing; ValueError names the place of any other."""
         numbers = [_number(cell, self.decimal) for cell in cells]
         for k, number in enumerate(numbers):
+            if (known := self.labels.get(self.names[k])) is not None:
+                text = cells[k].strip()
+                missing = text.lower() in self.texts
+                numbers[k] = math.nan if missing else known.setdefault(text, len(known))
+                continue
             if abs(number) <= self.largest and number not in self.codes:
                 continue
             name, cell = self.names[k], cells[k].strip()

@@ -168,6 +168,7 @@ class Columns:
             beside += [one for columns in self.replicates.values() for one in several(columns)]
         elif self.replicates is not None:
             beside += several(self.replicates)
+        labels = {} if self.subject is None else {self.subject: {}}
         read = form
         if form.features is not None:
             read = form._replace(features=[one for one in form.features if one not in own])
@@ -176,11 +177,15 @@ class Columns:
             "layout": read,
             "others": list(dict.fromkeys(beside)),
             "others_if_there": own,
+            "labels": labels,
         }
         form = form._replace(drop=())  # they were not read
         for header, part in csv_parts(path, self.target, rows=rows, after=after, **options):
             part = self._complete(path, header, part, form)
-            columns = dict(zip(header, part.T, strict=True))
+            columns: dict[str, Any] = dict(zip(header, part.T, strict=True))
+            for name, texts in labels.items():
+                known_texts = [*texts]
+                columns[name] = [None if k != k else known_texts[int(k)] for k in columns[name]]
             yield self.table(header, columns.__getitem__, str(path), form)
 
     def _complete(self, path, header, part, form: Layout) -> np.ndarray:

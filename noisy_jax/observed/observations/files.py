@@ -39,7 +39,7 @@ def csv(
         target: name of y's column.
         noise: as in `table`.
         replicates: as in `table`; cells of replicates may be empty, NA or NaN.
-        subject: as in `table`; the column must hold numbers.
+        subject: as in `table`.
         cross_cov: as in `from_arrays`, for the features in their order.
         std_error: another way to write `noise={feature: nj.sd(column=…), …}`, a mapping from
             features to these columns.

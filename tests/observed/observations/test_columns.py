@@ -285,5 +285,24 @@ def test_chunks_cannot_hold_what_needs_all_rows(path):
     ):
         with pytest.raises(ValueError, match=r"read the table by nj\.csv, or give the variance"):
             chunks(path, target="y", **options)
-    table = csv(path, target="y", replicates=["x1", "x2"], subject="who")
-    assert table.x.shape == (20, 2, 2)
+
+
+def test_a_csv_file_of_subjects(path):
+    """Their labels may be texts or numbers, and rows without a label are left out, or an error."""
+    who = np.array([f"P{k // 2:03d}" for k in range(40)])
+    columns = {"who": who, **PLAIN, "y": Y[np.arange(40) // 2 * 2]}
+    options = {"target": "y", "replicates": ["x1", "x2"], "subject": "who"}
+    wanted = nj.observations.from_arrays(X.reshape(20, 2, 2), Y[::2], names=["x1", "x2"])
+    for labels in (who, np.arange(40) // 2 + 0.5):
+        table = csv(written(path, columns | {"who": labels}), **options)
+        np.testing.assert_array_equal(table.x, wanted.x)
+        np.testing.assert_array_equal(table.y, wanted.y)
+    written(path, columns | {"who": [*who[:39], ""]})
+    with pytest.raises(ValueError, match="row 39 of 'who' names no subject"):
+        csv(path, **options)
+    with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
+        table = csv(path, missing=[], **options)
+    assert table.x.shape == (20, 1, 2)
+    written(path, columns | {"y": Y})
+    with pytest.raises(ValueError, match="'y' differs between rows 0 and 1 of subject 'P000'"):
+        csv(path, **options)
