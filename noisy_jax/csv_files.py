@@ -204,7 +204,7 @@ class _Numbers:
         labels: dict[str, dict[str, int]],
     ):
         self.names, self.decimal, self.complete, self.hints = names, form.decimal, complete, hints
-        self.labels = labels
+        self.labels = [(names.index(name), known) for name, known in labels.items()]
         self.anywhere, codes = form.missing is not None, form.missing or ()
         self.kind = jax.dtypes.canonicalize_dtype(float)
         self.largest = float(np.finfo(self.kind).max)
@@ -213,13 +213,11 @@ class _Numbers:
 
     def of(self, cells: list[str], where: str) -> list[float]:
         """The numbers, NaN where they may be missing; ValueError names the place of any other."""
+        texts = [(k, cells[k].strip(), known) for k, known in self.labels]
+        for k, _, _ in texts:
+            cells[k] = "0"
         numbers = [_number(cell, self.decimal) for cell in cells]
         for k, number in enumerate(numbers):
-            if (known := self.labels.get(self.names[k])) is not None:
-                text = cells[k].strip()
-                missing = text.lower() in self.texts
-                numbers[k] = math.nan if missing else known.setdefault(text, len(known))
-                continue
             if abs(number) <= self.largest and number not in self.codes:
                 continue
             name, cell = self.names[k], cells[k].strip()
@@ -231,6 +229,9 @@ class _Numbers:
             if math.isfinite(number):
                 problem = f"overflows {self.kind}: use a larger unit"
             raise ValueError(f"{where}, column {given(name)}: {given(cell)} {problem}")
+        for k, text, known in texts:
+            missing = text.lower() in self.texts
+            numbers[k] = math.nan if missing else known.setdefault(text, len(known))
         return numbers
 
     def _advice(self, cell: str) -> str:
