@@ -72,6 +72,8 @@ def csv_parts(
     missing: bool = False,
     layout: Layout | None = None,
     others: Sequence[str] = (),
+    others_if_there: Sequence[str] = (),
+    labels: dict[str, dict[str, int]] | None = None,
 ) -> Iterator[tuple[list[str], np.ndarray]]:
     """What `read_csv` returns, in parts: memory grows with a part, not with the file.
 
@@ -83,6 +85,8 @@ def csv_parts(
         missing: whether cells of other columns may be empty, NA or NaN; they become NaN.
         layout: which columns are read, and how. If it says what is missing, such cells become NaN.
         others: columns that are read beside the features that the layout names.
+        others_if_there: further such columns, if the file has them.
+        labels: columns of texts, with the numbers 0, 1, … that stand for them; they are added.
     """
     form = (layout or Layout()).checked()
     try:
@@ -90,7 +94,8 @@ def csv_parts(
             reader = csv.reader(file, delimiter=form.sep)
             header = [name.strip() for name in next(reader, [])]
             try:
-                used = _used(header, target, form, others)
+                found = [name for name in others_if_there if name in header]
+                used = _used(header, target, form, [*others, *found])
             except ValueError as error:
                 raise ValueError(f"{path} {error}") from None
             place = {name: k for k, name in enumerate(header)}
@@ -99,7 +104,8 @@ def csv_parts(
             found = sum(1 for _ in itertools.islice(lines, after))
             if found < after:
                 raise ValueError(f"{path} has {found} rows, but {after} were read before")
-            numbers = _Numbers(used, form, target if missing else None, hints=layout is not None)
+            complete, hints = target if missing else None, layout is not None
+            numbers = _Numbers(used, form, complete, hints=hints, labels=labels or {})
             while part := [
                 numbers.of(_some(cells, header, places, where), where)
                 for cells in itertools.islice(lines, rows)
@@ -185,10 +191,20 @@ class _Numbers:
         form: how cells are written.
         complete: a column that must have no missing cells, if others may.
         hints: whether messages name the options of `Layout`.
+        labels: as in `csv_parts`.
     """
 
-    def __init__(self, names: list[str], form: Layout, complete: str | None, *, hints: bool):
+    def __init__(
+        self,
+        names: list[str],
+        form: Layout,
+        complete: str | None,
+        *,
+        hints: bool,
+        labels: dict[str, dict[str, int]],
+    ):
         self.names, self.decimal, self.complete, self.hints = names, form.decimal, complete, hints
+        self.labels = [(names.index(name), known) for name, known in labels.items()]
         self.anywhere, codes = form.missing is not None, form.missing or ()
         self.kind = jax.dtypes.canonicalize_dtype(float)
         self.largest = float(np.finfo(self.kind).max)
@@ -197,6 +213,9 @@ class _Numbers:
 
     def of(self, cells: list[str], where: str) -> list[float]:
         """The numbers, NaN where they may be missing; ValueError names the place of any other."""
+        texts = [(k, cells[k].strip(), known) for k, known in self.labels]
+        for k, _, _ in texts:
+            cells[k] = "0"
         numbers = [_number(cell, self.decimal) for cell in cells]
         for k, number in enumerate(numbers):
             if abs(number) <= self.largest and number not in self.codes:
@@ -210,6 +229,9 @@ class _Numbers:
             if math.isfinite(number):
                 problem = f"overflows {self.kind}: use a larger unit"
             raise ValueError(f"{where}, column {given(name)}: {given(cell)} {problem}")
+        for k, text, known in texts:
+            missing = text.lower() in self.texts
+            numbers[k] = math.nan if missing else known.setdefault(text, len(known))
         return numbers
 
     def _advice(self, cell: str) -> str:

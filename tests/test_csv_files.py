@@ -2,11 +2,12 @@
 
 import time
 
+import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.columns import in_order
-from noisy_jax.csv_files import read_csv
+from noisy_jax.csv_files import csv_parts, read_csv
 from noisy_jax.observed.observations import csv
 
 
@@ -63,3 +64,14 @@ def test_the_time_for_a_header_grows_like_its_length(path):
     assert found.names == tuple(names[:3])
     assert in_order("x", names[::-1], some) == [*range(count - 1, 0, -2)]
     assert time.monotonic() - start < 5
+
+
+def test_columns_of_labels_are_numbered(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("id,x,y\nb,1,2\n a ,3,4\nNA,5,6\nb,7,8\n")
+    labels = {"id": {}}
+    parts = list(csv_parts(path, "y", rows=2, labels=labels))
+    found = np.concatenate([part for _, part in parts])
+    np.testing.assert_array_equal(found[:, 0], [0, 1, np.nan, 0])
+    np.testing.assert_array_equal(found[:, 1:], [[1, 2], [3, 4], [5, 6], [7, 8]])
+    assert labels == {"id": {"b": 0, "a": 1}}

@@ -131,7 +131,7 @@ def _read(settings: Settings, table, notes: list[str]) -> str:
     replicates = dict(text.split(":", 1) for text in settings.replicates or ())
     deviations = dict(_pair(text) for text in settings.std_error or ())
     variances = np.zeros(len(table.names))
-    if table.cov is not None and not deviations:
+    if table.cov is not None and table.cov.ndim == 2:
         variances = np.diag(table.cov)
     features = []
     for j, (name, variance) in enumerate(zip(table.names, variances, strict=True)):
@@ -225,7 +225,7 @@ def _observations(settings: Settings) -> observations.Observations:
         decimal=settings.decimal,
         missing=settings.missing,
     )
-    if settings.kernel is None or table.cov is None:
+    if settings.kernel is None or table.cov is None or table.cov.ndim == 3:
         return table
     return dataclasses.replace(table, noise=_distribution(settings.noise, table))
 

@@ -8,6 +8,7 @@ from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.hidden import Attributes, Missing
 from noisy_jax.noise.labels import Flip
 from noisy_jax.noise.observation import observe
+from noisy_jax.noise.product import Product
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
 from noisy_jax.noise.rounds import PerRound
 
@@ -24,6 +25,7 @@ __all__ = [
     "Noise",
     "PerRound",
     "Poisson",
+    "Product",
     "Rademacher",
     "StudentT",
     "Uniform",

@@ -3,11 +3,13 @@
 from noisy_jax.observed import fits, observations
 from noisy_jax.observed.fits import fit, fourier, load_fit, methods
 from noisy_jax.observed.learning import Learned, learn
+from noisy_jax.observed.observations import csv, reliability, sd, table
 from noisy_jax.observed.selection import Selection, select
 
 __all__ = [
     "Learned",
     "Selection",
+    "csv",
     "fit",
     "fits",
     "fourier",
@@ -15,5 +17,8 @@ __all__ = [
     "load_fit",
     "methods",
     "observations",
+    "reliability",
+    "sd",
     "select",
+    "table",
 ]

@@ -15,6 +15,7 @@ _TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the r
 
 def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:
     """Raises ValueError if a learner cannot learn from standardized rows."""
+    rows.check_each_row("a learner")
     copies = rows.x.shape[1]
     if copies < learner.needs.copies:
         raise ValueError(

@@ -81,6 +81,32 @@ def test_the_coefficients_are_corrected(noisy, known, tmp_path, capsys):
     }  # fmt: skip
 
 
+@pytest.mark.statistical
+def test_incomplete_replicates(tmp_path, capsys):
+    """A third measurement of one column in half of the rows, one of the other."""
+    rng = np.random.default_rng(1000 * SHIFT)
+    clean = rng.normal(size=(2000, 2))
+    copies = clean[:, :1] + 0.7 * rng.normal(size=(2000, 3))
+    lines = [f"{a!r},{b!r},{c!r}" for a, b, c in copies.tolist()]
+    lines = [line if k % 2 else line.rpartition(",")[0] + "," for k, line in enumerate(lines)]
+    y = clean @ [1.5, -2.0]
+    rest = [
+        f"{other!r},{target!r}"
+        for other, target in zip(clean[:, 1].tolist(), y.tolist(), strict=True)
+    ]
+    path, out = tmp_path / "table.csv", tmp_path / "out"
+    rows = [f"{line},{other}" for line, other in zip(lines, rest, strict=True)]
+    path.write_text("\n".join(["a,a2,a3,z,y", *rows]))
+    known = ["--data", str(path), "--target", "y", "--replicates", "a:a2:a3"]
+    assert main(["fit", *known, "--out", str(out)]) == 0
+    found = coefficients(out)["a"]
+    assert found["low"] < 1.5 < found["high"]
+    assert found["uncorrected"] < found["low"]
+    assert "a (replicates a2, a3), z (exact)" in capsys.readouterr().out
+    assert main(["fit", *known, "--kernel", "1"]) == 2
+    assert "a kernel fit needs the covariance of the error in each row" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -54,10 +54,18 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     noise = _Noise.of(rows)
     if len(rows.y) < _EACH or not noise.noisy.size:
         return []
-    categories = _few_values(rows, noise)
+    categories, tables = _few_values(rows, noise), [(rows, noise)]
+    if rows.pairs is not None:
+        whole = np.flatnonzero(~np.isnan(rows.pairs).any(axis=(1, 2)))
+        if len(whole) >= _EACH:
+            pairs = dataclasses.replace(rows.rows(whole), x=rows.pairs[whole], cov=None)
+            tables.append((pairs, _Noise.of(pairs)))
+            categories |= _few_values(*tables[1])
     found = [*_categories(rows, categories), *_computed(rows, noise)]
-    others = noise._replace(noisy=np.setdiff1d(noise.noisy, list(categories)))
-    return [*found, *_replicates(rows, others)]
+    for table, own in tables:
+        others = own._replace(noisy=np.setdiff1d(own.noisy, list(categories)))
+        found += _replicates(table, others)
+    return found
 
 
 def noise_follows_values(observations: Observations) -> bool:

@@ -46,7 +46,7 @@ def fit(
     clusters a row of each.
 
     Args:
-        observations: the noisy table, by `nj.observations.from_arrays` or `nj.observations.csv`; or
+        observations: the noisy table, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`; or
             for a linear fit chunks of a table that is larger than the memory, by
             `nj.observations.chunks` or as any iterable of tables that agree in their columns,
             copies and knowledge of the noise.

@@ -34,6 +34,7 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
     """See `nj.methods.Fourier`: the best of the candidates."""
     if observations.cross_cov is not None:
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
+    observations.check_each_row("a kernel fit")
     each = by_each_row(observations)
     if observations.cov is not None and observations.cov.ndim == 3 and not each:
         raise ValueError(

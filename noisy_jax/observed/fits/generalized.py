@@ -215,6 +215,12 @@ def _separated(x: np.ndarray, observations: Observations, name: str) -> str:
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
     (noise, _), y = by_round(observations.noise), observations.y
+    observations.check_each_row(f"model={name!r}")
+    if observations.target_cov is not None:
+        raise ValueError(
+            f"model={name!r} is for {MODELS[name].targets} without error: leave out "
+            f"the noise of {observations.target!r}"
+        )
     if noise is not None and not isinstance(noise, Gaussian):
         raise ValueError(
             f"model={name!r} is for Gaussian noise, got {type(noise).__name__}; give its "

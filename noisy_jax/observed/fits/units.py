@@ -91,13 +91,15 @@ class Units:
         center, y_center = self.center, self.y_center
         if centers is not None:
             center, y_center = centers[:, None, :-1], centers[:, -1]
-        cov, cross = table.cov, table.cross_cov
+        cov, cross, y_cov = table.cov, table.cross_cov, table.target_cov
         return dataclasses.replace(
             table,
             x=(table.x - center) / self.scale,
             y=(table.y - y_center) / self.y_scale,
             cov=None if cov is None else cov / self.products,
             cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
+            target_cov=None if y_cov is None else y_cov / self.y_scale**2,
+            pairs=None,
         )
 
     def jacobian(self, at) -> np.ndarray:

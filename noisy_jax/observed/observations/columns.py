@@ -1,20 +1,29 @@
-"""What the columns of a CSV file are: target, features, replicates, standard deviations."""
+"""Tables from columns by their names, and from the parts of a CSV file."""
 
 import dataclasses
 import re
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from noisy_jax.columns import numeric
 from noisy_jax.csv_files import Layout, csv_parts
 from noisy_jax.noise.dependent import Dependent
+from noisy_jax.observed.observations.copies import (
+    check_copies,
+    copies_of_subjects,
+    of_columns,
+    of_first_rows,
+    rows_of_subjects,
+)
+from noisy_jax.observed.observations.described import StandardDeviation, error_of, sd
 from noisy_jax.observed.observations.knowledge import Known
-from noisy_jax.observed.observations.tables import Observations, from_arrays
-from noisy_jax.validation import given, listed, non_negative
+from noisy_jax.observed.observations.roles import Roles, roles_of, several
+from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.validation import check_concrete, given, listed, non_negative
 
 _ID = re.compile(r"(.*[_\W])?(id|ids|index|key|uid|uuid|row|no|nr|number)", re.IGNORECASE)
 _CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing values in many tables
@@ -23,13 +32,14 @@ _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """What is known of the columns of a file; `observations.csv` explains the attributes."""
+    """What is known of columns; `frames.table` and `files.csv` explain the attributes."""
 
     target: Any = None
-    noise: Known | Mapping[str, float] = None
-    replicates: Mapping[str, str | Sequence[str]] | None = None
+    noise: Known = None
+    replicates: Any = None
     cross_cov: Any = None
     std_error: Mapping[str, str] | None = None
+    subject: str | None = None
     features: Sequence[str] | None = None
     drop: Sequence[str] = ()
     sep: str = ","
@@ -41,89 +51,160 @@ class Columns:
         """How the cells of a CSV file are read."""
         return Layout(self.features, self.drop, self.sep, self.decimal, self.missing)
 
+    def _known(self) -> Any:
+        """What is known of the noise, of columns by their names unless it is of all together."""
+        if self.std_error is None:
+            return self.noise
+        if self.noise is not None or self.replicates is not None:
+            raise ValueError("give std_error in place of noise and replicates, not beside them")
+        return {name: sd(column=column) for name, column in self.std_error.items()}
+
+    def _roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
+        known, replicates = self._known(), self.replicates
+        return roles_of(header, where, form, self.target, known, replicates, self.subject)
+
+    def table(
+        self,
+        header: Sequence[str],
+        column: Callable[[str], Any],
+        where: str,
+        form: Layout,
+        index: Any = None,
+    ) -> Observations:
+        """The table of the columns of this header.
+
+        Args:
+            header: names of the columns.
+            column: gives the values `[n]` in the column of a name.
+            where: what the columns are in, for messages.
+            form: which columns are features, or dropped.
+            index: pandas labels of the rows, or `None`.
+        """
+        noise, target = self._known(), self.target
+        roles = self._roles(header, where, form)
+        values = self._values(roles, column, where)
+        copies, labels = self._copies(roles, values, column)
+        named = {*noise} if isinstance(noise, Mapping) else set()
+        for name in roles.names if form.features is None else ():
+            if name not in named | {*copies} and _numbers_rows(name, values[name]):
+                raise ValueError(
+                    f"column {given(name)} of {where} numbers or labels the rows: leave it out "
+                    "(the option drop), or if it is a feature, name all of them (the option "
+                    "features)"
+                )
+        for name, block in copies.items() if not isinstance(noise, Dependent) else ():
+            check_copies(name, block, labels)
+        y, y_cov = values[target], None
+        if isinstance(noise, Mapping):
+            noise = dict(noise)
+            for name, other in roles.deviations.items():
+                error = non_negative(f"column {given(other)} of {where}", values[other], shape=None)
+                noise[name] = sd(error)
+            if target in noise:
+                error = error_of(target, noise.pop(target), y[:, None])
+                y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
+        options = {"target": str(target), "cross_cov": self.cross_cov}
+        found = of_columns(values, copies, roles.names, noise, y, options)
+        index = index if self.subject is None else None
+        return dataclasses.replace(found, target_cov=y_cov, index=index)
+
+    def _copies(
+        self, roles: Roles, values: dict[str, np.ndarray], column: Callable[[str], Any]
+    ) -> tuple[dict[str, np.ndarray], list | None]:
+        """The copies `[n, V]` of features with replicates, and the subjects of the rows, if any.
+
+        With subjects, `values` of other columns become one for each subject.
+        """
+        if self.subject is None:
+            blocks = {
+                name: np.column_stack([values[one] for one in columns])
+                for name, columns in roles.copies.items()
+            }
+            return blocks, None
+        labels = column(self.subject)
+        rows = rows_of_subjects(labels, self.subject)
+        blocks = {name: copies_of_subjects(values[name], rows) for name in roles.copies}
+        for name in [one for one in values if one not in blocks]:
+            values[name] = of_first_rows(values[name], name, labels, rows)
+        return blocks, np.asarray(labels)[rows[0]].tolist()
+
+    def _values(
+        self, roles: Roles, column: Callable[[str], Any], where: str
+    ) -> dict[str, np.ndarray]:
+        """The numbers in the columns; NaN may be among replicates, or among missing values."""
+        replicated = {one for columns in roles.copies.values() for one in columns}
+        values = {}
+        for name in roles.used:
+            one, called = column(name), f"column {given(name)}"
+            check_concrete(called, one, "make tables, and fit them, outside jit, vmap and grad")
+            gaps = name in replicated or (isinstance(self.noise, Dependent) and name != self.target)
+            one = numeric(called, one, np.float64, missing=gaps).astype(np.float64)
+            if one.ndim != 1 or len(one) != len(next(iter(values.values()), one)) or not len(one):
+                raise ValueError(
+                    f"{called} must have one number a row, as the others, got {list(one.shape)}"
+                )
+            if (code := _code_of_missing(one[~np.isnan(one)])) is not None:
+                warnings.warn(
+                    f"column {given(name)} of {where} has {code:g} far from all other values: if "
+                    "it stands for a missing value, leave such rows out (in files by the option "
+                    "missing)",
+                    stacklevel=4,
+                )
+            values[name] = one
+        return values
+
     def tables(
         self, path: str | Path, rows: int | None = None, after: int = 0
     ) -> Iterator[Observations]:
         """The tables of parts of a file, as `csv_parts` reads them."""
-        if self.std_error is not None and (self.noise is not None or self.replicates is not None):
-            raise ValueError("give std_error in place of noise and replicates, not beside them")
-        replicates = (self.replicates or {}).items()
-        others = {k: [v] if isinstance(v, str) else list(v) for k, v in replicates}
-        if len({len(names) for names in others.values()}) > 1:
-            raise ValueError("replicates must name as many columns for each feature")
-        repeated = [name for names in others.values() for name in names]
-        options = {"missing": isinstance(self.noise, Dependent), "layout": self.layout}
-        beside = [*repeated, *(self.std_error or {}).values()]
-        for part in csv_parts(path, self.target, rows=rows, after=after, others=beside, **options):
-            yield self._table(path, *part, others, repeated)
+        form, known = self.layout.checked(), self._known()
+        beside = [self.subject] if self.subject is not None else []
+        own: list[str] = []
+        if isinstance(known, Mapping):
+            of_columns = [one for one in known.values() if isinstance(one, StandardDeviation)]
+            beside += [one.column for one in of_columns if one.column is not None]
+        if isinstance(self.replicates, Mapping):
+            own = list(self.replicates)
+            beside += [one for columns in self.replicates.values() for one in several(columns)]
+        elif self.replicates is not None:
+            beside += several(self.replicates)
+        labels = {} if self.subject is None else {self.subject: {}}
+        read = form
+        if form.features is not None:
+            read = form._replace(features=[one for one in form.features if one not in own])
+        options = {
+            "missing": isinstance(self.noise, Dependent) or self.replicates is not None,
+            "layout": read,
+            "others": list(dict.fromkeys(beside)),
+            "others_if_there": own,
+            "labels": labels,
+        }
+        form = form._replace(drop=())  # they were not read
+        for header, part in csv_parts(path, self.target, rows=rows, after=after, **options):
+            part = self._complete(path, header, part, form)
+            columns: dict[str, Any] = dict(zip(header, part.T, strict=True))
+            for name, texts in labels.items():
+                known_texts = [*texts]
+                columns[name] = [None if k != k else known_texts[int(k)] for k in columns[name]]
+            yield self.table(header, columns.__getitem__, str(path), form)
 
-    def _table(self, path, header, table, others, repeated) -> Observations:
-        named = {*others, *(self.std_error or ())}
-        named |= {*self.noise} if isinstance(self.noise, Mapping) else set()
-        deviations = {*(self.std_error or {}).values()}
-        features = self.layout.checked().features
-        names = header if features is None else list(features)
-        names = [name for name in names if name != self.target and name not in deviations]
-        known, copied = {*names}, Counter(repeated)
-        for name in named | ({*repeated} & {self.target}):
-            if name not in known:
-                raise ValueError(f"{path} has no feature {given(name)}; it has {listed(names)}")
-        for name in repeated:
-            if name in others or copied[name] > 1:
-                raise ValueError(
-                    f"replicates must name each column once, but {given(name)} is named twice"
-                )
-            if isinstance(self.noise, Mapping) and name in self.noise:
-                raise ValueError(
-                    f"noise must name features, but {given(name)} is a replicate of one"
-                )
-        names = [name for name in names if name not in copied]
-        if features is None:
-            for name in names:
-                if name not in named and _numbers_rows(name, table[:, header.index(name)]):
-                    raise ValueError(
-                        f"column {given(name)} of {path} numbers or labels the rows: leave it out "
-                        "(the option drop), or if it is a feature, name all of them (the option "
-                        "features)"
-                    )
-        column = dict(zip(header, self._complete(path, header, table).T, strict=True))
-        for name, values in column.items():
-            if (code := _code_of_missing(values)) is not None:
-                warnings.warn(
-                    f"column {given(name)} of {path} has {code:g} far from all other values: if it "
-                    "stands for a missing value, leave such rows out (the option missing)",
-                    stacklevel=2,
-                )
-        more = len(next(iter(others.values()), ()))
-        copies = [[column[one] for one in (n, *others.get(n, more * [n]))] for n in names]
-        x = np.array(copies).T.copy()
-        noise = self.noise if self.std_error is None else 0.0
-        options = {"names": names, "target": self.target, "cross_cov": self.cross_cov}
-        found = from_arrays(x, column[self.target], noise=noise, **options)
-        if others and found.cov is not None:
-            variances = np.diagonal(found.cov, axis1=-2, axis2=-1).T
-            for name, variance in zip(names, variances, strict=True):
-                if name not in others and np.any(variance):
-                    raise ValueError(
-                        f"column {given(name)} has noise but no replicates: name them, or none"
-                    )
-        if self.std_error is None:
-            return found
-        cov = np.zeros((len(x), len(names), len(names)))
-        for name, other in self.std_error.items():
-            place = names.index(name)
-            error = non_negative(f"column {given(other)} of {path}", column[other], shape=None)
-            cov[:, place, place] = error**2
-        return dataclasses.replace(found, cov=cov)
+    def _complete(self, path, header, part, form: Layout) -> np.ndarray:
+        """The rows without a missing value, if the file may have them.
 
-    def _complete(self, path, header, table) -> np.ndarray:
-        """The rows without a missing value; with noise of missing values, in the target."""
-        gaps = np.isnan(table)
+        Those of some of several replicates are used; so are those that the noise allows.
+        """
+        if self.missing is None:
+            return part
+        gaps = np.isnan(part)
         if isinstance(self.noise, Dependent):
             gaps[:, [name != self.target for name in header]] = False
+        for columns in self._roles(header, str(path), form).copies.values():
+            places = [header.index(one) for one in columns]
+            none = gaps[:, places].all(axis=1, keepdims=True)
+            gaps[:, places] = none if self.subject is None else False
         kept = ~gaps.any(axis=1)
         if kept.all():
-            return table
+            return part
         which = listed([name for name, some in zip(header, gaps.any(axis=0), strict=True) if some])
         if not kept.any():
             raise ValueError(f"{path}: in each row a value is missing, of {which}")
@@ -132,7 +213,7 @@ class Columns:
             f"missing values, of {which}",
             stacklevel=2,
         )
-        return table[kept]
+        return part[kept]
 
 
 def _numbers_rows(name: str, values: np.ndarray) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from noisy_jax.csv_files import Layout
 from noisy_jax.noise import PerRound
 from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.described import Reliability, StandardDeviation
 from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.tables import Observations, from_arrays
 from noisy_jax.validation import choice, given, whole
@@ -20,8 +21,9 @@ def csv(
     path: str | Path,
     *,
     target: str,
-    noise: Known | Mapping[str, float] = None,
-    replicates: Mapping[str, str | Sequence[str]] | None = None,
+    noise: Known = None,
+    replicates: Mapping[str, str | Sequence[str]] | str | Sequence[str] | None = None,
+    subject: str | None = None,
     cross_cov: Any = None,
     std_error: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
@@ -35,23 +37,21 @@ def csv(
     Args:
         path: the file; UTF-8, with a different name for each column.
         target: name of y's column.
-        noise: as in `from_arrays`, for the features in their order; or a mapping from a feature's
-            name to the variance of its error, 0 for features that are not named.
-        replicates: mapping from a feature's name to the column, or columns, with its replicates, as
-            many for each, and each column once. Features that are not named are taken to be exact:
-            their noise must be 0 or not given.
+        noise: as in `table`.
+        replicates: as in `table`; cells of replicates may be empty, NA or NaN.
+        subject: as in `table`.
         cross_cov: as in `from_arrays`, for the features in their order.
-        std_error: in place of `noise` and `replicates`, a mapping from a feature's name to the
-            column with the standard deviation of its error in each row. Features that are not named
-            are exact.
+        std_error: another way to write `noise={feature: nj.sd(column=…), …}`, a mapping from
+            features to these columns.
         features: names of the features; by default all columns that are not named as something
             else, in the order of the file.
         drop: in place of `features`, names of columns that are not read.
         sep: one character between cells.
         decimal: "." or ",", the decimal point.
         missing: cells that stand for missing values, such as ["-999"]; empty cells, NA and NaN then
-            do too. Rows with one are left out with a warning, unless `noise` is of missing values.
-            By default such cells are an error, except in features with such a noise.
+            do too. Rows with one are left out with a warning, unless `noise` is of missing values,
+            or the row has another replicate. By default such cells are an error, except in
+            replicates and in features with such a noise.
 
     Returns:
         `Observations`.
@@ -69,8 +69,20 @@ def csv(
         [[0.1 0. ]
          [0.  0. ]]
     """
-    known = target, noise, replicates, cross_cov, std_error, features, drop, sep, decimal, missing
-    return next(Columns(*known).tables(path))
+    known = Columns(
+        target=target,
+        noise=noise,
+        replicates=replicates,
+        cross_cov=cross_cov,
+        std_error=std_error,
+        subject=subject,
+        features=features,
+        drop=drop,
+        sep=sep,
+        decimal=decimal,
+        missing=missing,
+    )
+    return next(known.tables(path))
 
 
 def chunks(
@@ -129,7 +141,14 @@ def chunks(
         raise ValueError(
             'NumPy files are two, such as chunks("x.npy", "y.npy"), with replicates as x [n, V, d]'
         )
-    if isinstance(known.noise, PerRound) or np.ndim(known.cross_cov) > 1:
+    by_name = known.noise.values() if isinstance(known.noise, Mapping) else [known.noise]
+    if known.subject is not None or any(isinstance(one, Reliability) for one in by_name):
+        raise ValueError(
+            "chunks cannot hold rows of one subject apart, nor show the variance of a whole column "
+            "(reliability): read the table by nj.csv, or give the variance of the error"
+        )
+    by_row = isinstance(known.noise, StandardDeviation) and np.ndim(known.noise.value) > 1
+    if by_row or isinstance(known.noise, PerRound) or np.ndim(known.cross_cov) > 1:
         raise ValueError(
             "the noise of chunks must be the same in all rows; for one a row, pass a list of "
             "tables by from_arrays"

@@ -1,7 +1,8 @@
 """What is known of the noise in a table, in the order of its columns."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,25 +12,39 @@ from noisy_jax.columns import in_order, index_of
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
+from noisy_jax.observed.observations.described import (
+    NoiseOfRows,
+    Reliability,
+    StandardDeviation,
+    noise_of_columns,
+)
 from noisy_jax.validation import check_dimension, check_shape, listed, non_negative, number
 
-Known = float | np.ndarray | Sequence | Noise | PerRound | CovarianceEstimate | None
+Known = (
+    float
+    | np.ndarray
+    | Sequence
+    | Mapping[str, Any]
+    | Noise
+    | PerRound
+    | CovarianceEstimate
+    | StandardDeviation
+    | None
+)
 """What may be known of the noise: see `observations.from_arrays`."""
 
 
-def by_name(name: str, values, names: tuple[str, ...]):
+def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
     """The noise, or its covariance with y, in the order of the columns, if it has labels."""
     if isinstance(values, Mapping):
-        known = set(names)
-        for one in values:
-            if one not in known:
-                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
-        entries = [values.get(one, 0) for one in names]
         if name == "noise":
-            entries = [
-                non_negative(f"noise[{one!r}]", v) for one, v in zip(names, entries, strict=True)
-            ]
-        return entries
+            return values
+        for one in values:
+            if one not in names:
+                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
+        return [values.get(one, 0) for one in names]
+    if isinstance(values, StandardDeviation):
+        return dataclasses.replace(values, value=by_row("noise", values.value, names))
     if isinstance(values, PerRound):
         return jax.tree.map(lambda v: v if index_of(v) is None else np.asarray(v), values)
     if isinstance(values, CovarianceEstimate):
@@ -42,23 +57,31 @@ def by_name(name: str, values, names: tuple[str, ...]):
     return np.asarray(values)[np.ix_(*orders)]
 
 
-class NoiseOfRows(NamedTuple):
-    """What is known of the error in one copy of a row: attributes of `Observations`, and the mean.
+def by_row(name: str, values: Any, names: tuple[str, ...]) -> Any:
+    """As `by_name`, where a pandas DataFrame has a row for each row of the table."""
+    if hasattr(values, "columns"):
+        return np.asarray(values)[:, in_order(name, values.columns, names)]
+    return by_name(name, values, names)
 
-    Attributes:
-        mean: `[d]`, or `[n, 1, d]` for one a row; it is subtracted from x.
+
+def known_noise(noise, x: np.ndarray, names: tuple[str, ...]) -> NoiseOfRows:
+    """What `noise`, an argument of `from_arrays` in the order of the columns, says of the error.
+
+    x `[n, V, d]` are the noisy rows, and `names` those of their columns.
     """
-
-    cov: np.ndarray | None
-    cov_std_error: np.ndarray
-    noise: Any = None
-    cov_deviations: np.ndarray | None = None
-    mean: Any = 0.0
-
-
-def known_noise(noise, rows: int, copies: int, dim: int) -> NoiseOfRows:
-    """What `noise`, an argument of `from_arrays` in the order of the columns, says of the error."""
+    rows, copies, dim = x.shape
+    if isinstance(noise, Reliability):
+        raise ValueError("a reliability is of one column, as noise={'x1': nj.reliability(0.6)}")
     exact = np.zeros((dim, dim))
+    if isinstance(noise, Mapping):
+        return noise_of_columns(noise, x, names)
+    if isinstance(noise, StandardDeviation):
+        variances = np.asarray(noise.value, np.float64) ** 2
+        if variances.shape in ((), (dim,)):
+            return NoiseOfRows(_full(variances, dim), exact)
+        reason = "one standard deviation for each row and column"
+        check_shape("sd", variances, (rows, dim), reason)
+        return NoiseOfRows(variances[:, :, None] * np.eye(dim), exact)
     if noise is None:
         if copies < 2:
             known = "its variance, as 0.1 or one number a column, or replicates as x [n, V >= 2, d]"

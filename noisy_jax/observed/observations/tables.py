@@ -2,18 +2,19 @@
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from noisy_jax.columns import ROUNDING, common_index, in_order, numeric
+from noisy_jax.columns import ROUNDING, common_index, numeric
 from noisy_jax.noise import PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.observations.knowledge import Known, NoiseOfRows, by_name, known_noise
+from noisy_jax.observed.observations.described import NoiseOfRows, StandardDeviation
+from noisy_jax.observed.observations.knowledge import Known, by_name, by_row, known_noise
 from noisy_jax.validation import check_concrete, listed, number
 
 
@@ -38,6 +39,12 @@ class Observations:
             errors in other copies are independent of the error in y); `None` if it is zero.
         seen: `[n, V, d]`, where x was measured; `None` unless the noise is `noise.Missing`.
         index: pandas labels of the rows, or `None`; weights and clusters must have the same.
+        target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Fits
+            do not use it yet: the errors in y are in the residuals, from which intervals come.
+        only_sums: whether the covariances of rows in `cov` are estimates that are right in sums
+            over rows, as linear fits take them, but not in a row alone.
+        pairs: `[n, 2, d]`, two copies of each row whose mean is taken in x, NaN where there is but
+            one, in which `fit` looks for what contradicts its assumptions; or `None`.
     """
 
     x: np.ndarray
@@ -51,11 +58,15 @@ class Observations:
     cross_cov: np.ndarray | None = None
     seen: np.ndarray | None = None
     index: Any = None
+    target_cov: np.ndarray | None = None
+    only_sums: bool = False
+    pairs: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
         rows, copies, dim = self.x.shape
         known = "estimated from replicates" if self.cov is None else "known covariance"
+        known = "estimated covariance" if self.only_sums else known
         known = known if self.noise is None else type(by_round(self.noise)[0]).__name__
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
@@ -111,14 +122,26 @@ class Observations:
         if isinstance(noise, PerRound):
             noise = jax.tree.map(lambda leaf: leaf[which], noise)
         changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
-        return dataclasses.replace(self, **changed, index=index)
+        changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
+        changed["pairs"] = some(self.pairs, None)
+        return dataclasses.replace(self, **changed)
+
+    def check_each_row(self, user: str) -> None:
+        """Raises ValueError if covariances are right in sums only, but `user` needs each row's."""
+        if self.only_sums:
+            raise ValueError(
+                f"{user} needs the covariance of the error in each row, but in this table it is an "
+                "estimate that is right only in sums over rows, which linear fits take: give as "
+                "many replicates in each row (drop incomplete ones), or a known variance, as "
+                "noise={'x1': 0.25}"
+            )
 
 
 def from_arrays(
     x: Any,
     y: Any,
     *,
-    noise: Known | Mapping[str, float] = None,
+    noise: Known = None,
     names: Sequence[str] | None = None,
     target: str | None = None,
     cross_cov: Any = None,
@@ -139,8 +162,10 @@ def from_arrays(
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
-            Variances by name are a mapping, with 0 for columns that are not named, or a pandas
-            Series; a pandas DataFrame is a covariance by name.
+            Standard deviations are `nj.sd(value)`, `[]`, `[d]` or, one for each row, `[n, d]`. A
+            mapping from names to what is known of the columns is as in `nj.table`, where columns
+            that are not named are exact; a pandas Series holds variances by name, and a DataFrame
+            a covariance by name.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
@@ -170,6 +195,11 @@ def from_arrays(
     beside = [("noise", v) for v in jax.tree.leaves(noise)] if isinstance(noise, PerRound) else []
     if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
         beside.append(("cross_cov", cross_cov))
+    if isinstance(noise, StandardDeviation):
+        if noise.value is None:
+            raise ValueError("noise names a column: nj.table takes such noise, by a mapping")
+        if hasattr(noise.value, "columns"):
+            beside.append(("noise", noise.value))
     index = common_index(frames, y, beside)
     missing = isinstance(noise, Dependent)
     copies = [numeric("x", one, np.float64, missing=missing).astype(np.float64) for one in frames]
@@ -201,12 +231,9 @@ def from_arrays(
         x, cov = noise.read_table(x, names)
         known = NoiseOfRows(cov, np.zeros((dim, dim)), noise)
     else:
-        known = known_noise(noise, *x.shape)
+        known = known_noise(noise, x, names)
     if cross_cov is not None:
-        if hasattr(cross_cov, "columns"):
-            order = in_order("cross_cov", cross_cov.columns, names)
-            cross_cov = np.asarray(cross_cov)[:, order]
-        cross_cov = by_name("cross_cov", cross_cov, names)
+        cross_cov = by_row("cross_cov", cross_cov, names)
         cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
         if cross_cov.shape not in ((dim,), (len(y), dim)):
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
@@ -223,6 +250,7 @@ def from_arrays(
         cross_cov=cross_cov,
         seen=seen,
         index=index,
+        only_sums=known.only_sums,
     )
 
 

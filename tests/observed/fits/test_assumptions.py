@@ -73,10 +73,28 @@ def half_exact(rng, n):
     return from_arrays(x, (a + a * b)[:, 0], noise=[0.25, 0.0])
 
 
+def incomplete(make):
+    """A table `[n, V, 1]` of which the last copy is missing in half of the rows."""
+
+    def made(rng, n):
+        whole = make(rng, n)
+        copies = whole.x[:, :, 0].copy()
+        copies[rng.random(n) < 0.5, -1] = np.nan
+        frame = {f"x1{v}": copies[:, v] for v in range(copies.shape[1])} | {"y": whole.y}
+        return nj.table(frame, target="y", replicates={"x1": [*frame][:-1]})
+
+    return made
+
+
 WRONG = {
     "0 and 1": (misclassified, r"'x1' \(2 values\).*declare the column exact"),
     "0 and 1, replicates": (misclassified_twice, r"'x1' \(2 values\)"),
     "1 to 5": (questionnaire, r"'x1' \(5 values\)"),
+    "0 and 1, incomplete": (incomplete(misclassified_twice), r"'x1' \(2 values\)"),
+    "exponential, incomplete": (
+        incomplete(transformed(lambda x: np.exp(x)[..., None], 0.5, 3)),
+        "'x1' .by",
+    ),
     "embedding": (transformed(waves, 0.785), "untransformed measurements"),
     "embedding of three": (transformed(waves, 0.785, 3), "untransformed measurements"),
     "exponential": (transformed(lambda x: np.exp(x)[..., None], 0.5), "'x1' .by"),
@@ -164,6 +182,7 @@ RIGHT = {
     "laplace": replicates("laplace", "lognormal", 2),
     "student": replicates("student", "lognormal", 2),
     "uniform": replicates("uniform", "classes", 2),
+    "incomplete": incomplete(transformed(lambda x: x[..., None], 0.5, 3)),
     "three copies": replicates("skewed", "lognormal", 3),
     "exact": with_exact("gaussian", "normal", 0.5),
     "exact, laplace": with_exact("laplace", "lognormal", 0.3),

@@ -214,21 +214,15 @@ def test_a_csv_file_with_replicates(path):
     ("text", "arguments", "message"),
     [
         (TABLE, {"noise": {"x9": 0.1}}, "has no feature 'x9'; it has 'x1', 'x2', 'x1b'"),
-        (TABLE, {"noise": {"y": 0.1}}, "has no feature 'y'"),
         (TABLE, {"replicates": {"x1": "x3"}}, "has no column named 'x3'"),
-        (TABLE, {"replicates": {"x1": ["x1b", "x2"], "x2": "x1b"}}, "as many columns for each"),
-        (TABLE, {"replicates": {"x1": "x1"}}, "each column once, but 'x1' is named twice"),
-        (TABLE, {"replicates": {"x1": "x1b", "x1b": "x1"}}, "once, but 'x1b' is named twice"),
-        (TABLE, {"replicates": {"x1": "x1b", "x2": "x1b"}}, "once, but 'x1b' is named twice"),
+        (TABLE, {"replicates": {"x1": ["x1b", "x2"], "x2": "x1b"}}, "'x2' is named twice"),
+        (TABLE, {"replicates": {"x1": "x1"}}, "replicates of 'x1' must be two columns or more"),
+        (TABLE, {"replicates": {"x1": "x1b", "x1b": "x1"}}, "'x1b' is named twice, as a replicate"),
+        (TABLE, {"replicates": {"x1": "x1b", "x2": "x1b"}}, "'x1b' is named twice, as a replicate"),
         (
             TABLE,
             {"replicates": {"x1": "x1b"}, "noise": {"x1b": 0.1}},
-            "noise must name features, but 'x1b' is a replicate of one",
-        ),
-        (
-            TABLE,
-            {"replicates": {"x1": "x1b"}, "noise": {"x1": 0.1, "x2": 0.2}},
-            "column 'x2' has noise but no replicates",
+            "noise must name features, but 'x1b' is a replicate of 'x1'",
         ),
         (TABLE, {"replicates": {"x1": "x1b"}, "noise": 0.1}, "column 'x2' has noise but no rep"),
         (
@@ -248,3 +242,67 @@ def test_wrong_csv_files_give_one_clear_line(path, text, arguments, message):
     with pytest.raises(ValueError, match=message) as caught:
         csv(path, target="y", **arguments)
     assert "\n" not in str(caught.value)
+
+
+def test_a_csv_file_of_incomplete_replicates(path):
+    """Empty cells of replicates are used as they are, also in chunks; other rows are left out."""
+    copies = X[:, :1] + 0.1 * ROWS.normal(size=(40, 3))
+    cells = {f"a{k}": list(copies[:, k]) for k in range(3)} | {"x2": list(X[:, 1]), "y": list(Y)}
+    frame = {name: np.array(column) for name, column in cells.items()}
+    for k in range(0, 40, 3):
+        cells["a2"][k], frame["a2"][k] = "NA", np.nan
+    written(path, cells)
+    options = {"target": "y", "replicates": {"a": ["a0", "a1", "a2"]}}
+    table = csv(path, **options)
+    wanted = nj.table(frame, **options)
+    assert table.names == wanted.names == ("a", "x2")
+    for name in ("x", "y", "cov"):
+        np.testing.assert_array_equal(getattr(table, name), getattr(wanted, name))
+    chosen = csv(path, features=["x2", "a"], **options)
+    assert chosen.names == ("x2", "a")
+    np.testing.assert_array_equal(chosen.x[:, 0], table.x[:, 0, ::-1])
+    parts = list(chunks(path, rows=25, **options))
+    np.testing.assert_array_equal(np.concatenate([part.x for part in parts]), table.x)
+    cells["x2"][5], cells["a0"][7], cells["a1"][9] = "", "", ""
+    cells["a1"][9] = cells["a0"][9] = "-999"
+    written(path, cells)
+    with pytest.raises(
+        ValueError, match=r"column 'x2' must be finite, but column 'x2'\[5\] is nan"
+    ):
+        csv(path, **options)
+    with pytest.warns(UserWarning, match="2 of 40 rows are left out"):
+        table = csv(path, missing=["-999"], **options)
+    kept = np.delete(np.arange(40), [5, 9])
+    np.testing.assert_array_equal(table.x[:, 0, 1], X[kept, 1])
+    np.testing.assert_allclose(table.x[6, 0, 0], copies[7, 1:].mean())
+
+
+def test_chunks_cannot_hold_what_needs_all_rows(path):
+    written(path, {"who": np.arange(40) // 2, **PLAIN, "y": Y[np.arange(40) // 2 * 2]})
+    for options in (
+        {"noise": {"x1": nj.reliability(0.5)}},
+        {"replicates": ["x1"], "subject": "who"},
+    ):
+        with pytest.raises(ValueError, match=r"read the table by nj\.csv, or give the variance"):
+            chunks(path, target="y", **options)
+
+
+def test_a_csv_file_of_subjects(path):
+    """Their labels may be texts or numbers, and rows without a label are left out, or an error."""
+    who = np.array([f"P{k // 2:03d}" for k in range(40)])
+    columns = {"who": who, **PLAIN, "y": Y[np.arange(40) // 2 * 2]}
+    options = {"target": "y", "replicates": ["x1", "x2"], "subject": "who"}
+    wanted = nj.observations.from_arrays(X.reshape(20, 2, 2), Y[::2], names=["x1", "x2"])
+    for labels in (who, np.arange(40) // 2 + 0.5):
+        table = csv(written(path, columns | {"who": labels}), **options)
+        np.testing.assert_array_equal(table.x, wanted.x)
+        np.testing.assert_array_equal(table.y, wanted.y)
+    written(path, columns | {"who": [*who[:39], ""]})
+    with pytest.raises(ValueError, match="row 39 of 'who' names no subject"):
+        csv(path, **options)
+    with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
+        table = csv(path, missing=[], **options)
+    assert table.x.shape == (20, 1, 2)
+    written(path, columns | {"y": Y})
+    with pytest.raises(ValueError, match="'y' differs between rows 0 and 1 of subject 'P000'"):
+        csv(path, **options)

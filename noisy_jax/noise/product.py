@@ -1,0 +1,83 @@
+"""Noise whose coordinates are independent, each with a distribution of its own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.noise.base import Noise, register_distribution
+from noisy_jax.validation import array_module, check_dimension, instance
+
+
+@register_distribution
+class Product(Noise):
+    """Independent coordinates, each with a distribution of its own.
+
+    Args:
+        columns: d scalar distributions, one a coordinate; `Gaussian(0.0)` for one without noise.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> print(Product([nj.noise.Laplace(0.5), nj.noise.Gaussian(0.1)]).cov)
+        [0.5 0.1]
+    """
+
+    columns: tuple[Noise, ...]
+
+    def __post_init__(self):
+        object.__setattr__(self, "columns", tuple(self.columns))
+        self.check(stacked=False)
+
+    def check(self, *, stacked):
+        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
+        for j, one in enumerate(self.columns):
+            instance(f"Product.columns[{j}]", one, Noise, "such as noise.Laplace(0.1)")
+            shapes = [np.shape(leaf) for leaf in jax.tree.leaves(one)]
+            if one.depends_on_x or any(len(shape) > stacked for shape in shapes):
+                raise ValueError(
+                    f"Product.columns[{j}] must be a scalar distribution that does not depend on "
+                    f"x, got {type(one).__name__} with parameters of shapes {shapes}"
+                )
+
+    def _stacked(self, name: str):
+        values = [getattr(one, name) for one in self.columns]
+        np_or_jnp = array_module(*values)
+        return np_or_jnp.stack(np_or_jnp.broadcast_arrays(*values), axis=-1)
+
+    @property
+    def cov(self):
+        """Variances, `[d]`."""
+        return self._stacked("cov")
+
+    @property
+    def mean(self):
+        """The known means, `[d]`."""
+        return self._stacked("mean")
+
+    @property
+    def characteristic_vanishes(self):
+        """Whether the characteristic function of a coordinate has zeros."""
+        return any(one.characteristic_vanishes for one in self.columns)
+
+    def fourth_moment(self, dim):
+        """(tr Σ)² + 2‖Σ‖²_F + Σ_i κ_i Σ_ii² (see `Noise.fourth_moment`)."""
+        variances = jnp.diag(self.covariance(dim))
+        kurtosis = jnp.where(variances > 0, jnp.asarray(self._stacked("excess_kurtosis")), 0)
+        return jnp.sum(variances) ** 2 + jnp.sum((2 + kurtosis) * variances**2)
+
+    def _copies(self, key, x):
+        check_dimension("Product.columns", self.columns, x.shape)
+        keys = jax.random.split(key, len(self.columns))
+        draws = [one.centred(keys[j], x[..., j]) for j, one in enumerate(self.columns)]
+        return jnp.stack(draws, axis=-1)
+
+    def log_characteristic(self, omega):
+        """Σ_i log φ_i(ω_i); `None` if one is not known (see `Noise.log_characteristic`)."""
+        omega = jnp.asarray(omega)
+        check_dimension("Product.columns", self.columns, omega.shape)
+        total = jnp.zeros(omega.shape[:-1]) + 0j
+        for j, one in enumerate(self.columns):
+            log = one.log_characteristic(omega[..., j : j + 1])
+            if log is None:
+                return None
+            total = total + log
+        return total

@@ -1,0 +1,184 @@
+"""What is known of the error of each column by itself, and what it says of a table."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from noisy_jax.noise import Attributes, Gaussian, Missing, Noise, PerRound, Product
+from noisy_jax.noise.dependent import Dependent
+from noisy_jax.validation import given, listed, non_negative, positive, within
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StandardDeviation:
+    """Standard deviations of errors, or the name of a column of them; see `sd`."""
+
+    value: Any = None
+    column: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reliability:
+    """The share of a measured column's variance that is not error; see `reliability`."""
+
+    ratio: float
+
+
+def sd(value: Any = None, *, column: str | None = None) -> StandardDeviation:
+    """The standard deviation of a column's error, as instruments state it.
+
+    Args:
+        value: a number; or one for each row, `[n]`; in `observations.from_arrays`, whose noise is
+            of all columns, one for each column, `[d]`, or for each row and column, `[n, d]`.
+        column: in place of `value`, for `table` and `csv`, the name of a column that holds one for
+            each row. That column is then not a feature.
+
+    Returns:
+        What `noise` of `table`, `csv` and `observations.from_arrays` takes.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> frame = {"dose": [1.0, 2.0, 4.0], "error": [0.1, 0.1, 0.2], "y": [0.0, 1.0, 3.0]}
+        >>> table = nj.table(frame, target="y", noise={"dose": sd(column="error")})
+        >>> print(table.cov.ravel().round(2))
+        [0.01 0.01 0.04]
+    """
+    if (value is None) == (column is None):
+        raise ValueError("sd takes a value, such as sd(0.5), or a column, as sd(column='z_err')")
+    if column is not None and not isinstance(column, str):
+        raise ValueError(f"column must be the name of a column, got {given(column)}")
+    if value is not None:
+        non_negative("sd", value, shape=None)
+    return StandardDeviation(value, column)
+
+
+def reliability(ratio: float) -> Reliability:
+    """The reliability r of a measured column, such as a test: Var(x)/Var(x̃) for x̃ = x + n.
+
+    The variance of the error is then (1 − r) Var(x̃), with the variance of the column in the table.
+    In a linear fit with one feature the slope is that of least squares divided by r, and its
+    standard error contains that Var(x̃) is an estimate. r counts as known.
+
+    Args:
+        ratio: r, above 0 and at most 1. It must be of the population from which the rows are.
+
+    Returns:
+        What `noise` of `table` and `csv` takes.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> score = rng.normal(size=1000)
+        >>> frame = {"score": score, "y": 0.3 * score + rng.normal(size=1000)}
+        >>> fit = nj.fit(nj.table(frame, target="y", noise={"score": reliability(0.6)}))
+        >>> print((fit.uncorrected.coefficients / fit.coefficients).round(6))
+        [0.6]
+    """
+    positive("reliability", within("reliability", ratio, 0, 1), "an exact column has 1")
+    return Reliability(float(ratio))
+
+
+class NoiseOfRows(NamedTuple):
+    """What is known of the error in one copy of a row: attributes of `Observations`, and the mean.
+
+    Attributes:
+        mean: `[d]`, or `[n, 1, d]` for one a row; it is subtracted from x.
+    """
+
+    cov: np.ndarray | None
+    cov_std_error: np.ndarray
+    noise: Any = None
+    cov_deviations: np.ndarray | None = None
+    only_sums: bool = False
+    mean: Any = 0.0
+
+
+class ErrorOfColumn(NamedTuple):
+    """The error in one copy of a column.
+
+    Attributes:
+        variance: `[]`, or `[n]` for one a row.
+        mean: it is subtracted from the column.
+        distribution: or `None` if only the variance is known.
+        only_sums: as in `Observations`.
+    """
+
+    variance: np.ndarray
+    mean: float = 0.0
+    distribution: Noise | None = None
+    only_sums: bool = False
+
+
+def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
+    """What is known of the error in the column of this name.
+
+    Args:
+        name: of the column.
+        known: a variance, `sd(value)`, `reliability(ratio)` or a scalar distribution.
+        x: `[n, V]`, the copies of the column.
+    """
+    name = f"noise[{name!r}]"
+    if isinstance(known, StandardDeviation):
+        if known.value is None:
+            raise ValueError(f"{name} names a column: nj.table and nj.csv take these")
+        value = np.asarray(non_negative(name, known.value, shape=None), np.float64)
+        if value.shape not in ((), (len(x),)):
+            wanted = f"one standard deviation, or {len(x)}, one a row"
+            raise ValueError(f"{name} must be {wanted}, got shape {list(value.shape)}")
+        return ErrorOfColumn(value**2)
+    by_row = isinstance(known, Reliability | Dependent)
+    if by_row and x.shape[1] > 1:
+        raise ValueError(
+            f"{name} is for one copy of each row, but there are replicates: leave it out, and it "
+            "is estimated from them"
+        )
+    if isinstance(known, Reliability):
+        factor = (1 - known.ratio) * len(x) / max(len(x) - 1, 1)
+        return ErrorOfColumn(factor * (x[:, 0] - x.mean()) ** 2, only_sums=True)
+    if not isinstance(known, Noise):
+        if np.ndim(known) or isinstance(known, PerRound):
+            raise ValueError(
+                f"{name} must be a variance, nj.sd(…), nj.reliability(…) or a distribution, got "
+                f"{given(known)}; one standard deviation a row is nj.sd(array)"
+            )
+        return ErrorOfColumn(np.asarray(non_negative(name, known), np.float64))
+    if isinstance(known, Missing | Attributes) or any(map(np.ndim, jax.tree.leaves(known))):
+        raise ValueError(
+            f"{name} must be a distribution of one number, such as nj.noise.Laplace(0.3), got "
+            f"{type(known).__name__} of several: nj.observations.from_arrays takes noise of all "
+            "columns"
+        )
+    if isinstance(known, Dependent):
+        variance = known.read_table(x[:, :, None], (name,))[1]
+        return ErrorOfColumn(variance[:, 0, 0], only_sums=True)
+    return ErrorOfColumn(np.asarray(known.cov, np.float64), float(known.mean), known)
+
+
+def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[str]) -> NoiseOfRows:
+    """What a mapping from names to what `error_of` takes says of the error in x `[n, V, d]`."""
+    for name in noise:
+        if name not in {*names}:
+            raise ValueError(f"noise has {name!r}, but x has the columns {listed(names)}")
+    dim = len(names)
+    errors = [error_of(name, noise.get(name, 0.0), x[:, :, j]) for j, name in enumerate(names)]
+    shared = all(one.variance.ndim == 0 for one in errors)
+    cov = np.zeros((dim, dim) if shared else (len(x), dim, dim))
+    for j, one in enumerate(errors):
+        cov[..., j, j] = one.variance
+    mean = np.array([one.mean for one in errors])
+    known = [one.distribution is not None or not np.any(one.variance) for one in errors]
+    distribution = None
+    if all(known) and cov.any():
+        parts = [one.distribution or Gaussian(0.0) for one in errors]
+        gaussian = all(isinstance(part, Gaussian) for part in parts)
+        distribution = Gaussian(np.diag(cov), mean) if gaussian else Product(tuple(parts))
+    return NoiseOfRows(
+        cov,
+        np.zeros((dim, dim)),
+        distribution,
+        only_sums=any(one.only_sums for one in errors),
+        mean=mean,
+    )

@@ -1,0 +1,135 @@
+"""Tables from data frames, or from columns by their names, in which every column has a role."""
+
+import importlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from noisy_jax.columns import check_not_categorical, check_same_rows, index_of
+from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.knowledge import Known
+from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.validation import given
+
+
+def table(
+    frame: Any,
+    *,
+    target: str,
+    noise: Known = None,
+    replicates: Mapping[str, str | Sequence[str]] | str | Sequence[str] | None = None,
+    subject: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    cross_cov: Any = None,
+) -> Observations:
+    """Observations from a data frame, with what is known of the error in each column.
+
+    Args:
+        frame: a pandas DataFrame; a mapping from names to arrays `[n]`; or another data frame, if
+            narwhals is installed and knows it (polars, pyarrow, …).
+        target: name of y's column.
+        noise: a mapping from a column's name to what is known of the error in one measurement, in
+            the units of the column; columns that are not named are exact:
+
+            - a number, its variance;
+            - `nj.sd(0.5)`, its standard deviation, or `nj.sd(column="z_err")`, the column with its
+              standard deviation in each row, which is then not a feature;
+            - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
+              need more than variances; its mean is subtracted from the column;
+            - `nj.reliability(0.6)`, the share of the column's variance that is not error.
+
+            Errors of different columns are independent. The target may be named as well; its
+            variances become `Observations.target_cov`. In place of a mapping, all that
+            `observations.from_arrays` takes, for the features in their order.
+        replicates: a mapping from a feature to the columns with its replicates, independent noisy
+            measurements of it; a column with the name of the feature is one of them (the first, if
+            it is not listed). Features may have different numbers of them, and cells may be NaN,
+            but not all of a row. If `noise` does not name the feature, the error is estimated from
+            the replicates; errors of k-th replicates of different features may then depend on
+            each other, and one replicate has the same covariance however many a row has.
+        subject: name of the column that says of which subject a row is, if each row is one
+            measurement. Then the rows of a subject are replicates for the columns in `replicates`,
+            which is a list of names, and all other columns must agree within a subject.
+        features: names of the features; by default all columns that are not named as something
+            else, in their order.
+        drop: in place of `features`, names of columns that are left out.
+        cross_cov: as in `from_arrays`, for the features in their order.
+
+    Returns:
+        `Observations`. Where all features with noise have V replicates in every row, and the
+        noise is unknown or known of all of them, x is `[n, V, d]`. Otherwise it holds the means of
+        a row's replicates; then, and with a reliability, estimated covariances are right in sums
+        over rows only (`Observations.only_sums`): linear fits take them, other fits raise
+        ValueError.
+
+    Raises:
+        ValueError: also if `features` is not given and a feature without noise seems to number or
+            label the rows: its numbers are whole, and increase or decrease from row to row, or are
+            all different under a name such as "id".
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> sbp, age = rng.normal(size=(2, 5000))
+        >>> frame = {f"sbp{k}": sbp + 0.8 * rng.normal(size=5000) for k in (1, 2, 3)}
+        >>> frame["sbp3"][1000:] = np.nan  # a third measurement for few
+        >>> frame |= {"age": age, "risk": sbp - 0.5 * age + 0.1 * rng.normal(size=5000)}
+        >>> rows = table(frame, target="risk", replicates={"sbp": ["sbp1", "sbp2", "sbp3"]})
+        >>> fit = nj.fit(rows)
+        >>> print(rows.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        ('sbp', 'age') [ 1.  -0.5] [ 0.8 -0.5]
+    """
+    known = Columns(
+        target=target,
+        noise=noise,
+        replicates=replicates,
+        cross_cov=cross_cov,
+        subject=subject,
+        features=features,
+        drop=drop,
+    )
+    header, column, index = _read(frame, subject)
+    if hasattr(cross_cov, "columns"):
+        check_same_rows("cross_cov", cross_cov, "the frame", index)
+    return known.table(header, column, "the frame", known.layout.checked(), index=index)
+
+
+def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], Any], Any]:
+    """Names of the columns, a function that gives the values of one, and labels of the rows."""
+    index = index_of(frame)
+    pandas = index is not None and hasattr(frame, "columns")
+    if not isinstance(frame, Mapping) and not pandas:
+        frame = _by_narwhals(frame)
+    columns = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+    labels = {name: index_of(frame[name]) for name in columns} if index is None else {}
+    for first in [name for name in columns if labels.get(name) is not None][:1]:
+        index = labels[first]
+        for name in columns:
+            check_same_rows(f"frame[{name!r}]", frame[name], f"frame[{first!r}]", index)
+    places = {str(column): column for column in columns}
+    if len(places) < len(columns):
+        name = Counter(map(str, columns)).most_common(1)[0][0]
+        raise ValueError(f"the frame has more than one column named {given(name)}")
+
+    def column(name):
+        if pandas and name != subject:
+            check_not_categorical("frame", frame[[places[name]]])
+        return frame[places[name]]
+
+    return list(places), column, index
+
+
+def _by_narwhals(frame: Any) -> Any:
+    """A data frame of any library that narwhals knows, with names `columns`, and in memory."""
+    wanted = "frame must be a pandas DataFrame or a mapping from names to arrays [n]"
+    try:
+        narwhals = importlib.import_module("narwhals")
+    except ImportError:
+        more = "other data frames need the package narwhals"
+        raise ValueError(f"{wanted}, got {given(frame)}; {more}") from None
+    try:
+        made = narwhals.from_native(frame)
+    except TypeError:
+        raise ValueError(f"{wanted}, or another data frame, got {given(frame)}") from None
+    return made.collect() if hasattr(made, "collect") else made

@@ -1,0 +1,130 @@
+"""What the columns of a frame or file are: target, features, replicates, standard deviations."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from noisy_jax.csv_files import Layout
+from noisy_jax.observed.observations.described import StandardDeviation
+from noisy_jax.validation import given, listed
+
+_DEVIATIONS = "a column of standard deviations"
+
+
+class Roles(NamedTuple):
+    """What the columns are.
+
+    Attributes:
+        names: of the features, in their order.
+        copies: of features with replicates, the columns with these.
+        deviations: of features, or the target, the column with the standard deviation in each row.
+        used: columns that hold numbers.
+    """
+
+    names: list[str]
+    copies: dict[str, list[str]]
+    deviations: dict[str, str]
+    used: list[str]
+
+
+def several(names: Any) -> list[str]:
+    """One name, or several, as a list."""
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _copies_of(header: Sequence[str], replicates: Any, subject: str | None) -> dict[str, list[str]]:
+    """The columns with the copies of each feature with replicates."""
+    if not replicates and subject is None:
+        return {}
+    if subject is not None:
+        if isinstance(replicates, Mapping) or not replicates:
+            raise ValueError(
+                "with subject, replicates must be names of columns whose values in the rows of "
+                f"a subject are copies, such as ['x1'], got {given(replicates)}"
+            )
+        return {name: [name] for name in several(replicates)}
+    if not isinstance(replicates, Mapping):
+        raise ValueError(
+            "replicates must be a mapping from a feature to its columns, such as "
+            f"{{'x1': ['x1a', 'x1b']}}, got {given(replicates)}; for several rows of each "
+            "subject name the column of subjects, as subject='id'"
+        )
+    found = {name: several(columns) for name, columns in replicates.items()}
+    for name, columns in found.items():
+        if name in header and name not in columns:
+            columns.insert(0, name)
+        if len(columns) < 2:
+            raise ValueError(f"replicates of {given(name)} must be two columns or more")
+    return found
+
+
+def roles_of(
+    header: Sequence[str],
+    where: str,
+    form: Layout,
+    target: Any,
+    known: Any,
+    replicates: Any,
+    subject: str | None,
+) -> Roles:
+    """The roles of the columns of this header; ValueError if they contradict each other.
+
+    Args:
+        header: names of the columns.
+        where: what they are in, for messages.
+        form: which columns are features, or dropped.
+        target: as in `frames.table`, as the other arguments.
+        known: `noise`.
+        replicates: see `target`.
+        subject: see `target`.
+    """
+    taken: dict[str, str] = {}
+
+    def take(name, role):
+        if name not in header:
+            raise ValueError(f"{where} has no column named {given(name)}; it has {listed(header)}")
+        if taken.get(name) == role == _DEVIATIONS:
+            return
+        if name in taken or name in form.drop:
+            other = taken.get(name, "one to drop")
+            raise ValueError(f"column {given(name)} is named twice, as {other} and as {role}")
+        taken[name] = role
+
+    copies = _copies_of(header, replicates, subject)
+    named = [*known] if isinstance(known, Mapping) else []
+    take(target, "the target")
+    if subject is not None:
+        take(subject, "the subject")
+    deviations = {}
+    for name in named:
+        if isinstance(known[name], StandardDeviation) and known[name].column is not None:
+            deviations[name] = known[name].column
+            take(known[name].column, _DEVIATIONS)
+    for name, columns in copies.items():
+        for column in columns:
+            take(column, f"a replicate of {given(name)}")
+    features = form.features
+    if features is None:
+        first = {columns[0]: name for name, columns in copies.items()}
+        names = [first.get(c, c) for c in header if c in first or c not in taken]
+        names = [name for name in names if name not in form.drop]
+    else:
+        names = list(features)
+    for name in names:
+        if name not in copies:
+            take(name, "a feature")
+        elif names.count(name) > 1:
+            raise ValueError(f"features must be different names, but {given(name)} is named twice")
+    for name in form.drop:
+        if name not in header:
+            raise ValueError(f"{where} has no column named {given(name)}; it has {listed(header)}")
+    for name in [*named, *copies]:
+        role = taken.get(name, "")
+        if name in names or name == target:
+            continue
+        if role.startswith("a replicate"):
+            raise ValueError(f"noise must name features, but {given(name)} is {role}")
+        raise ValueError(f"{where} has no feature {given(name)}; it has {listed(names)}")
+    if not names:
+        raise ValueError(f"{where} has no feature beside the target {given(target)}")
+    used = [name for name in header if name in taken and name != subject]
+    return Roles(names, copies, deviations, used)

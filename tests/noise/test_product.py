@@ -1,0 +1,95 @@
+"""A product of distributions: each coordinate as its own distribution."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.noise import Gaussian, Laplace, Poisson, Product, Rademacher, StudentT, Uniform
+from tests.keys import key
+from tests.noise.cases import assert_mean_is
+
+PARTS = Laplace(0.3, mean=1.0), Gaussian(0.0), Uniform(0.7), StudentT(df=9.0, scale=0.4)
+NOISE = Product(PARTS)
+
+
+def test_moments_are_those_of_the_coordinates():
+    np.testing.assert_allclose(NOISE.cov, [0.18, 0.0, 0.49 / 3, 0.16 * 9 / 7], rtol=1e-15)
+    np.testing.assert_array_equal(NOISE.mean, [1.0, 0.0, 0.0, 0.0])
+    assert NOISE.cov.dtype == np.float64
+    variances, kurtosis = np.asarray(NOISE.cov), np.array([3.0, 0.0, -1.2, 1.2])
+    exact = variances.sum() ** 2 + np.sum((2 + kurtosis) * variances**2)
+    np.testing.assert_allclose(NOISE.fourth_moment(4), exact, rtol=1e-6)
+    alike = Product((Laplace(0.3), Laplace(0.5)))
+    together = Laplace(np.array([0.3, 0.5]))
+    np.testing.assert_allclose(alike.fourth_moment(2), together.fourth_moment(2), rtol=1e-6)
+
+
+@pytest.mark.statistical
+def test_draws_have_the_moments_and_are_independent():
+    n = np.asarray(NOISE.sample(key(), jnp.zeros((100_000, 4))), np.float64)
+    assert_mean_is(n, np.asarray(NOISE.mean), 0.005)
+    n -= np.asarray(NOISE.mean)
+    products = np.einsum("ni,nj->nij", n, n).reshape(len(n), 16)
+    assert_mean_is(products, np.diag(np.asarray(NOISE.cov)).ravel(), 0.02)
+    assert np.all(np.abs(n[:, 2]) <= 0.7 + 1e-6)
+    assert np.ptp(n[:, 1]) == 0
+
+
+def test_the_characteristic_function_is_a_product():
+    parts = Laplace(0.3), Gaussian(0.2), Uniform(0.7)
+    omega = jnp.array([[0.7, -1.2, 0.4], [2.0, 3.0, 8.0]])
+    phi = np.exp(np.asarray(Product(parts).log_characteristic(omega)))
+    wanted = 1 / (1 + 0.09 * omega[:, 0] ** 2) * np.exp(-0.1 * omega[:, 1] ** 2)
+    wanted *= np.sin(0.7 * omega[:, 2]) / (0.7 * omega[:, 2])
+    np.testing.assert_allclose(phi, wanted, rtol=1e-5, atol=1e-6)
+    assert NOISE.log_characteristic(jnp.zeros((1, 4))) is None  # of Student's t it is not known
+    assert Product(parts).characteristic_vanishes
+    assert not Product(parts[:2]).characteristic_vanishes
+
+
+def test_it_is_swept_jitted_and_used_by_worlds():
+    swept = jax.vmap(lambda s: Product((Laplace(s), Gaussian(0.1))).cov)(jnp.array([0.1, 0.2]))
+    np.testing.assert_allclose(swept, [[0.02, 0.1], [0.08, 0.1]], rtol=1e-6)
+    stacked = nj.noise.PerRound(
+        jax.vmap(lambda s: Product((Laplace(s), Gaussian(s))))(jnp.array([0.1, 0.2]))
+    )
+    np.testing.assert_allclose(stacked.distribution.cov, [[0.02, 0.1], [0.08, 0.2]], rtol=1e-6)
+    noise = Product((Laplace(0.3), Gaussian(0.2)))
+    leaves, treedef = jax.tree.flatten(noise)
+    again = jax.tree.unflatten(treedef, leaves)
+    with jax.debug_key_reuse(True):
+        sample = jax.jit(lambda noise, k: noise.sample(k, jnp.zeros(2)))
+        np.testing.assert_array_equal(
+            sample(again, jax.random.key(0)), sample(noise, jax.random.key(0))
+        )
+    nj.worlds.fourier_gaussian(jax.random.key(0), 8, dim=2, length_scale=1.0, noise=noise)
+    with pytest.raises(ValueError, match="characteristic function has zeros"):
+        nj.worlds.fourier_gaussian(
+            jax.random.key(0), 8, dim=2, length_scale=1.0,
+            noise=Product((Rademacher(0.3), Gaussian(0.2))),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((0.1, Gaussian(0.1)), r"Product\.columns\[0\] must be a Noise, got 0\.1"),
+        ((Laplace([0.1, 0.2]),), r"must be a scalar distribution .* Laplace .* \[\(2,\), \(\)\]"),
+        ((Poisson(),), "does not depend on x, got Poisson"),
+    ],
+)
+def test_other_coordinates_are_an_error(parts, message):
+    with pytest.raises(ValueError, match=message):
+        Product(parts)
+
+
+def test_data_of_another_dimension_are_an_error():
+    for use in (
+        lambda: NOISE.sample(jax.random.key(0), jnp.zeros(3)),
+        lambda: NOISE.log_characteristic(jnp.zeros(3)),
+        lambda: NOISE.covariance(3),
+    ):
+        with pytest.raises(ValueError, match="dimension 3"):
+            use()

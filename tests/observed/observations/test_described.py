@@ -1,0 +1,161 @@
+"""What is known of columns, against NumPy: variances, standard deviations, laws, reliability."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+
+ROWS = np.random.default_rng(1)
+X = ROWS.normal(size=(30, 3)) * [1.0, 2.0, 3.0] + 5
+Y = ROWS.normal(size=30)
+ERRORS = ROWS.uniform(0.1, 0.5, size=30)
+NAMES = ["a", "b", "c"]
+
+
+def described(**noise):
+    return from_arrays(X, Y, names=NAMES, noise=noise)
+
+
+@pytest.mark.parametrize(
+    ("known", "variance"),
+    [
+        (0.25, 0.25),
+        (nj.sd(0.5), 0.25),
+        (nj.noise.Gaussian(0.25), 0.25),
+        (nj.noise.Laplace(0.25), 0.125),
+        (nj.noise.Uniform(0.6), 0.12),
+        (nj.sd(ERRORS), ERRORS**2),
+        (nj.noise.Multiplicative(0.25), X[:, 1] ** 2 / 5),
+        (nj.reliability(0.6), 0.4 * (X[:, 1] - X[:, 1].mean()) ** 2 * 30 / 29),
+        (nj.reliability(1.0), np.zeros(30)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_covariances(known, variance):
+    """One column is noisy, beside one with a variance and an exact one."""
+    table = described(b=known, c=0.3)
+    assert table.cov.shape == ((3, 3) if np.ndim(variance) == 0 else (30, 3, 3))
+    wanted = np.zeros((30, 3, 3))
+    wanted[:, 1, 1], wanted[:, 2, 2] = variance, 0.3
+    np.testing.assert_allclose(np.broadcast_to(table.cov, (30, 3, 3)), wanted, rtol=1e-12)
+    estimated = isinstance(known, nj.noise.Noise) and known.depends_on_x
+    assert table.only_sums == (estimated or type(known).__name__ == "Reliability")
+    assert table.noise is None  # of c only the variance is known
+    np.testing.assert_array_equal(table.x[:, 0], X)
+
+
+def test_standard_deviations_of_all_columns():
+    by_row = ROWS.uniform(0.1, 0.5, size=(30, 3))
+    frame = pd.DataFrame(X, columns=NAMES)
+    shuffled = pd.DataFrame(by_row, columns=NAMES)[["c", "a", "b"]]
+    for x, value in [(X, by_row), (X, by_row.tolist()), (frame, shuffled)]:
+        table = from_arrays(x, Y, noise=nj.sd(value))
+        np.testing.assert_allclose(table.cov, by_row[:, :, None] ** 2 * np.eye(3), rtol=1e-15)
+    covs = jax.vmap(nj.noise.Gaussian)(by_row**2)
+    wanted = from_arrays(X, Y, noise=nj.noise.PerRound(covs))
+    np.testing.assert_allclose(table.cov, wanted.cov, rtol=1e-6)
+    for value, variances in [(0.5, [0.25] * 3), ([0.1, 0.2, 0.3], [0.01, 0.04, 0.09])]:
+        table = from_arrays(X, Y, noise=nj.sd(value))
+        np.testing.assert_allclose(table.cov, np.diag(variances))
+    square = from_arrays(X[:3], Y[:3], noise=nj.sd(by_row[:3]))  # as many rows as columns
+    np.testing.assert_allclose(square.cov, by_row[:3, :, None] ** 2 * np.eye(3))
+
+
+def test_a_law_of_each_column_is_a_law_of_the_row():
+    """It has the means, and if all columns are Gaussian it is, as logistic fits need."""
+    gaussian = described(a=nj.noise.Gaussian(0.3, mean=1.0), c=nj.noise.Gaussian(0.2))
+    assert isinstance(gaussian.noise, nj.noise.Gaussian)
+    np.testing.assert_allclose(gaussian.noise.cov, [0.3, 0.0, 0.2])
+    np.testing.assert_allclose(gaussian.x[:, 0], X - [1.0, 0.0, 0.0])
+    product = described(a=nj.noise.Laplace(0.3), b=nj.noise.Gaussian(0.2))
+    omega = np.array([0.7, -0.5, 2.0])
+    phi = np.exp(np.asarray(product.noise.log_characteristic(omega)))
+    np.testing.assert_allclose(phi, np.exp(-0.1 * 0.25) / (1 + 0.09 * 0.49), rtol=1e-6)
+    assert described(a=nj.noise.Laplace(0.3), b=0.2).noise is None
+    assert described().noise is None
+
+
+def test_kernel_fits_take_a_law_of_each_column():
+    """As the same law of all columns together."""
+    rng = np.random.default_rng(3)
+    clean = rng.uniform(-2, 2, size=(600, 2))
+    x, y = clean + 0.2 * rng.laplace(size=(600, 2)), np.sin(clean[:, 0])
+    laws = nj.noise.Laplace(0.2), {"x1": nj.noise.Laplace(0.2), "x2": nj.noise.Laplace(0.2)}
+    fits = [
+        nj.fit(from_arrays(x, y, noise=law), nj.fourier(length_scale=1.0, num_features=16))
+        for law in laws
+    ]
+    np.testing.assert_allclose(fits[0].predict(x), fits[1].predict(x), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("r", [0.3, 0.8, 1.0])
+def test_reliability_divides_the_slope_of_least_squares(r):
+    """So it does its standard error: the residuals are those of least squares (HC0 of clusters)."""
+    rng = np.random.default_rng(2)
+    x, n = 10 + 3 * rng.normal(size=5000), 5000
+    y = 0.4 * x + rng.normal(size=n) * (1 + np.abs(x - 10))
+    table = nj.table({"x": x, "y": y}, target="y", noise={"x": nj.reliability(r)})
+    fit = nj.fit(table)
+    apart = x - x.mean()
+    slope = apart @ y / (apart @ apart)
+    np.testing.assert_allclose(fit.coefficients, [slope / r], rtol=1e-12)
+    residual = y - y.mean() - slope * apart
+    error = np.sqrt(np.sum((apart * residual) ** 2)) / (apart @ apart) / r
+    np.testing.assert_allclose(fit.std_error, [error], rtol=5e-3)
+    alone = nj.fit(table, clusters=np.arange(n)).std_error * ((n - 1) / n) ** 0.5
+    np.testing.assert_allclose(alone, [error], rtol=1e-10)
+    np.testing.assert_allclose(fit.reliability, [r], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ({"a": -0.1}, r"noise\['a'\] must be finite and >= 0, got -0\.1"),
+        ({"a": "much"}, r"noise\['a'\] must be numbers, got 'much'"),
+        ({"z": 0.1}, "noise has 'z', but x has the columns 'a', 'b', 'c'"),
+        ({"a": nj.sd(column="e")}, "names a column: nj.table and nj.csv take these"),
+        ({"a": nj.sd(ERRORS[:9])}, r"one standard deviation, or 30, one a row, got shape \[9\]"),
+        ({"a": nj.noise.Laplace([0.1, 0.2])}, "a distribution of one number, .* got Laplace of"),
+        ({"a": nj.noise.Missing(0.9)}, "got Missing of several: nj.observations.from_arrays"),
+        (nj.sd(column="e"), "noise names a column: nj.table takes such noise"),
+        (nj.sd(np.ones((30, 2))), r"sd must be \[30, 3\], one standard .* got \[30, 2\]"),
+        (nj.reliability(0.6), r"of one column, as noise={'x1': nj\.reliability\(0\.6\)}"),
+        ({"a": [0.1] * 30}, r"a variance, .*, got list; one standard deviation a row is nj\.sd"),
+        ({"a": nj.noise.CovarianceEstimate(0.2, 0.1)}, "got CovarianceEstimate"),
+        (
+            {"a": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(ERRORS))},
+            "or a distribution, got PerRound",
+        ),
+    ],
+)
+def test_wrong_knowledge_gives_one_clear_line(noise, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        from_arrays(X, Y, names=NAMES, noise=noise)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nj.sd(-0.5), r"sd must be finite and >= 0, got -0\.5"),
+        (lambda: nj.sd([0.1, np.nan]), r"sd must be finite and >= 0, but sd\[1\] is nan"),
+        (lambda: nj.sd(), r"sd takes a value, such as sd\(0\.5\), or a column"),
+        (lambda: nj.sd(0.5, column="e"), "sd takes a value"),
+        (lambda: nj.sd(column=3), "column must be the name of a column, got 3"),
+        (lambda: nj.reliability(0.0), "reliability must be positive and finite, got 0.0"),
+        (lambda: nj.reliability(1.2), r"reliability must be in \[0, 1\], got 1\.2"),
+        (lambda: nj.reliability([0.5, 0.6]), "reliability must be one number"),
+    ],
+)
+def test_wrong_arguments(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_replicates_are_not_described_as_one_copy():
+    copies = np.stack([X, X + 0.1], axis=1)
+    with pytest.raises(ValueError, match="is for one copy of each row, but there are replicates"):
+        from_arrays(copies, Y, names=NAMES, noise={"a": nj.reliability(0.5)})

@@ -1,0 +1,326 @@
+"""Tables from frames: as `from_arrays` where it can say the same, wide and long, what is wrong."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.fits.units import Units
+from noisy_jax.observed.observations import from_arrays
+from tests.keys import key
+from tests.observed.rows import check_coverage
+
+N = 60
+ROWS = np.random.default_rng(0)
+CLEAN = ROWS.normal(size=(N, 2))
+A = CLEAN[:, :1] + 0.3 * ROWS.normal(size=(N, 3))
+B = CLEAN[:, 1:] + 0.4 * ROWS.normal(size=(N, 3))
+AGE, ERRORS = ROWS.uniform(20, 60, size=N), ROWS.uniform(0.1, 0.4, size=N)
+Y = CLEAN @ [1.0, -0.5] + 0.02 * AGE + 0.1 * ROWS.normal(size=N)
+WIDE = {f"a{v}": A[:, v] for v in range(3)} | {f"b{v}": B[:, v] for v in range(3)}
+WIDE |= {"age": AGE, "y": Y}
+COPIES = {name: [f"{name}{v}" for v in range(3)] for name in "ab"}
+GAPS = WIDE | {"a2": np.where(ROWS.uniform(size=N) < 0.5, np.nan, A[:, 2])}
+GAPS |= {"b0": np.where(ROWS.uniform(size=N) < 0.3, np.nan, B[:, 0])}
+
+
+def assert_same(table, other, **tolerance):
+    assert (table.names, table.target) == (other.names, other.target)
+    assert table.only_sums == other.only_sums
+    for name in ("x", "y", "cov", "cross_cov", "target_cov"):
+        one, two = getattr(table, name), getattr(other, name)
+        assert (one is None) == (two is None)
+        if one is not None:
+            np.testing.assert_allclose(one, two, **{"rtol": 1e-12, "atol": 1e-14} | tolerance)
+
+
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_what_from_arrays_can_say(kind):
+    exact = np.repeat(AGE[:, None], 3, axis=1)
+    replicated = np.stack([A, B, exact], axis=2)
+    names = ["a", "b", "age"]
+    one = np.column_stack([A[:, 0], B[:, 0], AGE])
+    frame = {"a": A[:, 0], "b": B[:, 0], "age": AGE, "y": Y}
+    cases = [
+        (WIDE, {"replicates": COPIES}, replicated, None),
+        (WIDE, {"replicates": COPIES, "noise": {"a": 0.09, "b": nj.sd(0.4)}}, replicated,
+         [0.09, 0.16, 0]),
+        (frame, {"noise": {"a": 0.09, "b": nj.sd(0.4)}}, one, [0.09, 0.16, 0]),
+        (frame, {"noise": {}}, one, 0.0),
+        (frame, {"noise": nj.noise.Gaussian([0.1, 0.2, 0.3])}, one, [0.1, 0.2, 0.3]),
+        (frame, {"noise": {"a": 0.1}, "cross_cov": {"a": 0.02}}, one, [0.1, 0, 0]),
+    ]  # fmt: skip
+    for given, options, x, noise in cases:
+        table = nj.table(kind(given), target="y", **options)
+        cross = [0.02, 0, 0] if "cross_cov" in options else None
+        assert_same(table, from_arrays(x, Y, noise=noise, names=names, target="y", cross_cov=cross))
+
+
+def test_replicates_of_some_columns_beside_known_errors_of_others():
+    """The means of `from_arrays`, and the sum of both covariances."""
+    known = {"b": nj.sd(column="e"), "age": 4.0}
+    frame = {name: WIDE[name] for name in ("a0", "a1", "a2", "age", "y")}
+    frame |= {"b": B[:, 0], "e": ERRORS}
+    table = nj.table(frame, target="y", replicates={"a": COPIES["a"]}, noise=known)
+    assert table.names == ("a", "age", "b")
+    assert table.only_sums
+    mean, cov = from_arrays(A[:, :, None], Y).averaged()
+    np.testing.assert_allclose(table.x[:, 0], np.column_stack([mean, AGE, B[:, 0]]))
+    wanted = np.zeros((N, 3, 3))
+    wanted[:, 0, 0], wanted[:, 1, 1], wanted[:, 2, 2] = cov[:, 0, 0], 4.0, ERRORS**2
+    np.testing.assert_allclose(table.cov, wanted, rtol=1e-9, atol=1e-15)
+
+
+def test_known_errors_of_incomplete_replicates():
+    """Their variances are divided by the number of copies of a row; nothing is estimated."""
+    noise = {"a": nj.noise.Laplace(0.3, mean=1.0), "b": 0.16}
+    table = nj.table(GAPS, target="y", replicates=COPIES, noise=noise)
+    counts = [np.sum([~np.isnan(GAPS[c]) for c in COPIES[name]], axis=0) for name in "ab"]
+    np.testing.assert_allclose(table.cov[:, 0, 0], 0.18 / counts[0])
+    np.testing.assert_allclose(table.cov[:, 1, 1], 0.16 / counts[1])
+    assert not np.any(table.cov[:, 2])
+    assert not table.only_sums
+    means = [np.nanmean([GAPS[c] for c in COPIES[name]], axis=0) for name in "ab"]
+    np.testing.assert_allclose(table.x[:, 0], np.column_stack([means[0] - 1, means[1], AGE]))
+    assert np.isfinite(nj.fit(table).std_error).all()
+
+
+def test_the_error_in_y_covaries_with_the_first_copy():
+    cross = {"a": 0.02, "b": 0.04, "age": 0.0}
+    table = nj.table(GAPS, target="y", replicates=COPIES, cross_cov=cross)
+    first = [~np.isnan(GAPS["a0"]), ~np.isnan(GAPS["b0"])]
+    counts = [np.sum([~np.isnan(GAPS[c]) for c in COPIES[name]], axis=0) for name in "ab"]
+    wanted = np.column_stack([0.02 * first[0] / counts[0], 0.04 * first[1] / counts[1], 0 * AGE])
+    np.testing.assert_allclose(table.cross_cov, wanted)
+
+
+@pytest.mark.parametrize("wide", [WIDE, GAPS], ids=["complete", "incomplete"])
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_long_and_wide_tables_are_the_same(wide, kind):
+    """Rows of a subject need not be neighbours; subjects are in the order in which they appear."""
+    place = np.tile(np.arange(3), N)
+    subject = np.repeat(np.arange(N), 3)
+    long = {"who": np.array([f"p{k}" for k in subject])}
+    for name in "ab":
+        long[name] = np.array([wide[f"{name}{v}"][k] for k, v in zip(subject, place, strict=True)])
+    long |= {"age": AGE[subject], "e": ERRORS[subject], "y": Y[subject]}
+    order = np.argsort(place, kind="stable")
+    long = kind({name: values[order] for name, values in long.items()})
+    noise = {"age": nj.sd(column="e")}
+    options = {"target": "y", "noise": noise}
+    one = nj.table(long, subject="who", replicates=["a", "b"], **options)
+    other = nj.table(wide | {"e": ERRORS}, replicates=COPIES, **options)
+    assert one.index is None
+    assert_same(one, other)
+    fits = [nj.fit(table) for table in (one, other)]
+    for name in ("coefficients", "std_error", "intercept"):
+        found, wanted = (getattr(fit, name) for fit in fits)
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+    plain = {name: long[name] for name in ("who", "a", "b", "age", "y")}
+    plain = kind({name: np.asarray(values) for name, values in plain.items()})
+    one = nj.table(plain, target="y", subject="who", replicates=["a", "b"])
+    assert one.x.shape == ((N, 3, 3) if wide is WIDE else (N, 1, 3))
+    assert_same(one, nj.table(wide, target="y", replicates=COPIES))
+
+
+def test_subjects_with_one_row_each():
+    """Known errors need no replicates; unknown ones do."""
+    frame = {"who": np.arange(N), "a": A[:, 0], "b": B[:, 0], "y": Y}
+    options = {"target": "y", "subject": "who", "replicates": "a"}
+    noise = {"a": 0.09, "b": nj.sd(0.4)}
+    table = nj.table(frame, noise=noise, **options)
+    assert_same(table, from_arrays(np.column_stack([A[:, 0], B[:, 0]]), Y, noise=[0.09, 0.16],
+                                   names=["a", "b"], target="y"))  # fmt: skip
+    assert np.isnan(table.pairs[:, 1, 0]).all()
+    nj.fit(table)
+    with pytest.raises(ValueError, match="noise is unknown"):
+        nj.table(frame, noise={}, **options)
+
+
+def test_columns_that_differ_within_a_subject():
+    frame = {"who": [7, 7, 8, 8], "a": [1.0, 2.0, 3.0, 4.0], "y": [1.0, 1.0, 2.0, 2.5]}
+    with pytest.raises(ValueError, match="column 'y' differs between rows 2 and 3 of subject 8"):
+        nj.table(frame, target="y", subject="who", replicates="a")
+    frame |= {"y": [1.0, 1.0, 2.0, 2.0], "a": [1.0, 2.0, np.nan, np.nan]}
+    with pytest.raises(ValueError, match="'a' has no value in 1 of 2 rows, first in subject 8"):
+        nj.table(frame, target="y", subject="who", replicates="a")
+    with pytest.raises(ValueError, match=r"row 2 of 'who' names no subject"):
+        nj.table(frame | {"who": [7, 7, None, 8]}, target="y", subject="who", replicates="a")
+
+
+def test_the_error_of_the_target():
+    frame = {"a": A[:, 0], "e": ERRORS, "y": Y}
+    for known, wanted, mean in [
+        (0.25, 0.25, 0.0),
+        (nj.sd(0.5), 0.25, 0.0),
+        (nj.sd(column="e"), ERRORS**2, 0.0),
+        (nj.noise.Gaussian(0.25, mean=2.0), 0.25, 2.0),
+    ]:
+        noise = {"a": 0.09, "y": known}
+        drop = () if getattr(known, "column", None) else ["e"]
+        table = nj.table(frame, target="y", noise=noise, drop=drop)
+        np.testing.assert_allclose(table.target_cov, np.broadcast_to(wanted, N))
+        np.testing.assert_allclose(table.y, Y - mean)
+        fit = nj.fit(table)
+        plain = nj.fit(from_arrays(A[:, :1], Y - mean, noise=0.09))
+        np.testing.assert_array_equal(fit.std_error, plain.std_error)
+        np.testing.assert_array_equal(table.rows(np.arange(5)).target_cov, table.target_cov[:5])
+        units = Units.of_copies(table, standardize=True)
+        scaled = units.table(table).target_cov * units.y_scale**2
+        np.testing.assert_allclose(scaled, table.target_cov)
+    labels = frame | {"y": 1.0 * (Y.mean() < Y)}
+    with pytest.raises(ValueError, match=r"is for .* without error: leave out the noise of 'y'"):
+        nj.fit(nj.table(labels, target="y", noise=noise, drop=["e"]), model="logistic")
+
+
+def test_fits_that_need_the_covariance_of_each_row_say_so():
+    labels = GAPS | {"y": 1.0 * (Y.mean() < Y)}
+    for estimated in (
+        nj.table(labels, target="y", replicates=COPIES),
+        nj.table(WIDE | {"y": labels["y"]}, target="y", noise={"a0": nj.reliability(0.8)}),
+    ):
+        assert "estimated covariance" in repr(estimated)
+        for use, user in [
+            (lambda t: nj.fit(t, model="logistic"), "model='logistic'"),
+            (lambda t: nj.fit(t, model="poisson"), "model='poisson'"),
+            (lambda t: nj.fit(t, nj.fourier(length_scale=1.0)), "a kernel fit"),
+            (
+                lambda t: nj.learn(nj.learners.known_covariance(radius=1.0), t, jax.random.key(0)),
+                "a learner",
+            ),
+        ]:
+            message = f"{user} needs the covariance of the error in each row, .* known variance"
+            with pytest.raises(ValueError, match=message):
+                use(estimated)
+    rng = np.random.default_rng(0)
+    big = {"a": rng.normal(size=500), "e": rng.uniform(0.1, 0.3, size=500)}
+    big["y"] = (big["a"] + rng.logistic(size=500) > 0) * 1.0
+    known = nj.table(big, target="y", noise={"a": nj.sd(column="e")})
+    assert nj.fit(known, model="logistic").coefficients[0] > 0.5
+
+
+def test_labels_of_rows_are_kept():
+    frame = pd.DataFrame(WIDE, index=[f"p{k}" for k in range(N)])
+    table = nj.table(frame, target="y", replicates=COPIES)
+    assert table.index.equals(frame.index)
+    weights = pd.Series(np.ones(N), index=frame.index)
+    nj.fit(table, weights=weights)
+    with pytest.raises(ValueError, match="indices of observations and weights are not the same"):
+        nj.fit(table, weights=weights[::-1])
+    columns = {name: frame[name] for name in frame.columns}
+    assert nj.table(columns, target="y", replicates=COPIES).index.equals(frame.index)
+    columns["b0"] = columns["b0"][::-1]
+    with pytest.raises(ValueError, match=r"indices of frame\['a0'\] and frame\['b0'\] are not"):
+        nj.table(columns, target="y", replicates=COPIES)
+    cross = pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "age"])
+    with pytest.raises(ValueError, match="the indices of the frame and cross_cov are not the same"):
+        nj.table(frame, target="y", replicates=COPIES, cross_cov=cross)
+
+
+def test_a_code_of_missing_values_is_named():
+    frame = {"a": np.where(np.arange(N) % 9, A[:, 0], -999.0), "y": Y}
+    with pytest.warns(UserWarning, match="'a' of the frame has -999 far from all") as caught:
+        nj.table(frame, target="y", noise={"a": 0.1})
+    assert caught[0].filename == __file__
+
+
+def test_other_data_frames_by_narwhals():
+    narwhals = pytest.importorskip("narwhals")
+    frame = pd.DataFrame(GAPS)
+    lazy = narwhals.from_native(frame).lazy()
+    wanted = nj.table(frame, target="y", replicates=COPIES)
+    for other in (narwhals.from_native(frame), lazy):
+        assert_same(nj.table(other, target="y", replicates=COPIES), wanted)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"a": ["x"] * N}, {}, r"column 'a'\[0\] must be a number, got 'x': encode text first"),
+        (
+            {"age": [*AGE[1:], np.nan]},
+            {},
+            r"column 'age' must be finite, but column 'age'\[59\] is",
+        ),
+        ({"y": [np.inf, *Y[1:]]}, {}, r"column 'y' must be finite, but column 'y'\[0\] is inf"),
+        ({"age": AGE[1:]}, {}, r"column '\w+' must have one number a row, as the others, got \["),
+        ({"age": np.zeros((N, 2))}, {}, r"column 'age' must have one number a row, .* \[60, 2\]"),
+        ({"e": -ERRORS}, {}, "column 'e' of the frame must be finite and >= 0"),
+        (
+            {"e": [np.nan, *ERRORS[1:]]},
+            {},
+            r"column 'e' must be finite, but column 'e'\[0\] is nan",
+        ),
+        ({"id": np.arange(N)}, {}, "column 'id' of the frame numbers or labels the rows"),
+        ({}, {"noise": None}, "noise is unknown: give its variance"),
+        ({}, {"noise": {"a": -1.0}, "drop": ["e"]}, r"noise\['a'\] must be finite and >= 0"),
+        ({}, {"noise": 0.1, "replicates": {"b": ["a", "age"]}, "drop": ["e"]}, None),
+        ({"c": np.tile([1.0, np.nan], N // 2)}, {"replicates": {"b": ["a", "age", "c"]}}, None),
+        (
+            {"f": [np.nan, *AGE[1:]], "g": [np.nan, *AGE[1:]]},
+            {"replicates": {"b": ["f", "g"]}},
+            "'b' has no value in 1 of 60 rows, first in row 0: drop such rows",
+        ),
+    ],
+)
+def test_wrong_frames_give_one_clear_line(change, options, message):
+    frame = {"a": A[:, 0], "age": AGE, "e": ERRORS, "y": Y} | change
+    options = {"noise": {"a": nj.sd(column="e")}} | options
+    if message is None:
+        options["noise"] = options["noise"] if options["noise"] == 0.1 else {}
+        assert nj.table(frame, target="y", **options).names[0] == "b"
+        return
+    with pytest.raises(ValueError, match=message) as caught:
+        nj.table(frame, target="y", **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_pandas_columns_that_are_no_numbers():
+    frame = pd.DataFrame({"a": A[:, 0], "kind": pd.Categorical([1, 2] * (N // 2)), "y": Y})
+    with pytest.raises(ValueError, match="column 'kind' of frame is categorical"):
+        nj.table(frame, target="y", noise={"a": 0.1})
+    assert nj.table(frame, target="y", noise={"a": 0.1}, drop="kind").names == ("a",)
+    twice = pd.DataFrame(np.ones((5, 3)), columns=["a", "a", "y"])
+    with pytest.raises(ValueError, match="the frame has more than one column named 'a'"):
+        nj.table(twice, target="y", noise={"a": 0.1})
+    for other in (np.ones((5, 2)), "table.csv"):
+        with pytest.raises(ValueError, match="frame must be a pandas DataFrame or a mapping"):
+            nj.table(other, target="y", noise={})
+
+
+def drawn():
+    return np.random.default_rng(int(jax.random.randint(key(2), (), 0, 2**31 - 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_coverage_with_a_reliability():
+    """x and an exact column that depends on it; only the whole variance of x̃ and r are known."""
+
+    def tables(rng):
+        for _ in range(1000):
+            x, z = rng.normal(size=(2, 600))
+            z += 0.5 * x
+            y = x - 0.5 * z + rng.normal(size=600)
+            frame = {"x": x + 0.8 * rng.normal(size=600), "z": z, "y": y}
+            known = {"x": nj.reliability(1 / 1.64)}
+            yield nj.table(frame, target="y", noise=known)
+
+    check_coverage(tables(drawn()), np.array([1.0, -0.5]))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_coverage_with_standard_deviations_by_row():
+    def tables(rng):
+        for _ in range(1000):
+            x, z = rng.normal(size=(2, 600))
+            z += 0.5 * x
+            errors = rng.uniform(0.1, 1.2, size=600)
+            y = x - 0.5 * z + errors * rng.normal(size=600)
+            frame = {"x": x + errors * rng.normal(size=600), "e": errors, "z": z, "y": y}
+            known = {"x": nj.sd(column="e"), "y": nj.sd(column="e")}
+            yield nj.table(frame, target="y", noise=known)
+
+    check_coverage(tables(drawn()), np.array([1.0, -0.5]))
