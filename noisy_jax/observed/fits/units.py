@@ -126,7 +126,8 @@ class Units:
 
 
 def _constant(values: np.ndarray) -> np.ndarray:
-    return values.std(axis=0) <= ROUNDING * np.abs(values).max(axis=0)
+    low, high = values.min(axis=0), values.max(axis=0)
+    return high - low <= 2 * ROUNDING * np.maximum(-low, high)
 
 
 def check_varies(x: np.ndarray, y: np.ndarray, observations: Observations) -> None:
