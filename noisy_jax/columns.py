@@ -34,6 +34,10 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
     array = _array(name, table)
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must be real, got complex numbers")
+    if array.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} must be numbers, got dates or durations: pass days, or years, since a date"
+        )
     if array.dtype.kind not in "biuf" and array.dtype.kind != "V":  # V: bfloat16
         array = np.array(array, object)
         for place in np.ndindex(array.shape):

@@ -1,11 +1,13 @@
 """Noise whose coordinates are independent, each with a distribution of its own."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation import array_module, check_dimension, instance
+from noisy_jax.validation import array_module, check_dimension, given, instance
 
 
 @register_distribution
@@ -24,7 +26,13 @@ class Product(Noise):
     columns: tuple[Noise, ...]
 
     def __post_init__(self):
-        object.__setattr__(self, "columns", tuple(self.columns))
+        columns = self.columns
+        if isinstance(columns, Noise) or not isinstance(columns, Sequence) or not columns:
+            raise ValueError(
+                "Product.columns must be a list of scalar distributions, such as "
+                f"[noise.Laplace(0.1), noise.Gaussian(0.2)], got {given(columns)}"
+            )
+        object.__setattr__(self, "columns", tuple(columns))
         self.check(stacked=False)
 
     def check(self, *, stacked):
@@ -32,7 +40,11 @@ class Product(Noise):
         for j, one in enumerate(self.columns):
             instance(f"Product.columns[{j}]", one, Noise, "such as noise.Laplace(0.1)")
             shapes = [np.shape(leaf) for leaf in jax.tree.leaves(one)]
-            if one.depends_on_x or any(len(shape) > stacked for shape in shapes):
+            if (
+                isinstance(one, Product)
+                or one.depends_on_x
+                or any(len(shape) > stacked for shape in shapes)
+            ):
                 raise ValueError(
                     f"Product.columns[{j}] must be a scalar distribution that does not depend on "
                     f"x, got {type(one).__name__} with parameters of shapes {shapes}"

@@ -190,6 +190,7 @@ def _run(compiled, table: Pass, units: Units, unjudged: int, progress, save, key
     errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
     for number, chunk in enumerate(table.after(seen.count), start=int(chunks)):
         check_room(compiled.learner, seen.count + len(chunk.y), more=True)
+        chunk.check_each_row("a learner")
         noises = [(type(one.noise), shared_cov(one)) for one in (table.first, chunk)]
         if not all(map(np.array_equal, *noises)):
             raise ValueError("all chunks must have the same noise, or a covariance a row")

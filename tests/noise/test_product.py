@@ -77,6 +77,9 @@ def test_it_is_swept_jitted_and_used_by_worlds():
     [
         ((0.1, Gaussian(0.1)), r"Product\.columns\[0\] must be a Noise, got 0\.1"),
         ((Laplace([0.1, 0.2]),), r"must be a scalar distribution .* Laplace .* \[\(2,\), \(\)\]"),
+        ((), "must be a list of scalar distributions, such as .*, got tuple"),
+        (Laplace(0.1), "must be a list of scalar distributions, .*, got Laplace"),
+        ((Product((Laplace(0.1),)),), "must be a scalar distribution .*, got Product"),
         ((Poisson(),), "does not depend on x, got Poisson"),
     ],
 )

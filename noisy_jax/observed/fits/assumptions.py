@@ -29,6 +29,7 @@ _ROWS = 16_384  # evenly spaced, which are checked
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
 _NOISY = 1e-6  # share of a column's variance, from which on its noise counts
 _ROUNDED = 1e-5  # share of what a formula gives that is rounding to some digits
+_SHIFT = 0.01  # square of a difference of means over the variance of the noise
 _SMALL = 1e-9  # share of a column's variance that is rounding
 _UNTRANSFORMED = (
     "corrections assume noise whose distribution does not depend on the clean value: fit on the "
@@ -46,7 +47,8 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
     if len(kept) > _ROWS:
         kept = kept[np.linspace(0, len(kept) - 1, _ROWS).astype(int)]
-    rows = observations if len(kept) == n else observations.rows(kept)
+    plain = dataclasses.replace(observations, pooled=None, unreliability=None)
+    rows = plain if len(kept) == n else plain.rows(kept)
     if rows.seen is not None:
         return [*gaps_and_values(rows), *pairs_of_gaps(rows)]
     if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
@@ -55,13 +57,17 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     if len(rows.y) < _EACH or not noise.noisy.size:
         return []
     categories, tables = _few_values(rows, noise), [(rows, noise)]
-    if rows.pairs is not None:
-        whole = np.flatnonzero(~np.isnan(rows.pairs).any(axis=(1, 2)))
+    if rows.copies is not None and rows.copies.shape[1] > 1:
+        first = np.argsort(np.isnan(rows.copies), axis=1, kind="stable")[:, :2]
+        pairs = np.take_along_axis(rows.copies, first, axis=1)
+        whole = np.flatnonzero(~np.isnan(pairs).any(axis=(1, 2)))
         if len(whole) >= _EACH:
-            pairs = dataclasses.replace(rows.rows(whole), x=rows.pairs[whole], cov=None)
+            pairs = dataclasses.replace(rows.rows(whole), x=pairs[whole], cov=None, copies=None)
             tables.append((pairs, _Noise.of(pairs)))
             categories |= _few_values(*tables[1])
     found = [*_categories(rows, categories), *_computed(rows, noise)]
+    if observations.cov is None or observations.pooled is not None:
+        found += _different_means(rows, noise)
     for table, own in tables:
         others = own._replace(noisy=np.setdiff1d(own.noisy, list(categories)))
         found += _replicates(table, others)
@@ -218,6 +224,31 @@ def _explained(z: np.ndarray, e: int, j: int, k: int) -> float:
         design = np.column_stack([np.ones(len(z)), *columns])
         left.append(np.median((z[:, e] - design @ np.linalg.lstsq(design, z[:, e])[0]) ** 2))
     return left[0] / left[1] if left[1] > 0 else np.inf
+
+
+def _different_means(rows: Observations, noise: _Noise) -> list[Doubt]:
+    """Noisy columns whose replicates have means so different that the estimated noise is larger.
+
+    Differences of one replicate to the mean of a row's have the mean 0. What they have instead is
+    told if its square is more than 1% of the variance of the noise.
+    """
+    copies = rows.x if rows.copies is None else rows.copies
+    several = np.sum(~np.isnan(copies), axis=1, keepdims=True) > 1
+    apart = np.where(several, copies - np.nanmean(copies, axis=1, keepdims=True), np.nan)
+    total, square = np.nansum(apart, axis=0), np.nansum(apart**2, axis=0)
+    p = tail(total, square, np.nanmax(np.abs(apart), axis=0, initial=0))[:, noise.noisy]
+    means = total / np.maximum(np.sum(~np.isnan(apart), axis=0), 1)
+    large = np.max(means**2, axis=0)[noise.noisy] > _SHIFT * noise.variance[noise.noisy]
+    failed = noise.noisy[(p.min(axis=0) * p.size < LEVEL) & large]
+    if not failed.size:
+        return []
+    columns = [f"{rows.names[j]!r} (by up to {np.ptp(means[:, j]):.3g})" for j in failed]
+    return [
+        Doubt(
+            f"replicates have different means in {listed(columns)}, which the correction takes for "
+            "noise: subtract its mean from each replicate first"
+        )
+    ]
 
 
 def _replicates(rows: Observations, noise: _Noise, *, alike: bool = True) -> list[Doubt]:

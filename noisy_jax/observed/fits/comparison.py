@@ -55,8 +55,13 @@ class Comparison:
         )
 
     def verdict(self) -> str:
-        """Whether the correction helped, from the 95% interval of the difference."""
+        """Whether the correction helped, from the 95% interval of the difference.
+
+        There is no verdict where an estimate of an error, which cannot be so, is below 0.
+        """
         low, high = self.interval()
+        if min(self.corrected, self.uncorrected) < 0:
+            return "no verdict, since an estimated error is below 0"
         if high < 0:
             return "no verdict (see the note)" if self.doubted else "the correction helps"
         if low > 0:

@@ -106,9 +106,7 @@ class KernelComparison(Comparison):
 
     def verdict(self) -> str:
         """Whether the correction helped; none if an estimate is below 0, or most is hidden."""
-        if min(self.corrected, self.uncorrected) < 0:
-            return "no verdict, since an estimated error is below 0"
-        if self.hidden_share > _HIDDEN:
+        if self.hidden_share > _HIDDEN and min(self.corrected, self.uncorrected) >= 0:
             return "no verdict, since the noise hides most of the fit"
         return super().verdict()
 

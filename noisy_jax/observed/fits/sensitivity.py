@@ -173,11 +173,14 @@ def _or_none(cell: str) -> Callable[[Any], str]:
 
 def _with_noise(table: Observations, multiple: float) -> Observations:
     """The table with a multiple of the covariance of its noise."""
-    x = table.x
-    if table.cov is None:
-        mean = x.mean(axis=1, keepdims=True)
-        x = mean + multiple**0.5 * (x - mean)
-    names = "cov", "cov_std_error", "cov_deviations", "cross_cov"
+
+    def apart(copies):
+        mean = np.nanmean(copies, axis=1, keepdims=True)
+        return mean + multiple**0.5 * (copies - mean)
+
+    x = apart(table.x) if table.cov is None else table.x
+    copies = None if table.copies is None else apart(table.copies)
+    names = "cov", "cov_std_error", "cov_deviations", "cross_cov", "unreliability"
     known = {name: getattr(table, name) for name in names}
     scaled = {k: None if value is None else multiple * value for k, value in known.items()}
-    return dataclasses.replace(table, x=x, noise=None, **scaled)
+    return dataclasses.replace(table, x=x, copies=copies, noise=None, **scaled)

@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, observations: Observations, weights: np.ndarray | None = None) -> "Rows":
         """All rows, in original units."""
-        x, cov = observations.averaged()
+        x, cov = observations.averaged(weights)
         return cls(x, observations.y, cov, weights, observations.averaged_cross())
 
     def some(self, which) -> "Rows":
@@ -99,7 +99,7 @@ class Units:
             cov=None if cov is None else cov / self.products,
             cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
             target_cov=None if y_cov is None else y_cov / self.y_scale**2,
-            pairs=None,
+            copies=None,
         )
 
     def jacobian(self, at) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Tables from columns by their names, and from the parts of a CSV file."""
 
 import dataclasses
+import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.columns import numeric
+from noisy_jax.columns import check_same_rows, numeric
 from noisy_jax.csv_files import Layout, csv_parts
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observed.observations.copies import (
@@ -19,7 +20,12 @@ from noisy_jax.observed.observations.copies import (
     of_first_rows,
     rows_of_subjects,
 )
-from noisy_jax.observed.observations.described import StandardDeviation, error_of, sd
+from noisy_jax.observed.observations.described import (
+    StandardDeviation,
+    error_of,
+    labelled_deviations,
+    sd,
+)
 from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.roles import Roles, roles_of, several
 from noisy_jax.observed.observations.tables import Observations
@@ -54,7 +60,9 @@ class Columns:
     def _known(self) -> Any:
         """What is known of the noise, of columns by their names unless it is of all together."""
         if self.std_error is None:
-            return self.noise
+            if not isinstance(self.noise, Mapping):
+                return self.noise
+            return {str(name): one for name, one in self.noise.items()}
         if self.noise is not None or self.replicates is not None:
             raise ValueError("give std_error in place of noise and replicates, not beside them")
         return {name: sd(column=column) for name, column in self.std_error.items()}
@@ -84,6 +92,13 @@ class Columns:
         roles = self._roles(header, where, form)
         values = self._values(roles, column, where)
         copies, labels = self._copies(roles, values, column)
+        whose = "frame"
+        if labels is not None and index is not None:
+            whose, labelled = "subjects", importlib.import_module("pandas")
+            index = labelled.Index(labels, name=self.subject)
+        if isinstance(noise, Mapping):
+            for label, value in labelled_deviations(noise):
+                check_same_rows(label, value, whose, index)
         named = {*noise} if isinstance(noise, Mapping) else set()
         for name in roles.names if form.features is None else ():
             if name not in named | {*copies} and _numbers_rows(name, values[name]):
@@ -105,7 +120,6 @@ class Columns:
                 y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
         options = {"target": str(target), "cross_cov": self.cross_cov}
         found = of_columns(values, copies, roles.names, noise, y, options)
-        index = index if self.subject is None else None
         return dataclasses.replace(found, target_cov=y_cov, index=index)
 
     def _copies(

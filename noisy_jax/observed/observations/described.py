@@ -60,7 +60,8 @@ def reliability(ratio: float) -> Reliability:
 
     The variance of the error is then (1 − r) Var(x̃), with the variance of the column in the table.
     In a linear fit with one feature the slope is that of least squares divided by r, and its
-    standard error contains that Var(x̃) is an estimate. r counts as known.
+    standard error contains that Var(x̃) is an estimate, with the weights of the fit. r counts as
+    known.
 
     Args:
         ratio: r, above 0 and at most 1. It must be of the population from which the rows are.
@@ -93,6 +94,7 @@ class NoiseOfRows(NamedTuple):
     noise: Any = None
     cov_deviations: np.ndarray | None = None
     only_sums: bool = False
+    unreliability: np.ndarray | None = None
     mean: Any = 0.0
 
 
@@ -104,12 +106,14 @@ class ErrorOfColumn(NamedTuple):
         mean: it is subtracted from the column.
         distribution: or `None` if only the variance is known.
         only_sums: as in `Observations`.
+        unreliability: the share of the column's variance that `variance` is, if that is known.
     """
 
     variance: np.ndarray
     mean: float = 0.0
     distribution: Noise | None = None
     only_sums: bool = False
+    unreliability: float = 0.0
 
 
 def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
@@ -136,8 +140,8 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
             "is estimated from them"
         )
     if isinstance(known, Reliability):
-        factor = (1 - known.ratio) * len(x) / max(len(x) - 1, 1)
-        return ErrorOfColumn(factor * (x[:, 0] - x.mean()) ** 2, only_sums=True)
+        share = 1 - known.ratio
+        return ErrorOfColumn(share * x.var(), only_sums=share > 0, unreliability=share)
     if not isinstance(known, Noise):
         if np.ndim(known) or isinstance(known, PerRound):
             raise ValueError(
@@ -157,6 +161,15 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
     return ErrorOfColumn(np.asarray(known.cov, np.float64), float(known.mean), known)
 
 
+def labelled_deviations(noise: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Standard deviations by row that may have pandas labels, with names for messages."""
+    return [
+        (f"noise[{str(name)!r}]", one.value)
+        for name, one in noise.items()
+        if isinstance(one, StandardDeviation) and np.ndim(one.value)
+    ]
+
+
 def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[str]) -> NoiseOfRows:
     """What a mapping from names to what `error_of` takes says of the error in x `[n, V, d]`."""
     for name in noise:
@@ -164,13 +177,16 @@ def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[st
             raise ValueError(f"noise has {name!r}, but x has the columns {listed(names)}")
     dim = len(names)
     errors = [error_of(name, noise.get(name, 0.0), x[:, :, j]) for j, name in enumerate(names)]
-    shared = all(one.variance.ndim == 0 for one in errors)
+    errors = [
+        one if np.any(one.variance) else one._replace(variance=np.zeros(())) for one in errors
+    ]
+    shared = all(np.ndim(one.variance) == 0 for one in errors)
     cov = np.zeros((dim, dim) if shared else (len(x), dim, dim))
     for j, one in enumerate(errors):
         cov[..., j, j] = one.variance
     mean = np.array([one.mean for one in errors])
     known = [one.distribution is not None or not np.any(one.variance) for one in errors]
-    distribution = None
+    distribution, unreliability = None, np.array([one.unreliability for one in errors])
     if all(known) and cov.any():
         parts = [one.distribution or Gaussian(0.0) for one in errors]
         gaussian = all(isinstance(part, Gaussian) for part in parts)
@@ -180,5 +196,6 @@ def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[st
         np.zeros((dim, dim)),
         distribution,
         only_sums=any(one.only_sums for one in errors),
+        unreliability=unreliability if unreliability.any() else None,
         mean=mean,
     )

@@ -36,7 +36,8 @@ def table(
             - `nj.sd(0.5)`, its standard deviation, or `nj.sd(column="z_err")`, the column with its
               standard deviation in each row, which is then not a feature;
             - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
-              need more than variances; its mean is subtracted from the column;
+              need more than variances; its mean is subtracted from the column. Of means of
+              replicates only the variance is kept, unless it is Gaussian and all rows have as many;
             - `nj.reliability(0.6)`, the share of the column's variance that is not error.
 
             Errors of different columns are independent. The target may be named as well; its
@@ -50,7 +51,9 @@ def table(
             each other, and one replicate has the same covariance however many a row has.
         subject: name of the column that says of which subject a row is, if each row is one
             measurement. Then the rows of a subject are replicates for the columns in `replicates`,
-            which is a list of names, and all other columns must agree within a subject.
+            which is a list of names, and all other columns must agree within a subject. The table
+            has a row for each subject, in the order in which they appear; from a pandas DataFrame
+            `Observations.index` holds the subjects, and weights and clusters must have it too.
         features: names of the features; by default all columns that are not named as something
             else, in their order.
         drop: in place of `features`, names of columns that are left out.
@@ -81,7 +84,7 @@ def table(
         ('sbp', 'age') [ 1.  -0.5] [ 0.8 -0.5]
     """
     known = Columns(
-        target=target,
+        target=str(target),
         noise=noise,
         replicates=replicates,
         cross_cov=cross_cov,
@@ -90,13 +93,19 @@ def table(
         drop=drop,
     )
     header, column, index = _read(frame, subject)
+    if noise is None and not replicates:
+        raise ValueError(
+            "nj.table needs what is known of the errors: noise={'x1': 0.25}, variances by column "
+            "(others are exact), or replicates={'x1': ['x1a', 'x1b']}"
+        )
     if hasattr(cross_cov, "columns"):
-        check_same_rows("cross_cov", cross_cov, "the frame", index)
+        check_same_rows("cross_cov", cross_cov, "frame", index)
     return known.table(header, column, "the frame", known.layout.checked(), index=index)
 
 
 def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], Any], Any]:
     """Names of the columns, a function that gives the values of one, and labels of the rows."""
+    frame = frame.to_native() if hasattr(frame, "to_native") else frame  # wrapped by narwhals
     index = index_of(frame)
     pandas = index is not None and hasattr(frame, "columns")
     if not isinstance(frame, Mapping) and not pandas:
@@ -113,6 +122,7 @@ def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], A
         raise ValueError(f"the frame has more than one column named {given(name)}")
 
     def column(name):
+        name = str(name)
         if pandas and name != subject:
             check_not_categorical("frame", frame[[places[name]]])
         return frame[places[name]]

@@ -64,6 +64,14 @@ def _check_alike(first: Observations, chunk: Observations) -> None:
             f"all chunks must have the columns {list(first.names)} and the target "
             f"{first.target!r}, but one has {list(chunk.names)} and {chunk.target!r}"
         )
+    if chunk is not first and chunk.unreliability is not None:
+        raise ValueError(
+            "a reliability is of the variance in the whole table: read it at once, or give the "
+            "variance of the error"
+        )
+    averaged = [one for one in (first, chunk) if one.pooled is not None]
+    if averaged and all(one.pooled is not None or one.cov is None for one in (first, chunk)):
+        return  # replicates that are complete in one chunk, but not in the other
     if chunk.x.shape[1] != first.x.shape[1]:
         raise ValueError(
             f"all chunks must have as many copies of each row, but one has {first.x.shape[1]} and "

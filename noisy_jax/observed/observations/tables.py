@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,8 +13,13 @@ from noisy_jax.noise import PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.observations.described import NoiseOfRows, StandardDeviation
+from noisy_jax.observed.observations.described import (
+    NoiseOfRows,
+    StandardDeviation,
+    labelled_deviations,
+)
 from noisy_jax.observed.observations.knowledge import Known, by_name, by_row, known_noise
+from noisy_jax.observed.observations.pooled import means_of_copies
 from noisy_jax.validation import check_concrete, listed, number
 
 
@@ -43,8 +48,11 @@ class Observations:
             do not use it yet: the errors in y are in the residuals, from which intervals come.
         only_sums: whether the covariances of rows in `cov` are estimates that are right in sums
             over rows, as linear fits take them, but not in a row alone.
-        pairs: `[n, 2, d]`, two copies of each row whose mean is taken in x, NaN where there is but
-            one, in which `fit` looks for what contradicts its assumptions; or `None`.
+        copies: `[n, V, d]`, the copies of which x `[n, 1, d]` are means, NaN where there is none; a
+            column without replicates has V times the same; or `None`.
+        pooled: `[d]`, of which columns the errors are estimated from `copies`; or `None`.
+        unreliability: `[d]`, of which share of the variance of a column the errors are, 0 where
+            `cov` is known; or `None`.
     """
 
     x: np.ndarray
@@ -60,7 +68,9 @@ class Observations:
     index: Any = None
     target_cov: np.ndarray | None = None
     only_sums: bool = False
-    pairs: np.ndarray | None = None
+    copies: np.ndarray | None = None
+    pooled: np.ndarray | None = None
+    unreliability: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -71,8 +81,11 @@ class Observations:
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
 
-    def averaged(self) -> tuple[np.ndarray, np.ndarray]:
+    def averaged(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The mean of each row's copies, and the covariance of the error of that mean.
+
+        Where covariances are right in sums only (`only_sums`), these are sums with the weights
+        `[n]` of the rows.
 
         With an unknown covariance, row i uses its own estimate from its V replicates,
         Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
@@ -88,11 +101,34 @@ class Observations:
         copies = self.x.shape[1]
         mean = self.x[:, 0] if copies == 1 else self.x.mean(axis=1)
         if self.cov is not None:
-            cov = self.cov / copies
+            cov = (self.cov if weights is None else self.estimated(weights)) / copies
             return mean, cov if self.seen is None else cov + self._of_shares(mean, cov)
         residuals = self.x - mean[:, None]
         cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
         return mean, cov
+
+    def estimated(self, weights: np.ndarray | None = None) -> np.ndarray:
+        """`cov`, with what is estimated from the rows of these weights `[n]`, 1 by default.
+
+        With the reliability r of a column, its mean x̄ and the sum W of the weights,
+        (1 − r)(x̃_i − x̄)²/(1 − w_i/W) is the variance in row i, so that the corrected moments of the
+        column are r times the uncorrected ones.
+        """
+        if self.pooled is None and self.unreliability is None:
+            return np.asarray(self.cov)
+        rows, _, dim = self.x.shape
+        cov = np.broadcast_to(np.asarray(self.cov), (rows, dim, dim)).copy()
+        if self.pooled is not None:
+            places = np.flatnonzero(self.pooled)
+            names, copies = [self.names[j] for j in places], np.asarray(self.copies)[:, :, places]
+            found = means_of_copies(copies, names, weights)[2]
+            cov[:, places[:, None], places[None]] = found
+        if self.unreliability is not None:
+            own = np.full(rows, 1 / rows) if weights is None else weights / weights.sum()
+            for j in np.flatnonzero(self.unreliability):
+                square = (self.x[:, 0, j] - own @ self.x[:, 0, j]) ** 2
+                cov[:, j, j] = self.unreliability[j] * square / np.maximum(1 - own, ROUNDING)
+        return cov
 
     def _of_shares(self, mean: np.ndarray, cov: np.ndarray) -> np.ndarray:
         """What estimated shares of missing values add to the covariances of rows, `[n, d, d]`."""
@@ -112,7 +148,10 @@ class Observations:
         return None if self.cross_cov is None else self.cross_cov / self.x.shape[1]
 
     def rows(self, which: np.ndarray) -> "Observations":
-        """Some of the rows: `which` holds their numbers, or is a mask `[n]`."""
+        """Some of the rows: `which` holds their numbers, or is a mask `[n]`.
+
+        What `estimated` takes from the rows is then of these.
+        """
 
         def some(values, rank):
             return values if values is None or values.ndim == rank else values[which]
@@ -123,8 +162,8 @@ class Observations:
             noise = jax.tree.map(lambda leaf: leaf[which], noise)
         changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
         changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
-        changed["pairs"] = some(self.pairs, None)
-        return dataclasses.replace(self, **changed)
+        made = dataclasses.replace(self, copies=some(self.copies, None), **changed)
+        return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
 
     def check_each_row(self, user: str) -> None:
         """Raises ValueError if covariances are right in sums only, but `user` needs each row's."""
@@ -200,6 +239,8 @@ def from_arrays(
             raise ValueError("noise names a column: nj.table takes such noise, by a mapping")
         if hasattr(noise.value, "columns"):
             beside.append(("noise", noise.value))
+    if isinstance(noise, Mapping):
+        beside += labelled_deviations(noise)
     index = common_index(frames, y, beside)
     missing = isinstance(noise, Dependent)
     copies = [numeric("x", one, np.float64, missing=missing).astype(np.float64) for one in frames]
@@ -238,7 +279,7 @@ def from_arrays(
         if cross_cov.shape not in ((dim,), (len(y), dim)):
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
             raise ValueError(f"cross_cov must be {wanted}, got {found}")
-    return Observations(
+    made = Observations(
         x - known.mean,
         y,
         known.cov,
@@ -251,7 +292,11 @@ def from_arrays(
         seen=seen,
         index=index,
         only_sums=known.only_sums,
+        unreliability=known.unreliability,
     )
+    if made.unreliability is None:
+        return made
+    return dataclasses.replace(made, cov=made.estimated())
 
 
 def _means_differ(x) -> float:

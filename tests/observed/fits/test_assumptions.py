@@ -47,6 +47,13 @@ def transformed(function, sd, copies=2):
     return make
 
 
+def drifting(rng, n):
+    """A second measurement that is larger than the first, by .4 on the average."""
+    x = rng.normal(size=(n, 1))
+    copies = x + 0.7 * rng.normal(size=(n, 3)) + [0.0, 0.4, 0.0]
+    return from_arrays(copies[:, :, None], x[:, 0])
+
+
 def waves(x):
     return np.stack([np.cos(x), np.sin(x)], axis=-1)
 
@@ -95,6 +102,8 @@ WRONG = {
         incomplete(transformed(lambda x: np.exp(x)[..., None], 0.5, 3)),
         "'x1' .by",
     ),
+    "means": (drifting, r"different means in 'x1' .by up to 0\.4?.*subtract its mean from each"),
+    "means, incomplete": (incomplete(drifting), "different means in 'x1'"),
     "embedding": (transformed(waves, 0.785), "untransformed measurements"),
     "embedding of three": (transformed(waves, 0.785, 3), "untransformed measurements"),
     "exponential": (transformed(lambda x: np.exp(x)[..., None], 0.5), "'x1' .by"),

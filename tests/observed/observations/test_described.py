@@ -30,7 +30,8 @@ def described(**noise):
         (nj.sd(ERRORS), ERRORS**2),
         (nj.noise.Multiplicative(0.25), X[:, 1] ** 2 / 5),
         (nj.reliability(0.6), 0.4 * (X[:, 1] - X[:, 1].mean()) ** 2 * 30 / 29),
-        (nj.reliability(1.0), np.zeros(30)),
+        (nj.reliability(1.0), 0.0),
+        (nj.sd(np.zeros(30)), 0.0),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -42,7 +43,8 @@ def test_covariances(known, variance):
     wanted[:, 1, 1], wanted[:, 2, 2] = variance, 0.3
     np.testing.assert_allclose(np.broadcast_to(table.cov, (30, 3, 3)), wanted, rtol=1e-12)
     estimated = isinstance(known, nj.noise.Noise) and known.depends_on_x
-    assert table.only_sums == (estimated or type(known).__name__ == "Reliability")
+    reliable = type(known).__name__ == "Reliability" and known.ratio < 1
+    assert table.only_sums == (estimated or reliable)
     assert table.noise is None  # of c only the variance is known
     np.testing.assert_array_equal(table.x[:, 0], X)
 
@@ -108,6 +110,48 @@ def test_reliability_divides_the_slope_of_least_squares(r):
     alone = nj.fit(table, clusters=np.arange(n)).std_error * ((n - 1) / n) ** 0.5
     np.testing.assert_allclose(alone, [error], rtol=1e-10)
     np.testing.assert_allclose(fit.reliability, [r], rtol=1e-10)
+
+
+def test_a_reliability_under_weights():
+    """The slope is that of weighted least squares over r; a weight of k is a row k times."""
+    rng = np.random.default_rng(4)
+    x, count = rng.normal(size=400), rng.integers(0, 4, size=400)
+    count[x < 0] *= 3
+    y = x**2 + rng.normal(size=400)
+    noise = {"x": nj.reliability(0.7)}
+    table = nj.table({"x": x, "y": y}, target="y", noise=noise)
+    fit = nj.fit(table, weights=count)
+    frame = {"x": np.repeat(x, count), "y": np.repeat(y, count)}
+    wanted = nj.fit(nj.table(frame, target="y", noise=noise))
+    np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=1e-9)
+    np.testing.assert_allclose(fit.coefficients, np.polyfit(x, y, 1, w=count**0.5)[:1] / 0.7)
+    some = x < 0
+    alone = nj.table({"x": x[some], "y": y[some]}, target="y", noise=noise)
+    np.testing.assert_allclose(table.rows(some).cov, alone.cov)
+    parts = [table.rows(slice(0, 200)), table.rows(slice(200, 400))]
+    with pytest.raises(ValueError, match="a reliability is of the variance in the whole table"):
+        nj.fit(iter(parts))
+
+
+def test_an_exact_column_by_rows_beside_a_gaussian_one():
+    table = described(a=nj.sd(np.zeros(30)), b=nj.noise.Gaussian(0.3))
+    assert isinstance(table.noise, nj.noise.Gaussian)
+    np.testing.assert_allclose(table.noise.cov, [0, 0.3, 0])
+
+
+def test_labels_of_standard_deviations_are_those_of_the_rows():
+    frame = pd.DataFrame(X, columns=NAMES).assign(y=Y)
+    errors = pd.Series(ERRORS, index=frame.index)
+    mixed = errors.iloc[::-1]
+    for noise in ({"b": nj.sd(errors)}, {"y": nj.sd(errors), "b": 0.1}):
+        nj.table(frame, target="y", noise=noise)
+    from_arrays(frame[NAMES], frame["y"], noise={"b": nj.sd(errors)})
+    with pytest.raises(ValueError, match=r"indices of frame and noise\['b'\] are not the same"):
+        nj.table(frame, target="y", noise={"b": nj.sd(mixed)})
+    with pytest.raises(ValueError, match=r"indices of frame and noise\['y'\] are not the same"):
+        nj.table(frame, target="y", noise={"y": nj.sd(mixed), "b": 0.1})
+    with pytest.raises(ValueError, match=r"indices of x and noise\['b'\] are not the same"):
+        from_arrays(frame[NAMES], frame["y"], noise={"b": nj.sd(mixed)})
 
 
 @pytest.mark.parametrize(

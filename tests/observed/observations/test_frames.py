@@ -111,7 +111,8 @@ def test_long_and_wide_tables_are_the_same(wide, kind):
     options = {"target": "y", "noise": noise}
     one = nj.table(long, subject="who", replicates=["a", "b"], **options)
     other = nj.table(wide | {"e": ERRORS}, replicates=COPIES, **options)
-    assert one.index is None
+    who = dict.fromkeys(np.asarray(long["who"]))
+    assert one.index is None if kind is dict else list(one.index) == list(who)
     assert_same(one, other)
     fits = [nj.fit(table) for table in (one, other)]
     for name in ("coefficients", "std_error", "intercept"):
@@ -132,10 +133,53 @@ def test_subjects_with_one_row_each():
     table = nj.table(frame, noise=noise, **options)
     assert_same(table, from_arrays(np.column_stack([A[:, 0], B[:, 0]]), Y, noise=[0.09, 0.16],
                                    names=["a", "b"], target="y"))  # fmt: skip
-    assert np.isnan(table.pairs[:, 1, 0]).all()
+    assert np.isnan(table.copies[:, 1:, 0]).all()
     nj.fit(table)
     with pytest.raises(ValueError, match="noise is unknown"):
         nj.table(frame, noise={}, **options)
+
+
+def test_weights_and_clusters_by_subject():
+    """pandas orders groups by their labels: such weights are not of the table's rows."""
+    rng = np.random.default_rng(6)
+    subjects = rng.permutation(100)
+    who, x = np.tile(subjects, 2), np.tile(rng.normal(size=100), 2)
+    y = np.where(who < 50, 1.0, -1.0) * x
+    noisy = x + 0.1 * rng.normal(size=200)
+    frame = pd.DataFrame({"who": who, "a": noisy, "y": y, "w": who < 50})
+    table = nj.table(frame.drop(columns="w"), target="y", subject="who", replicates="a")
+    weights = frame.groupby("who")["w"].first().astype(float)
+    with pytest.raises(ValueError, match="indices of observations and weights are not the same"):
+        nj.fit(table, weights=weights)
+    fit = nj.fit(table, weights=weights.loc[table.index])
+    np.testing.assert_allclose(fit.coefficients, [1.0], rtol=0.1)
+
+
+def test_incomplete_replicates_in_chunks(tmp_path):
+    """Whether a chunk has all replicates of its rows, or not, does not matter."""
+    frame = pd.DataFrame({"a1": A[:, 0], "a2": A[:, 1], "a3": A[:, 2], "y": Y})
+    for gaps in (slice(0, 40), slice(N - 40, N)):
+        some = frame.copy()
+        some.loc[some.index[gaps], "a3"] = np.nan
+        some.to_csv(tmp_path / "rows.csv", index=False)
+        options = {"target": "y", "replicates": {"a": ["a1", "a2", "a3"]}}
+        chunks = nj.observations.chunks(tmp_path / "rows.csv", rows=N // 4, **options)
+        fit, whole = nj.fit(chunks), nj.fit(nj.table(some, **options))
+        np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.02)
+        learner = nj.learners.two_copies(radius=1.0)
+        with pytest.raises(ValueError, match="a learner needs the covariance of the error in each"):
+            nj.learn(learner, chunks, jax.random.key(0))
+
+
+def test_names_that_are_numbers_and_frames_that_are_wrapped():
+    frame = pd.DataFrame({0: A[:, 0], 1: AGE, 2: Y})
+    table = nj.table(frame, target=2, noise={0: 0.1})
+    assert (table.names, table.target) == (("0", "1"), "2")
+    narwhals = pytest.importorskip("narwhals")
+    named = frame.set_axis(["a", "b", "y"], axis=1).set_index(frame.index[::-1])
+    wrapped = narwhals.from_native(named)
+    table = nj.table(wrapped, target="y", noise={"a": 0.1})
+    assert table.index.equals(named.index)
 
 
 def test_columns_that_differ_within_a_subject():
@@ -214,7 +258,7 @@ def test_labels_of_rows_are_kept():
     with pytest.raises(ValueError, match=r"indices of frame\['a0'\] and frame\['b0'\] are not"):
         nj.table(columns, target="y", replicates=COPIES)
     cross = pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "age"])
-    with pytest.raises(ValueError, match="the indices of the frame and cross_cov are not the same"):
+    with pytest.raises(ValueError, match="the indices of frame and cross_cov are not the same"):
         nj.table(frame, target="y", replicates=COPIES, cross_cov=cross)
 
 
@@ -253,10 +297,15 @@ def test_other_data_frames_by_narwhals():
             r"column 'e' must be finite, but column 'e'\[0\] is nan",
         ),
         ({"id": np.arange(N)}, {}, "column 'id' of the frame numbers or labels the rows"),
-        ({}, {"noise": None}, "noise is unknown: give its variance"),
+        ({}, {"noise": None}, "nj.table needs what is known of the errors: noise={'x1': 0.25}"),
         ({}, {"noise": {"a": -1.0}, "drop": ["e"]}, r"noise\['a'\] must be finite and >= 0"),
         ({}, {"noise": 0.1, "replicates": {"b": ["a", "age"]}, "drop": ["e"]}, None),
         ({"c": np.tile([1.0, np.nan], N // 2)}, {"replicates": {"b": ["a", "age", "c"]}}, None),
+        (
+            {"c": np.tile([1.0, np.nan], N // 2)},
+            {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}},
+            "incomplete replicates need noise by the names of features, such as noise=",
+        ),
         (
             {"f": [np.nan, *AGE[1:]], "g": [np.nan, *AGE[1:]]},
             {"replicates": {"b": ["f", "g"]}},
@@ -281,6 +330,9 @@ def test_pandas_columns_that_are_no_numbers():
     with pytest.raises(ValueError, match="column 'kind' of frame is categorical"):
         nj.table(frame, target="y", noise={"a": 0.1})
     assert nj.table(frame, target="y", noise={"a": 0.1}, drop="kind").names == ("a",)
+    for values in (pd.date_range("2020-01-01", periods=N), pd.timedelta_range("1D", periods=N)):
+        with pytest.raises(ValueError, match="column 'kind' must be numbers, got dates or"):
+            nj.table(frame.assign(kind=values), target="y", noise={"a": 0.1})
     twice = pd.DataFrame(np.ones((5, 3)), columns=["a", "a", "y"])
     with pytest.raises(ValueError, match="the frame has more than one column named 'a'"):
         nj.table(twice, target="y", noise={"a": 0.1})

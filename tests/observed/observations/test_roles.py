@@ -70,7 +70,7 @@ def test_a_mean_among_replicates_is_no_replicate():
     """A column with the name of the feature is its first replicate, but not if it is their mean."""
     frame = {name: FRAME[name] for name in ("a1", "a2", "y")}
     mean = (frame["a1"] + frame["a2"]) / 2
-    message = "the first replicate of 'a' is the mean of the others: drop it, and name the feature"
+    message = "replicate 1 of 'a' is the mean of the others: drop it, and name the feature"
     with pytest.raises(ValueError, match=message):
         nj.table(frame | {"a": mean}, target="y", replicates=COPIES)
     another = frame | {"a": mean + 0.1 * ROWS.normal(size=N)}

@@ -1,0 +1,168 @@
+"""Incomplete replicates: exact means of estimated covariances, what each row adds, coverage."""
+
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations.pooled import means_of_copies
+from tests.keys import key
+from tests.observed.rows import check_coverage
+
+SIGMA = np.array([[1.0, 0.4], [0.4, 0.5]])
+SEEN = np.array(  # 6 rows, 3 places, 2 columns; in row 2 no place has both
+    [
+        [[1, 1], [1, 1], [1, 1]],
+        [[1, 1], [1, 0], [0, 1]],
+        [[1, 0], [0, 1], [0, 0]],
+        [[1, 1], [1, 1], [0, 0]],
+        [[1, 1], [1, 0], [1, 0]],
+        [[0, 1], [0, 0], [1, 1]],
+    ],
+    bool,
+)
+COUNTS = SEEN.sum(axis=1)
+SHARES = np.einsum("nvi,nvj->nij", SEEN, SEEN, dtype=float)
+SHARES /= COUNTS[:, :, None] * COUNTS[:, None]
+
+
+def test_the_mean_of_each_estimated_covariance_is_exact():
+    """They are quadratic in the errors: their means are sums over unit errors, one at a time."""
+    root, total = np.linalg.cholesky(SIGMA), 0.0
+    clean = np.random.default_rng(0).normal(size=(6, 1, 2))
+    for row, place, column in np.ndindex(SEEN.shape):
+        errors = np.zeros(SEEN.shape)
+        errors[row, place] = root[:, column]
+        copies = np.where(SEEN, 100 * clean + errors, np.nan)
+        total = total + means_of_copies(copies, "ab")[2]
+    np.testing.assert_allclose(total, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
+
+
+def test_means_and_sums_against_loops():
+    copies = np.where(SEEN, np.random.default_rng(1).normal(size=SEEN.shape), np.nan)
+    means, counts, cov = means_of_copies(copies, "ab")
+    np.testing.assert_allclose(means, np.nanmean(copies, axis=1))
+    np.testing.assert_array_equal(counts, COUNTS)
+    products, freedoms = np.zeros((2, 2)), np.zeros((2, 2))
+    for row, j, k in np.ndindex(6, 2, 2):
+        both = [v for v in range(3) if SEEN[row, v, j] and SEEN[row, v, k]]
+        m, one, other = len(both), counts[row, j], counts[row, k]
+        for v in both:
+            products[j, k] += (copies[row, v, j] - means[row, j]) * (
+                copies[row, v, k] - means[row, k]
+            )
+        freedoms[j, k] += m * (1 - 1 / one - 1 / other + m / (one * other))
+    np.testing.assert_allclose(cov.sum(axis=0), SHARES.sum(axis=0) * products / freedoms)
+
+
+def test_complete_replicates_have_their_own_covariances():
+    """As `Observations.averaged` takes them from x `[n, V, d]`."""
+    copies = np.random.default_rng(2).normal(size=(9, 3, 2))
+    table = nj.observations.from_arrays(copies, np.arange(9.0))
+    for found, wanted in zip(means_of_copies(copies, "ab")[::2], table.averaged(), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def simulated(rng, rows, tables=1, law="normal"):
+    """Tables of one clean column, and two measured up to 3 times with errors of covariance Σ."""
+    clean = rng.normal(size=(tables, rows, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0.5], [0, 0, 1.0]])
+    errors = rng.normal(size=(tables, rows, 3, 2))
+    if law == "laplace":
+        errors = rng.laplace(size=errors.shape) / 2**0.5
+    copies = clean[:, :, None, :2] + errors @ np.linalg.cholesky(SIGMA).T
+    seen = np.arange(3)[None, None, :, None] < rng.integers(1, 4, size=(tables, rows, 1, 2))
+    y = clean @ TRUE + 0.5 * rng.normal(size=clean.shape[:2])
+    copies = np.where(seen, copies, np.nan)
+    return [
+        {f"{name}{v}": c[:, v, j] for j, name in enumerate("ab") for v in range(3)}
+        | {"z": z, "y": target}
+        for c, z, target in zip(copies, clean[..., 2], y, strict=True)
+    ]
+
+
+TRUE = np.array([1.0, -0.5, 2.0])
+OPTIONS = {"target": "y", "replicates": {n: [f"{n}{v}" for v in range(3)] for n in "ab"}}
+
+
+def test_intervals_contain_that_the_covariance_is_estimated():
+    """The sandwich is the jackknife over rows of the whole way from the replicates to the fit."""
+    (frame,) = simulated(np.random.default_rng(3), 300)
+    fit = nj.fit(nj.table(frame, **OPTIONS))
+    without = []
+    for row in range(300):
+        rest = {name: np.delete(values, row) for name, values in frame.items()}
+        without.append(nj.fit(nj.table(rest, **OPTIONS)).coefficients)
+    apart = np.array(without) - np.mean(without, axis=0)
+    error = np.sqrt(np.sum(apart**2, axis=0) * 299 / 300)
+    np.testing.assert_allclose(fit.std_error, error, rtol=0.02)
+    blocks = nj.fit(nj.table(frame, **OPTIONS), errors="jackknife")
+    np.testing.assert_allclose(blocks.coefficients, fit.coefficients, rtol=1e-9)
+    assert np.all(np.abs(np.log(blocks.std_error / fit.std_error)) < 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_coverage_with_incomplete_replicates(law):
+    """Intervals of 95% of two columns with 1 to 3 copies, whose errors depend on each other."""
+    rng = np.random.default_rng(int(jax.random.randint(key(1), (), 0, 2**31 - 1)))
+    check_coverage((nj.table(frame, **OPTIONS) for frame in simulated(rng, 1000, 1000, law)), TRUE)
+
+
+@pytest.mark.parametrize(
+    ("seen", "message"),
+    [
+        ([[[1, 1], [0, 1]]] * 4, "no row has two copies of 'a', .* of one copy as noise={'a': …}"),
+        ([[[1, 1], [1, 0]], [[1, 1], [0, 1]]] * 2, "no row has two copies of 'a' and 'b', from"),
+    ],
+)
+def test_errors_that_nothing_shows(seen, message):
+    seen = np.array(seen, bool)
+    copies = np.where(seen, np.random.default_rng(0).normal(size=seen.shape), np.nan)
+    with pytest.raises(ValueError, match=message):
+        means_of_copies(copies, "ab")
+
+
+def test_weights_and_choices_of_rows_are_those_of_the_tables_they_stand_for():
+    """A weight of 3 is a row three times; `rows` is the table of these rows alone."""
+    (frame,) = simulated(np.random.default_rng(4), 300)
+    count = np.random.default_rng(5).integers(0, 4, size=300)
+    count[~np.isnan(frame["a2"])] *= 6  # rows of three copies of a
+    table = nj.table(frame, **OPTIONS)
+    times = {name: np.repeat(values, count) for name, values in frame.items()}
+    own = np.repeat(np.arange(300), count)
+    fit = nj.fit(table, weights=count.astype(float))
+    wanted = nj.fit(nj.table(times, **OPTIONS), clusters=own)
+    np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=5e-3)
+    some = count > 1
+    fit = nj.fit(table.rows(some))
+    wanted = nj.fit(nj.table({name: v[some] for name, v in frame.items()}, **OPTIONS))
+    np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=1e-10)
+    np.testing.assert_allclose(fit.std_error, wanted.std_error, rtol=1e-10)
+
+
+def test_with_unequal_weights_the_weighted_sum_is_exact():
+    """Its mean over errors, one unit at a time; with sums of equal weights it would not be so."""
+    root, total, weights = np.linalg.cholesky(SIGMA), 0.0, np.arange(1.0, 7.0) ** 2
+    for row, place, column in np.ndindex(SEEN.shape):
+        errors = np.zeros(SEEN.shape)
+        errors[row, place] = root[:, column]
+        cov = means_of_copies(np.where(SEEN, errors, np.nan), "ab", weights)[2]
+        total = total + np.tensordot(weights, cov, axes=1)
+    wanted = np.tensordot(weights, SHARES, axes=1) * SIGMA
+    np.testing.assert_allclose(total, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_coverage_with_weights():
+    """Rows of few copies have small weights, as where these were chosen by design."""
+    rng = np.random.default_rng(int(jax.random.randint(key(2), (), 0, 2**31 - 1)))
+    inside = []
+    for frame in simulated(rng, 1000, 400):
+        weights = 1.0 + 8 * ~np.isnan(frame["a2"])
+        low, high = nj.fit(nj.table(frame, **OPTIONS), weights=weights).interval()
+        inside.append((low <= TRUE) & (high >= TRUE))
+    coverage = np.mean(inside, axis=0)
+    print(coverage)
+    assert np.all((coverage > 0.92) & (coverage < 0.98))
