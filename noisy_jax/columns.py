@@ -13,6 +13,8 @@ from noisy_jax.validation import concrete, given, listed, unmasked
 ROUNDING = 1e-12
 """A standard deviation below this share of the largest value is the rounding of a constant."""
 
+_MOST_TEXTS = 50  # more are taken for labels, or for numbers that are not read as such
+
 
 def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False) -> Any:
     """The table as an array of finite numbers that the data type can hold.
@@ -80,6 +82,41 @@ def _place(name, table, place) -> str:
     if columns is None or len(place) < 2:
         return f"{name}[{', '.join(map(str, place))}]"
     return f"row {place[0]} of column {given(str(columns[place[1]]))}"
+
+
+def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
+    """The categories of a column that occur, and the number `[n]` of each row's; `None` of numbers.
+
+    Categories are in the order that pandas keeps of them, and texts in their own.
+
+    Raises:
+        ValueError: a row has none, there is but one, or texts are too many to be categories.
+    """
+    if str(getattr(values, "dtype", "")) == "category" and hasattr(values, "cat"):
+        texts, order = np.asarray(values, object), list(values.cat.categories)
+    else:
+        texts, order = np.asarray(unmasked(values)), None
+        texts = np.asarray(values, object) if texts.dtype.kind == "U" else texts
+        if texts.dtype.kind == "O" and not any(isinstance(one, str) for one in texts.ravel()):
+            return None
+        if texts.dtype.kind != "O" or texts.ndim != 1:
+            return None
+    for row, one in enumerate(texts):
+        if one is None or one != one or type(one).__name__ == "NAType":
+            raise ValueError(f"{name} has no category in row {row}: name one, or drop such rows")
+        if order is None and not isinstance(one, str):
+            raise ValueError(f"{name} has texts and numbers, such as {given(one)} in row {row}")
+    found = dict.fromkeys(texts)
+    levels = sorted(found) if order is None else [one for one in order if one in found]
+    if len(levels) < 2:
+        raise ValueError(f"{name} has one category only, {given(levels[0])}: drop it")
+    if order is None and len(levels) > _MOST_TEXTS:
+        raise ValueError(
+            f"{name} has {len(levels)} different texts, such as {given(levels[0])}: drop it, or "
+            "make its cells numbers or a pandas Categorical"
+        )
+    place = {one: k for k, one in enumerate(levels)}
+    return [str(one) for one in levels], np.array([place[one] for one in texts])
 
 
 def check_not_categorical(name: str, table: Any) -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.columns import levels_of
 from noisy_jax.observed.observations import from_arrays
 
 ROWS = np.random.default_rng(0)
@@ -169,3 +170,26 @@ def test_codes_of_categories_are_not_amounts():
     with pytest.raises(ValueError, match="'group' of x is categorical"):
         fit.predict(frame)
     nj.fit(table, clusters=labels)  # labels of groups may be categories
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["a", None, "b"], "has no category in row 1: name one, or drop such rows"),
+        (np.array(["a", np.nan], object), "has no category in row 1"),
+        (["a", "a"], "has one category only, 'a': drop it"),
+        ([str(k) for k in range(60)], "has 60 different texts, such as '0': drop it, or make its"),
+        (np.array(["a", 1.0], object), "has texts and numbers, such as 1.0 in row 1"),
+    ],
+)
+def test_texts_that_are_no_categories(values, message):
+    with pytest.raises(ValueError, match=message):
+        levels_of("kind", values)
+
+
+def test_categories_and_numbers():
+    levels, numbers = levels_of("kind", ["b", "a", "b"])
+    assert levels == ["a", "b"]
+    assert numbers.tolist() == [1, 0, 1]
+    for values in ([1, 2], np.array([1.0, None], object), np.array([["a"], ["b"]]), [True, False]):
+        assert levels_of("kind", values) is None

@@ -86,10 +86,16 @@ def noise_follows_values(observations: Observations) -> bool:
 
 
 def warned(observations: Observations, clusters=None, *, stacklevel: int) -> list[Doubt]:
-    """`doubts`, each of which is also a warning; `stacklevel` is as in `warnings.warn`."""
+    """`doubts`, each of which is also a warning; `stacklevel` is as in `warnings.warn`.
+
+    Behind them is what to know of categories, without a warning.
+    """
     found = doubts(observations, clusters)
     for doubt in found:
         warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
+    if observations.references:
+        text = f"coefficients of categories are differences to {', '.join(observations.references)}"
+        found.append(Doubt(text, spoils=False))
     return found
 
 

@@ -260,6 +260,13 @@ def features_of(x: Any, names: tuple[str, ...]) -> Any:
     In NumPy's float64, or traced in JAX's default precision.
     """
     if hasattr(x, "columns"):
+        for name in set(names) - {*map(str, x.columns)}:
+            column, bracket, level = name.removesuffix("]").partition("[")
+            if bracket and column in x.columns:
+                raise ValueError(
+                    f"x has the column {column!r}, but the fit has indicators of its categories: "
+                    f"add {name!r} as (x[{column!r}] == {level!r}) * 1.0"
+                )
         x = x[[x.columns[k] for k in in_order("x", x.columns, names)]]
         check_not_categorical("x", x)
     elif index_of(x) is not None and np.shape(x) == (len(names),):  # a row of a DataFrame

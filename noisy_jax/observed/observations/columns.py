@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.columns import check_same_rows, numeric
+from noisy_jax.columns import check_same_rows, levels_of, numeric
 from noisy_jax.csv_files import Layout, csv_parts
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observed.observations.copies import (
@@ -91,6 +91,7 @@ class Columns:
         noise, target = self._known(), self.target
         roles = self._roles(header, where, form)
         values = self._values(roles, column, where)
+        roles, references = _with_indicators(roles, values)
         copies, labels = self._copies(roles, values, column)
         whose = "frame"
         if labels is not None and index is not None:
@@ -120,7 +121,7 @@ class Columns:
                 y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
         options = {"target": str(target), "cross_cov": self.cross_cov}
         found = of_columns(values, copies, roles.names, noise, y, options)
-        return dataclasses.replace(found, target_cov=y_cov, index=index)
+        return dataclasses.replace(found, target_cov=y_cov, index=index, references=references)
 
     def _copies(
         self, roles: Roles, values: dict[str, np.ndarray], column: Callable[[str], Any]
@@ -142,21 +143,32 @@ class Columns:
             values[name] = of_first_rows(values[name], name, labels, rows)
         return blocks, np.asarray(labels)[rows[0]].tolist()
 
-    def _values(
-        self, roles: Roles, column: Callable[[str], Any], where: str
-    ) -> dict[str, np.ndarray]:
-        """The numbers in the columns; NaN may be among replicates, or among missing values."""
+    def _values(self, roles: Roles, column: Callable[[str], Any], where: str) -> dict[str, Any]:
+        """The numbers in the columns; NaN may be among replicates, or among missing values.
+
+        Of features without noise that are categories, what `levels_of` returns.
+        """
         replicated = {one for columns in roles.copies.values() for one in columns}
-        values = {}
+        values: dict[str, Any] = {}
+        rows = None
         for name in roles.used:
             one, called = column(name), f"column {given(name)}"
             check_concrete(called, one, "make tables, and fit them, outside jit, vmap and grad")
-            gaps = name in replicated or (isinstance(self.noise, Dependent) and name != self.target)
-            one = numeric(called, one, np.float64, missing=gaps).astype(np.float64)
-            if one.ndim != 1 or len(one) != len(next(iter(values.values()), one)) or not len(one):
-                raise ValueError(
-                    f"{called} must have one number a row, as the others, got {list(one.shape)}"
+            levels = levels_of(called, one) if name in roles.plain else None
+            if levels is None:
+                gaps = name in replicated or (
+                    isinstance(self.noise, Dependent) and name != self.target
                 )
+                one = numeric(called, one, np.float64, missing=gaps).astype(np.float64)
+            shape = one.shape if levels is None else levels[1].shape
+            rows = shape[0] if rows is None and len(shape) == 1 else rows
+            if shape != (rows,) or not rows:
+                raise ValueError(
+                    f"{called} must have one number a row, as the others, got {list(shape)}"
+                )
+            if levels is not None:
+                values[name] = levels
+                continue
             if (code := _code_of_missing(one[~np.isnan(one)])) is not None:
                 warnings.warn(
                     f"column {given(name)} of {where} has {code:g} far from all other values: if "
@@ -228,6 +240,24 @@ class Columns:
             stacklevel=2,
         )
         return part[kept]
+
+
+def _with_indicators(roles: Roles, values: dict[str, Any]) -> tuple[Roles, tuple[str, ...]]:
+    """Roles with indicators in place of categories, and the categories without one, as `sex[f]`.
+
+    `values` gets the indicators.
+    """
+    names, references = [], []
+    for name in roles.names:
+        if not isinstance(values.get(name), tuple):
+            names.append(name)
+            continue
+        levels, numbers = values.pop(name)
+        references.append(f"{name}[{levels[0]}]")
+        for k, level in enumerate(levels[1:], start=1):
+            names.append(f"{name}[{level}]")
+            values[names[-1]] = np.asarray(numbers == k, np.float64)
+    return roles._replace(names=names), tuple(references)
 
 
 def _numbers_rows(name: str, values: np.ndarray) -> bool:

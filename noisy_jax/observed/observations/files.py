@@ -1,4 +1,4 @@
-"""Noisy tables from files: whole from CSV, in chunks from CSV and NumPy files."""
+"""Noisy tables from files: whole from CSV, in chunks from CSV, Parquet, Arrow and NumPy files."""
 
 import dataclasses
 import os
@@ -10,11 +10,12 @@ import numpy as np
 
 from noisy_jax.csv_files import Layout
 from noisy_jax.noise import PerRound
+from noisy_jax.observed.observations.arrow import FORMATS, arrow_parts
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.described import Reliability, StandardDeviation
 from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.tables import Observations, from_arrays
-from noisy_jax.validation import choice, given, whole
+from noisy_jax.validation import choice, given, listed, whole
 
 
 def csv(
@@ -97,13 +98,15 @@ def chunks(
     rows again.) Rows may have been added at the end.
 
     Args:
-        path: a CSV file as in `csv`; or a NumPy file (`.npy`, from `np.save`) of noisy features
-            `[n, d]`, or `[n, V, d]` with replicates.
+        path: a CSV file as in `csv`; a Parquet or Arrow file (`.parquet`, `.arrow`, `.feather`;
+            needs pyarrow, `pip install "noisy_jax[tables]"`); or a NumPy file (`.npy`, from
+            `np.save`) of noisy features `[n, d]`, or `[n, V, d]` with replicates.
         y: NumPy file of the targets `[n]`, if `path` is one.
         rows: of a chunk; the last one may have fewer. Memory grows with it, not with the files.
-        **columns: all arguments of `csv`; with NumPy files only `noise`, `cross_cov` and `target`,
-            a name to print. The noise must be the same in all rows. Values that `noise.Missing`
-            reads as missing are filled with the means of their chunk.
+        **columns: all arguments of `csv`; with Parquet and Arrow files not `sep`, `decimal` and
+            `missing`, as they know which values are missing; with NumPy files only `noise`,
+            `cross_cov` and `target`, a name to print. The noise must be the same in all rows.
+            Values that `noise.Missing` reads as missing are filled with the means of their chunk.
 
     Returns:
         `Chunks`, which can be gone through as often as needed.
@@ -128,11 +131,15 @@ def chunks(
     for name, file in {"path": path, "y": y}.items():
         if not isinstance(file, str | os.PathLike | None) or path is None:
             raise ValueError(f"{name} must be a file's path, got {given(file)}; see from_arrays")
-    kind = choice("the end of the file's name", Path(path).suffix, (".csv", ".npy"))
+    kind = choice("the end of the file's name", Path(path).suffix, (".csv", ".npy", *FORMATS))
     whole("rows", rows)
     known = Columns(**columns)
-    if kind == ".csv" and (known.target is None or y is not None):
-        raise ValueError("a CSV file holds y: name its column by target=, and give no other file")
+    if kind != ".npy" and (known.target is None or y is not None):
+        raise ValueError(
+            f"a {kind} file holds y: name its column by target=, and give no other file"
+        )
+    if kind in FORMATS and known.layout != Layout(known.features, known.drop):
+        raise ValueError("sep, decimal and missing are for CSV files: leave them out")
     if kind == ".npy" and (known.layout != Layout() or known.std_error is not None):
         raise ValueError(
             "std_error, features, drop, sep, decimal and missing are for CSV files: leave them out"
@@ -173,9 +180,22 @@ class Chunks:
 
     def after(self, count: int) -> Iterator[Observations]:
         """The chunks behind the first `count` rows, which are not read, in CSV files not parsed."""
-        if self.y is None:
-            return self.columns.tables(self.path, self.rows, count)
-        return self._of_arrays(count)
+        if self.y is not None:
+            return self._of_arrays(count)
+        if Path(self.path).suffix in FORMATS:
+            return self._of_arrow(count)
+        return self.columns.tables(self.path, self.rows, count)
+
+    def _of_arrow(self, count: int) -> Iterator[Observations]:
+        form = self.columns.layout.checked()
+        for part in arrow_parts(self.path, self.rows, count):
+            table = self.columns.table(part.column_names, part.__getitem__, str(self.path), form)
+            if table.references:
+                raise ValueError(
+                    f"{self.path} has the categories {listed(table.references)}, of which a chunk "
+                    "may lack some: make them indicators, or drop them"
+                )
+            yield table
 
     def _of_arrays(self, count: int) -> Iterator[Observations]:
         shape, targets = _mapped(self.path).shape, _mapped(self.y).shape

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from noisy_jax.columns import check_not_categorical, check_same_rows, index_of
+from noisy_jax.columns import check_same_rows, index_of
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.tables import Observations
@@ -55,7 +55,8 @@ def table(
             has a row for each subject, in the order in which they appear; from a pandas DataFrame
             `Observations.index` holds the subjects, and weights and clusters must have it too.
         features: names of the features; by default all columns that are not named as something
-            else, in their order.
+            else, in their order. A pandas Categorical, or a column of texts, becomes an indicator
+            of each category but the first, as `sex[m]`; fits print the first as the reference.
         drop: in place of `features`, names of columns that are left out.
         cross_cov: as in `from_arrays`, for the features in their order.
 
@@ -92,7 +93,7 @@ def table(
         features=features,
         drop=drop,
     )
-    header, column, index = _read(frame, subject)
+    header, column, index = _read(frame)
     if noise is None and not replicates:
         raise ValueError(
             "nj.table needs what is known of the errors: noise={'x1': 0.25}, variances by column "
@@ -103,7 +104,7 @@ def table(
     return known.table(header, column, "the frame", known.layout.checked(), index=index)
 
 
-def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], Any], Any]:
+def _read(frame: Any) -> tuple[list[str], Callable[[str], Any], Any]:
     """Names of the columns, a function that gives the values of one, and labels of the rows."""
     frame = frame.to_native() if hasattr(frame, "to_native") else frame  # wrapped by narwhals
     index = index_of(frame)
@@ -121,13 +122,7 @@ def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], A
         name = Counter(map(str, columns)).most_common(1)[0][0]
         raise ValueError(f"the frame has more than one column named {given(name)}")
 
-    def column(name):
-        name = str(name)
-        if pandas and name != subject:
-            check_not_categorical("frame", frame[[places[name]]])
-        return frame[places[name]]
-
-    return list(places), column, index
+    return list(places), lambda name: frame[places[str(name)]], index
 
 
 def _by_narwhals(frame: Any) -> Any:

@@ -17,13 +17,15 @@ class Roles(NamedTuple):
         names: of the features, in their order.
         copies: of features with replicates, the columns with these.
         deviations: of features, or the target, the column with the standard deviation in each row.
-        used: columns that hold numbers.
+        used: columns that hold numbers, or categories.
+        plain: features without replicates of which nothing is said.
     """
 
     names: list[str]
     copies: dict[str, list[str]]
     deviations: dict[str, str]
     used: list[str]
+    plain: list[str]
 
 
 def several(names: Any) -> list[str]:
@@ -127,4 +129,5 @@ def roles_of(
     if not names:
         raise ValueError(f"{where} has no feature beside the target {given(target)}")
     used = [name for name in header if name in taken and name != subject]
-    return Roles(names, copies, deviations, used)
+    plain = [name for name in names if name not in copies and name not in named]
+    return Roles(names, copies, deviations, used, plain)

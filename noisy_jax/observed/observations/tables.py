@@ -53,6 +53,7 @@ class Observations:
         pooled: `[d]`, of which columns the errors are estimated from `copies`; or `None`.
         unreliability: `[d]`, of which share of the variance of a column the errors are, 0 where
             `cov` is known; or `None`.
+        references: categories of columns with indicators of the others, as `sex[f]`.
     """
 
     x: np.ndarray
@@ -71,6 +72,7 @@ class Observations:
     copies: np.ndarray | None = None
     pooled: np.ndarray | None = None
     unreliability: np.ndarray | None = None
+    references: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""

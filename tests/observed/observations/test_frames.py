@@ -171,6 +171,46 @@ def test_incomplete_replicates_in_chunks(tmp_path):
             nj.learn(learner, chunks, jax.random.key(0))
 
 
+SEX, KIND = np.array(["m", "f"])[ROWS.integers(0, 2, N)], ROWS.integers(1, 4, N)
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "lazy", "pyarrow"])
+def test_categories_are_indicators_of_all_but_the_first(kind):
+    """As pandas makes them, in every frame that narwhals knows; the fit names the others."""
+    columns = {"a": A[:, 0], "sex": SEX, "age": AGE, "y": Y}
+    if kind == "dict":
+        frame = columns
+    elif kind == "pandas":
+        frame = pd.DataFrame(columns)
+    elif kind == "pyarrow":
+        frame = pytest.importorskip("pyarrow").table(columns)
+    else:
+        polars = pytest.importorskip("polars")
+        frame = polars.DataFrame(columns)
+        if kind == "lazy":
+            frame = frame.lazy().with_columns(polars.col("sex").cast(polars.Categorical))
+    table = nj.table(frame, target="y", noise={"a": 0.09})
+    made = pd.get_dummies(pd.DataFrame({"sex": SEX}), drop_first=True, dtype=float)
+    wanted = np.column_stack([A[:, 0], made["sex_m"], AGE])
+    assert table.names == ("a", "sex[m]", "age")
+    np.testing.assert_allclose(table.x[:, 0], wanted)
+    fit = nj.fit(table)
+    assert "coefficients of categories are differences to sex[f]" in str(fit)
+    with pytest.raises(ValueError, match=r"add 'sex\[m\]' as \(x\['sex'\] == 'm'\) \* 1\.0"):
+        fit.predict(pd.DataFrame(columns))
+
+
+def test_pandas_keeps_the_order_of_categories():
+    kinds = pd.Categorical(KIND, categories=[4, 3, 1, 2])
+    frame = pd.DataFrame({"a": A[:, 0], "kind": kinds, "y": Y})
+    table = nj.table(frame, target="y", noise={"a": 0.09})
+    assert (table.names, table.references) == (("a", "kind[1]", "kind[2]"), ("kind[3]",))
+    np.testing.assert_array_equal(table.x[:, 0, 1:], np.stack([KIND == 1, KIND == 2], axis=1))
+    long = pd.concat([frame.assign(who=range(N)), frame.assign(who=range(N), a=A[:, 1])])
+    table = nj.table(long, target="y", subject="who", replicates="a")
+    np.testing.assert_array_equal(table.x[:, 0, 1:], np.stack([KIND == 1, KIND == 2], axis=1))
+
+
 def test_names_that_are_numbers_and_frames_that_are_wrapped():
     frame = pd.DataFrame({0: A[:, 0], 1: AGE, 2: Y})
     table = nj.table(frame, target=2, noise={0: 0.1})
@@ -327,8 +367,9 @@ def test_wrong_frames_give_one_clear_line(change, options, message):
 
 def test_pandas_columns_that_are_no_numbers():
     frame = pd.DataFrame({"a": A[:, 0], "kind": pd.Categorical([1, 2] * (N // 2)), "y": Y})
-    with pytest.raises(ValueError, match="column 'kind' of frame is categorical"):
-        nj.table(frame, target="y", noise={"a": 0.1})
+    for options in ({"noise": {"kind": 0.1}}, {"replicates": {"b": ["a", "kind"]}}):
+        with pytest.raises(ValueError, match="column 'kind' is categorical, and codes are not am"):
+            nj.table(frame, target="y", **options)
     assert nj.table(frame, target="y", noise={"a": 0.1}, drop="kind").names == ("a",)
     for values in (pd.date_range("2020-01-01", periods=N), pd.timedelta_range("1D", periods=N)):
         with pytest.raises(ValueError, match="column 'kind' must be numbers, got dates or"):

@@ -1,0 +1,91 @@
+"""Parquet and Arrow files: fits of their chunks are those of the same rows in CSV files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.observations.arrow import FORMATS, arrow_parts
+
+pyarrow = pytest.importorskip("pyarrow")
+dataset = pytest.importorskip("pyarrow.dataset")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+N = 1000
+ROWS = np.random.default_rng(0)
+CLEAN = ROWS.normal(size=N)
+FRAME = pd.DataFrame(
+    {f"a{v}": CLEAN + 0.5 * ROWS.normal(size=N) for v in range(3)}
+    | {"age": 40 + CLEAN + ROWS.normal(size=N), "y": CLEAN + 0.1 * ROWS.normal(size=N)}
+)
+FRAME.loc[FRAME.index[::3], "a2"] = np.nan
+OPTIONS = {"target": "y", "replicates": {"a": ["a0", "a1", "a2"]}, "rows": 300}
+
+
+def written(folder, end, frame=FRAME):
+    """A file of groups of 70 rows, which are not the rows of a chunk."""
+    path, table = folder / f"rows{end}", pyarrow.Table.from_pandas(frame, preserve_index=False)
+    if end == ".parquet":
+        parquet.write_table(table, path, row_group_size=70)
+        return path
+    kind = pyarrow.ipc.new_file(path, table.schema)
+    with kind as writer:
+        writer.write_table(table, max_chunksize=70)
+    return path
+
+
+@pytest.mark.parametrize("end", FORMATS)
+def test_chunks_are_those_of_the_same_csv_file(tmp_path, end):
+    FRAME.to_csv(tmp_path / "rows.csv", index=False)
+    files = written(tmp_path, end), tmp_path / "rows.csv"
+    tables = [list(nj.observations.chunks(path, **OPTIONS)) for path in files]
+    assert [len(one.y) for one in tables[0]] == [300, 300, 300, 100]
+    for one, other in zip(*tables, strict=True):
+        assert (one.names, one.target) == (other.names, other.target)
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.cov, other.cov)
+    fits = [nj.fit(nj.observations.chunks(path, **OPTIONS)) for path in files]
+    np.testing.assert_array_equal(fits[0].std_error, fits[1].std_error)
+
+
+@pytest.mark.parametrize("after", [0, 1, 69, 70, 299, 300, 999, 1000])
+def test_rows_behind_those_that_were_read(tmp_path, after):
+    tables = arrow_parts(written(tmp_path, ".parquet"), 128, after)
+    parts = [one.column("y").to_numpy() for one in tables]
+    assert all(len(one) == 128 for one in parts[:-1])
+    np.testing.assert_array_equal(np.concatenate([[], *parts]), FRAME["y"].to_numpy()[after:])
+
+
+def test_an_interrupted_pass_resumes(tmp_path):
+    chunks = nj.observations.chunks(written(tmp_path, ".parquet"), **OPTIONS)
+    whole = nj.fit(chunks)
+
+    def stopped():
+        for number, table in enumerate(chunks):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield table
+
+    with pytest.raises(KeyboardInterrupt):
+        nj.fit(stopped(), checkpoint=tmp_path / "run")
+    again = nj.fit(chunks, checkpoint=tmp_path / "run")
+    np.testing.assert_array_equal(again.coefficients, whole.coefficients)
+
+
+def test_wrong_files_give_one_clear_line(tmp_path):
+    path = written(tmp_path, ".parquet")
+    with pytest.raises(ValueError, match="sep, decimal and missing are for CSV files"):
+        nj.observations.chunks(path, sep=";", **OPTIONS)
+    with pytest.raises(ValueError, match=r"a \.parquet file holds y: name its column by target="):
+        nj.observations.chunks(path, noise=0.1)
+    with pytest.raises(ValueError, match="has 1000 rows, but 1001 were read before"):
+        list(arrow_parts(path, 100, 1001))
+    path = written(tmp_path, ".parquet", FRAME.assign(sex=np.where(CLEAN > 0, "f", "m")))
+    with pytest.raises(
+        ValueError, match=r"has the categories 'sex\[f\]', of which a chunk may lack"
+    ):
+        nj.fit(nj.observations.chunks(path, **OPTIONS))
+    path.write_bytes(b"no parquet")
+    with pytest.raises(ValueError, match=r"rows\.parquet is not such a file") as caught:
+        nj.fit(nj.observations.chunks(path, **OPTIONS))
+    assert "\n" not in str(caught.value)
