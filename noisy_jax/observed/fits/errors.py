@@ -12,6 +12,7 @@ from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
+from noisy_jax.observed.fits.linear_moments import clean_errors
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import replicates
@@ -25,9 +26,8 @@ def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
     Σ_i is the covariance of the error of x̃, and c_i its covariance with the error in y.
     """
     x, cov = rows.averaged()
-    beta = fit.coefficients
-    errors, cross = (fit.predict(x) - rows.y) ** 2 - (cov @ beta) @ beta, rows.averaged_cross()
-    return errors if cross is None else errors + 2 * cross @ beta
+    cross = rows.averaged_cross()
+    return clean_errors(x, rows.y, cov, cross, fit.intercept, fit.coefficients)
 
 
 def fourier_errors(

@@ -7,12 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.anderson_rubin import Equations, equations
 from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.groups import GROUPS, grouped
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
+from noisy_jax.observed.fits.row_weights import differ_by_row, intrinsic_scatter
 from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Rows, Units
@@ -36,6 +38,10 @@ class LinearFit(Corrected):
             largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
             that λ would have if there were nothing but noise; 0 if the clean variance is estimated
             below 0, infinite without noise. Below 6 the identification is weak.
+        scatter: `[3]`, s², its standard error and degrees of freedom: the variance of y at given
+            clean features without the known errors of measurement in y; `None` unless these, or
+            errors by row, are known.
+        effective_rows: (Σ w)²/Σ w², if the rows are weighted by their errors of measurement.
         equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
             with too few groups.
     """
@@ -48,6 +54,8 @@ class LinearFit(Corrected):
     noise: np.ndarray
     strength: float
     equations: Equations | None
+    scatter: np.ndarray | None = None
+    effective_rows: float | None = None
 
     def _ends(self, level: float, method: str) -> tuple[np.ndarray, np.ndarray]:
         if choice("method", method, ("wald", "anderson-rubin")) == "wald":
@@ -71,6 +79,7 @@ class LinearFit(Corrected):
         """Coefficients, intervals, uncorrected coefficients, reliability, verdict."""
         lines = [
             *self._identified(),
+            *self._scattered(),
             "",
             str(self.risk),
             "These coefficients are for interpretation and for clean features. To predict from",
@@ -78,8 +87,34 @@ class LinearFit(Corrected):
         ]
         return self._printed(lines)
 
+    def scatter_interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Both ends of the interval of the intrinsic scatter s, a standard deviation of y."""
+        if self.scatter is None:
+            raise ValueError("the scatter is known where errors in y, or by row, are given")
+        variance, error, freedom = self.scatter
+        half = half_width(error, freedom, level=level)
+        low, high = np.sqrt(np.maximum([variance - half, variance + half], 0)).tolist()
+        return low, high
+
+    def _scattered(self) -> list[str]:
+        if self.scatter is None:
+            return []
+        low, high = self.scatter_interval()
+        estimate = max(self.scatter[0], 0.0) ** 0.5
+        lines = [
+            f"Intrinsic scatter {estimate:.4g} [{low:.4g}, {high:.4g}]: standard deviation of "
+            f"{self.target} without errors of measurement."
+        ]
+        if self.effective_rows is None:
+            return lines
+        count = f"{self.effective_rows:,.0f}"
+        return [
+            *lines,
+            f"Rows are weighted by their errors of measurement: {count} effective rows.",
+        ]
+
     def _doubts(self) -> list[str]:
-        return [*self._identified(), *super()._doubts()]
+        return [*self._identified(), *self._scattered(), *super()._doubts()]
 
     def _identified(self) -> list[str]:
         if np.isinf(self.strength):  # no noise
@@ -117,7 +152,12 @@ def linear_fit(
         share = solver.share(solver.whole, corrected)
         return sandwich(solver.whole, share, rows, clusters, solver.jacobian)
 
-    return solver.fit(spread)
+    made = solver.fit(spread)
+    if observations.target_cov is None and not differ_by_row(observations):
+        return made
+    return dataclasses.replace(
+        made, scatter=intrinsic_scatter(observations, weights, made, made.gram)
+    )
 
 
 class NormalEquations:

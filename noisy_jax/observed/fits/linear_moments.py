@@ -89,6 +89,14 @@ class LinearMoments(NamedTuple):
         return float(total + a * (a * self.weight - 2 * self.y + 2 * self.x @ beta))
 
 
+def clean_errors(
+    x: np.ndarray, y: np.ndarray, cov: np.ndarray, cross: np.ndarray | None, intercept, beta
+) -> np.ndarray:
+    """The terms `[n]` of `LinearMoments.clean_error`, (ỹ − a − ⟨β, x̃⟩)² − βᵀΣ_iβ + 2βᵀc_i."""
+    errors = (y - intercept - x @ beta) ** 2 - (cov @ beta) @ beta
+    return errors if cross is None else errors + 2 * cross @ beta
+
+
 def linear_moments(
     x: np.ndarray,
     y: np.ndarray,

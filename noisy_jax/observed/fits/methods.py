@@ -16,6 +16,7 @@ from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.fits.row_weights import differ_by_row, row_weights
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice, given, instance, positive, whole
@@ -37,8 +38,10 @@ class Linear:
     a solution; `fit.interval(method="anderson-rubin")` gives sets that hold at any strength.
 
     Args:
-        weights: `[n]` weights of the rows of one table; 1 by default. Rows of weight 0 are left out
-            of everything, also of the number of rows.
+        weights: `[n]` weights of the rows of one table. Rows of weight 0 are left out of
+            everything, also of the number of rows. By default they are 1, but if errors of
+            measurement are known and differ by row, those that give the smallest variance, from
+            the errors and a first fit.
         clusters: `[n]` labels of groups of rows of one table that may depend on each other.
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
@@ -76,9 +79,14 @@ class Linear:
             raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
         rows, weights, clusters = with_weight(observations, self.weights, self.clusters)
         found = warned(rows, clusters, stacklevel=3)
+        effective_rows = None
+        if weights is None and differ_by_row(rows):
+            weights = row_weights(rows)
+            effective_rows = float(weights.sum() ** 2 / (weights @ weights))
         if self.errors == "jackknife":
             return remarked(jackknife_fit(Pass([rows]), weights, clusters), found)
         made = linear_fit(rows, weights, clusters)
+        made = dataclasses.replace(made, effective_rows=effective_rows)
         if whole_rows:
             found += rows_without_gaps(rows, made.std_error)
         return remarked(made, found)

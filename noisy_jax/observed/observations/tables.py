@@ -44,8 +44,8 @@ class Observations:
             errors in other copies are independent of the error in y); `None` if it is zero.
         seen: `[n, V, d]`, where x was measured; `None` unless the noise is `noise.Missing`.
         index: pandas labels of the rows, or `None`; weights and clusters must have the same.
-        target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Fits
-            do not use it yet: the errors in y are in the residuals, from which intervals come.
+        target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Linear
+            fits weight rows by it, and take it from the scatter; intervals are from the residuals.
         only_sums: whether the covariances of rows in `cov` are estimates that are right in sums
             over rows, as linear fits take them, but not in a row alone.
         copies: `[n, V, d]`, the copies of which x `[n, 1, d]` are means, NaN where there is none; a

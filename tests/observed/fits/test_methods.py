@@ -68,7 +68,8 @@ def test_errors_of_another_size_in_each_row_as_in_bces():
 
     def fitted(variances):
         noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(variances[:, None])))
-        return nj.fit(from_arrays(NITROGEN[:, None], YIELD, noise=noise), clusters=np.arange(n))
+        rows = from_arrays(NITROGEN[:, None], YIELD, noise=noise)
+        return nj.fit(rows, clusters=np.arange(n), weights=np.ones(n))
 
     same = fitted(spread**2 * n / (n - 1))  # the denominators of bces
     np.testing.assert_allclose(same.coefficients, [0.4216277454957424], rtol=1e-6)

@@ -1,0 +1,110 @@
+"""Weights of rows whose errors of measurement differ, and the scatter that is none of them.
+
+A row's share in the corrected normal equations of y = a + ⟨β, x⟩ + e, Var e = s², has under
+Gaussian errors of covariance C_i in x and variance τ_i in y the covariance
+
+    v_i (G + C_i) + C_i ββᵀ C_i,    v_i = s² + τ_i + βᵀC_iβ,
+
+with the covariance G of the clean rows. What it says of β is G in all rows alike. So the weights
+
+    w_i = 1 / (v_i (1 + tr(G⁻¹C_i)/d) + βᵀC_iG⁻¹C_iβ/d)
+
+give the smallest variance on average over d directions. They may depend on C_i and τ_i, but not on
+a row's x̃_i and ỹ_i: then the weighted equations are as unbiased as the others. β, s and G are those
+of a first fit, to which rows count the less the noisier they are.
+
+Source: two steps with estimated weights: Carroll and Ruppert, Transformation and Weighting in
+Regression (1988), Sec. 2.3; variances of the scores: Fuller, Measurement Error Models (1987),
+Sec. 3.1.
+"""
+
+import numpy as np
+
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.linear_moments import clean_errors, linear_moments
+from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.observations import Observations
+
+_LEAST = 1e-3  # of the variance of y, for s²
+
+
+def differ_by_row(observations: Observations) -> bool:
+    """Whether the errors of rows are known, and not the same in all of them."""
+    target = observations.target_cov
+    if observations.only_sums or observations.seen is not None or observations.cov is None:
+        return False
+    if observations.noise is not None and by_round(observations.noise)[0].depends_on_x:
+        return False
+    errors_in_y = target is not None and np.ptp(target) > 0
+    return errors_in_y or (observations.cov.ndim == 3 and np.ptp(observations.cov, axis=0).any())
+
+
+def row_weights(observations: Observations) -> np.ndarray:
+    """The weights `[n]` of a linear fit, at most 1."""
+    rows = Rows.of(observations)
+    units = Units.of(rows.x, rows.y, observations)
+    x, y, cov, *_, cross = units.standardized(rows)
+    cov = np.broadcast_to(cov, (len(y), *cov.shape[-2:]))
+    tau = _errors_in_y(observations) / units.y_scale**2
+    first = _by_noise(x, cov)
+    moments = linear_moments(x, y, cov, first, cross)
+    gram = moments.centred()[0] / moments.weight
+    if np.linalg.eigvalsh(gram).min() <= 0:
+        return first
+    a, beta = moments.solution()
+    errors = clean_errors(x, y, cov, cross, a, beta) - tau
+    scatter = max((first @ errors) / first.sum(), _LEAST)
+    noise, inverse, dim = cov @ beta, np.linalg.inv(gram), len(beta)
+    share = np.einsum("ij,nij->n", inverse, cov) / dim
+    own = np.einsum("ni,ij,nj->n", noise, inverse, noise) / dim
+    weights = 1 / ((scatter + tau + noise @ beta) * (1 + share) + own)
+    return weights / weights.max()
+
+
+def intrinsic_scatter(
+    observations: Observations, weights: np.ndarray | None, fit: Coefficients, gram: np.ndarray
+) -> np.ndarray:
+    """`[3]`: s², which may be estimated below 0, its standard error, and degrees of freedom.
+
+    s² is least at the fitted coefficients, so that their errors do not matter to first order. To
+    second order they lower it by the variance of the predictions in the rows, which is added.
+    Degrees of freedom are Satterthwaite's, as in `sandwich`.
+
+    Args:
+        observations: the table.
+        weights: `[n]`, of the fit.
+        fit: its coefficients.
+        gram: `[d, d]`, clean centred moments of the columns, per row.
+    """
+    rows = Rows.of(observations, weights)
+    n, dim = rows.x.shape
+    own = np.ones(n) if weights is None else weights
+    own = own / own.sum()
+    errors = clean_errors(rows.x, rows.y, rows.cov, rows.cross, fit.intercept, fit.coefficients)
+    errors -= _errors_in_y(observations)
+    variance, at = own @ errors, np.append(1.0, own @ rows.x)
+    terms = (own * (errors - variance)) ** 2
+    square, fourth = terms.sum(), terms @ terms
+    variance += at @ fit.covariance @ at + np.sum(fit.covariance[1:, 1:] * gram)
+    effective = 1 / np.sum(own**2)
+    error = np.sqrt(square * effective / max(effective - 1 - dim, 1))
+    most = max(effective - 1 - dim, 1)
+    freedom = 2 * square**2 / max(fourth - square**2 / n, 2 * square**2 / most)
+    return np.array([variance, error, freedom])
+
+
+def _errors_in_y(observations: Observations) -> np.ndarray:
+    known = observations.target_cov
+    return np.zeros(len(observations.y)) if known is None else known
+
+
+def _by_noise(x: np.ndarray, cov: np.ndarray) -> np.ndarray:
+    """1/(1 + t_i)², t_i the noise over the signal, which the less noisy half of the rows shows."""
+    variances = np.diagonal(cov, axis1=1, axis2=2)
+    signal = np.empty(x.shape[1])
+    for j, own in enumerate(variances.T):
+        half = np.argsort(own, kind="stable")[: max(len(x) // 2, x.shape[1] + 2)]
+        whole = x[half, j].var()
+        signal[j] = max(whole - own[half].mean(), 0.1 * whole)
+    return 1 / (1 + np.mean(variances / signal, axis=1)) ** 2

@@ -1,0 +1,144 @@
+"""Weights by errors of measurement: least variance by quadrature, coverage, the scatter."""
+
+import jax
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.fits.row_weights import differ_by_row, row_weights
+from noisy_jax.observed.observations import from_arrays
+from tests.keys import key
+
+N = 500
+
+
+def table(rng, *, rows=N, spread=(0.1, 3.0), scatter=0.5, errors_in_y=True, law="normal"):
+    """y = 1 + 2x − z + e, with errors in x and y by row, and an exact z that depends on x."""
+    x = rng.normal(size=rows)
+    z = 0.5 * x + rng.normal(size=rows)
+    sd = np.exp(rng.uniform(*np.log(spread), size=rows))
+    sd_y = np.exp(rng.uniform(*np.log(spread), size=rows)) * errors_in_y
+    draw = rng.normal if law == "normal" else lambda size: rng.laplace(size=size) / 2**0.5
+    y = 1 + 2 * x - z + scatter * rng.normal(size=rows) + sd_y * draw(size=rows)
+    frame = {"x": x + sd * draw(size=rows), "z": z, "y": y}
+    noise = {"x": nj.sd(sd)} | ({"y": nj.sd(sd_y)} if errors_in_y else {})
+    return nj.table(frame, target="y", noise=noise)
+
+
+def test_no_other_weights_have_less_variance():
+    """Of one column: variances of the scores by Gauss-Hermite quadrature over both errors."""
+    rng = np.random.default_rng(0)
+    sd, points = rng.uniform(0.1, 2, size=40), np.linspace(-2, 2, 41)
+    x, y = np.meshgrid(points, sd, indexing="ij")
+    clean, spread = x.ravel(), y.ravel()
+    beta, scatter = 1.5, 0.4
+    nodes, mass = np.polynomial.hermite_e.hermegauss(20)
+    mass = mass / mass.sum()
+    n, e = nodes[:, None], nodes[None]
+    variance = np.zeros(len(sd))
+    for k, size in enumerate(sd):
+        for one in points:
+            seen = one + size * n
+            residual = scatter * e - beta * size * n
+            score = seen * residual + size**2 * beta
+            both = mass[:, None] * mass[None]
+            np.testing.assert_allclose(np.sum(both * score), 0, atol=1e-12)
+            variance[k] += np.sum(both * score**2) / len(points)
+    target = beta * clean + scatter * rng.normal(size=len(clean))
+    noisy = clean + spread * rng.normal(size=len(clean))
+    found = row_weights(from_arrays(noisy[:, None], target, noise=nj.sd(spread[:, None])))
+    found = found.reshape(len(points), len(sd))
+    np.testing.assert_allclose(found, np.tile(found[0], (len(points), 1)))  # by errors alone
+    best = 1 / variance
+    assert np.corrcoef(np.log(found[0]), np.log(best))[0, 1] > 0.999
+    np.testing.assert_allclose(found[0] / found[0].max(), best / best.max(), rtol=0.3)
+
+    def loss(w):
+        return np.sum(w**2 * variance) / np.sum(w) ** 2
+
+    assert loss(found[0]) < 1.02 * loss(best) < 0.3 * loss(np.ones(len(sd)))
+
+
+def test_where_they_are_used():
+    rng = np.random.default_rng(1)
+    by_row = table(rng)
+    fit, equal = nj.fit(by_row), nj.fit(by_row, weights=np.ones(N))
+    assert equal.effective_rows is None
+    assert fit.effective_rows < 0.6 * N
+    assert np.all(fit.std_error[:1] < 0.6 * equal.std_error[:1])
+    assert "Rows are weighted by their errors of measurement" in str(fit)
+    np.testing.assert_allclose(nj.fit(by_row, weights=row_weights(by_row)).coefficients,
+                               fit.coefficients, rtol=1e-12)  # fmt: skip
+    x, y, sd = by_row.x, by_row.y, np.full((N, 2), 0.3)
+    alike = [
+        from_arrays(x, y, noise=nj.sd(sd)),  # the same in all rows
+        from_arrays(np.repeat(x, 2, axis=1) + rng.normal(size=(N, 2, 2)), y),  # estimated
+        from_arrays(x, y, noise=nj.noise.Multiplicative(0.1)),  # depends on the values
+        nj.table({"x": x[:, 0, 0], "y": y}, target="y", noise={"x": nj.reliability(0.5)}),
+    ]
+    assert not any(map(differ_by_row, alike))
+    assert all(nj.fit(one).effective_rows is None for one in alike)
+
+
+def test_rows_that_say_nothing_do_no_harm():
+    """With equal weights their noise hides the column, so that little of it can be taken away."""
+    rng = np.random.default_rng(2)
+    mixed = table(rng, spread=(0.1, 100.0), errors_in_y=False)
+    fit = nj.fit(mixed)
+    low, high = fit.interval()
+    assert np.all((low < [2.0, -1.0]) & (high > [2.0, -1.0]))
+    assert np.all(fit.std_error < 0.1)
+    equal = nj.fit(mixed, weights=np.ones(N))
+    assert equal.strength < 6 < fit.strength
+    assert abs(equal.coefficients[0] - 2) > 5 * abs(fit.coefficients[0] - 2)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_coverage_and_variance(law):
+    """Coefficients and the scatter, whose standard deviation is .5; against equal weights."""
+    rng = np.random.default_rng(int(jax.random.randint(key(1), (), 0, 2**31 - 1)))
+    truth, inside, slopes, scatter = np.array([2.0, -1.0]), [], [], []
+    for _ in range(600):
+        one = table(rng, spread=(0.2, 1.5), law=law)
+        fits = nj.fit(one), nj.fit(one, weights=np.ones(N))
+        low, high = fits[0].interval()
+        inside.append((low <= truth) & (high >= truth))
+        slopes.append([fit.coefficients for fit in fits])
+        low, high = fits[0].scatter_interval()
+        scatter.append((low <= 0.5) & (high >= 0.5))
+    coverage, spread = np.mean(inside, axis=0), np.std(slopes, axis=0)
+    print(f"{law}: coverage {coverage}, scatter {np.mean(scatter)}, deviations {spread}")
+    np.testing.assert_allclose(np.mean(slopes, axis=0)[0], truth, atol=0.02)
+    assert np.all((coverage > 0.93) & (coverage < 0.97))
+    assert 0.92 < np.mean(scatter) < 0.975
+    assert spread[0, 0] < 0.6 * spread[1, 0]
+
+
+def test_the_scatter_is_what_is_left_of_the_residuals():
+    """Against NumPy, with a covariance of both errors; of `Comparison` it is without those of y."""
+    rng = np.random.default_rng(3)
+    n, x = 4000, rng.normal(size=(4000, 1))
+    both = rng.multivariate_normal([0, 0], [[0.2, 0.1], [0.1, 0.3]], size=n)
+    y = 2 * x[:, 0] + 0.7 * rng.normal(size=n) + both[:, 1]
+    frame = {"x": x[:, 0] + both[:, 0], "y": y}
+    fit = nj.fit(nj.table(frame, target="y", noise={"x": 0.2, "y": 0.3}, cross_cov=[0.1]))
+    a, (b,) = fit.intercept, fit.coefficients
+    terms = (y - a - b * frame["x"]) ** 2 - 0.2 * b**2 + 0.2 * b - 0.3
+    value = np.array([1, frame["x"].mean()])
+    lost = value @ fit.covariance @ value + fit.covariance[1, 1] * fit.gram[0, 0]
+    np.testing.assert_allclose(fit.scatter[0], terms.mean() + lost, rtol=1e-10)
+    np.testing.assert_allclose(fit.scatter[1], terms.std() / n**0.5, rtol=1e-3)
+    low, high = fit.scatter_interval()
+    assert low < 0.7 < high
+    with pytest.raises(ValueError, match="the scatter is known where errors in y, or by row"):
+        nj.fit(from_arrays(x, y, noise=0.1)).scatter_interval()
+
+
+def test_a_fit_with_a_scatter_is_saved(tmp_path):
+    fit = nj.fit(table(np.random.default_rng(4)))
+    fit.save(tmp_path / "fit.json")
+    again = nj.load_fit(tmp_path / "fit.json")
+    assert str(again) == str(fit)
+    assert again.scatter_interval() == fit.scatter_interval()
