@@ -1,5 +1,7 @@
 """Squared errors on clean rows of learners and fits that were trained on other rows."""
 
+import copy
+
 import jax
 import numpy as np
 
@@ -8,7 +10,7 @@ from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise
 from noisy_jax.observed.compiled import CompiledLearner
 from noisy_jax.observed.fits.coefficients import Coefficients
-from noisy_jax.observed.fits.errors import fourier_errors, linear_errors
+from noisy_jax.observed.fits.errors import affine_of, fourier_errors, linear_errors
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.groups import checked_clusters
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
@@ -47,11 +49,18 @@ def mean_and_error(errors, slopes, blocks, observations) -> tuple[np.ndarray, np
 def function_judge(make, observations: Observations):
     """How a function `observations -> fit` is judged on a fold, and its fit to all rows.
 
+    An estimator as of scikit-learn is fitted to the means of the copies.
+
     `judge` returns errors, their slopes in the covariance, and what kernel fits' readings leave out
     (`hidden`).
     """
-    if not callable(make):
-        raise ValueError(f"must be a learner or a function observations -> fit, got {given(make)}")
+    if hasattr(make, "fit") and hasattr(make, "predict") and not isinstance(make, type):
+        make = _fitted_to_means(make)
+    if not callable(make) or isinstance(make, type):
+        raise ValueError(
+            "must be a learner, a function observations -> fit, or an estimator with the methods "
+            f"fit and predict, got {given(make)}"
+        )
 
     def judge(others, held_out, key):
         del key
@@ -59,14 +68,22 @@ def function_judge(make, observations: Observations):
         if isinstance(fit, FourierPredictor):
             errors, left_out = fourier_errors(fit, rows, observations)
             return errors, 0.0, left_out  # such noise is known exactly
-        if not isinstance(fit, Coefficients):
+        predict = getattr(fit, "predict", None)
+        if not callable(predict):
             raise ValueError(
-                f"must return a fit such as nj.fit returns, but it returned {given(fit)}"
+                "must return a fit such as nj.fit returns, or what has a method predict, but it "
+                f"returned {given(fit)}"
             )
+        if not isinstance(fit, Coefficients) or type(fit).predict is not Coefficients.predict:
+            fit = affine_of(predict, rows)
         slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
         return linear_errors(fit, rows), slope, 0.0
 
     return judge, lambda: make(observations)
+
+
+def _fitted_to_means(estimator):
+    return lambda rows: copy.deepcopy(estimator).fit(rows.averaged()[0], rows.y)
 
 
 def learner_judge(learner: Learner, observations: Observations, key, standardize):

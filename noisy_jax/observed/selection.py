@@ -118,7 +118,7 @@ class Selection:
 
 
 def select(
-    candidates: Mapping[str, Learner | Callable[[Observations], Any]],
+    candidates: Mapping[str, Learner | Callable[[Observations], Any] | Any],
     observations: Observations,
     key: chex.PRNGKey,
     *,
@@ -142,8 +142,10 @@ def select(
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
-            `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`. Learners need unbiased readings
-            (`Learner.read`) and room for all rows.
+            `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`, or estimators with the methods
+            `fit(x, y)` and `predict(x)`, as of scikit-learn, which are fitted to the means of the
+            copies. Learners need unbiased readings (`Learner.read`) and room for all rows; other
+            candidates than kernel fits must predict an affine function of x.
         observations: from `nj.observations.from_arrays`.
         key: for the randomness of learners.
         folds: number of folds, at least 2. Block b of at least 64 consecutive rows (fewer in tables
@@ -173,7 +175,7 @@ def select(
     instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
     check_key(key)
     if not isinstance(candidates, Mapping) or not candidates:
-        what = "map at least one name to a learner or a function such as nj.fit"
+        what = "map at least one name to a learner, a function such as nj.fit, or an estimator"
         raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
     folds = whole("folds", folds, 2)
     check_same_rows("clusters", clusters, "observations", observations.index)

@@ -6,8 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT, key
 from tests.observed.test_cross_fitting import FITS, KNOWN, in_folds, table
 
@@ -143,6 +148,41 @@ def test_a_candidate_that_diverged_is_last_and_not_tied():
         nj.select({"broken": broken}, rows, jax.random.key(0))
 
 
+def test_estimators_of_scikit_learn_are_judged_as_fits():
+    """Least squares is the uncorrected fit, alone and in a pipeline; `fit` beats a ridge."""
+    rng = np.random.default_rng(8)
+    x = rng.normal([5.0, 0.0], size=(3000, 2))
+    y = 3 * x[:, 0] - x[:, 1] + 0.5 * rng.normal(size=3000)
+    rows = from_arrays(x[:, None] + rng.normal(size=(3000, 2, 2)), y)
+    candidates = {
+        "fit": nj.fit,
+        "uncorrected": lambda some: nj.fit(some).uncorrected,
+        "least squares": LinearRegression(),
+        "pipeline": make_pipeline(StandardScaler(), LinearRegression()),
+        "ridge": Ridge(alpha=100.0),
+    }
+    found = nj.select(candidates, rows, jax.random.key(0))
+    np.testing.assert_allclose(found.risk[2:4], found.risk[1], rtol=1e-9)
+    np.testing.assert_allclose(found.std_error[2:4], found.std_error[1], rtol=1e-9)
+    assert found.tied == ("fit",)
+    alone = nj.select({"ridge": candidates["ridge"]}, rows, jax.random.key(0))
+    ridge = alone.refit()
+    means = x[:, None] + rng.normal(size=(3000, 2, 2))
+    clean = np.mean((ridge.predict(x) - y) ** 2)
+    low, high = alone.interval()
+    assert low[0] < clean < high[0] < np.mean((ridge.predict(means.mean(axis=1)) - y) ** 2)
+    assert not hasattr(candidates["ridge"], "coef_")  # a copy was fitted
+
+
+def test_a_logistic_fit_has_no_squared_error_of_a_line():
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(1000, 1))
+    y = 1.0 * (x[:, 0] + rng.logistic(size=1000) > 0)
+    rows = from_arrays(x + 0.4 * rng.normal(size=x.shape), y, noise=nj.noise.Gaussian(0.16))
+    with pytest.raises(ValueError, match="candidate 'a': its predictions are not affine in x"):
+        nj.select({"a": lambda some: nj.fit(some, model="logistic")}, rows, jax.random.key(0))
+
+
 KERNEL = nj.learners.uncorrected_kernel(
     nj.kernels.gaussian(length_scale=1.0), horizon=560, radius=1
 )
@@ -155,8 +195,18 @@ TWO = nj.learners.two_copies(radius=1.0)
     [
         ({}, {}, "candidates must map at least one name to a learner"),
         ([nj.fit], {}, "candidates must map .*, got list"),
-        ({"a": 3}, {}, "candidate 'a': must be a learner or a function .*, got 3"),
+        ({"a": 3}, {}, "candidate 'a': must be a learner, a function .*, got 3"),
         ({"a": lambda rows: 3}, {}, "candidate 'a': must return a fit .* returned 3"),
+        (
+            {"a": Ridge},
+            {},
+            "candidate 'a': must be a learner, .*, or an estimator with the methods",
+        ),
+        (
+            {"a": KernelRidge(kernel="rbf")},
+            {},
+            "candidate 'a': its predictions are not affine in x, so that",
+        ),
         ({"a": KERNEL}, {}, "candidate 'a': the learner has no unbiased readings, so that"),
         ({"a": TWO}, {}, "candidate 'a': the learner needs 2 noisy copies of each row"),
         (

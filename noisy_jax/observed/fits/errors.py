@@ -1,5 +1,6 @@
 """Estimated squared errors of fits on clean rows, from noisy rows that the fits have not seen."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import replicates
 
 _ROWS = 4096  # rows whose waves are in memory at once
+_AFFINE = 1e-5  # share of the values of a function that is rounding
 
 
 def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
@@ -28,6 +30,33 @@ def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
     x, cov = rows.averaged()
     cross = rows.averaged_cross()
     return clean_errors(x, rows.y, cov, cross, fit.intercept, fit.coefficients)
+
+
+def affine_of(predict: Callable[[Any], Any], rows: Observations) -> Coefficients:
+    """Intercept and coefficients of an affine function `[n, d] -> [n]`, such as a pipeline's.
+
+    Raises:
+        ValueError: it is not affine between the rows.
+    """
+    x, dim = rows.averaged()[0], rows.x.shape[2]
+    at, step = x.mean(axis=0), x.std(axis=0)
+    step = np.where(step > 0, step, 1.0)
+    values = np.asarray(predict(np.vstack([at, at + np.diag(step), x])), np.float64).ravel()
+    slopes = (values[1 : 1 + dim] - values[0]) / step
+    apart = values[1 + dim :] - values[0] - (x - at) @ slopes
+    if np.abs(apart).max() > _AFFINE * np.abs(values).max():
+        raise ValueError(
+            "its predictions are not affine in x, so that their errors at clean rows cannot be "
+            "told from noisy ones: use nj.methods.Fourier(…).fitted, or a learner"
+        )
+    intercept, none = float(values[0] - at @ slopes), np.zeros((1 + dim, 1 + dim))
+    return Coefficients(
+        intercept=intercept,
+        coefficients=slopes,
+        covariance=none,
+        degrees_of_freedom=np.inf,
+        names=rows.names,
+    )
 
 
 def fourier_errors(
