@@ -8,6 +8,7 @@ import numpy as np
 from noisy_jax.columns import ROUNDING
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.categories import recording
 
 
 class Rows(NamedTuple):
@@ -108,6 +109,15 @@ class Units:
         jacobian = np.diag(np.append(self.y_scale, ratio))
         jacobian[0, 1:] = -(self.center + self.scale * at) * ratio
         return jacobian
+
+    def recorded(self, observations: Observations) -> tuple[np.ndarray, np.ndarray]:
+        """G `[d, d]` and g `[d]`: a predictor a + ⟨β, x̃⟩ is a + ⟨β, g⟩ + ⟨Gᵀβ, r⟩ in these units.
+
+        r has indicators of recorded categories in place of their recodings in x̃.
+        """
+        matrix, offset = recording(observations.categories, len(self.scale))
+        offset = (matrix @ self.center + offset - self.center) / self.scale
+        return matrix * self.scale / self.scale[:, None], offset
 
     def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
         """In original units, the fit that predicts `value` at `at` `[d]`, with slopes `beta` `[d]`.

@@ -2,7 +2,7 @@
 
 import importlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from noisy_jax.columns import check_not_categorical, check_same_rows, index_of
@@ -37,7 +37,10 @@ def table(
               standard deviation in each row, which is then not a feature;
             - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
               need more than variances; its mean is subtracted from the column;
-            - `nj.reliability(0.6)`, the share of the column's variance that is not error.
+            - `nj.reliability(0.6)`, the share of the column's variance that is not error;
+            - `nj.noise.Misclassified(matrix)`, for a column of categories, numbers or texts, that
+              are recorded wrongly with known probabilities. It becomes indicators against the
+              first category, and the mean of the recodings of its replicates, if it has any.
 
             Errors of different columns are independent. The target may be named as well; its
             variances become `Observations.target_cov`. In place of a mapping, all that
@@ -89,13 +92,16 @@ def table(
         features=features,
         drop=drop,
     )
-    header, column, index = _read(frame, subject)
+    labelled = {subject, *(one for columns in known.labelled().values() for one in columns)}
+    header, column, index = _read(frame, labelled)
     if hasattr(cross_cov, "columns"):
         check_same_rows("cross_cov", cross_cov, "the frame", index)
     return known.table(header, column, "the frame", known.layout.checked(), index=index)
 
 
-def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], Any], Any]:
+def _read(
+    frame: Any, labelled: Collection[str | None]
+) -> tuple[list[str], Callable[[str], Any], Any]:
     """Names of the columns, a function that gives the values of one, and labels of the rows."""
     index = index_of(frame)
     pandas = index is not None and hasattr(frame, "columns")
@@ -113,7 +119,7 @@ def _read(frame: Any, subject: str | None) -> tuple[list[str], Callable[[str], A
         raise ValueError(f"the frame has more than one column named {given(name)}")
 
     def column(name):
-        if pandas and name != subject:
+        if pandas and name not in labelled:
             check_not_categorical("frame", frame[[places[name]]])
         return frame[places[name]]
 
