@@ -34,6 +34,14 @@ class Rows(NamedTuple):
         x, cov = observations.averaged()
         return cls(x, observations.y, cov, weights, observations.averaged_cross())
 
+    def with_cov(self, cov: np.ndarray) -> "Rows":
+        """The rows with another covariance of their noise."""
+        return self._replace(cov=cov)
+
+    def with_share(self, share: float) -> "Rows":
+        """The rows with a share of the covariance of their noise."""
+        return self._replace(cov=share * self.cov)
+
     def some(self, which) -> "Rows":
         """Some of the rows, in some order."""
         cov = self.cov if self.cov.ndim == 2 else self.cov[which]

@@ -128,8 +128,11 @@ class Columns:
                 y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
         recoded = {}
         for name, one in categories.items():
-            recoded[name] = mean_recoding(copies.pop(name, values.get(name)), one), one
-            values[name], noise = np.zeros(len(y)), {k: v for k, v in noise.items() if k != name}
+            numbers = copies.pop(name) if name in copies else values[name]
+            recoded[name] = mean_recoding(numbers, one), one
+            values[name] = np.zeros(len(y))
+        if isinstance(noise, Mapping):
+            noise = {name: known for name, known in noise.items() if name not in recoded}
         options = {"target": str(target), "cross_cov": self.cross_cov}
         found = of_columns(values, copies, roles.names, noise, y, options)
         found = with_categories(found, recoded)
