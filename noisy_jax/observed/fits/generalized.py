@@ -24,6 +24,7 @@ from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.categories import references
 from noisy_jax.tables import Table
 
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
@@ -131,6 +132,7 @@ def generalized_fit(
         num_rows=n,
         num_copies=observations.x.shape[1],
         share=share,
+        remarks=references(observations.categories),
     )
 
 

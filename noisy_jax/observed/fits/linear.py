@@ -17,6 +17,7 @@ from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.categories import references
 from noisy_jax.tables import Table
 from noisy_jax.validation import between, choice
 
@@ -214,6 +215,7 @@ class NormalEquations:
             strength=self.known.strength,
             share=self.share(whole, True),
             equations=made,
+            remarks=references(self.observations.categories),
         )
 
     def _risk(self, slopes: list[np.ndarray]) -> Comparison:

@@ -168,6 +168,15 @@ def recording(categories: Sequence[Categories], dim: int) -> tuple[np.ndarray, n
     return matrix, offset
 
 
+def references(categories: Sequence[Categories]) -> tuple[str, ...]:
+    """With which category the indicators of each column compare; of 0 and 1 nothing is said."""
+    return tuple(
+        f"coefficients of {one.name!r} compare with its category {given(one.labels[0])}"
+        for one in categories
+        if one.columns != [one.name]
+    )
+
+
 def numbers_or_texts(texts: Sequence[Any]) -> list[Any]:
     """The labels in cells of a file: numbers if all of them are."""
     try:

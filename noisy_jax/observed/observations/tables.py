@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from noisy_jax.columns import ROUNDING, common_index, numeric
-from noisy_jax.noise import Misclassified, PerRound
+from noisy_jax.noise import Misclassified, PerRound, Product
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round
@@ -21,7 +21,7 @@ from noisy_jax.observed.observations.categories import (
 )
 from noisy_jax.observed.observations.described import NoiseOfRows, StandardDeviation
 from noisy_jax.observed.observations.knowledge import Known, by_name, by_row, known_noise
-from noisy_jax.validation import check_concrete, listed, number
+from noisy_jax.validation import check_concrete, check_dimension, listed, number
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -247,6 +247,9 @@ def from_arrays(
     noise, recoded = by_name("noise", noise, names), {}
     if isinstance(noise, Misclassified):
         noise = dict.fromkeys(names, noise)
+    if isinstance(noise, Product) and noise.depends_on_x:
+        check_dimension("Product.columns", noise.columns, (dim,))
+        noise = dict(zip(names, noise.columns, strict=True))
     if isinstance(noise, Mapping):
         x, noise, recoded = _without_categories(x, noise, names)
     seen = ~np.isnan(x) if isinstance(noise, Missing) else None

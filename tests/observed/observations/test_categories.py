@@ -35,6 +35,7 @@ def every_recording(truth, z, y, noise=0.04):
     return nj.table(columns, target="y", noise=known), np.array(chances)
 
 
+@pytest.mark.claim("EXT-Misclassified")
 def test_moments_are_those_of_the_true_categories(rng):
     """Exact means over all that may be recorded, in float64; without the covariance they differ."""
     n = 12
