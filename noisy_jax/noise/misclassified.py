@@ -33,8 +33,9 @@ class Misclassified(Dependent):
 
     In a table, `nj.table(…, noise={"exposed": nj.noise.Misclassified(matrix)})` corrects for a
     misclassified column. Linear, logistic and Poisson fits take it. A column of K categories
-    becomes K − 1 indicators against the first category, with names such as `smoker[yes]`. A column
-    of 0 and 1 keeps its name.
+    becomes K − 1 indicators against the first category, with names such as `smoker[yes]`, which
+    `fit.predict` takes. A column of 0 and 1 keeps its name. `fit.uncorrected` is the fit to the
+    recorded categories.
 
     As noise of a stream, a copy is the recoding x̃ of the recorded category that has the mean x. x
     consists of the indicators of categories 2 to K, `[K − 1]`; for K = 2 of d columns of 0 and 1,
@@ -45,7 +46,8 @@ class Misclassified(Dependent):
 
     The recorded category may depend on the true one, and on nothing else: not on y, nor on other
     columns or their errors (non-differential error). Where it is recorded better in cases than in
-    controls, the correction is wrong.
+    controls, the correction is wrong. Replicates of a column must be recorded independently, given
+    the true category. The matrix counts as known; it is not estimated from replicates.
 
     Args:
         matrix: M `[K, K]`; row j holds the probabilities that category j is recorded as each of
@@ -67,7 +69,7 @@ class Misclassified(Dependent):
         ('smoker[yes]',) [1.] [0.7]
     """
 
-    matrix: Any
+    matrix: Any = None
     categories: Any = dataclasses.field(default=None, metadata={"static": True})
 
     def _fields(self):  # none of them has the dimension of x
@@ -158,6 +160,14 @@ def _products(rows, matrix):
 
 def _matrix(given: Any) -> Any:
     """The matrix of probabilities; with a leading axis where it changes from round to round."""
+    if given is None:
+        raise ValueError(
+            "Misclassified needs the matrix of probabilities: it is not estimated from replicates. "
+            "(Two of them do not identify it: the shares of rows with one and with two positive "
+            "records are two numbers, but sensitivity, specificity and prevalence are three.) Take "
+            "sensitivity s and specificity t from a validation study, as "
+            "nj.noise.Misclassified([[t, 1 - t], [1 - s, s]])"
+        )
     matrix = within("Misclassified.matrix", _array(given), 0, 1, shape=None)
     shape = np.shape(matrix)
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:

@@ -125,6 +125,7 @@ def test_a_learner_learns_under_vmap_over_the_matrix():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: Misclassified(), "Two of them do not identify it"),
         (lambda: Misclassified([0.9, 0.1]), r"must be \[K, K\]"),
         (lambda: Misclassified([[0.9, 0.2], [0.2, 0.8]]), "add up to 1"),
         (lambda: Misclassified([[0.9, 0.2], [0.1, 0.8]]), "transpose it"),
