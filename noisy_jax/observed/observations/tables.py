@@ -182,9 +182,9 @@ def from_arrays(
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
             Standard deviations are `nj.sd(value)`, `[]`, `[d]` or, one for each row, `[n, d]`. A
             mapping from names to what is known of the columns is as in `nj.table`, where columns
-            that are not named are exact (`noise.Misclassified` for all columns stands for a
-            mapping); a pandas Series holds variances by name, and a DataFrame
-            a covariance by name.
+            that are not named are exact; `noise.Misclassified(matrix)` is for tables whose columns
+            are all misclassified with this matrix. A pandas Series holds variances by name, and a
+            DataFrame a covariance by name.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by

@@ -72,6 +72,22 @@ def test_several_recordings_of_a_row_are_averaged_without_bias():
         np.testing.assert_allclose(recorded, shares, atol=1e-12)
 
 
+def test_rows_of_subjects_are_copies(rng):
+    """The long format gives the table of the wide one, with incomplete copies and texts."""
+    cells = np.array(["no", "yes"], object)[rng.integers(0, 2, (30, 3))]
+    cells[:10, 2] = None
+    group, y = np.array(["a", "b"])[rng.integers(0, 2, 30)], rng.normal(size=30)
+    known = {"e": Misclassified(TWO), "g": Misclassified(TWO)}
+    wide = {f"e{v}": cells[:, v] for v in range(3)} | {"g": group, "y": y}
+    one = nj.table(wide, target="y", noise=known, replicates={"e": ["e0", "e1", "e2"]})
+    rows, places = np.nonzero(cells != None)  # noqa: E711
+    long = {"e": cells[rows, places], "g": group[rows], "id": rows, "y": y[rows]}
+    other = nj.table(long, target="y", noise=known, replicates=["e"], subject="id")
+    assert one.names == other.names == ("e[yes]", "g[b]")
+    np.testing.assert_allclose(other.x, one.x, atol=1e-12)
+    np.testing.assert_allclose(other.cov, one.cov, atol=1e-12)
+
+
 def drawn(rng, n, label=None):
     """A frame with a misclassified exposure, and a column that depends on the true one."""
     exposed = rng.random(n) < 0.4
