@@ -86,7 +86,8 @@ def csv_parts(
         layout: which columns are read, and how. If it says what is missing, such cells become NaN.
         others: columns that are read beside the features that the layout names.
         others_if_there: further such columns, if the file has them.
-        labels: columns of texts, with the numbers 0, 1, … that stand for them; they are added.
+        labels: columns of texts, if they are read, with the numbers 0, 1, … that stand for them;
+            they are added.
     """
     form = (layout or Layout()).checked()
     try:
@@ -204,7 +205,8 @@ class _Numbers:
         labels: dict[str, dict[str, int]],
     ):
         self.names, self.decimal, self.complete, self.hints = names, form.decimal, complete, hints
-        self.labels = [(names.index(name), known) for name, known in labels.items()]
+        there = [name for name in labels if name in names]
+        self.labels = [(names.index(name), labels[name]) for name in there]
         self.anywhere, codes = form.missing is not None, form.missing or ()
         self.kind = jax.dtypes.canonicalize_dtype(float)
         self.largest = float(np.finfo(self.kind).max)

@@ -7,6 +7,7 @@ from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.hidden import Attributes, Missing
 from noisy_jax.noise.labels import Flip
+from noisy_jax.noise.misclassified import Misclassified
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.product import Product
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
@@ -20,6 +21,7 @@ __all__ = [
     "Flip",
     "Gaussian",
     "Laplace",
+    "Misclassified",
     "Missing",
     "Multiplicative",
     "Noise",

@@ -24,17 +24,20 @@ def register_distribution(cls: _T) -> _T:
 
     Parameters are checked when a user constructs the distribution. They are not checked when JAX
     unflattens the pytree, so that leaves may be tracers, arrays stacked over rounds, or JAX's
-    placeholders.
+    placeholders. Fields with the metadata `static` are no leaves.
     """
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    names = tuple(field.name for field in dataclasses.fields(cls))
+    fields = dataclasses.fields(cls)
+    names = tuple(field.name for field in fields if not field.metadata.get("static"))
+    fixed = tuple(field.name for field in fields if field.name not in names)
 
     def flatten_with_keys(noise):
-        return [(jax.tree_util.GetAttrKey(name), getattr(noise, name)) for name in names], None
+        leaves = [(jax.tree_util.GetAttrKey(name), getattr(noise, name)) for name in names]
+        return leaves, tuple(getattr(noise, name) for name in fixed)
 
-    def unflatten(_, leaves):
+    def unflatten(values, leaves):
         noise = object.__new__(cls)
-        for name, leaf in zip(names, leaves, strict=True):
+        for name, leaf in zip(names + fixed, (*leaves, *values), strict=True):
             object.__setattr__(noise, name, leaf)
         return noise
 

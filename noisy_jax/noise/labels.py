@@ -17,10 +17,10 @@ class Flip(Noise):
 
     It is not additive noise of mean zero: E ỹ = (1 − ρ₊ − ρ₋)y + ρ₋ − ρ₊. Use `losses.flipped`,
     which corrects losses of the margin. Learners of the squared loss are biased under it, and a
-    rollout of one raises ValueError. In a table, if the rates are equal, divide the noisy labels by
-    1 − 2ρ. The variance of ỹ − y depends on
+    rollout of one raises ValueError. In a table use `nj.methods.Logistic(flips=…)`; for a linear
+    fit, if the rates are equal, divide the noisy labels by 1 − 2ρ. The variance of ỹ − y depends on
     y, so that there is no covariance: `bounds.moments`, and its use as the noise of x, raise
-    ValueError.
+    ValueError; `noise.Misclassified` is for columns of x.
 
     Args:
         rate: ρ in [0, ½), or (ρ₊, ρ₋), the probabilities that a label +1 and −1 is flipped,

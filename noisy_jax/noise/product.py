@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise.base import Noise, register_distribution
+from noisy_jax.noise.hidden import Attributes
+from noisy_jax.noise.misclassified import Misclassified
 from noisy_jax.validation import array_module, check_dimension, given, instance
 
 
@@ -15,7 +17,8 @@ class Product(Noise):
     """Independent coordinates, each with a distribution of its own.
 
     Args:
-        columns: d scalar distributions, one a coordinate; `Gaussian(0.0)` for one without noise.
+        columns: d scalar distributions, one a coordinate; `Gaussian(0.0)` for one without noise,
+            `Misclassified(matrix)` for one of 0 and 1.
 
     Example:
         >>> import noisy_jax as nj
@@ -40,14 +43,17 @@ class Product(Noise):
         for j, one in enumerate(self.columns):
             instance(f"Product.columns[{j}]", one, Noise, "such as noise.Laplace(0.1)")
             shapes = [np.shape(leaf) for leaf in jax.tree.leaves(one)]
-            if (
-                isinstance(one, Product)
-                or one.depends_on_x
-                or any(len(shape) > stacked for shape in shapes)
-            ):
+            rank = 2 * isinstance(one, Misclassified) + stacked
+            composed = isinstance(one, Attributes | Product)
+            if composed or any(len(shape) > rank for shape in shapes):
                 raise ValueError(
-                    f"Product.columns[{j}] must be a scalar distribution that does not depend on "
-                    f"x, got {type(one).__name__} with parameters of shapes {shapes}"
+                    f"Product.columns[{j}] must be a scalar distribution, got "
+                    f"{type(one).__name__} with parameters of shapes {shapes}"
+                )
+            if isinstance(one, Misclassified) and shapes[0][-1] > 2:
+                raise ValueError(
+                    f"Product.columns[{j}] must be of two categories, got {shapes[0][-1]}: a "
+                    "column of more becomes several indicators, as in nj.table"
                 )
 
     def _stacked(self, name: str):
@@ -56,9 +62,31 @@ class Product(Noise):
         return np_or_jnp.stack(np_or_jnp.broadcast_arrays(*values), axis=-1)
 
     @property
+    def depends_on_x(self):
+        """Whether the variance of a coordinate depends on x; `cov` is NaN there."""
+        return any(one.depends_on_x for one in self.columns)
+
+    @property
     def cov(self):
         """Variances, `[d]`."""
         return self._stacked("cov")
+
+    def estimated_cov(self, copy):
+        """Variances, `[d]`, which are estimated where they depend on x (see `Noise`)."""
+        pairs = zip(self.columns, copy, strict=True)
+        found = [one.estimated_cov(value) for one, value in pairs]
+        return jnp.stack([jnp.asarray(one, copy.dtype) for one in found])
+
+    def covariance_at(self, x):
+        """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
+        found = [one.covariance_at(x[j : j + 1])[0, 0] for j, one in enumerate(self.columns)]
+        return jnp.diag(jnp.stack(found))
+
+    def square_fourth_moment(self, x):
+        """(Σ_i E x̃_i²)² + Σ_i (E x̃_i⁴ − (E x̃_i²)²), or a bound (see `Noise`)."""
+        second = x**2 + jnp.diag(self.covariance_at(x))
+        single = [one.square_fourth_moment(x[j : j + 1]) for j, one in enumerate(self.columns)]
+        return jnp.sum(second) ** 2 + jnp.sum(jnp.stack(single) - second**2)
 
     @property
     def mean(self):

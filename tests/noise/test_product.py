@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.noise import Gaussian, Laplace, Poisson, Product, Rademacher, StudentT, Uniform
+from noisy_jax.noise import (
+    Attributes,
+    Gaussian,
+    Laplace,
+    Misclassified,
+    Poisson,
+    Product,
+    Rademacher,
+    StudentT,
+    Uniform,
+)
 from tests.keys import key
 from tests.noise.cases import assert_mean_is
 
@@ -35,6 +45,41 @@ def test_draws_have_the_moments_and_are_independent():
     assert_mean_is(products, np.diag(np.asarray(NOISE.cov)).ravel(), 0.02)
     assert np.all(np.abs(n[:, 2]) <= 0.7 + 1e-6)
     assert np.ptp(n[:, 1]) == 0
+
+
+@pytest.mark.usefixtures("x64")
+def test_coordinates_may_depend_on_x():
+    """Exact means over a category, a sign and a value that is known: variance and its estimate."""
+    matrix = np.array([[0.9, 0.1], [0.2, 0.8]])
+    noise = Product((Misclassified(matrix), Rademacher(0.5), Gaussian(0.0)))
+    x = np.array([1.0, 0.3, -0.7])
+    recoded = np.linalg.inv(matrix)[:, 1]
+    copies = np.array([(u, 0.3 + s, -0.7) for u in recoded for s in (-0.5, 0.5)])
+    p = np.repeat(matrix[1] / 2, 2)
+    variance = np.einsum("m,mi,mj->ij", p, copies - x, copies - x)
+    np.testing.assert_allclose(p @ copies, x, atol=1e-12)
+    np.testing.assert_allclose(noise.covariance_at(x), variance, atol=1e-12)
+    estimates = jax.vmap(noise.estimated_cov)(copies)
+    np.testing.assert_allclose(p @ estimates, np.diag(variance), atol=1e-12)
+    assert noise.depends_on_x
+    drawn = np.asarray(noise.sample(key(), jnp.broadcast_to(x, (200, 3))))
+    assert np.isclose(drawn[:, None], copies, atol=1e-6).all(-1).any(axis=1).all()
+    wanted = p @ (copies**2).sum(axis=1) ** 2 + p @ copies[:, 0] ** 2
+    np.testing.assert_allclose(noise.square_fourth_moment(x), wanted, rtol=1e-12)
+    mixed = Product((Poisson(), Gaussian(0.2)))
+    np.testing.assert_allclose(mixed.estimated_cov(jnp.array([3.0, 1.0])), [3.0, 0.2])
+
+
+def test_a_table_takes_a_distribution_for_each_column(rng):
+    x = np.column_stack([rng.random(50) < 0.4, rng.normal(size=50)]) * 1.0
+    flips = Misclassified([[0.9, 0.1], [0.2, 0.8]])
+    parts = Product((flips, Gaussian(0.2)))
+    table = nj.observations.from_arrays(x, x[:, 1], noise=parts)
+    other = nj.observations.from_arrays(x, x[:, 1], noise={"x1": flips, "x2": 0.2})
+    np.testing.assert_array_equal(table.cov, other.cov)
+    np.testing.assert_array_equal(table.x, other.x)
+    with pytest.raises(ValueError, match=r"Product\.columns of shape \[2\]"):
+        nj.observations.from_arrays(x[:, :1], x[:, 1], noise=parts)
 
 
 def test_the_characteristic_function_is_a_product():
@@ -76,11 +121,12 @@ def test_it_is_swept_jitted_and_used_by_worlds():
     ("parts", "message"),
     [
         ((0.1, Gaussian(0.1)), r"Product\.columns\[0\] must be a Noise, got 0\.1"),
-        ((Laplace([0.1, 0.2]),), r"must be a scalar distribution .* Laplace .* \[\(2,\), \(\)\]"),
+        ((Laplace([0.1, 0.2]),), r"must be a scalar distribution, got Laplace .* \[\(2,\), \(\)\]"),
+        ((Attributes(2),), "must be a scalar distribution, got Attributes"),
+        ((Misclassified(np.full((3, 3), 0.2) + 0.4 * np.eye(3)),), "of two categories, got 3"),
         ((), "must be a list of scalar distributions, such as .*, got tuple"),
         (Laplace(0.1), "must be a list of scalar distributions, .*, got Laplace"),
-        ((Product((Laplace(0.1),)),), "must be a scalar distribution .*, got Product"),
-        ((Poisson(),), "does not depend on x, got Poisson"),
+        ((Product((Laplace(0.1),)),), "must be a scalar distribution, got Product"),
     ],
 )
 def test_other_coordinates_are_an_error(parts, message):

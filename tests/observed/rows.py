@@ -31,13 +31,17 @@ def written(folder, x, y, **options):
     return chunks(folder / "x.npy", folder / "y.npy", **options)
 
 
-def check_coverage(tables, truth):
-    """Of intervals of 95%: 93% to 97% over all coefficients, and no bias beyond chance."""
-    inside, slopes = [], []
+def check_coverage(tables, truth, method=None):
+    """Of intervals of 95%: 93% to 97% over all coefficients, and no bias beyond chance.
+
+    Returns the coverage of the uncorrected intervals, `[d]`.
+    """
+    inside, slopes, plain = [], [], []
     for table in tables:
-        fit = nj.fit(table)
-        low, high = fit.interval()
-        inside.append((low <= truth) & (truth <= high))
+        fit = nj.fit(table, method)
+        for found, one in ((inside, fit), (plain, fit.uncorrected)):
+            low, high = one.interval()
+            found.append((low <= truth) & (truth <= high))
         slopes.append(fit.coefficients)
     coverage, mean = np.mean(inside, axis=0), np.mean(slopes, axis=0)
     print(f"of {len(slopes)} tables: coverage {coverage}, mean {mean}")
@@ -45,3 +49,4 @@ def check_coverage(tables, truth):
     np.testing.assert_array_less(np.abs(mean - truth), 5 * error + 0.01)
     assert 0.93 < coverage.mean() < 0.97
     assert np.all((coverage > 0.92) & (coverage < 0.98))
+    return np.mean(plain, axis=0)

@@ -54,6 +54,10 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
         return []
     noise = _Noise.of(rows)
+    recoded = [place for one in rows.categories for place in one.places]
+    noise = noise._replace(
+        noisy=np.setdiff1d(noise.noisy, recoded), exact=np.setdiff1d(noise.exact, recoded)
+    )
     if len(rows.y) < _EACH or not noise.noisy.size:
         return []
     categories, tables = _few_values(rows, noise), [(rows, noise)]
@@ -152,8 +156,10 @@ def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
     return [
         Doubt(
             f"noise is declared in {listed(columns)}, but a wrong category is not a value with "
-            "noise added to it, and the correction is wrong: declare the column exact (variance 0, "
-            "or one replicate in place of all), for the coefficient of the recorded category"
+            "noise added to it, and the correction is wrong: give the probabilities of wrong "
+            "categories, as noise={'x1': nj.noise.Misclassified(matrix)}, or declare the column "
+            "exact (variance 0, or one replicate in place of all), for the coefficient of the "
+            "recorded category"
         )
     ]
 

@@ -15,10 +15,11 @@ import numpy as np
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
+from noisy_jax.observed.fits.enumerated import Enumerated, enumerated, summed
 from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.fits.roots import continued, root, with_share
+from noisy_jax.observed.fits.roots import continued, root
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, Units
@@ -87,8 +88,10 @@ class GeneralizedFit(GeneralizedCoefficients, Corrected):
         return self._printed(lines)
 
 
-def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
-    """See `nj.methods`: `name` is a key of `MODELS`."""
+def generalized_fit(
+    observations: Observations, name: str, labels: np.ndarray | None = None
+) -> GeneralizedFit:
+    """See `nj.methods`: `name` is a key of `MODELS`, and `labels` as in `enumerated`."""
     model = MODELS[name]
     _check(observations, name)
     table = Rows.of(observations)
@@ -96,11 +99,15 @@ def generalized_fit(observations: Observations, name: str) -> GeneralizedFit:
     n, dim = table.x.shape
     if n <= max(dim + 1, GROUPS):
         raise ValueError(f"fit needs more than {max(dim + 1, GROUPS)} rows, got {n}")
-    problem = _Problem(model, observations, units, units.standardized(table))
-    rows = problem.rows(slice(None))
-    gram, noisy = covariances(linear_moments(rows.x, rows.y, rows.cov))
+    standard = units.standardized(table)
+    gram, noisy = covariances(linear_moments(standard.x, standard.y, standard.cov))
     check_identified(gram, noisy, observations.names, units.scale)
-    plain = root(model, np.append(model.link(rows.y.mean()), np.zeros(dim)), with_share(rows, 0))
+    if observations.categories or labels is not None:
+        standard = enumerated(standard, units, observations, labels)
+        model = model._replace(equations=summed(model.equations))
+    problem = _Problem(model, observations, units, standard)
+    rows = problem.rows(slice(None))
+    plain = root(model, np.append(model.link(rows.y.mean()), np.zeros(dim)), rows.with_share(0))
     if plain is None:
         raise ValueError(_separated(table.x, observations, name))
     theta, share = continued(model, plain, rows)
@@ -133,9 +140,9 @@ class _Problem(NamedTuple):
     model: Model
     observations: Observations
     units: Units
-    table: Rows
+    table: Rows | Enumerated
 
-    def rows(self, which) -> Rows:
+    def rows(self, which) -> Rows | Enumerated:
         """Some rows; with replicates of unknown noise they share the mean of their covariances.
 
         Scores are not linear in the covariance, so that a row's own estimate of it is not enough.
@@ -143,11 +150,11 @@ class _Problem(NamedTuple):
         rows = self.table.some(which)
         if self.observations.cov is not None:
             return rows
-        return rows._replace(cov=rows.cov.mean(axis=0))
+        return rows.with_cov(rows.cov.mean(axis=0))
 
     def fitted(self, theta: np.ndarray, share: float) -> Coefficients:
         """In original units, with intervals, from a root with a share of the noise."""
-        rows = with_share(self.rows(slice(None)), share)
+        rows = self.rows(slice(None)).with_share(share)
         made = self.model.equations(theta, rows)
         without = self._without_groups(theta, share) if share in (0, 1) else None
         if without is None:
@@ -167,7 +174,7 @@ class _Problem(NamedTuple):
         """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails."""
         n = len(self.table.y)
         order, groups = grouped(blocks_of_rows(n, GROUPS), GROUPS)
-        rest = (with_share(self.rows(np.delete(order, group)), share) for group in groups)
+        rest = (self.rows(np.delete(order, group)).with_share(share) for group in groups)
         found = [root(self.model, theta, rows) for rows in rest]
         if all(one is not None for one in found):
             return np.array(found)
@@ -215,7 +222,7 @@ def _separated(x: np.ndarray, observations: Observations, name: str) -> str:
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
     (noise, _), y = by_round(observations.noise), observations.y
-    observations.check_each_row(f"model={name!r}")
+    observations.check_each_row(f"model={name!r}", categories=True)
     if observations.target_cov is not None:
         raise ValueError(
             f"model={name!r} is for {MODELS[name].targets} without error: leave out "

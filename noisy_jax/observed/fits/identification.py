@@ -138,7 +138,7 @@ def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
     `cross` `[d]` is the mean covariance c, `cov` `[d, d]` the mean covariance Σ of the errors in x.
     The number of rows is for what chance explains.
     """
-    largest = np.sqrt(np.diag(cov) * y_variance) * (1 + 5 / rows**0.5)
+    largest = np.sqrt(np.maximum(np.diag(cov), 0) * y_variance) * (1 + 5 / rows**0.5)
     for j in np.flatnonzero(np.abs(cross) > largest):
         share = np.abs(cross[j]) / largest[j] if largest[j] > 0 else np.inf
         raise ValueError(

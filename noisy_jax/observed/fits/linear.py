@@ -149,8 +149,9 @@ def linear_fit(
     solver = NormalEquations(parts, units, observations, n)
 
     def spread(corrected):
-        share = solver.share(solver.whole, corrected)
-        return sandwich(solver.whole, share, rows, clusters, solver.jacobian)
+        share, moved = solver.share(solver.whole, corrected), solver.moved(corrected)
+        cov, freedom = sandwich(solver.whole, share, rows, clusters, solver.jacobian @ moved)
+        return moved @ cov @ moved.T, freedom
 
     made = solver.fit(spread)
     if observations.target_cov is None and not differ_by_row(observations):
@@ -185,6 +186,7 @@ class NormalEquations:
         self.whole = whole = functools.reduce(LinearMoments.plus, parts)
         self.at = whole.x / whole.weight
         self.jacobian = units.jacobian(self.at)
+        self.recorded = units.recorded(observations)
         self.noise = UncertainNoise(observations, units.products)
         self.known = identification(parts, whole, self.noise, names, units.scale)
         self.variance = whole.yy / whole.weight - (whole.y / whole.weight) ** 2
@@ -197,8 +199,24 @@ class NormalEquations:
 
     def without(self, corrected: bool) -> list[tuple[float, np.ndarray]]:
         """Intercept and slopes without each group of rows."""
-        rest = [self.whole.plus(part, -1.0) for part in self.parts]
-        return [one.solution(share=self.share(one, corrected)) for one in rest]
+        return [self.solution(self.whole.plus(part, -1.0), corrected) for part in self.parts]
+
+    def solution(self, moments: LinearMoments, corrected: bool) -> tuple[float, np.ndarray]:
+        """Intercept and slopes; uncorrected ones are for recorded categories, not recodings."""
+        intercept, beta = moments.solution(share=self.share(moments, corrected))
+        if corrected or not self.observations.categories:
+            return intercept, beta
+        matrix, offset = self.recorded
+        return intercept + float(offset @ beta), matrix.T @ beta
+
+    def moved(self, corrected: bool) -> np.ndarray:
+        """`[1 + d, 1 + d]`, what `solution` makes of the mean of y and the slopes."""
+        moved = np.eye(1 + len(self.at))
+        if not corrected:
+            matrix, offset = self.recorded
+            moved[0, 1:] = offset + matrix @ self.at - self.at
+            moved[1:, 1:] = matrix.T
+        return moved
 
     def fit(self, spread: Callable[[bool], tuple[np.ndarray, float | np.ndarray]]) -> LinearFit:
         """The fit in original units.
@@ -213,9 +231,10 @@ class NormalEquations:
             cov, freedom = spread(corrected)
             freedoms.append(float(np.min(freedom)))
             cov, freedom = self.noise.widened(whole, share, cov, freedom, self.jacobian)
-            slopes.append(whole.solution(share=share)[1])
-            y = whole.y / whole.weight
-            found.append(units.restored(y, slopes[-1], cov, self.at, freedom, names))
+            intercept, beta = self.solution(whole, corrected)
+            slopes.append(beta)
+            y = intercept + float(beta @ self.at)
+            found.append(units.restored(y, beta, cov, self.at, freedom, names))
         clean, noisy = covariances(whole)
         made = None
         if len(self.parts) > len(names) + 1:

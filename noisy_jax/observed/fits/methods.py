@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
+from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
@@ -92,7 +94,7 @@ class Linear:
         return remarked(made, found)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Logistic:
     """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
 
@@ -108,12 +110,29 @@ class Logistic:
     Standard errors are from the jackknife over 32 groups of blocks of up to 64 consecutive rows;
     where the equations without some group have no root, from the sandwich, with a warning.
 
-    Source: the conditional score of Stefanski and Carroll (1987).
+    Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
+    equations are summed over all true categories and labels, with weights that are right on
+    average. In `uncorrected` they are as recorded.
+
+    Args:
+        flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, 1 less
+            the sensitivity and the specificity; or one number for both. They may depend on the true
+            label, and on nothing else.
+
+    Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
+    `losses.flipped`.
     """
+
+    flips: Any = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "flips", Flip(self.flips).rate)
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""
-        return _generalized_fit(self, observations, "logistic")
+        ones, zeros = self.flips
+        labels = np.array([[1 - zeros, zeros], [ones, 1 - ones]]) if ones or zeros else None
+        return _generalized_fit(self, observations, "logistic", labels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +146,7 @@ class Poisson:
     The coefficients are consistent where the mean of y is exp(a + ⟨w, x⟩). Roots, replicates and
     standard errors are as in `Logistic`. Intervals are somewhat narrow where few rows have most of
     the counts: where ⟨w, x⟩ varies by more than about 1, and all the more if x is skewed.
+    Misclassified columns are corrected as in `Logistic`.
 
     Source: the corrected score of Nakamura (1990).
     """
@@ -204,10 +224,12 @@ class OneOf:
         return _kernel_fit(self, observations, self.candidates)
 
 
-def _generalized_fit(method, observations: Observations, model: str) -> GeneralizedFit:
+def _generalized_fit(
+    method, observations: Observations, model: str, labels: np.ndarray | None = None
+) -> GeneralizedFit:
     rows = _one_table(method, observations)
     found = warned(rows, stacklevel=4)
-    return remarked(generalized_fit(rows, model), found)
+    return remarked(generalized_fit(rows, model, labels), found)
 
 
 def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:

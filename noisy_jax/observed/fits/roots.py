@@ -18,6 +18,7 @@ Source: Fuller, Some Properties of a Modification of the Limited Information Est
 
 import numpy as np
 
+from noisy_jax.observed.fits.enumerated import Enumerated
 from noisy_jax.observed.fits.scores import Model
 from noisy_jax.observed.fits.units import Rows
 
@@ -30,7 +31,7 @@ _HALVINGS = 30
 _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of standardized columns
 
 
-def root(model: Model, theta: np.ndarray, rows: Rows) -> np.ndarray | None:
+def root(model: Model, theta: np.ndarray, rows: Rows | Enumerated) -> np.ndarray | None:
     """θ where the scores sum to zero, by damped Newton's method from `theta`; `None` if not found.
 
     Steps are halved until ‖Σψ‖ falls. All eigenvalues of −∂Σψ/∂θ have a positive real part at the
@@ -56,12 +57,7 @@ def root(model: Model, theta: np.ndarray, rows: Rows) -> np.ndarray | None:
     return None
 
 
-def with_share(rows: Rows, share: float) -> Rows:
-    """The rows with a share of the covariance of their noise."""
-    return rows._replace(cov=share * rows.cov)
-
-
-def continued(model: Model, plain: np.ndarray, rows: Rows) -> tuple[np.ndarray, float]:
+def continued(model: Model, plain: np.ndarray, rows: Rows | Enumerated) -> tuple[np.ndarray, float]:
     """The root that continues the uncorrected fit `plain`, and the share s of the noise in it."""
     margin = _MARGIN / len(rows.y)
     theta, share = _followed(model, plain, rows, 0.0, 1.0)
@@ -80,7 +76,7 @@ def _followed(model, theta, rows, share, end) -> tuple[np.ndarray, float]:
             tangent = _tangent(model, theta, rows, share)
         ahead = min(share + step, end)
         guess = theta + (ahead - share) * tangent
-        found = root(model, guess, with_share(rows, ahead))
+        found = root(model, guess, rows.with_share(ahead))
         if found is None or np.linalg.norm(found - guess) > _FAR * (1 + np.linalg.norm(guess)):
             step = (ahead - share) / 2
         else:
@@ -90,7 +86,5 @@ def _followed(model, theta, rows, share, end) -> tuple[np.ndarray, float]:
 
 def _tangent(model, theta, rows, share) -> np.ndarray:
     """dθ/ds of the root."""
-    here, ahead = (
-        model.equations(theta, with_share(rows, s)) for s in (share, share + _DIFFERENCE)
-    )
+    here, ahead = (model.equations(theta, rows.with_share(s)) for s in (share, share + _DIFFERENCE))
     return np.linalg.solve(-here.jacobian, (ahead.score - here.score) / _DIFFERENCE)

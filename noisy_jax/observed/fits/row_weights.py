@@ -31,13 +31,15 @@ _LEAST = 1e-3  # of the variance of y, for s²
 
 def differ_by_row(observations: Observations) -> bool:
     """Whether the errors of rows are known, and not the same in all of them."""
-    target = observations.target_cov
-    if observations.only_sums or observations.seen is not None or observations.cov is None:
+    cov, target = observations.cov, observations.target_cov
+    if cov is None or observations.only_sums or observations.categories:
+        return False  # they are estimated
+    if observations.seen is not None:
         return False
     if observations.noise is not None and by_round(observations.noise)[0].depends_on_x:
         return False
     errors_in_y = target is not None and np.ptp(target) > 0
-    return errors_in_y or (observations.cov.ndim == 3 and np.ptp(observations.cov, axis=0).any())
+    return errors_in_y or (cov.ndim == 3 and bool(np.ptp(cov, axis=0).any()))
 
 
 def row_weights(observations: Observations) -> np.ndarray:

@@ -48,7 +48,8 @@ def conditional_score(theta: np.ndarray, rows: Rows) -> Equations:
     half, noise = rows.y - 0.5, rows.cov @ theta[1:]
     c = rows.x + half[:, None] * noise
     mean = scipy.special.expit(theta[0] + c @ theta[1:])
-    residual, slope = rows.y - mean, mean * (1 - mean)
+    weights = 1.0 if rows.weights is None else rows.weights
+    residual, slope = weights * (rows.y - mean), weights * mean * (1 - mean)
     design, moves = _with_one(c), _with_one(c + half[:, None] * noise)
     jacobian = -(design * slope[:, None]).T @ moves
     jacobian[1:, 1:] += _weighted(rows.cov, residual * half)
@@ -60,8 +61,9 @@ def corrected_score(theta: np.ndarray, rows: Rows) -> Equations:
     """y (1, x̃) − m (1, x̃ − Cw) with m = exp(a + ⟨w, x̃⟩ − ½wᵀCw)."""
     noise = rows.cov @ theta[1:]
     design = _with_one(rows.x - noise)
-    mean = np.exp(theta[0] + (rows.x - noise / 2) @ theta[1:])
-    scores = _with_one(rows.x) * rows.y[:, None] - design * mean[:, None]
+    weights = 1.0 if rows.weights is None else rows.weights
+    mean = weights * np.exp(theta[0] + (rows.x - noise / 2) @ theta[1:])
+    scores = _with_one(rows.x) * (weights * rows.y)[:, None] - design * mean[:, None]
     jacobian = -(design * mean[:, None]).T @ design
     jacobian[1:, 1:] += _weighted(rows.cov, mean)
     return Equations(scores, jacobian, design.T @ mean / 2, float(mean.sum()))
@@ -70,7 +72,7 @@ def corrected_score(theta: np.ndarray, rows: Rows) -> Equations:
 class Model(NamedTuple):
     """What differs between the models."""
 
-    equations: Callable[[np.ndarray, Rows], Equations]
+    equations: Callable[[np.ndarray, Any], Equations]
     mean: Callable[[Any], Any]  # of y, from a + ⟨w, x⟩
     link: Callable[[Any], Any]  # its inverse
     unit: str  # of which exp(w_j) is a ratio

@@ -136,6 +136,12 @@ def sensitivity(
             f"sensitivity cannot multiply {type(observations.noise).__name__}, noise that depends "
             "on the values: make the table again with another parameter, and fit it"
         )
+    if observations.categories:
+        raise ValueError(
+            "sensitivity cannot multiply misclassification, such as of "
+            f"{observations.categories[0].name!r}: make the table again with another matrix, and "
+            "fit it"
+        )
     wanted = np.unique(np.asarray(non_negative("multiples", multiples, shape=None), float))
     if not wanted.size:
         raise ValueError("multiples must be at least one number, such as [0, 0.5, 1, 1.5, 2]")

@@ -8,6 +8,7 @@ import numpy as np
 from noisy_jax.columns import ROUNDING
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.categories import recording
 
 
 class Rows(NamedTuple):
@@ -32,6 +33,14 @@ class Rows(NamedTuple):
         """All rows, in original units."""
         x, cov = observations.averaged(weights)
         return cls(x, observations.y, cov, weights, observations.averaged_cross())
+
+    def with_cov(self, cov: np.ndarray) -> "Rows":
+        """The rows with another covariance of their noise."""
+        return self._replace(cov=cov)
+
+    def with_share(self, share: float) -> "Rows":
+        """The rows with a share of the covariance of their noise."""
+        return self._replace(cov=share * self.cov)
 
     def some(self, which) -> "Rows":
         """Some of the rows, in some order."""
@@ -108,6 +117,15 @@ class Units:
         jacobian = np.diag(np.append(self.y_scale, ratio))
         jacobian[0, 1:] = -(self.center + self.scale * at) * ratio
         return jacobian
+
+    def recorded(self, observations: Observations) -> tuple[np.ndarray, np.ndarray]:
+        """G `[d, d]` and g `[d]`: a predictor a + ⟨β, x̃⟩ is a + ⟨β, g⟩ + ⟨Gᵀβ, r⟩ in these units.
+
+        r has indicators of recorded categories in place of their recodings in x̃.
+        """
+        matrix, offset = recording(observations.categories, len(self.scale))
+        offset = (matrix @ self.center + offset - self.center) / self.scale
+        return matrix * self.scale / self.scale[:, None], offset
 
     def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
         """In original units, the fit that predicts `value` at `at` `[d]`, with slopes `beta` `[d]`.

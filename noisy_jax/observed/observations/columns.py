@@ -12,7 +12,15 @@ import numpy as np
 
 from noisy_jax.columns import check_same_rows, levels_of, numeric
 from noisy_jax.csv_files import Layout, csv_parts
+from noisy_jax.noise import Misclassified
 from noisy_jax.noise.dependent import Dependent
+from noisy_jax.observed.observations.categories import (
+    Categories,
+    categories_of,
+    mean_recoding,
+    numbers_or_texts,
+    with_categories,
+)
 from noisy_jax.observed.observations.copies import (
     check_copies,
     copies_of_subjects,
@@ -59,6 +67,10 @@ class Columns:
 
     def _known(self) -> Any:
         """What is known of the noise, of columns by their names unless it is of all together."""
+        if isinstance(self.noise, Misclassified):
+            raise ValueError(
+                "a misclassified column is named, as noise={'x1': nj.noise.Misclassified(matrix)}"
+            )
         if self.std_error is None:
             if not isinstance(self.noise, Mapping):
                 return self.noise
@@ -66,6 +78,16 @@ class Columns:
         if self.noise is not None or self.replicates is not None:
             raise ValueError("give std_error in place of noise and replicates, not beside them")
         return {name: sd(column=column) for name, column in self.std_error.items()}
+
+    def labelled(self) -> dict[str, list[str]]:
+        """Misclassified features, with the columns of their recorded categories."""
+        known, copies = self._known(), self.replicates
+        named = known.items() if isinstance(known, Mapping) else ()
+        found = [k for k, one in named if isinstance(one, Misclassified) and k != self.target]
+        by_name = copies if isinstance(copies, Mapping) else {}
+        return {
+            name: list(dict.fromkeys([name, *several(by_name.get(name, ()))])) for name in found
+        }
 
     def _roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
         known, replicates = self._known(), self.replicates
@@ -92,6 +114,7 @@ class Columns:
         roles = self._roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = _with_indicators(roles, values)
+        categories = self._categories(values, noise)
         copies, labels = self._copies(roles, values, column)
         whose = "frame"
         if labels is not None and index is not None:
@@ -119,9 +142,28 @@ class Columns:
             if target in noise:
                 error = error_of(target, noise.pop(target), y[:, None])
                 y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
+        recoded = {}
+        for name, one in categories.items():
+            numbers = copies.pop(name) if name in copies else values[name]
+            recoded[name] = mean_recoding(numbers, one), one
+            values[name] = np.zeros(len(y))
+        if isinstance(noise, Mapping):
+            noise = {name: known for name, known in noise.items() if name not in recoded}
         options = {"target": str(target), "cross_cov": self.cross_cov}
         found = of_columns(values, copies, roles.names, noise, y, options)
+        found = with_categories(found, recoded)
+        references = (*references, *found.references)
         return dataclasses.replace(found, target_cov=y_cov, index=index, references=references)
+
+    def _categories(self, values: dict[str, np.ndarray], noise: Any) -> dict[str, Categories]:
+        """The categories of misclassified features, whose numbers replace them in `values`."""
+        found = {}
+        for name, columns in self.labelled().items():
+            columns = [one for one in columns if one in values]
+            cells = np.column_stack([values[one] for one in columns])
+            numbers, found[name] = categories_of(name, cells, noise[name])
+            values.update(zip(columns, numbers.T, strict=True))
+        return found
 
     def _copies(
         self, roles: Roles, values: dict[str, np.ndarray], column: Callable[[str], Any]
@@ -149,13 +191,16 @@ class Columns:
         Of features without noise that are categories, what `levels_of` returns.
         """
         replicated = {one for columns in roles.copies.values() for one in columns}
+        labelled = {one for columns in self.labelled().values() for one in columns}
         values: dict[str, Any] = {}
         rows = None
         for name in roles.used:
             one, called = column(name), f"column {given(name)}"
             check_concrete(called, one, "make tables, and fit them, outside jit, vmap and grad")
             levels = levels_of(called, one) if name in roles.plain else None
-            if levels is None:
+            if name in labelled:
+                one = np.asarray(one, object)
+            elif levels is None:
                 gaps = name in replicated or (
                     isinstance(self.noise, Dependent) and name != self.target
                 )
@@ -166,17 +211,15 @@ class Columns:
                 raise ValueError(
                     f"{called} must have one number a row, as the others, got {list(shape)}"
                 )
-            if levels is not None:
-                values[name] = levels
-                continue
-            if (code := _code_of_missing(one[~np.isnan(one)])) is not None:
+            values[name] = one if levels is None else levels
+            plain = levels is None and name not in labelled
+            if plain and (code := _code_of_missing(one[~np.isnan(one)])) is not None:
                 warnings.warn(
                     f"column {given(name)} of {where} has {code:g} far from all other values: if "
                     "it stands for a missing value, leave such rows out (in files by the option "
                     "missing)",
                     stacklevel=4,
                 )
-            values[name] = one
         return values
 
     def tables(
@@ -194,7 +237,9 @@ class Columns:
             beside += [one for columns in self.replicates.values() for one in several(columns)]
         elif self.replicates is not None:
             beside += several(self.replicates)
-        labels = {} if self.subject is None else {self.subject: {}}
+        categories = {one for columns in self.labelled().values() for one in columns}
+        labels: dict[str, dict] = {name: {} for name in categories}
+        labels |= {} if self.subject is None else {self.subject: {}}
         read = form
         if form.features is not None:
             read = form._replace(features=[one for one in form.features if one not in own])
@@ -209,9 +254,11 @@ class Columns:
         for header, part in csv_parts(path, self.target, rows=rows, after=after, **options):
             part = self._complete(path, header, part, form)
             columns: dict[str, Any] = dict(zip(header, part.T, strict=True))
-            for name, texts in labels.items():
-                known_texts = [*texts]
-                columns[name] = [None if k != k else known_texts[int(k)] for k in columns[name]]
+            for name in labels.keys() & columns.keys():
+                texts = [*labels[name]]
+                columns[name] = [None if k != k else texts[int(k)] for k in columns[name]]
+                if name in categories:
+                    columns[name] = numbers_or_texts(columns[name])
             yield self.table(header, columns.__getitem__, str(path), form)
 
     def _complete(self, path, header, part, form: Layout) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from noisy_jax.noise import Attributes, Gaussian, Missing, Noise, PerRound, Product
+from noisy_jax.noise import Attributes, Gaussian, Misclassified, Missing, Noise, PerRound, Product
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.validation import given, listed, non_negative, positive, within
 
@@ -149,6 +149,11 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
                 f"{given(known)}; one standard deviation a row is nj.sd(array)"
             )
         return ErrorOfColumn(np.asarray(non_negative(name, known), np.float64))
+    if isinstance(known, Misclassified):
+        raise ValueError(
+            f"{name} is the target: flipped labels are an option of the fit, as in nj.fit(table, "
+            "nj.methods.Logistic(flips=(0.1, 0.2)))"
+        )
     if isinstance(known, Missing | Attributes) or any(map(np.ndim, jax.tree.leaves(known))):
         raise ValueError(
             f"{name} must be a distribution of one number, such as nj.noise.Laplace(0.3), got "

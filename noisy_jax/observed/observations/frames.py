@@ -38,7 +38,10 @@ def table(
             - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
               need more than variances; its mean is subtracted from the column. Of means of
               replicates only the variance is kept, unless it is Gaussian and all rows have as many;
-            - `nj.reliability(0.6)`, the share of the column's variance that is not error.
+            - `nj.reliability(0.6)`, the share of the column's variance that is not error;
+            - `nj.noise.Misclassified(matrix)`, for a column of categories, numbers or texts, that
+              are recorded wrongly with known probabilities. It becomes indicators against the
+              first category, and the mean of the recodings of its replicates, if it has any.
 
             Errors of different columns are independent. The target may be named as well; its
             variances become `Observations.target_cov`. In place of a mapping, all that

@@ -59,6 +59,11 @@ class Pass:
 
 def _check_alike(first: Observations, chunk: Observations) -> None:
     instance("observations", chunk, Observations, _MAKES)
+    if [one.labels for one in chunk.categories] != [one.labels for one in first.categories]:
+        raise ValueError(
+            "all chunks must have the same categories: name them, as "
+            "nj.noise.Misclassified(matrix, categories=[…])"
+        )
     if (chunk.names, chunk.target) != (first.names, first.target):
         raise ValueError(
             f"all chunks must have the columns {list(first.names)} and the target "

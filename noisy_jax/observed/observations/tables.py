@@ -9,10 +9,16 @@ import jax
 import numpy as np
 
 from noisy_jax.columns import ROUNDING, common_index, numeric
-from noisy_jax.noise import PerRound
+from noisy_jax.noise import Misclassified, PerRound, Product
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.observations.categories import (
+    Categories,
+    categories_of,
+    mean_recoding,
+    with_categories,
+)
 from noisy_jax.observed.observations.described import (
     NoiseOfRows,
     StandardDeviation,
@@ -20,7 +26,7 @@ from noisy_jax.observed.observations.described import (
 )
 from noisy_jax.observed.observations.knowledge import Known, by_name, by_row, known_noise
 from noisy_jax.observed.observations.pooled import means_of_copies
-from noisy_jax.validation import check_concrete, listed, number
+from noisy_jax.validation import check_concrete, check_dimension, listed, number
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,6 +60,9 @@ class Observations:
         unreliability: `[d]`, of which share of the variance of a column the errors are, 0 where
             `cov` is known; or `None`.
         references: categories of columns with indicators of the others, as `sex[f]`.
+        categories: of misclassified columns (`noise.Misclassified`), in whose place x has recoded
+            indicators. `cov` has an unbiased estimate of their covariance in each row, which need
+            not be positive semidefinite.
     """
 
     x: np.ndarray
@@ -73,6 +82,7 @@ class Observations:
     pooled: np.ndarray | None = None
     unreliability: np.ndarray | None = None
     references: tuple[str, ...] = ()
+    categories: tuple[Categories, ...] = ()
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -167,8 +177,16 @@ class Observations:
         made = dataclasses.replace(self, copies=some(self.copies, None), **changed)
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
 
-    def check_each_row(self, user: str) -> None:
-        """Raises ValueError if covariances are right in sums only, but `user` needs each row's."""
+    def check_each_row(self, user: str, *, categories: bool = False) -> None:
+        """Raises ValueError if covariances are right in sums only, but `user` needs each row's.
+
+        Those of misclassified columns are allowed with `categories`.
+        """
+        if self.categories and not categories:
+            raise ValueError(
+                f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
+                "linear, logistic and Poisson fits do; or take the recorded category as exact"
+            )
         if self.only_sums:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row, but in this table it is an "
@@ -205,8 +223,9 @@ def from_arrays(
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
             Standard deviations are `nj.sd(value)`, `[]`, `[d]` or, one for each row, `[n, d]`. A
             mapping from names to what is known of the columns is as in `nj.table`, where columns
-            that are not named are exact; a pandas Series holds variances by name, and a DataFrame
-            a covariance by name.
+            that are not named are exact; `noise.Misclassified(matrix)` is for tables whose columns
+            are all misclassified with this matrix. A pandas Series holds variances by name, and a
+            DataFrame a covariance by name.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
@@ -268,7 +287,14 @@ def from_arrays(
     shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
     if shape[:1] == (x.shape[1],) and x.shape[1] not in (1, dim):
         raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
-    noise = by_name("noise", noise, names)
+    noise, recoded = by_name("noise", noise, names), {}
+    if isinstance(noise, Misclassified):
+        noise = dict.fromkeys(names, noise)
+    if isinstance(noise, Product) and noise.depends_on_x:
+        check_dimension("Product.columns", noise.columns, (dim,))
+        noise = dict(zip(names, noise.columns, strict=True))
+    if isinstance(noise, Mapping):
+        x, noise, recoded = _without_categories(x, noise, names)
     seen = ~np.isnan(x) if isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
@@ -281,7 +307,7 @@ def from_arrays(
         if cross_cov.shape not in ((dim,), (len(y), dim)):
             wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
             raise ValueError(f"cross_cov must be {wanted}, got {found}")
-    made = Observations(
+    found = Observations(
         x - known.mean,
         y,
         known.cov,
@@ -296,9 +322,23 @@ def from_arrays(
         only_sums=known.only_sums,
         unreliability=known.unreliability,
     )
-    if made.unreliability is None:
-        return made
-    return dataclasses.replace(made, cov=made.estimated())
+    if found.unreliability is not None:
+        found = dataclasses.replace(found, cov=found.estimated())
+    return with_categories(found, recoded)
+
+
+def _without_categories(x: np.ndarray, noise: Mapping[str, Any], names: tuple[str, ...]):
+    """x with 0 in misclassified columns, the noise of the others, and what is in their place."""
+    recoded, others = {}, dict(noise)
+    for name in [name for name in noise if name in names]:
+        if not isinstance(noise[name], Misclassified):
+            continue
+        j = names.index(name)
+        numbers, categories = categories_of(name, x[:, :, j], others.pop(name))
+        recoded[name] = mean_recoding(numbers, categories), categories
+        x = x.copy()
+        x[:, :, j] = 0.0
+    return x, others, recoded
 
 
 def _means_differ(x) -> float:

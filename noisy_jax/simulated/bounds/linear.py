@@ -43,7 +43,8 @@ def moments(
     """The `DataMoments` of a stream under noise: each is the largest over the rounds.
 
     They are exact: E‖x̃‖² = ‖x‖² + tr Σ, and E‖x̃‖⁴ from `Noise.square_fourth_moment`. Only for
-    `noise.Attributes` the latter is larger, as the guarantee of `known_covariance` requires.
+    `noise.Attributes` and `noise.Misclassified` the latter is larger, as the guarantee of
+    `known_covariance` requires.
 
     Args:
         stream: T clean rounds.

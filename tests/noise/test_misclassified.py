@@ -1,0 +1,149 @@
+"""Misclassified categories: exact means over all categories that may be recorded."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.learners.known_covariance import gradient_estimate
+from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
+from noisy_jax.noise import Misclassified
+from tests.keys import key
+
+TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
+FOUR = np.array(
+    [[0.7, 0.1, 0.1, 0.1], [0.0, 0.8, 0.2, 0.0], [0.2, 0.1, 0.6, 0.1], [0.05, 0.05, 0.1, 0.8]]
+)
+CASES = {
+    "binary columns": (TWO, np.array([1.0, 0.0, 1.0])),
+    "first of four": (FOUR, np.array([0.0, 0.0, 0.0])),
+    "third of four": (FOUR, np.array([0.0, 1.0, 0.0])),
+}
+
+
+def copies_of(matrix, x):
+    """All copies `[m, 3]` of x, and their probabilities, in NumPy's float64."""
+    inverse = np.linalg.inv(matrix)
+    if len(matrix) == 2:
+        recorded = np.array(list(itertools.product([0, 1], repeat=3)))
+        chances = matrix[x.astype(int), recorded].prod(axis=1)
+        return inverse[recorded][..., 1], chances
+    true = int(np.append(1 - x.sum(), x).argmax())
+    return inverse[:, 1:], matrix[true]
+
+
+@pytest.fixture(params=CASES, ids=str, name="case")
+def case_(request):
+    matrix, x = CASES[request.param]
+    return Misclassified(matrix), x, *copies_of(matrix, x)
+
+
+def full(cov):
+    cov = np.asarray(cov)
+    return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(3)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.claim("EXT-Misclassified")
+def test_copies_covariances_and_gradients_are_unbiased(case):
+    noise, x, copies, p = case
+    np.testing.assert_allclose(p @ copies, x, atol=1e-12)
+    variance = np.einsum("m,mi,mj->ij", p, copies - x, copies - x)
+    estimates = full(jax.vmap(noise.estimated_cov)(copies))
+    np.testing.assert_allclose(np.tensordot(p, estimates, 1), variance, atol=1e-12)
+    np.testing.assert_allclose(noise.covariance_at(x), variance, atol=1e-12)
+
+    w, y = np.array([0.5, 0.3, -1.0]), 0.6
+    samples = nj.Sample(copies[:, None], np.full(len(p), y), estimates)
+    moments = nj.moments.known_covariance()
+    value, square = jax.vmap(moments.read, (None, 0))(w, samples)
+    np.testing.assert_allclose([p @ value, p @ square], [w @ x, (w @ x) ** 2], atol=1e-12)
+    sums = moments.sums(samples, jnp.asarray(p))
+    np.testing.assert_allclose(moments.corrected(sums)[0], np.outer(x, x), atol=1e-12)
+    if len(noise.matrix) > 2:  # negative variances
+        return
+    clean = 2 * (w @ x - y) * x
+    gradients = jax.vmap(gradient_estimate, (None, 0))(w, samples)
+    np.testing.assert_allclose(p @ gradients, clean, atol=1e-12)
+    blind = p @ jax.vmap(uncorrected_gradient, (None, 0))(w, samples)
+    assert np.abs(blind - clean).max() > 0.05
+
+
+@pytest.mark.usefixtures("x64")
+def test_moments_of_the_bound_contain_the_exact_ones(case):
+    noise, x, copies, p = case
+    known = nj.bounds.moments(nj.Stream(x[None], np.array([0.5])), noise)
+    squares = np.sum(copies**2, axis=1)
+    np.testing.assert_allclose(known.x_second_moment, p @ squares, rtol=1e-12)
+    np.testing.assert_allclose(known.x_fourth_moment, p @ (squares**2 + squares), rtol=1e-12)
+    estimates = np.einsum("mi,mj->mij", copies, copies)
+    estimates -= full(jax.vmap(noise.estimated_cov)(copies))
+    norms = np.linalg.norm(estimates, ord=2, axis=(1, 2))
+    assert np.all(norms**2 <= squares**2 + squares + 1e-12)
+
+
+@pytest.mark.statistical
+def test_drawn_copies_have_the_enumerated_frequencies(case):
+    noise, x, copies, p = case
+    drawn = np.asarray(noise.sample(key(), jnp.broadcast_to(x, (40_000, 3))))
+    same = np.isclose(drawn[:, None], copies, atol=1e-5).all(-1)
+    assert same.any(axis=1).all()
+    error = np.sqrt(p * (1 - p) / len(drawn))
+    assert np.all(np.abs(same.mean(axis=0) - p) <= 5 * error)
+
+
+def test_a_perfect_matrix_gives_x_itself_and_other_x_give_nan():
+    exact = Misclassified(np.eye(2))
+    x = jnp.array([[0.0, 1.0, 1.0]])
+    np.testing.assert_array_equal(exact.centred(key(), x), x)
+    assert exact.centred(key(), jnp.array(1.0)).shape == ()
+    found = Misclassified(TWO).centred(key(), jnp.array([0.5, 1.0]))
+    assert np.isnan(found).tolist() == [True, False]
+    assert np.isnan(Misclassified(FOUR).centred(key(), jnp.array([1.0, 1.0, 0.0]))).all()
+
+
+def test_a_learner_learns_under_vmap_over_the_matrix():
+    x = jax.random.bernoulli(key(), 0.4, (2_000, 2)).astype(float)
+    stream = nj.Stream(x, x @ jnp.array([0.6, -0.5]))
+    learners = nj.wrappers.paired(
+        nj.learners.known_covariance(radius=1.0), nj.learners.uncorrected(radius=1.0)
+    )
+
+    def errors(wrong):
+        matrix = jnp.array([[1.0, 0.0], [0.0, 1.0]]) + wrong * jnp.array([[-1.0, 1], [1, -1]])
+        run = nj.rollout(learners, stream, Misclassified(matrix), key(1))
+        return ((run.predictions - stream.y[:, None]) ** 2)[1_000:].mean(axis=0)
+
+    found = jax.jit(jax.vmap(errors))(jnp.array([0.25, 0.3]))
+    assert np.all(np.isfinite(found))
+    assert np.all(found[:, 0] < 0.5 * found[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Misclassified(), "Two of them do not identify it"),
+        (lambda: Misclassified([0.9, 0.1]), r"must be \[K, K\]"),
+        (lambda: Misclassified([[0.9, 0.2], [0.2, 0.8]]), "add up to 1"),
+        (lambda: Misclassified([[0.9, 0.2], [0.1, 0.8]]), "transpose it"),
+        (lambda: Misclassified([[1.1, -0.1], [0.2, 0.8]]), r"in \[0, 1\]"),
+        (lambda: Misclassified([[0.5, 0.5], [0.5, 0.5]]), "determinant"),
+        (lambda: Misclassified([[0.2, 0.8], [0.9, 0.1]]), "another order"),
+        (lambda: Misclassified(TWO, categories=["a", "b", "c"]), "2 different categories"),
+        (lambda: Misclassified(TWO, categories=["a", "a"]), "2 different categories"),
+        (lambda: Misclassified(FOUR).centred(key(), jnp.ones(2)), "4 categories"),
+        (lambda: nj.worlds.gaussian(dim=3, length_scale=1.0, noise=Misclassified(TWO)), "noise"),
+    ],
+)
+def test_bad_input_raises(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_categories_are_no_leaves():
+    noise = Misclassified(TWO, categories=["no", "yes"])
+    assert len(jax.tree.leaves(noise)) == 1
+    assert jax.tree.map(lambda leaf: leaf, noise).categories == ("no", "yes")

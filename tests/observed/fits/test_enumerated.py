@@ -1,0 +1,159 @@
+"""Equations summed over true categories and labels: exact means, limits, coverage."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import noisy_jax as nj
+from noisy_jax.noise import Misclassified
+from noisy_jax.observed.fits.enumerated import enumerated, summed
+from noisy_jax.observed.fits.scores import MODELS
+from noisy_jax.observed.fits.units import Rows, Units
+from tests.keys import SHIFT
+from tests.observed.rows import check_coverage
+
+TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
+THREE = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.2, 0.7]])
+LABELS = np.array([[0.85, 0.15], [0.1, 0.9]])
+
+
+@pytest.mark.claim("EXT-Misclassified")
+@pytest.mark.parametrize("model", MODELS)
+def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
+    """Over all that may be recorded, at any θ, with noise in another column, in float64."""
+    n, theta = 10, np.array([0.2, 0.7, -0.4, 0.5, -0.3])
+    a, b, y = rng.integers(0, 2, n), rng.integers(0, 3, n), rng.integers(0, 2, n)
+    z = rng.normal(size=n)
+    flips = LABELS if model == "logistic" else None
+    rows, chances, number = [], [], []
+    for i in range(n):
+        for j, k, label in itertools.product(range(2), range(3), range(2)):
+            chance = np.eye(2)[y[i], label] if flips is None else LABELS[y[i], label]
+            rows.append((j, k, z[i], label))
+            chances.append(TWO[a[i], j] * THREE[b[i], k] * chance)
+            number.append(i)
+    frame = dict(zip("abzy", np.array(rows, float).T, strict=True))
+    table = nj.table(
+        frame,
+        target="y",
+        noise={"a": Misclassified(TWO), "b": Misclassified(THREE), "z": 0.3},
+    )
+    original = Rows.of(table)
+    units = Units(original.x.mean(axis=0), original.x.std(axis=0), 0.0, 1.0)
+    made = enumerated(units.standardized(original), units, table, flips)
+    found = summed(MODELS[model].equations)(theta, made)
+    scores = np.zeros((n, 5))
+    np.add.at(scores, number, np.array(chances)[:, None] * found.scores)
+
+    clean = np.column_stack([a == 1, b == 1, b == 2, z])
+    cov = np.diag([0, 0, 0, 0.3])
+    true = Rows((clean - units.center) / units.scale, y, cov / units.products)
+    wanted = MODELS[model].equations(theta, true)
+    np.testing.assert_allclose(scores, wanted.scores, atol=1e-12)
+    weighted = made._replace(
+        rows=tuple(one._replace(weights=one.weights * chances) for one in made.rows)
+    )
+    moved = summed(MODELS[model].equations)(theta, weighted)
+    np.testing.assert_allclose(moved.jacobian, wanted.jacobian, atol=1e-12)
+    np.testing.assert_allclose(
+        moved.in_covariance(theta[1:]), wanted.in_covariance(theta[1:]), atol=1e-12
+    )
+    blind = summed(MODELS[model].equations)(theta, made.with_share(0.0))
+    np.add.at(scores, number, -np.array(chances)[:, None] * blind.scores)
+    assert np.abs(scores).max() > 0.1
+
+
+def drawn(rng, n, *, flips=(0.0, 0.0), noise=0.0, count=False):
+    """A table of a misclassified exposure, a noisy column, and y of a logistic model or counts."""
+    exposed = rng.random(n) < 0.4
+    z = 0.5 * exposed + rng.normal(size=n)
+    eta = -0.3 + exposed - 0.5 * z
+    y = (rng.poisson(np.exp(eta)) if count else rng.random(n) < expit(eta)) * 1
+    if not count:
+        y = np.where(rng.random(n) < np.where(y == 1, *flips), 1 - y, y)
+    recorded = exposed != (rng.random(n) < np.where(exposed, 0.2, 0.1))
+    shown = z + noise**0.5 * rng.normal(size=n)
+    frame = {"exposed": recorded * 1, "z": shown, "y": y}
+    return nj.table(frame, target="y", noise={"exposed": Misclassified(TWO), "z": noise})
+
+
+def test_exact_labels_and_categories_give_the_plain_fit(rng):
+    """The matrix of no error gives the fit to exact columns, to the last digits."""
+    n = 400
+    x = np.column_stack([rng.random(n) < 0.5, rng.normal(size=n)]) * 1.0
+    y = (rng.random(n) < expit(x @ [1.0, -0.5])) * 1
+    frame = {"a": x[:, 0], "z": x[:, 1], "y": y}
+    for kind in (nj.methods.Logistic(), nj.methods.Poisson()):
+        exact = nj.fit(nj.table(frame, target="y", noise={"z": 0.1}), kind)
+        known = {"z": 0.1, "a": Misclassified(np.eye(2))}
+        found = nj.fit(nj.table(frame, target="y", noise=known), kind)
+        for name in ("coefficients", "covariance", "intercept"):
+            np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=1e-9)
+
+
+@pytest.mark.statistical
+def test_large_tables_give_the_true_coefficients(rng):
+    flips = (0.15, 0.1)
+    cases = [
+        (drawn(rng, 20_000, noise=0.3), nj.methods.Logistic()),
+        (drawn(rng, 20_000, noise=0.3, flips=flips), nj.methods.Logistic(flips=flips)),
+        (drawn(rng, 20_000, noise=0.3, count=True), nj.methods.Poisson()),
+    ]
+    for table, method in cases:
+        fit = nj.fit(table, method)
+        assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error)
+        assert np.all(fit.std_error < 0.15)
+        far = np.abs(fit.uncorrected.coefficients - [1, -0.5])
+        assert np.all(far > 3 * fit.uncorrected.std_error)
+
+
+def test_flips_with_replicates_and_the_loss_of_flipped_labels(rng):
+    """Without noise in x the root is where the mean gradient of `losses.flipped` is 0."""
+    n, rates = 3_000, (0.2, 0.1)
+    x = rng.normal(size=(n, 2))
+    y = (rng.random(n) < expit(0.3 + x @ [1.0, -0.5])) * 1
+    y = np.where(rng.random(n) < np.where(y == 1, *rates), 1 - y, y)
+    fit = nj.fit(nj.observations.from_arrays(x, y, noise=0), nj.methods.Logistic(flips=rates))
+    loss = nj.losses.flipped(nj.losses.logistic(), rates)
+    p, label = fit.intercept + x @ fit.coefficients, 2.0 * y - 1
+    with_labels = np.asarray(loss.gradient(p, label), np.float64)
+    design = np.column_stack([np.ones(n), x])
+    np.testing.assert_allclose(with_labels @ design / n, 0, atol=1e-6)
+
+    copies = x[:, None] + 0.5 * rng.normal(size=(n, 2, 2))
+    table = nj.observations.from_arrays(copies, y)
+    fit = nj.fit(table, nj.methods.Logistic(flips=rates))
+    assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error)
+
+
+def test_what_is_wrong_raises(rng):
+    table = drawn(rng, 300)
+    for bad in (0.5, (0.6, 0.4), -0.1, (0.1, 0.1, 0.1)):
+        with pytest.raises(ValueError, match="Flip"):
+            nj.methods.Logistic(flips=bad)
+    with pytest.raises(ValueError, match="must be 0 or 1"):
+        nj.fit(drawn(rng, 300, count=True), nj.methods.Logistic(flips=0.1))
+    many = nj.observations.from_arrays(
+        (rng.random((300, 7)) < 0.5) * 1.0, table.y, noise=Misclassified(TWO)
+    )
+    with pytest.raises(ValueError, match=r"at most 64 combinations .* but there are 128"):
+        nj.fit(many, nj.methods.Logistic())
+    beside = nj.table(
+        {"a": (rng.random(300) < 0.5) * 1, "z": rng.normal(size=300), "y": table.y},
+        target="y",
+        noise={"a": Misclassified(TWO), "z": nj.noise.Laplace(0.1)},
+    )
+    with pytest.raises(ValueError, match="for Gaussian noise"):
+        nj.fit(beside, nj.methods.Logistic())
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("flips", [(0.0, 0.0), (0.1, 0.05)])
+def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(flips):
+    rng = np.random.default_rng(31 + SHIFT)
+    tables = (drawn(rng, 1_000, flips=flips, noise=0.3) for _ in range(400))
+    plain = check_coverage(tables, np.array([1.0, -0.5]), nj.methods.Logistic(flips=flips))
+    assert plain.max() < 0.5

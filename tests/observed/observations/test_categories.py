@@ -1,0 +1,242 @@
+"""Misclassified columns of tables: exact moments, names, files, replicates, what is wrong."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.noise import Misclassified
+from noisy_jax.observed.fits.linear_moments import linear_moments
+from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.observations import chunks, csv, from_arrays
+from tests.keys import SHIFT, key
+from tests.observed.rows import check_coverage
+
+TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
+THREE = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.2, 0.7]])
+STAGES = ("early", "late", "middle")
+
+
+def every_recording(truth, z, y, noise=0.04):
+    """A table with all recorded pairs of categories of each row, and their probabilities.
+
+    `truth` `[n, 2]` are true categories of a binary column and of one with three categories.
+    """
+    rows, chances = [], []
+    for (a, b), exact, target in zip(truth, z, y, strict=True):
+        for j, k in itertools.product(range(2), range(3)):
+            rows.append((j, STAGES[k], exact, target))
+            chances.append(TWO[a, j] * THREE[b, k])
+    columns = dict(zip(("a", "b", "z", "y"), zip(*rows, strict=True), strict=True))
+    known = {"a": Misclassified(TWO), "b": Misclassified(THREE), "z": noise}
+    return nj.table(columns, target="y", noise=known), np.array(chances)
+
+
+@pytest.mark.claim("EXT-Misclassified")
+def test_moments_are_those_of_the_true_categories(rng):
+    """Exact means over all that may be recorded, in float64; without the covariance they differ."""
+    n = 12
+    truth = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)])
+    z, y = rng.normal(size=(2, n))
+    table, chances = every_recording(truth, z, y)
+    assert table.names == ("a", "b[late]", "b[middle]", "z")
+    found = linear_moments(*Rows.of(table, chances))
+    clean = np.column_stack([truth[:, 0], truth[:, 1] == 1, truth[:, 1] == 2, z])
+    noise = np.diag([0, 0, 0, 0.04 * n])
+    np.testing.assert_allclose(found.x, clean.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.xx - found.cov, clean.T @ clean - noise, atol=1e-12)
+    np.testing.assert_allclose(found.xy, y @ clean, atol=1e-12)
+    assert np.abs(found.xx - clean.T @ clean).max() > 0.5
+
+
+def test_several_recordings_of_a_row_are_averaged_without_bias():
+    """Three copies with a known matrix: mean and second moment over all they may be."""
+    for true in range(3):
+        copies = np.array(list(itertools.product(range(3), repeat=3)))
+        chances = THREE[true, copies].prod(axis=1)
+        frame = {f"b{v}": copies[:, v] for v in range(3)} | {"y": np.arange(27.0)}
+        table = nj.table(
+            frame, target="y", replicates={"b": ["b0", "b1", "b2"]},
+            noise={"b": Misclassified(THREE)},
+        )  # fmt: skip
+        found = linear_moments(*Rows.of(table, chances))
+        clean = np.eye(3)[true, 1:]
+        np.testing.assert_allclose(found.x, clean, atol=1e-12)
+        np.testing.assert_allclose(found.xx - found.cov, np.diag(clean), atol=1e-12)
+        assert table.x.shape == (27, 1, 2)
+        recorded = table.categories[0].recorded(table.x[:, 0])
+        shares = (copies[:, :, None] == np.arange(3)).mean(axis=1)
+        np.testing.assert_allclose(recorded, shares, atol=1e-12)
+
+
+def test_rows_of_subjects_are_copies(rng):
+    """The long format gives the table of the wide one, with incomplete copies and texts."""
+    cells = np.array(["no", "yes"], object)[rng.integers(0, 2, (30, 3))]
+    cells[:10, 2] = None
+    group, y = np.array(["a", "b"])[rng.integers(0, 2, 30)], rng.normal(size=30)
+    known = {"e": Misclassified(TWO), "g": Misclassified(TWO)}
+    wide = {f"e{v}": cells[:, v] for v in range(3)} | {"g": group, "y": y}
+    one = nj.table(wide, target="y", noise=known, replicates={"e": ["e0", "e1", "e2"]})
+    rows, places = np.nonzero(cells != None)  # noqa: E711
+    long = {"e": cells[rows, places], "g": group[rows], "id": rows, "y": y[rows]}
+    other = nj.table(long, target="y", noise=known, replicates=["e"], subject="id")
+    assert one.names == other.names == ("e[yes]", "g[b]")
+    np.testing.assert_allclose(other.x, one.x, atol=1e-12)
+    np.testing.assert_allclose(other.cov, one.cov, atol=1e-12)
+
+
+def drawn(rng, n, label=None):
+    """A frame with a misclassified exposure, and a column that depends on the true one."""
+    exposed = rng.random(n) < 0.4
+    z = exposed + rng.normal(size=n)
+    y = exposed - 0.5 * z + rng.normal(size=n)
+    recorded = exposed != (rng.random(n) < np.where(exposed, 0.2, 0.1))
+    return {"exposed": recorded * 1.0 if label is None else label[recorded * 1], "z": z, "y": y}
+
+
+def test_the_uncorrected_fit_is_that_of_recorded_categories(rng):
+    frame = drawn(rng, 400)
+    fit = nj.fit(nj.table(frame, target="y", noise={"exposed": Misclassified(TWO)}))
+    exact = nj.fit(nj.table(frame, target="y", noise={}))
+    plain = fit.uncorrected
+    np.testing.assert_allclose(plain.coefficients, exact.coefficients, atol=1e-10)
+    np.testing.assert_allclose(plain.intercept, exact.intercept, atol=1e-10)
+    np.testing.assert_allclose(plain.covariance, exact.covariance, atol=1e-10)
+    for found, other in zip(plain.interval(), exact.interval(), strict=True):
+        np.testing.assert_allclose(found, other, atol=1e-10)
+    by_groups = nj.fit(
+        nj.table(frame, target="y", noise={"exposed": Misclassified(TWO)}), errors="jackknife"
+    )
+    other = nj.fit(nj.table(frame, target="y", noise={}), errors="jackknife")
+    np.testing.assert_allclose(by_groups.uncorrected.covariance, other.covariance, atol=1e-10)
+    assert fit.coefficients[0] > exact.coefficients[0] + 0.1
+
+
+def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
+    frame = drawn(rng, 100)
+    known = {"exposed": Misclassified(TWO), "z": 0.1}
+    table = nj.table(frame, target="y", noise=known)
+    assert table.names == ("exposed", "z")
+    assert table.categories[0].labels == (0, 1)
+    numbers = frame["exposed"]
+    texts = np.array(["no", "yes"])[numbers.astype(int)]
+    kinds = {
+        "exposed": [numbers == 1, numbers.astype(int), pd.Series(numbers, dtype="category")],
+        "exposed[yes]": [texts, list(texts), pd.Series(texts, dtype="category")],
+        "exposed[2]": [numbers + 1, (numbers + 1).astype(int)],
+    }
+    for name, columns in kinds.items():
+        for column in columns:
+            for kind in (dict, pd.DataFrame):
+                other = nj.table(kind(frame | {"exposed": column}), target="y", noise=known)
+                assert other.names == (name, "z")
+                np.testing.assert_array_equal(other.x, table.x)
+                np.testing.assert_array_equal(other.cov, table.cov)
+    arrays = from_arrays(
+        np.column_stack([numbers, frame["z"]]), frame["y"], noise=known, names=["exposed", "z"]
+    )
+    np.testing.assert_array_equal(arrays.cov, table.cov)
+    path = tmp_path / "rows.csv"
+    for column, name in ((numbers, "exposed"), (texts, "exposed[yes]")):
+        pd.DataFrame(frame | {"exposed": column}).to_csv(path, index=False)
+        for other in (csv(path, target="y", noise=known), *chunks(path, target="y", noise=known)):
+            assert other.names == (name, "z")
+            np.testing.assert_allclose(other.x, table.x, rtol=1e-12)
+
+
+def test_the_order_of_the_matrix_may_be_another_one(rng):
+    frame = drawn(rng, 100, np.array(["never", "always"]))
+    sorted_order = Misclassified(TWO[::-1, ::-1])  # always, never
+    table = nj.table(frame, target="y", noise={"exposed": sorted_order})
+    assert table.names == ("exposed[never]", "z")
+    named = Misclassified(TWO, categories=["never", "always"])
+    other = nj.table(frame, target="y", noise={"exposed": named})
+    assert other.names == ("exposed[always]", "z")
+    np.testing.assert_allclose(1 - other.x[:, 0, 0], table.x[:, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(other.cov, table.cov, atol=1e-12)
+
+
+def test_all_columns_of_a_matrix_and_chunks(rng):
+    x = (rng.random((600, 2)) < 0.5) * 1.0
+    y = x @ [1.0, -1.0] + rng.normal(size=600)
+    table = from_arrays(x, y, noise=Misclassified(TWO))
+    assert table.names == ("x1", "x2")
+    assert not table.cov[:, 0, 1].any()
+    parts = [from_arrays(x[part], y[part], noise=Misclassified(TWO)) for part in
+             (slice(250), slice(250, None))]  # fmt: skip
+    whole, by_parts = nj.fit(table, errors="jackknife"), nj.fit(parts)
+    np.testing.assert_allclose(by_parts.coefficients, whole.coefficients, rtol=1e-9)
+    other = from_arrays(x + np.array([1, 0]), y, noise=Misclassified(TWO), names=["x1", "x2"])
+    same = dataclasses.replace(other, names=parts[0].names)
+    with pytest.raises(ValueError, match="same categories"):
+        nj.fit([parts[0], same])
+
+
+def test_beside_replicates_of_another_column(rng):
+    frame = drawn(rng, 3_000)
+    for v in (1, 2, 3):
+        frame[f"z{v}"] = frame["z"] + 0.5 * rng.normal(size=3_000)
+    del frame["z"]
+    table = nj.table(
+        frame, target="y", replicates={"z": ["z1", "z2", "z3"]},
+        noise={"exposed": Misclassified(TWO)},
+    )  # fmt: skip
+    assert table.only_sums
+    assert table.names == ("exposed", "z")
+    fit = nj.fit(table)
+    assert not fit.remarks
+    assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error)
+    known = nj.table(
+        frame, target="y", replicates={"z": ["z1", "z2", "z3"]},
+        noise={"exposed": Misclassified(TWO), "z": 0.25},
+    )  # fmt: skip
+    assert not known.only_sums
+    np.testing.assert_allclose(known.cov[:, 1, 1], 0.25 / 3)
+
+
+def raised(match, make):
+    with pytest.raises(ValueError, match=match):
+        make()
+
+
+def test_what_is_wrong_raises(rng):
+    frame = drawn(rng, 60)
+    two = Misclassified(TWO)
+
+    def table(noise=two, column=None, name="exposed", **options):
+        changed = frame if column is None else frame | {name: column}
+        return nj.table(changed, target="y", noise={name: noise}, **options)
+
+    gaps = frame["exposed"].copy()
+    gaps[3] = np.nan
+    raised("row 3 of 'exposed' has no category", lambda: table(column=gaps))
+    raised("but the column has 3", lambda: table(column=np.arange(60) % 3))
+    raised("but the column has 1", lambda: table(column=np.ones(60)))
+    raised("several types", lambda: table(column=[1.0, "a"] * 30))
+    named = Misclassified(TWO, categories=["no", "yes"])
+    raised("has the category [01].0, but", lambda: table(named))
+    raised("flips", lambda: table(column=frame["exposed"], name="y"))
+    raised("is named", lambda: nj.table(frame, target="y", noise=two))
+    raised("must not depend on y", lambda: table(cross_cov={"exposed": 0.1}))
+    clash = frame | {"exposed": frame["exposed"] + 1, "exposed[2]": frame["z"]}
+    raised("differ from those", lambda: nj.table(clash, target="y", noise={"exposed": two}))
+    rows = table()
+    raised("takes no misclassified column, such as 'exposed'", lambda: nj.fit(rows, nj.fourier(
+        length_scale=1.0)))  # fmt: skip
+    learner = nj.learners.known_covariance(radius=1.0)
+    raised("takes no misclassified column", lambda: nj.learn(learner, rows, key()))
+    raised("cannot multiply misclassification", lambda: nj.fits.sensitivity(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_intervals_cover_where_additive_noise_gave_16_percent():
+    """The audit's exposure: sensitivity .8, specificity .9, truth 1; .04 of uncorrected ones."""
+    rng = np.random.default_rng(30 + SHIFT)
+    known = {"exposed": Misclassified(TWO)}
+    tables = (nj.table(drawn(rng, 1_000), target="y", noise=known) for _ in range(1_000))
+    plain = check_coverage(tables, np.array([1.0, -0.5]))
+    assert plain.max() < 0.2
