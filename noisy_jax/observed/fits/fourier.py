@@ -25,7 +25,16 @@ from noisy_jax.observed.fits.functions import (
 )
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judged, sums_of
+from noisy_jax.observed.fits.length_scales import length_scales
+from noisy_jax.observed.fits.trials import (
+    FACTORS,
+    GROUPS,
+    Trial,
+    choices,
+    judged,
+    sums_of,
+    undersmoothed,
+)
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
@@ -53,8 +62,8 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
     copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
-    trials = []
-    for one in candidates:
+    tried, trials = _with_length_scales(candidates, standard, rows.cov), []
+    for one in tried:
         key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
         drawn = gaussian_frequencies(
             key, one.num_features, length_scale=one.length_scale, **options
@@ -67,7 +76,7 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         if np.isfinite(trial.risks).all():
             trials.append((one, trial))
     if not trials:
-        scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
+        scales = ", ".join(f"{one.length_scale:g}" for one in tried)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
     risks = np.concatenate([trial.risks for _, trial in trials])
     bias = np.concatenate([trial.bias for _, trial in trials])
@@ -104,9 +113,20 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
             hidden_share=hidden_share(trial.frequencies, trial.weights[factor], len(y)),
         ),
         candidates=tuple(shown.values()),
+        undersmoothed=trial.weights[undersmoothed(factor)] * scale,
+        left_out=trial.folds[:, undersmoothed(factor)] * scale,
         target=observations.target,
         num_rows=len(y),
     )
+
+
+def _with_length_scales(candidates: Sequence[Any], x: np.ndarray, cov: np.ndarray) -> list[Any]:
+    """The candidates, those of length scale "auto" once for each that is tried."""
+    made = []
+    for one in candidates:
+        scales = length_scales(x, cov) if one.length_scale == "auto" else [one.length_scale]
+        made += [dataclasses.replace(one, length_scale=scale) for scale in scales]
+    return made
 
 
 def by_each_row(observations: Observations) -> bool:
