@@ -64,8 +64,8 @@ def function(
     place, noisy = fit.names.index(column), table.x.mean(axis=1)
     low, high = np.quantile(noisy[:, place], [0.05, 0.95])
     shown = np.linspace(low, high, _POINTS)
-    middle = [fixed.get(*pair) for pair in zip(fit.names, fit.center.tolist(), strict=True)]
-    x = np.tile(middle, (_POINTS, 1))
+    middle = dict(zip(fit.names, fit.center.tolist(), strict=True)) | fixed
+    x = np.tile(list(middle.values()), (_POINTS, 1))
     x[:, place] = shown
     if axes is None:
         (axes,) = panels(None, 1, width=7.0, height=4.5)
