@@ -83,7 +83,7 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
     pairs = [(trial, factor) for _, trial in trials for factor in range(len(FACTORS))]
     order, chosen = choices(risks, CAUTION * len(y) * bias)
     trial, factor = pairs[order[0]]
-    variance, amplitude = units.y_scale**2, float(trial.frequencies.amplitude)
+    variance = units.y_scale**2
     numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
     shown: dict[int, Candidate] = {}
     for k in order:
@@ -92,17 +92,22 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         options = dataclasses.asdict(trials[number][0])
         options |= {"factor": float(FACTORS[own]), "bias": float(bias[k]) * variance}
         shown.setdefault(number, Candidate(**options, risk=mean, std_error=error))
-    scale = units.y_scale * amplitude
+    scale = units.y_scale * float(trial.frequencies.amplitude)
     make = {
         "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
         "center": units.center,
         "constant": units.y_center,
         "names": observations.names,
     }
+    rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
+    least, rough_scale = undersmoothed(least), units.y_scale * float(rough.frequencies.amplitude)
+    rough_make = make | {"omega": np.asarray(rough.frequencies.omega, np.float64) / units.scale}
     return FourierFit(
         **make,
         weights=trial.weights[factor] * scale,
         uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
+        undersmoothed=FourierPredictor(**rough_make, weights=rough.weights[least] * rough_scale),
+        left_out=rough.folds[:, least] * rough_scale,
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,
@@ -113,11 +118,20 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
             hidden_share=hidden_share(trial.frequencies, trial.weights[factor], len(y)),
         ),
         candidates=tuple(shown.values()),
-        undersmoothed=trial.weights[undersmoothed(factor)] * scale,
-        left_out=trial.folds[:, undersmoothed(factor)] * scale,
         target=observations.target,
         num_rows=len(y),
     )
+
+
+def _rougher(order: np.ndarray, length_scales: list[float]) -> int:
+    """The candidate of a band: the best one of the next length scale of at most half the first's.
+
+    The choice takes a long length scale where the rows do not contradict it; its bias may still
+    be as large as its random error. Where none is so short it is the first candidate.
+    """
+    scales = np.repeat(length_scales, len(FACTORS))[order]
+    shorter = scales[scales <= scales[0] / 2]
+    return order[np.argmax(scales == (shorter.max() if len(shorter) else scales[0]))]
 
 
 def _with_length_scales(candidates: Sequence[Any], x: np.ndarray, cov: np.ndarray) -> list[Any]:

@@ -153,8 +153,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         risk: estimated errors on clean data of both, including the choice among the candidates.
         candidates: best factor of every candidate, best first: by the risk plus one standard error
             and a tenth of the bias. Those whose numbers overflow are left out.
-        undersmoothed: `[D]`, weights of the fit in the middle of a band (`band`).
-        left_out: `[G, D]`, weights of this fit without each of G groups of rows.
+        undersmoothed: the fit in the middle of a band (`band`).
+        left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows.
         target: name of y.
         num_rows: n.
         remarks: what the rows show against the assumptions of the correction.
@@ -165,7 +165,7 @@ class FourierFit(FourierPredictor, Saved, Summarized):
     uncorrected: FourierPredictor
     risk: KernelComparison
     candidates: tuple[Candidate, ...]
-    undersmoothed: np.ndarray
+    undersmoothed: FourierPredictor
     left_out: np.ndarray
     target: str
     num_rows: int
@@ -177,12 +177,14 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         """Lower and upper ends of a band for the clean curve, at clean features x.
 
         Its middle is not `predict(x)`, but a fit with about a tenth of the regularization, because
-        a band around a fit that is biased misses the curve. Its width is from the jackknife over
-        groups of rows (16 − 1 degrees of freedom), so that neighbouring rows may depend on each
-        other. So a band of 95% covers about 95% of the points of a curve that does not bend much
-        within ℓ. It covers fewer where ℓ is too large for the curve, as the bias of any fit is then
-        large, or where the noise hides most of the fit (`risk.hidden_share`). It does not contain
-        the uncertainty of the choice of ℓ, and of φ where it is estimated from replicates.
+        a band around a fit that is biased misses the curve. If several length scales were tried, it
+        is also of a shorter one: the longest of at most half the chosen ℓ. The width is from the
+        jackknife over 16 groups of rows, so that neighbouring rows may depend on each other.
+
+        So a band of 95% covers about 95% of the points of a curve. It covers fewer where the length
+        scale was given and is too large for the curve, as the bias of any fit is then large, or
+        where the noise hides most of the fit (`risk.hidden_share`). It does not contain the
+        uncertainty of φ where it is estimated from replicates.
 
         Args:
             x: `[..., d]`, clean features in original units, or a DataFrame.
@@ -208,8 +210,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         """
         level = float(between("level", level, 0, 1))
         check_concrete("x", x, "bands are computed on the host, outside jit, vmap and grad")
-        waves = self._waves(x)
-        middle = waves @ self.undersmoothed + self.constant
+        waves = self.undersmoothed._waves(x)
+        middle = waves @ self.undersmoothed.weights + self.constant
         left_out = self.left_out @ waves.reshape(-1, waves.shape[-1]).T
         half = half_widths(left_out, level, simultaneous).reshape(middle.shape)
         return middle - half, middle + half
