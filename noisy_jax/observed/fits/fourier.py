@@ -101,7 +101,8 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
     }
     rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
     least, rough_scale = undersmoothed(least), units.y_scale * float(rough.frequencies.amplitude)
-    rough_make = make | {"omega": np.asarray(rough.frequencies.omega, np.float64) / units.scale}
+    omega = np.asarray(rough.frequencies.omega, np.float64) / units.scale
+    rough_make: dict[str, Any] = {**make, "omega": omega}
     return FourierFit(
         **make,
         weights=trial.weights[factor] * scale,
