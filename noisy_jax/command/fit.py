@@ -12,7 +12,6 @@ from noisy_jax import noise, plots
 from noisy_jax.command.runner import Report, picture
 from noisy_jax.command.settings import BaseSettings, option
 from noisy_jax.observed import fits, observations
-from noisy_jax.plots.style import COLOURS, label, panels, plain
 from noisy_jax.tables import Table
 from noisy_jax.validation import given, positive
 
@@ -119,7 +118,7 @@ def run(settings: Settings) -> Iterator[Report]:
     if isinstance(result, fits.FourierFit):
         tables["candidates"] = Table([dataclasses.asdict(c) for c in result.candidates], [])
         if x.shape[1] == 1:
-            figures["function"] = lambda: _curves(result, table)
+            figures["function"] = picture(plots.function, result, table)
     else:
         tables["coefficients"] = result.summary()
         figures["coefficients"] = picture(plots.coefficients, result)
@@ -160,22 +159,6 @@ def _columns(columns) -> Table:
     """The table of arrays by the names of their columns."""
     rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
     return Table([dict(zip(columns, row, strict=True)) for row in rows], [])
-
-
-def _curves(result, table):
-    """Both functions of one feature, over the noisy rows."""
-    (axes,) = panels(None, 1, width=7.0, height=4.5)
-    x = table.x.mean(axis=1)[:, 0]
-    shown = np.linspace(0, len(x) - 1, min(len(x), 2000)).astype(int)
-    axes.plot(x[shown], table.y[shown], ".", color="0.8", markersize=2, label="noisy rows")
-    low, high = np.quantile(x, [0.01, 0.99])
-    places = np.linspace(low, high, 200)
-    for index, one in enumerate((result, result.uncorrected)):
-        name = ("corrected", "uncorrected")[index]
-        axes.plot(places, one.predict(places[:, None]), label=name, color=COLOURS[index])
-    label(axes, plain(table.names[0]), plain(table.target))
-    axes.legend(frameon=False)
-    return axes.figure
 
 
 def _observations(settings: Settings) -> observations.Observations:

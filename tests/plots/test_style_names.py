@@ -1,12 +1,12 @@
 """Names of learners and columns are shown letter by letter, whatever they are."""
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.command import fit as fit_study
 from noisy_jax.plots import style
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Study
@@ -14,14 +14,20 @@ from tests.plots.cases import row
 from tests.plots.checks import ODD, check_shows_odd_names
 
 STUDY = Study((row(ODD, 16, 4.0), row(ODD, 64, 8.0)), {ODD: Growth(0.5, 0.4, 0.6)}, {})
-NOISY = np.random.default_rng(0).normal(size=(50, 2))
+NOISY = np.random.default_rng(0).normal(size=(64, 2))
 TABLE = nj.observations.from_arrays(
     NOISY, NOISY.sum(axis=1), noise=0.1, names=[ODD, "b"], target=ODD
 )
-ONE = nj.observations.from_arrays(NOISY[:, :1], NOISY[:, 0], noise=0.1, names=[ODD], target=ODD)
+EXACT = nj.observations.from_arrays(
+    NOISY, NOISY[:, 0], noise=0.0, names=[ODD, f"{ODD}2"], target=ODD
+)
+CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 DRAWN = {  # the picture, and how often the name is in it
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
-    "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
+    "function": (
+        lambda: nj.plots.function(nj.fit(EXACT, CURVED), EXACT, at={f"{ODD}2": 1.0}),
+        3,
+    ),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
     "sensitivity": (lambda: nj.plots.sensitivity(nj.fits.sensitivity(TABLE)), 1),
@@ -36,7 +42,7 @@ def test_odd_names_are_shown_letter_by_letter(name):
 
 def test_all_pictures_with_names_are_looked_at():
     without = {"profile", "worlds"}  # the titles of worlds may contain formulas
-    assert {*DRAWN} - {"fit"} == {*nj.plots.__all__} - without
+    assert {*DRAWN} == {*nj.plots.__all__} - without
 
 
 @pytest.mark.parametrize("name", ["plain", r"a\$b", "$", "$$", r"\alpha$", "a_b", "", " _"])

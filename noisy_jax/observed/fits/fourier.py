@@ -25,7 +25,16 @@ from noisy_jax.observed.fits.functions import (
 )
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, choices, judged, sums_of
+from noisy_jax.observed.fits.length_scales import length_scales
+from noisy_jax.observed.fits.trials import (
+    FACTORS,
+    GROUPS,
+    Trial,
+    choices,
+    judged,
+    sums_of,
+    undersmoothed,
+)
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
@@ -53,8 +62,8 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
     copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
-    trials = []
-    for one in candidates:
+    tried, trials = _with_length_scales(candidates, standard, rows.cov), []
+    for one in tried:
         key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
         drawn = gaussian_frequencies(
             key, one.num_features, length_scale=one.length_scale, **options
@@ -67,14 +76,14 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         if np.isfinite(trial.risks).all():
             trials.append((one, trial))
     if not trials:
-        scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
+        scales = ", ".join(f"{one.length_scale:g}" for one in tried)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
     risks = np.concatenate([trial.risks for _, trial in trials])
     bias = np.concatenate([trial.bias for _, trial in trials])
     pairs = [(trial, factor) for _, trial in trials for factor in range(len(FACTORS))]
     order, chosen = choices(risks, CAUTION * len(y) * bias)
     trial, factor = pairs[order[0]]
-    variance, amplitude = units.y_scale**2, float(trial.frequencies.amplitude)
+    variance = units.y_scale**2
     numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
     shown: dict[int, Candidate] = {}
     for k in order:
@@ -83,17 +92,23 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         options = dataclasses.asdict(trials[number][0])
         options |= {"factor": float(FACTORS[own]), "bias": float(bias[k]) * variance}
         shown.setdefault(number, Candidate(**options, risk=mean, std_error=error))
-    scale = units.y_scale * amplitude
+    scale = units.y_scale * float(trial.frequencies.amplitude)
     make = {
         "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
         "center": units.center,
         "constant": units.y_center,
         "names": observations.names,
     }
+    rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
+    least, rough_scale = undersmoothed(least), units.y_scale * float(rough.frequencies.amplitude)
+    omega = np.asarray(rough.frequencies.omega, np.float64) / units.scale
+    rough_make: dict[str, Any] = {**make, "omega": omega}
     return FourierFit(
         **make,
         weights=trial.weights[factor] * scale,
         uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
+        undersmoothed=FourierPredictor(**rough_make, weights=rough.weights[least] * rough_scale),
+        left_out=rough.folds[:, least] * rough_scale,
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,
@@ -107,6 +122,26 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         target=observations.target,
         num_rows=len(y),
     )
+
+
+def _rougher(order: np.ndarray, length_scales: list[float]) -> int:
+    """The candidate of a band: the best one of the next length scale of at most half the first's.
+
+    The choice takes a long length scale where the rows do not contradict it; its bias may still
+    be as large as its random error. Where none is so short it is the first candidate.
+    """
+    scales = np.repeat(length_scales, len(FACTORS))[order]
+    shorter = scales[scales <= scales[0] / 2]
+    return order[np.argmax(scales == (shorter.max() if len(shorter) else scales[0]))]
+
+
+def _with_length_scales(candidates: Sequence[Any], x: np.ndarray, cov: np.ndarray) -> list[Any]:
+    """The candidates, those of length scale "auto" once for each that is tried."""
+    made = []
+    for one in candidates:
+        scales = length_scales(x, cov) if one.length_scale == "auto" else [one.length_scale]
+        made += [dataclasses.replace(one, length_scale=scale) for scale in scales]
+    return made
 
 
 def by_each_row(observations: Observations) -> bool:

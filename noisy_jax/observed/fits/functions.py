@@ -7,11 +7,13 @@ import jax
 import numpy as np
 
 from noisy_jax.features import cosines_and_sines
-from noisy_jax.intervals import half_width
+from noisy_jax.intervals import LEVEL, half_width
+from noisy_jax.observed.fits.bands import half_widths
 from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Summarized, Table
+from noisy_jax.validation import between, check_concrete
 
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
@@ -42,9 +44,13 @@ class FourierPredictor:
 
         A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
         """
+        return self._waves(x) @ self.weights + self.constant
+
+    def _waves(self, x: Any) -> Any:
+        """Cosines and sines `[..., D]` at features `[..., d]`."""
         x = features_of(x, self.names)
         apart = x - np.broadcast_to(self.center, x.shape)
-        return cosines_and_sines(apart, self.omega / (2 * np.pi)) @ self.weights + self.constant
+        return cosines_and_sines(apart, self.omega / (2 * np.pi))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +151,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         risk: estimated errors on clean data of both, including the choice among the candidates.
         candidates: best factor of every candidate, best first: by the risk plus one standard error
             and a tenth of the bias. Those whose numbers overflow are left out.
+        undersmoothed: the fit in the middle of a band (`band`).
+        left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows.
         target: name of y.
         num_rows: n.
         remarks: what the rows show against the assumptions of the correction.
@@ -155,9 +163,56 @@ class FourierFit(FourierPredictor, Saved, Summarized):
     uncorrected: FourierPredictor
     risk: KernelComparison
     candidates: tuple[Candidate, ...]
+    undersmoothed: FourierPredictor
+    left_out: np.ndarray
     target: str
     num_rows: int
     remarks: tuple[str, ...] = ()
+
+    def band(
+        self, x: Any, level: float = LEVEL, *, simultaneous: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of a band for the clean curve, at clean features x.
+
+        Its middle is not `predict(x)`, but a fit with about a tenth of the regularization, because
+        a band around a fit that is biased misses the curve. If several length scales were tried, it
+        is also of a shorter one: the longest of at most half the chosen ℓ. The width is from the
+        jackknife over 16 groups of rows, so that neighbouring rows may depend on each other.
+
+        So a band of 95% covers about 95% of the points of a curve. It covers fewer where the length
+        scale was given and is too large for the curve, as the bias of any fit is then large, or
+        where the noise hides most of the fit (`risk.hidden_share`). It does not contain the
+        uncertainty of φ where it is estimated from replicates.
+
+        Args:
+            x: `[..., d]`, clean features in original units, or a DataFrame.
+            level: between 0 and 1.
+            simultaneous: whether the band is to hold at all points of `x` together, rather than at
+                each of them. Give a grid that is dense enough for the curve; more points hardly
+                widen the band.
+
+        Returns:
+            Two arrays `[...]`.
+
+        Example:
+            >>> import numpy as np, noisy_jax as nj
+            >>> rng = np.random.default_rng(0)
+            >>> x = rng.normal(size=(2000, 1))
+            >>> noisy = x + 0.5 * rng.normal(size=x.shape)
+            >>> error = nj.noise.Gaussian(0.25)
+            >>> table = nj.observations.from_arrays(noisy, np.sin(x[:, 0]), noise=error)
+            >>> fit = nj.fit(table, nj.fourier(length_scale=1.0, num_features=64))
+            >>> low, high = fit.band([[0.0], [1.0]])
+            >>> print((low < np.sin([0.0, 1.0])) & (np.sin([0.0, 1.0]) < high))
+            [ True  True]
+        """
+        level = float(between("level", level, 0, 1))
+        check_concrete("x", x, "bands are computed on the host, outside jit, vmap and grad")
+        waves = self.undersmoothed._waves(x)
+        middle = waves @ self.undersmoothed.weights + self.constant
+        left_out = self.left_out @ waves.reshape(-1, waves.shape[-1]).T
+        half = half_widths(left_out, level, simultaneous).reshape(middle.shape)
+        return middle - half, middle + half
 
     def summary(self) -> Table:
         """The candidates, and the comparison with the uncorrected fit; it is what is printed."""

@@ -172,10 +172,14 @@ class Fourier:
     (`nj.moments.replicates`, of order 1 from two or three copies, else 2). These need no law, but
     keep a bias where the noise is near ℓ.
 
-    The fit has no intervals of its coefficients; its table compares estimated errors.
+    The fit has no intervals of its coefficients. Its table compares estimated errors, and
+    `fit.band(x)` is a band for the curve.
 
     Args:
-        length_scale: ℓ > 0, in standard deviations of the noisy columns.
+        length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", which tries ¼,
+            ½, 1, 2 and 4 times the median distance between two clean rows (estimated), but none
+            below the standard deviation of the noise, and takes the one with the least estimated
+            error on clean data. `fit.risk` is judged by rows that did not choose.
         num_features: D, even.
         seed: seed of the random frequencies.
 
@@ -191,12 +195,16 @@ class Fourier:
         [1.] [0.6]
     """
 
-    length_scale: float
+    length_scale: float | str
     num_features: int = 256
     seed: int = 0
 
     def __post_init__(self):
-        positive("length_scale", self.length_scale)
+        if isinstance(self.length_scale, str) and self.length_scale != "auto":
+            wrong = given(self.length_scale)
+            raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
+        if self.length_scale != "auto":
+            positive("length_scale", self.length_scale)
         if whole("num_features", self.num_features, 2) % 2:
             raise ValueError(f"num_features must be even, got {self.num_features}")
 

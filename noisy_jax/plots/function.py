@@ -1,0 +1,85 @@
+"""The picture of a kernel fit: the function of one column, with its bands."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from noisy_jax.intervals import LEVEL
+from noisy_jax.observed.fits.functions import FourierFit
+from noisy_jax.observed.observations import Observations
+from noisy_jax.plots.style import COLOURS, label, panels, plain
+from noisy_jax.validation import choice, instance, listed, number
+
+_POINTS = 201
+_ROWS = 2000  # noisy rows that are drawn
+
+
+def function(
+    fit: FourierFit,
+    table: Observations,
+    column: str | None = None,
+    *,
+    at: Mapping[str, float] | None = None,
+    level: float = LEVEL,
+    axes=None,
+):
+    """A kernel fit as a function of one column, with its bands, over the middle 90% of noisy rows.
+
+    The darker band is for the curve at each point, the lighter one for the whole curve that is
+    drawn (`FourierFit.band`). Of a fit of one column it also draws the noisy rows.
+
+    Args:
+        fit: result of `nj.fit(table, nj.fourier(…))`.
+        table: its table.
+        column: name of the column; by default the first one.
+        at: values of other columns, by name; the mean of a column that is left out.
+        level: of the bands, between 0 and 1.
+        axes: matplotlib axes to draw on; new ones by default.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> x = np.random.default_rng(0).normal(size=(500, 2))
+        >>> error = nj.noise.Gaussian(0.1)
+        >>> table = nj.observations.from_arrays(x, np.sin(x[:, 0]), noise=error)
+        >>> fit = nj.fit(table, nj.fourier(length_scale=2.0, num_features=16))
+        >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
+        'x1, at x2 = 1'
+    """
+    instance("fit", fit, FourierFit, "nj.fit(table, nj.fourier(length_scale=…)) makes one")
+    instance("table", table, Observations, "the one that was fitted")
+    if table.names != fit.names:
+        raise ValueError(
+            f"table must have the columns of the fit, {listed(fit.names)}, got "
+            f"{listed(table.names)}"
+        )
+    column = fit.names[0] if column is None else choice("column", column, fit.names)
+    others = [name for name in fit.names if name != column]
+    fixed = {
+        choice("each name in at", name, others): float(number(f"at[{name!r}]", value))
+        for name, value in (at or {}).items()
+    }
+    place, noisy = fit.names.index(column), table.x.mean(axis=1)
+    low, high = np.quantile(noisy[:, place], [0.05, 0.95])
+    shown = np.linspace(low, high, _POINTS)
+    middle = dict(zip(fit.names, fit.center.tolist(), strict=True)) | fixed
+    x = np.tile(list(middle.values()), (_POINTS, 1))
+    x[:, place] = shown
+    if axes is None:
+        (axes,) = panels(None, 1, width=7.0, height=4.5)
+    if not others:
+        some = np.linspace(0, len(noisy) - 1, min(len(noisy), _ROWS)).astype(int)
+        axes.plot(noisy[some, 0], table.y[some], ".", color="0.8", markersize=2, label="noisy rows")
+    color = COLOURS[0]
+    for name, alpha in (("of the whole curve", 0.15), ("at each point", 0.3)):
+        ends = fit.band(x, level, simultaneous="whole" in name)
+        looks = {"color": color, "alpha": alpha, "linewidth": 0}
+        axes.fill_between(shown, *ends, label=f"{100 * level:g}% {name}", **looks)
+    axes.plot(shown, fit.predict(x), color=color, linewidth=1.8, label="corrected")
+    axes.plot(shown, fit.uncorrected.predict(x), "--", color=COLOURS[1], label="uncorrected")
+    values = ", ".join(f"{plain(name)} = {value:.4g}" for name, value in fixed.items())
+    label(axes, f"{plain(column)}, at {values}" if fixed else plain(column), plain(fit.target))
+    axes.legend(frameon=False)
+    return axes

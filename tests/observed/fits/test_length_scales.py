@@ -1,0 +1,85 @@
+"""`Fourier(length_scale="auto")`: what it tries, what it chooses, and the error that it states."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+import noisy_jax as nj
+from noisy_jax.observed.fits.length_scales import length_scales
+from tests.keys import SHIFT
+
+AUTO: Any = nj.methods.Fourier(length_scale="auto", num_features=32)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("dim", [1, 4])
+def test_they_are_multiples_of_the_median_distance_between_clean_rows(rng, dim):
+    clean = rng.normal(size=(4000, dim))
+    noisy = clean + 0.5 * rng.normal(size=clean.shape)
+    median = np.median(pdist(clean[:1000]))
+    exact = length_scales(clean, np.zeros((dim, dim)))
+    np.testing.assert_allclose(exact, median * np.array([0.25, 0.5, 1, 2, 4]), rtol=0.1)
+    found = length_scales(noisy, 0.25 * np.eye(dim))
+    larger = [scale for scale in exact if scale > 0.55]
+    np.testing.assert_allclose(found[-len(larger) :], larger, rtol=0.1)
+
+
+def test_none_is_below_the_noise_and_equal_rows_do_not_count(rng):
+    noisy = rng.normal(size=(1000, 2))
+    found = length_scales(noisy, 0.8 * np.eye(2))
+    assert found[0] == pytest.approx(0.8**0.5)
+    assert len(found) < 5
+    most = np.where(np.arange(1000) % 7 == 0, 1.0, 0.0)[:, None]  # most distances are 0
+    assert length_scales(most, np.zeros((1, 1))) == [0.25, 0.5, 1, 2, 4]
+
+
+def test_all_of_them_are_candidates(rng):
+    x = rng.normal(size=(300, 1))
+    table = nj.observations.from_arrays(x, np.sin(x[:, 0]), noise=nj.noise.Gaussian(0.01))
+    fit = nj.fit(table, AUTO)
+    tried = length_scales(x / x.std(), np.array([[0.01]]) / x.var())
+    found = sorted(one.length_scale for one in fit.candidates)  # type: ignore[union-attr]
+    np.testing.assert_allclose(found, tried, rtol=1e-5)
+    both: Any = nj.fit(table, [AUTO, nj.fourier(length_scale=3.0, num_features=32)])
+    assert len(both.candidates) == len(tried) + 1
+
+
+def test_a_wrong_length_scale_is_one_clear_line():
+    with pytest.raises(ValueError, match=r"^length_scale must be a positive number or 'auto', got"):
+        nj.fourier(length_scale="median")
+    with pytest.raises(ValueError, match=r"^length_scale must be positive and finite, got -1.0$"):
+        nj.fourier(length_scale=-1.0)
+
+
+CURVES = {"sine": lambda x: np.sin(2 * x), "bend": np.tanh}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("curve", CURVES)
+def test_the_choice_is_nearly_the_best_and_its_stated_error_contains_it(curve):
+    """The true error is at most twice that of the length scale that is best on average."""
+    rng, truth = np.random.default_rng(1000 * SHIFT), CURVES[curve]
+    errors: dict[int, list[float]] = {}
+    gaps = []
+    for _ in range(20):
+        clean = rng.normal(size=(2000, 1))
+        noisy = clean + 0.5 * rng.normal(size=clean.shape)
+        y = truth(clean[:, 0]) + 0.3 * rng.normal(size=2000)
+        table = nj.observations.from_arrays(noisy, y, noise=nj.noise.Gaussian(0.25))
+
+        def error(fit, clean=clean):
+            return np.mean((fit.predict(clean) - truth(clean[:, 0])) ** 2)
+
+        auto: Any = nj.fit(table, AUTO)
+        errors.setdefault(-1, []).append(error(auto))
+        gaps.append((auto.risk.corrected - error(auto) - 0.09) / auto.risk.half_widths()[0])
+        for k, scale in enumerate(sorted(one.length_scale for one in auto.candidates)):
+            one: Any = nj.fourier(length_scale=scale, num_features=32)
+            errors.setdefault(k, []).append(error(nj.fit(table, one)))
+    mean = {k: np.mean(values) for k, values in errors.items()}
+    assert mean[-1] < 2 * min(mean.values())
+    assert np.mean(gaps) > -0.5  # not optimistic, in units of the half width of the interval
+    assert np.mean(np.abs(gaps) < 1) > 0.95 - 5 * (0.05 * 0.95 / 20) ** 0.5
