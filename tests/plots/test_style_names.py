@@ -21,6 +21,10 @@ TABLE = nj.observations.from_arrays(
 ONE = nj.observations.from_arrays(NOISY[:, :1], NOISY[:, 0], noise=0.1, names=[ODD], target=ODD)
 DRAWN = {  # the picture, and how often the name is in it
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
+    "extrapolation": (
+        lambda: nj.plots.extrapolation(nj.fit(TABLE, nj.methods.SIMEX())),
+        1,
+    ),
     "fit": (lambda: fit_study._curves(nj.fit(ONE), ONE).axes, 2),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "regret": (lambda: nj.plots.regret(STUDY), 1),

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.gaps import rows_without_gaps
@@ -16,11 +17,12 @@ from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice, given, instance, positive, whole
 
-__all__ = ["Fourier", "Linear", "Logistic", "OneOf", "Poisson"]
+__all__ = ["SIMEX", "Fourier", "Linear", "Logistic", "OneOf", "Poisson", "RegressionCalibration"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
