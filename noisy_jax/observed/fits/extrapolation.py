@@ -91,6 +91,13 @@ class SimexFit(ApproximateFit):
     draws: int
     errors: str
 
+    @property
+    def title(self) -> str:
+        """What was fitted: the line above the table."""
+        if np.isnan(self.intercept):
+            return f"{self.model} of {self.target}, {self.num_rows:,} noisy rows"
+        return super().title
+
     def curve(self, levels: Any) -> np.ndarray:
         """`[m, 1 + d]`, the curves through the estimates at levels `[m]`; −1 is without noise."""
         return CURVES[self.extrapolation](self.levels, self.estimates, np.asarray(levels, float))

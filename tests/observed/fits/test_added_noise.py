@@ -93,6 +93,7 @@ def rows_with_sums(z, mixed, own):
     return q[:, :k] @ inside + q[:, k : k + m] @ symmetric_root(own - inside.T @ inside)
 
 
+@pytest.mark.claim("EXT-SumsOfAddedNoise")
 @pytest.mark.parametrize("without", [None, 2])
 def test_least_squares_from_sums_is_that_of_rows_with_these_sums(rng, without):
     table, _ = rows(rng)
@@ -136,6 +137,7 @@ def test_likelihood(rng, model, by_row, monkeypatch):
     assert counted == [1, 4, 4, 4, 2, 2, 2]
 
 
+@pytest.mark.claim("EXT-SumsOfAddedNoise")
 @pytest.mark.statistical
 @pytest.mark.parametrize("size", [3, 150])  # fewer rows than columns, and more
 def test_sums_have_the_moments_of_normal_rows(rng, size):
