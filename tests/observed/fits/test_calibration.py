@@ -152,4 +152,4 @@ def test_intervals_cover_the_truth(rng, model, kind):
         errors = np.sqrt(2 * variances) * rng.normal(size=(2, 640, 2))
         return from_arrays(np.moveaxis(clean + errors, 0, 1), y)
 
-    check_coverage((table() for _ in range(400)), BETA, CALIBRATION(model))
+    check_coverage((table() for _ in range(600)), BETA, CALIBRATION(model))

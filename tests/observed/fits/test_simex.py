@@ -283,14 +283,15 @@ TRUTHS = {"linear": 1.0, "logistic": 1.0, "poisson": 0.5}
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("errors", "extrapolation"),
-    [("extrapolated", "quadratic"), ("extrapolated", "rational"), ("jackknife", "quadratic")],
+    [("extrapolated", "quadratic"), ("extrapolated", "rational"), ("jackknife", "rational")],
 )
 def test_linear_intervals_cover_the_truth_and_the_bias_is_small(rng, errors, extrapolation):
     """At a reliability of 0.85; the bias without a correction is 0.18, and grows with the noise."""
     variances, bias = np.array([0.176, 0.0]), {"quadratic": 0.02, "rational": 0.01}
     method = SIMEX(errors=errors, extrapolation=extrapolation)
+    count = 1500 if errors == "extrapolated" else 600
     tables = (
-        from_arrays(*drawn(rng, 320, variances=variances), noise=variances) for _ in range(400)
+        from_arrays(*drawn(rng, 200, variances=variances), noise=variances) for _ in range(count)
     )
     check_coverage(tables, BETA, method, bias=bias[extrapolation])
 
@@ -303,5 +304,5 @@ def test_linear_intervals_cover_the_truth_and_the_bias_is_small(rng, errors, ext
 def test_likelihood_intervals_cover_the_truth(rng, model, extrapolation):
     variances = np.array([0.176, 0.0])
     method = SIMEX(model, draws=50, extrapolation=extrapolation)
-    tables = (from_arrays(*drawn(rng, 480, model, variances), noise=variances) for _ in range(400))
+    tables = (from_arrays(*drawn(rng, 480, model, variances), noise=variances) for _ in range(1000))
     check_coverage(tables, BETA * TRUTHS[model], method, bias=0.02)
