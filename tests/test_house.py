@@ -33,6 +33,8 @@ TESTED_IN = {
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
     "noise/hidden": "noise/test_dependent",
+    "observed/fits/approximate": "observed/fits/test_calibration",
+    "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/comparison": "observed/fits/test_linear",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/errors": "observed/test_selection",

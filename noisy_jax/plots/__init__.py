@@ -9,6 +9,7 @@ by marker or line, so that pictures can be read in grey. To save a picture::
 """
 
 from noisy_jax.plots.coefficients import coefficients
+from noisy_jax.plots.extrapolation import extrapolation
 from noisy_jax.plots.function import function
 from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
@@ -17,6 +18,7 @@ from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "coefficients",
+    "extrapolation",
     "function",
     "price",
     "profile",

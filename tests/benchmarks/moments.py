@@ -16,9 +16,10 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 
 ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4000
+SIMEX_ROWS, DRAWS = 100_000, 100
 ROUNDS, SEEDS = 262_144, 16
 VARIANCE = 0.1
-QUICK = {"ROWS": 200_000, "ROUNDS": 65_536, "SEEDS": 4}
+QUICK = {"ROWS": 200_000, "SIMEX_ROWS": 20_000, "ROUNDS": 65_536, "SEEDS": 4}
 
 
 def table(rows, dim):
@@ -110,6 +111,30 @@ def linear_fit():
     ]
 
 
+def simex():
+    """`nj.methods.SIMEX`, 4 levels, against a loop over scikit-learn that adds noise to rows."""
+    x, y = (np.asarray(a, np.float64) for a in table(SIMEX_ROWS, DIM))
+    observed = nj.observations.from_arrays(x, y, noise=VARIANCE)
+    method, random = nj.methods.SIMEX(draws=DRAWS), np.random.default_rng(0)
+
+    def loop():
+        found = [LinearRegression().fit(x, y).coef_]
+        for level in method.levels:
+            scale = (level * VARIANCE) ** 0.5
+            each = [
+                LinearRegression().fit(x + scale * random.standard_normal(x.shape), y).coef_
+                for _ in range(DRAWS)
+            ]
+            found.append(np.mean(each, axis=0))
+        curve = np.polyfit([0.0, *method.levels], np.array(found), 2)
+        return curve[0] - curve[1] + curve[2]
+
+    np.testing.assert_allclose(nj.fit(observed, method).coefficients, loop(), rtol=0.02)
+    ours, theirs = median_times(lambda: nj.fit(observed, method).coefficients, loop, repeats=3)
+    what = f"SIMEX of linear regression, n = {SIMEX_ROWS:,}, d = {DIM}, 4 × {DRAWS} draws"
+    return [at_most(f"{what} / LinearRegression", ours, theirs, 0.05)]
+
+
 def leader(dim, seeds, required):
     """Rounds of the corrected leader in a second, a solution every 64."""
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
@@ -128,7 +153,7 @@ def leader(dim, seeds, required):
 def rows():
     """All rows."""
     leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 5.0), leader(64, 1, 0.5)]
-    return [*fourier_rows(), *linear_fit(), *leaders]
+    return [*fourier_rows(), *linear_fit(), *simex(), *leaders]
 
 
 if __name__ == "__main__":

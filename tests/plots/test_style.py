@@ -24,6 +24,7 @@ TABLE = nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1)
 
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "coefficients": 0,
+    "extrapolation": 2,
     "price": 1,
     "regret": 0,
     "sensitivity": 2,
@@ -33,6 +34,7 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
 
 ARGUMENTS = {
     "coefficients": (nj.fit(TABLE),),
+    "extrapolation": (nj.fit(TABLE, nj.methods.SIMEX()),),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "regret": (STUDY,),
     "sensitivity": (nj.fits.sensitivity(TABLE),),

@@ -24,6 +24,10 @@ EXACT = nj.observations.from_arrays(
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 DRAWN = {  # the picture, and how often the name is in it
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
+    "extrapolation": (
+        lambda: nj.plots.extrapolation(nj.fit(TABLE, nj.methods.SIMEX())),
+        1,
+    ),
     "function": (
         lambda: nj.plots.function(nj.fit(EXACT, CURVED), EXACT, at={f"{ODD}2": 1.0}),
         3,

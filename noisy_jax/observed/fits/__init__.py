@@ -2,7 +2,9 @@
 
 from noisy_jax.observed.fits import methods
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
+from noisy_jax.observed.fits.calibration import CalibratedFit
 from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.fit import fit, load_fit
 from noisy_jax.observed.fits.functions import FourierFit, FourierPredictor
 from noisy_jax.observed.fits.generalized import GeneralizedFit
@@ -13,12 +15,14 @@ fourier = methods.Fourier
 
 __all__ = [
     "AssumptionWarning",
+    "CalibratedFit",
     "Coefficients",
     "FourierFit",
     "FourierPredictor",
     "GeneralizedFit",
     "LinearFit",
     "Sensitivity",
+    "SimexFit",
     "fit",
     "fourier",
     "load_fit",

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from noisy_jax.observed.fits.calibration import CalibratedFit
+from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
@@ -26,7 +28,7 @@ def fit(
     clusters: Any = None,
     errors: str | None = None,
     checkpoint: str | os.PathLike | None = None,
-) -> LinearFit | FourierFit | GeneralizedFit:
+) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit:
     """Regression on clean features, computed from noisy ones.
 
     Least squares on features with measurement error shrinks coefficients towards zero and spreads
@@ -51,8 +53,9 @@ def fit(
             `nj.observations.chunks` or as any iterable of tables that agree in their columns,
             copies and knowledge of the noise.
         method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()` or
-            `Fourier(length_scale=…)`), or a list of `Fourier` methods, of which the one with the
-            least cross-fitted clean risk is taken.
+            `Fourier(length_scale=…)`; approximately also `RegressionCalibration(…)`, or for any
+            estimator `SIMEX(…)`), or a list of `Fourier` methods, of which the one with the least
+            cross-fitted clean risk is taken.
         features: another name for a method that is `Fourier`, or a list of such.
         model: "linear", "logistic" or "poisson", short for a method without options.
         weights: an option of `nj.methods.Linear`, as `clusters`, `errors` and `checkpoint`.
@@ -61,8 +64,8 @@ def fit(
         checkpoint: see `weights`.
 
     Returns:
-        A `LinearFit`, `GeneralizedFit` or `FourierFit`. Print it; `fit.summary()` has p values, and
-        `fit.predict(x)` predicts at clean features.
+        A `LinearFit`, `GeneralizedFit`, `FourierFit`, `CalibratedFit` or `SimexFit`. Print it;
+        `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features.
 
     Raises:
         ValueError: a column, or a combination of columns, varies less than the noise in it by more
@@ -113,6 +116,8 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
     return method
 
 
-def load_fit(path: str | Path) -> LinearFit | FourierFit | GeneralizedFit:
+def load_fit(
+    path: str | Path,
+) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit:
     """Reads the fit that its method `save` wrote to a file."""
-    return loaded(path, (LinearFit, FourierFit, GeneralizedFit))
+    return loaded(path, (LinearFit, FourierFit, GeneralizedFit, CalibratedFit, SimexFit))

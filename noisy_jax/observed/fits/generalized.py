@@ -31,10 +31,10 @@ _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GeneralizedCoefficients(Coefficients):
-    """A logistic or Poisson predictor with its uncertainty, in original units.
+    """A predictor of a model with its uncertainty, in original units.
 
     Attributes:
-        model: "logistic" or "poisson".
+        model: "logistic" or "poisson"; any other name is of a linear predictor.
     """
 
     model: str
@@ -42,7 +42,7 @@ class GeneralizedCoefficients(Coefficients):
     @property
     def unit(self) -> str:
         """Of which exp(coefficient) is a ratio: "odds" or "rate"."""
-        return MODELS[self.model].unit
+        return MODELS[self.model].unit if self.model in MODELS else super().unit
 
     def predict(self, x: Any) -> Any:
         """Probabilities of y = 1, or mean counts, `[...]` at features `[..., d]`.
@@ -50,7 +50,8 @@ class GeneralizedCoefficients(Coefficients):
         A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
         JAX's default precision.
         """
-        return MODELS[self.model].mean(super().predict(x))
+        value = super().predict(x)
+        return MODELS[self.model].mean(value) if self.model in MODELS else value
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,7 +110,7 @@ def generalized_fit(
     rows = problem.rows(slice(None))
     plain = root(model, np.append(model.link(rows.y.mean()), np.zeros(dim)), rows.with_share(0))
     if plain is None:
-        raise ValueError(_separated(table.x, observations, name))
+        raise ValueError(separated(table.x, observations, name))
     theta, share = continued(model, plain, rows)
     if share < _LEAST_SHARE:
         raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")
@@ -206,7 +207,7 @@ _NO_ROOT = "the corrected equations have no stable root with the whole covarianc
 _INSTEAD = "drop columns, add rows or replicates, or take the uncorrected fit, with noise=0"
 
 
-def _separated(x: np.ndarray, observations: Observations, name: str) -> str:
+def separated(x: np.ndarray, observations: Observations, name: str) -> str:
     """Why the uncorrected fit has no finite root: its loss is convex, and its columns differ."""
     which, high = "a combination of the columns", observations.y > 0
     for column, values in zip(observations.names, x.T, strict=True):
@@ -221,13 +222,8 @@ def _separated(x: np.ndarray, observations: Observations, name: str) -> str:
 
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
-    (noise, _), y = by_round(observations.noise), observations.y
+    noise, _ = by_round(observations.noise)
     observations.check_each_row(f"model={name!r}", categories=True)
-    if observations.target_cov is not None:
-        raise ValueError(
-            f"model={name!r} is for {MODELS[name].targets} without error: leave out "
-            f"the noise of {observations.target!r}"
-        )
     if noise is not None and not isinstance(noise, Gaussian):
         raise ValueError(
             f"model={name!r} is for Gaussian noise, got {type(noise).__name__}; give its "
@@ -235,6 +231,17 @@ def _check(observations: Observations, name: str) -> None:
         )
     if observations.cross_cov is not None:
         raise ValueError(f"model={name!r} needs errors in y that are independent of those in x")
+    check_targets(observations, name)
+
+
+def check_targets(observations: Observations, name: str) -> None:
+    """Raises ValueError if the model, a key of `MODELS`, does not allow these targets."""
+    y = observations.y
+    if observations.target_cov is not None:
+        raise ValueError(
+            f"model={name!r} is for {MODELS[name].targets} without error: leave out "
+            f"the noise of {observations.target!r}"
+        )
     wrong = np.flatnonzero(~MODELS[name].allowed(y))
     if wrong.size:
         raise ValueError(

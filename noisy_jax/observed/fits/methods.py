@@ -11,6 +11,7 @@ from jax.core import Tracer
 
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.gaps import rows_without_gaps
@@ -19,11 +20,12 @@ from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.linear import LinearFit, linear_fit
 from noisy_jax.observed.fits.row_weights import differ_by_row, row_weights
+from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice, given, instance, positive, whole
 
-__all__ = ["Fourier", "Linear", "Logistic", "OneOf", "Poisson"]
+__all__ = ["SIMEX", "Fourier", "Linear", "Logistic", "OneOf", "Poisson", "RegressionCalibration"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,7 +23,8 @@ from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.units import Rows
 
 _ROWS = 4096
-_LEVERAGE = 0.95  # larger ones count as this
+LEVERAGE = 0.95
+"""Larger leverages count as this."""
 
 
 def sandwich(
@@ -81,7 +82,7 @@ def influences(whole: LinearMoments, share: float, rows: Rows, leverage: bool) -
     if leverage:
         size = weights * (1 / whole.weight + np.einsum("ni,ni->n", by_row, x)[:, None])
         total = moves[:, :1] + np.einsum("ni,ni->n", x, moves[:, 1:])[:, None]
-        total *= weights / (1 - np.minimum(size, _LEVERAGE))
+        total *= weights / (1 - np.minimum(size, LEVERAGE))
         moves[:, :1] += total / whole.weight
         moves[:, 1:] += total * by_row
     return moves

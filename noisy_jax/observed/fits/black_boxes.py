@@ -1,0 +1,102 @@
+"""Estimators of others: of scikit-learn, of statsmodels, or any function of x and y."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.columns import index_of
+from noisy_jax.validation import given
+
+_WANTED = (
+    "'linear', 'logistic' or 'poisson', an estimator of scikit-learn with coef_, or a function of "
+    "x [n, d] and y [n] that returns numbers, numbers and their covariance, or a result of "
+    "statsmodels"
+)
+
+
+def check_estimator(estimator: Any) -> None:
+    """Raises ValueError unless it is an estimator that `BlackBox` takes."""
+    if isinstance(estimator, type) or not (_is_of_sklearn(estimator) or callable(estimator)):
+        raise ValueError(f"estimator must be {_WANTED}, got {given(estimator)}")
+
+
+def _is_of_sklearn(estimator: Any) -> bool:
+    return hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+
+
+class BlackBox:
+    """An estimator that is called with rows, and names for its numbers.
+
+    Attributes:
+        names: of the numbers, known after the first call.
+        intercept: whether the first number is the intercept of a predictor that is linear in the
+            columns; then `names` are those of the columns.
+    """
+
+    def __init__(self, estimator: Any, columns: tuple[str, ...]):
+        self.estimator, self.columns = estimator, columns
+        self.intercept = _is_of_sklearn(estimator)
+        self.names: tuple[str, ...] = columns if self.intercept else ()
+        self.title = getattr(estimator, "__name__", type(estimator).__name__)
+
+    def refit(self, x: np.ndarray, y: np.ndarray, start: Any):
+        """See `added_noise.Refit`; `start` is not used."""
+        found = [self._one(rows, y) for rows in x]
+        theta = np.array([values for values, _ in found])
+        covariances = [cov for _, cov in found if cov is not None]
+        return theta, np.array(covariances) if covariances else None
+
+    def _one(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        values, cov = self._of_sklearn(x, y) if self.intercept else self._of_function(x, y)
+        size = len(self.names) + self.intercept
+        if values.shape != (size,) or not np.isfinite(values).all():
+            raise ValueError(
+                f"{self.title} must return {size} finite numbers for each x, got {given(values)}"
+                f"{'' if np.isfinite(values).all() else ' that are not all finite'}"
+            )
+        if cov is not None:
+            cov = np.asarray(cov, np.float64)
+            if cov.shape != (size, size):
+                raise ValueError(
+                    f"the covariance that {self.title} returns must be {[size, size]}, as it "
+                    f"returns {size} numbers, got {list(cov.shape)}"
+                )
+        return values, cov
+
+    def _of_sklearn(self, x, y):
+        from sklearn.base import clone
+
+        copy: Any = clone(self.estimator)
+        made = copy.fit(x, y)
+        if np.size(getattr(made, "coef_", ())) != len(self.columns):
+            raise ValueError(
+                f"{self.title} must have one coef_ for each of {len(self.columns)} columns after "
+                "fit; for others give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
+            )
+        intercept = np.ravel(getattr(made, "intercept_", 0.0))
+        return np.append(intercept, np.ravel(made.coef_)).astype(np.float64), None
+
+    def _of_function(self, x, y):
+        found: Any = self.estimator(x, y)
+        values, cov, labels = found, None, None
+        if hasattr(found, "params") and hasattr(found, "cov_params"):
+            values, cov = found.params, found.cov_params()
+            labels = getattr(getattr(found, "model", None), "exog_names", None)
+        elif isinstance(found, tuple) and len(found) == 2 and np.ndim(found[1]) == 2:
+            values, cov = found
+        if isinstance(values, Mapping):
+            labels, values = list(values), list(values.values())
+        elif (index := index_of(values)) is not None:
+            labels = list(index)
+        values = np.asarray(values, np.float64)
+        if not self.names:
+            if values.ndim != 1 or not values.size:
+                raise ValueError(
+                    f"{self.title} must return a vector of numbers, got {given(values)}"
+                )
+            if labels is None or len(labels) != len(values):
+                own = len(values) == len(self.columns)
+                labels = self.columns if own else [f"theta{k}" for k in range(len(values))]
+            self.names = tuple(map(str, labels))
+        return values, cov

@@ -1,0 +1,268 @@
+"""SIMEX: estimates under more and more noise, extended to none."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.observed.fits.added_noise import (
+    AddedNoise,
+    AtLevels,
+    LinearRegression,
+    Refitted,
+    likelihood_refit,
+)
+from noisy_jax.observed.fits.approximate import (
+    OURS,
+    NoisyTable,
+    named_fit,
+    plain_fit,
+    spread_by_noise,
+)
+from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
+from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
+from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.observations import Observations
+from noisy_jax.validation import choice, instance, listed, positive, whole
+
+_BACK = np.array([-1.0])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SIMEX:
+    """Simulation and extrapolation: any estimator, under more and more noise, extended to none.
+
+    With the covariance C_i of the error in row i, noise of covariance λC_i is added to the rows,
+    `draws` times at each level λ, and the estimator is called again. A curve through the mean
+    estimates at 0 and at the levels is extended to λ = −1, where no noise is left. The added noise
+    is Gaussian; of noise of another distribution only the covariance is used. Exact columns stay as
+    they are. Where only the mean of the C_i is known, as from replicates, all rows get noise of
+    this covariance.
+
+    **It is approximate**: its bias is that of the extrapolation. It is small if the noise is a
+    small share of the variance of the columns, and does not vanish in large tables. Where the
+    quadratic and the rational curve disagree, the fit says so. `nj.methods.Linear`, `Logistic` and
+    `Poisson` are consistent and faster. SIMEX is for everything else.
+
+    Standard errors:
+
+    - "extrapolated": the mean estimated covariance at λ, less the covariance of the estimates over
+      draws, is extended to −1 by a quadratic curve, with the same assumptions as the covariances.
+      These are those of least squares with residuals of equal variance, the sandwich of logistic
+      and Poisson regression, or the ones that a function returns.
+    - "jackknife": SIMEX again, with the same draws, without one of 32 groups of blocks of up to 64
+      consecutive rows at a time. It takes 33 times as long, except for "linear".
+
+    The default is "extrapolated" where there are covariances, and "jackknife" where there are none,
+    or where the covariance of the noise is estimated from the table's replicates, which only the
+    jackknife counts. Standard errors of a stated covariance (`noise.CovarianceEstimate`) are added,
+    by calls under other covariances.
+
+    Args:
+        estimator: what is corrected:
+            "linear", "logistic" or "poisson", with an intercept;
+            an estimator of scikit-learn with `coef_` and `intercept_`, which is cloned;
+            or a function of x `[n, d]` and y `[n]` in NumPy, whose result is a vector, a dictionary
+            of named numbers, either of them in a tuple with its covariance, or a result of
+            statsmodels, such as `lambda x, y: sm.Logit(y, sm.add_constant(x)).fit(disp=0)`.
+        levels: λ > 0, at least two.
+        draws: at each level, at least two. For "linear" sums over rows are drawn from their exact
+            law, so that a thousand cost little.
+        extrapolation: "quadratic", or "rational" for a + b/(c + λ), which is exact for the slope on
+            one noisy column, and less stable.
+        errors: "extrapolated" or "jackknife".
+        seed: of the draws.
+        progress: called with (done, total), numbers of estimates; not for "linear".
+
+    Source: Cook and Stefanski (1994); for standard errors Stefanski and Cook, Simulation-
+    Extrapolation: The Measurement Error Jackknife (1995).
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(5000, 1))
+        >>> noisy = x + 0.5 * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.25)
+        >>> slope = lambda x, y: {"slope": np.polyfit(x[:, 0], y, 1)[0]}
+        >>> fit = nj.fit(table, nj.methods.SIMEX(estimator=slope, draws=10))
+        >>> print(fit.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        ('slope',) [2.] [1.6]
+    """
+
+    estimator: Any = dataclasses.field(default="linear", kw_only=False)
+    levels: Sequence[float] = (0.5, 1.0, 1.5, 2.0)
+    draws: int = 100
+    extrapolation: str = "quadratic"
+    errors: str | None = None
+    seed: int = 0
+    progress: Callable[[int, int], None] | None = None
+
+    def __post_init__(self):
+        if isinstance(self.estimator, str):
+            choice("estimator", self.estimator, OURS)
+        else:
+            check_estimator(self.estimator)
+        levels = np.asarray(positive("levels", self.levels, shape=None), float)
+        if levels.ndim != 1 or len(np.unique(levels)) < 2:
+            shown = listed(levels.ravel().tolist())
+            raise ValueError(f"levels must be two or more different numbers, got {shown}")
+        whole("draws", self.draws, 2)
+        choice("extrapolation", self.extrapolation, CURVES)
+        if self.errors is not None:
+            choice("errors", self.errors, ("extrapolated", "jackknife"))
+        whole("seed", self.seed, 0)
+
+    def fitted(self, observations: Observations) -> SimexFit:
+        """The fit to one table."""
+        hint = "nj.methods.SIMEX takes one table, no chunks"
+        instance("observations", observations, Observations, hint)
+        found = warned(observations, stacklevel=3)
+        return remarked(_Simex(observations, self).fit(), found)
+
+
+class _Simex:
+    """A table, and the estimates from it with added noise."""
+
+    def __init__(self, observations: Observations, method: SIMEX):
+        self.observations, self.method = observations, method
+        model = method.estimator if isinstance(method.estimator, str) else None
+        self.table = NoisyTable.of(observations, model)
+        self.levels = np.array([0.0, *np.unique(np.asarray(method.levels, float))])
+        self.box = None if model else BlackBox(method.estimator, observations.names)
+        self.model = self.box.title if self.box else method.estimator
+        self.errors, n = method.errors, len(observations.y)
+        if self.table.estimated:
+            if self.errors == "extrapolated":
+                raise ValueError(
+                    "errors='extrapolated' takes the covariance of the noise as known, but it is "
+                    "estimated from the rows: use errors='jackknife'"
+                )
+            self.errors = "jackknife"
+        order, slices = grouped(blocks_of_rows(n, GROUPS), GROUPS)
+        self.groups = [order[one] for one in slices]
+        self.done, self.passes = 0, 1
+        self.added = self._added(model)
+
+    def _added(self, model: str | None) -> AddedNoise:
+        options = self.table, self.method.draws, self.method.seed
+        if model == "linear":
+            whole_table = [np.arange(len(self.observations.y))]
+            return LinearRegression(
+                *options, self.groups if self.errors == "jackknife" else whole_table
+            )
+        if self.box:
+            return Refitted(*options, self.groups, self.box.refit, None, self._advance)
+        start = plain_fit(self.model, self.table.rows, None, self.observations)[None]
+        return Refitted(*options, self.groups, likelihood_refit(self.model), start, self._advance)
+
+    def _advance(self, count: int) -> None:
+        self.done += count
+        if self.method.progress is not None:
+            total = 1 + (len(self.levels) - 1) * self.method.draws
+            self.method.progress(self.done, max(self.done, self.passes * total))
+
+    def _original(self, found: AtLevels) -> np.ndarray:
+        """The estimates `[K, p]` in original units."""
+        return found.estimates if self.box else self.table.in_original_units(found.estimates)
+
+    def _extended(self, found: AtLevels) -> np.ndarray:
+        """`[p]`, at the level −1."""
+        return CURVES[self.method.extrapolation](self.levels, self._original(found), _BACK)[0]
+
+    def fit(self) -> SimexFit:
+        """The fit in original units."""
+        first = self.added.at(self.levels)
+        if self.errors is None:
+            self.errors = "jackknife" if first.covariances is None else "extrapolated"
+        estimates, theta = self._original(first), self._extended(first)
+        spread, plain, freedom = self._spreads(first)
+        spread = spread + spread_by_noise(
+            lambda cov: self._extended(self.added.at(self.levels, cov=cov)),
+            self.table,
+            self.observations,
+        )
+        observations = self.observations
+        names, by_column, remarks = observations.names, True, self._remarks(first, theta, spread)
+        if self.box:
+            names, by_column = self.box.names, self.box.names == observations.names
+        if self.box and not self.box.intercept:
+            estimates, theta = _with_nan(estimates), _with_nan(theta)
+            spread, plain = (_with_nan(_with_nan(one).T).T for one in (spread, plain))
+        nothing = np.full(len(names), np.nan)
+        return SimexFit(
+            **vars(named_fit(self.model, theta, spread, freedom, names)),
+            uncorrected=named_fit(self.model, estimates[0], plain, freedom, names),
+            reliability=self.table.reliability if by_column else nothing,
+            scale=Rows.of(observations).x.std(axis=0) if by_column else 1 + 0 * nothing,
+            target=observations.target,
+            num_rows=len(observations.y),
+            num_copies=observations.x.shape[1],
+            levels=self.levels,
+            estimates=estimates,
+            extrapolation=self.method.extrapolation,
+            draws=self.method.draws,
+            errors=self.errors,
+            remarks=remarks,
+        )
+
+    def _spreads(self, first: AtLevels) -> tuple[np.ndarray, np.ndarray, float]:
+        """Covariances `[p, p]` of corrected and uncorrected estimates, and degrees of freedom."""
+        if self.errors == "jackknife":
+            self.passes += len(self.groups)
+            every = range(len(self.groups))
+            left = [self.added.at(self.levels, without=group) for group in every]
+            spread, freedom = jackknifed(np.array([self._extended(one) for one in left]))
+            return (
+                spread,
+                jackknifed(np.array([self._original(one)[0] for one in left]))[0],
+                freedom,
+            )
+        if first.covariances is None:
+            raise ValueError(
+                "errors='extrapolated' needs covariances, which this estimator does not give: use "
+                "errors='jackknife', or a function that returns (numbers, covariance)"
+            )
+        covariances = first.covariances
+        if not self.box:
+            jacobian = self.table.units.jacobian(0)
+            covariances = jacobian @ covariances @ jacobian.T
+        count, size = covariances.shape[:2]
+        found = quadratic(self.levels, covariances.reshape(count, -1), _BACK)
+        freedom = len(self.observations.y) - size
+        spread = found.reshape(size, size)
+        lost = np.diag(spread) <= 0
+        spread[lost] = spread[:, lost] = np.nan
+        return spread, covariances[0], float(freedom)
+
+    def _remarks(self, first: AtLevels, theta: np.ndarray, spread: np.ndarray) -> tuple[str, ...]:
+        """Where the curve decides, or a variance is extended below zero."""
+        variances, names = np.diag(spread), self.box.names if self.box else self.observations.names
+        names = names if self.box and not self.box.intercept else ("intercept", *names)
+        ends = [curve(self.levels, self._original(first), _BACK)[0] for curve in CURVES.values()]
+        apart = np.abs(ends[0] - ends[1])
+        moved = np.abs(theta - self._original(first)[0])
+        with np.errstate(invalid="ignore"):
+            differ = (apart > np.sqrt(variances)) & (apart > 0.1 * moved)
+        found = []
+        if differ.any():
+            some = listed([names[k] for k in np.flatnonzero(differ)])
+            found.append(
+                f"the quadratic and the rational curve differ by more than a standard error for "
+                f"{some}, so that the correction depends on the curve; nj.plots.extrapolation(fit) "
+                "shows it"
+            )
+        if np.isnan(variances).any():
+            some = listed([names[k] for k in np.flatnonzero(np.isnan(variances))])
+            found.append(
+                f"the variance of {some} is extended below zero, so that there is no standard "
+                "error: use errors='jackknife', or more draws"
+            )
+        return tuple(found)
+
+
+def _with_nan(values: np.ndarray) -> np.ndarray:
+    """NaN before the last axis's first number, for an intercept that there is not."""
+    return np.concatenate([np.full((*values.shape[:-1], 1), np.nan), values], axis=-1)

@@ -1,0 +1,155 @@
+"""Regression calibration: exact predictions, where it is exact, and its intervals."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import noisy_jax as nj
+from noisy_jax.observed.fits.calibration import calibrated
+from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.observations import from_arrays
+from tests.observed.rows import check_coverage
+
+CALIBRATION = nj.methods.RegressionCalibration
+MODELS = ["linear", "logistic", "poisson"]
+VARIANCES = np.array([0.3, 0.0])
+BETA = np.array([0.8, -0.5])
+
+
+def drawn(rng, n=640, model="linear", variances=VARIANCES):
+    x = rng.normal(size=(n, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
+    eta = 0.5 + x @ BETA
+    y = {
+        "linear": lambda: eta + rng.normal(size=n),
+        "logistic": lambda: (rng.random(n) < expit(eta)) * 1.0,
+        "poisson": lambda: rng.poisson(np.exp(eta / 2)) * 1.0,
+    }[model]()
+    return x + np.sqrt(variances) * rng.normal(size=x.shape), y
+
+
+def test_predictions_are_the_best_linear_ones_of_each_row(rng):
+    """Σ_x (Σ_x + C_i)⁻¹ by hand; exact columns stay, and predict the others."""
+    x, y = drawn(rng, 50)
+    cov = rng.uniform(0.5, 1, (50, 1, 1)) * np.diag(VARIANCES)
+    made = calibrated(Rows(x, y, cov))
+    mean, share = x.mean(axis=0), 1 - 1 / 50
+    clean = np.cov(x, rowvar=False, ddof=0) - share * cov.mean(axis=0)
+    for row, found, own in zip(x, made, cov, strict=True):
+        expected = mean + clean @ np.linalg.inv(clean + share * own) @ (row - mean)
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(made[:, 1], x[:, 1])
+    moved = x + [0, 1] * rng.normal(size=(50, 1))
+    assert np.abs(calibrated(Rows(moved, y, cov))[:, 0] - made[:, 0]).max() > 0.1
+
+
+def test_linear_coefficients_are_the_exact_ones(rng):
+    x, y = drawn(rng)
+    for noise in (VARIANCES, np.array([[0.3, 0.05], [0.05, 0.1]])):
+        table = from_arrays(
+            10 + 5 * x, y, noise=25 * (np.diag(noise) if noise.ndim == 1 else noise)
+        )
+        fit, exact = nj.fit(table, CALIBRATION()), nj.fit(table)
+        np.testing.assert_allclose(fit.coefficients, exact.coefficients, rtol=1e-9)
+        np.testing.assert_allclose(fit.intercept, exact.intercept, rtol=1e-9)
+        plain = exact.uncorrected.coefficients
+        np.testing.assert_allclose(fit.uncorrected.coefficients, plain, rtol=1e-9)
+        np.testing.assert_allclose(fit.reliability, exact.reliability, rtol=1e-9)
+        assert np.abs(fit.coefficients - plain).max() > 0.02
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_intervals_leave_out_groups_and_calibrate_anew(rng, model):
+    """With replicates, their covariance is estimated from the rows that are left."""
+    clean, y = drawn(rng, 640, model, variances=np.zeros(2))
+    copies = np.stack([clean + [0.5, 0.3] * rng.normal(size=clean.shape) for _ in range(2)], 1)
+    fit = nj.fit(from_arrays(copies, y), CALIBRATION(model))
+    found, plain = [], []
+    for group in range(32):
+        kept = np.arange(640) // 20 != group
+        apart = copies[kept, 0] - copies[kept, 1]
+        cov = apart.T @ apart / (2 * len(apart))
+        left = nj.fit(from_arrays(copies[kept], y[kept], noise=cov), CALIBRATION(model))
+        found.append(left.coefficients)
+        plain.append(left.uncorrected.coefficients)
+    for one, each in ((fit, found), (fit.uncorrected, plain)):
+        expected = np.sqrt(31 * np.var(each, axis=0))
+        np.testing.assert_allclose(one.std_error, expected, rtol=2e-3)
+    assert fit.degrees_of_freedom == 31
+
+
+def test_an_uncertain_covariance_widens_intervals_by_the_delta_method(rng):
+    """For one column, β = S s/(S − C) has the derivative β/(S − C)."""
+    x, y = drawn(rng, 4000)
+    x, error = x[:, :1], 0.02
+
+    def fitted(error):
+        estimate = nj.noise.CovarianceEstimate(np.array([[0.3]]), np.array([[error]]))
+        return nj.fit(from_arrays(x, y, noise=estimate), CALIBRATION())
+
+    exact, uncertain = fitted(0.0), fitted(error)
+    added = uncertain.std_error**2 - exact.std_error**2
+    expected = error * exact.coefficients / (x.var() - 0.3)
+    np.testing.assert_allclose(np.sqrt(added), expected, rtol=2e-3)
+
+
+@pytest.mark.parametrize("model", ["logistic", "poisson"])
+def test_it_is_near_the_consistent_fit_and_far_from_the_uncorrected_one(rng, model):
+    x, y = drawn(rng, 8000, model)
+    table = from_arrays(x, y, noise=VARIANCES)
+    fit, exact = nj.fit(table, CALIBRATION(model)), nj.fit(table, model=model)
+    far = np.abs(exact.uncorrected.coefficients - exact.coefficients)
+    assert np.all(np.abs(fit.coefficients - exact.coefficients) < 0.25 * far)
+    ratio = fit.std_error / exact.std_error
+    assert np.all((ratio > 0.7) & (ratio < 1.4))
+
+
+def test_unequal_replicates_predict_print_and_save(rng, tmp_path):
+    clean, y = drawn(rng, 640, "logistic", variances=np.zeros(2))
+    copies = clean[:, :1] + 0.6 * rng.normal(size=(640, 3))
+    copies[rng.random(640) < 0.5, 2] = np.nan
+    frame = {f"a{v}": copies[:, v] for v in range(3)} | {"b": clean[:, 1], "y": y}
+    replicates = {"a": ["a0", "a1", "a2"]}
+    table = nj.table(frame, target="y", replicates=replicates, features=["a", "b"])
+    fit = nj.fit(table, CALIBRATION("logistic"))
+    mean, cov = table.averaged()
+    known = nj.fit(from_arrays(mean, y, noise=cov.mean(axis=0)), CALIBRATION("logistic"))
+    np.testing.assert_allclose(fit.coefficients, known.coefficients, rtol=1e-10)
+    eta = fit.intercept + clean @ fit.coefficients
+    np.testing.assert_allclose(fit.predict(clean), expit(eta))
+    text = str(fit)
+    assert all(w in text for w in ("Logistic regression on calibrated", "methods.Logistic()"))
+    fit.save(tmp_path / "fit.json")
+    assert str(nj.load_fit(tmp_path / "fit.json")) == text
+
+
+def test_what_cannot_be_fitted_raises(rng):
+    x, y = drawn(rng)
+    table = from_arrays(x, y, noise=VARIANCES)
+    with pytest.raises(ValueError, match="model must be 'linear', 'logistic' or 'poisson'"):
+        CALIBRATION("probit")
+    with pytest.raises(ValueError, match="0 or 1 for model='logistic'"):
+        nj.fit(table, CALIBRATION("logistic"))
+    with pytest.raises(ValueError, match="takes one table, no chunks"):
+        nj.fit([table], CALIBRATION())
+    separated = from_arrays(x, (x[:, 0] > 0) * 1.0, noise=VARIANCES)
+    with pytest.raises(ValueError, match="column 'x1' predicts"):
+        nj.fit(separated, CALIBRATION("logistic"))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("model", "kind"), [("linear", "known"), ("logistic", "known"), ("logistic", "replicates")]
+)
+def test_intervals_cover_the_truth(rng, model, kind):
+    """At a reliability of 0.85, where the bias of calibration is small."""
+    variances = np.array([0.176, 0.0])
+
+    def table():
+        if kind == "known":
+            return from_arrays(*drawn(rng, 640, model, variances), noise=variances)
+        clean, y = drawn(rng, 640, model, np.zeros(2))
+        errors = np.sqrt(2 * variances) * rng.normal(size=(2, 640, 2))
+        return from_arrays(np.moveaxis(clean + errors, 0, 1), y)
+
+    check_coverage((table() for _ in range(600)), BETA, CALIBRATION(model))

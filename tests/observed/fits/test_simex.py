@@ -1,0 +1,308 @@
+"""SIMEX against closed forms, plain loops and other estimators; its intervals."""
+
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+from tests.observed.rows import check_coverage
+
+SIMEX = nj.methods.SIMEX
+VARIANCES = np.array([0.25, 0.0])
+BETA = np.array([1.0, -0.5])
+WEIGHTS = np.array([3, -0.4, -1.8, -1.2, 1.4])  # of the quadratic curve, at the levels 0, ½, … 2
+
+
+def drawn(rng, n=400, model="linear", variances=VARIANCES):
+    x = rng.normal(size=(n, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
+    eta = 0.5 + x @ BETA
+    y = {
+        "linear": lambda: eta + rng.normal(size=n),
+        "logistic": lambda: (rng.random(n) < expit(eta)) * 1.0,
+        "poisson": lambda: rng.poisson(np.exp(eta / 2)) * 1.0,
+    }[model]()
+    return x + np.sqrt(variances) * rng.normal(size=x.shape), y
+
+
+def least_squares(x, y):
+    return np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y)[0]
+
+
+def with_covariance(x, y):
+    design = np.column_stack([np.ones(len(y)), x])
+    theta, squares = np.linalg.lstsq(design, y)[:2]
+    cov = squares[0] / (len(y) - 3) * np.linalg.inv(design.T @ design)
+    return dict(zip(("a", "b1", "b2"), theta, strict=True)), cov
+
+
+def test_many_draws_have_the_limit_in_closed_form(rng):
+    """(S + λC)⁻¹ s at λ, up to O(1/n), and the weights of the quadratic curve on them."""
+    x, y = drawn(rng, 40_000)
+    fit = nj.fit(from_arrays(x, y, noise=VARIANCES), SIMEX(draws=2000))
+    cov = np.cov(np.column_stack([x, y]), rowvar=False)
+    levels = np.array([0, 0.5, 1, 1.5, 2])
+    expected = [np.linalg.solve(cov[:2, :2] + v * np.diag(VARIANCES), cov[:2, 2]) for v in levels]
+    np.testing.assert_allclose(fit.estimates[:, 1:], expected, atol=2e-3)
+    np.testing.assert_allclose(fit.coefficients, WEIGHTS @ expected, atol=3e-3)
+    np.testing.assert_array_equal(fit.levels, levels)
+
+
+def test_the_rational_curve_is_exact_for_one_noisy_column(rng):
+    x, y = drawn(rng, 40_000)
+    table = from_arrays(x, y, noise=VARIANCES)
+    exact = nj.fit(table)
+    quadratic, rational = (
+        nj.fit(table, SIMEX(draws=2000, extrapolation=one)) for one in ("quadratic", "rational")
+    )
+    np.testing.assert_allclose(rational.coefficients, exact.coefficients, atol=4e-3)
+    np.testing.assert_allclose(rational.intercept, exact.intercept, atol=4e-3)
+    far = np.abs(quadratic.coefficients - exact.coefficients)[0]
+    naive = np.abs(exact.uncorrected.coefficients - exact.coefficients)[0]
+    assert 0.01 < far < 0.25 * naive
+    np.testing.assert_allclose(
+        rational.uncorrected.coefficients, exact.uncorrected.coefficients, rtol=1e-10
+    )
+
+
+def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
+    """Covariances of rows, so that "linear" draws noise for each row, as the others do."""
+    x, y = drawn(rng)
+    errors = rng.uniform(0.2, 0.5, size=(len(y), 2)) * [1, 0]
+    table = from_arrays(x, y, noise=nj.sd(errors))
+    ours = nj.fit(table, SIMEX(draws=5, seed=4))
+    options = {"draws": 5, "seed": 4}
+    plain, named, of_sklearn, left_out = (
+        nj.fit(table, SIMEX(one, **options))
+        for one in (least_squares, with_covariance, LinearRegression(), LinearRegression())
+    )
+    expected = [ours.intercept, *ours.coefficients]
+    np.testing.assert_allclose(plain.coefficients, expected, rtol=1e-8)
+    np.testing.assert_allclose(named.coefficients, expected, rtol=1e-8)
+    np.testing.assert_allclose(named.std_error, ours._errors(), rtol=1e-7)
+    np.testing.assert_allclose(of_sklearn.coefficients, ours.coefficients, rtol=1e-8)
+    np.testing.assert_allclose(of_sklearn.intercept, ours.intercept, rtol=1e-8)
+    np.testing.assert_array_equal(left_out.coefficients, of_sklearn.coefficients)
+    names = [one.names for one in (ours, plain, named, of_sklearn)]
+    columns = ("x1", "x2")
+    assert names == [columns, ("theta0", "theta1", "theta2"), ("a", "b1", "b2"), columns]
+    errors = [one.errors for one in (ours, plain, named)]
+    assert errors == ["extrapolated", "jackknife", "extrapolated"]
+    # The jackknife too.
+    ours = nj.fit(table, SIMEX(draws=5, seed=4, errors="jackknife"))
+    np.testing.assert_allclose(plain.std_error, ours._errors(), rtol=1e-7)
+    np.testing.assert_allclose(of_sklearn.std_error, ours.std_error, rtol=1e-7)
+    other = nj.fit(table, SIMEX(draws=5, seed=5))
+    assert np.abs(other.coefficients - ours.coefficients).max() > 1e-4
+
+
+def test_jackknife_is_simex_without_groups_of_rows(rng):
+    x, y = drawn(rng, 320)
+    cov = rng.uniform(0.1, 0.2, (320, 1, 1)) * np.diag([1.0, 0.0])
+    table = from_arrays(x, y, noise=nj.sd(np.sqrt(np.diagonal(cov, axis1=1, axis2=2))))
+    fit = nj.fit(table, SIMEX(least_squares, draws=4))
+    normal = [np.random.default_rng((0, b)).standard_normal((320, 1)) for b in range(4)]
+    found = []
+    for group in range(32):
+        kept = np.arange(320) // 10 != group
+        means = [least_squares(x[kept], y[kept])]
+        for level in (0.5, 1, 1.5, 2):
+            moved = [x + [1, 0] * np.sqrt(level * cov[:, :1, 0]) * one for one in normal]
+            means.append(np.mean([least_squares(one[kept], y[kept]) for one in moved], axis=0))
+        found.append(WEIGHTS @ means)
+    expected = 31 / 32 * np.sum((found - np.mean(found, axis=0)) ** 2, axis=0)
+    np.testing.assert_allclose(fit.std_error, np.sqrt(expected), rtol=1e-8)
+    assert fit.degrees_of_freedom == 31
+
+
+def test_numbers_of_functions_have_names_and_no_intercept(rng, tmp_path):
+    x, y = drawn(rng)
+    table = from_arrays(x, y, noise=VARIANCES)
+
+    def of_statsmodels(x, y):
+        values, cov = with_covariance(x, y)
+        values = np.array([*values.values()])
+        model = types.SimpleNamespace(exog_names=["const", "x1", "x2"])
+        return types.SimpleNamespace(params=values, cov_params=lambda: cov, model=model)
+
+    fit = nj.fit(table, SIMEX(of_statsmodels, draws=20))
+    assert fit.names == ("const", "x1", "x2")
+    assert np.isnan(fit.intercept)
+    assert "intercept" not in str(fit)
+    assert "SIMEX of of_statsmodels" in str(fit)
+    assert list(fit.to_frame().index) == ["const", "x1", "x2"]
+    low, high = fit.interval()
+    assert np.all((low < fit.coefficients) & (fit.coefficients < high))
+    fit.save(tmp_path / "fit.json")
+    assert str(nj.load_fit(tmp_path / "fit.json")) == str(fit)
+    with pytest.raises(ValueError, match="predict is for SIMEX"):
+        fit.predict(x)
+
+    def of_pandas(x, y):
+        return pd.Series(least_squares(x, y)[1:], index=["slope 1", "slope 2"])
+
+    assert nj.fit(table, SIMEX(of_pandas, draws=2)).names == ("slope 1", "slope 2")
+    one_a_column = nj.fit(table, SIMEX(lambda x, y: least_squares(x, y)[1:], draws=2))
+    assert one_a_column.names == ("x1", "x2")
+    np.testing.assert_allclose(one_a_column.reliability[1], 1)
+
+
+def test_a_classifier_of_scikit_learn(rng):
+    x, y = drawn(rng, 400, "logistic")
+    table = from_arrays(x, y, noise=VARIANCES)
+    model = LogisticRegression(C=1e8, tol=1e-8, solver="newton-cholesky")
+    fit = nj.fit(table, SIMEX(model, draws=2))
+    ours = nj.fit(table, SIMEX("logistic", draws=2, errors="jackknife"))
+    np.testing.assert_allclose(fit.coefficients, ours.coefficients, rtol=1e-3)
+    np.testing.assert_allclose(fit.std_error, ours.std_error, rtol=1e-2)
+    assert not hasattr(model, "coef_")  # a clone is fitted
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic", "poisson"])
+@pytest.mark.parametrize("kind", ["replicates", "unequal"])
+def test_replicates_are_pooled(rng, model, kind):
+    """The jackknife counts their estimate."""
+    clean, y = drawn(rng, 640, model, variances=np.zeros(2))
+    copies = clean[:, :1] + 0.5 * rng.normal(size=(640, 3))
+    frame = {f"a{v}": copies[:, v] for v in range(3)} | {"b": clean[:, 1], "y": y}
+    if kind == "unequal":
+        frame["a2"] = np.where(rng.random(640) < 0.5, np.nan, copies[:, 2])
+    names = ["a0", "a1", "a2"]
+    table = nj.table(frame, target="y", replicates={"a": names}, features=["a", "b"])
+    fit = nj.fit(table, SIMEX(model, draws=20))
+    assert fit.errors == "jackknife"
+    mean, cov = table.averaged()
+    known = nj.fit(from_arrays(mean, y, noise=cov.mean(axis=0)), SIMEX(model, draws=20))
+    if model == "linear":  # other draws of sums
+        np.testing.assert_allclose(fit.coefficients, known.coefficients, atol=0.02)
+    else:
+        np.testing.assert_allclose(fit.coefficients, known.coefficients, rtol=1e-8)
+    assert known.errors == "extrapolated"
+    with pytest.raises(ValueError, match="estimated from the rows: use errors='jackknife'"):
+        nj.fit(table, SIMEX(model, errors="extrapolated"))
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_an_uncertain_covariance_widens_intervals_by_the_delta_method(rng, model):
+    x, y = drawn(rng, 800, model)
+    cov, error = np.diag([0.25, 0.1]), np.array([[0.05, 0.01], [0.01, 0.02]])
+
+    def fitted(cov, error):
+        estimate = nj.noise.CovarianceEstimate(cov, error)
+        return nj.fit(from_arrays(x, y, noise=estimate), SIMEX(model, draws=10))
+
+    exact, uncertain = fitted(cov, 0 * error), fitted(cov, error)
+    np.testing.assert_array_equal(uncertain.coefficients, exact.coefficients)
+    expected, step = exact.covariance, 1e-3
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        move = np.zeros((2, 2))
+        move[i, j] = move[j, i] = step
+        ahead, behind = (fitted(cov + sign * move, 0 * error) for sign in (1, -1))
+        slope = (ahead.coefficients - behind.coefficients) / (2 * step) * error[i, j]
+        rise = (ahead.intercept - behind.intercept) / (2 * step) * error[i, j]
+        slope = np.append(rise, slope)
+        expected = expected + np.outer(slope, slope)
+    np.testing.assert_allclose(uncertain.covariance, expected, rtol=0.02, atol=1e-6)
+    assert np.all(uncertain.std_error > 1.01 * exact.std_error)
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic", "poisson"])
+def test_without_noise_nothing_is_corrected(rng, model):
+    x, y = drawn(rng, 200, model)
+    for errors in ("extrapolated", "jackknife"):
+        fit = nj.fit(from_arrays(x, y, noise=0.0), SIMEX(model, draws=3, errors=errors))
+        np.testing.assert_allclose(fit.coefficients, fit.uncorrected.coefficients, rtol=1e-8)
+        np.testing.assert_allclose(fit.std_error, fit.uncorrected.std_error, rtol=1e-6)
+
+
+def test_a_fit_says_where_the_curve_decides_and_where_a_variance_is_lost(rng):
+    x, y = drawn(rng, 4000, variances=np.array([1.5, 0.0]))
+    fit = nj.fit(from_arrays(x, y, noise=[1.5, 0.0]), SIMEX())
+    assert "quadratic and the rational curve differ" in fit.remarks[0]
+    assert "'x1'" in str(fit)
+
+    def overconfident(x, y):
+        return least_squares(x, y)[1:], np.diag([x[:, 0].var() - 1.5, 1.0])
+
+    fit = nj.fit(from_arrays(x, y, noise=[1.5, 0.0]), SIMEX(overconfident, draws=5))
+    np.testing.assert_array_equal(np.isnan(fit.std_error), [True, False])
+    assert any("the variance of 'x1' is extended below zero" in one for one in fit.remarks)
+
+
+def test_progress_and_other_uses(rng):
+    x, y = drawn(rng, 200, "logistic")
+    calls = []
+    table = from_arrays(x, y, noise=VARIANCES)
+    method = SIMEX("logistic", draws=3, progress=lambda *one: calls.append(one))
+    nj.fit(table, method)
+    assert [calls[0], calls[-1]] == [(1, 13), (13, 13)]
+    shown = nj.fits.sensitivity(table, SIMEX("logistic", draws=3), multiples=[0, 1, 2])
+    assert np.all(np.diff(np.abs(shown.paths()[0][:, 0])) > 0)
+    assert "odds ratio" in str(nj.fit(table, method).summary(ratios=True))
+
+
+def test_what_cannot_be_fitted_raises(rng):
+    x, y = drawn(rng)
+    table = from_arrays(x, y, noise=VARIANCES)
+
+    def raises(match, method=None, table=table, **options):
+        with pytest.raises(ValueError, match=match):
+            nj.fit(table, method or SIMEX(**options))
+
+    raises("estimator must be 'linear', 'logistic' or 'poisson'", estimator="probit")
+    raises("or a function of x", estimator=3)
+    raises("or a function of x", estimator=LinearRegression)
+    raises("two or more different numbers, got 1.0", levels=[1.0, 1.0])
+    raises("levels must be positive", levels=[0.0, 1.0])
+    raises("draws must be a whole number of at least 2", draws=1)
+    raises("extrapolation must be", extrapolation="cubic")
+    raises("errors must be", errors="bootstrap")
+    raises("one coef_ for each of 2", estimator=make_pipeline(StandardScaler(), LinearRegression()))
+    raises("needs covariances", estimator=least_squares, errors="extrapolated", draws=2)
+    raises("must return 3 finite numbers", SIMEX(lambda x, y: np.full(3, np.nan), draws=2))
+    raises("must return a vector", SIMEX(lambda x, y: x, draws=2))
+    raises(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
+    raises("takes one table, no chunks", table=[table])
+    raises("0 or 1 for model='logistic'", estimator="logistic")
+    raises("not identified", table=from_arrays(x, y, noise=9.0))
+    raises("more than 32 rows", table=from_arrays(x[:20], y[:20], noise=VARIANCES))
+    correlated = from_arrays(x, y, noise=VARIANCES, cross_cov=[0.1, 0.0])
+    raises("errors in y that are independent", table=correlated)
+
+
+TRUTHS = {"linear": 1.0, "logistic": 1.0, "poisson": 0.5}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("errors", "extrapolation"),
+    [("extrapolated", "quadratic"), ("extrapolated", "rational"), ("jackknife", "rational")],
+)
+def test_linear_intervals_cover_the_truth_and_the_bias_is_small(rng, errors, extrapolation):
+    """At a reliability of 0.85; the bias without a correction is 0.18, and grows with the noise."""
+    variances, bias = np.array([0.176, 0.0]), {"quadratic": 0.02, "rational": 0.01}
+    method = SIMEX(errors=errors, extrapolation=extrapolation)
+    count = 1500 if errors == "extrapolated" else 600
+    tables = (
+        from_arrays(*drawn(rng, 200, variances=variances), noise=variances) for _ in range(count)
+    )
+    check_coverage(tables, BETA, method, bias=bias[extrapolation])
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("model", "extrapolation"), [("logistic", "quadratic"), ("poisson", "rational")]
+)
+def test_likelihood_intervals_cover_the_truth(rng, model, extrapolation):
+    variances = np.array([0.176, 0.0])
+    method = SIMEX(model, draws=50, extrapolation=extrapolation)
+    tables = (from_arrays(*drawn(rng, 480, model, variances), noise=variances) for _ in range(1000))
+    check_coverage(tables, BETA * TRUTHS[model], method, bias=0.02)
