@@ -9,6 +9,7 @@ from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson, checked_table
+from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
@@ -26,7 +27,7 @@ def fit(
     clusters: Any = None,
     errors: str | None = None,
     checkpoint: str | os.PathLike | None = None,
-) -> LinearFit | FourierFit | GeneralizedFit:
+) -> LinearFit | FourierFit | GeneralizedFit | ModelFit:
     """Regression on clean features, computed from noisy ones.
 
     Least squares on features with measurement error shrinks coefficients towards zero and spreads
@@ -50,8 +51,8 @@ def fit(
             for a linear fit chunks of a table that is larger than the memory, by
             `nj.observations.chunks` or as any iterable of tables that agree in their columns,
             copies and knowledge of the noise.
-        method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()` or
-            `Fourier(length_scale=…)`), or a list of `Fourier` methods, of which the one with the
+        method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()`,
+            `Fourier(length_scale=…)` or `Model(curve, start)`), or a list of `Fourier` methods, of which the one with the
             least cross-fitted clean risk is taken.
         features: another name for a method that is `Fourier`, or a list of such.
         model: "linear", "logistic" or "poisson", short for a method without options.
@@ -61,8 +62,8 @@ def fit(
         checkpoint: see `weights`.
 
     Returns:
-        A `LinearFit`, `GeneralizedFit` or `FourierFit`. Print it; `fit.summary()` has p values, and
-        `fit.predict(x)` predicts at clean features.
+        A `LinearFit`, `GeneralizedFit`, `FourierFit` or `ModelFit`. Print it; `fit.summary()` has p
+        values, and `fit.predict(x)` predicts at clean features.
 
     Raises:
         ValueError: a column, or a combination of columns, varies less than the noise in it by more

@@ -16,11 +16,12 @@ from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice, given, instance, positive, whole
 
-__all__ = ["Fourier", "Linear", "Logistic", "OneOf", "Poisson"]
+__all__ = ["Fourier", "Linear", "Logistic", "Model", "OneOf", "Poisson"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
