@@ -52,8 +52,8 @@ def fit(
             `nj.observations.chunks` or as any iterable of tables that agree in their columns,
             copies and knowledge of the noise.
         method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()`,
-            `Fourier(length_scale=…)` or `Model(curve, start)`), or a list of `Fourier` methods, of which the one with the
-            least cross-fitted clean risk is taken.
+            `Fourier(length_scale=…)` or `Model(curve, start)`), or a list of `Fourier` methods, of
+            which the one with the least cross-fitted clean risk is taken.
         features: another name for a method that is `Fourier`, or a list of such.
         model: "linear", "logistic" or "poisson", short for a method without options.
         weights: an option of `nj.methods.Linear`, as `clusters`, `errors` and `checkpoint`.

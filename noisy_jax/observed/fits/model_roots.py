@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.observed.fits.groups import jackknifed
-from noisy_jax.observed.fits.identification import SINGULAR
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
 from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
@@ -27,6 +26,7 @@ _WIDER = 2.0  # jackknife over sandwich, from which on a sample is too small to 
 _STEPS, _HALVINGS = 200, 30  # of the search for the uncorrected fit
 _DESCENT = 1e-4  # share of the expected decrease of the loss that a step must give
 _CONVERGED = 1e-10  # expected decrease of the loss, relative to it
+_FLAT = 1e-8  # eigenvalue, of a Hessian of unit diagonal, of a combination that is not determined
 
 
 def model_fit(
@@ -54,7 +54,8 @@ def model_fit(
     try:
         equations.equations(zero, nothing)
     except ValueError as error:  # not entire
-        raise ValueError(f"{error}; they need two copies of each row or more") from None
+        hint = "; they need two copies of each row or more" if table.x.shape[1] == 1 else ""
+        raise ValueError(f"{error}{hint}") from None
     patience = _PATIENCE._replace(least=_STEP * n)
     u, share = continued(equations, zero, nothing._replace(cov=np.ones(())), patience)
     if share < _LEAST_SHARE:
@@ -117,10 +118,10 @@ def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
             raise ValueError(f"the loss does not depend on {name!r} at start, or only linearly")
         unit = 1 / np.sqrt(bends)
         values, axes = np.linalg.eigh(-found.jacobian * np.outer(unit, unit))
-        sizes = np.maximum(np.abs(values), SINGULAR)
+        sizes = np.maximum(np.abs(values), _FLAT)
         step = unit * (axes @ ((axes.T @ (unit * found.score)) / sizes))
         gain = float(found.score @ step)
-        if gain <= _CONVERGED * abs(found.loss) and values.min() > 0:
+        if gain <= _CONVERGED * abs(found.loss) and values.min() > -_FLAT:
             break
         for size in 0.5 ** np.arange(_HALVINGS):
             tried = at(theta + size * step)
@@ -132,7 +133,7 @@ def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
         theta, found = theta + size * step, tried
     else:
         raise ValueError(_not_found(names, unit * np.abs(found.score)))
-    if values.min() < SINGULAR**0.5 * values.max():
+    if values.min() < _FLAT:
         pair = [names[k] for k in np.argsort(-np.abs(axes[:, 0]))[:2]]
         raise ValueError(
             f"the rows do not tell {listed(pair)} apart: the uncorrected loss hardly changes along "
