@@ -169,16 +169,19 @@ def _estimates(
     made, n, share = equations.equations(u, rows), len(table.y), float(rows.cov)
     bread = np.linalg.inv(-made.jacobian)
     spread, freedom = bread @ equations.meat(made) @ bread * (n / (n - len(u))), float(n - len(u))
-    doubts = []
-    if errors == "jackknife":
-        without = _without_groups(equations, u, rows)
-        if without is None:
-            doubts.append(_FAILED)
-        else:
-            narrow, (spread, freedom) = spread, jackknifed(without)
-            wider = float(np.sqrt(np.max(np.diag(spread) / np.diag(narrow))))
-            if wider > _WIDER:
-                doubts.append(_TOO_SMALL.format(wider))
+    # Roots without each group, after one step of Newton's method: no further pass over the rows.
+    rest = made.jacobian - made.jacobians, (made.parts - made.score)[..., None]
+    near, doubts = u + np.linalg.solve(*rest)[..., 0], []
+    without = near if errors == "sandwich" else _without_groups(equations, near, rows)
+    if without is None:
+        doubts.append(_FAILED)
+    else:
+        left_out = jackknifed(without)
+        wider = float(np.sqrt(np.max(np.diag(left_out[0]) / np.diag(spread))))
+        if wider > _WIDER:
+            doubts.append(_TOO_SMALL.format(wider))
+        if errors == "jackknife":
+            spread, freedom = left_out
     noise = UncertainNoise(table)
     if share and not noise.exact:  # delta method: du = A⁻¹ (∂Σψ/∂C) dC
         moves = share * equations.in_covariance(u, share)
@@ -198,15 +201,11 @@ def _estimates(
     )
 
 
-def _without_groups(equations: ModelEquations, u: np.ndarray, rows: Share) -> np.ndarray | None:
-    """`[G, p]`, roots without each group of rows; `None` if there is none without some group."""
-    found, whole = [], equations.equations(u, rows)
-    for group in range(equations.num_groups):
-        # One step of Newton's method, without a further pass over the rows.
-        jacobian = whole.jacobian - whole.jacobians[group]
-        near = u + np.linalg.solve(jacobian, whole.parts[group] - whole.score)
-        equations.left_out = group
-        found.append(root(equations, near, rows, _PATIENCE))
+def _without_groups(equations: ModelEquations, near: np.ndarray, rows: Share) -> np.ndarray | None:
+    """`[G, p]`, roots without each group of rows, near to `near`; `None` if one is not found."""
+    found = []
+    for equations.left_out, guess in enumerate(near):
+        found.append(root(equations, guess, rows, _PATIENCE))
         if found[-1] is None:
             break
     equations.left_out = None
