@@ -1,6 +1,7 @@
 """Curves that fits of any model are tested with, and noisy rows of one of them."""
 
 import jax.numpy as jnp
+import numpy as np
 
 START = {"level": 0.0, "rate": 0.5, "size": 1.0}
 
