@@ -8,7 +8,6 @@ loss and `replicates` it is the gradient of `two_copies`, averaged over the orde
 """
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased import Transformed, replicates
-from noisy_jax.unbiased.transformed import trained
+from noisy_jax.unbiased.transformed import needs_covariance, trained
 from noisy_jax.validation import check_shape, given, instance, whole
 
 
@@ -128,8 +127,7 @@ def model(
         targets = "independent" if takes_noisy_targets(loss) else "exact"
         of_loss = {"labels": loss.kind == "margin", "targets": targets}
 
-    noise = inspect.signature(estimate).parameters.get("noise")
-    reads_cov = noise is not None and noise.default is noise.empty
+    reads_cov = needs_covariance(estimate)
 
     def estimated(cov: chex.Numeric | None) -> Transformed:
         g = estimate(of_round, argnum=1, **({"noise": cov} if reads_cov else {}))

@@ -1,6 +1,7 @@
 """What all transformations share: a function of noisy copies in place of one clean input."""
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any, Self
@@ -78,6 +79,12 @@ class Transformed:
         """The mean of the copies that g uses with this key."""
         del key
         return mean(copies)
+
+
+def needs_covariance(estimate: Callable) -> bool:
+    """Whether a transformation, such as `gaussian`, has an argument `noise` that is not given."""
+    noise = inspect.signature(estimate).parameters.get("noise")
+    return noise is not None and noise.default is noise.empty
 
 
 def trained(params: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -9,6 +9,7 @@ from noisy_jax.observed.fits.fit import fit, load_fit
 from noisy_jax.observed.fits.functions import FourierFit, FourierPredictor
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.sensitivity import Sensitivity, sensitivity
 
 fourier = methods.Fourier
@@ -21,6 +22,7 @@ __all__ = [
     "FourierPredictor",
     "GeneralizedFit",
     "LinearFit",
+    "ModelFit",
     "Sensitivity",
     "SimexFit",
     "fit",

@@ -11,6 +11,7 @@ from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson, checked_table
+from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
@@ -28,7 +29,7 @@ def fit(
     clusters: Any = None,
     errors: str | None = None,
     checkpoint: str | os.PathLike | None = None,
-) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit:
+) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit | ModelFit:
     """Regression on clean features, computed from noisy ones.
 
     Least squares on features with measurement error shrinks coefficients towards zero and spreads
@@ -52,10 +53,10 @@ def fit(
             for a linear fit chunks of a table that is larger than the memory, by
             `nj.observations.chunks` or as any iterable of tables that agree in their columns,
             copies and knowledge of the noise.
-        method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()` or
-            `Fourier(length_scale=…)`; approximately also `RegressionCalibration(…)`, or for any
-            estimator `SIMEX(…)`), or a list of `Fourier` methods, of which the one with the least
-            cross-fitted clean risk is taken.
+        method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()`,
+            `Fourier(length_scale=…)` or `Model(curve, start)`; approximately also
+            `RegressionCalibration(…)`, or for any estimator `SIMEX(…)`), or a list of `Fourier`
+            methods, of which the one with the least cross-fitted clean risk is taken.
         features: another name for a method that is `Fourier`, or a list of such.
         model: "linear", "logistic" or "poisson", short for a method without options.
         weights: an option of `nj.methods.Linear`, as `clusters`, `errors` and `checkpoint`.
@@ -64,8 +65,8 @@ def fit(
         checkpoint: see `weights`.
 
     Returns:
-        A `LinearFit`, `GeneralizedFit`, `FourierFit`, `CalibratedFit` or `SimexFit`. Print it;
-        `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features.
+        A `LinearFit`, `GeneralizedFit`, `FourierFit`, `ModelFit`, `CalibratedFit` or `SimexFit`.
+        Print it; `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features.
 
     Raises:
         ValueError: a column, or a combination of columns, varies less than the noise in it by more

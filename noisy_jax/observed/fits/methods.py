@@ -19,13 +19,23 @@ from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.fits.row_weights import differ_by_row, row_weights
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice, given, instance, positive, whole
 
-__all__ = ["SIMEX", "Fourier", "Linear", "Logistic", "OneOf", "Poisson", "RegressionCalibration"]
+__all__ = [
+    "SIMEX",
+    "Fourier",
+    "Linear",
+    "Logistic",
+    "Model",
+    "OneOf",
+    "Poisson",
+    "RegressionCalibration",
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

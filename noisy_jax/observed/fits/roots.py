@@ -16,30 +16,50 @@ Source: Fuller, Some Properties of a Modification of the Limited Information Est
 45 (1977); Measurement Error Models (1987), Sec. 2.2.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from noisy_jax.observed.fits.enumerated import Enumerated
-from noisy_jax.observed.fits.scores import Model
-from noisy_jax.observed.fits.units import Rows
-
 _MARGIN = 4.0  # α
-_LEAST_STEP = 0.1  # of the share, in units of 1/n
 _FAR = 0.5  # from a guess to a root, relative to the guess: a root of another branch
 _DIFFERENCE = 1e-6
-_NEWTON_STEPS = 50
-_HALVINGS = 30
 _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of standardized columns
 
 
-def root(model: Model, theta: np.ndarray, rows: Rows | Enumerated) -> np.ndarray | None:
+class Patience(NamedTuple):
+    """After how much work a root counts as not found.
+
+    Attributes:
+        steps: of Newton's method.
+        halvings: of one step.
+        least: step of the share, in units of 1/n.
+    """
+
+    steps: int = 50
+    halvings: int = 30
+    least: float = 0.1
+
+
+_PATIENT = Patience()
+
+
+def root(
+    model: Any, theta: np.ndarray, rows: Any, patience: Patience = _PATIENT
+) -> np.ndarray | None:
     """θ where the scores sum to zero, by damped Newton's method from `theta`; `None` if not found.
 
     Steps are halved until ‖Σψ‖ falls. All eigenvalues of −∂Σψ/∂θ have a positive real part at the
     uncorrected fit, and along the branch of roots that begins there; others are not accepted.
+
+    Args:
+        model: a `scores.Model`, or what else has `equations(theta, rows)` with score and jacobian.
+        theta: where it begins.
+        rows: what `equations` takes, with the fields `y` and `cov`.
+        patience: how long it tries.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         found = model.equations(theta, rows)
-        for _ in range(_NEWTON_STEPS):
+        for _ in range(patience.steps):
             try:
                 step = np.linalg.solve(-found.jacobian, found.score)
             except np.linalg.LinAlgError:
@@ -47,7 +67,7 @@ def root(model: Model, theta: np.ndarray, rows: Rows | Enumerated) -> np.ndarray
             if np.abs(step).max() <= _SMALL * max(1, np.abs(theta).max()):
                 stable = np.linalg.eigvals(-found.jacobian).real.min() > 0
                 return theta + step if stable else None
-            for size in 0.5 ** np.arange(_HALVINGS):
+            for size in 0.5 ** np.arange(patience.halvings):
                 tried = model.equations(theta + size * step, rows)
                 if np.linalg.norm(tried.score) < np.linalg.norm(found.score):
                     theta, found = theta + size * step, tried
@@ -57,26 +77,29 @@ def root(model: Model, theta: np.ndarray, rows: Rows | Enumerated) -> np.ndarray
     return None
 
 
-def continued(model: Model, plain: np.ndarray, rows: Rows | Enumerated) -> tuple[np.ndarray, float]:
+def continued(
+    model: Any, plain: np.ndarray, rows: Any, patience: Patience = _PATIENT
+) -> tuple[np.ndarray, float]:
     """The root that continues the uncorrected fit `plain`, and the share s of the noise in it."""
     margin = _MARGIN / len(rows.y)
-    theta, share = _followed(model, plain, rows, 0.0, 1.0)
+    theta, share = _followed(model, plain, rows, 0.0, 1.0, patience)
     if share == 1:
-        share = _followed(model, theta, rows, 1.0, 1 + margin)[1]
+        share = _followed(model, theta, rows, 1.0, 1 + margin, patience)[1]
         if share == 1 + margin:
             return theta, 1.0
-    return _followed(model, plain, rows, 0.0, max(share - margin, 0.0))
+    return _followed(model, plain, rows, 0.0, max(share - margin, 0.0), patience)
 
 
-def _followed(model, theta, rows, share, end) -> tuple[np.ndarray, float]:
+def _followed(model, theta, rows, share, end, patience) -> tuple[np.ndarray, float]:
     """The root at the share `end`, or at the largest one found below, and that share."""
     step, tangent = end - share, None
-    while share < end and step > _LEAST_STEP / len(rows.y):
+    least = min(patience.least / len(rows.y), step / 2)
+    while share < end and step > least:
         if tangent is None:
             tangent = _tangent(model, theta, rows, share)
         ahead = min(share + step, end)
         guess = theta + (ahead - share) * tangent
-        found = root(model, guess, rows.with_share(ahead))
+        found = root(model, guess, rows.with_share(ahead), patience)
         if found is None or np.linalg.norm(found - guess) > _FAR * (1 + np.linalg.norm(guess)):
             step = (ahead - share) / 2
         else:

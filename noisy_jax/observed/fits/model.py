@@ -1,0 +1,211 @@
+"""Any model y ≈ f(x; θ) on noisy features: the method, and what it takes from the table.
+
+The equations are in `model_equations`, and their roots in `model_roots`.
+"""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from noisy_jax.losses import Loss, squared
+from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
+from noisy_jax.noise import Gaussian
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.model_equations import Functions
+from noisy_jax.observed.fits.model_fit import ModelFit
+from noisy_jax.observed.fits.model_roots import model_fit
+from noisy_jax.observed.fits.trials import order_of
+from noisy_jax.observed.observations import Observations
+from noisy_jax.unbiased import Transformed, gaussian, replicates
+from noisy_jax.unbiased.transformed import needs_covariance
+from noisy_jax.validation import check_labels, choice, given, instance, number, whole
+
+_PLAIN = functools.partial(replicates, order=0)
+_KNOWN = functools.partial(gaussian, draws=16)
+_ORDERS = {order: functools.partial(replicates, order=order) for order in (1, 2)}
+_SQUARED = squared()
+_ANY_LAW = "replicates, x [n, V, d], may have noise of any law"
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """Least squares, or any other loss, for a curve y = f(x; θ) of your own.
+
+    With the loss ℓ(θ; x, y) of a clean row, and ℓ̂ of its noisy copies by a transformation of
+    `nj.unbiased`, such that E ℓ̂ = ℓ, it solves
+
+        Σ_i ∇_θ ℓ̂(θ; x̃_i, y_i) = 0.
+
+    The root that continues the uncorrected fit, as the share of the noise that is taken away grows
+    from 0 to 1, is taken. In small tables it may end before: then a smaller share is taken away,
+    with a warning (`ModelFit.share`). What ℓ̂ draws stays the same for all θ. Everything is in
+    float64.
+
+    The transformation follows from the table:
+
+    - Gaussian noise, or a covariance, which is taken as that of Gaussian noise:
+      `nj.unbiased.gaussian` with 16 draws a row. The loss must be entire in x: `exp`, `sin`, `erf`
+      and polynomials are, `abs`, `tanh`, `log` and quotients are not.
+    - Copies of each row, with noise of unknown or of another law: `nj.unbiased.replicates`, of
+      order 1 from two or three copies, else 2. The loss must be smooth. A bias of order σ⁴ is left,
+      of order σ⁶ from four copies on.
+    - Copies with Gaussian noise of unknown covariance: `estimate=nj.unbiased.pair` has no bias. The
+      loss must be entire.
+
+    Orthogonal distance regression (`odrpack`) estimates every x_i beside θ. It needs only the ratio
+    of the errors in x and y, but all scatter of y must be measurement error of that size, and for a
+    curve it is right only as the noise becomes small. This method needs the noise in x, and nothing
+    of the scatter of y; it is right for any size of noise, as the number of rows grows.
+
+    Args:
+        curve: `(params, x[d]) -> []`, a JAX function of one clean row, with one result.
+        start: parameters from which the uncorrected fit begins: a pytree of numbers and arrays. A
+            dictionary gives the coefficients their names.
+        loss: `(prediction, y) -> []`, one of `nj.losses` or a function. Only the squared loss, and
+            losses that are linear in y, allow errors in y that are independent of x.
+        estimate: a transformation in place of the one above; `functools.partial` gives it options,
+            such as `functools.partial(nj.unbiased.gaussian, draws=64)`.
+        errors: "jackknife" (the default below 5,000 rows), which leaves out one of 32 groups of
+            blocks of up to 64 consecutive rows at a time; or "sandwich", which takes rows as
+            independent. In small tables its intervals are too narrow.
+        seed: of the draws.
+
+    Source: Novick and Stefanski, Corrected score estimation via complex variable simulation
+    extrapolation (2002); smoothed quantiles: Wang, Stefanski and Zhu, Corrected-loss estimation for
+    quantile regression with covariate measurement errors (2012).
+
+    Example:
+        >>> import jax, jax.numpy as jnp, numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(6000, 1))
+        >>> y = 0.5 + np.sin(1.5 * x[:, 0]) + 0.3 * rng.normal(size=6000)
+        >>> table = nj.observations.from_arrays(x + 0.5 * rng.normal(size=x.shape), y, noise=0.25)
+        >>> def wave(params, x):
+        ...     return params["level"] + params["size"] * jnp.sin(params["rate"] * x[0])
+        >>> fit = nj.fit(table, nj.methods.Model(wave, {"level": 0.0, "size": 1.0, "rate": 1.0}))
+        >>> print(fit.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        ('level', 'rate', 'size') [0.5 1.5 1. ] [0.5 1.2 0.8]
+
+        The line of a quantile, by the quantile loss smoothed over the width h, which must be well
+        above the standard deviation of the noise times the slope:
+
+        >>> def upper_quarter(prediction, y, h=0.5):
+        ...     z = (y - prediction) / h
+        ...     smooth = z * jax.scipy.special.erf(z / 2**0.5) / 2 + jax.scipy.stats.norm.pdf(z)
+        ...     return h * (z * (0.75 - 0.5) + smooth)
+        >>> y = 0.5 * x[:, 0] + 0.3 * rng.normal(size=6000)
+        >>> table = nj.observations.from_arrays(x + 0.5 * rng.normal(size=x.shape), y, noise=0.25)
+        >>> line = nj.methods.Model(lambda p, x: p[0] + p[1] * x[0], [0.0, 1.0], loss=upper_quarter)
+        >>> fit = nj.fit(table, line)
+        >>> print(fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        [0.4 0.5] [0.4 0.4]
+
+        The level is the one of y with Gaussian noise of standard deviation h added to it.
+    """
+
+    curve: Callable
+    start: Any
+    _: dataclasses.KW_ONLY
+    loss: Loss | Callable = _SQUARED
+    estimate: Callable | None = None
+    errors: str | None = None
+    seed: int = 0
+
+    def __post_init__(self):
+        for name in ("curve", "loss"):
+            if not callable(getattr(self, name)):
+                raise ValueError(f"{name} must be a function, got {given(getattr(self, name))}")
+        if isinstance(self.loss, Loss):
+            check_smooth(self.loss)
+        if self.errors is not None:
+            choice("errors", self.errors, ("sandwich", "jackknife"))
+        whole("seed", self.seed, 0)
+
+    def fitted(self, observations: Observations) -> ModelFit:
+        """The fit to one table."""
+        hint = "chunks are for nj.methods.Linear; nj.methods.Model takes one table"
+        rows = instance("observations", observations, Observations, hint)
+        start, names = _parameters(self.start)
+        functions = _functions(self, rows)
+        found = warned(rows, stacklevel=3)
+        with jax.enable_x64(True):
+            fit = model_fit(rows, functions, start, names, errors=self.errors, seed=self.seed)
+        return remarked(fit, found)
+
+
+def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:
+    """`start` as arrays of float64, and the names of its numbers."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(start)
+    arrays, names = [], []
+    for path, leaf in leaves:
+        place = re.sub(r"\['([^']*)'\]", r".\1", jax.tree_util.keystr(path)).lstrip(".")
+        place = f"params{place}" if place[:1] in ("", "[") else place
+        array = np.asarray(number(f"start ({place})", leaf, shape=None), np.float64)
+        arrays.append(array)
+        places = [", ".join(map(str, each)) for each in np.ndindex(array.shape)]
+        names += [f"{place}[{each}]" if each else place for each in places]
+    if not names:
+        raise ValueError("start must have at least one number: it holds the parameters")
+    return jax.tree.unflatten(structure, arrays), tuple(names)
+
+
+def _functions(method: Model, table: Observations) -> tuple[Functions, Functions]:
+    """The model at the means of the copies, and its estimate at clean rows."""
+    table.check_each_row("nj.methods.Model")
+    if table.cross_cov is not None:
+        raise ValueError(
+            "nj.methods.Model needs errors in y that are independent of those in x: leave out "
+            "cross_cov"
+        )
+    loss = method.loss
+    if table.target_cov is not None and not (isinstance(loss, Loss) and takes_noisy_targets(loss)):
+        raise ValueError(
+            f"this loss is for {table.target!r} without error: leave out its noise, or take "
+            "nj.losses.squared()"
+        )
+    if isinstance(loss, Loss) and loss.kind == "margin":
+        check_labels(table.target, table.y)
+    estimate = method.estimate or _estimate(table)
+    reads_cov = needs_covariance(estimate)
+    noise, copies = by_round(table.noise)[0], table.x.shape[1]
+    if reads_cov and table.cov is None:
+        raise ValueError(
+            "this estimate needs the covariance of the noise, but the table has replicates of "
+            "unknown noise: nj.unbiased.pair takes Gaussian noise, nj.unbiased.replicates any"
+        )
+    made = estimate(method.curve, argnum=1, **({"noise": 0.0} if reads_cov else {}))
+    instance("estimate's result", made, Transformed, "nj.unbiased.replicates makes one")
+    if isinstance(made.noise, Gaussian) and not reads_cov:
+        raise ValueError("leave out the noise of estimate: the table states it")
+    if made.noise is not None and not isinstance(noise, Gaussian | None):
+        name = type(noise).__name__
+        raise ValueError(f"this estimate is for Gaussian noise, got {name}: {_ANY_LAW}")
+    if copies < made.copies:
+        raise ValueError(
+            f"this estimate needs {made.copies} copies of each row, but the table has {copies}"
+        )
+    shared = method.curve, loss
+    return Functions(*shared, _PLAIN, False), Functions(*shared, estimate, reads_cov)
+
+
+def _estimate(table: Observations) -> Callable:
+    """The transformation that the table allows."""
+    noise, copies = by_round(table.noise)[0], table.x.shape[1]
+    if table.cov is not None:
+        if not table.cov.any():
+            return _PLAIN
+        if isinstance(noise, Gaussian | None):
+            return _KNOWN
+    if copies == 1:
+        raise ValueError(
+            "from one copy of each row nj.methods.Model needs Gaussian noise, got "
+            f"{type(noise).__name__}: {_ANY_LAW}; a covariance in its place is taken as that of "
+            "Gaussian noise"
+        )
+    return _ORDERS[order_of(copies)]

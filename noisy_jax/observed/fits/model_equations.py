@@ -1,0 +1,224 @@
+"""Estimating equations of any model: sums over the rows of an unbiased estimate of each loss.
+
+With the loss ℓ(θ; x, y) of a model at one clean row, and a transformation of `nj.unbiased` that
+takes it to ℓ̂ of the noisy row, E ℓ̂ = ℓ, the equations are
+
+    Σ_i ψ_i(θ) = 0,   ψ_i = −∇_θ ℓ̂(θ; x̃_i, y_i).
+
+What ℓ̂ draws is fixed by the number of the row, so that the equations are smooth in θ. A share s of
+the noise is taken away if the covariance that ℓ̂ knows is multiplied by s, and if the copies of a
+row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean of the copies.
+
+Rows are in groups, which the jackknife leaves out. Everything is in float64.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped
+from noisy_jax.observed.observations import Observations
+from noisy_jax.unbiased import Transformed
+from noisy_jax.validation import check_shape
+
+
+@dataclasses.dataclass(frozen=True)
+class Functions:
+    """What is compiled: the same for all tables.
+
+    Attributes:
+        curve: `(params, x[d]) -> []`.
+        loss: `(prediction, y) -> []`.
+        estimate: a transformation of `nj.unbiased`.
+        reads_cov: whether it takes the covariance of the noise.
+    """
+
+    curve: Callable
+    loss: Callable
+    estimate: Callable[..., Transformed]
+    reads_cov: bool
+
+    def of_row(self, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+        """The loss of one clean row, `[]`."""
+        value = self.curve(params, x)
+        check_shape("curve's result", value, (), "one number for one row x[d]")
+        return self.loss(value, y)
+
+
+class Share(NamedTuple):
+    """What `roots` takes for rows: the table itself is with the equations.
+
+    Attributes:
+        y: `[n]`.
+        cov: `[]`, the share of the noise that is taken away.
+    """
+
+    y: np.ndarray
+    cov: np.ndarray
+
+    def with_share(self, share: float) -> "Share":
+        """A share of it."""
+        return self._replace(cov=share * self.cov)
+
+
+class Sums(NamedTuple):
+    """The equations at some u.
+
+    Attributes:
+        loss: Σ ℓ̂.
+        score: `[p]`, Σ ψ.
+        jacobian: `[p, p]`, of Σ ψ.
+        parts: `[G, p]`, Σ ψ of each group of rows.
+        jacobians: `[G, p, p]`.
+        scores: `[n, p]`, ψ, on the device.
+    """
+
+    loss: float
+    score: np.ndarray
+    jacobian: np.ndarray
+    parts: np.ndarray
+    jacobians: np.ndarray
+    scores: Any
+
+
+class ModelEquations:
+    """The equations of one table in parameters u, with θ = center + scale u.
+
+    Args:
+        functions: the model.
+        start: its parameters, a pytree of arrays.
+        table: the rows.
+        seed: of what the estimate draws.
+
+    Attributes:
+        center: `[p]`; at first `start`.
+        scale: `[p]`; at first 1.
+        left_out: a group of rows, or `None`.
+        num_rows: n.
+        num_groups: G.
+        functions: the model.
+    """
+
+    def __init__(self, functions: Functions, start: Any, table: Observations, seed: int):
+        self.functions, self._start, self._seed = functions, start, seed
+        self.center = np.asarray(ravel_pytree(start)[0])
+        self.scale = np.ones(len(self.center))
+        self.left_out: int | None = None
+        n = len(table.y)
+        order, groups = grouped(blocks_of_rows(n, min(GROUPS, n)), min(GROUPS, n))
+        most = max(each.stop - each.start for each in groups)
+        self._rows = np.zeros((len(groups), most), int)  # behind those of a group, the first row
+        self._kept = np.zeros(self._rows.shape)
+        for rows, kept, each in zip(self._rows, self._kept, groups, strict=True):
+            rows[: each.stop - each.start] = order[each]
+            kept[: each.stop - each.start] = 1
+        rows, cov = (table.x, table.y), None
+        self._by_row = table.cov is not None and table.cov.ndim == 3
+        if functions.reads_cov:
+            cov = _short(table.cov)
+            cov = cov[self._rows] if self._by_row else cov
+        self._table = jax.device_put(
+            (*(each[self._rows] for each in rows), self._rows, self._kept, cov)
+        )
+
+        self.num_rows, self.num_groups = n, len(groups)
+
+    def equations(self, u: np.ndarray, rows: Share) -> Sums:
+        """The sums at u, with a share of the noise, without the group that is left out."""
+        theta, units = self.center + self.scale * u, np.outer(self.scale, self.scale)
+        options = {"functions": self.functions, "by_row": self._by_row}
+        found = _sums(theta, float(rows.cov), self._start, self._seed, *self._table, **options)
+        loss, parts, jacobians = (np.asarray(each) for each in found[:3])
+        parts, jacobians = parts * self.scale, jacobians * units
+        kept = np.arange(len(parts)) != self.left_out
+        total = float(kept @ loss), kept @ parts, np.tensordot(kept, jacobians, 1)
+        return Sums(*total, parts, jacobians, found[3])
+
+    def params_of(self, theta: np.ndarray) -> Any:
+        """θ `[p]` as a pytree of NumPy arrays."""
+        params = ravel_pytree(self._start)[1](jnp.asarray(theta))
+        return jax.tree.map(np.asarray, params)
+
+    def meat(self, found: Sums) -> np.ndarray:
+        """Σ ψψᵀ, `[p, p]`."""
+        scores = np.asarray(found.scores)[self._kept > 0] * self.scale
+        return scores.T @ scores
+
+    def in_covariance(self, u: np.ndarray, share: float) -> np.ndarray:
+        """`[p, d, d]`, the derivative of Σψ in the covariance that a Gaussian estimate reads.
+
+        By the heat equation that of E ℓ̂ is −½ E ∇²ℓ̂, the Hessian in x.
+        """
+        theta = self.center + self.scale * u
+        options = {"functions": self.functions, "by_row": self._by_row}
+        moves = _in_covariance(theta, share, self._start, self._seed, *self._table, **options)
+        return np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
+
+
+def _short(cov: Any) -> np.ndarray:
+    """Variances `[..., d]` of covariances `[..., d, d]` that are all diagonal."""
+    variances = np.diagonal(cov, axis1=-2, axis2=-1)
+    same = np.array_equal(variances[..., None] * np.eye(cov.shape[-1]), cov)
+    return variances if same else cov
+
+
+def _estimates(functions: Functions, of_row: Callable, share, start, seed) -> Callable:
+    """`(theta[p], copies[V, d], y, number, cov) -> ` the estimate of `of_row(params, x, y)`."""
+    params, key = ravel_pytree(start)[1], jax.random.key(seed)
+
+    def one(theta, copies, y, number, cov):
+        center = copies.mean(axis=0)
+        copies = center[None] + jnp.sqrt(share) * (copies - center[None])
+        noise = {"noise": share * cov} if functions.reads_cov else {}
+        estimate = functions.estimate(of_row, argnum=1, **noise)
+        return estimate(params(theta), copies, y, key=jax.random.fold_in(key, number))
+
+    return one
+
+
+def _over_groups(of_group: Callable, table: Any, cov: Any, by_row: bool) -> Any:
+    """`of_group(*table of the group, cov, axes)`, group by group; `axes` are those of `vmap`."""
+    if cov is not None and by_row:
+        return jax.lax.map(lambda one: of_group(*one, (None, 0, 0, 0, 0)), (*table, cov))
+    return jax.lax.map(lambda one: of_group(*one, cov, (None, 0, 0, 0, None)), table)
+
+
+@functools.partial(jax.jit, static_argnames=("functions", "by_row"))
+def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row):
+    """Σℓ̂ `[G]`, Σψ `[G, p]`, its Jacobian `[G, p, p]` and ψ `[G, m, p]`."""
+    loss = _estimates(functions, functions.of_row, share, start, seed)
+
+    def of_group(copies, y, rows, kept, cov, axes):
+        def slope(theta):
+            each = jax.vmap(jax.value_and_grad(loss), axes)
+            values, slopes = each(theta, copies, y, rows, cov)
+            return -kept @ slopes, (kept @ values, -slopes)
+
+        jacobian, (value, scores) = jax.jacfwd(slope, has_aux=True)(theta)
+        return value, kept @ scores, jacobian, scores
+
+    return _over_groups(of_group, (copies, y, rows, kept), cov, by_row)
+
+
+@functools.partial(jax.jit, static_argnames=("functions", "by_row"))
+def _in_covariance(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row):
+    """½ Σ ∇_θ of the estimated Hessian in x, `[d, d, p]`."""
+
+    def bent(params, x, y):
+        return jax.hessian(functions.of_row, argnums=1)(params, x, y) / 2
+
+    estimate = _estimates(functions, bent, share, start, seed)
+
+    def of_group(copies, y, rows, kept, cov, axes):
+        def total(theta):
+            return jnp.tensordot(kept, jax.vmap(estimate, axes)(theta, copies, y, rows, cov), 1)
+
+        return jax.jacfwd(total)(theta)
+
+    return _over_groups(of_group, (copies, y, rows, kept), cov, by_row).sum(axis=0)

@@ -1,0 +1,124 @@
+"""What the fit of a model found: its parameters, with standard errors and intervals."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.intervals import LEVEL
+from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
+from noisy_jax.observed.fits.estimates import Estimates
+from noisy_jax.tables import Table
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ModelEstimates(Estimates):
+    """Parameters of a model with their uncertainty.
+
+    Attributes:
+        coefficients: `[p]`, all parameters in a row.
+        covariance: `[p, p]`.
+        degrees_of_freedom: of Student's t in intervals.
+        names: p names, such as "rate" and "w[0]".
+        params: the same parameters as the argument `start` of `nj.methods.Model`.
+        curve: as given.
+        features: d names of the columns.
+    """
+
+    coefficients: np.ndarray
+    covariance: np.ndarray
+    degrees_of_freedom: float
+    names: tuple[str, ...]
+    params: Any
+    curve: Callable
+    features: tuple[str, ...]
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def _values(self) -> np.ndarray:
+        return self.coefficients
+
+    @property
+    def std_error(self) -> np.ndarray:
+        """`[p]` standard errors."""
+        return self._errors()
+
+    def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals of the parameters, `[p]` each."""
+        return self._ends(level, "wald")
+
+    def predict(self, x: Any) -> Any:
+        """f(x; θ) `[...]` at clean features `[..., d]`, in JAX's default precision.
+
+        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
+        """
+        x = jnp.asarray(features_of(x, self.features), float)
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
+        return jnp.vectorize(lambda row: self.curve(params, row), signature="(d)->()")(x)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ModelFit(ModelEstimates):
+    """A corrected fit of a model; print it for the table.
+
+    It has the attributes of `ModelEstimates` as well.
+
+    Attributes:
+        uncorrected: the fit to the noisy rows, with replicates to their means.
+        target: name of y.
+        num_rows: n.
+        num_copies: V.
+        share: of the noise that is taken away; 1, unless the equations have no root with all of it.
+        errors: "jackknife" or "sandwich".
+        remarks: what the rows show against the assumptions of the correction, and whether they are
+            too few.
+    """
+
+    uncorrected: ModelEstimates
+    target: str
+    num_rows: int
+    num_copies: int
+    share: float
+    errors: str
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What was fitted: the line above the table."""
+        features = counted_features(len(self.features))
+        return f"{self.target} by a model of {features}, {self.num_rows:,} noisy rows"
+
+    def _rows(self, level: float) -> list[dict[str, Any]]:
+        plain = self.uncorrected.coefficients.tolist()
+        return [
+            row | {"uncorrected": each}
+            for row, each in zip(super()._rows(level), plain, strict=True)
+        ]
+
+    def _doubts(self) -> list[str]:
+        return lines_of(self.remarks)
+
+    def _shown(self) -> Table:
+        """Estimates, intervals, uncorrected estimates."""
+        lines = [
+            f"Standard errors by the {self.errors}. The parameters are for clean features; to "
+            "predict",
+            "from features that are as noisy as these, use fit.uncorrected.",
+            *self._doubts(),
+        ]
+        return Table(self._rows(LEVEL), _COLUMNS, self.title, below="\n".join(lines))
+
+
+_COLUMNS = (
+    ("", "{name}"),
+    ("estimate", "{estimate:.4g}"),
+    ("std. error", "{std_error:.2g}"),
+    ("95% interval", "[{low:.4g}, {high:.4g}]"),
+    ("uncorrected", "{uncorrected:.4g}"),
+)

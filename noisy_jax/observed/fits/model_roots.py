@@ -1,0 +1,212 @@
+"""The fit of a model: its uncorrected parameters, the root that continues them, its covariance.
+
+Standard errors are from the sandwich A⁻¹ (Σ ψψᵀ) A⁻¹ n/(n − p), A = −∂Σψ/∂θ; in small tables from
+the jackknife, which solves the equations again without each group of rows.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.observed.fits.groups import jackknifed
+from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
+from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
+from noisy_jax.observed.fits.roots import Patience, continued, root
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.observations import Observations
+from noisy_jax.validation import listed
+
+_ROWS = 5000  # from which on the sandwich is nearly as good as the jackknife, and much faster
+_PATIENCE = Patience(steps=12, halvings=6)
+_STEP = 0.01  # of the share
+_LEAST_SHARE = 0.5  # of the noise, for which an estimate is given
+_WIDER = 2.0  # jackknife over sandwich, from which on a sample is too small to trust
+_STEPS, _HALVINGS = 200, 30  # of the search for the uncorrected fit
+_DESCENT = 1e-4  # share of the expected decrease of the loss that a step must give
+_CONVERGED = 1e-10  # expected decrease of the loss, relative to it
+_FLAT = 1e-8  # eigenvalue, of a Hessian of unit diagonal, of a combination that is not determined
+
+
+def model_fit(
+    table: Observations,
+    functions: tuple[Functions, Functions],
+    start: Any,
+    names: tuple[str, ...],
+    *,
+    errors: str | None,
+    seed: int,
+) -> ModelFit:
+    """See `nj.methods.Model`: `functions` are those without and with the correction."""
+    n, size = len(table.y), len(names)
+    if n < size + 3:
+        raise ValueError(f"a model of {size} parameters needs at least {size + 3} rows, got {n}")
+    errors = errors or ("jackknife" if n < _ROWS else "sandwich")
+    nothing, zero = Share(table.y, np.zeros(())), np.zeros(size)
+
+    plain = ModelEquations(functions[0], start, table, seed)
+    _minimize(plain, names)
+    uncorrected = _estimates(plain, zero, nothing, names, errors, table)[0]
+
+    equations = ModelEquations(functions[1], start, table, seed)
+    equations.center, equations.scale = plain.center, plain.scale
+    try:
+        equations.equations(zero, nothing)
+    except ValueError as error:  # not entire
+        hint = "; they need two copies of each row or more" if table.x.shape[1] == 1 else ""
+        raise ValueError(f"{error}{hint}") from None
+    patience = _PATIENCE._replace(least=_STEP * n)
+    u, share = continued(equations, zero, nothing._replace(cov=np.ones(())), patience)
+    if share < _LEAST_SHARE:
+        raise ValueError(f"{_NO_ROOT}, nor with half of it: {_WHY}; {_INSTEAD}")
+    remarks = []
+    if share < 1:
+        remarks.append(f"{_NO_ROOT}, so that {share:.0%} of it is taken away: {_WHY}; {_INSTEAD}")
+    rows = nothing._replace(cov=np.asarray(share))
+    found, doubts = _estimates(equations, u, rows, names, errors, table)
+    remarks += doubts
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=4)
+    return ModelFit(
+        **vars(found),
+        uncorrected=uncorrected,
+        target=table.target,
+        num_rows=n,
+        num_copies=table.x.shape[1],
+        share=share,
+        errors=errors,
+        remarks=tuple(remarks),
+    )
+
+
+_NO_ROOT = "the corrected equations have no stable root with the whole noise"
+_WHY = "the rows are too few for so much noise, or the noise is smaller than given"
+_INSTEAD = "add rows or replicates, or take fewer parameters"
+_FAILED = (
+    "too few rows to trust the intervals: without some group of rows that the jackknife leaves out "
+    "the equations have no root, so that standard errors are from the sandwich, which is too "
+    f"narrow; {_INSTEAD}"
+)
+_TOO_SMALL = (
+    "too few rows to trust the estimates, which are skewed: standard errors by the jackknife are "
+    f"{{:.2g}} times as large as those by the sandwich, and in large tables they agree; {_INSTEAD}"
+)
+
+
+def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
+    """Moves `equations.center` to the least uncorrected loss, and gives the parameters units.
+
+    By Newton's method with the absolute values of the eigenvalues, in units in which the diagonal
+    of the Hessian is ±1, and with halved steps. A unit is then a standard deviation of what one row
+    would say of the parameter alone.
+    """
+    none, zero = Share(np.zeros(0), np.zeros(())), np.zeros(len(names))
+
+    def at(theta):
+        equations.center = theta
+        return equations.equations(zero, none)
+
+    theta = equations.center
+    found = at(theta)
+    if not (np.isfinite(found.loss) and np.isfinite(found.jacobian).all()):
+        raise ValueError("the loss, or its derivatives, are not finite at start: give other values")
+    for _ in range(_STEPS):
+        bends = np.abs(np.diag(found.jacobian))
+        if not bends.all():
+            name = names[int(np.argmin(bends))]
+            raise ValueError(f"the loss does not depend on {name!r} at start, or only linearly")
+        unit = 1 / np.sqrt(bends)
+        values, axes = np.linalg.eigh(-found.jacobian * np.outer(unit, unit))
+        sizes = np.maximum(np.abs(values), _FLAT)
+        step = unit * (axes @ ((axes.T @ (unit * found.score)) / sizes))
+        gain = float(found.score @ step)
+        if gain <= _CONVERGED * abs(found.loss) and values.min() > -_FLAT:
+            break
+        for size in 0.5 ** np.arange(_HALVINGS):
+            tried = at(theta + size * step)
+            if tried.loss < found.loss - _DESCENT * size * gain:
+                break
+        else:
+            equations.center = theta
+            raise ValueError(_not_found(names, unit * np.abs(found.score)))
+        theta, found = theta + size * step, tried
+    else:
+        raise ValueError(_not_found(names, unit * np.abs(found.score)))
+    if values.min() < _FLAT:
+        pair = [names[k] for k in np.argsort(-np.abs(axes[:, 0]))[:2]]
+        raise ValueError(
+            f"the rows do not tell {listed(pair)} apart: the uncorrected loss hardly changes along "
+            "a combination of them; fix one, or give another start"
+        )
+    equations.center = theta
+    found = equations.equations(zero, none)
+    own = np.sqrt(np.diag(equations.meat(found)) * equations.num_rows) / -np.diag(found.jacobian)
+    equations.scale = np.maximum(own, 1e-8 * np.maximum(np.abs(theta), unit))
+    u = root(equations, zero, none, Patience())
+    if u is None:
+        raise ValueError(_not_found(names, unit * np.abs(found.score)))
+    equations.center = theta + equations.scale * u
+
+
+def _not_found(names: Sequence[str], slopes: np.ndarray) -> str:
+    worst = names[int(np.argmax(slopes))]
+    return (
+        f"the uncorrected fit did not converge from start, least in {worst!r}: give values nearer "
+        "to the curve"
+    )
+
+
+def _estimates(
+    equations: ModelEquations,
+    u: np.ndarray,
+    rows: Share,
+    names: tuple[str, ...],
+    errors: str,
+    table: Observations,
+) -> tuple[ModelEstimates, list[str]]:
+    """The parameters at a root u with their covariance, and doubts about it."""
+    made, n, share = equations.equations(u, rows), len(table.y), float(rows.cov)
+    bread = np.linalg.inv(-made.jacobian)
+    spread, freedom = bread @ equations.meat(made) @ bread * (n / (n - len(u))), float(n - len(u))
+    # Roots without each group, after one step of Newton's method: no further pass over the rows.
+    rest = made.jacobian - made.jacobians, (made.parts - made.score)[..., None]
+    near, doubts = u + np.linalg.solve(*rest)[..., 0], []
+    without = near if errors == "sandwich" else _without_groups(equations, near, rows)
+    if without is None:
+        doubts.append(_FAILED)
+    else:
+        left_out = jackknifed(without)
+        wider = float(np.sqrt(np.max(np.diag(left_out[0]) / np.diag(spread))))
+        if wider > _WIDER:
+            doubts.append(_TOO_SMALL.format(wider))
+        if errors == "jackknife":
+            spread, freedom = left_out
+    noise = UncertainNoise(table)
+    if share and not noise.exact:  # delta method: du = A⁻¹ (∂Σψ/∂C) dC
+        moves = share * equations.in_covariance(u, share)
+        spread = spread + noise.covariance(np.tensordot(bread, moves, 1))
+    theta = equations.center + equations.scale * u
+    return (
+        ModelEstimates(
+            coefficients=theta,
+            covariance=spread * np.outer(equations.scale, equations.scale),
+            degrees_of_freedom=freedom,
+            names=names,
+            params=equations.params_of(theta),
+            curve=equations.functions.curve,
+            features=table.names,
+        ),
+        doubts,
+    )
+
+
+def _without_groups(equations: ModelEquations, near: np.ndarray, rows: Share) -> np.ndarray | None:
+    """`[G, p]`, roots without each group of rows, near to `near`; `None` if one is not found."""
+    found = []
+    for equations.left_out, guess in enumerate(near):
+        found.append(root(equations, guess, rows, _PATIENCE))
+        if found[-1] is None:
+            break
+    equations.left_out = None
+    return None if found[-1] is None else np.array(found)

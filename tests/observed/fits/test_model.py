@@ -1,0 +1,292 @@
+"""Fits of any model: equations against NumPy, other fits, what is printed, what raises."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import root
+from scipy.special import stdtrit
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+from tests.observed.fits.curves import START, drawn, growth
+
+COV = np.array([[0.25, 0.05], [0.05, 0.1]])
+
+
+def line(params, x):
+    return params["a"] + params["w"] @ x
+
+
+LINE = {"a": 0.0, "w": np.zeros(2)}
+
+
+def draws_of(n, cov, count=16, seed=0):
+    """What `nj.unbiased.gaussian` adds to each row, `[n, count, d]`."""
+    with jax.enable_x64(True):
+        noise = nj.noise.Gaussian(jnp.asarray(cov))
+        zeros = jnp.zeros((count, len(cov)))
+
+        def one(row):
+            return noise.centred(jax.random.fold_in(jax.random.key(seed), row), zeros)
+
+        return np.asarray(jax.vmap(one)(jnp.arange(n)))
+
+
+def growth_scores(theta, points, weights, y):
+    """Σ_j w_j ψ of `growth` at complex or real points `[n, P]`, in NumPy, `[n, 3]`."""
+    level, rate, size = theta
+    waves = np.exp(rate * points)
+    residual = y[:, None] - level - size * waves
+    slopes = np.stack([np.ones_like(waves), size * points * waves, waves])
+    return 2 * np.real(residual * slopes) @ weights
+
+
+def test_equations_with_known_noise_agree_with_numpy(rng):
+    x, y = drawn(rng)
+    fit = nj.fit(from_arrays(x, y, noise=0.04), nj.methods.Model(growth, START, errors="sandwich"))
+    points = x[:, 0] + 1j * draws_of(len(y), np.array([0.04]))[..., 0]
+
+    def scores(theta):
+        return growth_scores(theta, points, np.full(16, 1 / 16), y).T
+
+    found = root(lambda theta: scores(theta).sum(axis=0), fit.coefficients, tol=1e-13)
+    np.testing.assert_allclose(fit.coefficients, found.x, rtol=1e-7)
+    step = 1e-6 * np.eye(3)
+    moves = [scores(found.x + e).sum(axis=0) - scores(found.x - e).sum(axis=0) for e in step]
+    bread = np.linalg.inv(np.transpose(moves) / 2e-6)
+    psi = scores(found.x)
+    expected = bread @ psi.T @ psi @ bread.T * len(y) / (len(y) - 3)
+    np.testing.assert_allclose(fit.covariance, expected, rtol=1e-5)
+    plain = root(
+        lambda theta: growth_scores(theta, x[:, 0], np.ones(1), y).sum(axis=1), found.x, tol=1e-13
+    )
+    np.testing.assert_allclose(fit.uncorrected.coefficients, plain.x, rtol=1e-7)
+    assert np.abs(plain.x - found.x).max() > 0.01
+    assert (fit.share, fit.errors, fit.degrees_of_freedom) == (1, "sandwich", len(y) - 3)
+
+
+@pytest.mark.parametrize("estimate", ["pair", "replicates"])
+def test_equations_with_copies_agree_with_numpy(rng, estimate):
+    x, y = drawn(rng, copies=2)
+    chosen = {"estimate": nj.unbiased.pair} if estimate == "pair" else {}
+    method = nj.methods.Model(growth, START, errors="sandwich", **chosen)
+    fit = nj.fit(from_arrays(x, y), method)
+    one, other = x[:, 0], x[:, 1]
+    points, weights = (one + other) / 2 + 1j * (one - other) / 2, np.ones(1)
+    if estimate == "replicates":
+        points, weights = np.hstack([(one + other) / 2, one, other]), np.array([2, -0.5, -0.5])
+    total = growth_scores(fit.coefficients, points, weights, y).sum(axis=1)
+    plain = growth_scores(fit.coefficients, points.real[:, :1], np.ones(1), y).sum(axis=1)
+    np.testing.assert_allclose(total, 0, atol=1e-6)
+    assert np.abs(plain).max() > 1
+    assert fit.num_copies == 2
+
+
+def by_hand(copies, y, cov):
+    """The root of Σ (x̃x̃ᵀ − C)β = Σ x̃y for the mean x̃ of the copies, with an intercept."""
+    design = np.column_stack([np.ones(len(y)), copies.mean(axis=1)])
+    gram = design.T @ design
+    gram[1:, 1:] -= len(y) * cov
+    return np.linalg.solve(gram, design.T @ y)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_line_is_the_linear_fit(rng, known):
+    """Exactly by replicates, and with known noise as the draws grow, up to the centring of 1/n."""
+    n, copies = 500, 1 if known else 2
+    clean = rng.normal(size=(n, 2))
+    noise = rng.normal(size=(n, copies, 2)) @ np.linalg.cholesky(COV).T
+    x, y = clean[:, None] + noise, 1 + clean @ [2.0, -1.0] + 0.2 * rng.normal(size=n)
+    table = from_arrays(x[:, 0], y, noise=COV) if known else from_arrays(x, y)
+    options = {"errors": "sandwich"}
+    if known:
+        options["estimate"] = functools.partial(nj.unbiased.gaussian, draws=200)
+    fit = nj.fit(table, nj.methods.Model(line, LINE, **options))
+    cov = np.einsum("nci,ncj->ij", *2 * [x - x.mean(axis=1, keepdims=True)]) / (2 * n)
+    if known:
+        draws = draws_of(n, COV, 200)
+        cov = np.einsum("nci,ncj->ij", draws, draws) / (200 * n)
+    np.testing.assert_allclose(fit.coefficients, by_hand(x, y, cov), rtol=1e-8)
+    linear = nj.fit(table)
+    expected = [linear.intercept, *linear.coefficients]
+    np.testing.assert_allclose(fit.coefficients, expected, atol=0.05 if known else 0.03)
+    np.testing.assert_allclose(fit.std_error[1:], linear.std_error, rtol=0.1)
+    assert np.abs(linear.uncorrected.coefficients - expected[1:]).max() > 0.1
+    assert fit.names == ("a", "w[0]", "w[1]")
+
+
+def test_covariances_of_rows(rng):
+    n = 400
+    clean = rng.normal(size=(n, 2))
+    cov = rng.uniform(0.2, 1.5, (n, 1, 1)) * COV
+    x = clean + np.einsum("nij,nj->ni", np.linalg.cholesky(cov), rng.normal(size=(n, 2)))
+    y = 1 + clean @ [2.0, -1.0] + 0.2 * rng.normal(size=n)
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(cov, jnp.float32)))
+    options = {"errors": "sandwich", "seed": 3}
+    fit = nj.fit(from_arrays(x, y, noise=noise), nj.methods.Model(line, LINE, **options))
+    with jax.enable_x64(True):
+        zeros = jnp.zeros((16, 2))
+
+        def drawn(row, cov):
+            own = jax.random.fold_in(jax.random.key(3), row)
+            return nj.noise.Gaussian(cov).centred(own, zeros)
+
+        of_rows = jnp.asarray(cov.astype(np.float32), float)
+        draws = np.asarray(jax.vmap(drawn)(jnp.arange(n), of_rows))
+    cov = np.einsum("nci,ncj->ij", draws, draws) / (16 * n)
+    np.testing.assert_allclose(fit.coefficients, by_hand(x[:, None], y, cov), rtol=1e-6)
+
+
+def test_an_uncertain_covariance_widens_intervals_by_the_delta_method(rng):
+    """For a line the equations are linear in the covariance, whatever is drawn."""
+    clean = rng.normal(size=(400, 2))
+    x = clean + rng.normal(size=clean.shape) @ np.linalg.cholesky(COV).T
+    y = 1 + clean @ [2.0, -1.0] + 0.2 * rng.normal(size=400)
+    error = np.array([[0.03, 0.01], [0.01, 0.02]])
+
+    def fitted(error):
+        known = nj.noise.CovarianceEstimate(COV, error)
+        return nj.fit(from_arrays(x, y, noise=known), nj.methods.Model(line, LINE))
+
+    exact, uncertain = fitted(0 * error), fitted(error)
+    np.testing.assert_allclose(uncertain.coefficients, exact.coefficients)
+    draws = draws_of(400, COV)
+    design = np.column_stack([np.ones(400), x])
+    gram = design.T @ design
+    gram[1:, 1:] -= np.einsum("nci,ncj->ij", draws, draws) / 16
+    expected = exact.covariance
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        move = np.zeros((3, 3))
+        move[i + 1, j + 1] = move[j + 1, i + 1] = 400 * error[i, j]
+        slope = np.linalg.solve(gram, move @ exact.coefficients)
+        expected = expected + np.outer(slope, slope)
+    np.testing.assert_allclose(uncertain.covariance, expected, rtol=1e-6)
+    assert np.all(uncertain.std_error[1:] > 1.01 * exact.std_error[1:])
+
+
+def test_the_jackknife_leaves_out_groups_of_blocks(rng):
+    n = 200
+    clean = rng.normal(size=(n, 2))
+    x = clean[:, None] + rng.normal(size=(n, 2, 2)) @ np.linalg.cholesky(COV).T
+    y = 1 + clean @ [2.0, -1.0] + 0.2 * rng.normal(size=n)
+    fit = nj.fit(from_arrays(x, y), nj.methods.Model(line, LINE))
+    groups, found = np.arange(n) // 6 % 32, []
+    for g in range(32):
+        kept = groups != g
+        apart = x[kept, 0] - x[kept, 1]
+        found.append(by_hand(x[kept], y[kept], apart.T @ apart / (4 * len(apart))))
+    np.testing.assert_allclose(np.diag(fit.covariance), 31 * np.var(found, axis=0), rtol=1e-6)
+    assert (fit.errors, fit.degrees_of_freedom) == ("jackknife", 31)
+
+
+def test_predicts_and_prints(rng):
+    x, y = drawn(rng, 2000)
+    frame = pd.DataFrame({"dose": x[:, 0, 0]})
+    method = nj.methods.Model(growth, START, errors="sandwich")
+    fit = nj.fit(from_arrays(frame, y, noise=0.04, target="effect"), method)
+    level, rate, size = fit.coefficients
+    expected = level + size * np.exp(rate * x[:, 0, 0])
+    np.testing.assert_allclose(fit.predict(frame), expected, rtol=1e-5)
+    np.testing.assert_allclose(fit.predict([0.5]), level + size * np.exp(rate / 2), rtol=1e-5)
+    assert fit.params["rate"] == rate
+    low, high = fit.interval(0.9)
+    half = stdtrit(1997, 0.95) * fit.std_error
+    np.testing.assert_allclose(high - low, 2 * half, rtol=1e-9)
+    text = str(fit)
+    words = ("effect by a model of 1 feature, 2,000 noisy rows", "rate", "sandwich", "uncorrected")
+    assert all(word in text for word in words)
+    assert "Student's t with 2e+03 degrees of freedom" in str(fit.summary())
+    frame = fit.to_frame()
+    assert [*frame.index] == ["level", "rate", "size"]
+    np.testing.assert_allclose(frame["estimate"], fit.coefficients)
+    np.testing.assert_allclose(frame["uncorrected"], fit.uncorrected.coefficients)
+    with pytest.raises(ValueError, match="ratios are for"):
+        fit.summary(ratios=True)
+
+
+def test_names_of_parameters(rng):
+    x, y = drawn(rng, 200)
+    nested = {"outer": {"a": 0.0}, "w": np.zeros((1, 1))}
+    cases = {
+        ("params",): (lambda p, x: p * x[0], 1.0),
+        ("params[0]", "params[1]"): (lambda p, x: p[0] + p[1] * x[0], [0.0, 1]),
+        ("outer.a", "w[0, 0]"): (lambda p, x: p["outer"]["a"] + p["w"][0, 0] * x[0], nested),
+    }
+    for names, (curve, start) in cases.items():
+        method = nj.methods.Model(curve, start, errors="sandwich")
+        assert nj.fit(from_arrays(x, y, noise=0.0), method).names == names
+
+
+def test_losses(rng):
+    """A line by the Poisson loss is `methods.Poisson` on the same noise, as the draws grow."""
+    x = rng.normal(size=(800, 1))
+    y = rng.poisson(np.exp(0.2 + 0.6 * x[:, 0])) * 1.0
+    table = from_arrays(x + 0.4 * rng.normal(size=x.shape), y, noise=0.16)
+    method = nj.methods.Model(
+        lambda p, x: p[0] + p[1] * x[0],
+        [0.0, 0.5],
+        loss=nj.losses.poisson(),
+        estimate=functools.partial(nj.unbiased.gaussian, draws=200),
+        errors="sandwich",
+    )
+    fit, poisson = nj.fit(table, method), nj.fit(table, nj.methods.Poisson())
+    expected = np.append(poisson.intercept, poisson.coefficients)
+    np.testing.assert_allclose(fit.coefficients, expected, atol=0.005)
+    assert poisson.coefficients[0] - fit.uncorrected.coefficients[1] > 0.05
+
+
+def test_what_cannot_be_fitted_raises(rng):
+    x, y = drawn(rng, 100, copies=2)
+    one = x[:, :1]
+
+    def raises(match, curve=growth, start=START, x=one, noise=0.04, y=y, cross=None, **options):
+        table = from_arrays(x, y, noise=noise, cross_cov=cross)
+        with pytest.raises(ValueError, match=match):
+            nj.fit(table, made(curve, start, options))
+
+    def made(curve, start, options):
+        return nj.methods.Model(curve, start, **options)
+
+    sharp = "not analytic: write x.*any smooth function.*they need two copies of each row"
+    raises(sharp, lambda p, x: p * jnp.abs(x[0]), 1.0)
+    raises("'max'.*not analytic", lambda p, x: p * jax.nn.relu(x[0]), 1.0)
+    raises("'tanh'.*poles", lambda p, x: p * jnp.tanh(x[0]), 1.0)
+    raises("'tanh'.*poles", lambda p, x: p * jnp.tanh(x[0]), 1.0, estimate=nj.unbiased.pair, x=x)
+    raises("needs Gaussian noise, got Laplace: replicates", noise=nj.noise.Laplace(0.1))
+    raises(
+        "for Gaussian noise, got Laplace",
+        noise=nj.noise.Laplace(0.1),
+        x=x,
+        estimate=nj.unbiased.pair,
+    )
+    raises("needs 2 copies of each row, but the table has 1", estimate=nj.unbiased.pair)
+    raises("needs the covariance", x=x, noise=None, estimate=nj.unbiased.gaussian)
+    known = functools.partial(nj.unbiased.gaussian, noise=0.04)
+    raises("leave out the noise of estimate", estimate=known)
+    raises("independent of those in x", cross=[0.1])
+    raises("curve must be a function, got 1.0", 1.0)
+    raises("loss must be a function", loss="squared")
+    raises("smooth derivative", loss=nj.losses.huber())
+    raises("labels −1 and", loss=nj.losses.exponential())
+    raises("errors must be 'sandwich' or 'jackknife'", errors="bootstrap")
+    raises("seed must be a whole number", seed=-1)
+    raises("at least one number", lambda p, x: x[0], {})
+    raises(r"start \(rate\) must be finite", start={**START, "rate": np.nan})
+    raises("curve's result must be", lambda p, x: p * x, 1.0)
+    raises("not finite at start", start={**START, "rate": 1e3})
+    raises(
+        "tell 'params.1.', 'params.0.' apart|tell 'params.0.', 'params.1.' apart",
+        lambda p, x: (p[0] + p[1]) * x[0],
+        [0.0, 1.0],
+    )
+    raises("depend on 'params.1.'", lambda p, x: p[0] * x[0] + 0 * p[1], [0.0, 1.0])
+    raises("at least 6 rows, got 5", x=one[:5], y=y[:5])
+    with pytest.raises(ValueError, match=r"chunks are for nj.methods.Linear"):
+        nj.fit([from_arrays(one, y, noise=0.04)], nj.methods.Model(growth, START))
+    table = nj.table({"x": one[:, 0, 0], "y": y}, target="y", noise={"x": 0.04, "y": 0.1})
+    with pytest.raises(ValueError, match="without error: leave out its noise"):
+        nj.fit(table, nj.methods.Model(growth, START, loss=lambda p, y: (p - y) ** 4))

@@ -1,0 +1,131 @@
+"""Estimating equations of a model: shares of the noise, groups of rows, derivatives."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
+from noisy_jax.observed.observations import from_arrays
+
+COV = np.array([[0.25, 0.05], [0.05, 0.1]])
+START = {"a": np.float64(0.3), "w": np.array([0.5, -0.4])}
+THETA = np.array([0.3, 0.5, -0.4])
+
+
+def curve(params, x):
+    return params["a"] + jnp.sin(params["w"] @ x)
+
+
+def squared(prediction, y):
+    return (prediction - y) ** 2
+
+
+KNOWN = functools.partial(nj.unbiased.gaussian, draws=400)
+PAIR, ORDER_1 = nj.unbiased.pair, functools.partial(nj.unbiased.replicates, order=1)
+
+
+def equations(table, estimate, reads_cov=False, seed=0):
+    return ModelEquations(Functions(curve, squared, estimate, reads_cov), START, table, seed)
+
+
+def share_of(table, share):
+    return Share(table.y, np.asarray(share))
+
+
+def rows(rng, n=100, copies=1):
+    x = rng.normal(size=(n, copies, 2))
+    return x, rng.normal(size=n)
+
+
+def scores(points, y):
+    """ψ at points `[n, 2]`, real or complex, in NumPy, `[n, 3]`."""
+    angle = points @ THETA[1:]
+    residual = y - THETA[0] - np.sin(angle)
+    slopes = np.column_stack([np.ones(len(y)), np.cos(angle)[:, None] * points])
+    return np.real(2 * residual[:, None] * slopes)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_a_share_of_the_noise_of_copies(rng, x64, share):
+    x, y = rows(rng, copies=2)
+    table, mean, half = from_arrays(x, y), x.mean(axis=1), share**0.5 * (x[:, 0] - x[:, 1]) / 2
+    found = equations(table, PAIR).equations(np.zeros(3), share_of(table, share))
+    np.testing.assert_allclose(found.score, scores(mean + 1j * half, y).sum(axis=0), atol=1e-11)
+    found = equations(table, ORDER_1).equations(np.zeros(3), share_of(table, share))
+    expected = 2 * scores(mean, y) - (scores(mean + half, y) + scores(mean - half, y)) / 2
+    np.testing.assert_allclose(found.score, expected.sum(axis=0), atol=1e-11)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_a_share_of_known_noise_has_the_mean_of_that_noise_less(rng, x64, share):
+    """The mean over the draws in closed form: sin z and sin 2z grow by exp(v/2) and exp(2v)."""
+    x, y = rows(rng)
+    table = from_arrays(x[:, 0], y, noise=COV)
+    one = equations(table, KNOWN, True)
+    found = one.equations(np.zeros(3), share_of(table, share))
+    cov = share * COV
+    w, x = THETA[1:], x[:, 0]
+    angle, v, cw = x @ w, w @ cov @ w, cov @ w
+    grown, twice = np.exp(v / 2), np.exp(2 * v)
+    sine, cosine = np.sin(angle) * grown, np.cos(angle) * grown
+    expected = np.empty((len(y), 3))
+    expected[:, 0] = 2 * (y - THETA[0] - sine)
+    # E z cos⟨w, z⟩ = grown (x cos⟨w, x⟩ + Cw sin⟨w, x⟩), and so for sin 2⟨w, z⟩/2.
+    first = x * cosine[:, None] + cw * sine[:, None]
+    second = twice * (x * np.sin(2 * angle)[:, None] - 2 * cw * np.cos(2 * angle)[:, None]) / 2
+    expected[:, 1:] = 2 * ((y - THETA[0])[:, None] * first - second)
+    apart = np.asarray(found.scores)[one._kept > 0] - expected[one._rows[one._kept > 0]]
+    error = apart.std(axis=0) / len(y) ** 0.5
+    assert np.all(np.abs(apart.mean(axis=0)) < 5 * error)
+    plain = scores(x, y) - expected
+    assert np.all(np.square(apart).mean(axis=0) < np.square(plain).mean(axis=0) / 4)
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_derivatives(rng, x64, by_row):
+    x, y = rows(rng)
+    cov = np.broadcast_to(COV, (100, 2, 2)) if by_row else COV
+    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(cov)) if by_row else cov
+    table = from_arrays(x[:, 0], y, noise=noise)
+    one = equations(table, KNOWN, True)
+    one.center, one.scale = THETA - 0.1, np.array([1.0, 2.0, 0.5])
+    u, share = 0.1 / one.scale, share_of(table, 0.5)
+    found = one.equations(u, share)
+    np.testing.assert_allclose(found.parts.sum(axis=0), found.score)
+    for k, e in enumerate(1e-5 * np.eye(3)):
+        change = one.equations(u + e, share).score - one.equations(u - e, share).score
+        np.testing.assert_allclose(found.jacobian[:, k], change / 2e-5, rtol=1e-5, atol=1e-5)
+    one.left_out = 3
+    rest = one.equations(u, share)
+    np.testing.assert_allclose(rest.score, found.score - found.parts[3])
+    np.testing.assert_allclose(rest.jacobian, found.jacobian - found.jacobians[3])
+    assert rest.loss < found.loss
+
+
+@pytest.mark.statistical
+def test_the_derivative_in_the_covariance(rng, x64):
+    """By finite differences along COV, along which the same draws grow."""
+    x, y = rows(rng)
+    table = from_arrays(x[:, 0], y, noise=COV)
+    one = equations(table, KNOWN, True)
+    ends = [one.equations(np.zeros(3), share_of(table, s)).score for s in (0.99, 1.01)]
+    expected = (ends[1] - ends[0]) / 0.02
+    moves = np.tensordot(one.in_covariance(np.zeros(3), 1.0), COV, 2)
+    np.testing.assert_allclose(moves, expected, atol=0.1 * np.abs(expected).max())
+
+
+def test_what_is_drawn_depends_on_seed_and_row_alone(rng, x64):
+    x, y = rows(rng)
+    table = from_arrays(x[:, 0], y, noise=COV)
+    few = functools.partial(nj.unbiased.gaussian, draws=2)
+    found = [
+        equations(table, few, True, seed).equations(np.zeros(3), share_of(table, 1)).score
+        for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() > 1e-3
