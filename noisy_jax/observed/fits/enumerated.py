@@ -96,6 +96,7 @@ def enumerated(
     if places and (cov == cov[0]).all():
         cov = cov[0]
     made, weights = [], np.ones((2, count, n))
+    weights *= 1.0 if rows.weights is None else rows.weights
     for c, combination in enumerate(itertools.product(*(range(own.shape[1]) for own, _ in shares))):
         values, y = rows.x.copy(), rows.y
         for one, k in zip(columns, combination, strict=False):

@@ -59,7 +59,8 @@ def fit(
             methods, of which the one with the least cross-fitted clean risk is taken.
         features: another name for a method that is `Fourier`, or a list of such.
         model: "linear", "logistic" or "poisson", short for a method without options.
-        weights: an option of `nj.methods.Linear`, as `clusters`, `errors` and `checkpoint`.
+        weights: an option of `nj.methods.Linear`, `Logistic` and `Poisson`, as `clusters`; of
+            `Linear` alone `errors` and `checkpoint`.
         clusters: see `weights`.
         errors: see `weights`.
         checkpoint: see `weights`.
@@ -100,7 +101,8 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
             return Linear(**named)
         if named.get("errors") == "jackknife":  # what the others have
             del named["errors"]
-        method = kind()
+        options = {name: named.pop(name) for name in ("weights", "clusters") if name in named}
+        method = kind(**options)
     elif isinstance(method, Iterable) and not isinstance(method, str):
         method = OneOf(tuple(method))
     if isinstance(method, type) or not hasattr(method, "fitted"):

@@ -16,7 +16,13 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.enumerated import Enumerated, enumerated, summed
-from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.groups import (
+    GROUPS,
+    LEAST_GROUPS,
+    blocks_of_rows,
+    grouped,
+    jackknifed,
+)
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import continued, root
@@ -90,25 +96,36 @@ class GeneralizedFit(GeneralizedCoefficients, Corrected):
 
 
 def generalized_fit(
-    observations: Observations, name: str, labels: np.ndarray | None = None
+    observations: Observations,
+    name: str,
+    labels: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    clusters: np.ndarray | None = None,
+    exposure: np.ndarray | None = None,
 ) -> GeneralizedFit:
     """See `nj.methods`: `name` is a key of `MODELS`, and `labels` as in `enumerated`."""
     model = MODELS[name]
     _check(observations, name)
-    table = Rows.of(observations)
+    table = Rows.of(observations, weights)
+    if exposure is not None:  # y − E m = E (y/E − m): rates, with the exposure E as a weight
+        own = exposure if weights is None else weights * exposure
+        table = table._replace(y=table.y / exposure, weights=own)
     units = dataclasses.replace(Units.of(table.x, table.y, observations), y_center=0, y_scale=1)
     n, dim = table.x.shape
     if n <= max(dim + 1, GROUPS):
         raise ValueError(f"fit needs more than {max(dim + 1, GROUPS)} rows, got {n}")
+    if clusters is not None and int(clusters.max()) + 1 < LEAST_GROUPS:
+        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {clusters.max() + 1}")
     standard = units.standardized(table)
-    gram, noisy = covariances(linear_moments(standard.x, standard.y, standard.cov))
+    gram, noisy = covariances(linear_moments(standard.x, standard.y, standard.cov, weights))
     check_identified(gram, noisy, observations.names, units.scale)
     if observations.categories or labels is not None:
         standard = enumerated(standard, units, observations, labels)
         model = model._replace(equations=summed(model.equations))
-    problem = _Problem(model, observations, units, standard)
-    rows = problem.rows(slice(None))
-    plain = root(model, np.append(model.link(rows.y.mean()), np.zeros(dim)), rows.with_share(0))
+    own = np.ones(n) if weights is None else weights
+    problem = _Problem(model, observations, units, standard, own, clusters)
+    rows, mean = problem.rows(slice(None)), np.average(table.y, weights=table.weights)
+    plain = root(model, np.append(model.link(mean), np.zeros(dim)), rows.with_share(0))
     if plain is None:
         raise ValueError(separated(table.x, observations, name))
     theta, share = continued(model, plain, rows)
@@ -142,6 +159,8 @@ class _Problem(NamedTuple):
     observations: Observations
     units: Units
     table: Rows | Enumerated
+    weights: np.ndarray
+    clusters: np.ndarray | None
 
     def rows(self, which) -> Rows | Enumerated:
         """Some rows; with replicates of unknown noise they share the mean of their covariances.
@@ -151,7 +170,7 @@ class _Problem(NamedTuple):
         rows = self.table.some(which)
         if self.observations.cov is not None:
             return rows
-        return rows.with_cov(rows.cov.mean(axis=0))
+        return rows.with_cov(np.average(rows.cov, axis=0, weights=self.weights[which]))
 
     def fitted(self, theta: np.ndarray, share: float) -> Coefficients:
         """In original units, with intervals, from a root with a share of the noise."""
@@ -159,7 +178,8 @@ class _Problem(NamedTuple):
         made = self.model.equations(theta, rows)
         without = self._without_groups(theta, share) if share in (0, 1) else None
         if without is None:
-            spread, freedom = self._sandwich(made, theta, rows.cov, share), len(rows.y) - len(theta)
+            count = len(rows.y) if self.clusters is None else int(self.clusters.max()) + 1
+            spread, freedom = self._sandwich(made, theta, rows.cov, share), count - len(theta)
         else:
             spread, freedom = jackknifed(without)
         noise = UncertainNoise(self.observations, self.units.products)
@@ -173,8 +193,9 @@ class _Problem(NamedTuple):
 
     def _without_groups(self, theta, share) -> np.ndarray | None:
         """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails."""
-        n = len(self.table.y)
-        order, groups = grouped(blocks_of_rows(n, GROUPS), GROUPS)
+        labels = self.clusters
+        labels = blocks_of_rows(len(self.table.y), GROUPS) if labels is None else labels
+        order, groups = grouped(labels, GROUPS)
         rest = (self.rows(np.delete(order, group)).with_share(share) for group in groups)
         found = [root(self.model, theta, rows) for rows in rest]
         if all(one is not None for one in found):
@@ -183,22 +204,28 @@ class _Problem(NamedTuple):
         warnings.warn(
             f"the {'corrected' if share else 'uncorrected'} equations have no root without "
             f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
-            "errors are from the sandwich, which takes rows as independent; the coefficients are "
-            "weakly determined",
+            "errors are from the sandwich, which takes "
+            f"{'rows' if self.clusters is None else 'clusters'} as independent; the coefficients "
+            "are weakly determined",
             stacklevel=7,
         )
         return None
 
     def _sandwich(self, made: Equations, theta, cov, share) -> np.ndarray:
-        """A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d).
+        """A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), with sums over n clusters in place of rows.
 
         Where the rows' covariances are averaged, ψ_i contains what its own moves.
         """
         n, scores = len(self.table.y), made.scores
         if self.observations.cov is None:
             apart = share * self.table.cov - cov
-            moves = made.in_covariance(theta[1:])
-            scores = scores + np.tensordot(apart, moves, ((1, 2), (1, 2))) / n
+            moves = np.tensordot(apart, made.in_covariance(theta[1:]), ((1, 2), (1, 2)))
+            scores = scores + moves * (self.weights / self.weights.sum())[:, None]
+        if self.clusters is not None:
+            n = int(self.clusters.max()) + 1
+            sums = np.zeros((n, len(theta)))
+            np.add.at(sums, self.clusters, scores)
+            scores = sums
         bread = np.linalg.inv(-made.jacobian)
         return bread @ (scores.T @ scores) @ bread.T * (n / (n - len(theta)))
 

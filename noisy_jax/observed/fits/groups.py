@@ -18,6 +18,8 @@ from noisy_jax.validation import unmasked
 
 GROUPS = 32
 """Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
+LEAST_GROUPS = 8
+"""Fewer give standard errors that scatter by more than a quarter."""
 BLOCK = 64
 """Consecutive rows that stay together, since neighbouring rows may depend on each other."""
 

@@ -14,14 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.checkpoints import resumed
-from noisy_jax.observed.fits.groups import BLOCK, GROUPS, grouped, jackknifed
+from noisy_jax.observed.fits.groups import BLOCK, GROUPS, LEAST_GROUPS, grouped, jackknifed
 from noisy_jax.observed.fits.linear import LinearFit, NormalEquations
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.units import Rows, Units, check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
-
-_LEAST_GROUPS = 8  # fewer give standard errors that scatter by more than a quarter
 
 
 class _Sums(NamedTuple):
@@ -59,11 +57,11 @@ def jackknife_fit(
         for group in np.flatnonzero(sums.groups[0])
     ]
     rows = int(sums.rows)
-    if clusters is not None and len(parts) < _LEAST_GROUPS:
+    if clusters is not None and len(parts) < LEAST_GROUPS:
         raise ValueError(
-            f"the jackknife needs at least {_LEAST_GROUPS} clusters; use errors='sandwich'"
+            f"the jackknife needs at least {LEAST_GROUPS} clusters; use errors='sandwich'"
         )
-    least = max(_LEAST_GROUPS, dim + 2 + _block(rows))  # d + 2 without one block
+    least = max(LEAST_GROUPS, dim + 2 + _block(rows))  # d + 2 without one block
     if rows < least:
         raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
     ends = sums.ends * [[-1], [1]]
@@ -96,7 +94,7 @@ def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _
 
 def _block(rows: int) -> int:
     """How many consecutive rows of a table stay together: a power of two."""
-    return min(BLOCK, 1 << max(0, (rows // _LEAST_GROUPS).bit_length() - 1))
+    return min(BLOCK, 1 << max(0, (rows // LEAST_GROUPS).bit_length() - 1))
 
 
 def _merged(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ...]:

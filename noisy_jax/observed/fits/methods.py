@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from noisy_jax.columns import check_same_rows
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
@@ -24,7 +25,7 @@ from noisy_jax.observed.fits.row_weights import differ_by_row, row_weights
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.validation import choice, given, instance, positive, whole
+from noisy_jax.validation import check_shape, choice, given, instance, positive, whole
 
 __all__ = [
     "SIMEX",
@@ -106,7 +107,7 @@ class Linear:
         return remarked(made, found)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Logistic:
     """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
 
@@ -130,12 +131,18 @@ class Logistic:
         flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, 1 less
             the sensitivity and the specificity; or one number for both. They may depend on the true
             label, and on nothing else.
+        weights: `[n]` weights of the rows, by which their scores are multiplied; 1 by default. Rows
+            of weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, which
+            the jackknife or the sandwich then leaves together.
 
     Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
     `losses.flipped`.
     """
 
     flips: Any = 0.0
+    weights: Any = None
+    clusters: Any = None
 
     def __post_init__(self):
         object.__setattr__(self, "flips", Flip(self.flips).rate)
@@ -147,7 +154,7 @@ class Logistic:
         return _generalized_fit(self, observations, "logistic", labels)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Poisson:
     """Poisson regression of counts y on clean features, under Gaussian noise.
 
@@ -160,12 +167,22 @@ class Poisson:
     the counts: where ⟨w, x⟩ varies by more than about 1, and all the more if x is skewed.
     Misclassified columns are corrected as in `Logistic`.
 
+    Args:
+        weights: as in `Logistic`.
+        clusters: as in `Logistic`.
+        exposure: `[n]` positive numbers E_i, such as times of observation, if the mean of y is
+            E_i exp(a + ⟨w, x⟩); 1 by default. Predictions are then of counts in a unit of it.
+
     Source: the corrected score of Nakamura (1990).
     """
 
+    weights: Any = None
+    clusters: Any = None
+    exposure: Any = None
+
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""
-        return _generalized_fit(self, observations, "poisson")
+        return _generalized_fit(self, observations, "poisson", exposure=self.exposure)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -245,11 +262,22 @@ class OneOf:
 
 
 def _generalized_fit(
-    method, observations: Observations, model: str, labels: np.ndarray | None = None
+    method,
+    observations: Observations,
+    model: str,
+    labels: np.ndarray | None = None,
+    exposure: Any = None,
 ) -> GeneralizedFit:
-    rows = _one_table(method, observations)
-    found = warned(rows, stacklevel=4)
-    return remarked(generalized_fit(rows, model, labels), found)
+    table = _one_table(method, observations)
+    rows, weights, clusters = with_weight(table, method.weights, method.clusters)
+    if exposure is not None:
+        check_same_rows("exposure", exposure, "observations", table.index)
+        exposure = np.asarray(positive("exposure", exposure, shape=None), np.float64)
+        check_shape("exposure", exposure, table.y.shape, "one number a row")
+        if len(rows.y) < len(table.y):
+            exposure = exposure[np.asarray(method.weights) > 0]
+    found = warned(rows, clusters, stacklevel=4)
+    return remarked(generalized_fit(rows, model, labels, weights, clusters, exposure), found)
 
 
 def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:

@@ -9,9 +9,10 @@ from scipy.optimize import root
 from scipy.special import expit
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.generalized import _Problem
 from noisy_jax.observed.fits.roots import root as root_near
 from noisy_jax.observed.fits.scores import MODELS, conditional_score, corrected_score
-from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 from tests.quadrature import gauss_hermite
@@ -245,7 +246,6 @@ def test_what_cannot_be_fitted_raises(rng):
     raises("Gaussian noise, got Laplace", noise=each)
     raises("model must be 'linear', 'logistic' or 'poisson'", model="probit")
     for others in (
-        {"weights": y},
         {"errors": "sandwich"},
         {"checkpoint": "folder"},
     ):
@@ -286,3 +286,109 @@ def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(model):
             counts += (low < THETA) & (high > THETA)
     assert np.all(np.abs(corrected / runs - 0.95) < 5 * (0.95 * 0.05 / runs) ** 0.5)
     assert uncorrected[1] / runs < 0.1
+
+
+METHODS = {"logistic": nj.methods.Logistic, "poisson": nj.methods.Poisson}
+
+
+@pytest.mark.parametrize("model", METHODS)
+def test_a_weight_of_three_is_a_row_three_times(rng, model):
+    """Also with replicates of unknown noise, whose covariance is then a weighted mean."""
+    x, y = drawn(rng, model, x=0.5 * rng.normal(size=(600, 2)))
+    count = rng.integers(0, 4, size=600) * np.where(x[:, 0] > 0, 3, 1)
+    own = np.repeat(np.arange(600), count)
+    cov = COV / 16
+    copies = np.stack([noisy(rng, x, cov), noisy(rng, x, cov)], axis=1)
+    for seen, noise in ((copies[:, 0], cov), (copies, None)):
+        table = from_arrays(seen, y, noise=noise)
+        times = from_arrays(seen[own], y[own], noise=noise)
+        fit = nj.fit(table, METHODS[model](weights=count))
+        wanted = nj.fit(times, METHODS[model](clusters=own))
+        np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=1e-5)
+        np.testing.assert_allclose(fit.intercept, wanted.intercept, rtol=1e-5)
+        assert fit.num_rows == np.sum(count > 0)
+        alone = nj.fit(table, model=model, weights=count, clusters=np.arange(600))
+        np.testing.assert_allclose(alone.std_error, wanted.std_error, rtol=1e-3)
+        plain = nj.fit(table, model=model)
+        assert np.abs(plain.coefficients - fit.coefficients).max() > 1e-3
+
+
+@pytest.mark.parametrize("share", [1.0, 0.9])
+def test_scores_of_a_cluster_are_added(rng, share):
+    """Rows twice have the standard errors of rows once, by the jackknife and by the sandwich."""
+    x, y = drawn(rng, "logistic", 400)
+    seen, twice = noisy(rng, x), np.tile(np.arange(400), 2)
+    fits = [
+        nj.fit(from_arrays(seen[rows], y[rows], noise=COV), model="logistic", clusters=rows)
+        for rows in (np.arange(400), twice)
+    ]
+    np.testing.assert_allclose(fits[1].std_error, fits[0].std_error, rtol=1e-6)
+    spreads = []
+    for rows, own in ((np.arange(400), None), (twice, twice)):
+        table = from_arrays(seen[rows], y[rows], noise=COV)
+        units = Units(np.zeros(2), np.ones(2), 0.0, 1.0)
+        problem = _Problem(
+            MODELS["logistic"], table, units, Rows.of(table), np.ones(len(rows)), own
+        )
+        made = conditional_score(THETA, problem.table.with_share(share))
+        spreads.append(problem._sandwich(made, THETA, share * COV, share))
+    np.testing.assert_allclose(spreads[1], spreads[0], rtol=1e-10)
+
+
+def test_exposure_is_a_factor_of_the_mean(rng):
+    """Against scipy's root of the corrected scores with E_i m_i in place of m_i."""
+    x = rng.normal(size=(1500, 2))
+    exposure = rng.uniform(0.2, 5, size=1500) * np.exp(0.3 * x[:, 0])
+    y = rng.poisson(exposure * np.exp(THETA[0] + x @ THETA[1:])) * 1.0
+    seen = noisy(rng, x)
+
+    def score(theta):
+        moved = COV @ theta[1:]
+        mean = exposure * np.exp(theta[0] + (seen - moved / 2) @ theta[1:])
+        return np.append(np.sum(y - mean), y @ seen - mean @ (seen - moved)) / len(y)
+
+    table = from_arrays(seen, y, noise=COV)
+    fit = nj.fit(table, nj.methods.Poisson(exposure=exposure))
+    wanted = root(score, THETA, tol=1e-12).x
+    np.testing.assert_allclose(np.append(fit.intercept, fit.coefficients), wanted, rtol=1e-6)
+    weights = 1.0 * (np.arange(1500) % 3 > 0)
+    some = weights > 0
+    one = nj.fit(table, nj.methods.Poisson(exposure=exposure, weights=weights))
+    other = nj.fit(table.rows(some), nj.methods.Poisson(exposure=exposure[some]))
+    np.testing.assert_allclose(one.coefficients, other.coefficients, rtol=1e-10)
+    for wrong, message in [
+        (exposure[:9], r"exposure must be \[1500\], one number a row"),
+        (-exposure, "exposure must be positive"),
+        (pd.Series(exposure, index=np.arange(1500)[::-1]), None),
+    ]:
+        if message is None:
+            frame = pd.DataFrame(seen)
+            table, message = from_arrays(frame, y, noise=COV), "indices of observations and exposur"
+        with pytest.raises(ValueError, match=message):
+            nj.fit(table, nj.methods.Poisson(exposure=wrong))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("model", METHODS)
+def test_coverage_with_weights_clusters_and_exposure(model):
+    """400 tables of 300 clusters of 3 rows, which share one of the features."""
+    rng = np.random.default_rng(int(jax.random.randint(key(5), (), 0, 2**31 - 1)))
+    inside, cluster = [], np.repeat(np.arange(300), 3)
+    for _ in range(400):
+        x = np.column_stack([rng.normal(size=300)[cluster], rng.normal(size=900)])
+        exposure = rng.uniform(0.5, 2, size=900)
+        if model == "logistic":
+            _, y = drawn(rng, model, x=x)
+            options = {}
+        else:
+            y = rng.poisson(exposure * np.exp(THETA[0] + x @ THETA[1:] / 2)) * 1.0
+            options = {"exposure": exposure}
+        truth = THETA[1:] if model == "logistic" else THETA[1:] / 2
+        table = from_arrays(noisy(rng, x, COV / 4), y, noise=COV / 4)
+        method = METHODS[model](weights=exposure, clusters=cluster, **options)
+        low, high = nj.fit(table, method).interval()
+        inside.append((low <= truth) & (high >= truth))
+    coverage = np.mean(inside, axis=0)
+    print(model, coverage)
+    assert np.all((coverage > 0.92) & (coverage < 0.98))
