@@ -22,9 +22,13 @@ NOISY = np.random.default_rng(0).normal(size=(50, 2))
 TABLE = nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1)
 
 
+EXACT = nj.observations.from_arrays(np.repeat(NOISY, 2, axis=0), np.arange(100.0), noise=0.0)
+
+
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "coefficients": 0,
     "extrapolation": 2,
+    "function": 0,
     "price": 1,
     "regret": 0,
     "sensitivity": 2,
@@ -35,6 +39,7 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
 ARGUMENTS = {
     "coefficients": (nj.fit(TABLE),),
     "extrapolation": (nj.fit(TABLE, nj.methods.SIMEX()),),
+    "function": (nj.fit(EXACT, nj.fourier(length_scale=2.0, num_features=4)), EXACT),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "regret": (STUDY,),
     "sensitivity": (nj.fits.sensitivity(TABLE),),
