@@ -17,6 +17,7 @@ from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.categories import recording
 from noisy_jax.observed.suitability import check_suits
 from noisy_jax.validation import given
 
@@ -83,7 +84,15 @@ def function_judge(make, observations: Observations):
 
 
 def _fitted_to_means(estimator):
-    return lambda rows: copy.deepcopy(estimator).fit(rows.averaged()[0], rows.y)
+    """A function that fits a copy to the means of copies, with categories as they were recorded."""
+
+    def made(rows: Observations):
+        x, (matrix, offset) = rows.averaged()[0], recording(rows.categories, len(rows.names))
+        if rows.categories:
+            x = np.linalg.solve(matrix, (x - offset).T).T
+        return copy.deepcopy(estimator).fit(x, rows.y)
+
+    return made
 
 
 def learner_judge(learner: Learner, observations: Observations, key, standardize):

@@ -98,7 +98,7 @@ def warned(observations: Observations, clusters=None, *, stacklevel: int) -> lis
     for doubt in found:
         warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
     if observations.references:
-        text = f"coefficients of categories are differences to {', '.join(observations.references)}"
+        text = f"categories are compared with {', '.join(observations.references)}"
         found.append(Doubt(text, spoils=False))
     return found
 

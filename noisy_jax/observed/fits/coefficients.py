@@ -176,7 +176,7 @@ def features_of(x: Any, names: tuple[str, ...]) -> Any:
             if bracket and column in x.columns:
                 raise ValueError(
                     f"x has the column {column!r}, but the fit has indicators of its categories: "
-                    f"add {name!r} as (x[{column!r}] == {level!r}) * 1.0"
+                    f"add {name!r} as (x[{column!r}].astype(str) == {level!r}) * 1.0"
                 )
         x = x[[x.columns[k] for k in in_order("x", x.columns, names)]]
         check_not_categorical("x", x)

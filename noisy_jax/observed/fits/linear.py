@@ -7,14 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from noisy_jax.intervals import LEVEL, half_width
+from noisy_jax import intervals
+from noisy_jax.intervals import half_width, p_value
 from noisy_jax.observed.fits.anderson_rubin import Equations, equations
 from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.groups import GROUPS, grouped
+from noisy_jax.observed.fits.doubts import LEVEL, Doubt
+from noisy_jax.observed.fits.groups import GROUPS, grouped, jackknifed
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
-from noisy_jax.observed.fits.row_weights import differ_by_row, intrinsic_scatter
+from noisy_jax.observed.fits.row_weights import (
+    differ_by_row,
+    intrinsic_scatter,
+    row_weights,
+)
 from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Rows, Units
@@ -41,7 +47,8 @@ class LinearFit(Corrected):
         scatter: `[3]`, s², its standard error and degrees of freedom: the variance of y at given
             clean features without the known errors of measurement in y; `None` unless these, or
             errors by row, are known.
-        effective_rows: (Σ w)²/Σ w², if the rows are weighted by their errors of measurement.
+        effective_rows: (Σ w)²/Σ w², if the rows are weighted by their errors of measurement. In
+            `uncorrected` they have equal weights.
         equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
             with too few groups.
     """
@@ -87,7 +94,7 @@ class LinearFit(Corrected):
         ]
         return self._printed(lines)
 
-    def scatter_interval(self, level: float = LEVEL) -> tuple[float, float]:
+    def scatter_interval(self, level: float = intervals.LEVEL) -> tuple[float, float]:
         """Both ends of the interval of the intrinsic scatter s, a standard deviation of y."""
         if self.scatter is None:
             raise ValueError("the scatter is known where errors in y, or by row, are given")
@@ -103,7 +110,7 @@ class LinearFit(Corrected):
         estimate = max(self.scatter[0], 0.0) ** 0.5
         lines = [
             f"Intrinsic scatter {estimate:.4g} [{low:.4g}, {high:.4g}]: standard deviation of "
-            f"{self.target} without errors of measurement."
+            f"{self.target} at given clean features, without stated errors."
         ]
         if self.effective_rows is None:
             return lines
@@ -133,6 +140,52 @@ def linear_fit(
     observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> LinearFit:
     """See `nj.methods.Linear`: intervals by the sandwich."""
+    made = _solved(observations, weights, clusters)[1]
+    if observations.target_cov is None and not differ_by_row(observations):
+        return made
+    scatter = intrinsic_scatter(observations, weights, made, made.gram)
+    return dataclasses.replace(made, scatter=scatter)
+
+
+def fit_by_errors(
+    observations: Observations, clusters: np.ndarray | None
+) -> tuple[LinearFit, list[Doubt]]:
+    """As `linear_fit`, with rows that are weighted by their errors, and equal weights without them.
+
+    If the corrected coefficients with equal weights differ from these by more than chance, by the
+    jackknife over the same groups of rows, all weights are equal, and a doubt says so.
+    """
+    weights = row_weights(observations)
+    try:
+        equal, plain = _solved(observations, None, clusters)
+    except ValueError:  # with equal weights the noise is too large
+        equal = plain = None
+    solver, made = _solved(observations, weights, clusters, equal)
+    if equal is not None and plain is not None:
+        if equal.known.strength >= WEAK and solver.differs(equal):
+            fit = linear_fit(observations, np.ones(len(weights)), clusters)
+            return fit, [Doubt(_BY_VALUES, spoils=False)]
+        made = dataclasses.replace(made, uncorrected=plain.uncorrected)
+    return dataclasses.replace(
+        made,
+        scatter=intrinsic_scatter(observations, weights, made, made.gram),
+        effective_rows=float(weights.sum() ** 2 / (weights @ weights)),
+    ), []
+
+
+_BY_VALUES = (
+    "weights by the errors of rows change the coefficients by more than chance, as where stated "
+    "errors follow the measured values, so that all rows have the same weight; the correction too "
+    "assumes that errors do not depend on what was measured"
+)
+
+
+def _solved(
+    observations: Observations,
+    weights: np.ndarray | None,
+    clusters: np.ndarray | None,
+    equal: "NormalEquations | None" = None,
+) -> "tuple[NormalEquations, LinearFit]":
     n, dim = len(observations.y), observations.x.shape[2]
     count = n if clusters is None else int(clusters.max()) + 1
     if count <= dim + 1:
@@ -146,19 +199,14 @@ def linear_fit(
         clusters = clusters[order]
     rows = units.standardized(rows).some(order)
     parts = [linear_moments(*rows.some(group)) for group in slices]
-    solver = NormalEquations(parts, units, observations, n)
+    solver = NormalEquations(parts, units, observations, n, equal)
 
     def spread(corrected):
         share, moved = solver.share(solver.whole, corrected), solver.moved(corrected)
         cov, freedom = sandwich(solver.whole, share, rows, clusters, solver.jacobian @ moved)
         return moved @ cov @ moved.T, freedom
 
-    made = solver.fit(spread)
-    if observations.target_cov is None and not differ_by_row(observations):
-        return made
-    return dataclasses.replace(
-        made, scatter=intrinsic_scatter(observations, weights, made, made.gram)
-    )
+    return solver, solver.fit(spread)
 
 
 class NormalEquations:
@@ -169,6 +217,8 @@ class NormalEquations:
         units: of the moments.
         observations: the table, or its first chunk.
         num_rows: n.
+        equal: the equations of the same groups with equal weights, from which the uncorrected fit
+            is taken; these by default.
 
     Raises:
         ValueError: the noise is larger than the moments of the noisy rows allow.
@@ -180,7 +230,9 @@ class NormalEquations:
         units: Units,
         observations: Observations,
         num_rows: int,
+        equal: "NormalEquations | None" = None,
     ):
+        self.equal = equal or self
         self.parts, self.units, self.observations = parts, units, observations
         self.num_rows, names = num_rows, observations.names
         self.whole = whole = functools.reduce(LinearMoments.plus, parts)
@@ -208,6 +260,17 @@ class NormalEquations:
             return intercept, beta
         matrix, offset = self.recorded
         return intercept + float(offset @ beta), matrix.T @ beta
+
+    def differs(self, other: "NormalEquations") -> bool:
+        """Whether corrected fits with other weights differ by more than chance."""
+        pairs = zip(self.without(True), other.without(True), strict=True)
+        left = np.array([[a - c, *(b - d)] for (a, b), (c, d) in pairs])
+        cov, freedom = jackknifed(left)
+        pairs = zip(self.solution(self.whole, True), other.solution(other.whole, True), strict=True)
+        apart = np.concatenate([np.atleast_1d(one - two) for one, two in pairs])
+        error = np.sqrt(np.diag(cov))
+        t = np.divide(apart, error, out=np.zeros_like(apart), where=error > 0)
+        return bool((p_value(t, freedom) * len(t) < LEVEL).any())
 
     def moved(self, corrected: bool) -> np.ndarray:
         """`[1 + d, 1 + d]`, what `solution` makes of the mean of y and the slopes."""
@@ -261,7 +324,7 @@ class NormalEquations:
         parts, weight, square = self.parts, self.whole.weight, self.units.y_scale**2
         errors = np.empty((len(parts), 3))
         for column, corrected in enumerate((True, False)):
-            left_out = self.without(corrected)
+            left_out = (self if corrected else self.equal).without(corrected)
             errors[:, column] = [
                 part.clean_error(*one) for part, one in zip(parts, left_out, strict=True)
             ]

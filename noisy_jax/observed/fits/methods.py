@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from jax.core import Tracer
 
 from noisy_jax.columns import check_same_rows
 from noisy_jax.noise import Flip
-from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
@@ -19,9 +20,9 @@ from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
-from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.fits.linear import LinearFit, fit_by_errors, linear_fit
 from noisy_jax.observed.fits.model import Model
-from noisy_jax.observed.fits.row_weights import differ_by_row, row_weights
+from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
@@ -54,9 +55,11 @@ class Linear:
 
     Args:
         weights: `[n]` weights of the rows of one table. Rows of weight 0 are left out of
-            everything, also of the number of rows. By default they are 1, but if errors of
-            measurement are known and differ by row, those that give the smallest variance, from
-            the errors and a first fit.
+            everything, also of the number of rows. By default they are 1, but for the sandwich of
+            rows whose errors of measurement are known, differ, and do not depend on the measured
+            values, those that give the smallest variance, from the errors and a first fit. Where
+            these change the coefficients by more than chance, they are 1, with a warning; so they
+            are beside estimated errors (replicates, a reliability, misclassified columns).
         clusters: `[n]` labels of groups of rows of one table that may depend on each other.
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
@@ -94,14 +97,14 @@ class Linear:
             raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
         rows, weights, clusters = with_weight(observations, self.weights, self.clusters)
         found = warned(rows, clusters, stacklevel=3)
-        effective_rows = None
-        if weights is None and differ_by_row(rows):
-            weights = row_weights(rows)
-            effective_rows = float(weights.sum() ** 2 / (weights @ weights))
         if self.errors == "jackknife":
             return remarked(jackknife_fit(Pass([rows]), weights, clusters), found)
+        if weights is None and differ_by_row(rows):
+            made, more = fit_by_errors(rows, clusters)
+            for doubt in more:
+                warnings.warn(doubt.text, AssumptionWarning, stacklevel=3)
+            return remarked(made, [*found, *more])
         made = linear_fit(rows, weights, clusters)
-        made = dataclasses.replace(made, effective_rows=effective_rows)
         if whole_rows:
             found += rows_without_gaps(rows, made.std_error)
         return remarked(made, found)

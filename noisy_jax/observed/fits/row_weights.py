@@ -108,5 +108,5 @@ def _by_noise(x: np.ndarray, cov: np.ndarray) -> np.ndarray:
     for j, own in enumerate(variances.T):
         half = np.argsort(own, kind="stable")[: max(len(x) // 2, x.shape[1] + 2)]
         whole = x[half, j].var()
-        signal[j] = max(whole - own[half].mean(), 0.1 * whole)
+        signal[j] = max(whole - own[half].mean(), 0.1 * x[:, j].var())
     return 1 / (1 + np.mean(variances / signal, axis=1)) ** 2

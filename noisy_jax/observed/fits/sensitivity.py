@@ -148,10 +148,11 @@ def sensitivity(
     stated = fit(observations, method)
     if not isinstance(stated, Corrected):
         raise ValueError(
-            "sensitivity compares coefficients, which a kernel fit does not have: use "
-            "nj.methods.Linear(), Logistic() or Poisson()"
+            f"sensitivity compares coefficients, which a {type(stated).__name__} does not have for "
+            "each column: use nj.methods.Linear(), Logistic(), Poisson(), SIMEX() or "
+            "RegressionCalibration()"
         )
-    known = {0.0: (stated.uncorrected, ""), 1.0: (stated, "")}
+    known = {1.0: (stated, "")}
     found = [known.get(m) or _fitted(_with_noise(observations, m), method) for m in wanted.tolist()]
     fits, reasons = zip(*found, strict=True)
     return Sensitivity(tuple(wanted.tolist()), fits, reasons, stated.names, stated.title)

@@ -141,7 +141,11 @@ def with_categories(table: _Table, recoded: Mapping[str, tuple[np.ndarray, Categ
         copies = copies[:, :, source]
         for values, one in made:
             copies[:, :, list(one.places)] = values[:, None]
-    estimated = {name: getattr(old, name) for name in ("pooled", "unreliability")}
+    pooled = np.ones(len(old.names), bool) if old.cov is None else old.pooled
+    estimated = {"pooled": pooled, "unreliability": old.unreliability}
+    estimated = {name: None if own is None else own[source] for name, own in estimated.items()}
+    for _, one in made if estimated["pooled"] is not None else ():
+        estimated["pooled"][list(one.places)] = False
     return dataclasses.replace(
         old,
         x=x[:, None],
@@ -156,7 +160,7 @@ def with_categories(table: _Table, recoded: Mapping[str, tuple[np.ndarray, Categ
             f"{one.name}[{_text(one.labels[0])}]" for _, one in made if one.columns != [one.name]
         ),
         categories=tuple(one for _, one in made),
-        **{name: None if own is None else own[source] for name, own in estimated.items()},
+        **estimated,
     )
 
 

@@ -60,6 +60,7 @@ def table(
         features: names of the features; by default all columns that are not named as something
             else, in their order. A pandas Categorical, or a column of texts, becomes an indicator
             of each category but the first, as `sex[m]`; fits print the first as the reference.
+            Where `noise` or `cross_cov` go by position, each indicator is a feature.
         drop: in place of `features`, names of columns that are left out.
         cross_cov: as in `from_arrays`, for the features in their order.
 

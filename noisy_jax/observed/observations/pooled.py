@@ -46,7 +46,8 @@ def means_of_copies(
         which = f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r}"
         raise ValueError(
             f"no row has two copies of {which}, from which the errors could be estimated: give "
-            f"the variance of one copy as noise={{{names[i]!r}: …}}; or take larger chunks"
+            f"the variance of one copy as noise={{{names[i]!r}: …}}; or take larger chunks, or "
+            "fewer folds"
         )
     freedoms = np.where(freedoms > 0, freedoms, 1.0)
     pooled = total / freedoms

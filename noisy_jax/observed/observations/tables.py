@@ -187,6 +187,11 @@ class Observations:
                 f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
                 "linear, logistic and Poisson fits do; or take the recorded category as exact"
             )
+        if self.only_sums and self.categories:
+            raise ValueError(
+                f"{user} needs the covariance of the error in each row: beside a misclassified "
+                "column give the variance of one replicate, as noise={'x1': 0.25}"
+            )
         if self.only_sums:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row, but in this table it is an "

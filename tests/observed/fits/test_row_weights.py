@@ -93,6 +93,55 @@ def test_rows_that_say_nothing_do_no_harm():
     assert abs(equal.coefficients[0] - 2) > 5 * abs(fit.coefficients[0] - 2)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.6, 0.75])
+@pytest.mark.parametrize("rows", [40, 141, 390])
+def test_an_exact_column_may_be_constant_in_half_of_the_rows(rows, share):
+    """As in tables that are sorted by groups."""
+    rng = np.random.default_rng(rows)
+    treated = 1.0 * (np.arange(rows) >= share * rows)
+    x, sd = rng.normal(size=rows), rng.uniform(0.1, 0.4, size=rows)
+    frame = {"x": x + sd * rng.normal(size=rows), "treated": treated, "y": x + treated}
+    fit = nj.fit(nj.table(frame, target="y", noise={"x": nj.sd(sd)}))
+    np.testing.assert_allclose(fit.coefficients, 1, atol=0.3)
+
+
+@pytest.mark.statistical
+def test_errors_that_follow_the_measured_value_are_told():
+    """A share of the reading of y: the weighted fit is wrong, and the other one is taken."""
+    rng = np.random.default_rng(int(jax.random.randint(key(3), (), 0, 2**31 - 1)))
+    x = rng.normal(size=4000)
+    clean = 3 + x + 0.1 * rng.normal(size=4000)
+    y = clean * (1 + 0.2 * rng.normal(size=4000))
+    frame = {"x": x + 0.3 * rng.normal(size=4000), "y": y, "e": 0.2 * np.abs(y)}
+    of_reading = nj.table(frame, target="y", noise={"x": 0.09, "y": nj.sd(column="e")})
+    with pytest.warns(UserWarning, match="weights by the errors of rows change the coefficients"):
+        fit = nj.fit(of_reading)
+    assert "all rows have the same weight" in str(fit)
+    equal = nj.fit(of_reading, weights=np.ones(4000))
+    np.testing.assert_allclose(fit.coefficients, equal.coefficients, rtol=1e-12)
+    assert fit.effective_rows is None
+    low, high = nj.fit(of_reading, weights=row_weights(of_reading)).interval()
+    assert not low[0] < 1 < high[0]
+    frame["e"] = 0.2 * np.abs(3 + x)  # by the clean features is as it should be
+    fit = nj.fit(nj.table(frame, target="y", noise={"x": 0.09, "y": nj.sd(column="e")}))
+    assert fit.effective_rows is not None
+
+
+def test_the_uncorrected_fit_has_equal_weights():
+    """For prediction from rows that are as noisy: it is least squares, and judged as such."""
+    by_row = table(np.random.default_rng(5), errors_in_y=False)
+    fit, equal = nj.fit(by_row), nj.fit(by_row, weights=np.ones(N))
+    np.testing.assert_allclose(fit.uncorrected.coefficients, equal.uncorrected.coefficients)
+    np.testing.assert_allclose(fit.uncorrected.std_error, equal.uncorrected.std_error)
+    assert fit.risk.uncorrected > fit.risk.corrected
+    judged = nj.fit(by_row, weights=row_weights(by_row)).risk
+    np.testing.assert_allclose(fit.risk.corrected, judged.corrected)
+    assert abs(fit.risk.uncorrected - judged.uncorrected) > 1e-3
+    paths = nj.fits.sensitivity(by_row, multiples=[0, 1e-6]).paths()[0]
+    np.testing.assert_allclose(paths[0], paths[1], rtol=1e-4)
+    np.testing.assert_allclose(paths[0], equal.uncorrected.coefficients, rtol=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", ["normal", "laplace"])

@@ -3,9 +3,11 @@
 import dataclasses
 import itertools
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import noisy_jax as nj
 from noisy_jax.noise import Misclassified
@@ -240,3 +242,57 @@ def test_intervals_cover_where_additive_noise_gave_16_percent():
     tables = (nj.table(drawn(rng, 1_000), target="y", noise=known) for _ in range(1_000))
     plain = check_coverage(tables, np.array([1.0, -0.5]))
     assert plain.max() < 0.2
+
+
+def smokers(rng, n=4000):
+    """A misclassified column of texts, beside a measured one with two replicates."""
+    smoker = rng.random(n) < 0.4
+    wrong = rng.random(n) < np.where(smoker, 0.2, 0.1)
+    x = rng.normal(size=n)
+    copies = x[:, None] + 0.5 * rng.normal(size=(n, 2))
+    recorded = np.where(smoker != wrong, "yes", "no")
+    y = x + smoker + 0.3 * rng.normal(size=n)
+    return {"smoker": recorded, "x1": copies[:, 0], "x2": copies[:, 1], "y": y}
+
+
+KNOWN = {"smoker": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]], categories=["no", "yes"])}
+
+
+def test_estimators_are_fitted_to_recorded_categories():
+    """Least squares is the uncorrected fit, and has its risk."""
+    frame = smokers(np.random.default_rng(0))
+    frame = {name: frame[name] for name in ("smoker", "x1", "y")}
+    rows = nj.table(frame, target="y", noise=KNOWN | {"x1": 0.25})
+    candidates = {"estimator": LinearRegression(), "fit": lambda some: nj.fit(some).uncorrected}
+    found = nj.select(candidates, rows, jax.random.key(0))
+    np.testing.assert_allclose(found.risk[0], found.risk[1], rtol=1e-8)
+    np.testing.assert_allclose(found.refit().coef_, nj.fit(rows).uncorrected.coefficients)
+
+
+def test_parquet_files_are_as_csv_files(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    frame = smokers(np.random.default_rng(1))
+    pd.DataFrame(frame).to_csv(tmp_path / "rows.csv", index=False)
+    parquet.write_table(pyarrow.table(frame), tmp_path / "rows.parquet")
+    options = {"target": "y", "noise": KNOWN, "replicates": {"x": ["x1", "x2"]}, "rows": 1500}
+    files = (tmp_path / f"rows.{end}" for end in ("csv", "parquet"))
+    fits = [nj.fit(chunks(path, **options)) for path in files]
+    np.testing.assert_allclose(fits[0].coefficients, fits[1].coefficients, rtol=1e-9)
+    np.testing.assert_allclose(fits[0].coefficients, 1, atol=0.1)
+
+
+def test_complete_replicates_beside_them():
+    """Their means are compared, weights count, and other fits say what to give."""
+    frame = smokers(np.random.default_rng(2))
+    options = {"target": "y", "noise": KNOWN, "replicates": {"x": ["x1", "x2"]}}
+    rows = nj.table(frame, **options)
+    others = {name: values for name, values in frame.items() if name != "smoker"}
+    alone = nj.table(others, target="y", replicates={"x": ["x1", "x2"]})
+    np.testing.assert_allclose(rows.cov[:, 1, 1], alone.averaged()[1][:, 0, 0], rtol=1e-9)
+    frame["x2"] = frame["x2"] + 1.5
+    with pytest.warns(UserWarning, match="different means in 'x'"):
+        nj.fit(nj.table(frame, **options))
+    frame |= {"x2": frame["x2"] - 1.5, "y": 1.0 * (frame["y"] > 0)}
+    with pytest.raises(ValueError, match="beside a misclassified column give the variance of one"):
+        nj.fit(nj.table(frame, **options), model="logistic")
