@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +28,15 @@ class Settings(BaseSettings):
 
     Which coefficients would clean features give, how sure are they, and did the correction help?
 
-    The table holds noisy measurements only. State what is known of their error: its variance, a
-    covariance, replicate columns, or columns with its standard deviation in each row. All columns
-    that are not named as something else are features: name the features, or what to leave out, such
-    as numbers of the rows. Writes coefficients.csv, predictions.csv, config.json and
-    coefficients.png; with --kernel, candidates.csv instead of coefficients.csv, and function.png
-    if there is one feature. --model logistic and poisson are for Gaussian error.
+    The table holds noisy measurements only. State what is known of their error, column by column:
+    its variance or standard deviation, a column with its standard deviation in each row, replicate
+    columns, a reliability, how often 0 and 1 are recorded wrongly; or the covariance of all. All
+    columns that are not named as something else are features, and features of which nothing is
+    stated are exact: name the features, or what to leave out, such as numbers of the rows.
+
+    Writes coefficients.csv, predictions.csv, config.json and coefficients.png; with --kernel,
+    candidates.csv instead of coefficients.csv, and function.png if there is one feature. --model
+    logistic and poisson are for Gaussian error.
 
     The coefficients and predictions are for clean features. To predict from features that are as
     noisy as the table's, use the uncorrected ones, which are written as well.
@@ -44,6 +48,8 @@ class Settings(BaseSettings):
       python -m noisy_jax fit --data noisy.csv --target y --variance 0.1 0.1 --kernel 0.5 1 2
       python -m noisy_jax fit --data noisy.csv --target sick --variance dose=0.2 --model logistic
       python -m noisy_jax fit --data noisy.csv --target y --std-error x1=x1_sd --drop id name
+      python -m noisy_jax fit --data noisy.csv --target y --sd x1=0.4 --misclassified smoker=0.8,0.9
+      python -m noisy_jax fit --data visits.csv --target y --subject patient --replicates sbp
       python -m noisy_jax fit --data euro.csv --target y --variance 0.1 --sep ";" --decimal ,
       python -m noisy_jax fit --data noisy.csv --target y --variance x1=0.2 --missing -999
     """
@@ -59,8 +65,27 @@ class Settings(BaseSettings):
     covariance: str | None = option(
         None, "CSV file without header, the d × d covariance of the error", metavar="FILE.csv"
     )
+    sd: tuple[str, ...] | None = option(
+        None, "COLUMN=S, the standard deviation of the error", metavar="A=S"
+    )
+    reliability: tuple[str, ...] | None = option(
+        None, "COLUMN=R, the share of the column's variance that is not error", metavar="A=R"
+    )
+    misclassified: tuple[str, ...] | None = option(
+        None,
+        "COLUMN=SENSITIVITY,SPECIFICITY, the probabilities that a 1 is recorded as 1, and a 0 as 0",
+        metavar="A=S,T",
+    )
     replicates: tuple[str, ...] | None = option(
-        None, "FEATURE:REPLICATE[:REPLICATE…], columns that measure a feature again", metavar="A:B"
+        None,
+        "FEATURE:REPLICATE[:REPLICATE…], columns that measure a feature again; with --subject "
+        "names of features",
+        metavar="A:B",
+    )
+    subject: str | None = option(
+        None,
+        "column that says of which subject a row is, if each row is one measurement",
+        metavar="COLUMN",
     )
     std_error: tuple[str, ...] | None = option(
         None,
@@ -87,6 +112,12 @@ class Settings(BaseSettings):
         choices=("gaussian", "laplace"),
     )
     model: str = option("linear", "of y", choices=("linear", "logistic", "poisson"))
+    flips: tuple[float, ...] | None = option(
+        None,
+        "probabilities that labels 1 and 0 are recorded wrongly, or one number for both, for "
+        "--model logistic",
+        metavar="RATE",
+    )
     kernel: tuple[float, ...] | None = option(
         None,
         "fit a function by Fourier features of a Gaussian kernel; length scales to choose from, in "
@@ -103,10 +134,13 @@ def run(settings: Settings) -> Iterator[Report]:
         warnings.simplefilter("always")
         table = _observations(settings)
     read = _read(settings, table, [str(warning.message) for warning in caught])
-    candidates = None
+    method: Any = None
     if settings.kernel is not None:
-        candidates = [fits.fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
-    result = fits.fit(table, candidates, model=settings.model)
+        method = [fits.fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
+    if settings.flips is not None:
+        one, *other = settings.flips
+        method = fits.methods.Logistic(flips=settings.flips if other else one)
+    result = fits.fit(table, method, model="linear" if method is not None else settings.model)
     x = table.x.mean(axis=1)
     results = "corrected", "uncorrected"
     columns = {
@@ -127,18 +161,14 @@ def run(settings: Settings) -> Iterator[Report]:
 
 def _read(settings: Settings, table, notes: list[str]) -> str:
     """Which columns were used, and what should be looked at."""
-    replicates = dict(text.split(":", 1) for text in settings.replicates or ())
-    deviations = dict(_pair(text) for text in settings.std_error or ())
+    said = _stated(settings)[1]
     variances = np.zeros(len(table.names))
     if table.cov is not None and table.cov.ndim == 2:
         variances = np.diag(table.cov)
     features = []
     for j, (name, variance) in enumerate(zip(table.names, variances, strict=True)):
         error = f"variance of the error {variance:.4g}" if variance else "exact"
-        if name in replicates:
-            error = f"replicates {replicates[name].replace(':', ', ')}"
-        if name in deviations:
-            error = f"standard deviation of the error {deviations[name]}"
+        error = said.get(name, said.get(name.partition("[")[0], error))
         features.append(f"{name} ({error})")
         values = table.x[:, 0, j]
         whole = error == "exact" and np.array_equal(values, np.round(values))
@@ -166,42 +196,36 @@ def _observations(settings: Settings) -> observations.Observations:
         raise ValueError("name the table and its target: --data FILE.csv --target COLUMN")
     if not Path(settings.data).is_file():
         raise ValueError(f"there is no file {settings.data}")
-    stated = [settings.variance, settings.covariance, settings.replicates, settings.std_error]
-    if sum(value is not None for value in stated) != 1:
-        raise ValueError(
-            "state the error in the features by one of --variance, --covariance, --replicates and "
-            "--std-error"
-        )
-    if settings.std_error is not None and settings.kernel is not None:
-        raise ValueError("--kernel needs the same error in all rows: leave out --std-error")
     if settings.kernel is not None and settings.model != "linear":
         raise ValueError("leave out --model with --kernel, which is for the squared loss")
+    if settings.flips is not None and settings.model != "logistic":
+        raise ValueError("--flips is for --model logistic: leave it out")
+    if settings.flips is not None and len(settings.flips) > 2:
+        raise ValueError("--flips must be one or two numbers")
+    if settings.std_error is not None and settings.kernel is not None:
+        raise ValueError("--kernel needs the same error in all rows: leave out --std-error")
     if settings.noise is not None and (settings.kernel is None or settings.replicates is not None):
         raise ValueError("--noise is for --kernel with --variance or --covariance: leave it out")
-    known, replicates, deviations = None, None, None
-    if settings.replicates is not None:
+    known = _stated(settings)[0]
+    copies: Any = None
+    if settings.replicates is not None and settings.subject is not None:
+        copies = list(settings.replicates)
+    elif settings.replicates is not None:
         pairs = [text.split(":") for text in settings.replicates]
         if any(len(pair) < 2 or not all(pair) for pair in pairs):
             raise ValueError("--replicates must be FEATURE:REPLICATE, such as x1:x1b")
-        replicates = _by_name("--replicates", [(first, others) for first, *others in pairs])
-    elif settings.covariance is not None:
-        try:
-            known = np.loadtxt(settings.covariance, delimiter=",", ndmin=2)
-        except (OSError, ValueError) as error:
-            raise ValueError(f"cannot read --covariance: {error}") from None
-    elif settings.std_error is not None:
-        pairs = [_pair(text) for text in settings.std_error]
-        if not all(name and column for name, column in pairs):
-            raise ValueError("--std-error must be FEATURE=COLUMN, such as x1=x1_sd")
-        deviations = _by_name("--std-error", pairs)
-    else:
-        known = _variances(settings.variance)
+        copies = _by_name("--replicates", [(first, others) for first, *others in pairs])
+    if known is None and copies is None:
+        raise ValueError(
+            "state the error in the features, by --variance, --sd, --std-error, --replicates, "
+            "--reliability, --misclassified or --covariance"
+        )
     table = observations.csv(
         settings.data,
         target=settings.target,
         noise=known,
-        replicates=replicates,
-        std_error=deviations,
+        replicates=copies,
+        subject=settings.subject,
         features=settings.features,
         drop=settings.drop,
         sep=settings.sep,
@@ -224,10 +248,64 @@ def _distribution(name, table) -> noise.Noise:
     return noise.Laplace(np.sqrt(variances / 2))
 
 
-def _pair(text: str) -> tuple[str, str]:
-    """The two names in `FEATURE=COLUMN`."""
-    name, _, column = text.rpartition("=")
-    return name, column
+def _stated(settings: Settings) -> tuple[Any, dict[str, str]]:
+    """What `noise` of `csv` takes, or `None`; and in words what is stated of columns by name."""
+    known: dict[str, Any] = {}
+    said: dict[str, str] = {}
+    by_position: Any = None
+    if settings.variance is not None:
+        by_position = _variances(settings.variance)
+    if isinstance(by_position, dict):
+        known, by_position = by_position, None
+    makes = {
+        "sd": ("A=S", lambda text: observations.sd(float(text)), "standard deviation"),
+        "std_error": ("FEATURE=COLUMN", _column, "standard deviation"),
+        "reliability": ("A=R", lambda text: observations.reliability(float(text)), "reliability"),
+        "misclassified": ("A=SENSITIVITY,SPECIFICITY", _misclassified, "misclassified"),
+    }
+    for field, (form, make, words) in makes.items():
+        name = "--" + field.replace("_", "-")
+        for column, text in _pairs(name, getattr(settings, field), form):
+            if column in known:
+                raise ValueError(f"the error of {column!r} is stated twice, also by {name}")
+            try:
+                known[column] = make(text)
+            except ValueError as error:
+                raise ValueError(f"{name} must be {form}, got {column}={text}: {error}") from None
+            of_error = " of the error" if words == "standard deviation" else ""
+            said[column] = f"{words}{of_error} {text}"
+    for text in settings.replicates or ():
+        column, _, others = text.partition(":")
+        said[column] = f"replicates {others.replace(':', ', ') or 'in rows of a subject'}"
+    if settings.covariance is not None:
+        if known or by_position is not None or settings.replicates is not None:
+            raise ValueError("--covariance is of all features: leave out what is stated of one")
+        try:
+            return np.loadtxt(settings.covariance, delimiter=",", ndmin=2), said
+        except (OSError, ValueError) as error:
+            raise ValueError(f"cannot read --covariance: {error}") from None
+    if by_position is not None and known:
+        raise ValueError("beside other columns --variance must be COLUMN=NUMBER")
+    return (by_position if by_position is not None else known or None), said
+
+
+def _column(name: str) -> Any:
+    return observations.sd(column=name)
+
+
+def _misclassified(text: str) -> noise.Misclassified:
+    """From the sensitivity and the specificity of a column of 0 and 1."""
+    sensitivity, specificity = map(float, text.split(","))
+    matrix = [[specificity, 1 - specificity], [1 - sensitivity, sensitivity]]
+    return noise.Misclassified(matrix, categories=[0, 1])
+
+
+def _pairs(option_name: str, texts: tuple[str, ...] | None, form: str) -> list[tuple[str, str]]:
+    """The two parts of each `COLUMN=TEXT`."""
+    pairs = [(name, value) for name, _, value in (text.rpartition("=") for text in texts or ())]
+    if not all(name and value for name, value in pairs):
+        raise ValueError(f"{option_name} must be {form}, got {given(' '.join(texts or ()))}")
+    return list(_by_name(option_name, pairs).items())
 
 
 def _by_name(option_name, pairs) -> dict:

@@ -111,7 +111,7 @@ def test_incomplete_replicates(tmp_path, capsys):
     ("options", "message"),
     [
         (["--target", "y", "--variance", "0.1"], "name the table and its target"),
-        (["--data", "DATA", "--target", "y"], "state the error in the features by one of"),
+        (["--data", "DATA", "--target", "y"], "state the error in the features, by --variance"),
         (["--data", "DATA", "--target", "y", "--variance", "x1=-1"], "noise['x1'] must be finite"),
         (["--data", "DATA", "--target", "y", "--variance", "x9=1"], "has no feature 'x9'"),
         (["--data", "DATA", "--target", "y", "--variance", "a", "b"], "--variance must be numbers"),
@@ -153,6 +153,28 @@ def test_incomplete_replicates(tmp_path, capsys):
             "--kernel must be",
         ),
         (["--data", "DATA", "--target", "y", "--std-error", "x1"], "must be FEATURE=COLUMN"),
+        (["--data", "DATA", "--target", "y", "--sd", "x1"], "--sd must be A=S, got 'x1'"),
+        (["--data", "DATA", "--target", "y", "--sd", "x1=much"], "--sd must be A=S, got x1=much"),
+        (
+            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--variance", "x1=0.2"],
+            "the error of 'x1' is stated twice, also by --sd",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--variance", "0.2"],
+            "beside other columns --variance must be COLUMN=NUMBER",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--misclassified", "x1=0.9"],
+            "--misclassified must be A=SENSITIVITY,SPECIFICITY, got x1=0.9",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--covariance", "sigma.csv"],
+            "--covariance is of all features",
+        ),
+        (
+            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--flips", "0.1"],
+            "--flips is for --model logistic",
+        ),
         (
             ["--data", "DATA", "--target", "y", "--std-error", "x1=x2", "--kernel"],
             "leave out --std-error",
@@ -248,3 +270,53 @@ def test_a_kernel_fit_of_one_feature_draws_its_function(tmp_path):
     options = ["--data", str(path), "--target", "y", "--variance", "0.09", "--kernel", "1"]
     assert main(["fit", *options, "--out", str(out)]) == 0
     assert (out / "function.png").stat().st_size > 10_000
+
+
+@pytest.mark.statistical
+def test_what_is_stated_of_columns_together(tmp_path, capsys):
+    """As `nj.table` does, by one flag for each kind of knowledge; what it takes is printed."""
+    rng, n = np.random.default_rng(7 + 1000 * SHIFT), 6000
+    a, b, c = rng.normal(size=(3, n))
+    smoker = 1.0 * (rng.random(n) < 0.4)
+    recorded = np.where(rng.random(n) < np.where(smoker > 0, 0.2, 0.1), 1 - smoker, smoker)
+    columns = {
+        "a": a + 0.5 * rng.normal(size=n),
+        "b1": b + 0.6 * rng.normal(size=n),
+        "b2": b + 0.6 * rng.normal(size=n),
+        "c": c + 0.5 * rng.normal(size=n),
+        "smoker": recorded,
+        "y": a - b + 0.5 * c + smoker + 0.3 * rng.normal(size=n),
+    }
+    path, out = tmp_path / "rows.csv", tmp_path / "out"
+    table = np.column_stack(list(columns.values()))
+    np.savetxt(path, table, delimiter=",", header=",".join(columns), comments="")
+    known = ["--sd", "a=0.5", "--replicates", "b:b1:b2", "--reliability", "c=0.8"]
+    known += ["--misclassified", "smoker=0.8,0.9"]
+    assert main(["fit", "--data", str(path), "--target", "y", *known, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "features: a (standard deviation of the error 0.5), b (replicates b1, b2), "
+        "c (reliability 0.8), smoker (misclassified 0.8,0.9)" in printed
+    )
+    found = coefficients(out)
+    for name, truth in {"a": 1, "b": -1, "c": 0.5, "smoker": 1}.items():
+        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    assert abs(found["b"]["uncorrected"]) < 0.9
+
+
+@pytest.mark.statistical
+def test_rows_of_subjects_and_flipped_labels(tmp_path, capsys):
+    rng, n = np.random.default_rng(8 + 1000 * SHIFT), 4000
+    x = rng.normal(size=n)
+    sick = rng.random(n) < 1 / (1 + np.exp(-1.5 * x))
+    label = 1.0 * np.where(rng.random(n) < 0.1, ~sick, sick)
+    who = np.tile(np.arange(n), 2)
+    long = np.column_stack([who, x[who] + 0.5 * rng.normal(size=2 * n), label[who]])
+    path, out = tmp_path / "long.csv", tmp_path / "out"
+    np.savetxt(path, long, delimiter=",", header="who,dose,sick", comments="")
+    known = ["--subject", "who", "--replicates", "dose", "--model", "logistic", "--flips", "0.1"]
+    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--out", str(out)]) == 0
+    assert "features: dose (replicates in rows of a subject)" in capsys.readouterr().out
+    found = coefficients(out)["dose"]
+    assert found["low"] - 0.05 < 1.5 < found["high"] + 0.05
+    assert found["uncorrected"] < 1.2
