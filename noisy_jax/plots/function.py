@@ -73,7 +73,7 @@ def function(
         some = np.linspace(0, len(noisy) - 1, min(len(noisy), _ROWS)).astype(int)
         axes.plot(noisy[some, 0], table.y[some], ".", color="0.8", markersize=2, label="noisy rows")
     color = COLOURS[0]
-    for name, alpha in (("of the whole curve", 0.15), ("at each point", 0.3)):
+    for name, alpha in (("for the whole curve", 0.15), ("at each point", 0.3)):
         ends = fit.band(x, level, simultaneous="whole" in name)
         looks = {"color": color, "alpha": alpha, "linewidth": 0}
         axes.fill_between(shown, *ends, label=f"{100 * level:g}% {name}", **looks)

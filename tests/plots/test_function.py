@@ -36,7 +36,7 @@ def test_one_column_with_its_rows_curves_and_bands(rng):
             drawn = path[path[:, 0] == places[k], 1]
             np.testing.assert_allclose([drawn.min(), drawn.max()], [low[k], high[k]])
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
-    bands = ["80% of the whole curve", "80% at each point"]
+    bands = ["80% for the whole curve", "80% at each point"]
     assert texts == ["noisy rows", *bands, "corrected", "uncorrected"]
     check_draws_on_given_axes(lambda axes: nj.plots.function(fit, table, axes=axes), 0)
 
