@@ -192,10 +192,24 @@ class _Problem(NamedTuple):
         return self.units.restored(theta[0], theta[1:], spread, at, freedom, names)
 
     def _without_groups(self, theta, share) -> np.ndarray | None:
-        """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails."""
+        """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails.
+
+        In large tables they are so near to θ that one step of Newton's method finds them.
+        """
         labels = self.clusters
         labels = blocks_of_rows(len(self.table.y), GROUPS) if labels is None else labels
         order, groups = grouped(labels, GROUPS)
+        if (
+            self.observations.cov is not None and len(order) >= _LARGE
+        ):  # one step of Newton's method
+            parts = [
+                self.model.equations(theta, self.rows(order[group]).with_share(share))
+                for group in groups
+            ]
+            score = sum(one.score for one in parts)
+            jacobian = sum(one.jacobian for one in parts)
+            steps = [np.linalg.solve(one.jacobian - jacobian, score - one.score) for one in parts]
+            return theta + np.array(steps)
         rest = (self.rows(np.delete(order, group)).with_share(share) for group in groups)
         found = [root(self.model, theta, rows) for rows in rest]
         if all(one is not None for one in found):
@@ -230,6 +244,7 @@ class _Problem(NamedTuple):
         return bread @ (scores.T @ scores) @ bread.T * (n / (n - len(theta)))
 
 
+_LARGE = 16_384
 _NO_ROOT = "the corrected equations have no stable root with the whole covariance of the noise"
 _INSTEAD = "drop columns, add rows or replicates, or take the uncorrected fit, with noise=0"
 

@@ -313,6 +313,19 @@ def test_a_weight_of_three_is_a_row_three_times(rng, model):
         assert np.abs(plain.coefficients - fit.coefficients).max() > 1e-3
 
 
+@pytest.mark.parametrize("model", METHODS)
+def test_in_large_tables_one_step_finds_the_roots_without_a_group(rng, model, monkeypatch):
+    x, y = drawn(rng, model, x=0.5 * rng.normal(size=(17_000, 2)))
+    table = from_arrays(noisy(rng, x, COV / 16), y, noise=COV / 16)
+    method = METHODS[model](weights=rng.uniform(0.5, 2, size=17_000))
+    fit = nj.fit(table, method)
+    monkeypatch.setattr("noisy_jax.observed.fits.generalized._LARGE", 10**9)
+    wanted = nj.fit(table, method)
+    for one, other in ((fit, wanted), (fit.uncorrected, wanted.uncorrected)):
+        np.testing.assert_allclose(one.covariance, other.covariance, rtol=0.02, atol=1e-7)
+    assert not np.array_equal(fit.covariance, wanted.covariance)
+
+
 @pytest.mark.parametrize("share", [1.0, 0.9])
 def test_scores_of_a_cluster_are_added(rng, share):
     """Rows twice have the standard errors of rows once, by the jackknife and by the sandwich."""
