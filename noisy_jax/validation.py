@@ -33,6 +33,12 @@ def unmasked(value):
     return np.ma.filled(value.astype(kind), np.nan)
 
 
+def at_least_float32(dtype):
+    """The data type, or float32 in place of a shorter one or of integers, without promotion."""
+    wide = jnp.issubdtype(dtype, jnp.inexact) and jnp.dtype(dtype).itemsize >= 4
+    return dtype if wide else jnp.dtype(jnp.float32)
+
+
 def array_module(*values) -> ModuleType:
     """NumPy (which computes in float64) if every value is concrete, else jax.numpy."""
     return jnp if any(concrete(value) is None for value in values) else np

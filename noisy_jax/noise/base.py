@@ -13,7 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.matrices import PSD_SLACK, eigvalsh
-from noisy_jax.validation import check_dimension, check_key, concrete, instance, number, whole
+from noisy_jax.validation import (
+    at_least_float32,
+    check_dimension,
+    check_key,
+    concrete,
+    instance,
+    number,
+    whole,
+)
 
 _T = TypeVar("_T", bound=type)
 
@@ -152,7 +160,7 @@ class Noise:
         The arguments and the result are as for `sample`. With the same key, n is the same.
         """
         x = jnp.asarray(x)
-        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        x = x.astype(at_least_float32(x.dtype))
         for name in self._fields():
             check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), x.shape)
         return self._copies(key, x)

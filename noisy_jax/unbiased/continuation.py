@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax import features
+from noisy_jax.validation import at_least_float32
 
 _TERMS = {4: 14, 8: 40}  # of erf's polynomial, by the bytes of a number: up to rounding
 
@@ -138,7 +139,7 @@ def erf(z: Continued) -> Continued:
 
     Source: Weideman, Computation of the complex error function (1994).
     """
-    wide = jnp.promote_types(z.re.dtype, jnp.float32)
+    wide = at_least_float32(z.re.dtype)
     parts = _erf(z.re.astype(wide), z.im.astype(wide))
     return Continued(*(part.astype(z.re.dtype) for part in parts))
 

@@ -10,7 +10,7 @@ from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.transformed import Transformed, mean, weighted
-from noisy_jax.validation import check_dimension, check_key, whole
+from noisy_jax.validation import at_least_float32, check_dimension, check_key, whole
 
 
 def gaussian(
@@ -69,7 +69,7 @@ def gaussian(
         check_key(key)
         shape, count = copies.shape[1:], len(copies)
         check_dimension("noise", cov, shape)
-        wide = jnp.promote_types(copies.dtype, jnp.float32)
+        wide = at_least_float32(copies.dtype)
         zeros = jnp.zeros((draws, *(shape or (1,))), wide)
         drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
         real = mean(copies)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.unbiased.transformed import Transformed, mean
-from noisy_jax.validation import between, check_concrete, check_key, whole, within
+from noisy_jax.validation import at_least_float32, between, check_concrete, check_key, whole, within
 
 RATIO = 2**-1.5
 
@@ -32,7 +32,7 @@ class Multilevel(Transformed):
     def mean_of_used(self, copies: jax.Array, key: chex.PRNGKey) -> jax.Array:
         """The mean of the copies that g uses with this key."""
         needed = self.copies_needed(key)
-        wide = copies.astype(jnp.promote_types(copies.dtype, jnp.float32))
+        wide = copies.astype(at_least_float32(copies.dtype))
         used = jnp.arange(len(copies)).reshape(-1, *[1] * (copies.ndim - 1)) < needed
         total = jnp.sum(jnp.where(used, wide, 0), axis=0)
         return (total / needed.astype(wide.dtype)).astype(copies.dtype)
@@ -107,7 +107,7 @@ def multilevel(
         first = mean(copies[:base])
         half = base * 2**level // 2
         number = jnp.arange(base * 2**levels).reshape(-1, *[1] * (copies.ndim - 1))
-        wide = copies[: number.size].astype(jnp.promote_types(copies.dtype, jnp.float32))
+        wide = copies[: number.size].astype(at_least_float32(copies.dtype))
 
         def half_mean(start):  # `where`, not a product: a copy that is not used may be NaN
             used = (number >= start) & (number < start + half)

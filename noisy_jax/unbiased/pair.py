@@ -10,6 +10,7 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.transformed import Transformed, mean
+from noisy_jax.validation import at_least_float32
 
 
 def pair(f: Callable, argnum: int = 0) -> Transformed:
@@ -69,7 +70,7 @@ def complex_point(copies: jax.Array) -> Continued:
     count = len(copies)
     paired = count - count % 2  # of an odd number the last copy has no part in the contrast
     signs = np.where(np.arange(count) < paired, (-1.0) ** np.arange(count), 0)
-    wide = jnp.promote_types(copies.dtype, jnp.float32)
+    wide = at_least_float32(copies.dtype)
     contrast = jnp.asarray(signs / (paired * count) ** 0.5, wide)
     imaginary = jnp.tensordot(contrast, copies.astype(wide), axes=1).astype(copies.dtype)
     return Continued(mean(copies), imaginary)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.unbiased.points import at_points
-from noisy_jax.validation import given
+from noisy_jax.validation import at_least_float32, given
 
 
 class Transformed:
@@ -115,7 +115,7 @@ def trained(params: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 def mean(copies: jax.Array, axis: int = 0) -> jax.Array:
     """The mean, summed in at least float32, in the type of the copies."""
-    wide = jnp.promote_types(copies.dtype, jnp.float32)
+    wide = at_least_float32(copies.dtype)
     return jnp.mean(copies.astype(wide), axis=axis).astype(copies.dtype)
 
 
@@ -127,7 +127,7 @@ def weighted(at: Callable, points: jax.Array, weights: jax.Array) -> Any:
 
     def total(values):
         check_number(values.dtype)
-        wide = jnp.promote_types(values.dtype, jnp.float32)
+        wide = at_least_float32(values.dtype)
         return jnp.tensordot(weights.astype(wide), values.astype(wide), axes=1).astype(values.dtype)
 
     return jax.tree.map(total, at_points(at, points))

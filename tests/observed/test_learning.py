@@ -104,7 +104,8 @@ def test_a_learner_without_readings_has_no_risk():
     learner = nj.learners.uncorrected_kernel(kernel, horizon=len(y), radius=2.0)
     learned = nj.learn(learner, observed, jax.random.key(0))
     assert np.isnan(learned.risk)
-    replicates = nj.observations.from_arrays(np.stack([x, x + 0.1], axis=1), y)
+    apart = 0.1 * (-1.0) ** np.arange(len(y))[:, None]
+    replicates = nj.observations.from_arrays(np.stack([x, x + apart], axis=1), y)
     unknown = nj.learn(nj.learners.uncorrected(radius=2.0), replicates, jax.random.key(0))
     assert np.isnan(unknown.risk)
     assert np.isfinite(learned.predict([[100.0, 100.0]])).all()
