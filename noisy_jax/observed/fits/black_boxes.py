@@ -30,8 +30,8 @@ class BlackBox:
 
     Attributes:
         names: of the numbers, known after the first call.
-        intercept: whether the first number is the intercept of a predictor that is linear in the
-            columns; then `names` are those of the columns.
+        intercept: whether the first number is an intercept and the others are coefficients of the
+            columns, whose names `names` then holds.
     """
 
     def __init__(self, estimator: Any, columns: tuple[str, ...]):

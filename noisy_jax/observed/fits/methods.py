@@ -124,8 +124,8 @@ class Logistic:
     share of C is taken away, with a warning and wide intervals (`GeneralizedFit.share`). Replicates
     of unknown noise are pooled: the covariance of their noise must then be the same in all rows.
     Standard errors are from the jackknife over 32 groups of blocks of up to 64 consecutive rows;
-    where the equations without some group have no root, from the sandwich, with a warning. From
-    16,384 rows on, roots without a group are those of one step of Newton's method.
+    where the equations without some group have no root, from the sandwich, with a warning. In
+    tables of 16,384 rows or more, the jackknife takes one step of Newton's method for each group.
 
     Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
     equations are summed over all true categories and labels, with weights that are right on

@@ -49,7 +49,7 @@ class Model:
 
     The transformation follows from the table:
 
-    - Gaussian noise, or a covariance, which is taken as that of Gaussian noise:
+    - Gaussian noise, or a covariance alone (the noise is then assumed to be Gaussian):
       `nj.unbiased.gaussian` with 16 draws a row. The loss must be entire in x: `exp`, `sin`, `erf`
       and polynomials are, `abs`, `tanh`, `log` and quotients are not.
     - Copies of each row, with noise of unknown or of another law: `nj.unbiased.replicates`, of
@@ -205,7 +205,7 @@ def _estimate(table: Observations) -> Callable:
     if copies == 1:
         raise ValueError(
             "from one copy of each row nj.methods.Model needs Gaussian noise, got "
-            f"{type(noise).__name__}: {_ANY_LAW}; a covariance in its place is taken as that of "
-            "Gaussian noise"
+            f"{type(noise).__name__}: {_ANY_LAW}; or give the covariance alone, if the noise is "
+            "nearly Gaussian"
         )
     return _ORDERS[order_of(copies)]

@@ -183,7 +183,7 @@ def _estimates(functions: Functions, of_row: Callable, share, start, seed) -> Ca
 
 
 def _over_groups(of_group: Callable, table: Any, cov: Any, by_row: bool) -> Any:
-    """`of_group(*table of the group, cov, axes)`, group by group; `axes` are those of `vmap`."""
+    """Calls `of_group(*arrays, cov, axes)` for each group; `axes` is the `in_axes` for `vmap`."""
     if cov is not None and by_row:
         return jax.lax.map(lambda one: of_group(*one, (None, 0, 0, 0, 0)), (*table, cov))
     return jax.lax.map(lambda one: of_group(*one, cov, (None, 0, 0, 0, None)), table)

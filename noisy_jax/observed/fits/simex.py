@@ -42,8 +42,8 @@ class SIMEX:
     they are. Where only the mean of the C_i is known, as from replicates, all rows get noise of
     this covariance.
 
-    **It is approximate**: its bias is that of the extrapolation. It is small if the noise is a
-    small share of the variance of the columns, and does not vanish in large tables. Where the
+    **It is approximate**: the curve is an assumption. The bias is small if the noise is a small
+    share of the variance of the columns, and does not vanish in large tables. Where the
     quadratic and the rational curve disagree, the fit says so. `nj.methods.Linear`, `Logistic` and
     `Poisson` are consistent and faster. SIMEX is for everything else.
 
@@ -51,8 +51,8 @@ class SIMEX:
 
     - "extrapolated": the mean estimated covariance at λ, less the covariance of the estimates over
       draws, is extended to −1 by a quadratic curve, with the same assumptions as the covariances.
-      These are those of least squares with residuals of equal variance, the sandwich of logistic
-      and Poisson regression, or the ones that a function returns.
+      For "linear" this covariance assumes residuals of equal variance; for "logistic" and
+      "poisson" it is the sandwich; a function returns its own.
     - "jackknife": SIMEX again, with the same draws, without one of 32 groups of blocks of up to 64
       consecutive rows at a time. It takes 33 times as long, except for "linear".
 

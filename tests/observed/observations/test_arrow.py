@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: fits of their chunks are those of the same rows in CSV files."""
+"""Chunks of Parquet and Arrow files give the same tables and fits as those of a CSV file."""
 
 import numpy as np
 import pandas as pd
