@@ -17,7 +17,7 @@ def coefficients(fit: LinearFit | GeneralizedFit, *, axes=None):
     it is the log odds, or the log rate, of y that changes.
 
     Args:
-        fit: result of `nj.fit`: linear, logistic or Poisson.
+        fit: result of `nj.fit`: linear, logistic or Poisson, calibrated, or by SIMEX.
         axes: matplotlib axes to draw on; new ones by default.
 
     Returns:
@@ -30,7 +30,12 @@ def coefficients(fit: LinearFit | GeneralizedFit, *, axes=None):
         >>> coefficients(fit).get_xlabel()
         'change of y for one standard deviation of the column'
     """
-    instance("fit", fit, Corrected, "nj.fit makes one without features")
+    instance(
+        "fit",
+        fit,
+        Corrected,
+        "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one",
+    )
     if axes is None:
         (axes,) = panels(None, 1, width=7.0, height=1.2 + 0.5 * len(fit.names))
     places = np.arange(len(fit.names))[::-1]

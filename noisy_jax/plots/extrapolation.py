@@ -3,7 +3,7 @@
 import numpy as np
 
 from noisy_jax.observed.fits.extrapolation import SimexFit
-from noisy_jax.plots.style import COLOURS, label, panels, plain
+from noisy_jax.plots.style import COLOURS, label, panels_of_columns, plain
 from noisy_jax.validation import instance
 
 _POINTS = 61
@@ -31,10 +31,7 @@ def extrapolation(fit: SimexFit, *, axes=None):
         2
     """
     instance("fit", fit, SimexFit, "nj.fit(table, nj.methods.SIMEX()) makes one")
-    count = len(fit.names)
-    columns = min(count, 4)
-    size = {"width": 1 + 3.2 * columns, "height": 0.8 + 3 * -(-count // columns)}
-    axes = panels(axes, count, columns=columns, sharex=True, **size)
+    axes = panels_of_columns(axes, len(fit.names))
     parts = np.linspace(-1, 0, _POINTS), np.linspace(0, fit.levels[-1], _POINTS)
     beyond, within = (fit.curve(part)[:, 1:] for part in parts)
     low, high = fit.interval()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from noisy_jax.observed.fits.sensitivity import Sensitivity
-from noisy_jax.plots.style import COLOURS, curve, label, panels, plain
+from noisy_jax.plots.style import COLOURS, curve, label, panels_of_columns, plain
 from noisy_jax.validation import instance
 
 
@@ -28,10 +28,7 @@ def sensitivity(found: Sensitivity, *, axes=None):
         2
     """
     instance("found", found, Sensitivity, "nj.fits.sensitivity(table) makes one")
-    count = len(found.names)
-    columns = min(count, 4)
-    size = {"width": 1 + 3.2 * columns, "height": 0.8 + 3 * -(-count // columns)}
-    axes = panels(axes, count, columns=columns, sharex=True, **size)
+    axes = panels_of_columns(axes, len(found.names))
     multiples, shares, color = np.array(found.multiples), found.shares, COLOURS[0]
     part, none = shares < 1, np.isnan(shares)
     for ax, name, path in zip(axes, found.names, np.moveaxis(found.paths(), 2, 0), strict=True):

@@ -110,10 +110,10 @@ def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
     def with_noise(cov):
         return both(every._replace(cov=cov), starts)[0][1]
 
-    spreads[1][0][:] += spread_by_noise(with_noise, table, observations)
-    uncorrected, corrected = (
-        named_fit(model, one, *spread, names) for one, spread in zip(theta, spreads, strict=True)
-    )
+    (plain, _), (spread, freedom) = spreads
+    spread = spread + spread_by_noise(with_noise, table, observations)
+    uncorrected = named_fit(model, theta[0], plain, freedom, names)
+    corrected = named_fit(model, theta[1], spread, freedom, names)
     return CalibratedFit(
         **vars(corrected),
         uncorrected=uncorrected,

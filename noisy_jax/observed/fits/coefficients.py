@@ -1,7 +1,6 @@
 """What a fit found: coefficients with standard errors, tests and intervals."""
 
 import dataclasses
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from jax.core import Tracer
 
 from noisy_jax.columns import check_not_categorical, in_order, index_of
 from noisy_jax.intervals import LEVEL
-from noisy_jax.observed.fits.estimates import Estimates
+from noisy_jax.observed.fits.estimates import COLUMNS, Estimates, lines_of
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Table
 from noisy_jax.validation import unmasked
@@ -125,16 +124,13 @@ class Corrected(Coefficients, Saved):
         more = zip(super()._rows(level), plain, [np.nan, *self.reliability.tolist()], strict=True)
         return [row | {"uncorrected": b, "reliability": share} for row, b, share in more]
 
-    def _doubts(self) -> list[str]:
-        return lines_of(self.remarks)
-
     def _printed(self, lines: Sequence[str]) -> Table:
         """The coefficients beside the uncorrected ones, and some lines below them."""
         rows = self._rows(LEVEL)
         shown = rows if len(rows) <= 11 else rows[:10]
         hidden = [f"… and {len(rows) - 10} more columns"] if len(rows) > 11 else []
         below = "\n".join([*hidden, *lines, *lines_of(self.remarks)])
-        return Table(rows, _COLUMNS, self.title, shown, below)
+        return Table(rows, [*COLUMNS, ("reliability", _reliability)], self.title, shown, below)
 
     @property
     def _noisy(self) -> str:
@@ -143,21 +139,6 @@ class Corrected(Coefficients, Saved):
 
 def _reliability(row) -> str:
     return "" if np.isnan(row["reliability"]) else f"{row['reliability']:.3f}"
-
-
-_COLUMNS = (
-    ("", "{name}"),
-    ("estimate", "{estimate:.4g}"),
-    ("std. error", "{std_error:.2g}"),
-    ("95% interval", "[{low:.4g}, {high:.4g}]"),
-    ("uncorrected", "{uncorrected:.4g}"),
-    ("reliability", _reliability),
-)
-
-
-def lines_of(remarks: tuple[str, ...]) -> list[str]:
-    """The remarks of a fit, in lines as wide as its table."""
-    return [textwrap.fill(f"Note: {remark}.", 88) for remark in remarks]
 
 
 def counted_features(count: int) -> str:

@@ -1,5 +1,6 @@
 """Named estimates with standard errors, tests and intervals, as a table."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,20 @@ from noisy_jax.intervals import LEVEL, half_width, p_value
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import between, choice
 
+COLUMNS = (
+    ("", "{name}"),
+    ("estimate", "{estimate:.4g}"),
+    ("std. error", "{std_error:.2g}"),
+    ("95% interval", "[{low:.4g}, {high:.4g}]"),
+    ("uncorrected", "{uncorrected:.4g}"),
+)
+"""Of the table that a corrected fit prints."""
+
+
+def lines_of(remarks: tuple[str, ...]) -> list[str]:
+    """The remarks of a fit, in lines as wide as its table."""
+    return [textwrap.fill(f"Note: {remark}.", 88) for remark in remarks]
+
 
 class Estimates(Summarized):
     """Named estimates with their covariance: what `Coefficients` and `ModelFit` share.
@@ -15,10 +30,12 @@ class Estimates(Summarized):
     Attributes:
         covariance: `[k, k]`, of all estimates.
         degrees_of_freedom: of Student's t in intervals, one number or `[k]`.
+        remarks: what to know before one believes the intervals.
     """
 
     covariance: np.ndarray
     degrees_of_freedom: float | np.ndarray
+    remarks: tuple[str, ...] = ()
 
     @property
     def _labels(self) -> tuple[str, ...]:
@@ -98,8 +115,8 @@ class Estimates(Summarized):
         return ""
 
     def _doubts(self) -> list[str]:
-        """What to know before one believes the intervals."""
-        return []
+        """What to know before one believes the intervals, in lines."""
+        return lines_of(self.remarks)
 
     def _rows(self, level: float) -> list[dict[str, Any]]:
         """The numbers of all estimates."""

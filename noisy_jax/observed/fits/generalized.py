@@ -26,6 +26,7 @@ from noisy_jax.observed.fits.groups import (
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import continued, root
+from noisy_jax.observed.fits.sandwich import of_scores
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, Units
@@ -226,22 +227,13 @@ class _Problem(NamedTuple):
         return None
 
     def _sandwich(self, made: Equations, theta, cov, share) -> np.ndarray:
-        """A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), with sums over n clusters in place of rows.
-
-        Where the rows' covariances are averaged, ψ_i contains what its own moves.
-        """
-        n, scores = len(self.table.y), made.scores
+        """By the scores ψ_i; where the rows' covariances are averaged, with what its own moves."""
+        scores = made.scores
         if self.observations.cov is None:
             apart = share * self.table.cov - cov
             moves = np.tensordot(apart, made.in_covariance(theta[1:]), ((1, 2), (1, 2)))
             scores = scores + moves * (self.weights / self.weights.sum())[:, None]
-        if self.clusters is not None:
-            n = int(self.clusters.max()) + 1
-            sums = np.zeros((n, len(theta)))
-            np.add.at(sums, self.clusters, scores)
-            scores = sums
-        bread = np.linalg.inv(-made.jacobian)
-        return bread @ (scores.T @ scores) @ bread.T * (n / (n - len(theta)))
+        return of_scores(scores, made.jacobian, self.clusters)
 
 
 _LARGE = 16_384

@@ -140,11 +140,17 @@ def linear_fit(
     observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> LinearFit:
     """See `nj.methods.Linear`: intervals by the sandwich."""
-    made = _solved(observations, weights, clusters)[1]
+    return _with_scatter(_solved(observations, weights, clusters)[1], observations, weights)
+
+
+def _with_scatter(
+    fit: LinearFit, observations: Observations, weights: np.ndarray | None
+) -> LinearFit:
+    """The fit with the scatter of y, if errors in y or by row are known."""
     if observations.target_cov is None and not differ_by_row(observations):
-        return made
-    scatter = intrinsic_scatter(observations, weights, made, made.gram)
-    return dataclasses.replace(made, scatter=scatter)
+        return fit
+    scatter = intrinsic_scatter(observations, weights, fit, fit.gram)
+    return dataclasses.replace(fit, scatter=scatter)
 
 
 def fit_by_errors(
@@ -163,14 +169,11 @@ def fit_by_errors(
     solver, made = _solved(observations, weights, clusters, equal)
     if equal is not None and plain is not None:
         if equal.known.strength >= WEAK and solver.differs(equal):
-            fit = linear_fit(observations, np.ones(len(weights)), clusters)
-            return fit, [Doubt(_BY_VALUES, spoils=False)]
+            return _with_scatter(plain, observations, None), [Doubt(_BY_VALUES, spoils=False)]
         made = dataclasses.replace(made, uncorrected=plain.uncorrected)
-    return dataclasses.replace(
-        made,
-        scatter=intrinsic_scatter(observations, weights, made, made.gram),
-        effective_rows=float(weights.sum() ** 2 / (weights @ weights)),
-    ), []
+    effective = float(weights.sum() ** 2 / (weights @ weights))
+    made = dataclasses.replace(made, effective_rows=effective)
+    return _with_scatter(made, observations, weights), []
 
 
 _BY_VALUES = (

@@ -145,10 +145,9 @@ class ModelEquations:
         params = ravel_pytree(self._start)[1](jnp.asarray(theta))
         return jax.tree.map(np.asarray, params)
 
-    def meat(self, found: Sums) -> np.ndarray:
-        """Σ ψψᵀ, `[p, p]`."""
-        scores = np.asarray(found.scores)[self._kept > 0] * self.scale
-        return scores.T @ scores
+    def scores_of(self, found: Sums) -> np.ndarray:
+        """ψ, `[n, p]`, in the order of the groups."""
+        return np.asarray(found.scores)[self._kept > 0] * self.scale
 
     def in_covariance(self, u: np.ndarray, share: float) -> np.ndarray:
         """`[p, d, d]`, the derivative of Σψ in the covariance that a Gaussian estimate reads.

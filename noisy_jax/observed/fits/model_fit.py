@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.intervals import LEVEL
-from noisy_jax.observed.fits.coefficients import counted_features, features_of, lines_of
-from noisy_jax.observed.fits.estimates import Estimates
+from noisy_jax.observed.fits.coefficients import counted_features, features_of
+from noisy_jax.observed.fits.estimates import COLUMNS, Estimates
 from noisy_jax.tables import Table
 
 
@@ -101,9 +101,6 @@ class ModelFit(ModelEstimates):
             for row, each in zip(super()._rows(level), plain, strict=True)
         ]
 
-    def _doubts(self) -> list[str]:
-        return lines_of(self.remarks)
-
     def _shown(self) -> Table:
         """Estimates, intervals, uncorrected estimates."""
         lines = [
@@ -112,13 +109,4 @@ class ModelFit(ModelEstimates):
             "from features that are as noisy as these, use fit.uncorrected.",
             *self._doubts(),
         ]
-        return Table(self._rows(LEVEL), _COLUMNS, self.title, below="\n".join(lines))
-
-
-_COLUMNS = (
-    ("", "{name}"),
-    ("estimate", "{estimate:.4g}"),
-    ("std. error", "{std_error:.2g}"),
-    ("95% interval", "[{low:.4g}, {high:.4g}]"),
-    ("uncorrected", "{uncorrected:.4g}"),
-)
+        return Table(self._rows(LEVEL), COLUMNS, self.title, below="\n".join(lines))

@@ -14,6 +14,7 @@ from noisy_jax.observed.fits.groups import jackknifed
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
 from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
+from noisy_jax.observed.fits.sandwich import of_scores
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import listed
@@ -141,7 +142,8 @@ def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
         )
     equations.center = theta
     found = equations.equations(zero, none)
-    own = np.sqrt(np.diag(equations.meat(found)) * equations.num_rows) / -np.diag(found.jacobian)
+    size = np.sqrt((equations.scores_of(found) ** 2).sum(0) * equations.num_rows)
+    own = size / -np.diag(found.jacobian)
     equations.scale = np.maximum(own, 1e-8 * np.maximum(np.abs(theta), unit))
     u = root(equations, zero, none, Patience())
     if u is None:
@@ -167,8 +169,8 @@ def _estimates(
 ) -> tuple[ModelEstimates, list[str]]:
     """The parameters at a root u with their covariance, and doubts about it."""
     made, n, share = equations.equations(u, rows), len(table.y), float(rows.cov)
-    bread = np.linalg.inv(-made.jacobian)
-    spread, freedom = bread @ equations.meat(made) @ bread * (n / (n - len(u))), float(n - len(u))
+    bread, freedom = np.linalg.inv(-made.jacobian), float(n - len(u))
+    spread = of_scores(equations.scores_of(made), made.jacobian)
     # Roots without each group, after one step of Newton's method: no further pass over the rows.
     rest = made.jacobian - made.jacobians, (made.parts - made.score)[..., None]
     near, doubts = u + np.linalg.solve(*rest)[..., 0], []

@@ -65,6 +65,23 @@ def sandwich(
     return squares, 2 * total / np.where(spread > 0, spread, 2.0 / most)
 
 
+def of_scores(scores: np.ndarray, jacobian: np.ndarray, clusters=None) -> np.ndarray:
+    """A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − p), `[p, p]`, for equations Σψ = 0 with A = −∂Σψ/∂θ.
+
+    Args:
+        scores: `[n, p]`, ψ.
+        jacobian: `[p, p]`, −A.
+        clusters: `[n]` whole numbers from 0, by which ψ are added up first, or `None`.
+    """
+    if clusters is not None:
+        sums = np.zeros((int(clusters.max()) + 1, scores.shape[1]))
+        np.add.at(sums, clusters, scores)
+        scores = sums
+    moves = scores @ np.linalg.inv(-jacobian).T
+    n, size = moves.shape
+    return moves.T @ moves * (n / (n - size))
+
+
 def influences(whole: LinearMoments, share: float, rows: Rows, leverage: bool) -> np.ndarray:
     """`[n, 1 + d]`, v of the rows; without `leverage` K⁻¹ψ, which add up to 0."""
     gram = whole.centred(share=share)[0]
