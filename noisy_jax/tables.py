@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from noisy_jax.intervals import half_width
 from noisy_jax.saving import replace_file
@@ -112,6 +112,20 @@ class Table:
         replace_file(path, text.getvalue().encode())
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_PICTURES: dict[type, Callable[..., Any]] = {}
+
+
+def picture_of(kind: type) -> Callable[[_Function], _Function]:
+    """Makes a function of `nj.plots` what `plot` of a kind of results calls."""
+
+    def register(draw):
+        _PICTURES[kind] = draw
+        return draw
+
+    return register
+
+
 class Summarized:
     """A result with a table, which is printed, and shown in notebooks."""
 
@@ -122,6 +136,24 @@ class Summarized:
     def to_frame(self) -> Any:
         """The rows of the summary as a pandas DataFrame."""
         return self.summary().to_frame()
+
+    def plot(self, *args: Any, **options: Any) -> Any:
+        """The picture of this result by `nj.plots`, whose further arguments it takes.
+
+        Args:
+            *args: such as the table, for a kernel fit.
+            **options: such as `axes`, matplotlib axes to draw on; new ones by default.
+
+        Returns:
+            The axes.
+
+        Raises:
+            TypeError: there is no picture of such results.
+        """
+        for kind in type(self).__mro__:
+            if kind in _PICTURES:
+                return _PICTURES[kind](self, *args, **options)
+        raise TypeError(f"there is no picture of {type(self).__name__}")
 
     def _shown(self) -> Table:
         """What is printed."""

@@ -5,7 +5,7 @@ import sys
 import pandas as pd
 import pytest
 
-from noisy_jax.tables import Table
+from noisy_jax.tables import Summarized, Table, picture_of
 from tests.files import rows_of
 
 
@@ -53,3 +53,22 @@ def test_a_frame_has_all_columns_of_all_rows(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"needs pandas \(pip install pandas\); the same values"):
         table.to_frame()
+
+
+def test_plot_is_the_picture_of_the_nearest_class():
+    class Result(Summarized):
+        pass
+
+    class Special(Result):
+        pass
+
+    class Other(Summarized):
+        pass
+
+    picture_of(Result)(lambda result, table, *, axes=None: (result, table, axes))
+    picture_of(Special)(lambda result: "special")
+    result = Result()
+    assert result.plot("table", axes="axes") == (result, "table", "axes")
+    assert Special().plot() == "special"
+    with pytest.raises(TypeError, match="no picture of Other"):
+        Other().plot()

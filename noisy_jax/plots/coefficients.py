@@ -6,9 +6,11 @@ from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.plots.style import label, look, panels, plain
+from noisy_jax.tables import picture_of
 from noisy_jax.validation import instance
 
 
+@picture_of(Corrected)
 def coefficients(fit: LinearFit | GeneralizedFit, *, axes=None):
     """Corrected and uncorrected coefficients with 95% intervals, one row a column of the table.
 

@@ -4,11 +4,13 @@ import numpy as np
 
 from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.plots.style import COLOURS, label, panels_of_columns, plain
+from noisy_jax.tables import picture_of
 from noisy_jax.validation import instance
 
 _POINTS = 61
 
 
+@picture_of(SimexFit)
 def extrapolation(fit: SimexFit, *, axes=None):
     """Estimates with added noise and the curve through them to no noise, a panel for each number.
 

@@ -8,12 +8,14 @@ from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.observations import Observations
 from noisy_jax.plots.style import COLOURS, label, panels, plain
+from noisy_jax.tables import picture_of
 from noisy_jax.validation import choice, instance, listed, number
 
 _POINTS = 201
 _ROWS = 2000  # noisy rows that are drawn
 
 
+@picture_of(FourierFit)
 def function(
     fit: FourierFit,
     table: Observations,

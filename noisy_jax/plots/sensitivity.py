@@ -4,9 +4,11 @@ import numpy as np
 
 from noisy_jax.observed.fits.sensitivity import Sensitivity
 from noisy_jax.plots.style import COLOURS, curve, label, panels_of_columns, plain
+from noisy_jax.tables import picture_of
 from noisy_jax.validation import instance
 
 
+@picture_of(Sensitivity)
 def sensitivity(found: Sensitivity, *, axes=None):
     """Coefficients with 95% intervals against multiples of the noise, a panel for each column.
 

@@ -34,6 +34,6 @@ def test_coefficients_of_other_models_have_their_units(rng, model, words):
     x = rng.normal(size=(400, 1)) * 10
     y = (x[:, 0] + 10 * rng.normal(size=400) > 0) * 1.0
     fit = nj.fit(nj.observations.from_arrays(x, y, noise=5.0), model=model)
-    axes = nj.plots.coefficients(fit)
+    axes = fit.plot()
     assert f"change of the {words} of y for one standard" in axes.get_xlabel()
     np.testing.assert_allclose(axes.lines[0].get_xdata(), fit.coefficients * x.std())

@@ -13,7 +13,7 @@ def test_extrapolation_draws_estimates_the_curve_and_the_interval(rng, estimator
     y = x.sum(axis=1) + rng.normal(size=200)
     table = nj.observations.from_arrays(x, y, noise=[0.2, 0.0], names=["a", "b"])
     fit = nj.fit(table, nj.methods.SIMEX(estimator, levels=[0.5, 1, 3], draws=20))
-    axes = nj.plots.extrapolation(fit)
+    axes = fit.plot()
     low, high = fit.interval()
     for j, ax in enumerate(axes):
         within, beyond, points, corrected = ax.lines

@@ -38,7 +38,7 @@ def test_one_column_with_its_rows_curves_and_bands(rng):
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
     bands = ["80% for the whole curve", "80% at each point"]
     assert texts == ["noisy rows", *bands, "corrected", "uncorrected"]
-    check_draws_on_given_axes(lambda axes: nj.plots.function(fit, table, axes=axes), 0)
+    check_draws_on_given_axes(lambda axes: fit.plot(table, axes=axes), 0)
 
 
 def test_other_columns_are_at_their_means_or_at_given_values(rng):

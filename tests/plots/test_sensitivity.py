@@ -15,7 +15,7 @@ def test_sensitivity_draws_the_fits_and_marks_those_that_are_none(rng):
     multiples = [0.0, 1.0, weak, 9.0]
     found = nj.fits.sensitivity(table, multiples=multiples)
     assert found.shares[2] < found.shares[1] == 1
-    axes = nj.plots.sensitivity(found)
+    axes = found.plot()
     fits = [found.fits[0], found.fits[1]]
     for j, ax in enumerate(axes):
         curve, part, none = ax.lines[:3]
