@@ -95,6 +95,7 @@ def test_gaussian_calibration_holds_at_the_ends_of_its_range(epsilon, delta):
     np.testing.assert_allclose(attained, delta, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 2])
 def test_no_clipped_instance_exceeds_the_norm_in_exact_arithmetic(order, rng):
     """Float32 numbers are exact in float64, in which the norms are then computed."""

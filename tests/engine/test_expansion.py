@@ -101,6 +101,7 @@ def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
         assert state.round == 300
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_weight_vector_equals_the_expansion_of_the_linear_kernel(rng):
     x, y = labelled(rng)
@@ -185,6 +186,7 @@ def test_a_learner_that_forgets_terms_cannot_be_averaged():
         nj.wrappers.averaged(learner).init(DIM)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_float32_data_run_under_float64(rng):
     x, y = (a.astype(np.float32) for a in labelled(rng))

@@ -186,6 +186,7 @@ def test_a_row_of_nan_does_not_spread(rng):
     np.testing.assert_array_equal(np.isnan(gram), bad[:, None] | bad)
 
 
+@pytest.mark.slow
 def test_gradients_do_not_depend_on_the_origin(rng):
     x, z = grid(rng, 1), grid(rng, 4)
 

@@ -26,6 +26,7 @@ def test_inner_products_have_the_kernel_for_their_mean(name, rng):
     np.testing.assert_allclose(z @ z.T, KERNELS[name](x, x), atol=5 / pairs**0.5)
 
 
+@pytest.mark.slow
 def test_the_map_is_a_plain_function():
     features = nj.kernels.fourier_features(KERNELS["gaussian"], jax.random.key(0), 8)
     x = jnp.linspace(-1, 1, 12).reshape(2, 3, 2)

@@ -35,6 +35,7 @@ def adversary(name):
     return stream.x, Sample(noisy[:, None], stream.y, jnp.full(T, noise.cov))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [None, 0.5])
 @pytest.mark.parametrize("seed", [0, 1, "two copies", "noiseless", "noisy"])
@@ -56,6 +57,7 @@ UNKNOWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-MomentsOfFeatures")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [None, 0.5])
@@ -114,6 +116,7 @@ def check_pathwise(moments, samples, x, radius, keys=None):
     return penalty
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_levels_are_drawn_by_the_key_of_the_round():
     """`step`, `unroll` and `finish` agree; copies that a level does not use are not measured."""
@@ -156,6 +159,7 @@ def test_weights_are_the_regularized_solution():
     np.testing.assert_allclose(state.weights, np.linalg.solve(gram, noisy.T @ y), rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("cut", [8, 13])
 def test_a_run_continues_anywhere_and_equals_steps(cut):
@@ -315,6 +319,7 @@ def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviatio
     np.testing.assert_allclose(found.weights, weights, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size():
     """S has the eigenvalues 10 and -2. Where S + λI is nearly singular a ball bounds w, or λ must.
@@ -478,6 +483,7 @@ def test_gradients_by_step_under_vmap_and_in_pieces():
     np.testing.assert_array_equal(slopes[0][0] != 0, [True, True, False])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_the_gradient_in_a_ball_is_that_of_its_optimality_conditions():
     """(S + (λ + μ)I)w = b and ‖w‖ = B, differentiated in NumPy."""

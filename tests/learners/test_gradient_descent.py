@@ -121,6 +121,7 @@ def test_equals_numpy_loop(x64, rng, shape, changing):
         assert projected > 20 if radius < 1 else projected == 0
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Eq2/3")
 def test_no_noise_gives_clean_gradient_descent():
     stream = nj.streams.linear(jax.random.key(0), 200, 3)

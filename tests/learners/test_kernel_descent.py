@@ -31,6 +31,7 @@ def noisy(rng, cov=COV, rounds=T, copies=2):
     return x, x[:, None] + noise, y
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Alg2", "EXT-IncrementalNorm")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("radius", "rate", "many"), [(1.0, 0.3, True), (50.0, 0.05, False)])

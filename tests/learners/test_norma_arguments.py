@@ -21,6 +21,7 @@ from tests.learners.norma_runs import (
 )
 
 
+@pytest.mark.slow
 def test_labels_are_checked(rng):
     x, y = labelled(rng)
     learner = norma(

@@ -83,6 +83,7 @@ def test_one_step_of_the_potential():
         assert gap.max() <= 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-ParameterFree")
 @pytest.mark.usefixtures("x64")

@@ -108,6 +108,7 @@ def step_of(estimator, y):
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Thm4")
 def test_two_rounds_enumerated_are_the_gradient_steps_of_the_clean_kernel(x64):
     """Squared loss, whose slope is linear: exact over both rounds at once."""
@@ -168,6 +169,7 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     assert np.abs(biased / moved - 1).max() > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Ex1")
 def test_squared_loss_over_a_linear_kernel_is_two_copies():
     estimator = gradient(nj.kernels.linear(), nj.losses.squared(), radius=0.5, x_second_moment=2.0)

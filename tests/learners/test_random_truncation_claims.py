@@ -40,6 +40,7 @@ def test_an_estimate_depends_on_as_many_copies_as_it_counts(rng, kernel):
         assert used == plain.copies == tensor + 2 * envelope
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("NK-Thm4", "NK-Sub1", "NK-Alg1", "NK-Sub5")
 def test_all_orders_of_a_round_are_independent():

@@ -94,6 +94,7 @@ def test_the_mean_over_orders_and_noise_is_the_clean_derivative(x64, name, y):
     assert abs(estimator.derivative.orders.probabilities @ means - clean) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-AnalyticWorlds")
 def test_the_soft_margin_of_one_reading_is_biased(x64):
     """The numbers in the docstring of `norma`, and those of the smoothed hinge."""

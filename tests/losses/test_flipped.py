@@ -92,6 +92,7 @@ def clean_losses(loss, flips, seeds=12):
     return jax.vmap(one)(jax.random.split(key(), seeds))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-FlippedLabels")
 def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
@@ -109,6 +110,7 @@ def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
     assert gain.mean() > 0.15
 
 
+@pytest.mark.slow
 def test_flips_run_in_a_study():
     stream = jax.tree.map(lambda leaf: leaf[:8], overlapping(jax.random.key(0)))
     loss, flips = losses.soft_margin(), nj.noise.Flip(RATES)
@@ -200,6 +202,7 @@ def test_flips_are_for_labels():
 LINEAR = nj.moments.known_covariance()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "fits"),
     [

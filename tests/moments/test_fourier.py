@@ -11,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])
 def test_all_differences_of_replicates_give_the_characteristic_function_of_their_mean(copies):

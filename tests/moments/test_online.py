@@ -105,6 +105,7 @@ def _hermite(cov, count=20):
     return nodes, weights
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_fourier_features_are_unbiased_under_skewed_noise():
     moments = features(Skewed(), dim=2)
@@ -155,6 +156,7 @@ def test_frequencies_are_gaussian_vectors_over_the_length_scale():
     assert abs(squares.var() - 10) < 5 * (10**2 * (2 + 12 / 5) / 600) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_without_the_correction_the_moments_are_seen_to_be_wrong():
     """One frequency ω, with φ(2ω) = exp(−4σ²‖ω‖²/2) = e^(−1.25)."""

@@ -73,6 +73,7 @@ def test_multilevel_is_exact_for_linear_features_at_every_cap():
     np.testing.assert_allclose(found, clean(lambda x: x, [0.7]), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-MomentsOfFeatures")
 def test_multilevel_of_waves_is_the_extrapolation_of_the_last_two_means():
     """Its mean is 2F_L − F_{L−1}, with F_N the mean of φφᵀ at means of b 2^N copies."""
@@ -93,6 +94,7 @@ def test_multilevel_of_waves_is_the_extrapolation_of_the_last_two_means():
     assert off[0] < 0.1 * off[1]
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-MomentsOfFeatures")
 @pytest.mark.parametrize("factor", [1.0, 0.5])
 def test_pair_is_exact_under_gaussian_noise_of_any_covariance(factor):
@@ -107,6 +109,7 @@ def test_pair_is_exact_under_gaussian_noise_of_any_covariance(factor):
     assert np.abs(uncorrected - clean(features, X)).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [2, 3])
 def test_replicates_of_linear_features_are_two_copies(copies, rng):
     x, y = rng.normal(size=(20, copies, 3)), rng.normal(size=20)

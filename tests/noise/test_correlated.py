@@ -26,6 +26,7 @@ def samples():
     return nj.Sample(X + noise, y, cov, cov * SLOPES)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.claim("EXT-CorrelatedNoise")
 @pytest.mark.parametrize("name", ["known_covariance", "two_copies"])
@@ -66,6 +67,7 @@ def test_observe_draws_it():
     np.testing.assert_allclose(sample.cross_cov, SCALE**2 * SLOPES, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_rollouts_need_a_learner_that_corrects_for_it():
     stream = nj.streams.linear(jax.random.key(0), 4_000, 2)
@@ -94,6 +96,7 @@ def test_rollouts_need_a_learner_that_corrects_for_it():
     assert nj.rollout(learner, short, noise, key(), y_noise=changing).diverged_at == -1
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("rows", ["one", "own"])
 def test_fits_and_learners_of_tables_correct_for_it(rng, rows):

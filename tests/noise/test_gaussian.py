@@ -56,6 +56,7 @@ def test_gradient_of_the_characteristic_function_of_contamination(x64, q):
     np.testing.assert_allclose(slope, (e - 1) / (1 - q + q * e), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")
 @pytest.mark.statistical
 @pytest.mark.parametrize("copies", [2, 3])

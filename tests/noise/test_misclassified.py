@@ -46,6 +46,7 @@ def full(cov):
     return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.claim("EXT-Misclassified")
 def test_copies_covariances_and_gradients_are_unbiased(case):
@@ -95,6 +96,7 @@ def test_drawn_copies_have_the_enumerated_frequencies(case):
     assert np.all(np.abs(same.mean(axis=0) - p) <= 5 * error)
 
 
+@pytest.mark.slow
 def test_a_perfect_matrix_gives_x_itself_and_other_x_give_nan():
     exact = Misclassified(np.eye(2))
     x = jnp.array([[0.0, 1.0, 1.0]])

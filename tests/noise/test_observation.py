@@ -15,6 +15,7 @@ from tests.keys import key
 from tests.noise.cases import assert_mean_is
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Protocol")
 def test_a_known_mean_is_subtracted():
     mean = jnp.array([5.0, -3.0, 1.0])
@@ -26,6 +27,7 @@ def test_a_known_mean_is_subtracted():
     chex.assert_trees_all_close(shifted, mean, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Protocol")
 @pytest.mark.statistical
 def test_copies_and_target_are_independent_and_copies_shared_between_learners():

@@ -36,6 +36,7 @@ def test_moments_are_those_of_the_coordinates():
     np.testing.assert_allclose(alike.fourth_moment(2), together.fourth_moment(2), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_draws_have_the_moments_and_are_independent():
     n = np.asarray(NOISE.sample(key(), jnp.zeros((100_000, 4))), np.float64)
@@ -47,6 +48,7 @@ def test_draws_have_the_moments_and_are_independent():
     assert np.ptp(n[:, 1]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_coordinates_may_depend_on_x():
     """Exact means over a category, a sign and a value that is known: variance and its estimate."""

@@ -45,6 +45,7 @@ def test_estimated_covariance_is_psd(n, copies, dim, seed):
     assert np.linalg.eigvalsh(cov)[0] > -1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_swapped_axes_of_replicates_raise():
     instance_key, noise_key = jax.random.split(key())

@@ -134,6 +134,7 @@ def test_large_tables_have_blocks_of_64_rows():
         np.testing.assert_array_equal(part, rows.y[~held_out])
 
 
+@pytest.mark.slow
 def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     """By quadrature over Gaussian noise, for fixed weights, at two rows."""
     predictor = nj.fits.FourierPredictor(
@@ -150,6 +151,7 @@ def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_an_uncertain_covariance_widens_all_risks_alike():
     """A learner and a fit of nearly the same weights depend on the covariance alike."""

@@ -60,6 +60,7 @@ def test_the_risk_and_its_standard_error_are_in_the_units_of_y(rng):
     assert abs(learned.y_center - y.mean()) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", ["one copy", "one copy, not scaled", "two copies"])
 @pytest.mark.parametrize("first", [12, 7])

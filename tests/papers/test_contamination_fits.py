@@ -1,10 +1,12 @@
 import jax
 import numpy as np
+import pytest
 
 import contamination_fits as fits
 import noisy_jax as nj
 
 
+@pytest.mark.slow
 def test_real_data_are_split_and_scaled():
     stream = nj.Stream(np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]] * 5), np.arange(15.0))
     setting = fits.real(stream, length_scale=1.0, alpha=1.0)

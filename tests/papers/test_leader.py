@@ -62,6 +62,7 @@ def test_all_parts_are_saved(tmp_path, capsys):
     }
 
 
+@pytest.mark.slow
 def test_noises_of_the_stress_part_have_the_variances_that_it_names(monkeypatch):
     cases = {}
 

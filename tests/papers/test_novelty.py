@@ -115,6 +115,7 @@ def test_saves_and_says_what_it_found(small):
     assert "the later half of 512 rounds, 2% outliers, mean of 2 streams" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Fig3")
 def test_rejections_are_the_alarms_and_the_lowest_scores():
     x, labels = novelty.digits()

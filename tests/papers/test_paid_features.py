@@ -37,6 +37,7 @@ def test_losses_are_those_of_all_rows_and_signs_of_the_noise(rng):
         assert min(found) == found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_who_knows_the_variance_pays_the_best_and_has_less_regret():
     made = problem()

@@ -72,6 +72,7 @@ def test_a_bound_on_mistakes_is_attained():
     assert number == 32 < bound < 2.2 * 32
 
 
+@pytest.mark.slow
 def test_numbers_of_rounds_without_a_count_have_no_row():
     assert regrets.counted(1) == regrets.counted(regrets.MOST_COUNTED + 1) == []
     assert regrets.counted(2)[1][1:] == (2.0, pytest.approx(4.0))

@@ -19,6 +19,7 @@ def fitted(rng, dim):
     return nj.fit(table, CURVED), table
 
 
+@pytest.mark.slow
 def test_one_column_with_its_rows_curves_and_bands(rng):
     fit, table = fitted(rng, 1)
     axes = nj.plots.function(fit, table, level=0.8)
@@ -41,6 +42,7 @@ def test_one_column_with_its_rows_curves_and_bands(rng):
     check_draws_on_given_axes(lambda axes: fit.plot(table, axes=axes), 0)
 
 
+@pytest.mark.slow
 def test_other_columns_are_at_their_means_or_at_given_values(rng):
     fit, table = fitted(rng, 2)
     for at, age in ((None, table.x[:, 0, 1].mean()), ({"age": 2.0}, 2.0)):
@@ -52,6 +54,7 @@ def test_other_columns_are_at_their_means_or_at_given_values(rng):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("age, at dose = -1", "dose")
 
 
+@pytest.mark.slow
 def test_wrong_input_is_one_clear_line(rng):
     fit, table = fitted(rng, 2)
     for arguments, message in (

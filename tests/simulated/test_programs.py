@@ -118,6 +118,7 @@ def test_random_truncation_shares_one_program_over_the_horizons(compiled):
     assert shared.bound == alone.bound
 
 
+@pytest.mark.slow
 def test_a_factory_that_looks_at_its_rate_is_called_outside_of_the_program():
     rates = []
 

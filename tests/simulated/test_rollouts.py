@@ -81,6 +81,7 @@ def test_noise_of_targets_that_changes_by_round(x_changes):
     np.testing.assert_allclose(shown[1:], expected[:-1], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Protocol")
 def test_step_sees_nothing_clean():
     """All that a learner can learn of a stream reaches it through noisy samples."""
@@ -96,6 +97,7 @@ def test_step_sees_nothing_clean():
     assert seen[0] == (nj.Sample((2, 3), (), ()), ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_of_failure", [0, 7, BLOCK + 3])
 def test_diverged_at_names_the_round(round_of_failure):
     stream = nj.streams.linear(jax.random.key(0), BLOCK + 20, 2)
@@ -140,6 +142,7 @@ def test_noise_of_another_dimension_is_an_error():
         nj.rollout(learner, stream, nj.noise.Gaussian(jnp.ones(3)), jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_batch_of_streams_goes_through_vmap():
     learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
     keys = jax.random.split(jax.random.key(0), 3)
@@ -285,6 +288,7 @@ def test_a_resumed_run_with_too_many_rounds_is_an_error():
     assert continued(state) == 5  # a traced state is not seen, and ends in NaN
 
 
+@pytest.mark.slow
 def test_first_round_numbers_keys_and_does_not_fill_the_state():
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     learner = nj.learners.uncorrected_kernel(kernel, horizon=5, radius=1.0, learning_rate=0.1)
@@ -300,6 +304,7 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
     np.testing.assert_array_equal(counted.predictions, np.arange(5))
 
 
+@pytest.mark.slow
 def test_rounds_that_go_on_anywhere_see_the_noise_of_the_whole_run():
     watcher = nj.Learner(
         init=jnp.zeros,

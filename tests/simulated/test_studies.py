@@ -33,6 +33,7 @@ def result():
     return nj.study(LEARNERS, STREAM, NOISE, jax.random.key(1), parameters={"note": 1}, **OPTIONS)
 
 
+@pytest.mark.slow
 def test_rows_equal_regret_by_hand(result):
     horizon = 300
     past = nj.Stream(STREAM.x[:horizon], STREAM.y[:horizon])

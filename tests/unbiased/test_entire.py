@@ -120,6 +120,7 @@ def test_erf_is_scipys(dtype, tolerance):
     assert (error <= tolerance * (1 + np.abs(expected))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_the_derivative_of_erf_is_that_of_a_complex_number():
     def parts(real, imaginary):

@@ -81,6 +81,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-FourierParallelWorlds")
 @pytest.mark.parametrize("name", CASES)
 def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
@@ -346,6 +347,7 @@ def test_rejects_other_bad_input():
         gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))
 
 
+@pytest.mark.slow
 def test_the_variance_that_an_error_names_would_do():
     def build(variance):
         return weighted_features(Gaussian(variance), 10, 1000)

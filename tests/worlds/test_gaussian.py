@@ -342,6 +342,7 @@ def test_a_world_of_arrays_may_be_made_under_jit(make):
     np.testing.assert_allclose(made(), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_traced_contamination_and_scales():
     x = jnp.asarray(POINTS[:, :2], jnp.float32)
 
@@ -449,6 +450,7 @@ def test_clean_kernel_is_the_gaussian_kernel():
     np.testing.assert_allclose(world.evaluate(world.atom(x, None), x), gram, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_reading_at_once_is_reading_twice(rng):
     world = worlds.gaussian(dim=3, length_scale=1.0, noise=noise.Gaussian(0.4))

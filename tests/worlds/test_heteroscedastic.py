@@ -114,6 +114,7 @@ def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(c
     np.testing.assert_allclose([world.diagonal, world.ratio], [fixed.diagonal, fixed.ratio])
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Eq4")
 def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
     world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=FULL)

@@ -71,6 +71,7 @@ def test_laplace_noise_of_any_scales_is_unbiased(x64, max_cov, covs):
     assert world.norm_ratio == 1
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-HeteroscedasticRadial")
 @pytest.mark.parametrize("name", RADIAL)
 def test_radial_kernels_are_unbiased_in_every_round(x64, name):

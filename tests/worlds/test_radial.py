@@ -373,6 +373,7 @@ def test_spectrum_has_the_surrogate_for_its_transform():
     assert np.all(np.abs(waves.mean(axis=0) - truth) < 5 * error)
 
 
+@pytest.mark.slow
 def test_everything_may_be_traced(rng):
     x = points(rng, 5, 2).astype("float32")
 

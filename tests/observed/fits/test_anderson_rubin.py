@@ -99,6 +99,7 @@ def test_an_uncertain_covariance_of_the_noise_makes_them_wider():
     np.testing.assert_allclose(widths[1], widths[2], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_saved_fits_and_fits_of_chunks_have_them(tmp_path):
     rng = np.random.default_rng(5)
     x, y = rows(600, 2, rng)

@@ -256,6 +256,7 @@ def test_every_way_to_fit_says_it(rng, tmp_path):
         assert nj.fit(observed).remarks
 
 
+@pytest.mark.slow
 def test_learn_and_select_say_it_once(rng):
     observed = misclassified(rng, 640)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())

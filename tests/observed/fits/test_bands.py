@@ -128,6 +128,7 @@ def test_a_band_is_of_a_length_scale_of_at_most_half_the_chosen_one(rng):
         np.testing.assert_allclose(alone.band([[0.5]]), fit.band([[0.5]]), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_band_has_the_shape_of_predictions_and_is_saved_with_the_fit(rng, tmp_path):
     noisy, y = rows(rng, 400)
     fit = fitted(noisy, y)

@@ -27,6 +27,7 @@ def same(method, rows, *arguments, **options):
     return found[0]
 
 
+@pytest.mark.slow
 def test_keywords_are_methods(rng):
     rows, weights, clusters = table(rng), rng.uniform(1, 2, size=200), np.arange(200) % 40
     plain = same(METHODS.Linear(), rows)

@@ -96,6 +96,7 @@ def test_replicates_of_unknown_noise_take_its_place():
     assert errors[1] < 0.035**2  # .05 where φ came from 2,048 rows only
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_noise_of_replicates_is_estimated_from_all_rows():
     """Every other row is exact, and those rows alone would say that there is no noise."""
@@ -118,6 +119,7 @@ def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
         nj.fit(observations, features(1e-42))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_narrow_features_in_three_dimensions_stay_finite():
     rng = generator(4)
@@ -129,6 +131,7 @@ def test_narrow_features_in_three_dimensions_stay_finite():
     assert 0 < risk.corrected + 5 * risk.corrected_std_error < 100 * risk.variance
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_neighbouring_rows_may_depend_on_each_other():
     """The standard error of equal rows in blocks of 16 is four times that of single rows."""

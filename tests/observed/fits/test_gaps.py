@@ -103,6 +103,7 @@ def test_intervals_cover(pattern):
     assert np.all(np.abs(covered / 400 - 0.95) < 5 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_copies_with_gaps_of_their_own_are_averaged(rng):
     """Slopes of the mean of two copies whose gaps in a row are alike: variance by a jackknife."""

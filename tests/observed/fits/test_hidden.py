@@ -73,6 +73,7 @@ def test_what_the_noise_hides_gets_no_verdict(change, why):
     assert ("larger length scale, more rows or more copies" in text) == ("hidden_share" in change)
 
 
+@pytest.mark.slow
 def test_the_share_of_the_weights_that_the_noise_hides():
     frequencies = nj.moments.gaussian_frequencies(
         jax.random.key(0), 40, dim=1, length_scale=1.0, characteristic=nj.noise.Gaussian(1.0)
@@ -102,6 +103,7 @@ def test_a_group_judges_what_the_other_groups_choose():
     assert order[0] not in chosen
 
 
+@pytest.mark.slow
 def test_known_noise_of_replicates_is_averaged():
     """Two copies with known Gaussian noise are their mean with half the variance."""
     x, y = sine(640, np.random.default_rng(2), copies=2, gaussian=0.2)
@@ -118,6 +120,7 @@ def lost():
     return table(*sine(1280, np.random.default_rng(3), gaussian=4.0), nj.noise.Gaussian(4.0))
 
 
+@pytest.mark.slow
 def test_printed_candidates_contain_the_bias(lost):
     fit = fitted(lost, features(0.7))
     one = fit.candidates[0]

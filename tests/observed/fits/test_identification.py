@@ -77,6 +77,7 @@ def test_fullers_modification_of_one_column():
         assert (fit.strength == 0) == below
 
 
+@pytest.mark.slow
 def test_what_is_left_of_the_moments_is_positive_definite():
     rng = np.random.default_rng(3)
     below = 0

@@ -35,6 +35,7 @@ def test_none_is_below_the_noise_and_equal_rows_do_not_count(rng):
     assert length_scales(most, np.zeros((1, 1))) == [0.25, 0.5, 1, 2, 4]
 
 
+@pytest.mark.slow
 def test_all_of_them_are_candidates(rng):
     x = rng.normal(size=(300, 1))
     table = nj.observations.from_arrays(x, np.sin(x[:, 0]), noise=nj.noise.Gaussian(0.01))

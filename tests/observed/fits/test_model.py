@@ -94,6 +94,7 @@ def by_hand(copies, y, cov):
     return np.linalg.solve(gram, design.T @ y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
 def test_a_line_is_the_linear_fit(rng, known):
     """Exactly by replicates, and with known noise as the draws grow, up to the centring of 1/n."""

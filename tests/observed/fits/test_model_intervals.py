@@ -73,21 +73,26 @@ def test_orthogonal_distance_regression_is_right_for_small_noise_only(rng):
     assert np.all(np.abs(fit.coefficients - odr.beta) < 1.5 * fit.std_error)
     np.testing.assert_allclose(fit.coefficients, [1265.163, -55.129, -0.0847], rtol=1e-3)
 
-    x = rng.normal(size=6000)
-    y, noisy = 0.5 + np.sin(1.5 * x) + 0.3 * rng.normal(size=6000), x + 0.25 * rng.normal(size=6000)
-    start = {"level": 0.5, "rate": 1.4, "size": 1.0}
-    fit = nj.fit(from_arrays(noisy[:, None], y, noise=0.0625), nj.methods.Model(wave, start))
-    odr = odr_fit(
-        lambda x, b: b[0] + b[2] * np.sin(b[1] * x),
-        noisy,
-        y,
-        [0.5, 1.4, 1.0],
-        weight_x=1 / 0.0625,
-        weight_y=1 / 0.09,
-    )
-    apart = np.abs(np.stack([fit.coefficients, odr.beta]) - [0.5, 1.5, 1.0]) / fit.std_error
-    assert apart[0].max() < 5
-    assert apart[1, 2] > 5
+    for variance, sizes in {0.0625: (1.0, 1.07, 0.935), 0.25: (1.0, 1.39, 0.79)}.items():
+        x = rng.normal(size=6000)
+        y = 0.5 + np.sin(1.5 * x) + 0.3 * rng.normal(size=6000)
+        noisy = x + variance**0.5 * rng.normal(size=6000)
+        start = {"level": 0.5, "rate": 1.4, "size": 1.0}
+        table = from_arrays(noisy[:, None], y, noise=variance)
+        fit = nj.fit(table, nj.methods.Model(wave, start))
+        odr = odr_fit(
+            lambda x, b: b[0] + b[2] * np.sin(b[1] * x),
+            noisy,
+            y,
+            [0.5, 1.4, 1.0],
+            weight_x=1 / variance,
+            weight_y=1 / 0.09,
+        )
+        every = np.stack([fit.coefficients, odr.beta, fit.uncorrected.coefficients])
+        apart = np.abs(every - [0.5, 1.5, 1.0]) / fit.std_error
+        assert apart[0].max() < 5
+        assert apart[1, 2] > 4
+        np.testing.assert_allclose(every[:, 2], sizes, atol=0.09)
 
 
 @pytest.mark.slow

@@ -58,6 +58,7 @@ def answered(observations, model):
     return fit, [str(one.message) for one in caught]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SLOPE)
 def test_a_table_without_a_root_is_answered_with_a_smaller_noise(rng, model):
     """The share is 4/n below the largest one with a root, and the fit is its root."""

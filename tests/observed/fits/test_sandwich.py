@@ -10,6 +10,7 @@ from tests.keys import SHIFT
 from tests.observed.fits.test_methods import table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [np.ones(60), np.linspace(0.5, 2.0, 60)])
 def test_it_is_the_jackknife_that_leaves_out_one_row(weights):
     """To first order in the noise's covariance of a row, which the leverage leaves out."""

@@ -80,6 +80,7 @@ def test_a_law_of_each_column_is_a_law_of_the_row():
     assert described().noise is None
 
 
+@pytest.mark.slow
 def test_kernel_fits_take_a_law_of_each_column():
     """As the same law of all columns together."""
     rng = np.random.default_rng(3)

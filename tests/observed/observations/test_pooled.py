@@ -84,6 +84,7 @@ TRUE = np.array([1.0, -0.5, 2.0])
 OPTIONS = {"target": "y", "replicates": {n: [f"{n}{v}" for v in range(3)] for n in "ab"}}
 
 
+@pytest.mark.slow
 def test_intervals_contain_that_the_covariance_is_estimated():
     """The sandwich is the jackknife over rows of the whole way from the replicates to the fit."""
     (frame,) = simulated(np.random.default_rng(3), 300)

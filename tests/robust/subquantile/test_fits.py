@@ -46,6 +46,7 @@ def logistic(gram, y, contamination, regularization, radius):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.claim("SQ-Alg1", "SQ-related")
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_fits_are_ridge_on_the_rows_kept(x64, rng, solver):
@@ -230,6 +231,7 @@ def test_gross_outliers_do_no_harm(rng, kind):
         assert error(nj.robust.huber_ridge(gram, y, regularization=lam)) > 10 * oracle
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_best_is_the_lowest_of_the_starts(x64, rng):
     """Which is the same start for none of them in all tables."""
@@ -255,6 +257,7 @@ def test_best_is_the_lowest_of_the_starts(x64, rng):
     assert not np.any(np.all(lowest, axis=0))
 
 
+@pytest.mark.slow
 def test_starts_are_untrimmed_fits(x64, rng):
     """Smoothed by one more ridge, so that nothing of them lies where K is zero."""
     gram, y = regression(rng)

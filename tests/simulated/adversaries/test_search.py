@@ -31,6 +31,7 @@ def exact_regret(x, y, radius=1.0, rate=RATE):
     return total - np.sum((best[..., None] * x - y) ** 2, axis=-1)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-WorstStream")
 def test_the_worst_single_round_is_known():
     """w_1 = 0 whatever the noise: max y² − (Bx − y)² at B = 1/4, x = ±2, y = ±1 is 1 − ¼."""
@@ -42,6 +43,7 @@ def test_the_worst_single_round_is_known():
     np.testing.assert_allclose(np.abs(found.stream.x), 2, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-WorstStream")
 def test_the_worst_of_three_rounds_is_that_of_a_grid():
@@ -55,6 +57,7 @@ def test_the_worst_of_three_rounds_is_that_of_a_grid():
     assert max(found.starts.values()) < 0.95 * exact
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-WorstStream")
 @pytest.mark.parametrize("kernel", [None, nj.kernels.gaussian(length_scale=0.7)])
 def test_the_gradient_of_the_regret_is_that_of_finite_differences(x64, rng, kernel):

@@ -10,6 +10,7 @@ from tests.keys import key
 from tests.simulated.adversaries.certificates.make import CERTIFICATES, FOLDER
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-WorstStream")
 @pytest.mark.parametrize(

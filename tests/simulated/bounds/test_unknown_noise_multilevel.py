@@ -37,6 +37,7 @@ def test_the_bias_at_the_cap_is_below_its_bound(base, variance):
     assert worst**0.5 >= 0.01 * bound
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-WholeGradient")
 @pytest.mark.parametrize("noise", [nj.noise.Gaussian(0.1), nj.noise.Laplace(0.3)], ids=repr)

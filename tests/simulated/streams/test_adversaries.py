@@ -23,6 +23,7 @@ def shown():
     return adversaries, np.stack([copies(adversary) for adversary in adversaries])
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Thm5")
 @pytest.mark.statistical
 def test_single_copies_have_the_same_distribution(shown):

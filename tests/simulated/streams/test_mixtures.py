@@ -50,6 +50,7 @@ def log_odds(x, means, deviations):
     return classes[:, 1] - classes[:, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Fig2")
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("difficulty", ["A", "B"])
@@ -166,6 +167,7 @@ def test_without_jit_the_stream_is_the_same():
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_margin_that_keeps_nothing_raises_or_gives_nan():
     with pytest.raises(
         ValueError, match="margin or deviations keep only 0 of 2560 draws of period 0"

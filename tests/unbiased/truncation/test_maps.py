@@ -104,6 +104,7 @@ def test_gaussian_second_moment_is_the_closed_form(x64):
     assert printed < 0.97 * moment
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Eq6", "NK-Sub6", "NK-Sub7", "NK-Lemma6")
 def test_printed_gaussian_inner_product_is_wrong(x64):
     """Sub7 as printed: 2^(2n) and (n!)² and s^(4n), by the orders' sum at exact moments."""
@@ -127,6 +128,7 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     assert abs(printed - ours) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Sub5")
 @pytest.mark.parametrize("name", ["polynomial", "gaussian"])
 def test_copies_are_counted_and_used_once(rng, name):

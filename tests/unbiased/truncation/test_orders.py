@@ -34,6 +34,7 @@ def test_draws_follow_the_distribution():
     assert np.abs(frequencies - truncation.geometric([1, 0, 1, 1], p=2.0).probabilities).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-OptimalN")
 @given(
     st.lists(st.floats(-3, 3), min_size=1, max_size=8).filter(any),
