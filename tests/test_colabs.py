@@ -5,6 +5,8 @@ Executing them takes minutes: deselected by default, `pytest -m notebook tests/t
 
 import ast
 import re
+import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +20,10 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "colabs"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 ADDRESS = "https://colab.research.google.com/github/noisy-jax/noisy_jax/blob/main/colabs/{}.ipynb"
+BESIDE = {"jax", "noisy_jax", "numpy", "optax", "matplotlib"} | {
+    path.stem for path in (FOLDER / "papers").glob("*.py")
+}
+"""What a runtime with JAX, or the library, brings; and the scripts beside the notebooks."""
 LARGEST_PICTURE, LARGEST_NOTEBOOK = 200_000, 1_000_000  # bytes
 
 
@@ -123,13 +129,25 @@ def test_head_has_a_title_the_badge_and_the_run_time(name, notebook):
     assert "*Run time: " in head
 
 
-def test_install_cell_leaves_jax_alone(notebook):
+def test_install_cell_leaves_jax_alone_and_installs_what_is_imported(notebook):
     installs = [cell.source for cell in _code(notebook) if "pip install" in cell.source]
     assert installs == [_code(notebook)[0].source]
-    assert 'if importlib.util.find_spec("noisy_jax") is None:' in installs[0]
-    _, words = installs[0].split("%pip install ")
+    *others, words = installs[0].split("%pip install ")
+    assert 'if importlib.util.find_spec("noisy_jax") is None:' in others[-1]
     assert "--no-deps" in words.split()
-    assert not [word for word in words.split() if re.match(r"jax(lib)?\b", word)]
+    packages = " ".join(re.findall("%pip install (.*)", installs[0])).split()
+    assert not [package for package in packages if re.match(r"jax(lib)?\b", package)]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    colabs = " ".join(extras["optional-dependencies"]["colabs"])
+    for name in _imported(notebook) - set(sys.stdlib_module_names) - BESIDE:
+        assert re.search(rf"\b{name}\b", "".join(others)), name  # also where noisy_jax is there
+        assert f"{name}>=" in colabs
+
+
+def _imported(notebook):
+    """First names of the modules that a notebook imports."""
+    source = "\n".join(cell.source for cell in _code(notebook))
+    return set(re.findall(r"^(?:import|from) (\w+)", source, re.MULTILINE))
 
 
 def test_links_lead_to_notebooks(notebook):
