@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from noisy_jax.csv_blocks import NotNumbersError, number_parts
 from noisy_jax.validation import choice, given, listed
 
 _MISSING = {"", "na", "nan"}
@@ -101,12 +102,30 @@ def csv_parts(
                 raise ValueError(f"{path} {error}") from None
             place = {name: k for k, name in enumerate(header)}
             places = None if used == header else [place[name] for name in used]
+            complete, hints = target if missing else None, layout is not None
+            numbers = _Numbers(used, form, complete, hints=hints, labels=labels or {})
+            if not labels:
+                try:
+                    for part in number_parts(
+                        path,
+                        len(header),
+                        places or range(len(header)),
+                        numbers.checked,
+                        rows=rows,
+                        after=after,
+                        sep=form.sep,
+                        decimal=form.decimal,
+                        missing=(form.missing or ()) if numbers.gaps else None,
+                    ):
+                        yield used, part
+                        after += len(part)
+                    return
+                except NotNumbersError:  # the rest is read cell by cell
+                    pass
             lines = filter(None, reader)
             found = sum(1 for _ in itertools.islice(lines, after))
             if found < after:
                 raise ValueError(f"{path} has {found} rows, but {after} were read before")
-            complete, hints = target if missing else None, layout is not None
-            numbers = _Numbers(used, form, complete, hints=hints, labels=labels or {})
             while part := [
                 numbers.of(_some(cells, header, places, where), where)
                 for cells in itertools.islice(lines, rows)
@@ -212,6 +231,7 @@ class _Numbers:
         self.largest = float(np.finfo(self.kind).max)
         self.texts = _MISSING.union(codes)
         self.codes = {_number(code, form.decimal) for code in codes} - {math.nan}
+        self.gaps = self.anywhere or complete is not None
 
     def of(self, cells: list[str], where: str) -> list[float]:
         """The numbers, NaN where they may be missing; ValueError names the place of any other."""
@@ -235,6 +255,18 @@ class _Numbers:
             missing = text.lower() in self.texts
             numbers[k] = math.nan if missing else known.setdefault(text, len(known))
         return numbers
+
+    def checked(self, block: np.ndarray) -> np.ndarray:
+        """The numbers of several lines, as `of`; NotNumbersError if one needs a closer look."""
+        if self.codes:
+            block[np.isin(block, [*self.codes])] = math.nan
+        allowed = np.abs(block) <= self.largest
+        if self.gaps:
+            may_be = [self.anywhere or name != self.complete for name in self.names]
+            allowed |= np.isnan(block) & np.array(may_be)[None]
+        if not allowed.all():
+            raise NotNumbersError
+        return block
 
     def _advice(self, cell: str) -> str:
         if self.hints and cell.lower() in _MISSING:

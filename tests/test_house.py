@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (
-    ("validation", "intervals", "running", "sums", "version"),
+    ("validation", "intervals", "running", "sums", "csv_blocks", "version"),
     ("base", "series", "matrices", "ball", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
     ("losses", "worlds", "privacy"),

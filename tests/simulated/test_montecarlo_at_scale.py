@@ -39,7 +39,7 @@ def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():
 @pytest.mark.slow
 def test_three_hosts_of_which_one_is_killed_make_the_table_of_one(tmp_path, start):
     """The script of the page on several hosts, with fewer seeds in small batches."""
-    (page,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    page, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     script = page.replace("num_seeds = 1000", "num_seeds = 60")
     script = script.replace("num_seeds=seeds,", "num_seeds=seeds, batch_size=4,")
     assert script.count("60") == script.count("batch_size=4") == 1

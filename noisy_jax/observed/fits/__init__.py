@@ -10,6 +10,7 @@ from noisy_jax.observed.fits.functions import FourierFit, FourierPredictor
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model_fit import ModelFit
+from noisy_jax.observed.fits.parts import TableMoments, moments
 from noisy_jax.observed.fits.sensitivity import Sensitivity, sensitivity
 
 fourier = methods.Fourier
@@ -25,9 +26,11 @@ __all__ = [
     "ModelFit",
     "Sensitivity",
     "SimexFit",
+    "TableMoments",
     "fit",
     "fourier",
     "load_fit",
     "methods",
+    "moments",
     "sensitivity",
 ]

@@ -16,6 +16,7 @@ scores over random rows: Hoeffding (1963).
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,12 +90,14 @@ def noise_follows_values(observations: Observations) -> bool:
     return bool(_replicates(rows, _Noise.of(rows), alike=False))
 
 
-def warned(observations: Observations, clusters=None, *, stacklevel: int) -> list[Doubt]:
-    """`doubts`, each of which is also a warning; `stacklevel` is as in `warnings.warn`.
+def warned(
+    observations: Observations, clusters=None, found: Sequence[Doubt] | None = None, *, stacklevel
+) -> list[Doubt]:
+    """`doubts`, or those `found` before, each also a warning; `stacklevel` as in `warnings.warn`.
 
     Behind them is what to know of categories, without a warning.
     """
-    found = doubts(observations, clusters)
+    found = doubts(observations, clusters) if found is None else list(found)
     for doubt in found:
         warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
     if observations.references:

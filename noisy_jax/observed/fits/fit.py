@@ -10,8 +10,9 @@ from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
-from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson, checked_table
+from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson
 from noisy_jax.observed.fits.model_fit import ModelFit
+from noisy_jax.observed.fits.parts import TableMoments, checked_table
 from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
@@ -20,7 +21,7 @@ _MODELS = {"linear": Linear, "logistic": Logistic, "poisson": Poisson}
 
 
 def fit(
-    observations: Observations | Iterable[Observations],
+    observations: Observations | Iterable[Observations] | Sequence[TableMoments],
     method: Any = None,
     *,
     features: Fourier | Sequence[Fourier] | None = None,
@@ -52,7 +53,8 @@ def fit(
         observations: the noisy table, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`; or
             for a linear fit chunks of a table that is larger than the memory, by
             `nj.observations.chunks` or as any iterable of tables that agree in their columns,
-            copies and knowledge of the noise.
+            copies and knowledge of the noise; or a table on several machines, by
+            `nj.observations.partitions` or as a list of the parts' `nj.fits.moments`.
         method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()`,
             `Fourier(length_scale=…)` or `Model(curve, start)`; approximately also
             `RegressionCalibration(…)`, or for any estimator `SIMEX(…)`), or a list of `Fourier`

@@ -22,12 +22,19 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 
 
-class _Sums(NamedTuple):
+class GroupSums(NamedTuple):
     """What is kept of the rows seen so far, and stored in checkpoints."""
 
     rows: int
     ends: np.ndarray  # [2, d + 1]: −(least value) and largest value of the columns and y
     groups: tuple[np.ndarray, ...]  # `LinearMoments`, with a leading axis of groups
+
+    @classmethod
+    def empty(cls, dim: int) -> "GroupSums":
+        """No rows of d columns."""
+        shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
+        groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
+        return cls(0, np.full((2, dim + 1), -np.inf), groups)
 
 
 def jackknife_fit(
@@ -43,25 +50,27 @@ def jackknife_fit(
     constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
     first = table.first
-    units, dim = Units.of_some(first.averaged()[0], first.y), first.x.shape[2]
-    shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
-    groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
-    empty = _Sums(0, np.full((2, dim + 1), -np.inf), groups)
+    units, empty = Units.of_some(first.averaged()[0], first.y), GroupSums.empty(first.x.shape[2])
     identity = "" if checkpoint is None else f"fit {table.digest()}"
     with resumed(checkpoint, identity, empty, "table or its noise") as (sums, save):
         for chunk in table.after(int(sums.rows)):
-            sums = _added(sums, units, chunk, weights, clusters)
+            sums = added(sums, units, chunk, weights, clusters)
             save(sums)
+    if clusters is not None and np.count_nonzero(sums.groups[0]) < LEAST_GROUPS:
+        raise ValueError(
+            f"the jackknife needs at least {LEAST_GROUPS} clusters; use errors='sandwich'"
+        )
+    return solved(sums, units, first)
+
+
+def solved(sums: GroupSums, units: Units, first: Observations) -> LinearFit:
+    """The fit to sums in these units; names and the uncertainty of the noise are of `first`."""
     parts = [
         LinearMoments._make(leaf[group] for leaf in sums.groups)
         for group in np.flatnonzero(sums.groups[0])
     ]
-    rows = int(sums.rows)
-    if clusters is not None and len(parts) < LEAST_GROUPS:
-        raise ValueError(
-            f"the jackknife needs at least {LEAST_GROUPS} clusters; use errors='sandwich'"
-        )
-    least = max(LEAST_GROUPS, dim + 2 + _block(rows))  # d + 2 without one block
+    rows, dim = int(sums.rows), len(units.scale)
+    least = max(LEAST_GROUPS, dim + 2 + block_of(rows))  # d + 2 without one block
     if rows < least:
         raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
     ends = sums.ends * [[-1], [1]]
@@ -75,29 +84,29 @@ def jackknife_fit(
     return solver.fit(spread)
 
 
-def _added(sums: _Sums, units: Units, chunk: Observations, weights, labels) -> _Sums:
+def added(sums: GroupSums, units: Units, chunk: Observations, weights, labels) -> GroupSums:
     """The sums with the rows of one more chunk."""
     table = Rows.of(chunk, weights)
     rows = int(sums.rows) + len(chunk.y)
     low, high = (np.append(end(table.x, axis=0), end(chunk.y)) for end in (np.min, np.max))
-    block = _block(rows)
+    block = block_of(rows)
     labels = np.arange(sums.rows, rows) // block if labels is None else labels
-    groups = _merged(sums.groups, block // _block(int(sums.rows)))
+    groups = coarser(sums.groups, block // block_of(int(sums.rows)))
     order, slices = grouped(labels, GROUPS)
     table = units.standardized(table)
     for group in slices:
         part = linear_moments(*table.some(order[group]))
         for total, value in zip(groups, part, strict=True):
             total[labels[order[group][0]] % GROUPS] += value
-    return _Sums(rows, np.maximum(sums.ends, [-low, high]), groups)
+    return GroupSums(rows, np.maximum(sums.ends, [-low, high]), groups)
 
 
-def _block(rows: int) -> int:
+def block_of(rows: int) -> int:
     """How many consecutive rows of a table stay together: a power of two."""
     return min(BLOCK, 1 << max(0, (rows // LEAST_GROUPS).bit_length() - 1))
 
 
-def _merged(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ...]:
+def coarser(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ...]:
     """The groups for blocks that are `factor` times as long, which are few so far."""
     if factor == 1:
         return groups

@@ -48,6 +48,27 @@ class LinearMoments(NamedTuple):
         """The moments of both parts together; with sign −1, of this one without the other."""
         return LinearMoments._make(a + sign * b for a, b in zip(self, other, strict=True))
 
+    def moved(self, scale, center, y_scale: float, y_center: float) -> "LinearMoments":
+        """The moments of scale ∘ x̃ + center and of y_scale ỹ + y_center, also of several parts."""
+        weight, y = np.asarray(self.weight), y_scale * np.asarray(self.y)
+        x, products = scale * self.x, np.multiply.outer(scale, scale)
+        mixed = x[..., None] * center
+        mixed = mixed + np.swapaxes(mixed, -1, -2)
+        return LinearMoments(
+            weight=self.weight,
+            x=x + np.multiply.outer(weight, center),
+            xx=products * self.xx + mixed + np.multiply.outer(weight, np.outer(center, center)),
+            y=y + y_center * weight,
+            xy=scale * y_scale * self.xy
+            + x * y_center
+            + np.multiply.outer(y + y_center * weight, center),
+            yy=y_scale**2 * self.yy + y_center * (2 * y + y_center * weight),
+            cov=products * self.cov,
+            squared_cov=products * self.squared_cov,
+            cross=scale * y_scale * self.cross,
+            squared_cross=scale * y_scale * self.squared_cross,
+        )
+
     def centred(self, *, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """The moments about the means: an unbiased Gram matrix `[d, d]` and cross moment `[d]`.
 

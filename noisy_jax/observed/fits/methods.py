@@ -22,11 +22,12 @@ from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.linear import LinearFit, fit_by_errors, linear_fit
 from noisy_jax.observed.fits.model import Model
+from noisy_jax.observed.fits.parts import checked_table, merged
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.validation import check_shape, choice, given, instance, positive, whole
+from noisy_jax.validation import check_shape, choice, given, positive, whole
 
 __all__ = [
     "SIMEX",
@@ -81,8 +82,8 @@ class Linear:
         if self.errors is not None:
             choice("errors", self.errors, ("sandwich", "jackknife"))
 
-    def fitted(self, observations: Observations | Iterable[Observations]) -> LinearFit:
-        """The fit to one table, or to its chunks, which are read once."""
+    def fitted(self, observations: Observations | Iterable) -> LinearFit:
+        """The fit to one table, or to its chunks, which are read once, or to moments of parts."""
         whole_rows = self.weights is None and self.clusters is None
         observations = checked_table(observations)
         if isinstance(observations, Iterable):
@@ -90,6 +91,9 @@ class Linear:
                 raise ValueError("chunks are for fits without weights and clusters; pass one table")
             if self.errors == "sandwich":
                 raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
+            if (total := merged(observations, self.checkpoint)) is not None:
+                found = warned(total.table, found=total.doubts, stacklevel=3)
+                return remarked(total.fit(), found)
             table = Pass(observations)
             found = warned(table.first, stacklevel=3)
             return remarked(jackknife_fit(table, checkpoint=self.checkpoint), found)
@@ -298,22 +302,3 @@ def _one_table(method: Any, observations: Any) -> Observations:
         name = type(method).__name__
         raise ValueError(f"chunks are for nj.methods.Linear; nj.methods.{name} takes one table")
     return observations
-
-
-def checked_table(observations: Any) -> Any:
-    """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
-    if isinstance(observations, (str, os.PathLike)):
-        name = os.fspath(observations)
-        call = f"nj.fit(nj.observations.csv({name!r}, target=…, noise=…))"
-        raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
-    call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
-    # A list may hold chunks; a list of rows, an array and a data frame are features alone.
-    listed = observations[:1] if isinstance(observations, (list, tuple)) else []
-    if any(not isinstance(one, Observations) for one in listed) or hasattr(observations, "shape"):
-        raise ValueError(
-            "fit takes one table of x, y and what is known of the noise, got "
-            f"{given(observations)}: {call}"
-        )
-    if isinstance(observations, Iterable):
-        return observations
-    return instance("observations", observations, Observations, f"as in {call}")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,29 @@ def chunks(
         raise ValueError(
             'NumPy files are two, such as chunks("x.npy", "y.npy"), with replicates as x [n, V, d]'
         )
+    check_parts(known)
+    for file in (path, path if y is None else y):
+        Path(file).stat()  # FileNotFoundError names it
+    return Chunks(path, y, rows, known)
+
+
+def table_of_part(
+    known: Columns, header: Sequence[str], column: Callable[[str], Any], where: str, index=None
+) -> Observations:
+    """As `Columns.table`, of a part of the rows; ValueError if it may lack some categories."""
+    table = known.table(header, column, where, known.layout.checked(), index)
+    misclassified = tuple(f"{one.name}[" for one in table.categories)
+    others = [one for one in table.references if not one.startswith(misclassified)]
+    if others:
+        raise ValueError(
+            f"{where} has the categories {listed(others)}, of which a chunk may lack some: make "
+            "them indicators, or drop them"
+        )
+    return table
+
+
+def check_parts(known: Columns) -> None:
+    """Raises ValueError if a part of the rows does not show what is known of the columns."""
     by_name = known.noise.values() if isinstance(known.noise, Mapping) else [known.noise]
     if known.subject is not None or any(isinstance(one, Reliability) for one in by_name):
         raise ValueError(
@@ -160,9 +183,6 @@ def chunks(
             "the noise of chunks must be the same in all rows; for one a row, pass a list of "
             "tables by from_arrays"
         )
-    for file in (path, path if y is None else y):
-        Path(file).stat()  # FileNotFoundError names it
-    return Chunks(path, y, rows, known)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -187,17 +207,8 @@ class Chunks:
         return self.columns.tables(self.path, self.rows, count)
 
     def _of_arrow(self, count: int) -> Iterator[Observations]:
-        form = self.columns.layout.checked()
         for part in arrow_parts(self.path, self.rows, count):
-            table = self.columns.table(part.column_names, part.__getitem__, str(self.path), form)
-            known = tuple(f"{one.name}[" for one in table.categories)
-            others = [one for one in table.references if not one.startswith(known)]
-            if others:
-                raise ValueError(
-                    f"{self.path} has the categories {listed(others)}, of which a chunk "
-                    "may lack some: make them indicators, or drop them"
-                )
-            yield table
+            yield table_of_part(self.columns, part.column_names, part.__getitem__, str(self.path))
 
     def _of_arrays(self, count: int) -> Iterator[Observations]:
         shape, targets = _mapped(self.path).shape, _mapped(self.y).shape

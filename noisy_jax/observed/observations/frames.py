@@ -97,7 +97,7 @@ def table(
         features=features,
         drop=drop,
     )
-    header, column, index = _read(frame)
+    header, column, index = columns_of(frame)
     if noise is None and not replicates:
         raise ValueError(
             "nj.table needs what is known of the errors: noise={'x1': 0.25}, variances by column "
@@ -108,7 +108,7 @@ def table(
     return known.table(header, column, "the frame", known.layout.checked(), index=index)
 
 
-def _read(frame: Any) -> tuple[list[str], Callable[[str], Any], Any]:
+def columns_of(frame: Any) -> tuple[list[str], Callable[[str], Any], Any]:
     """Names of the columns, a function that gives the values of one, and labels of the rows."""
     frame = frame.to_native() if hasattr(frame, "to_native") else frame  # wrapped by narwhals
     index = index_of(frame)

@@ -1,0 +1,120 @@
+"""Tables whose rows are on other machines, or are computed when they are needed, by dask."""
+
+import dataclasses
+import functools
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from noisy_jax.csv_files import Layout
+from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.files import check_parts, table_of_part
+from noisy_jax.observed.observations.frames import columns_of
+from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.validation import given
+
+_AT_ONCE = 16  # results that one task merges
+
+
+def partitions(frame: Any, **columns: Any) -> "Partitions":
+    """A table of which each partition stays where it is, on the workers of dask.
+
+    `nj.fit` computes the moments of each partition on the worker that has it, and merges them;
+    intervals are by the jackknife, as for chunks. Other fits take no partitions. Going through it
+    gives the table of one partition after another, as `nj.learn` reads chunks. Rows that may
+    depend on each other should be in one partition.
+
+    Args:
+        frame: a `dask.dataframe.DataFrame`, or a list of `dask.delayed` data frames, of any kind
+            that `nj.table` takes. Needs dask, `pip install "noisy_jax[dask]"`.
+        **columns: all arguments of `nj.table` but `subject`; the noise must be the same in all
+            rows, or standard deviations in a column (`nj.sd(column=…)`). Categories are made
+            indicators before, since a partition may lack some.
+
+    Returns:
+        `Partitions`.
+
+    Raises:
+        ValueError: also while partitions are read, with the number of the partition.
+
+    Example:
+        >>> import numpy as np, pandas, noisy_jax as nj
+        >>> import dask.dataframe
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=40_000)
+        >>> rows = pandas.DataFrame({"x": x + rng.normal(size=40_000), "y": 2 * x})
+        >>> frame = dask.dataframe.from_pandas(rows, npartitions=4)
+        >>> table = nj.observations.partitions(frame, target="y", noise={"x": 1.0})
+        >>> print(nj.fit(table).coefficients.round(1))
+        [2.]
+    """
+    try:
+        kind = importlib.import_module("dask.delayed").Delayed
+    except ImportError:
+        raise ValueError("partitions are read by dask: install noisy_jax[dask]") from None
+    parts = frame.to_delayed() if hasattr(frame, "to_delayed") else frame
+    parts = list(parts) if isinstance(parts, Sequence) and not isinstance(parts, str) else []
+    if not parts or not all(isinstance(part, kind) for part in parts):
+        raise ValueError(
+            "partitions takes a dask DataFrame, or a list of delayed data frames, got "
+            f"{given(frame)}; a data frame in memory is for nj.table"
+        )
+    known = Columns(**columns)
+    if known.target is None or known.layout != Layout(known.features, known.drop):
+        raise ValueError(
+            "name y's column by target=, and leave out sep, decimal and missing, which files have"
+        )
+    check_parts(known)
+    return Partitions(parts, known)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Partitions:
+    """What `partitions` makes: delayed data frames, and what is known of their columns."""
+
+    parts: Sequence[Any]
+    columns: Columns
+
+    def __repr__(self) -> str:
+        """The number of partitions."""
+        return f"Partitions({len(self.parts)} partitions)"
+
+    def __iter__(self) -> Iterator[Observations]:
+        """The table of each partition that has rows, computed one after another."""
+        for number, part in enumerate(self.parts):
+            table = _of_part(None, self.columns, number, part.compute())
+            if table is not None:
+                yield table
+
+    def reduced(self, function: Callable[[Observations], Any], merge: Callable) -> Any:
+        """`function` of each partition's table, merged in their order, all of it on the workers.
+
+        Args:
+            function: of a table.
+            merge: of two results of it.
+        """
+        delayed = importlib.import_module("dask").delayed
+        pure, merged = (delayed(one, pure=True) for one in (_of_part, _merged))
+        found = [
+            pure(function, self.columns, number, part) for number, part in enumerate(self.parts)
+        ]
+        while len(found) > 1:
+            starts = range(0, len(found), _AT_ONCE)
+            found = [merged(merge, found[start : start + _AT_ONCE]) for start in starts]
+        total = found[0].compute()
+        if total is None:
+            raise ValueError(f"no partition of {len(self.parts)} has a row")
+        return total
+
+
+def _of_part(function: Callable | None, columns: Columns, number: int, frame: Any) -> Any:
+    """The function of the table of a data frame, or the table; `None` without rows."""
+    if not len(frame):
+        return None
+    table = table_of_part(columns, *columns_of(frame)[:2], f"partition {number}")
+    return table if function is None else function(table)
+
+
+def _merged(merge: Callable, found: Sequence[Any]) -> Any:
+    found = [one for one in found if one is not None]
+    return functools.reduce(merge, found) if found else None

@@ -1,0 +1,122 @@
+"""Moments of parts of a table, in units of their own, and their fit."""
+
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
+
+NAMES = ("intercept", "coefficients", "covariance", "reliability", "gram", "cross")
+
+
+def drifting(rng, rows):
+    """Rows whose means and scales change a lot from the first to the last."""
+    x = rng.normal(size=(rows, 2)) * np.linspace(1, 30, rows)[:, None]
+    x += np.linspace(0, 1000, rows)[:, None]
+    return x + rng.normal(size=x.shape), x @ [1.0, -0.5] + rng.normal(size=rows)
+
+
+def part(x, y):
+    return nj.observations.from_arrays(x, y, noise=[1.0, 1.0], cross_cov=[0.1, 0.0])
+
+
+def check_same(one, other, rtol):
+    for name in NAMES:
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol)
+    np.testing.assert_allclose(one.risk.difference, other.risk.difference, rtol=1e-7)
+
+
+def test_moments_in_other_units_are_those_of_changed_rows(rng):
+    x, y, weights = rng.normal(size=(50, 3)), rng.normal(size=50), rng.uniform(size=50)
+    cov, cross = np.diag([1.0, 2.0, 3.0]), np.array([0.1, 0.2, 0.3])
+    scale, center = np.array([2.0, 0.5, -1.0]), np.array([1.0, -2.0, 0.3])
+    found = linear_moments(x, y, cov, weights, cross).moved(scale, center, 3.0, -4.0)
+    cov, cross = cov * np.outer(scale, scale), 3 * cross * scale
+    wanted = linear_moments(scale * x + center, 3 * y - 4, cov, weights, cross)
+    for name in LinearMoments._fields:
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12)
+
+
+def test_parts_of_whole_blocks_give_the_fit_of_the_table(rng):
+    """Each part in its own units, sent elsewhere as bytes; groups go on behind the last block."""
+    x, y = drifting(rng, 6400)
+    cuts = [64 * k for k in (9, 40, 71)]
+    parts = [part(*one) for one in zip(np.split(x, cuts), np.split(y, cuts), strict=True)]
+    sent = [pickle.loads(pickle.dumps(nj.fits.moments(one))) for one in parts]
+    assert repr(sent[0]) == "TableMoments(576 rows of x1, x2)"
+    whole = nj.fit(part(x, y), errors="jackknife")
+    check_same(nj.fit(sent), whole, 1e-9)
+    check_same(nj.fit([sent[0].plus(sent[1]), sent[2].plus(sent[3])]), whole, 1e-9)
+    other = nj.fit(sent[::-1])
+    np.testing.assert_allclose(other.coefficients, whole.coefficients, rtol=1e-9)
+    np.testing.assert_allclose(other.std_error, whole.std_error, rtol=0.5)  # other groups
+
+
+def test_parts_of_few_rows_keep_at_least_8_groups(rng):
+    x, y = drifting(rng, 90)
+    rows = [
+        nj.fits.moments(part(*one)) for one in zip(np.split(x, 30), np.split(y, 30), strict=True)
+    ]
+    fit = nj.fit(rows)
+    assert fit.num_rows == 90
+    assert 7 <= fit.degrees_of_freedom <= 31
+    np.testing.assert_allclose(
+        fit.coefficients, nj.fit(part(x, y), errors="jackknife").coefficients, rtol=1e-9
+    )
+
+
+@pytest.mark.slow
+def test_the_processes_of_the_page_give_the_fit_of_all_files(rng, tmp_path):
+    """The ten lines of colabs/several_hosts.md, which Ray and Spark run in the same way."""
+    page = (Path(__file__).parents[3] / "colabs" / "several_hosts.md").read_text()
+    (script,) = re.findall("```python\n(# parts_of_a_table.py.*?)```", page, re.DOTALL)
+    (tmp_path / "parts_of_a_table.py").write_text(script)
+    x = rng.normal(size=(6400, 2))
+    rows = np.column_stack([x[:, 0] + 0.5 * rng.normal(size=6400), x[:, 1], x @ [1.0, 2.0]])
+    paths = [tmp_path / f"{number}.csv" for number in range(4)]
+    for path, some in zip(paths, np.split(rows, 4), strict=True):
+        np.savetxt(path, some, delimiter=",", header="x1,x2,y", comments="")
+    found = subprocess.run(
+        [sys.executable, "parts_of_a_table.py", *(path.name for path in paths)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    parts = [nj.csv(path, target="y", noise={"x1": 0.25}) for path in paths]
+    assert found.stdout == f"{nj.fit([nj.fits.moments(part) for part in parts])}\n"
+
+
+def test_doubts_and_categories_of_the_first_part_are_remarks(rng):
+    x = rng.normal(size=2000)
+    frame = {"x": x + rng.normal(size=2000), "flag": rng.integers(2, size=2000) * 1.0, "y": x}
+    table = nj.table(frame, target="y", noise={"x": 1.0, "flag": 0.1})
+    found = nj.fits.moments(table)
+    with pytest.warns(nj.fits.AssumptionWarning, match="'flag' .2 values."):
+        fit = nj.fit([found, found])
+    assert any("'flag'" in one for one in fit.remarks)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda one, other: nj.fit([one, other]), r"must have the columns \['x1', 'x2'\]"),
+        (lambda one, other: one.plus(3), "nj.fits.moments.table. makes one"),
+        (lambda one, other: nj.fits.moments([1.0]), "nj.table makes one"),
+        (lambda one, other: nj.fit([one], checkpoint="x"), "merged at once"),
+        (lambda one, other: nj.fit([one], model="logistic"), "takes one table"),
+        (lambda one, other: nj.fit([one], clusters=[0]), "without weights and clusters"),
+    ],
+)
+def test_parts_that_do_not_fit_are_named(rng, call, message):
+    x, y = drifting(rng, 100)
+    other = nj.observations.from_arrays(x, y, noise=1.0, names=["a", "b"])
+    with pytest.raises(ValueError, match=message):
+        call(nj.fits.moments(part(x, y)), nj.fits.moments(other))

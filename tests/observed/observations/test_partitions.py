@@ -1,0 +1,105 @@
+"""Tables of dask: the fit of all rows, on threads and on processes of which one is killed."""
+
+import importlib
+import os
+import resource
+import signal
+import threading
+import time
+
+import dask
+import dask.dataframe
+import numpy as np
+import pandas
+import pytest
+from distributed import Client, LocalCluster
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import partitions
+
+KNOWN = {"target": "y", "noise": {"a": nj.sd(0.5), "b": 0.0}}
+
+
+def frame(rows, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 2))
+    y = 1 + x @ [2.0, -1.0] + rng.normal(size=rows)
+    return pandas.DataFrame({"a": x[:, 0] + 0.5 * rng.normal(size=rows), "b": x[:, 1], "y": y})
+
+
+def slow_frame(rows, seed):
+    time.sleep(0.2)  # long enough for a worker to be killed on the way
+    return frame(rows, seed)
+
+
+def check_same(one, other, rtol=1e-12):
+    for name in ("intercept", "coefficients", "covariance", "gram"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol)
+
+
+@pytest.mark.parametrize("kind", ["dask DataFrame", "delayed frames"])
+def test_the_fit_of_partitions_is_that_of_the_rows(kind):
+    """Also where a partition has no row; each has whole blocks, so that the groups are the same."""
+    frames = [frame(64 * rows, seed) for seed, rows in enumerate([10, 0, 20, 30])]
+    delayed = [dask.delayed(one) for one in frames]
+    table = delayed if kind == "delayed frames" else dask.dataframe.from_delayed(delayed)
+    parts = partitions(table, **KNOWN)
+    assert repr(parts) == "Partitions(4 partitions)"
+    whole = nj.table(pandas.concat(frames, ignore_index=True), **KNOWN)
+    check_same(nj.fit(parts), nj.fit(whole, errors="jackknife"), 1e-9)
+    assert [len(part.y) for part in parts] == [640, 1280, 1920]
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_nothing():
+    parts = [dask.delayed(slow_frame)(5_000, seed) for seed in range(24)]
+    table = partitions(parts, **KNOWN)
+    wanted = nj.fit([nj.fits.moments(nj.table(frame(5_000, seed), **KNOWN)) for seed in range(24)])
+    settings = {"n_workers": 4, "threads_per_worker": 1, "processes": True}
+    with (
+        LocalCluster(dashboard_address=None, silence_logs="CRITICAL", **settings) as cluster,
+        Client(cluster) as client,
+    ):
+        pids = client.run(os.getpid)
+        client.run(importlib.import_module, "noisy_jax")
+        threading.Timer(0.6, os.kill, (min(pids.values()), signal.SIGKILL)).start()
+        check_same(nj.fit(table), wanted)
+        client.wait_for_workers(4)
+        assert len(set(client.run(os.getpid).values()) & set(pids.values())) == 3
+
+
+@pytest.mark.slow
+def test_memory_is_bounded_by_a_partition():
+    """One partition at a time, where all rows together would take 96 MB."""
+    parts = [dask.delayed(frame)(100_000, seed) for seed in range(40)]
+    with dask.config.set(scheduler="synchronous"):
+        nj.fit(partitions(parts[:2], **KNOWN))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        fit = nj.fit(partitions(parts, **KNOWN))
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert fit.num_rows == 4_000_000
+    assert grown < 32  # MB
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda part: partitions(frame(9, 0), **KNOWN), "in memory is for nj.table"),
+        (lambda part: partitions([], **KNOWN), "a list of delayed data frames"),
+        (lambda part: partitions(part, noise={"a": 1.0}), "name y's column by target="),
+        (lambda part: partitions(part, sep=";", **KNOWN), "leave out sep, decimal and missing"),
+        (lambda part: partitions(part, subject="b", **KNOWN), "rows of one subject apart"),
+        (lambda part: nj.fit(partitions(part, **KNOWN), checkpoint="x"), "merged at once"),
+        (
+            lambda part: nj.fit(partitions([dask.delayed(frame)(0, 0)], **KNOWN)),
+            "no partition of 1 has a row",
+        ),
+        (
+            lambda part: nj.fit(partitions(part, target="z", noise={"a": 1.0})),
+            "partition 0 has no column named 'z'",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call([dask.delayed(frame)(100, 0)])
