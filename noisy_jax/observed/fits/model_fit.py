@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import numpy as np
 from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.coefficients import counted_features, features_of
 from noisy_jax.observed.fits.estimates import COLUMNS, Estimates
+from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Table
 
 
@@ -23,18 +24,21 @@ class ModelEstimates(Estimates):
         covariance: `[p, p]`.
         degrees_of_freedom: of Student's t in intervals.
         names: p names, such as "rate" and "w[0]".
-        params: the same parameters as the argument `start` of `nj.methods.Model`.
-        curve: as given.
         features: d names of the columns.
+        params: the same parameters as the argument `start` of `nj.methods.Model`; `None` in a fit
+            that was read from a file without it.
+        curve: as given, or `None`.
     """
+
+    functions: ClassVar[tuple[str, ...]] = ("params", "curve")
 
     coefficients: np.ndarray
     covariance: np.ndarray
     degrees_of_freedom: float
     names: tuple[str, ...]
-    params: Any
-    curve: Callable
     features: tuple[str, ...]
+    params: Any = None
+    curve: Callable | None = None
 
     @property
     def _labels(self) -> tuple[str, ...]:
@@ -58,13 +62,18 @@ class ModelEstimates(Estimates):
 
         A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
         """
+        if (curve := self.curve) is None:
+            raise ValueError(
+                "the curve is not in the file: read it by nj.load_fit(path, nj.methods.Model(curve,"
+                " start))"
+            )
         x = jnp.asarray(features_of(x, self.features), float)
         params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
-        return jnp.vectorize(lambda row: self.curve(params, row), signature="(d)->()")(x)
+        return jnp.vectorize(lambda row: curve(params, row), signature="(d)->()")(x)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ModelFit(ModelEstimates):
+class ModelFit(ModelEstimates, Saved):
     """A corrected fit of a model; print it for the table.
 
     It has the attributes of `ModelEstimates` as well.
@@ -79,6 +88,8 @@ class ModelFit(ModelEstimates):
         remarks: what the rows show against the assumptions of the correction, and whether they are
             too few.
     """
+
+    kind: ClassVar[str] = "model"
 
     uncorrected: ModelEstimates
     target: str
