@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.intervals import LEVEL
+from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.coefficients import counted_features, features_of
 from noisy_jax.observed.fits.estimates import COLUMNS, Estimates
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Table
+from noisy_jax.validation import between
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,14 +63,46 @@ class ModelEstimates(Estimates):
 
         A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
         """
-        if (curve := self.curve) is None:
+        return self._over_rows(self._known_curve())(self._params(), self._clean(x))
+
+    def band(self, x: Any, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of intervals of f(x; θ) at each of the clean features x, `[...]`.
+
+        By the delta method, f ± t √(∇fᵀ Cov(θ) ∇f) with the gradient in θ. They assume that the
+        model is right.
+        """
+        slopes = self._over_rows(jax.grad(self._known_curve()))(self._params(), self._clean(x))
+        leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(slopes)]
+        middle = np.asarray(self.predict(x), np.float64)
+        slopes = np.concatenate([leaf.reshape(*middle.shape, -1) for leaf in leaves], axis=-1)
+        errors = np.sqrt(np.sum((slopes @ self.covariance) * slopes, axis=-1))
+        level = float(between("level", level, 0, 1))
+        half = half_width(errors, self.degrees_of_freedom, level=level)
+        return middle - half, middle + half
+
+    def _known_curve(self) -> Callable:
+        if self.curve is None:
             raise ValueError(
                 "the curve is not in the file: read it by nj.load_fit(path, nj.methods.Model(curve,"
                 " start))"
             )
-        x = jnp.asarray(features_of(x, self.features), float)
-        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
-        return jnp.vectorize(lambda row: curve(params, row), signature="(d)->()")(x)
+        return self.curve
+
+    def _params(self) -> Any:
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
+
+    def _clean(self, x: Any) -> jax.Array:
+        return jnp.asarray(features_of(x, self.features), float)
+
+    @staticmethod
+    def _over_rows(function: Callable) -> Callable:
+        """Of all rows `[..., d]`, each with the same parameters."""
+
+        def every(params, x):
+            found = jax.vmap(function, (None, 0))(params, x.reshape(-1, x.shape[-1]))
+            return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), found)
+
+        return every
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
