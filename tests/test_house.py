@@ -47,6 +47,7 @@ TESTED_IN = {
     "observed/fits/scores": "observed/fits/test_generalized",
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",
+    "observed/learned": "observed/test_learning",
     "robust/subquantile/starts": "robust/subquantile/test_fits",
     "simulated/adversaries/ascent": "simulated/adversaries/test_search",
     "simulated/adversaries/regrets": "simulated/adversaries/test_search",

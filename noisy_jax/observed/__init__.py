@@ -2,7 +2,8 @@
 
 from noisy_jax.observed import fits, observations
 from noisy_jax.observed.fits import fit, fourier, load_fit, methods
-from noisy_jax.observed.learning import Learned, learn
+from noisy_jax.observed.learned import Learned, load_learned
+from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import csv, reliability, sd, table
 from noisy_jax.observed.selection import Selection, select
 
@@ -15,6 +16,7 @@ __all__ = [
     "fourier",
     "learn",
     "load_fit",
+    "load_learned",
     "methods",
     "observations",
     "reliability",

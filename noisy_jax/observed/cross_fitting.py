@@ -1,6 +1,7 @@
 """Squared errors on clean rows of learners and fits that were trained on other rows."""
 
 import copy
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ from noisy_jax.noise import Noise
 from noisy_jax.observed.compiled import CompiledLearner
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.errors import affine_of, fourier_errors, linear_errors
+from noisy_jax.observed.fits.extended import extended_errors
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.groups import checked_clusters
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
@@ -23,6 +25,23 @@ from noisy_jax.validation import given
 
 _ROWS = 64  # at least so many consecutive rows stay together
 _LEAST_BLOCKS = 32  # fewer make standard errors uncertain: small tables have shorter blocks
+
+
+class Judged(NamedTuple):
+    """Estimated squared errors on the clean rows of a fold.
+
+    Attributes:
+        errors: `[n]`.
+        slope: `[d, d]`, the derivative of their sum in the covariance of the noise of row means.
+        hidden: `[2, m]`, what readings of kernel fits leave out, as in `fits.hidden`.
+        last: `[n]`, how far the last order moves errors that are extended to no noise
+            (`fits.extended`), `None` if the errors are unbiased.
+    """
+
+    errors: np.ndarray
+    slope: Any = 0.0
+    hidden: Any = 0.0
+    last: np.ndarray | None = None
 
 
 def blocks_of(rows: int, clusters, folds: int) -> np.ndarray:
@@ -51,9 +70,6 @@ def function_judge(make, observations: Observations):
     """How a function `observations -> fit` is judged on a fold, and its fit to all rows.
 
     An estimator as of scikit-learn is fitted to the means of the copies.
-
-    `judge` returns errors, their slopes in the covariance, and what kernel fits' readings leave out
-    (`hidden`).
     """
     if hasattr(make, "fit") and hasattr(make, "predict") and not isinstance(make, type):
         make = _fitted_to_means(make)
@@ -64,11 +80,10 @@ def function_judge(make, observations: Observations):
         )
 
     def judge(others, held_out, key):
-        del key
         fit, rows = make(observations.rows(others)), observations.rows(held_out)
         if isinstance(fit, FourierPredictor):
             errors, left_out = fourier_errors(fit, rows, observations)
-            return errors, 0.0, left_out  # such noise is known exactly
+            return Judged(errors, hidden=left_out)  # such noise is known exactly
         predict = getattr(fit, "predict", None)
         if not callable(predict):
             raise ValueError(
@@ -77,8 +92,11 @@ def function_judge(make, observations: Observations):
             )
         if not isinstance(fit, Coefficients) or type(fit).predict is not Coefficients.predict:
             fit = affine_of(predict, rows)
+        if fit is None:
+            found = extended_errors(predict, rows, int(jax.random.bits(key)))
+            return Judged(found.errors, found.slope, last=found.last)
         slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
-        return linear_errors(fit, rows), slope, 0.0
+        return Judged(linear_errors(fit, rows), slope)
 
     return judge, lambda: make(observations)
 
@@ -135,7 +153,7 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
             )
         if observations.cov_std_error.any():
             slope = compiled.slope(state, rows, read_key) * copies / units.products
-        return errors * units.y_scale**2, slope * units.y_scale**2, 0.0
+        return Judged(errors * units.y_scale**2, slope * units.y_scale**2)
 
     refit_key = jax.random.fold_in(key, len(observations.y))
     return judge, lambda: learn(learner, observations, refit_key, standardize=standardize)

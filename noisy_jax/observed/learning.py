@@ -3,87 +3,23 @@
 import dataclasses
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.checkpoints import resumed
-from noisy_jax.intervals import half_width
 from noisy_jax.observed.compiled import CompiledLearner, on_host, shared_cov
 from noisy_jax.observed.fits.assumptions import warned
-from noisy_jax.observed.fits.coefficients import features_of
 from noisy_jax.observed.fits.units import Units, check_varies
+from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import check_room, check_suits
 from noisy_jax.running import Running
-from noisy_jax.validation import check_key, concrete
-
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Learned:
-    """What a learner made of observations; `print` shows its error on clean data.
-
-    Attributes:
-        state: the learner's state after the last row, in standardized units.
-        risk: estimated mean squared error on clean data, in the units of y squared, of the
-            predictions that were made before each row behind the first quarter. It contains the
-            variance of the noise in y. NaN if the learner has no unbiased readings.
-        risk_std_error: its standard error, if rows are independent.
-        num_rows: number of rows whose predictions were judged.
-        variance: of y, which is the error of predicting its mean.
-        learner: the learner.
-        center: `[d]`, means of the columns over all rows.
-        scale: `[d]`, standard deviations of the columns in the first quarter of the rows; 1 with
-            `standardize=False`.
-        y_center: as `center`, of y.
-        y_scale: as `scale`, of y.
-        names: d names of the columns.
-    """
-
-    state: State
-    risk: float
-    risk_std_error: float
-    num_rows: int
-    variance: float
-    learner: Learner
-    center: np.ndarray
-    scale: np.ndarray
-    y_center: float
-    y_scale: float
-    names: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        """The estimated error, beside the error of predicting the mean."""
-        low, high = self.risk_interval
-        found = "not known (no row with unbiased readings was judged)"
-        if np.isfinite(self.risk):
-            found = f"{self.risk:.4g} (95% interval {low:.4g} to {high:.4g})"
-        return (
-            f"Learned: mean squared error on clean data {found}, "
-            f"of predicting the mean {self.variance:.4g}"
-        )
-
-    @property
-    def risk_interval(self) -> tuple[float, float]:
-        """The 95% interval of `risk`, by Student's t with n − 1 degrees of freedom."""
-        half = float(half_width(self.risk_std_error, self.num_rows - 1))
-        return self.risk - half, self.risk + half
-
-    def predict(self, x: Any) -> Any:
-        """Predictions `[...]` at clean features `[..., d]`, in original units, also under `jit`.
-
-        A DataFrame's columns are taken by their names.
-        """
-        x = features_of(x, self.names)
-        traced = concrete(x) is None
-        x = (x - np.broadcast_to(self.center, x.shape)) / np.broadcast_to(self.scale, x.shape)
-        found = self.learner.predict(self.state, jnp.asarray(x, float))
-        return (found if traced else np.asarray(found, np.float64)) * self.y_scale + self.y_center
+from noisy_jax.validation import check_key
 
 
 def learn(
@@ -132,8 +68,11 @@ def learn(
         >>> y = x @ [2.0, -1.0] + 0.1 * rng.normal(size=4000)
         >>> table = nj.observations.from_arrays(x + 0.3 * rng.normal(size=x.shape), y, noise=0.09)
         >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-        >>> print(learn(learner, table, jax.random.key(0)))
+        >>> learned = learn(learner, table, jax.random.key(0))
+        >>> learned
         Learned: mean squared error on clean data 0.0... (95% interval -0.0... to 0.0...), of ...
+        >>> print(learned.coefficients.round(1))
+        [ 2. -1.]
     """
     check_learner(learner)
     check_key(key)

@@ -21,12 +21,12 @@ from noisy_jax.observed.cross_fitting import (
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
 from noisy_jax.observed.observations import Observations
-from noisy_jax.tables import Table
+from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import check_key, given, instance, whole
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Selection:
+class Selection(Summarized):
     """Candidates and their estimated mean squared errors on clean data; `print` shows a table.
 
     Arrays `[K]` are in the order of the candidates, in the units of y squared, and NaN for a
@@ -39,12 +39,15 @@ class Selection:
         risk: `[K]`, mean squared error on clean rows, cross-fitted, plus the variance of the noise
             in y.
         std_error: `[K]`, standard error of `risk`.
-        bias: `[K]`, largest bias of `risk` that the noise can cause: 0 except for kernel fits with
-            weights at frequencies that are lost in the noise.
+        bias: `[K]`, of `risk`, which intervals contain: for kernel fits with weights at frequencies
+            that are lost in the noise the largest that these can cause; for `approximate` ones how
+            far the last order of the extrapolation moves the risk; else 0.
         difference: `[K]`, risk minus the risk of the best, paired by row.
         difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
             usually much smaller than the standard errors of the two risks.
-        difference_bias: `[K]`, largest bias of `difference`.
+        difference_bias: `[K]`, bias of `difference`.
+        approximate: names of the candidates whose predictions are neither affine nor waves, such as
+            forests: their risks are extended to no noise from rows of more noise.
         degrees_of_freedom: of Student's t in the intervals.
         num_rows: n.
         folds: number of folds.
@@ -60,6 +63,7 @@ class Selection:
     difference: np.ndarray
     difference_std_error: np.ndarray
     difference_bias: np.ndarray
+    approximate: tuple[str, ...]
     degrees_of_freedom: int
     num_rows: int
     folds: int
@@ -84,26 +88,44 @@ class Selection:
         return middle - half, middle + half
 
     def __repr__(self) -> str:
-        """The table, the lowest risk first, and which candidates it can tell apart."""
-        (low, high), (start, end) = self.interval(), self.difference_interval()
-        best = self.names.index(self.best)
+        """What `print` shows."""
+        return str(self)
+
+    def summary(self) -> Table:
+        """The candidates, the lowest risk first, and which of them the rows can tell apart."""
+        numbers = {
+            "risk": self.risk,
+            "std_error": self.std_error,
+            "bias": self.bias,
+            **dict(zip(("low", "high"), self.interval(), strict=True)),
+            "difference": self.difference,
+            "difference_std_error": self.difference_std_error,
+            "difference_bias": self.difference_bias,
+            **dict(zip(_ENDS, self.difference_interval(), strict=True)),
+        }
+        rows: list[dict[str, Any]] = []
+        for k in np.argsort(self.risk):  # NaN last
+            name = self.names[k]
+            own = {column: float(values[k]) for column, values in numbers.items()}
+            rows.append({"candidate": name, **own, "approximate": name in self.approximate})
 
         def unless_best(cell):
-            return lambda row: "" if row["k"] == best else cell(row["k"])
+            return lambda row: "" if row["candidate"] == self.best else cell.format_map(row)
 
         columns = [
-            ("candidate", lambda row: self.names[row["k"]]),
-            ("clean risk", lambda row: f"{self.risk[row['k']]:.4g}"),
-            ("95% interval", lambda row: f"[{low[row['k']]:.4g}, {high[row['k']]:.4g}]"),
-            ("above the best", unless_best(lambda k: f"{self.difference[k]:.2g}")),
-            ("95% interval", unless_best(lambda k: f"[{start[k]:.2g}, {end[k]:.2g}]")),
+            ("candidate", "{candidate}"),
+            ("clean risk", "{risk:.4g}"),
+            ("95% interval", "[{low:.4g}, {high:.4g}]"),
+            ("", lambda row: "approximate" * row["approximate"]),
+            ("above the best", unless_best("{difference:.2g}")),
+            ("95% interval", unless_best(f"[{{{_ENDS[0]}:.2g}}, {{{_ENDS[1]}:.2g}}]")),
         ]
-        rows = [{"k": k} for k in np.argsort(self.risk)]  # NaN last
         title = (
             "Mean squared error on clean data, estimated from "
             f"{self.num_rows:,} noisy rows in {self.folds} folds"
         )
-        return f"{Table(rows, columns, title)}\n\n{self.verdict()}"
+        below = ["", self.verdict(), *(_APPROXIMATE if self.approximate else [])]
+        return Table(rows, columns, title, below="\n".join(below))
 
     def verdict(self) -> str:
         """Which candidates the data can tell apart, in one sentence."""
@@ -115,6 +137,13 @@ class Selection:
             f"These data cannot tell {', '.join(self.tied)} apart (95%): take the simplest, or "
             "collect more rows."
         )
+
+
+_ENDS = "difference_low", "difference_high"
+_APPROXIMATE = (
+    "Approximate risks are extended to no noise from rows with more of it; their intervals",
+    "contain how far the last order of the extrapolation moves them.",
+)
 
 
 def select(
@@ -140,12 +169,16 @@ def select(
     different folds share most of their training rows, and comparisons are not corrected for their
     number.
 
+    Other predictors, such as a forest, have no unbiased readings. They are called at rows with more
+    noise, of 1½, 2, 2½ and 3 times its covariance, or at means of fewer copies where it is unknown,
+    and their errors there are extended to no noise. The table says that these risks are
+    approximate: see `noisy_jax.observed.fits.extended`.
+
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
             `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`, or estimators with the methods
             `fit(x, y)` and `predict(x)`, as of scikit-learn, which are fitted to the means of the
-            copies. Learners need unbiased readings (`Learner.read`) and room for all rows; other
-            candidates than kernel fits must predict an affine function of x.
+            copies. Learners need unbiased readings (`Learner.read`) and room for all rows.
         observations: from `nj.observations.from_arrays`.
         key: for the randomness of learners.
         folds: number of folds, at least 2. Block b of at least 64 consecutive rows (fewer in tables
@@ -154,8 +187,8 @@ def select(
         clusters: `[n]` labels of rows that stay together, in place of the blocks.
         standardize: as in `learn`; each fold has its own standard deviations.
 
-    Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie and
-    Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).
+    Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie
+    and Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).
 
     Example:
         >>> import jax, numpy as np, noisy_jax as nj
@@ -188,6 +221,7 @@ def select(
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
     hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
+    last, approximate = np.zeros_like(risks), []
     warned(observations, None if clusters is None else blocks, stacklevel=2)
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
@@ -200,14 +234,18 @@ def select(
                 warnings.simplefilter("ignore", AssumptionWarning)
                 for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
                     own_key = jax.random.fold_in(key, fold)
-                    risks[k, rows], slope, left_out = judge(others, rows, own_key)
-                    slopes[k] += slope / len(blocks)
-                    hidden[k] += left_out * (len(rows) / len(blocks))
+                    found = judge(others, rows, own_key)
+                    risks[k, rows] = found.errors
+                    slopes[k] += found.slope / len(blocks)
+                    hidden[k] += found.hidden * (len(rows) / len(blocks))
+                    if found.last is not None:
+                        last[k, rows] = found.last
+                        approximate += [name] * (name not in approximate)
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
     risks[~np.isfinite(risks)] = np.nan
     mean, std_error = mean_and_error(risks, slopes, blocks, observations)
-    bias = largest_bias(hidden)
+    bias = largest_bias(hidden) + np.abs(last.mean(axis=1))
     pessimistic = np.maximum(mean, 0) + std_error + CAUTION * bias
     if np.isnan(pessimistic).all():
         raise ValueError(
@@ -222,7 +260,8 @@ def select(
         std_error,
         bias,
         *mean_and_error(risks - risks[best], slopes - slopes[best], blocks, observations),
-        largest_bias(hidden - hidden[best]),
+        largest_bias(hidden - hidden[best]) + np.abs((last - last[best]).mean(axis=1)),
+        approximate=tuple(approximate),
         degrees_of_freedom=int(blocks.max()),
         num_rows=len(blocks),
         folds=folds,

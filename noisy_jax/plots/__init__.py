@@ -13,6 +13,7 @@ from noisy_jax.plots.extrapolation import extrapolation
 from noisy_jax.plots.function import function
 from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
+from noisy_jax.plots.risks import risks
 from noisy_jax.plots.sensitivity import sensitivity
 from noisy_jax.plots.worlds import profile, worlds
 
@@ -23,6 +24,7 @@ __all__ = [
     "price",
     "profile",
     "regret",
+    "risks",
     "sensitivity",
     "worlds",
 ]

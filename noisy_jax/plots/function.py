@@ -1,4 +1,4 @@
-"""The picture of a kernel fit: the function of one column, with its bands."""
+"""The picture of a kernel fit, or of a model: the function of one column, with its bands."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.functions import FourierFit
+from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.observations import Observations
 from noisy_jax.plots.style import COLOURS, label, panels, plain
 from noisy_jax.tables import picture_of
@@ -15,9 +16,10 @@ _POINTS = 201
 _ROWS = 2000  # noisy rows that are drawn
 
 
+@picture_of(ModelFit)
 @picture_of(FourierFit)
 def function(
-    fit: FourierFit,
+    fit: FourierFit | ModelFit,
     table: Observations,
     column: str | None = None,
     *,
@@ -25,13 +27,13 @@ def function(
     level: float = LEVEL,
     axes=None,
 ):
-    """A kernel fit as a function of one column, with its bands, over the middle 90% of noisy rows.
+    """A fit as a function of one column, with its bands, over the middle 90% of noisy rows.
 
-    The darker band is for the curve at each point, the lighter one for the whole curve that is
-    drawn (`FourierFit.band`). Of a fit of one column it also draws the noisy rows.
+    The darker band is for the curve at each point. Of a kernel fit the lighter one is for the whole
+    curve that is drawn (`FourierFit.band`). Of a fit of one column it also draws the noisy rows.
 
     Args:
-        fit: result of `nj.fit(table, nj.fourier(…))`.
+        fit: result of `nj.fit(table, nj.fourier(…))` or `nj.fit(table, nj.methods.Model(…))`.
         table: its table.
         column: name of the column; by default the first one.
         at: values of other columns, by name; the mean of a column that is left out.
@@ -50,23 +52,24 @@ def function(
         >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
     """
-    instance("fit", fit, FourierFit, "nj.fit(table, nj.fourier(length_scale=…)) makes one")
+    kind = ModelFit if isinstance(fit, ModelFit) else FourierFit
+    instance("fit", fit, kind, "nj.fit(table, nj.fourier(length_scale=…)) makes one")
+    names = fit.features if isinstance(fit, ModelFit) else fit.names
     instance("table", table, Observations, "the one that was fitted")
-    if table.names != fit.names:
+    if table.names != names:
         raise ValueError(
-            f"table must have the columns of the fit, {listed(fit.names)}, got "
-            f"{listed(table.names)}"
+            f"table must have the columns of the fit, {listed(names)}, got {listed(table.names)}"
         )
-    column = fit.names[0] if column is None else choice("column", column, fit.names)
-    others = [name for name in fit.names if name != column]
+    column = names[0] if column is None else choice("column", column, names)
+    others = [name for name in names if name != column]
     fixed = {
         choice("each name in at", name, others): float(number(f"at[{name!r}]", value))
         for name, value in (at or {}).items()
     }
-    place, noisy = fit.names.index(column), table.x.mean(axis=1)
+    place, noisy = names.index(column), table.x.mean(axis=1)
     low, high = np.quantile(noisy[:, place], [0.05, 0.95])
     shown = np.linspace(low, high, _POINTS)
-    middle = dict(zip(fit.names, fit.center.tolist(), strict=True)) | fixed
+    middle = dict(zip(names, noisy.mean(axis=0).tolist(), strict=True)) | fixed
     x = np.tile(list(middle.values()), (_POINTS, 1))
     x[:, place] = shown
     if axes is None:
@@ -75,8 +78,10 @@ def function(
         some = np.linspace(0, len(noisy) - 1, min(len(noisy), _ROWS)).astype(int)
         axes.plot(noisy[some, 0], table.y[some], ".", color="0.8", markersize=2, label="noisy rows")
     color = COLOURS[0]
-    for name, alpha in (("for the whole curve", 0.15), ("at each point", 0.3)):
-        ends = fit.band(x, level, simultaneous="whole" in name)
+    bands = [("at each point", 0.3, fit.band(x, level))]
+    if isinstance(fit, FourierFit):
+        bands.insert(0, ("for the whole curve", 0.15, fit.band(x, level, simultaneous=True)))
+    for name, alpha, ends in bands:
         looks = {"color": color, "alpha": alpha, "linewidth": 0}
         axes.fill_between(shown, *ends, label=f"{100 * level:g}% {name}", **looks)
     axes.plot(shown, fit.predict(x), color=color, linewidth=1.8, label="corrected")

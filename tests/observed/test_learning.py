@@ -120,8 +120,58 @@ def test_the_error_is_printed_with_its_interval():
     np.testing.assert_allclose([low, high], [learned.risk - half, learned.risk + half], rtol=1e-9)
     few = dataclasses.replace(learned, num_rows=4).risk_interval[1] - learned.risk
     np.testing.assert_allclose(few, 3.182446305 * learned.risk_std_error, rtol=1e-9)
-    assert f"clean data {learned.risk:.4g} (95% interval {low:.4g} to {high:.4g})" in str(learned)
-    assert len(str(learned)) < 200
+    assert f"clean data {learned.risk:.4g} (95% interval {low:.4g} to {high:.4g})" in repr(learned)
+    assert len(repr(learned)) < 200
+    row = f"mean squared error on clean data    {learned.risk:.4g}  [{low:.4g}, {high:.4g}]"
+    assert " ".join(row.split()) in " ".join(str(learned).split())
+
+
+@pytest.mark.statistical
+def test_the_leader_on_a_table_has_the_coefficients_of_the_fit():
+    """As nothing is regularized, up to the units, which are of the rows seen before."""
+    _, _, observed = measured()
+    leader = nj.learners.corrected_ftrl(nj.moments.known_covariance(), regularization=1e-6)
+    learned, fit = nj.learn(leader, observed, key(0)), nj.fit(observed)
+    assert np.all(np.abs(learned.coefficients - fit.coefficients) < 0.5 * fit.std_error)
+    assert abs(learned.intercept - fit.intercept) < 0.5 * fit.intercept_std_error
+    places = np.array([[100.0, 90.0], [113.0, 100.0]])
+    line = learned.intercept + places @ learned.coefficients
+    np.testing.assert_allclose(learned.predict(places), line, rtol=1e-4)
+    frame = learned.to_frame().set_index("name")
+    np.testing.assert_allclose(frame.estimate[["x1", "x2"]], learned.coefficients)
+    assert frame.estimate["intercept"] == learned.intercept
+    assert "<td" in learned._repr_html_()
+
+
+CURVED = nj.learners.norma(
+    nj.kernels.gaussian(length_scale=1.0), nj.losses.huber(), regularization=0.1, buffer=50
+)
+
+
+@pytest.mark.parametrize("learner", [LEARNER, nj.wrappers.averaged(LEARNER), CURVED])
+def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, learner):
+    rows = from_arrays(X[:200], Y[:200], noise=NOISE)
+    learned = nj.learn(learner, rows, jax.random.key(0))
+    path = tmp_path / "learned.json"
+    learned.save(path)
+    again = nj.load_learned(path, learner)
+    np.testing.assert_array_equal(again.predict(X), learned.predict(X))
+    chex.assert_trees_all_equal(again.state, learned.state)
+    assert repr(again) == repr(learned)
+    assert again.names == learned.names
+    assert (learned.coefficients is None) == (learner is CURVED)
+    others = {
+        "shapes": nj.learners.corrected_ftrl(nj.moments.known_covariance()),
+        "predictions": CURVED._replace(predict=lambda state, x: 1.1 * CURVED.predict(state, x)),
+    }
+    for other in others.values():
+        with pytest.raises(ValueError, match=r"learned.json has the state of another learner: bui"):
+            nj.load_learned(path, other)
+    with pytest.raises(ValueError, match="does not hold a fit: "):
+        nj.load_fit(path)
+    path.write_text("{}")
+    with pytest.raises(ValueError, match=r"does not hold what nj.learn returned: it has no kind"):
+        nj.load_learned(path, learner)
 
 
 def test_constant_columns_are_named():

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -174,15 +173,6 @@ def test_estimators_of_scikit_learn_are_judged_as_fits():
     assert not hasattr(candidates["ridge"], "coef_")  # a copy was fitted
 
 
-def test_a_logistic_fit_has_no_squared_error_of_a_line():
-    rng = np.random.default_rng(9)
-    x = rng.normal(size=(1000, 1))
-    y = 1.0 * (x[:, 0] + rng.logistic(size=1000) > 0)
-    rows = from_arrays(x + 0.4 * rng.normal(size=x.shape), y, noise=nj.noise.Gaussian(0.16))
-    with pytest.raises(ValueError, match="candidate 'a': its predictions are not affine in x"):
-        nj.select({"a": lambda some: nj.fit(some, model="logistic")}, rows, jax.random.key(0))
-
-
 KERNEL = nj.learners.uncorrected_kernel(
     nj.kernels.gaussian(length_scale=1.0), horizon=560, radius=1
 )
@@ -201,11 +191,6 @@ TWO = nj.learners.two_copies(radius=1.0)
             {"a": Ridge},
             {},
             "candidate 'a': must be a learner, .*, or an estimator with the methods",
-        ),
-        (
-            {"a": KernelRidge(kernel="rbf")},
-            {},
-            "candidate 'a': its predictions are not affine in x, so that",
         ),
         ({"a": KERNEL}, {}, "candidate 'a': the learner has no unbiased readings, so that"),
         ({"a": TWO}, {}, "candidate 'a': the learner needs 2 noisy copies of each row"),

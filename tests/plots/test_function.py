@@ -54,6 +54,28 @@ def test_other_columns_are_at_their_means_or_at_given_values(rng):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("age, at dose = -1", "dose")
 
 
+def test_a_model_has_one_band(rng):
+    x = rng.normal(size=(300, 2))
+    table = nj.observations.from_arrays(x, x[:, 0] + 0.1 * rng.normal(size=300), noise=0.01)
+
+    def line(params, x):
+        return params[0] + params[1:] @ x
+
+    fit = nj.fit(table, nj.methods.Model(line, np.zeros(3)))
+    axes = fit.plot(table, "x2")
+    corrected, plain = axes.lines
+    clean = np.column_stack([np.full(201, x[:, 0].mean()), corrected.get_xdata()])
+    np.testing.assert_allclose(corrected.get_ydata(), fit.predict(clean))
+    np.testing.assert_allclose(plain.get_ydata(), fit.uncorrected.predict(clean))
+    (band,) = axes.collections
+    path, half = band.get_paths()[0].vertices, np.subtract(*fit.band(clean)[::-1]) / 2
+    design = np.column_stack([np.ones(201), clean])
+    errors = np.sqrt(np.einsum("ni,ij,nj->n", design, fit.covariance, design))
+    np.testing.assert_allclose(half, nj.intervals.half_width(errors, 31), rtol=1e-4)
+    drawn = path[path[:, 0] == clean[0, 1], 1]
+    np.testing.assert_allclose(np.ptp(drawn), 2 * half[0], rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_wrong_input_is_one_clear_line(rng):
     fit, table = fitted(rng, 2)

@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -34,6 +35,10 @@ DRAWN = {  # the picture, and how often the name is in it
     ),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
+    "risks": (
+        lambda: nj.plots.risks(nj.select({ODD: nj.fit}, TABLE, jax.random.key(0))),
+        1,
+    ),
     "sensitivity": (lambda: nj.plots.sensitivity(nj.fits.sensitivity(TABLE)), 1),
 }
 

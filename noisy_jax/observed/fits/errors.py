@@ -32,11 +32,10 @@ def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
     return clean_errors(x, rows.y, cov, cross, fit.intercept, fit.coefficients)
 
 
-def affine_of(predict: Callable[[Any], Any], rows: Observations) -> Coefficients:
+def affine_of(predict: Callable[[Any], Any], rows: Observations) -> Coefficients | None:
     """Intercept and coefficients of an affine function `[n, d] -> [n]`, such as a pipeline's.
 
-    Raises:
-        ValueError: it is not affine between the rows.
+    `None` if it is not affine between the rows.
     """
     x, dim = rows.averaged()[0], rows.x.shape[2]
     at, step = x.mean(axis=0), x.std(axis=0)
@@ -45,10 +44,7 @@ def affine_of(predict: Callable[[Any], Any], rows: Observations) -> Coefficients
     slopes = (values[1 : 1 + dim] - values[0]) / step
     apart = values[1 + dim :] - values[0] - (x - at) @ slopes
     if np.abs(apart).max() > _AFFINE * np.abs(values).max():
-        raise ValueError(
-            "its predictions are not affine in x, so that their errors at clean rows cannot be "
-            "told from noisy ones: use nj.methods.Fourier(…).fitted, or a learner"
-        )
+        return None
     intercept, none = float(values[0] - at @ slopes), np.zeros((1 + dim, 1 + dim))
     return Coefficients(
         intercept=intercept,

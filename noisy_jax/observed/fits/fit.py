@@ -11,6 +11,7 @@ from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson
+from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.parts import TableMoments, checked_table
 from noisy_jax.observed.fits.saved import loaded
@@ -122,7 +123,22 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
 
 
 def load_fit(
-    path: str | Path,
-) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit:
-    """Reads the fit that its method `save` wrote to a file."""
-    return loaded(path, (LinearFit, FourierFit, GeneralizedFit, CalibratedFit, SimexFit))
+    path: str | Path, method: Model | None = None
+) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit | ModelFit:
+    """Reads the fit that its method `save` wrote to a file.
+
+    Args:
+        path: of the file.
+        method: `nj.methods.Model(curve, start)`, for a fit of your own curve, as a file does not
+            hold functions. Without it the fit has all but `predict` and `params`.
+    """
+    kinds = (LinearFit, FourierFit, GeneralizedFit, CalibratedFit, SimexFit, ModelFit)
+    fit = loaded(path, kinds)
+    if method is None:
+        return fit
+    if not (isinstance(fit, ModelFit) and isinstance(method, Model)):
+        raise ValueError(
+            f"method is nj.methods.Model(curve, start) for a fit of it, got {given(method)} for a "
+            f"{type(fit).__name__}"
+        )
+    return method.restored(fit)

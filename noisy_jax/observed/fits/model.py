@@ -24,7 +24,7 @@ from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed, gaussian, replicates
 from noisy_jax.unbiased.transformed import needs_covariance
-from noisy_jax.validation import check_labels, choice, given, instance, number, whole
+from noisy_jax.validation import check_labels, choice, given, instance, listed, number, whole
 
 _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
@@ -137,6 +137,25 @@ class Model:
         with jax.enable_x64(True):
             fit = model_fit(rows, functions, start, names, errors=self.errors, seed=self.seed)
         return remarked(fit, found)
+
+    def restored(self, fit: ModelFit) -> ModelFit:
+        """A fit of this model that was read from a file, with its curve."""
+        start, names = _parameters(self.start)
+        if names != fit.names:
+            raise ValueError(
+                f"the fit has the parameters {listed(fit.names)}, but start has {listed(names)}: "
+                "give the model that was fitted"
+            )
+        leaves, structure = jax.tree.flatten(start)
+        ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
+
+        def whole(one):
+            parts = np.split(one.coefficients, ends)
+            own = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+            params = jax.tree.unflatten(structure, own)
+            return dataclasses.replace(one, params=params, curve=self.curve)
+
+        return dataclasses.replace(whole(fit), uncorrected=whole(fit.uncorrected))
 
 
 def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:

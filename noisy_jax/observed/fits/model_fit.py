@@ -2,16 +2,18 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.intervals import LEVEL
+from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.coefficients import counted_features, features_of
 from noisy_jax.observed.fits.estimates import COLUMNS, Estimates
+from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Table
+from noisy_jax.validation import between
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -23,18 +25,21 @@ class ModelEstimates(Estimates):
         covariance: `[p, p]`.
         degrees_of_freedom: of Student's t in intervals.
         names: p names, such as "rate" and "w[0]".
-        params: the same parameters as the argument `start` of `nj.methods.Model`.
-        curve: as given.
         features: d names of the columns.
+        params: the same parameters as the argument `start` of `nj.methods.Model`; `None` in a fit
+            that was read from a file without it.
+        curve: as given, or `None`.
     """
+
+    functions: ClassVar[tuple[str, ...]] = ("params", "curve")
 
     coefficients: np.ndarray
     covariance: np.ndarray
     degrees_of_freedom: float
     names: tuple[str, ...]
-    params: Any
-    curve: Callable
     features: tuple[str, ...]
+    params: Any = None
+    curve: Callable | None = None
 
     @property
     def _labels(self) -> tuple[str, ...]:
@@ -58,13 +63,50 @@ class ModelEstimates(Estimates):
 
         A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
         """
-        x = jnp.asarray(features_of(x, self.features), float)
-        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
-        return jnp.vectorize(lambda row: self.curve(params, row), signature="(d)->()")(x)
+        return self._over_rows(self._known_curve())(self._params(), self._clean(x))
+
+    def band(self, x: Any, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of intervals of f(x; θ) at each of the clean features x, `[...]`.
+
+        By the delta method, f ± t √(∇fᵀ Cov(θ) ∇f) with the gradient in θ. They assume that the
+        model is right.
+        """
+        slopes = self._over_rows(jax.grad(self._known_curve()))(self._params(), self._clean(x))
+        leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(slopes)]
+        middle = np.asarray(self.predict(x), np.float64)
+        slopes = np.concatenate([leaf.reshape(*middle.shape, -1) for leaf in leaves], axis=-1)
+        errors = np.sqrt(np.sum((slopes @ self.covariance) * slopes, axis=-1))
+        level = float(between("level", level, 0, 1))
+        half = half_width(errors, self.degrees_of_freedom, level=level)
+        return middle - half, middle + half
+
+    def _known_curve(self) -> Callable:
+        if self.curve is None:
+            raise ValueError(
+                "the curve is not in the file: read it by nj.load_fit(path, nj.methods.Model(curve,"
+                " start))"
+            )
+        return self.curve
+
+    def _params(self) -> Any:
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
+
+    def _clean(self, x: Any) -> jax.Array:
+        return jnp.asarray(features_of(x, self.features), float)
+
+    @staticmethod
+    def _over_rows(function: Callable) -> Callable:
+        """Of all rows `[..., d]`, each with the same parameters."""
+
+        def every(params, x):
+            found = jax.vmap(function, (None, 0))(params, x.reshape(-1, x.shape[-1]))
+            return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), found)
+
+        return every
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ModelFit(ModelEstimates):
+class ModelFit(ModelEstimates, Saved):
     """A corrected fit of a model; print it for the table.
 
     It has the attributes of `ModelEstimates` as well.
@@ -79,6 +121,8 @@ class ModelFit(ModelEstimates):
         remarks: what the rows show against the assumptions of the correction, and whether they are
             too few.
     """
+
+    kind: ClassVar[str] = "model"
 
     uncorrected: ModelEstimates
     target: str

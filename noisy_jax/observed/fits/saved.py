@@ -18,34 +18,51 @@ class Saved:
 
     Attributes:
         kind: what a file says that it holds.
+        functions: fields that a file does not hold, and that are given again to read it.
     """
 
     kind: ClassVar[str]
+    functions: ClassVar[tuple[str, ...]] = ()
 
     def save(self, path: str | Path) -> None:
-        """Writes the fit as JSON; `nj.load_fit` reads it."""
-        values = {"kind": self.kind, "version": __version__, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+        """Writes the result as JSON; `nj.load_fit` reads it, or `nj.load_learned`."""
+        values = {"kind": self.kind, "version": __version__, **self._written()}
         text = json.dumps(values, default=lambda array: array.tolist(), indent=1)
         replace_file(path, f"{text}\n".encode())
 
+    def _written(self) -> dict[str, Any]:
+        """The fields that a file holds."""
+        return _plain(self)
 
-def loaded(path: str | Path, kinds: Sequence[type]) -> Any:
-    """The result in a file, which is of one of these classes."""
+
+def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **functions: Any) -> Any:
+    """The result in a file, which is of one of these classes, with the fields `functions`."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         if "kind" not in values:
             raise ValueError("it has no kind; a fit that version 0.2 saved must be made anew")
         kind = {one.kind: one for one in kinds}[values.pop("kind")]
         del values["version"]
-        return _made(kind, values)
+        return _made(kind, values | functions)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         text = " ".join(str(error).split())  # one line
         text = text if len(text) <= 200 else f"{text[:200]}…"
-        raise ValueError(f"{path} does not hold a fit: {text}") from None
+        raise ValueError(f"{path} does not hold {what}: {text}") from None
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries, without their functions."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    left_out = getattr(value, "functions", ())
+    names = [each.name for each in dataclasses.fields(value) if each.name not in left_out]
+    return {name: _plain(getattr(value, name)) for name in names}
 
 
 def _made(hint: Any, value: Any) -> Any:
     """What JSON holds of a value with this annotation."""
+    if hint is Any:
+        return value
     kinds = typing.get_args(hint) or (hint,)
     if isinstance(value, dict):
         kind: Any = next(one for one in kinds if dataclasses.is_dataclass(one))

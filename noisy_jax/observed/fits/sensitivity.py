@@ -14,6 +14,7 @@ from noisy_jax.observed.fits.assumptions import AssumptionWarning
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.fit import fit
 from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import instance, non_negative
@@ -27,12 +28,12 @@ class Sensitivity(Summarized):
         multiples: K of them, in ascending order.
         fits: the fit for each multiple, `None` where there is none.
         reasons: why there is no fit, or what the fit warned of; "" if neither.
-        names: d names of the columns.
+        names: d names of the columns, or of the parameters of a model.
         title: what was fitted.
     """
 
     multiples: tuple[float, ...]
-    fits: tuple[Coefficients | None, ...]
+    fits: tuple[Coefficients | ModelFit | None, ...]
     reasons: tuple[str, ...]
     names: tuple[str, ...]
     title: str
@@ -113,7 +114,7 @@ def sensitivity(
 
     Args:
         observations: one noisy table, whose noise does not depend on the values.
-        method: `nj.methods.Linear(…)`, the default, `Logistic()` or `Poisson()`.
+        method: `nj.methods.Linear(…)`, the default, or any other but `Fourier`.
         multiples: m ≥ 0, in any order.
 
     Returns:
@@ -146,10 +147,10 @@ def sensitivity(
     if not wanted.size:
         raise ValueError("multiples must be at least one number, such as [0, 0.5, 1, 1.5, 2]")
     stated = fit(observations, method)
-    if not isinstance(stated, Corrected):
+    if not isinstance(stated, Corrected | ModelFit):
         raise ValueError(
             f"sensitivity compares coefficients, which a {type(stated).__name__} does not have for "
-            "each column: use nj.methods.Linear(), Logistic(), Poisson(), SIMEX() or "
+            "each column: use nj.methods.Linear(), Logistic(), Poisson(), Model(), SIMEX() or "
             "RegressionCalibration()"
         )
     known = {1.0: (stated, "")}

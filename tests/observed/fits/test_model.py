@@ -291,3 +291,23 @@ def test_what_cannot_be_fitted_raises(rng):
     table = nj.table({"x": one[:, 0, 0], "y": y}, target="y", noise={"x": 0.04, "y": 0.1})
     with pytest.raises(ValueError, match="without error: leave out its noise"):
         nj.fit(table, nj.methods.Model(growth, START, loss=lambda p, y: (p - y) ** 4))
+
+
+def test_a_saved_fit_has_its_curve_again_from_the_method(tmp_path, rng):
+    x, y = rng.normal(size=(300, 2)), rng.normal(size=300)
+    method = nj.methods.Model(line, LINE)
+    fit = nj.fit(from_arrays(x, y + x[:, 0], noise=0.1), method)
+    path = tmp_path / "fit.json"
+    fit.save(path)
+    again, whole = nj.load_fit(path), nj.load_fit(path, method)
+    assert (str(again), str(again.summary())) == (str(fit), str(fit.summary()))
+    np.testing.assert_array_equal(whole.predict(x), fit.predict(x))
+    np.testing.assert_array_equal(whole.uncorrected.predict(x), fit.uncorrected.predict(x))
+    np.testing.assert_array_equal(whole.params["w"], fit.params["w"])
+    with pytest.raises(ValueError, match=r"read it by nj.load_fit\(path, nj.methods.Model\(curve"):
+        again.predict(x)
+    with pytest.raises(ValueError, match=r"parameters 'a', 'w\[0\]', 'w\[1\]', but start has 'a'"):
+        nj.load_fit(path, nj.methods.Model(line, {"a": 0.0, "w": 0.0}))
+    nj.fit(from_arrays(x, y, noise=0.1)).save(path)
+    with pytest.raises(ValueError, match="for a fit of it, got Model for a LinearFit"):
+        nj.load_fit(path, method)

@@ -1,0 +1,193 @@
+"""What `learn` returns: a learner's state with its units, and how it is saved and read."""
+
+import dataclasses
+import functools
+import os
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Learner, State, check_learner
+from noisy_jax.intervals import half_width
+from noisy_jax.observed.fits.coefficients import features_of
+from noisy_jax.observed.fits.saved import Saved, loaded
+from noisy_jax.tables import Summarized, Table
+from noisy_jax.validation import concrete
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Learned(Saved, Summarized):
+    """What a learner made of observations; print it for its error on clean data.
+
+    If its predictions are affine in x, it has `coefficients` and `intercept`, without intervals.
+
+    Attributes:
+        state: the learner's state after the last row, in standardized units.
+        risk: estimated mean squared error on clean data, in the units of y squared, of the
+            predictions that were made before each row behind the first quarter. It contains the
+            variance of the noise in y. NaN if the learner has no unbiased readings.
+        risk_std_error: its standard error, if rows are independent.
+        num_rows: number of rows whose predictions were judged.
+        variance: of y, which is the error of predicting its mean.
+        learner: the learner.
+        center: `[d]`, means of the columns over all rows.
+        scale: `[d]`, standard deviations of the columns in the first quarter of the rows; 1 with
+            `standardize=False`.
+        y_center: as `center`, of y.
+        y_scale: as `scale`, of y.
+        names: d names of the columns.
+    """
+
+    kind: ClassVar[str] = "learned"
+    functions: ClassVar[tuple[str, ...]] = ("learner",)
+
+    state: State
+    risk: float
+    risk_std_error: float
+    num_rows: int
+    variance: float
+    learner: Learner
+    center: np.ndarray
+    scale: np.ndarray
+    y_center: float
+    y_scale: float
+    names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """The estimated error, beside the error of predicting the mean."""
+        low, high = self.risk_interval
+        found = _UNKNOWN
+        if np.isfinite(self.risk):
+            found = f"{self.risk:.4g} (95% interval {low:.4g} to {high:.4g})"
+        return (
+            f"Learned: mean squared error on clean data {found}, "
+            f"of predicting the mean {self.variance:.4g}"
+        )
+
+    @property
+    def coefficients(self) -> np.ndarray | None:
+        """`[d]` in original units, where predictions are affine in x; else `None`."""
+        return None if self._line is None else self._line[1:]
+
+    @property
+    def intercept(self) -> float | None:
+        """The prediction where all columns are 0, if predictions are affine; else `None`."""
+        return None if self._line is None else float(self._line[0])
+
+    @functools.cached_property
+    def _line(self) -> np.ndarray | None:
+        """`[1 + d]`, the intercept and the coefficients, if there are any."""
+        dim = len(self.names)
+        places = np.vstack([np.zeros(dim), np.eye(dim), _places(dim)])
+        values = np.asarray(self.learner.predict(self.state, jnp.asarray(places, float)))
+        if values.ndim > 1:
+            return None
+        slopes = np.asarray(values[1 : 1 + dim] - values[0], np.float64)
+        apart = values - values[0] - places @ slopes
+        if not np.abs(apart).max() <= _AFFINE * np.abs(values).max():
+            return None
+        slopes *= self.y_scale / self.scale
+        return np.append(self.predict(self.center) - slopes @ self.center, slopes)
+
+    def summary(self) -> Table:
+        """The error on clean data, and the coefficients of a linear predictor."""
+        nothing = (np.nan, np.nan)
+        found = [
+            ("mean squared error on clean data", self.risk, *self.risk_interval),
+            ("of predicting the mean", self.variance, *nothing),
+        ]
+        if self._line is not None:
+            labels = "intercept", *self.names
+            found += [(*pair, *nothing) for pair in zip(labels, self._line.tolist(), strict=True)]
+        names = "name", "estimate", "low", "high"
+        rows = [dict(zip(names, row, strict=True)) for row in found]
+
+        def interval(row):
+            return "" if np.isnan(row["low"]) else f"[{row['low']:.4g}, {row['high']:.4g}]"
+
+        columns = [("", "{name}"), ("estimate", "{estimate:.4g}"), ("95% interval", interval)]
+        title = f"Learned online, and judged before each of {self.num_rows:,} noisy rows"
+        below = "" if np.isfinite(self.risk) else f"The error is {_UNKNOWN}."
+        return Table(rows, columns, title, rows[:12], below)
+
+    @property
+    def risk_interval(self) -> tuple[float, float]:
+        """The 95% interval of `risk`, by Student's t with n − 1 degrees of freedom."""
+        half = float(half_width(self.risk_std_error, self.num_rows - 1))
+        return self.risk - half, self.risk + half
+
+    def predict(self, x: Any) -> Any:
+        """Predictions `[...]` at clean features `[..., d]`, in original units, also under `jit`.
+
+        A DataFrame's columns are taken by their names.
+        """
+        x = features_of(x, self.names)
+        traced = concrete(x) is None
+        x = (x - np.broadcast_to(self.center, x.shape)) / np.broadcast_to(self.scale, x.shape)
+        found = self.learner.predict(self.state, jnp.asarray(x, float))
+        return (found if traced else np.asarray(found, np.float64)) * self.y_scale + self.y_center
+
+    def _written(self) -> dict[str, Any]:
+        leaves = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(self.state)]
+        state = {"leaves": leaves, "predictions": self._at_places().tolist()}
+        rest = super()._written()
+        return rest | {"state": state}
+
+    def _at_places(self) -> np.ndarray:
+        places = jnp.asarray(_places(len(self.names)), float)
+        return np.asarray(self.learner.predict(self.state, places), np.float64)
+
+
+_AFFINE = 1e-4  # share of the values of a learner that is rounding
+_UNKNOWN = "not known (no row with unbiased readings was judged)"
+
+
+def _places(dim: int) -> np.ndarray:
+    """`[8, d]`, standardized rows at which predictors are compared."""
+    return 1.5 * np.cos(np.arange(1.0, 9)[:, None] * np.arange(1.0, dim + 1))
+
+
+def load_learned(path: str | os.PathLike, learner: Learner) -> Learned:
+    """Reads what `Learned.save` wrote to a file, which has the state but no functions.
+
+    Args:
+        path: of the file.
+        learner: made as the one that learned. A learner is another one if its state has other
+            shapes, or if it predicts something else from the same state.
+
+    Raises:
+        ValueError: the file is of another learner, or holds something else.
+
+    Example:
+        >>> import os, tempfile, jax, numpy as np, noisy_jax as nj
+        >>> x = np.random.default_rng(0).normal(size=(500, 2))
+        >>> table = nj.observations.from_arrays(x, x[:, 0] - x[:, 1], noise=0.1)
+        >>> learner = nj.learners.known_covariance(radius=2.0)
+        >>> learned = nj.learn(learner, table, jax.random.key(0))
+        >>> path = os.path.join(tempfile.mkdtemp(), "learned.json")
+        >>> learned.save(path)
+        >>> again = nj.load_learned(path, learner)
+        >>> print(again.predict([1.0, 0.0]) == learned.predict([1.0, 0.0]))
+        True
+    """
+    check_learner(learner)
+    found = loaded(Path(path), (Learned,), "what nj.learn returned", learner=learner)
+    leaves, expected = found.state["leaves"], np.asarray(found.state["predictions"])
+    like, structure = jax.tree.flatten(jax.eval_shape(lambda: learner.init(len(found.names))))
+    same = [np.shape(leaf) for leaf in leaves] == [one.shape for one in like]
+    if same:
+        typed = [np.asarray(leaf, one.dtype) for leaf, one in zip(leaves, like, strict=True)]
+        state = jax.tree.unflatten(structure, map(jnp.asarray, typed))
+        found = dataclasses.replace(found, state=state)
+        places = found._at_places()
+        size = np.abs(expected).max(initial=0.0)
+        same = np.allclose(places, expected, rtol=0, atol=1e-3 * size, equal_nan=True)
+    if not same:
+        raise ValueError(
+            f"{path} has the state of another learner: build it with the same arguments, such as "
+            "kernel, moments, horizon and radius"
+        )
+    return found

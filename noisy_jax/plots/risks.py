@@ -1,0 +1,48 @@
+"""The picture of a selection: estimated errors of the candidates on clean data."""
+
+import numpy as np
+
+from noisy_jax.observed.selection import Selection
+from noisy_jax.plots.style import label, look, panels, plain
+from noisy_jax.tables import picture_of
+from noisy_jax.validation import instance
+
+
+@picture_of(Selection)
+def risks(found: Selection, *, axes=None):
+    """Estimated clean errors with 95% intervals, the lowest at the top, one row a candidate.
+
+    The dotted line marks the best candidate. Candidates that diverged have no point.
+
+    Args:
+        found: result of `nj.select`.
+        axes: matplotlib axes to draw on; new ones by default.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import jax, numpy as np, noisy_jax as nj
+        >>> x = np.random.default_rng(0).normal(size=(500, 2))
+        >>> table = nj.observations.from_arrays(x, x[:, 0] - x[:, 1], noise=0.1)
+        >>> found = nj.select({"fit": nj.fit}, table, jax.random.key(0))
+        >>> risks(found).get_xlabel()
+        'mean squared error on clean data'
+    """
+    instance("found", found, Selection, "nj.select(…) makes one")
+    if axes is None:
+        (axes,) = panels(None, 1, width=7.0, height=1.2 + 0.4 * len(found.names))
+    order, places = np.argsort(found.risk), np.arange(len(found.names))[::-1]
+    exact = np.array([found.names[k] not in found.approximate for k in order])
+    low, high = (end[order] for end in found.interval())
+    for index, (kind, own) in enumerate((("unbiased", exact), ("approximate", ~exact))):
+        if own.any():
+            axes.hlines(places[own], low[own], high[own], color=look(index)["color"])
+            looks = {"linestyle": "", "label": kind, **look(index)}
+            axes.plot(found.risk[order][own], places[own], **looks)
+    best = found.risk[found.names.index(found.best)]
+    axes.axvline(best, color="0.5", linewidth=1, linestyle=":")
+    axes.set_yticks(places, [plain(found.names[k]) for k in order])
+    label(axes, "mean squared error on clean data", "candidate")
+    axes.legend(frameon=False)
+    return axes
