@@ -25,12 +25,7 @@ or `engine.weight_vector()`."""
 def round_of_copies(
     atom: Callable[..., Atoms], copies: int
 ) -> Callable[[Sample, chex.PRNGKey], Round]:
-    """A `round_of` for `expansion`: the first copy is the atom, a second one the query point.
-
-    Args:
-        atom: `(x[n, d], cov[n] or None) -> atoms[n]`, the form in which copies are stored.
-        copies: 1 (no query point) or 2.
-    """
+    """A `round_of` for `expansion`: the first copy is the atom, a second one the query point."""
 
     def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing

@@ -77,9 +77,6 @@ def growing_start(decay: float, excess: float) -> int:
         decay: ηλ > 0, of the learning rate η/√t.
         excess: ε, 0 < ε < ½.
 
-    Raises:
-        ValueError: if t0 is beyond e^36 ≈ 4e15.
-
     Source: Online Learning with Kernels, Theorem 6.
 
     Example:

@@ -81,7 +81,7 @@ def fourier_worlds(
     same guarantee against all ⟨v, C(·)⟩ with ‖v‖ ≤ W, with R² = `features.squared_norm`.
 
     Args:
-        features: random features of a world, from `worlds.fourier` or `worlds.fourier_gaussian`.
+        features: of a world, from `worlds.fourier` or `worlds.fourier_gaussian`.
         radius: W > 0, the largest ‖v‖ of a competitor.
         learning_rate: as in `parallel_worlds`.
         block: as in `parallel_worlds`.

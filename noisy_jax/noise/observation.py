@@ -39,10 +39,6 @@ def observe(
         copies: V ≥ 1, how many noisy copies to draw.
         y_noise: scalar distribution of the noise in `y`, or `noise.Correlated`; none by default.
 
-    Returns:
-        `Sample` with `x` of shape `[V, d]`, the covariance of the noise (estimated from the first
-        copy, if it depends on x), and its covariance with the noise in y if they are correlated.
-
     Example:
         >>> import noisy_jax as nj
         >>> key, x = jax.random.key(0), jnp.zeros(2)
@@ -89,9 +85,6 @@ def observe_block(
         noise: as in `observe`, or `PerRound` of m distributions.
         y_noise: the same for y; `None` for no noise.
         copies: as in `observe`.
-
-    Returns:
-        `Sample` and keys, with a leading axis of m rounds.
     """
     block_key, round_key = jax.random.split(key)
     keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(round_key, t), 3))(rounds)

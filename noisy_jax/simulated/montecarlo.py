@@ -89,14 +89,6 @@ def monte_carlo(
             of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
             returns is then kept of each seed, in memory and in the checkpoint.
 
-    Returns:
-        An `Estimate`.
-
-    Raises:
-        ValueError: the checkpoint folder cannot be written, is in use by another run, or holds a
-            file that is damaged, of another run, key or version of JAX, of more than S seeds, or of
-            seeds that another file holds too.
-
     Example:
         >>> import jax
         >>> estimate = monte_carlo(jax.random.normal, 1000, jax.random.key(0))

@@ -91,14 +91,7 @@ class Study:
         return f"{self.table}\n\n{heading}\n{exponents}"
 
     def save(self, folder: str | Path) -> Path:
-        """Writes `results.csv` and `config.json`; `plots.regret(study)` draws the picture.
-
-        Returns:
-            The folder's path; the folder is made if it does not exist.
-
-        Raises:
-            ValueError: the folder cannot be written.
-        """
+        """Writes `results.csv` and `config.json` to a folder, made if it does not exist."""
         folder = writable_folder(folder)
         self.table.save(folder / "results.csv")
         save_config(self.config, folder)

@@ -77,9 +77,6 @@ def rollout(
         first_round: number of the stream's first round, for a run that is continued. Only the
             random keys use it; the state has its own round counter.
 
-    Returns:
-        A `Rollout`.
-
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)

@@ -26,6 +26,8 @@ from noisy_jax.validation import check_dimension, concrete
 def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
     """A learner that needs several Gaussian copies of each instance, run from a single copy.
 
+    It has unbiased readings if the given one has.
+
     Args:
         learner: a learner of V copies, built for the noise that the clones have:
             `noise.cloned(V)`, of covariance VΣ. A world must exist for that noise: a Gaussian
@@ -35,9 +37,6 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
             With `noise.PerRound` the clones of a round have V times the covariance that the sample
             carries, and the learner must take covariances that change, as those of
             `worlds.heteroscedastic` with V Σ_t ⪯ Σ_max do.
-
-    Returns:
-        A `Learner` of 1 copy. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -111,13 +111,6 @@ def worst(
         draws: draws of the noise in a step.
         held_out: draws of the noise for the regret that is returned; as many select the stream.
 
-    Returns:
-        `Worst`.
-
-    Raises:
-        ValueError: the learner cannot be differentiated, or the search needs more memory than the
-            machine has.
-
     Example:
         >>> import jax, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.0)

@@ -141,9 +141,8 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
 
     Rounds with the same x are merged, as the angle β requires. The computation is always in
     float64, because Gram matrices of smooth kernels need it; the result is rounded to JAX's default
-    precision. It takes O(n³) time for n distinct points. For very large radii even float64 is not
-    enough: eigenvalues below the limit of `kernel_ball` count as zero, so that f is the best
-    function of a slightly smaller space.
+    precision. It takes O(n³) time for n distinct points. `lifted_norm` is the radius to give to a
+    learner in this world. For very large radii, see `kernel_ball` on eigenvalues near zero.
 
     `world_ball(world=world, radius=B)`, without a stream, is a comparator for `study`.
 
@@ -152,10 +151,6 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
         world: the world whose kernel and surrogate are used, with noise of one distribution. (For
             `worlds.heteroscedastic` take `worlds.gaussian` with noise of covariance Σ_max.)
         radius: B > 0, in the norm of the clean kernel.
-
-    Returns:
-        A `KernelBall` with `predictions` for the T rounds and the n distinct `points`. Its
-        `lifted_norm` is the radius to give to a learner in this world.
 
     Example:
         >>> import noisy_jax as nj

@@ -52,11 +52,8 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
     in which the two minimisers differ.
 
     Args:
-        key: randomness of the instances of A.
+        key: randomness of the instances of A, `[T, 1]`.
         horizon: T ≥ 1 rounds.
-
-    Returns:
-        `OneCopyAdversaries`, with instances `[T, 1]`.
 
     Example:
         >>> import jax

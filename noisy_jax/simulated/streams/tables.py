@@ -43,8 +43,7 @@ def from_arrays(x: Any, y: Any) -> Stream:
             numbers.
         y: `[T]` targets, in the same forms; if both are pandas objects, with the same index.
 
-    Returns:
-        The `Stream`. A UserWarning names columns whose values float32 cannot tell apart.
+    A UserWarning names columns whose values float32 cannot tell apart.
 
     Example:
         >>> from_arrays([[0.0, 1.0]], [1.0]).y
