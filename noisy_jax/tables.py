@@ -138,17 +138,11 @@ class Summarized:
         return self.summary().to_frame()
 
     def plot(self, *args: Any, **options: Any) -> Any:
-        """The picture of this result by `nj.plots`, whose further arguments it takes.
+        """Draws the picture of this result by `nj.plots`, and returns its matplotlib axes.
 
         Args:
             *args: such as the table, for a kernel fit.
-            **options: such as `axes`, matplotlib axes to draw on; new ones by default.
-
-        Returns:
-            The axes.
-
-        Raises:
-            TypeError: there is no picture of such results.
+            **options: such as `axes` to draw on; new ones by default.
         """
         for kind in type(self).__mro__:
             if kind in _PICTURES:

@@ -303,9 +303,7 @@ def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, 
         return (ahead, squared_norm, rule_state), (prediction, read, added, keep)
 
     (_, squared_norm, rule_state), outputs = jax.lax.scan(
-        one_round,
-        (ahead, state.squared_norm, state.rule),
-        (jnp.arange(len(ahead)), inside, target),
+        one_round, (ahead, state.squared_norm, state.rule), (jnp.arange(len(ahead)), inside, target)
     )
     return state._replace(squared_norm=squared_norm, rule=rule_state), *outputs
 

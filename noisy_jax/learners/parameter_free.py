@@ -123,7 +123,9 @@ def parameter_free(
             f"loss must have a bounded slope, as losses.huber() has, got {loss}: for the squared "
             "loss use corrected_ftrl"
         )
-    problem = "buffer must keep all of f, such as engine.everything(horizon) does, got "
+    problem = (
+        "buffer must be a memory that keeps all of f, such as engine.everything(horizon), got "
+    )
     if not (callable(buffer) or isinstance(kernel, FourierWorld)):
         raise ValueError(problem + given(buffer))
     space = function_space(kernel, buffer)

@@ -115,12 +115,7 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
 
 
 def fourier_gaussian(
-    key: chex.PRNGKey,
-    num_features: int,
-    *,
-    dim: int,
-    length_scale: chex.Numeric,
-    noise: Noise,
+    key: chex.PRNGKey, num_features: int, *, dim: int, length_scale: chex.Numeric, noise: Noise
 ) -> FourierWorld:
     """Random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under any noise of known φ without zeros.
 
@@ -133,13 +128,8 @@ def fourier_gaussian(
     no surrogate exists and R² grows with D without limit. R² and inner products of noisy copies
     converge at the rate 1/√D only if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²).
 
-    Args:
-        key: as for `fourier`.
-        num_features: as for `fourier`.
-        dim: d, at least 1.
-        length_scale: ℓ > 0.
-        noise: distribution of the noise, which may be a custom subclass of `noise.Noise`, with a
-            known characteristic function without zeros. Its mean has no effect.
+    The noise may be a custom subclass of `noise.Noise`, with a known characteristic function
+    without zeros; its mean has no effect. Key and number of features are those of `fourier`.
 
     Example:
         >>> import jax, noisy_jax as nj

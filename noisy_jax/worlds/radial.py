@@ -142,14 +142,8 @@ def rational(
 
         k̂ = d ∫_0^u_max (1 − 2σ²u)^(−d/2) exp(−u r²/(1 − 2σ²u) − ud) du   (Eq. 17, corrected).
 
-    Its truncation error is Q(α, m u_max), e^(−c) in the case study.
-
-    Args:
-        dim: as for `radial`, like `noise` and `cutoff`, which is c/d in Appendix E.
-        noise: as for `radial`.
-        cutoff: as for `radial`.
-        length_scale: ℓ > 0; by default √(d/2), as in the case study.
-        alpha: α from 0.2 to 50.
+    Its truncation error is Q(α, m u_max), e^(−c) in the case study. Arguments are those of
+    `radial`; ℓ > 0, by default √(d/2), as in the case study; and α from 0.2 to 50.
 
     Example:
         >>> import noisy_jax as nj

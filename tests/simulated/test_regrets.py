@@ -64,10 +64,7 @@ MARGIN, ONES = nj.losses.soft_margin(), jnp.ones(3)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: regret(MARGIN, ONES, ONES, jnp.array([0.0, 1.0, 1.0])),
-            "labels −1 and .* 2y − 1",
-        ),
+        (lambda: regret(MARGIN, ONES, ONES, jnp.array([0.0, 1.0, 1.0])), "labels −1 and .* 2y − 1"),
         (lambda: regret(MARGIN, ONES, ONES, 2 * ONES), "y must be labels −1 and .1, got 2"),
         (
             lambda: regret(MARGIN, jnp.ones(5), ONES, ONES),

@@ -35,8 +35,6 @@ class AveragedState(NamedTuple):
 def averaged(learner: Learner) -> Learner:
     """The learner that predicts with w̄_t, the mean of another learner's weights so far.
 
-    It has unbiased readings if the given one has.
-
     Args:
         learner: a learner with `Learner.weights`, in which its predictions are linear. With `norma`
             use no offset, and keep all terms of f: by random features, or by

@@ -26,8 +26,6 @@ from noisy_jax.validation import check_dimension, concrete
 def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
     """A learner that needs several Gaussian copies of each instance, run from a single copy.
 
-    It has unbiased readings if the given one has.
-
     Args:
         learner: a learner of V copies, built for the noise that the clones have:
             `noise.cloned(V)`, of covariance VΣ. A world must exist for that noise: a Gaussian

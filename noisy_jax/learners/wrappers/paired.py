@@ -12,17 +12,13 @@ from noisy_jax.validation import given
 def paired(*learners: Learner) -> Learner:
     """Several learners that see the same samples, as one learner with a column for each.
 
-    Differences between columns are then not blurred by the noise that the learners share.
+    Differences between columns are then not blurred by the noise that the learners share. States
+    are a tuple, predictions `[..., L]` and readings `[L]`. Each column is what its learner alone
+    would give with the same key. The learner needs what all of them need (`Needs.both`).
 
     Args:
         *learners: one or more learners. Each reads as many as it needs of the shared copies, from
             the first on. One with several columns, such as `swept` makes, keeps all of them.
-
-    Returns:
-        A `Learner` whose state is the tuple of their states and whose predictions are `[..., L]`.
-        It has unbiased readings, `[L]`, if all of them have.
-        Each column is what its learner alone would give with the same key. It needs what all of
-        them need (`Needs.both`).
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -111,11 +111,7 @@ def switching_mixtures(key, periods: int, difficulty: Difficulty) -> Mixtures:
 
 
 def drifting(
-    key: chex.PRNGKey,
-    horizon: int,
-    *,
-    difficulty: Difficulty = DIFFICULTIES["A"],
-    period: int = 10,
+    key: chex.PRNGKey, horizon: int, *, difficulty: Difficulty = DIFFICULTIES["A"], period: int = 10
 ) -> Stream:
     """Two classes whose means take a small random step every few rounds.
 

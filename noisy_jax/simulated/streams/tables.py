@@ -14,13 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.columns import (
-    ROUNDING,
-    check_same_rows,
-    index_of,
-    numeric,
-    warn_of_lost_digits,
-)
+from noisy_jax.columns import ROUNDING, check_same_rows, index_of, numeric, warn_of_lost_digits
 from noisy_jax.csv_files import read_csv
 from noisy_jax.validation import array_module, check_key, check_table, choice, instance, whole
 
