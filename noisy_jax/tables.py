@@ -74,11 +74,7 @@ class Table:
         return f"{title}<table>{body}</table>{below}"
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame of all columns of all rows.
-
-        Raises:
-            ImportError: pandas is not installed.
-        """
+        """A pandas DataFrame of all columns of all rows."""
         try:
             import pandas
         except ImportError:
@@ -165,9 +161,7 @@ class Summarized:
 def plus_minus(column: str, spec: str) -> Callable[[Mapping[str, Any]], str]:
     """A cell for `Table`: half the width of a 95% interval, "none" with one seed.
 
-    Args:
-        column: of standard errors of means over seeds, whose number is in the column `num_seeds`.
-        spec: how the number is printed, such as ".1f".
+    The column holds standard errors of means over seeds, whose number is in `num_seeds`.
     """
 
     def cell(row):

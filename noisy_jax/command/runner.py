@@ -18,8 +18,7 @@ from noisy_jax.command.compiled import prepare
 from noisy_jax.command.settings import BaseSettings
 from noisy_jax.saving import replace_file
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
-from noisy_jax.simulated.provenance import versions
-from noisy_jax.simulated.results import Study, save_config
+from noisy_jax.simulated.results import Study, save_config, versions
 from noisy_jax.tables import Table
 from noisy_jax.validation import writable_folder
 
@@ -132,11 +131,8 @@ def main(name: str, work: Work, settings: type[BaseSettings], options: argparse.
 def script(settings: type[BaseSettings], work: Work, arguments: Sequence[str] | None = None) -> int:
     """The exit status of `main` for the study of a script, such as colabs/papers/drift.py.
 
-    Args:
-        settings: whose fields are the options of the script.
-        work: the script's function `run`, which yields reports.
-        arguments: words of the command line. By default those that Python was called with; then
-            JAX is prepared for a command as well (`compiled.prepare`).
+    By default the arguments are those that Python was called with; then JAX is prepared for a
+    command as well (`compiled.prepare`).
     """
     path = Path(inspect.getfile(work))
     parser = argparse.ArgumentParser(prog=f"python colabs/papers/{path.name}")

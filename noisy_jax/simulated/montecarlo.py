@@ -184,18 +184,11 @@ class Simulation:
 
 @dataclasses.dataclass
 class _Part:
-    """Consecutive seeds with one checkpoint, or none: what is known of the first of them.
+    """Consecutive seeds with one checkpoint, or none: what is known of the first of them."""
 
-    Attributes:
-        seeds: all that belong to it.
-        seen: moments of the first seeds.
-        values: what the run returned for each of them, or `None`.
-        store: the checkpoint.
-    """
-
-    seeds: range
-    seen: Running
-    values: Any
+    seeds: range  # all that belong to it
+    seen: Running  # moments of the first seeds
+    values: Any  # what the run returned for each of them, or `None`
     store: Checkpoint | None
 
     @property

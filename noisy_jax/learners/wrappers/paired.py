@@ -46,30 +46,24 @@ def paired(*learners: Learner) -> Learner:
     def init(dim: int) -> tuple:
         return tuple(learner.init(dim) for learner in learners)
 
+    def each(ways, states, sample: Sample, *rest):
+        every = zip(ways, learners, states, strict=True)
+        return tuple(way(state, shown(sample, own), *rest) for way, own, state in every)
+
     def step(states, sample: Sample, key):
-        return tuple(
-            learner.step(state, shown(sample, learner), key)
-            for learner, state in zip(learners, states, strict=True)
-        )
+        return each([learner.step for learner in learners], states, sample, key)
 
     def predict(states, x):
         parts = [learner.predict(state, x) for learner, state in zip(learners, states, strict=True)]
         return _columns(parts, x.ndim - 1)
 
     def unroll(states, samples: Sample, x, keys):
-        runs = [
-            unrolled(learner)(state, shown(samples, learner), x, keys)
-            for learner, state in zip(learners, states, strict=True)
-        ]
+        runs = each(map(unrolled, learners), states, samples, x, keys)
         states, predictions, readings = zip(*runs, strict=True)
         return states, _columns(predictions, 1), _columns(readings, 1) if readable else None
 
     def read(states, sample: Sample, key):
-        parts = [
-            read(state, shown(sample, learner), key)
-            for read, learner, state in zip(reads, learners, states, strict=True)
-        ]
-        return _columns(parts, 0)
+        return _columns(each(reads, states, sample, key), 0)
 
     finishes = any(learner.finish for learner in learners)
 

@@ -48,12 +48,7 @@ class Worst(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Means over draws of the noise, with standard errors, of R streams.
-
-    Attributes:
-        mean: `[R]`.
-        std_error: `[R]`.
-    """
+    """Means over draws of the noise, with standard errors, of R streams, `[R]`."""
 
     mean: jax.Array
     std_error: jax.Array

@@ -24,12 +24,7 @@ class Adversary(NamedTuple):
 
 
 class OneCopyAdversaries(NamedTuple):
-    """Two adversaries whose single copies have the same distribution.
-
-    Attributes:
-        noiseless: A, x_t = 3 or −1 with probability ½ each, without noise.
-        noisy: B, x_t = 1 always, with noise ±2.
-    """
+    """The adversaries A, `noiseless`, and B, `noisy`, of `one_copy_adversaries`."""
 
     noiseless: Adversary
     noisy: Adversary
