@@ -4,19 +4,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from noisy_jax.command import (
-    fit,
-    kernel,
-    linear,
-    runner,
-)
+from noisy_jax.command import fit, kernel, linear, runner
 from noisy_jax.command.compiled import prepare
 
-STUDIES = {
-    "linear": linear,
-    "fit": fit,
-    "kernel": kernel,
-}
+STUDIES = {"linear": linear, "fit": fit, "kernel": kernel}
 """Studies by name; the first one runs if none is named."""
 
 PAPERS = (

@@ -70,10 +70,6 @@ class Checkpoint:
         """The stored sums, in the structure of `empty`, or `empty` if nothing is stored.
 
         The first leaf of `empty` is a count.
-
-        Raises:
-            ValueError: the folder cannot be written or is in use, or its file cannot be read, is
-                damaged, or belongs to another run.
         """
         content = self._opened()
         if not content:

@@ -25,10 +25,6 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
             masked array (`numpy.ma`) masks is NaN.
         dtype: of what the numbers will be; by default JAX's default precision.
         missing: whether NaN are allowed.
-
-    Raises:
-        ValueError: rows of different lengths, text, categories, NaN, infinity, or a number that
-            overflows.
     """
     if isinstance(table, jax.Array) and concrete(table) is None:
         return table
@@ -88,9 +84,6 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
     """The categories of a column that occur, and the number `[n]` of each row's; `None` of numbers.
 
     Categories are in the order that pandas keeps of them, and texts in their own.
-
-    Raises:
-        ValueError: a row has none, there is but one, or texts are too many to be categories.
     """
     if str(getattr(values, "dtype", "")) == "category" and hasattr(values, "cat"):
         texts, order = np.asarray(values, object), list(values.cat.categories)
@@ -149,14 +142,7 @@ def index_of(value: Any) -> Any:
 
 
 def check_same_rows(name: str, value: Any, other: str, index: Any) -> None:
-    """Raises ValueError if a pandas argument has other labels of rows than one given beside it.
-
-    Args:
-        name: of the argument.
-        value: of the argument; anything but a pandas object has no labels.
-        other: name of the argument beside it.
-        index: its `index_of`.
-    """
+    """Raises ValueError if a pandas argument has other labels of rows than `other`, the `index`."""
     own = index_of(value)
     if index is not None and own is not None and not own.equals(index):
         raise ValueError(
@@ -169,13 +155,7 @@ def check_same_rows(name: str, value: Any, other: str, index: Any) -> None:
 def common_index(frames: Sequence, y: Any, beside: Iterable[tuple[str, Any]]) -> Any:
     """The labels of the rows that all pandas arguments have, `None` without pandas.
 
-    Args:
-        frames: x, or its replicates.
-        y: targets.
-        beside: names and values of further arguments.
-
-    Raises:
-        ValueError: their labels are not the same, or the replicates have other columns.
+    `frames` are x or its replicates, and `beside` names and values of further arguments.
     """
     columns, index = list(getattr(frames[0], "columns", ())), index_of(frames[0])
     for k, frame in enumerate(frames[1:], start=1):
@@ -203,13 +183,7 @@ def in_order(name: str, labels: Iterable, names: Sequence[str]) -> list[int]:
 
 
 def warn_of_lost_digits(name: str, array: Any, columns: Any = None) -> None:
-    """Warns if the default precision cannot tell the values of a column apart.
-
-    Args:
-        name: of the argument, for messages.
-        array: `[T, d]` or `[T]`, as `numeric` returns it.
-        columns: names of the columns, if there are any.
-    """
+    """Warns if the default precision cannot tell the values of a column `[T]` or `[T, d]` apart."""
     kind = jax.dtypes.canonicalize_dtype(float)
     if concrete(array) is None or array.dtype == kind:
         return

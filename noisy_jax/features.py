@@ -24,7 +24,7 @@ def cosines_and_sines(
     shift: chex.Array | None = None,
     amplitude: chex.Array | None = None,
 ) -> Any:
-    """c_j cos 2π(⟨ν_j, x⟩ − s_j), then the same of sines.
+    """c_j cos 2π(⟨ν_j, x⟩ − s_j), then the same of sines, `[..., 2P]`.
 
     Of NumPy arrays it computes in NumPy, of others in JAX. In float32 the error is below
     4e-7 (1 + |⟨ν_j, x⟩|).
@@ -34,9 +34,6 @@ def cosines_and_sines(
         frequencies: `[P, d]`, ν_j = ω_j/2π, in cycles per unit of x.
         shift: `[P]`, s_j, in cycles; 0 by default.
         amplitude: `[P]`, c_j; 1 by default.
-
-    Returns:
-        `[..., 2P]`.
 
     Example:
         >>> print(cosines_and_sines(np.array([0.125]), np.array([[1.0], [2.0]])).round(2))

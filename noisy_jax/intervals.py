@@ -27,9 +27,6 @@ def half_width(
         level: between 0 and 1.
         comparisons: m ≥ 1.
 
-    Returns:
-        The shape of the arguments together.
-
     Example:
         >>> print(f"{half_width(1.0):.2f} {half_width(1.0, 7):.2f}")
         1.96 2.36
@@ -51,9 +48,6 @@ def p_value(statistic: Any, degrees_of_freedom: Any = np.inf) -> Any:
     Args:
         statistic: t, the estimate over its standard error, any shape.
         degrees_of_freedom: ν, as in `half_width`.
-
-    Returns:
-        The shape of the arguments together.
 
     Example:
         >>> print(f"{p_value(1.96):.3f} {p_value(-2.36, 7):.3f}")

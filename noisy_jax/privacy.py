@@ -44,9 +44,6 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
             of the results are at most 2c apart.
         order: 2 for ‖x‖₂, as `gaussian_mechanism` needs, or 1 for ‖x‖₁, as `laplace_mechanism`.
 
-    Returns:
-        `[..., d]`.
-
     Example:
         >>> import jax.numpy as jnp
         >>> x = jnp.array([[3.0, 4.0], [0.25, 0.5]])

@@ -16,10 +16,6 @@ def replace_file(path: str | os.PathLike, content: bytes) -> None:
     If the disk is full, or the program is interrupted, the old file stays, and nothing is left
     beside it. The file that a symbolic link names is replaced, and the link stays. A device or a
     pipe, such as /dev/stdout, is written as it is.
-
-    Raises:
-        ValueError: `path` is no path.
-        OSError: the file cannot be written.
     """
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path must be a file's path, got {given(path)}")

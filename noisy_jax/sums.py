@@ -13,9 +13,6 @@ def total(a: jax.Array) -> jax.Array:
     the product that is summed. Sums of slices are elementwise: up to d = 480 the product and the
     sum are one operation, which makes a round of `learners.two_copies` 5 to 10 times as fast.
 
-    Args:
-        a: `[d]`.
-
     Example:
         >>> print(total(jnp.arange(100.0)))
         4950.0

@@ -74,11 +74,7 @@ class Table:
         return f"{title}<table>{body}</table>{below}"
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame of all columns of all rows.
-
-        Raises:
-            ImportError: pandas is not installed.
-        """
+        """A pandas DataFrame of all columns of all rows."""
         try:
             import pandas
         except ImportError:
@@ -138,17 +134,11 @@ class Summarized:
         return self.summary().to_frame()
 
     def plot(self, *args: Any, **options: Any) -> Any:
-        """The picture of this result by `nj.plots`, whose further arguments it takes.
+        """Draws the picture of this result by `nj.plots`, and returns its matplotlib axes.
 
         Args:
             *args: such as the table, for a kernel fit.
-            **options: such as `axes`, matplotlib axes to draw on; new ones by default.
-
-        Returns:
-            The axes.
-
-        Raises:
-            TypeError: there is no picture of such results.
+            **options: such as `axes` to draw on; new ones by default.
         """
         for kind in type(self).__mro__:
             if kind in _PICTURES:
@@ -171,9 +161,7 @@ class Summarized:
 def plus_minus(column: str, spec: str) -> Callable[[Mapping[str, Any]], str]:
     """A cell for `Table`: half the width of a 95% interval, "none" with one seed.
 
-    Args:
-        column: of standard errors of means over seeds, whose number is in the column `num_seeds`.
-        spec: how the number is printed, such as ".1f".
+    The column holds standard errors of means over seeds, whose number is in `num_seeds`.
     """
 
     def cell(row):

@@ -54,7 +54,6 @@ TESTED_IN = {
     "simulated/adversaries/starts": "simulated/adversaries/test_search",
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",
     "simulated/comparators/comparator": "simulated/comparators/test_linear",
-    "simulated/provenance": "simulated/test_studies",
     "simulated/results": "simulated/test_studies",
     "simulated/tuning": "simulated/test_programs",
     "unbiased/continuation": "unbiased/test_entire",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.simulated.provenance import versions
+from noisy_jax.simulated.results import versions
 from noisy_jax.validation import writable_folder
 
 MODULES = [value for value in map(nj.__dict__.get, nj.__all__) if inspect.ismodule(value)]

@@ -14,6 +14,7 @@ from noisy_jax.learners import wrappers
 from noisy_jax.noise import Gaussian, Noise, Rademacher
 from noisy_jax.simulated import bounds
 from noisy_jax.simulated.adversaries import clean_regret
+from tightness_memory import growing_start
 from tightness_regrets import ABSOLUTE, LINEAR, VECTOR, absolute_regret, risk_regret
 
 LARGEST = 128  # rounds with a kernel: a step solves a comparator from the Gram matrix of all rounds
@@ -233,7 +234,7 @@ def _of_the_absolute_loss() -> list[Family]:
         return norma(radius, rate, VECTOR)
 
     def dropping(radius, rate, told):
-        start = engine.growing_start(DECAY, EXCESS)
+        start = growing_start(DECAY, EXCESS)
         return norma(radius, rate, engine.growing(LARGEST, start=start, excess=EXCESS))
 
     def free(radius, rate, told):

@@ -18,8 +18,7 @@ from noisy_jax.command.compiled import prepare
 from noisy_jax.command.settings import BaseSettings
 from noisy_jax.saving import replace_file
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
-from noisy_jax.simulated.provenance import versions
-from noisy_jax.simulated.results import Study, save_config
+from noisy_jax.simulated.results import Study, save_config, versions
 from noisy_jax.tables import Table
 from noisy_jax.validation import writable_folder
 
@@ -45,11 +44,7 @@ class Report(NamedTuple):
         return "\n\n".join(map(str, self.tables.values())) if self.text is None else self.text
 
     def save(self, folder: Path) -> None:
-        """Writes tables, configuration and figures.
-
-        Raises:
-            OSError: the disk is full, or a file cannot be written.
-        """
+        """Writes tables, configuration and figures."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in self.tables.items():
             table.save(folder / f"{name}.csv")
@@ -85,20 +80,10 @@ Work = Callable[[Any], Iterable[Report]]
 
 
 def run(name: str, work: Work, settings: BaseSettings, out: str) -> int:
-    """Runs a study, prints each of its reports, and saves it in a folder.
-
-    Args:
-        name: of the study, printed and saved with the settings.
-        work: of the study, with these settings.
-        settings: what the study takes.
-        out: the folder, made if it does not exist.
+    """Runs a study, prints each of its reports, and saves it in the folder `out`.
 
     Returns:
         The exit status: 0, or 1 if a report could not be saved.
-
-    Raises:
-        ValueError: the settings do not fit together, or the folder cannot be written.
-        ImportError: matplotlib or another library is not installed.
     """
     whole, status = writable_folder(out), 0
     print(f"Study {name}; results go to {whole}/", flush=True)  # before what takes long to import
@@ -144,16 +129,10 @@ def main(name: str, work: Work, settings: type[BaseSettings], options: argparse.
 
 
 def script(settings: type[BaseSettings], work: Work, arguments: Sequence[str] | None = None) -> int:
-    """Runs the study of a script, such as colabs/papers/drift.py.
+    """The exit status of `main` for the study of a script, such as colabs/papers/drift.py.
 
-    Args:
-        settings: whose fields are the options of the script.
-        work: the script's function `run`, which yields reports.
-        arguments: words of the command line. By default those that Python was called with; then
-            JAX is prepared for a command as well (`compiled.prepare`).
-
-    Returns:
-        The exit status, that of `main`.
+    By default the arguments are those that Python was called with; then JAX is prepared for a
+    command as well (`compiled.prepare`).
     """
     path = Path(inspect.getfile(work))
     parser = argparse.ArgumentParser(prog=f"python colabs/papers/{path.name}")

@@ -16,7 +16,7 @@ from noisy_jax.engine.rules import (
     schedule,
     squared_loss,
 )
-from noisy_jax.engine.windows import growing, growing_start, ring
+from noisy_jax.engine.windows import growing, ring
 
 __all__ = [
     "AdaptiveState",
@@ -35,7 +35,6 @@ __all__ = [
     "expansion",
     "function_space",
     "growing",
-    "growing_start",
     "memory_of",
     "of_two_outputs",
     "rate_of",

@@ -164,13 +164,9 @@ def expansion(
         # Factors by which what was there before each round has shrunk by the end of the block.
         kept = jax.lax.cumprod(keep, reverse=True)
         coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))[:, None]
+        stored = state.atoms, state.weights, state.round
         atoms, weights = memory.absorb(
-            state.atoms,
-            state.weights,
-            state.round,
-            kept[0],
-            _flat(rounds.atom),
-            jnp.ravel(coefficients),
+            *stored, kept[0], _flat(rounds.atom), jnp.ravel(coefficients)
         )
         state = state._replace(atoms=atoms, weights=weights, round=state.round + len(added))
         return state, (predictions, noisy)
@@ -279,10 +275,8 @@ def of_two_outputs(outputs: jax.Array, target: Any) -> Readings:
 def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, target):
     """The rounds of a block, one after another, on the values `ahead` and `inside` of f.
 
-    Returns:
-        The state with its norm and rule after the block; `[B]` predictions, readings (or `None`),
-        `[B, K]` coefficients of the new atoms, and `[B]` factors on what was there before each
-        round.
+    Returns the state with its norm and rule after the block; `[B]` predictions, readings (or
+    `None`), `[B, K]` coefficients of the new atoms, and `[B]` factors on what was there before.
     """
     dtype, width = ahead.dtype, inside.shape[1]
 
@@ -309,9 +303,7 @@ def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, 
         return (ahead, squared_norm, rule_state), (prediction, read, added, keep)
 
     (_, squared_norm, rule_state), outputs = jax.lax.scan(
-        one_round,
-        (ahead, state.squared_norm, state.rule),
-        (jnp.arange(len(ahead)), inside, target),
+        one_round, (ahead, state.squared_norm, state.rule), (jnp.arange(len(ahead)), inside, target)
     )
     return state._replace(squared_norm=squared_norm, rule=rule_state), *outputs
 

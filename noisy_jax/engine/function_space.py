@@ -25,12 +25,7 @@ or `engine.weight_vector()`."""
 def round_of_copies(
     atom: Callable[..., Atoms], copies: int
 ) -> Callable[[Sample, chex.PRNGKey], Round]:
-    """A `round_of` for `expansion`: the first copy is the atom, a second one the query point.
-
-    Args:
-        atom: `(x[n, d], cov[n] or None) -> atoms[n]`, the form in which copies are stored.
-        copies: 1 (no query point) or 2.
-    """
+    """A `round_of` for `expansion`: the first copy is the atom, a second one the query point."""
 
     def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing
@@ -61,37 +56,23 @@ class FunctionSpace(NamedTuple):
     noise: Any = None
     corrected: bool = False
 
-    def copies(self, copies: int | None) -> int:
-        """The number of noisy copies that a step reads: 1, or 2 of which one is a query point."""
-        default = 2 if self.corrected else 1
-        return choice("copies", default if copies is None else copies, (1, 2))
-
-    def learner(
-        self,
-        rule: Rule,
-        *,
-        copies: int | None = None,
-        radius: chex.Numeric | None = None,
-        block: int = 64,
-        labels: bool = False,
-    ) -> Learner:
-        """The learner of a rule in this space; see `expansion` for the arguments.
+    def learner(self, rule: Rule, *, copies: int | None = None, **options: Any) -> Learner:
+        """The learner of a rule in this space, with `radius`, `block` and `labels` of `expansion`.
 
         The first copy of a round is its atom, a second one its query point. By default two are read
         if values at noisy copies are unbiased. The learner then has unbiased readings.
         """
-        copies = self.copies(copies)
+        default = 2 if self.corrected else 1
+        copies = choice("copies", default if copies is None else copies, (1, 2))
         return expansion(
             round_of=round_of_copies(self.atom, copies),
             rule=rule,
             memory=self.memory,
             copies=copies,
-            radius=radius,
-            block=block,
             dim=self.dim,
-            labels=labels,
             noise=self.noise,
             readings=of_two_outputs if self.corrected and copies == 2 else None,
+            **options,
         )
 
 

@@ -140,11 +140,9 @@ def weight_vector() -> MakeMemory:
 
 
 def room(space: Space, size: int, width: int = 1):
-    """Storage for `size` rounds of atoms, in whole chunks, which stay in the cache when read.
+    """`init`, `values` and `evaluate` of a `Memory` of `size` rounds, in chunks that fit the cache.
 
-    Returns:
-        `init`, `values` and `evaluate` of a `Memory`; the latter two skip the chunks that are empty
-        before round t.
+    The latter two skip the chunks that are empty before round t.
     """
     hint = "engine.ring(50)(space) makes a memory; learners take buffer=engine.ring(50)"
     instance("space", space, Space, hint)

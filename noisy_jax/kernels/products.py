@@ -92,10 +92,7 @@ def binomial(*, alpha: chex.Numeric) -> Kernel:
     (1 + ⟨x, z⟩)^(−α), which is not positive definite, since its coefficients alternate in sign.
 
     Args:
-        alpha: α > 0.
-
-    Returns:
-        A `Kernel`; NaN where ⟨x, z⟩ ≥ 1.
+        alpha: α > 0; the kernel is NaN where ⟨x, z⟩ ≥ 1.
 
     Example:
         >>> import jax.numpy as jnp

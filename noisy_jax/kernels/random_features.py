@@ -14,7 +14,7 @@ from noisy_jax.validation import check_key
 def fourier_features(
     kernel: Kernel, key: chex.PRNGKey, num_features: int = 128
 ) -> Callable[[chex.Array], jax.Array]:
-    """A map z with ⟨z(x), z(a)⟩ ≈ k(x, a), and ‖z(x)‖ = 1.
+    """A map z from `[..., d]` to `[..., D]` with ⟨z(x), z(a)⟩ ≈ k(x, a), and ‖z(x)‖ = 1.
 
         z(x) = (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j √(2/D)
 
@@ -24,9 +24,6 @@ def fourier_features(
         kernel: a kernel of the distance: `gaussian`, `laplacian`, `matern` or `rational`.
         key: a random key for the frequencies.
         num_features: D, even and at least 2.
-
-    Returns:
-        A function `x[..., d] -> [..., D]`.
 
     Source: Rahimi and Recht, Random features for large-scale kernel machines (2007).
 

@@ -4,11 +4,7 @@ from noisy_jax.learners.alma import alma
 from noisy_jax.learners.corrected_ftrl import corrected_ftrl
 from noisy_jax.learners.corrected_leader import leader
 from noisy_jax.learners.gradient_descent import gradient_descent
-from noisy_jax.learners.kernel_descent import (
-    fourier_worlds,
-    parallel_worlds,
-    uncorrected_kernel,
-)
+from noisy_jax.learners.kernel_descent import fourier_worlds, parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.known_covariance import known_covariance
 from noisy_jax.learners.model import ModelState, model
 from noisy_jax.learners.norma import norma

@@ -72,7 +72,8 @@ def corrected_ftrl(
     follows a change of the best predictor slowly. Under heavy-tailed noise, without a fourth
     moment, its moments converge slowly or not at all. In fewer rounds than features, and with
     Fourier features under noise of a variance near ℓ², it is not reliably better than predicting
-    zero.
+    zero. The state is a `CorrectedState`, of size O(G D²) for D features. Readings are those of the
+    moments, and unbiased.
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
@@ -88,10 +89,6 @@ def corrected_ftrl(
         groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With features
             that are not linear λ_t is chosen by the differences between groups, which show the
             random error of the moments.
-
-    Returns:
-        A `Learner` whose state is a `CorrectedState`, of size O(G D²) for D features. It has
-        unbiased readings, those of the moments.
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)

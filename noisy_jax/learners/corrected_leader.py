@@ -56,9 +56,6 @@ def leader(
             matrix. It is added to λ.
         previous: the last λ; the new one is at least as large.
 
-    Returns:
-        `Leader`, the weights and their λ.
-
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4096, dim=3)

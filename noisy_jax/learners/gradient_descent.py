@@ -160,11 +160,8 @@ def _adaptive(radius: chex.Numeric | None) -> optax.GradientTransformation:
 def projected(weights: Any, radius: chex.Numeric) -> Any:
     """The nearest weights in the ball; NaN if the radius is, or a weight is too far to be squared.
 
-    In units of the radius, so that the squares of small weights in a small ball do not vanish.
-
-    Args:
-        weights: any pytree of arrays, as one vector.
-        radius: of the ball around zero.
+    Weights are any pytree of arrays, as one vector. In units of the radius, the squares of small
+    weights in a small ball do not vanish.
     """
     size = sum(leaf.size for leaf in jax.tree.leaves(weights))
 

@@ -77,17 +77,9 @@ def fourier_worlds(
 ) -> Learner:
     """`parallel_worlds` on random features from `worlds.fourier`, in linear time.
 
-    As the number of features D grows, it converges to `parallel_worlds`. For every D it has the
-    same guarantee against all ⟨v, C(·)⟩ with ‖v‖ ≤ W, with R² = `features.squared_norm`.
-
-    Args:
-        features: random features of a world, from `worlds.fourier` or `worlds.fourier_gaussian`.
-        radius: W > 0, the largest ‖v‖ of a competitor.
-        learning_rate: as in `parallel_worlds`.
-        block: as in `parallel_worlds`.
-
-    Returns:
-        A `Learner` of 2 copies with O(D) time a round and O(D) memory, and with unbiased readings.
+    The features are from `worlds.fourier` or `worlds.fourier_gaussian`. As their number D grows, it
+    converges to `parallel_worlds`. For every D it has the same guarantee against all ⟨v, C(·)⟩ with
+    ‖v‖ ≤ W, with R² = `features.squared_norm`. Time and memory are O(D) a round.
     """
     check_features(features)
     return _descent(features, None, radius, learning_rate, block)
@@ -105,18 +97,8 @@ def uncorrected_kernel(
 
     It minimizes the loss on noisy instances, whose best predictor differs from the best one on
     clean instances, so that its regret on clean data grows linearly. Without noise it is the
-    textbook learner.
-
-    Args:
-        kernel: any of `kernels`.
-        horizon: T, the largest number of rounds.
-        radius: W > 0, the norm of the largest competitor in the kernel's space.
-        learning_rate: as in `parallel_worlds`.
-        block: as in `parallel_worlds`.
-
-    Returns:
-        A `Learner` of 1 copy with O(t) kernel evaluations in round t and O(T) memory, and without
-        unbiased readings.
+    textbook learner. It has no unbiased readings. W > 0 is the norm of the largest competitor in
+    the kernel's space; the other arguments and the costs are those of `parallel_worlds`.
     """
     check_kernel(kernel)
     return _descent(kernel, everything(horizon), radius, learning_rate, block)

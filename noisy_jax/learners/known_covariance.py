@@ -133,10 +133,6 @@ def known_covariance(
         noise = {"gaussian": Gaussian, "laplace": Laplace}[loss.noise]
         labels = loss.loss.kind == "margin"
     learner = gradient_descent(
-        gradient,
-        copies=1,
-        radius=radius,
-        learning_rate=learning_rate,
-        optimizer=optimizer,
+        gradient, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
     return learner._replace(needs=Needs(noise=noise, targets=targets, labels=labels))

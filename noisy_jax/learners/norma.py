@@ -24,14 +24,7 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner
-from noisy_jax.engine import (
-    Buffer,
-    Memory,
-    Rule,
-    Update,
-    function_space,
-    schedule,
-)
+from noisy_jax.engine import Buffer, Memory, Rule, Update, function_space, schedule
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import AdaptiveLoss, Loss
 from noisy_jax.validation import check_decay, choice, concrete, given, non_negative, positive

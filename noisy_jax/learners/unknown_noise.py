@@ -137,15 +137,7 @@ def levels_of(base: int) -> int:
 
 
 class _Parts(NamedTuple):
-    """What an estimate of the gradient is made of.
-
-    Attributes:
-        round_of: of `expansion`; its atoms are K points, or what takes their place.
-        width: K.
-        space: of the points.
-        slopes: `(values[K], target) -> [K]`, the coefficients of the points in Ĝ.
-        readings: of `expansion`.
-    """
+    """An estimate of the gradient: a round's K = `width` atoms, `[K]` slopes in Ĝ, and readings."""
 
     round_of: Callable[[Sample, chex.PRNGKey], Round]
     width: int

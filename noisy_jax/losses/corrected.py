@@ -47,13 +47,9 @@ class CorrectedLoss(NamedTuple):
     value: Callable[..., Any]
 
     def __call__(self, p: chex.Array, y: chex.Array, v: chex.Numeric) -> chex.Array:
-        """ℓ̂(p, y, v) at predictions p on noisy copies.
+        """ℓ̂(p, y, v) at predictions p = ⟨w, x̃⟩ `[...]` on noisy copies, of the variance v = wᵀΣw.
 
-        Args:
-            p: `[...]` predictions ⟨w, x̃⟩.
-            y: targets, as for `Loss`.
-            v: the variance wᵀΣw of p. For Laplace noise `[..., d]`, the share 2b_i²w_i² that each
-                feature has in it.
+        For Laplace noise v is `[..., d]`, the share 2b_i²w_i² that each feature has in it.
         """
         return self.loss._replace(value=functools.partial(self.value, v=v))(p, y)
 

@@ -52,9 +52,7 @@ class Loss(NamedTuple):
     def argument(self, p: chex.Array, y: chex.Array) -> chex.Array:
         """The margin y p, the residual p − y, or p itself for a count.
 
-        Args:
-            p: `[...]` predictions.
-            y: targets, of the shape of `p` or of its last axes.
+        Targets y have the shape of the predictions p, or of their last axes.
         """
         return self._of(p, self._targets(p, y))
 

@@ -108,11 +108,7 @@ class Noise:
         return tuple(getattr(self, "__dataclass_fields__", ()))
 
     def check(self, *, stacked: bool) -> None:
-        """Raises ValueError if parameters are wrong.
-
-        Args:
-            stacked: whether parameters have a leading axis of T rounds, as in `PerRound`.
-        """
+        """Raises ValueError if parameters are wrong; stacked ones lead with T, as in `PerRound`."""
         fields = self._fields()
         # A property is written for one distribution: for stacked parameters it may be wrong.
         names = [name for name in (self._spread, "mean") if name in fields or not stacked]
@@ -140,14 +136,11 @@ class Noise:
 
     @jax.default_matmul_precision("highest")
     def sample(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """A noisy copy x + mean + n.
+        """A noisy copy x + mean + n, in the shape of `x`.
 
         Args:
             key: randomness of n.
             x: `[..., d]` clean instances, or `[]` a clean target (for a scalar distribution).
-
-        Returns:
-            An array of the shape of `x`.
         """
         check_key(key)
         copy = self.centred(key, x)
@@ -206,14 +199,10 @@ class Noise:
         return square**2 + 2 * square * trace + 4 * x @ cov @ x + self.fourth_moment(x.size)
 
     def log_characteristic(self, omega: chex.Array) -> jax.Array | None:
-        """The log of the characteristic function, log E exp(i⟨ω, n⟩).
+        """log E exp(i⟨ω, n⟩), `[...]` complex, at frequencies ω `[..., d]`.
 
-        Args:
-            omega: `[..., d]` frequencies ω.
-
-        Returns:
-            `[...]` complex: log of the modulus in the real part (−∞ at a zero of the characteristic
-            function), argument in the imaginary part. `None` if no closed form is known.
+        The real part is the log of the modulus, −∞ at a zero of the characteristic function, and
+        the imaginary part its argument. `None` if no closed form is known.
         """
         return None
 

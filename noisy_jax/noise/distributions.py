@@ -3,6 +3,8 @@
 Each has a scale, `[]` (the same for all d coordinates) or `[d]`, and a known `mean`, `[]` or `[d]`.
 """
 
+from typing import Any
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -16,6 +18,13 @@ class _Independent(Noise):
     """Noise with independent coordinates whose scale is the parameter named `_spread`."""
 
     _spread = "scale"
+    _unit = 1, 1  # the variance at scale 1, as a ratio
+
+    @property
+    def cov(self) -> Any:
+        """The variances, of the shape of the scale."""
+        above, below = self._unit
+        return above * getattr(self, self._spread) ** 2 / below
 
     def check(self, *, stacked):
         super().check(stacked=stacked)
@@ -48,12 +57,8 @@ class Laplace(_Independent):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
+    _unit = 2, 1
     excess_kurtosis = 3.0
-
-    @property
-    def cov(self):
-        """Variances 2b², of the shape of `scale`."""
-        return 2 * self.scale**2
 
     def _standard(self, key, size, dtype):
         return jax.random.laplace(key, (in_vectors(size),), dtype)[:size]
@@ -81,13 +86,9 @@ class Uniform(_Independent):
     mean: chex.Numeric = 0.0
 
     _spread = "half_width"
+    _unit = 1, 3
     excess_kurtosis = -1.2
     characteristic_vanishes = True
-
-    @property
-    def cov(self):
-        """Variances a²/3, of the shape of `half_width`."""
-        return self.half_width**2 / 3
 
     def _standard(self, key, size, dtype):
         return jax.random.uniform(key, (in_vectors(size),), dtype, minval=-1, maxval=1)[:size]
@@ -115,11 +116,6 @@ class Rademacher(_Independent):
 
     excess_kurtosis = -2.0
     characteristic_vanishes = True
-
-    @property
-    def cov(self):
-        """Variances c², of the shape of `scale`."""
-        return self.scale**2
 
     def _standard(self, key, size, dtype):
         return jax.random.rademacher(key, (in_vectors(size),), dtype)[:size]

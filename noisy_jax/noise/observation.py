@@ -39,10 +39,6 @@ def observe(
         copies: V ≥ 1, how many noisy copies to draw.
         y_noise: scalar distribution of the noise in `y`, or `noise.Correlated`; none by default.
 
-    Returns:
-        `Sample` with `x` of shape `[V, d]`, the covariance of the noise (estimated from the first
-        copy, if it depends on x), and its covariance with the noise in y if they are correlated.
-
     Example:
         >>> import noisy_jax as nj
         >>> key, x = jax.random.key(0), jnp.zeros(2)
@@ -80,18 +76,8 @@ def observe_block(
     of block t // B. Each round has its own key for noise of y, for a custom distribution, whose
     `centred` may not draw independent rows, and for noise that changes by round, unless Gaussian.
 
-    Args:
-        key: the randomness of a run.
-        rounds: `[m]` their numbers, m ≤ B.
-        offset: the first number mod B; if it is the int 0, one block is drawn instead of two.
-        x: `[m, d]` clean instances.
-        y: `[m]` clean targets.
-        noise: as in `observe`, or `PerRound` of m distributions.
-        y_noise: the same for y; `None` for no noise.
-        copies: as in `observe`.
-
-    Returns:
-        `Sample` and keys, with a leading axis of m rounds.
+    The m ≤ B rounds have numbers `[m]`, instances `[m, d]` and targets `[m]`. `offset` is the first
+    number mod B; if it is the int 0, one block is drawn instead of two.
     """
     block_key, round_key = jax.random.split(key)
     keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(round_key, t), 3))(rounds)

@@ -17,7 +17,7 @@ class CovarianceEstimate(NamedTuple):
         std_error: `[d, d]`, standard error of each entry.
         deviations: `[n, d, d]`, symmetric matrices D_i that say how errors of different entries
             depend on each other: for a fixed symmetric M, Σ_jk M_jk Σ̂_jk has the variance
-            Σ_i (Σ_jk M_jk D_ijk)². `None` takes the errors of different entries as independent.
+            Σ_i (Σ_jk M_jk D_ijk)². `None`: errors of different entries are independent.
     """
 
     cov: chex.Array
@@ -33,18 +33,11 @@ def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
         Σ̂ = (1/n) Σ_i S_i,   S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1).
 
     S_i is the sample covariance of these copies (for V = 2, half the outer product of their
-    difference). Its standard deviation over the instances, divided by √n, is the standard error.
+    difference). Its standard deviation over the instances, divided by √n, is the standard error;
+    (S_i − Σ̂)/√(n(n − 1)) are the `deviations`.
 
     Args:
         copies: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
-
-    Returns:
-        A `CovarianceEstimate`: Σ̂ `[d, d]`, the standard error of each entry, and the deviations
-        (S_i − Σ̂)/√(n(n − 1)) of the n instances.
-
-    Raises:
-        ValueError: the first two axes seem to be swapped: V > n, V ≥ 10, and in most features the
-            copies of an instance differ more than the instances do.
 
     Example:
         >>> import jax.numpy as jnp

@@ -49,10 +49,7 @@ def check_noise(
 ) -> None:
     """Raises ValueError if `noise` or `y_noise` is not a distribution that fits the rounds.
 
-    Args:
-        noise: of x. `PerRound` is allowed for several rounds only.
-        y_noise: of y, with the same rule; `None` for no noise.
-        horizon: T; `None` for a single round.
+    The horizon is `None` for a single round, for which `PerRound` is not allowed.
     """
     for name, one in (("noise", noise), ("y_noise", y_noise)):
         if isinstance(one, PerRound) and horizon is not None:

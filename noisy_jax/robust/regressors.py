@@ -37,9 +37,6 @@ def kernel_ridge(gram: chex.Array, y: chex.Array, *, regularization: chex.Numeri
     Returns:
         `[n]`, a. Predictions at new points z are `kernel(z, x) @ a`.
 
-    Raises:
-        ValueError: if λ is so small that K + C has no Cholesky factor in the given precision.
-
     Source: Subquantile Minimization for Kernel Learning, Algorithm 1 with nothing trimmed.
 
     Example:
@@ -68,14 +65,11 @@ def huber_ridge(
     clipped rows: slowly if many of these are close together.
 
     Args:
-        gram: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
+        gram: `[n, n]`, as in `kernel_ridge`, which says what the result is.
         y: `[n]` targets.
-        regularization: λ > 0, as in `kernel_ridge`.
+        regularization: λ > 0.
         iterations: number of iterations, at least 1; each takes O(n²) time.
         threshold: h > 0, in units of s; 1.345 has 95% efficiency under normal noise.
-
-    Returns:
-        `[n]`, a. Predictions at new points z are `kernel(z, x) @ a`.
 
     Source: Huber, Robust Statistics (1981), Secs. 7.7 and 7.8, with K and C in place of a design.
 

@@ -89,14 +89,6 @@ def monte_carlo(
             of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
             returns is then kept of each seed, in memory and in the checkpoint.
 
-    Returns:
-        An `Estimate`.
-
-    Raises:
-        ValueError: the checkpoint folder cannot be written, is in use by another run, or holds a
-            file that is damaged, of another run, key or version of JAX, of more than S seeds, or of
-            seeds that another file holds too.
-
     Example:
         >>> import jax
         >>> estimate = monte_carlo(jax.random.normal, 1000, jax.random.key(0))
@@ -192,18 +184,11 @@ class Simulation:
 
 @dataclasses.dataclass
 class _Part:
-    """Consecutive seeds with one checkpoint, or none: what is known of the first of them.
+    """Consecutive seeds with one checkpoint, or none: what is known of the first of them."""
 
-    Attributes:
-        seeds: all that belong to it.
-        seen: moments of the first seeds.
-        values: what the run returned for each of them, or `None`.
-        store: the checkpoint.
-    """
-
-    seeds: range
-    seen: Running
-    values: Any
+    seeds: range  # all that belong to it
+    seen: Running  # moments of the first seeds
+    values: Any  # what the run returned for each of them, or `None`
     store: Checkpoint | None
 
     @property

@@ -1,4 +1,4 @@
-"""Cumulative loss and regret over rounds, and the exponent at which regret grows."""
+"""Regret over rounds, and the exponent at which it grows."""
 
 import math
 from collections.abc import Sequence
@@ -12,26 +12,6 @@ from noisy_jax.intervals import half_width
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.validation import check_axes, check_shape
-
-
-def cumulative_loss(loss: Loss, predictions: chex.Array, y: chex.Array) -> chex.Array:
-    """Cumulative loss L_t = Σ_{s ≤ t} ℓ(p_s, y_s) of predictions p, for every round t.
-
-    Args:
-        loss: ℓ, one of `losses`.
-        predictions: p, `[T]`.
-        y: `[T]` clean targets; −1 or +1 for a margin loss.
-
-    Returns:
-        L, `[T]`.
-
-    Example:
-        >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> cumulative_loss(nj.losses.squared(), jnp.zeros(3), jnp.array([1.0, 2.0, 0.0]))
-        Array([1., 5., 5.], dtype=float32)
-    """
-    _check(loss, y, predictions=predictions)
-    return jnp.cumsum(loss(predictions, y))
 
 
 def regret(
@@ -49,8 +29,7 @@ def regret(
         y: `[T]` clean targets; −1 or +1 for a margin loss.
 
     Returns:
-        R, `[T]`. For the regret against the best comparator of each prefix, subtract
-        `comparators.linear_ball_prefix_losses(...)` from `cumulative_loss(...)`.
+        R, `[T]`.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -58,15 +37,11 @@ def regret(
         >>> regret(nj.losses.squared(), p, q, y)
         Array([1., 4., 3.], dtype=float32)
     """
-    _check(loss, y, predictions=predictions, comparator=comparator)
-    return jnp.cumsum(jnp.subtract(loss(predictions, y), loss(comparator, y)))
-
-
-def _check(loss, y, **predictions) -> None:
     check_loss(loss, flips=False)
     check_axes("y", y, "[T]", "; batch runs with jax.vmap")
-    for name, values in predictions.items():
+    for name, values in {"predictions": predictions, "comparator": comparator}.items():
         check_shape(name, values, np.shape(y), "one for each y")
+    return jnp.cumsum(jnp.subtract(loss(predictions, y), loss(comparator, y)))
 
 
 class Growth(NamedTuple):

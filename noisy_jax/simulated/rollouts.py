@@ -77,9 +77,6 @@ def rollout(
         first_round: number of the stream's first round, for a run that is continued. Only the
             random keys use it; the state has its own round counter.
 
-    Returns:
-        A `Rollout`.
-
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
@@ -116,21 +113,11 @@ def final_regret(
 ) -> jax.Array:
     """Regret after the last round of the rollout under the same key, without its predictions.
 
-    The differences of losses are summed in blocks, so that float32 is precise over long streams.
-
-    Args:
-        learner: any learner.
-        stream: T clean rounds.
-        noise: as in `rollout`.
-        key: as in `rollout`.
-        loss: one of `losses`, for predictions on clean data.
-        comparator: `[T]` predictions of the comparator.
-        y_noise: as in `rollout`.
-        rounds: 1 to T, how many rounds of the stream to go through; all by default. If it is
-            traced, one program serves any number of rounds.
-
-    Returns:
-        `[]` (or `[L]` for `wrappers.paired`); NaN or infinite if the learner diverged.
+    The differences of losses on clean data are summed in blocks, so that float32 is precise over
+    long streams. The run goes through 1 to T `rounds` of the stream, by default all; if they are
+    traced, one program serves any number. `comparator` are predictions `[T]`; the other arguments
+    are those of `rollout`. The regret, `[]` or `[L]` for `wrappers.paired`, is NaN or infinite if
+    the learner diverged.
     """
     _check(learner, stream, noise, y_noise, key)
     check_loss(loss, flips=False)

@@ -71,7 +71,7 @@ class FourierWorld(NamedTuple):
 def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
     """Random features of a world, with frequencies drawn from its surrogate's spectral density.
 
-    With ω_j drawn from p/|φ|, normalized, and c_j² = R²/P for P = D/2 pairs,
+    With ω_j drawn from p/|φ|, normalized, and c_j² = R²/P for P = D/2 pairs (‖noisy(x̃)‖ = R),
 
         noisy(x̃) = (c cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), c sin(⟨ω_j, x̃⟩ − arg φ(ω_j)))_j
         clean(x) = (c |φ(ω_j)| cos⟨ω_j, x⟩,       c |φ(ω_j)| sin⟨ω_j, x⟩)_j
@@ -86,9 +86,6 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
         world: one with a `spectrum`, and with noise of one distribution, whose characteristic
             function is known and has no zeros.
         num_features: D, even and at least 2.
-
-    Returns:
-        A `FourierWorld` with ‖noisy(x̃)‖² = R², the world's `diagonal`, for every x̃.
 
     Source: none of the papers; random Fourier features (Rahimi & Recht, 2007) of the surrogates of
     Learning from Noisy Data under Distributional Assumptions, Sec. 6. They come in pairs, as a
@@ -118,12 +115,7 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
 
 
 def fourier_gaussian(
-    key: chex.PRNGKey,
-    num_features: int,
-    *,
-    dim: int,
-    length_scale: chex.Numeric,
-    noise: Noise,
+    key: chex.PRNGKey, num_features: int, *, dim: int, length_scale: chex.Numeric, noise: Noise
 ) -> FourierWorld:
     """Random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under any noise of known φ without zeros.
 
@@ -136,13 +128,8 @@ def fourier_gaussian(
     no surrogate exists and R² grows with D without limit. R² and inner products of noisy copies
     converge at the rate 1/√D only if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²).
 
-    Args:
-        key: as for `fourier`, like `num_features`.
-        num_features: D.
-        dim: d, at least 1.
-        length_scale: ℓ > 0.
-        noise: distribution of the noise, which may be a custom subclass of `noise.Noise`, with a
-            known characteristic function without zeros. Its mean has no effect.
+    The noise may be a custom subclass of `noise.Noise`, with a known characteristic function
+    without zeros; its mean has no effect. Key and number of features are those of `fourier`.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -45,9 +45,6 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
         noise: `noise.Gaussian`, `noise.Laplace`, or `noise.ContaminatedGaussian` with q < ½. Its
             mean has no effect.
 
-    Returns:
-        A `World` with a `spectrum`. Without noise its surrogate is the clean kernel.
-
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 5, here for any
     Σ. Theorem 3 prints ≤ instead of ‖Σ‖ < ℓ². Laplace and contaminated noise are not in the papers.
 

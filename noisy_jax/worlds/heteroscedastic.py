@@ -173,13 +173,9 @@ def heteroscedastic_laplace(
 
 
 def _changing(fixed: World, max_cov, surrogate, noise: type[Noise] = Gaussian) -> World:
-    """A world with atoms (x̃_i, Σ_i), from the world at Σ_max and a surrogate.
+    """A world with atoms (x̃_i, Σ_i), from the one at Σ_max, whose R² and ratios it has.
 
-    Args:
-        fixed: its clean kernel, R² and ratios.
-        max_cov: Σ_max.
-        surrogate: `(x[n, d], z[m, d], max_cov[1, …], covs[n, …], covs[m, …]) -> [n, m]`.
-        noise: the class of its distributions.
+    `surrogate` is `(x[n, d], z[m, d], max_cov[1, …], covs[n, …], covs[m, …]) -> [n, m]`.
     """
     dim, max_cov = fixed.dim, jnp.asarray(max_cov, float)
     check_dimension("max_cov", max_cov, (dim,))

@@ -140,10 +140,6 @@ def discrete_measure(nodes: chex.Array, weights: chex.Array) -> Measure:
         nodes: `[Q]`, u_q > 0. `worlds.radial` leaves out the Gaussians with u_q above its `cutoff`.
         weights: `[Q]`, w_q ≥ 0.
 
-    Returns:
-        A `Measure` for `worlds.radial`. Its `tail(cutoff)` is the sum of the weights w_q that are
-        left out.
-
     Example:
         >>> print(discrete_measure([1.0, 4.0], [0.5, 0.25]).tail(2.0))
         0.25

@@ -53,18 +53,10 @@ def log_sum_exp(terms: chex.Array, xp: Any) -> Any:
 def of_distance(
     rates: chex.Array, log_weights: chex.Array, decay: Decay | None
 ) -> Callable[[chex.Array], jax.Array]:
-    """F(r²) = Σ_q w_q exp(−b_q r²), as a function of r².
+    """F(r²) = Σ_q w_q exp(−b_q r²) as a function of r²; `decay` of its kernel, if it is known.
 
     In float32 it is an interpolant, if nothing is traced and the interpolant agrees with the sum on
     a grid of distances; otherwise it is the sum.
-
-    Args:
-        rates: `[Q]`, b_q ≥ 0.
-        log_weights: `[Q]`, log w_q.
-        decay: of the kernel that the mixture approximates; `None` if it is not known.
-
-    Returns:
-        `r2[...] -> [...]`, in the dtype of `r2`.
     """
     # Kernels close to Gaussian fit without their decay, which sets in far beyond what matters.
     decays = [Decay(0.0, 0.0)] if decay is None else [decay, Decay(0.0, 0.0)]
@@ -83,17 +75,7 @@ def of_distance(
 def of_difference(
     rates: chex.Array, log_weights: chex.Array
 ) -> Callable[[chex.Array, chex.Array], jax.Array]:
-    """Σ_q w_q exp(−Σ_i b_qi (x_i − z_i)²), by a sum over the nodes, one Gram at a time.
-
-    Of points that are `near_origin` already.
-
-    Args:
-        rates: `[Q, d]`, b_qi ≥ 0.
-        log_weights: `[Q]`, log w_q.
-
-    Returns:
-        `(x[n, d], z[m, d]) -> [n, m]`.
-    """
+    """The Gram matrix of Σ_q w_q exp(−Σ_i b_qi (x_i − z_i)²) of points that are `near_origin`."""
 
     def gram(x, z):
         def exponent(rate):

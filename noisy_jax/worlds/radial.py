@@ -42,7 +42,7 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
     """The world of the kernel ∫ exp(−u r²) μ(du), cut off at u_max.
 
     R² = k̂(x, x) = Σ_q w_q det(I − 2u_qΣ)^(−1/2), and κ = max_q det(I − 2u_qΣ)^(−1/2). The
-    truncation error is largest at r = 0, where it is μ((u_max, ∞)).
+    truncation error (`approximation_error`) is largest at r = 0, where it is μ((u_max, ∞)).
 
     A Gram matrix is a sum over the nodes. In float32, if Σ is isotropic and nothing is traced, an
     interpolant with a relative error of about 1e-6 replaces the sum, at a tenth of its cost: for
@@ -56,9 +56,6 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         cutoff: u_max, positive and below 1/(2‖Σ‖), from where on there is no surrogate. Theorem 5
             bounds R² if it is below 1/(4‖Σ‖); above, R² is exact too, but may be large, and raises
             ValueError if R⁴ overflows.
-
-    Returns:
-        A `World`, of which `approximation_error` is the truncation error.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -145,14 +142,8 @@ def rational(
 
         k̂ = d ∫_0^u_max (1 − 2σ²u)^(−d/2) exp(−u r²/(1 − 2σ²u) − ud) du   (Eq. 17, corrected).
 
-    Its truncation error is Q(α, m u_max), e^(−c) in the case study.
-
-    Args:
-        dim: as for `radial`, like `noise` and `cutoff`, which is c/d in Appendix E.
-        noise: as for `radial`.
-        cutoff: as for `radial`.
-        length_scale: ℓ > 0; by default √(d/2), as in the case study.
-        alpha: α from 0.2 to 50.
+    Its truncation error is Q(α, m u_max), e^(−c) in the case study. Arguments are those of
+    `radial`; ℓ > 0, by default √(d/2), as in the case study; and α from 0.2 to 50.
 
     Example:
         >>> import noisy_jax as nj

@@ -127,9 +127,7 @@ def world_of(
 def check_log_diagonal(at: Callable[[float], Any], advice: str) -> None:
     """Raises ValueError if R⁴, which learners and bounds need, overflows.
 
-    Args:
-        at: log R² if the covariance of the noise is multiplied by a number.
-        advice: what would do besides less noise.
+    `at` gives log R² if the covariance of the noise is multiplied by a number.
     """
     dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
     limit = np.log(float(dtype.max)) / 2

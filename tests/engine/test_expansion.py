@@ -210,24 +210,6 @@ def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     assert len(traces) == 1
 
 
-@pytest.mark.usefixtures("x64")
-def test_forward_derivatives_are_right(rng):
-    x, y = labelled(rng, rounds=30)
-
-    def last(rate):
-        learner = expansion(
-            round_of=itself,
-            rule=squared_loss(rate),
-            memory=everything(30)(SPACE),
-            copies=1,
-            radius=0.5,
-        )
-        return both_ways(learner, x, y)[0][1][-1]
-
-    derivative = jax.jvp(last, (0.3,), (1.0,))[1]
-    np.testing.assert_allclose(derivative, (last(0.3 + 1e-6) - last(0.3 - 1e-6)) / 2e-6, rtol=1e-6)
-
-
 @pytest.mark.slow
 def test_rounds_beyond_the_horizon_are_reported():
     learner = nj.learners.uncorrected_kernel(KERNEL, horizon=10, radius=1.0, learning_rate=0.1)

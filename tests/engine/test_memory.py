@@ -1,4 +1,4 @@
-"""The window that grows, against a plain loop, and the round from which the theorem grows it."""
+"""The window that grows, against a plain loop."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample, unrolled
-from noisy_jax.engine import Space, everything, growing, growing_start, ring
+from noisy_jax.engine import Space, everything, growing, ring
 from noisy_jax.learners import norma
 from tests.learners import references
 
@@ -63,48 +63,18 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
     np.testing.assert_allclose(*made, atol=1e-6)
 
 
-@pytest.mark.claim("NORMA-Thm6")
-@pytest.mark.parametrize(
-    ("decay", "excess", "start"),
-    [
-        (0.9, 0.2, 893), (0.9, 0.3, 7), (0.9, 0.4, 26), (0.9, 0.45, 334), (0.5, 0.3, 1270),
-        (0.5, 0.4, 80),
-    ],
-)  # fmt: skip
-def test_the_window_grows_from_where_the_three_conditions_hold(decay, excess, start):
-    assert growing_start(decay, excess) == start
-    t = np.arange(start - 1, 10**5, dtype=float)
-    holds = (
-        (decay * t**-0.5 <= 1)
-        & (np.exp(-decay * t**excess) <= decay * t**-0.5)
-        & (np.ceil(t ** (0.5 + excess)) <= 0.75 * t)
-    )
-    assert not holds[0]
-    assert np.all(holds[1:])
-
-
-def test_large_starts_are_found():
-    assert f"{growing_start(0.1, 0.2):.1e}" == "7.1e+10"
-    assert f"{growing_start(0.9, 0.49):.1e}" == "3.1e+12"
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda space: growing(9, start=0, excess=0.3), "start must be a whole number"),
         (lambda space: growing(0, start=9, excess=0.3), "horizon must be a whole number"),
         (lambda space: growing(9, start=9, excess=0.5), "excess must be above 0 and below"),
-        (lambda space: growing_start(0.0, 0.3), "decay must be positive"),
         (
             lambda space: ring(10)(KERNEL),
             r"space must be a Space, got Kernel: .* buffer=engine\.ring",
         ),
         (lambda space: everything(10)(KERNEL.gram), "space must be a Space, got function"),
         (lambda space: growing(9, start=9, excess=0.3)(None), "space must be .* got None"),
-        (lambda space: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
-        (lambda space: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),
-        (lambda space: growing_start(0.5, "0.3"), "excess must be numbers, got '0.3'"),
-        (lambda space: growing_start(0.5, 0.0), "excess must be above 0 and below 0.5, got 0.0"),
     ],
 )
 def test_rejects_bad_arguments(call, message):

@@ -47,10 +47,7 @@ def uncorrected_kernel(**options):
 
 def random_truncation(*, radius, learning_rate):
     estimator = nj.unbiased.gradient(
-        nj.kernels.polynomial(degree=2),
-        nj.losses.squared(),
-        radius=radius,
-        x_second_moment=1.8,
+        nj.kernels.polynomial(degree=2), nj.losses.squared(), radius=radius, x_second_moment=1.8
     )
     return nj.learners.random_truncation(
         estimator, horizon=T, learning_rate=learning_rate, block=16

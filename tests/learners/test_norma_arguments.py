@@ -10,15 +10,7 @@ from noisy_jax import losses
 from noisy_jax.base import Sample
 from noisy_jax.engine import Space, everything, weight_vector
 from noisy_jax.learners import norma, perceptron
-from tests.learners.norma_runs import (
-    DIM,
-    KERNEL,
-    LENGTH_SCALE,
-    T,
-    inputs,
-    labelled,
-    unrolled,
-)
+from tests.learners.norma_runs import DIM, KERNEL, LENGTH_SCALE, T, inputs, labelled, unrolled
 
 
 @pytest.mark.slow
@@ -59,10 +51,7 @@ def test_labels_are_checked(rng):
             r"buffer must be .* got Memory: .* \(or a memory such as engine\.ring",
         ),
         ({"loss": losses.squared}, "loss must be one such as losses.soft"),
-        (
-            {"loss": losses.novelty(nu=0.9), "offset": True},
-            "offset must be False with the novelty",
-        ),
+        ({"loss": losses.novelty(nu=0.9), "offset": True}, "offset must be False with the novelty"),
         ({"kernel": lambda x, z: x @ z.T}, "kernel must be a Kernel, a World or a FourierWorld"),
         ({"decay": "never"}, "decay must be 'always' or 'on_update', got 'never'"),
         ({"copies": 3}, "copies must be 1 or 2, got 3"),
@@ -96,36 +85,26 @@ def test_a_schedule_may_start_where_all_would_be_forgotten(rng, regularization):
     assert np.all(np.isfinite(unrolled(learner, x, y)[1]))
 
 
-def test_a_bad_traced_share_is_reported(rng):
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        (lambda nu: {"loss": losses.nu_soft_margin(nu=nu)}, [0.9, 1.0, 0.0]),
+        (lambda rate: {"learning_rate": rate}, [0.9, 1.1, -0.1]),
+    ],
+)
+def test_a_bad_traced_share_or_rate_is_reported(rng, options, values):
     x, y = labelled(rng)
+    valid = {"loss": losses.soft_margin(), "learning_rate": 0.1}
 
     @jax.jit
     @jax.vmap
-    def predictions(nu):
-        learner = norma(
-            KERNEL, losses.nu_soft_margin(nu=nu), learning_rate=0.1, regularization=1.0, buffer=8
-        )
+    def predictions(value):
+        learner = norma(KERNEL, regularization=1.0, buffer=8, **(valid | options(value)))
         return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
 
-    sound, large, none = np.isfinite(predictions(jnp.array([0.9, 1.0, 0.0])))
+    sound, *wrong = np.isfinite(predictions(jnp.array(values)))
     assert np.all(sound)
-    assert not np.any(large[2:] | none[2:])
-
-
-def test_a_bad_traced_rate_is_reported(rng):
-    x, y = labelled(rng)
-
-    @jax.jit
-    @jax.vmap
-    def predictions(rate):
-        learner = norma(
-            KERNEL, losses.soft_margin(), learning_rate=rate, regularization=1.0, buffer=8
-        )
-        return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
-
-    sound, large, negative = np.isfinite(predictions(jnp.array([0.9, 1.1, -0.1])))
-    assert np.all(sound)
-    assert not np.any(large[2:] | negative[2:])
+    assert not np.any(np.array(wrong)[:, 2:])
 
 
 def falling(t):
@@ -172,11 +151,7 @@ def test_the_warning_names_a_share_only_where_there_is_one(rate, advice):
 @pytest.mark.parametrize(
     ("kernel", "buffer", "message"),
     [
-        (
-            nj.kernels.gaussian(length_scale=0.5**0.5),
-            weight_vector(),
-            "its own space",
-        ),
+        (nj.kernels.gaussian(length_scale=0.5**0.5), weight_vector(), "its own space"),
         (nj.kernels.polynomial(degree=1), weight_vector(), "its own space"),
         (nj.kernels.linear(), lambda space: 5, "must make a Memory from a space"),
     ],

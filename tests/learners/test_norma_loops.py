@@ -32,10 +32,7 @@ NU, SIGMA = 0.3, 0.6
 # Each loss as it is given to `norma`, and (α_t, s_{t+1}) of a round as the corrected claims write
 # them, from the rate e, the prediction p, the target y and the scale s.
 CLASSES = {
-    "soft margin": (
-        losses.soft_margin(margin=0.4),
-        lambda e, p, y, s: (e * y * (y * p <= 0.4), s),
-    ),
+    "soft margin": (losses.soft_margin(margin=0.4), lambda e, p, y, s: (e * y * (y * p <= 0.4), s)),
     "logistic": (losses.logistic(), lambda e, p, y, s: (e * y / (1 + np.exp(y * p)), s)),
     "nu": (
         losses.nu_soft_margin(nu=NU),

@@ -139,11 +139,7 @@ def learned(rng, kernel, loss, **options):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("options", "degree"),
-    [
-        ({"copies": 2}, 1),
-        ({"copies": 8, "order": 3}, 2),
-        ({"copies": 2, "order": 0}, None),
-    ],
+    [({"copies": 2}, 1), ({"copies": 8, "order": 3}, 2), ({"copies": 2, "order": 0}, None)],
 )
 def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rng, options, degree):
     """2(f(x) − y)Ψ(x) of a kernel of degree k has degree 2k ≤ order + 1; the mean is biased."""

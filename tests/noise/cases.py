@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from noisy_jax.noise import (
-    ContaminatedGaussian,
-    Gaussian,
-    Laplace,
-    Rademacher,
-    StudentT,
-    Uniform,
-)
+from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace, Rademacher, StudentT, Uniform
 
 FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
 

@@ -172,10 +172,7 @@ def observed(**changes):
             lambda: ContaminatedGaussian(-1.0, 0.5),
             r"ContaminatedGaussian\.outlier_cov must be finite and >= 0, got -1",
         ),
-        (
-            lambda: ContaminatedGaussian(1.0, 1.5),
-            r"probability must be in \[0, 1\], got 1\.5",
-        ),
+        (lambda: ContaminatedGaussian(1.0, 1.5), r"probability must be in \[0, 1\], got 1\.5"),
         (lambda: ContaminatedGaussian(1.0, np.full(2, 0.5)), "probability must be one number"),
         (
             lambda: ContaminatedGaussian(np.ones(2), 0.5).sample(jax.random.key(0), jnp.zeros(3)),

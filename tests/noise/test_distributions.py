@@ -7,12 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax.noise import (
-    Gaussian,
-    Laplace,
-    Rademacher,
-    Uniform,
-)
+from noisy_jax.noise import Gaussian, Laplace, Rademacher, Uniform
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisy_jax.noise import (
-    ContaminatedGaussian,
-    Gaussian,
-    Noise,
-)
+from noisy_jax.noise import ContaminatedGaussian, Gaussian, Noise
 from tests.keys import key
 from tests.noise.cases import FULL, assert_mean_is
 from tests.quadrature import gauss_hermite

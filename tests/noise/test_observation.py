@@ -6,11 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax.noise import (
-    Gaussian,
-    Laplace,
-    observe,
-)
+from noisy_jax.noise import Gaussian, Laplace, observe
 from tests.keys import key
 from tests.noise.cases import assert_mean_is
 

@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisy_jax.noise import (
-    Gaussian,
-    estimate_covariance,
-)
+from noisy_jax.noise import Gaussian, estimate_covariance
 from tests.keys import key
 from tests.noise.cases import FULL, assert_mean_is
 

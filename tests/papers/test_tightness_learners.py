@@ -4,6 +4,7 @@ import pytest
 import noisy_jax as nj
 from tests.quadrature import gauss_hermite
 from tightness_learners import DECAY, EXCESS, LARGEST, families
+from tightness_memory import growing_start
 
 
 def family_of(learner):
@@ -27,6 +28,6 @@ def test_a_growing_memory_is_that_of_the_theorem_and_drops_terms():
     for case in corrected, printed:
         rate = case.guarantee(moments, horizon=128, radius=0.5).learning_rate
         assert float(rate) / 0.5 == pytest.approx(DECAY)  # ηλ, with λ = 1/0.5
-    start = nj.engine.growing_start(DECAY, EXCESS)
+    start = growing_start(DECAY, EXCESS)
     state = family_of("norma, growing").build(0.5, 0.45, None).init(1)
     assert start < len(state.weights) < LARGEST

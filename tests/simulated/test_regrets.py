@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.simulated.regrets import cumulative_loss, growth, regret
+from noisy_jax.simulated.regrets import growth, regret
 from tests.keys import SHIFT
 
 
-def test_losses_and_regret_are_sums_over_rounds(rng):
+def test_regret_is_a_sum_over_rounds(rng):
     loss = nj.losses.squared()
     p, q, y = (jnp.asarray(rng.normal(size=50), jnp.float32) for _ in range(3))
-    expected = np.cumsum((np.asarray(p) - np.asarray(y)) ** 2)
-    np.testing.assert_allclose(cumulative_loss(loss, p, y), expected, rtol=1e-5)
     expected = np.cumsum((np.asarray(p - y)) ** 2 - np.asarray(q - y) ** 2)
     np.testing.assert_allclose(regret(loss, p, q, y), expected, atol=1e-4)
     np.testing.assert_allclose(regret(loss, p, p, y), 0)
@@ -23,8 +21,8 @@ def test_losses_and_regret_are_sums_over_rounds(rng):
 
 def test_forgotten_vmap_fails_at_once():
     with pytest.raises(ValueError, match=r"y must be \[T\], got \[2, 5\]; .* jax\.vmap"):
-        cumulative_loss(nj.losses.squared(), jnp.zeros((2, 5)), jnp.zeros((2, 5)))
-    chex.assert_shape(cumulative_loss(nj.losses.squared(), jnp.zeros(5), jnp.zeros(5)), (5,))
+        regret(nj.losses.squared(), *jnp.zeros((3, 2, 5)))
+    chex.assert_shape(regret(nj.losses.squared(), *jnp.zeros((3, 5))), (5,))
 
 
 def test_growth_uses_the_upper_half():
@@ -66,20 +64,17 @@ MARGIN, ONES = nj.losses.soft_margin(), jnp.ones(3)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: cumulative_loss(MARGIN, ONES, jnp.array([0.0, 1.0, 1.0])),
-            "labels −1 and .* 2y − 1",
-        ),
+        (lambda: regret(MARGIN, ONES, ONES, jnp.array([0.0, 1.0, 1.0])), "labels −1 and .* 2y − 1"),
         (lambda: regret(MARGIN, ONES, ONES, 2 * ONES), "y must be labels −1 and .1, got 2"),
         (
-            lambda: cumulative_loss(MARGIN, jnp.ones(5), ONES),
+            lambda: regret(MARGIN, jnp.ones(5), ONES, ONES),
             r"predictions must be \[3\], .* got \[5\]",
         ),
         (
             lambda: regret(MARGIN, ONES, jnp.ones(1), ONES),
             r"comparator must be \[3\], .* got \[1\]",
         ),
-        (lambda: cumulative_loss(nj.losses.nu_soft_margin(nu=0.5), ONES, ONES), "got AdaptiveLoss"),
+        (lambda: regret(nj.losses.nu_soft_margin(nu=0.5), ONES, ONES, ONES), "got AdaptiveLoss"),
         (
             lambda: growth([10, 20], [1.0], [0.1, 0.1], 6),
             r"mean_regret must be \[2\], .* got \[1\]",
@@ -102,5 +97,5 @@ def test_bad_input_is_an_error(call, message):
 
 
 def test_traced_labels_other_than_signs_end_in_nan():
-    total = jax.jit(lambda y: cumulative_loss(MARGIN, 0 * y, y))(jnp.array([1.0, 0.0, -1.0]))
+    total = jax.jit(lambda y: regret(MARGIN, 0 * y, y, y))(jnp.array([1.0, 0.0, -1.0]))
     np.testing.assert_array_equal(total, [1.0, np.nan, np.nan])

@@ -369,10 +369,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
         ({"horizons": [64, 1024]}, "largest horizon, 1024, exceeds the 512 rounds"),
         ({"horizons": [0, 64]}, "each of horizons must be a whole number of at least 1, got 0"),
         ({"num_seeds": 0}, "num_seeds must be a whole number of at least 1, got 0"),
-        (
-            {"learners": list(LEARNERS.values())},
-            "learners must map names .* got list",
-        ),
+        ({"learners": list(LEARNERS.values())}, "learners must map names .* got list"),
         ({"learners": STREAM, "stream": LEARNERS}, "learners must map names .* got Stream"),
         ({"learners": {"a": lambda T: BLIND}}, r"\(learner, guarantee\), .* one returned Learner"),
         ({"learners": {"a": lambda T: (MOMENTS, None)}}, "first of .* a Learner, got DataMoments"),

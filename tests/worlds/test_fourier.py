@@ -302,10 +302,7 @@ def test_rejects_wrong_numbers_of_features(num_features):
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        (
-            Uniform(1.0),
-            "got Uniform, whose characteristic function has zeros: features divide",
-        ),
+        (Uniform(1.0), "got Uniform, whose characteristic function has zeros: features divide"),
         (Rademacher(1.0), "got Rademacher, whose characteristic function has zeros"),
         (StudentT(df=5.0, scale=0.1), "got StudentT, whose characteristic function is not known"),
         (

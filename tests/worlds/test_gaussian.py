@@ -410,10 +410,7 @@ class Triangular(noise.Noise):
             {"noise": noise.StudentT(3.0, 1.0)},
             "StudentT, whose characteristic function is not known",
         ),
-        (
-            {"noise": Triangular()},
-            r"got Triangular.*worlds\.fourier_gaussian takes any noise",
-        ),
+        ({"noise": Triangular()}, r"got Triangular.*worlds\.fourier_gaussian takes any noise"),
         (
             {"noise": noise.PerRound(jax.vmap(noise.Gaussian)(np.ones(5)))},
             r"worlds\.heteroscedastic",

@@ -469,10 +469,7 @@ def short_of_mass():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: build(cutoff=1.5),
-            r"cutoff must be .* below 1\.38889, got 1\.5: from 1/\(",
-        ),
+        (lambda: build(cutoff=1.5), r"cutoff must be .* below 1\.38889, got 1\.5: from 1/\("),
         (lambda: build(cutoff=1 / (2 * 0.36)), "cutoff must be above 0 and below 1.38889"),
         (lambda: build(cutoff=0.0), "cutoff must be positive and finite, got 0"),
         (lambda: build(dim=0), "dim must be a whole number of at least 1"),
@@ -486,10 +483,7 @@ def short_of_mass():
             lambda: worlds.laplacian_measure(length_scale=np.ones(3)),
             "length_scale must be one number",
         ),
-        (
-            lambda: worlds.matern_measure(nu=1000.0, length_scale=1.0),
-            r"nu must be in \[0\.1, 1",
-        ),
+        (lambda: worlds.matern_measure(nu=1000.0, length_scale=1.0), r"nu must be in \[0\.1, 1"),
         (lambda: of_laplacian(1e-8), "cutoff must be larger than 1e-08: .* no mass"),
         (lambda: of_laplacian(1e-30), "cutoff must be larger than 1e-30: .* no mass"),
         (lambda: of_measure(jnp.exp), "measure must be a Measure, got PjitF"),
@@ -511,10 +505,7 @@ def short_of_mass():
         (lambda: worlds.discrete_measure([0.0], [1.0]), "nodes must be positive"),
         (lambda: worlds.discrete_measure([1.0], [-1.0]), "weights must be finite and >= 0"),
         (lambda: discrete(1, noise=Gaussian(0.1), cutoff=0.1), "no mass below"),
-        (
-            lambda: of_density(lambda u: u - 0.5),
-            r">= 0, but density\[0\] is -0\.49.*nodes u",
-        ),
+        (lambda: of_density(lambda u: u - 0.5), r">= 0, but density\[0\] is -0\.49.*nodes u"),
         (lambda: of_density(lambda u: 0 * u + 2), r"nodes up to the cutoff, 2, .* tail, 0, got 1"),
         (lambda: of_density(lambda u: u, mass=0.0), "mass must be positive"),
     ],

@@ -1,4 +1,7 @@
-"""Wrappers: functions that make a new learner from one or several others."""
+"""Wrappers: functions that make a new learner from one or several others.
+
+It has unbiased readings if all of those have, unless its docstring says otherwise.
+"""
 
 from noisy_jax.learners.wrappers.assuming import assuming
 from noisy_jax.learners.wrappers.averaged import averaged

@@ -24,15 +24,12 @@ def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
 
     Use it with an estimated covariance, or to measure the effect of a wrong one. With
     `known_covariance`, a covariance of zero gives `uncorrected`, and Σ/2 gives the paper's printed
-    formula.
+    formula. `Learner.needs.noise` becomes `noise.Gaussian(cov)`, unless the learner was built for
+    some noise.
 
     Args:
         learner: a learner that reads `sample.cov`. If it does not, `init` raises ValueError.
         cov: Σ as `[]`, `[d]` or `[d, d]`, such as the `cov` of `noise.estimate_covariance`.
-
-    Returns:
-        A `Learner` with `noise` = `noise.Gaussian(cov)`, unless it was already built for some
-        noise. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

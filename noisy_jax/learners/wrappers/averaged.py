@@ -33,16 +33,12 @@ class AveragedState(NamedTuple):
 
 
 def averaged(learner: Learner) -> Learner:
-    """The learner that predicts with the running average of another learner's iterates.
+    """The learner that predicts with w̄_t, the mean of another learner's weights so far.
 
     Args:
         learner: a learner with `Learner.weights`, in which its predictions are linear. With `norma`
             use no offset, and keep all terms of f: by random features, or by
             `buffer=engine.everything(horizon)`.
-
-    Returns:
-        A `Learner` with the steps of the given one, which predicts with w̄_t, the mean of the
-        weights of all rounds so far. It has unbiased readings if the given one has.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -71,9 +67,7 @@ def averaged(learner: Learner) -> Learner:
         # Kahan's summation: each change makes up for the rounding of those before it.
         change = jax.tree.map(
             lambda played, mean, excess: (played - mean) / count.astype(mean.dtype) - excess,
-            weights(state.inner),
-            mean,
-            state.excess,
+            *(weights(state.inner), mean, state.excess),
         )
         moved = jax.tree.map(jnp.add, mean, change)
         excess = jax.tree.map(lambda new, old, c: (new - old) - c, moved, mean, change)

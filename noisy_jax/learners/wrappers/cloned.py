@@ -36,9 +36,6 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
             carries, and the learner must take covariances that change, as those of
             `worlds.heteroscedastic` with V Σ_t ⪯ Σ_max do.
 
-    Returns:
-        A `Learner` of 1 copy. It has unbiased readings if the given one has.
-
     Example:
         >>> import jax, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)

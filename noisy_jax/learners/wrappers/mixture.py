@@ -51,17 +51,14 @@ def mixture(*learners: Learner) -> Learner:
     """The best of several learners, chosen while they run, from noisy data alone.
 
     Use it to choose among radii, rates, length scales, worlds or kinds of learners. Its regret
-    exceeds that of the best of them by at most `bounds.mixture`.
+    exceeds that of the best of them by at most `bounds.mixture`. It has no unbiased readings;
+    `select` judges learners one by one.
 
     Args:
         *learners: learners with unbiased readings (`Learner.read`), which see the same samples, as
             in `paired`. One with several columns, such as `swept` makes, is counted once per
             column; K radii or rates by `swept` cost little more than one. If one of them ends in
             NaN, so does the mixture.
-
-    Returns:
-        A `Learner` that predicts with f_t, without unbiased readings; `select` judges the learners
-        one by one.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -40,13 +40,8 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
     Args:
         learner: a learner without noise correction. A learner with a world would subtract noise
-            that is absent. Each of its copies is the clean instance, and `sample.cov` is
-            zero.
+            that is absent. Each of its copies is the clean instance, and `sample.cov` is zero.
         stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
-
-    Returns:
-        A `Learner` with room for at most the rounds of the stream. It has unbiased readings if the
-        given one has.
 
     Example:
         >>> import jax, noisy_jax as nj

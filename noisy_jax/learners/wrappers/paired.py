@@ -12,17 +12,13 @@ from noisy_jax.validation import given
 def paired(*learners: Learner) -> Learner:
     """Several learners that see the same samples, as one learner with a column for each.
 
-    Differences between columns are then not blurred by the noise that the learners share.
+    Differences between columns are then not blurred by the noise that the learners share. States
+    are a tuple, predictions `[..., L]` and readings `[L]`. Each column is what its learner alone
+    would give with the same key. The learner needs what all of them need (`Needs.both`).
 
     Args:
         *learners: one or more learners. Each reads as many as it needs of the shared copies, from
             the first on. One with several columns, such as `swept` makes, keeps all of them.
-
-    Returns:
-        A `Learner` whose state is the tuple of their states and whose predictions are `[..., L]`.
-        It has unbiased readings, `[L]`, if all of them have.
-        Each column is what its learner alone would give with the same key. It needs what all of
-        them need (`Needs.both`).
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -50,30 +46,24 @@ def paired(*learners: Learner) -> Learner:
     def init(dim: int) -> tuple:
         return tuple(learner.init(dim) for learner in learners)
 
+    def each(ways, states, sample: Sample, *rest):
+        every = zip(ways, learners, states, strict=True)
+        return tuple(way(state, shown(sample, own), *rest) for way, own, state in every)
+
     def step(states, sample: Sample, key):
-        return tuple(
-            learner.step(state, shown(sample, learner), key)
-            for learner, state in zip(learners, states, strict=True)
-        )
+        return each([learner.step for learner in learners], states, sample, key)
 
     def predict(states, x):
         parts = [learner.predict(state, x) for learner, state in zip(learners, states, strict=True)]
         return _columns(parts, x.ndim - 1)
 
     def unroll(states, samples: Sample, x, keys):
-        runs = [
-            unrolled(learner)(state, shown(samples, learner), x, keys)
-            for learner, state in zip(learners, states, strict=True)
-        ]
+        runs = each(map(unrolled, learners), states, samples, x, keys)
         states, predictions, readings = zip(*runs, strict=True)
         return states, _columns(predictions, 1), _columns(readings, 1) if readable else None
 
     def read(states, sample: Sample, key):
-        parts = [
-            read(state, shown(sample, learner), key)
-            for read, learner, state in zip(reads, learners, states, strict=True)
-        ]
-        return _columns(parts, 0)
+        return _columns(each(reads, states, sample, key), 0)
 
     finishes = any(learner.finish for learner in learners)
 

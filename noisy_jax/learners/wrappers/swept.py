@@ -14,17 +14,14 @@ from noisy_jax.validation import given
 def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
     """A learner with K columns, one for each value of its hyper-parameters, by `jax.vmap`.
 
-    Rates and radii do not change what a kernel learner stores: the columns then share the atoms
-    and the kernel evaluations, so that K of them cost little more than one.
+    Predictions are `[..., K]`, as in `paired`. Rates and radii do not change what a kernel learner
+    stores: the columns then share the atoms and the kernel evaluations, so that K of them cost
+    little more than one.
 
     Args:
         make: `value -> Learner`, called with a traced value. Copies, noise and horizon must not
             depend on it.
         values: `[K]`, or a pytree of arrays with a leading axis K ≥ 1 (a tuple of rates and radii).
-
-    Returns:
-        A `Learner` whose predictions are `[..., K]`, as in `paired`. It has unbiased readings
-        if the learner has.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -116,8 +116,8 @@ def ridge(
             has the smallest error: if 30% of the rows are moved to one place and get one label
             (`contaminations.covariate`), a fit through them has the lowest F, with an error about
             40 times that of the fit from zero.
-        solver: "descent" as in the paper; "accelerated"; or "alternation", which refits the rows
-            kept exactly and selects again, and needs λ > 0 and no radius.
+        solver: "accelerated" gradient steps, or "alternation", which refits the rows kept exactly
+            and selects again, and needs λ > 0 and no radius.
         iterations: the largest number of iterations, at least 1. A fit also stops if rounding
             keeps it from moving.
         tolerance: ≥ 0; stops if refitting the rows kept would lower F by no more than this share
@@ -163,7 +163,7 @@ def logistic(
     - λ may be zero only if R is finite.
     - `start`: "ridge" and "huber" are fits to the labels. At "zero" all losses are equal, so that
       the first rows are kept at first.
-    - `solver` is "descent" or "accelerated"; "alternation" is for ridge alone.
+    - `solver` "alternation" is for ridge alone.
 
     Source: Subquantile Minimization for Kernel Learning, Algorithm 2, with the step size 1/L in
         place of m/‖K‖, which is a quarter of it.

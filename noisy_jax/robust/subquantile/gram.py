@@ -42,16 +42,7 @@ class Gram:
 
 
 def dense_gram(matrix: chex.Array) -> Gram:
-    """A Gram matrix in memory.
-
-    Args:
-        matrix: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> print(dense_gram(jnp.array([[2.0, 1.0], [1.0, 2.0]])).norm)
-        3.0
-    """
+    """A Gram matrix `[n, n]` in memory, symmetric and positive semi-definite."""
     check_matrix("gram", matrix)
     matrix = jnp.asarray(matrix, float)
     _check_matrix(matrix)

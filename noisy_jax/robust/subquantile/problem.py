@@ -163,14 +163,7 @@ def logistic_problem(
     regularization: chex.Numeric = 0.0,
     radius: chex.Numeric = jnp.inf,
 ) -> Problem:
-    """The trimmed problem of logistic losses log(1 + e^(−y f(x))); arguments as in `logistic`.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> problem = logistic_problem(jnp.eye(4), jnp.ones(4), contamination=0.25, radius=1.0)
-        >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
-        3 rows kept, safe step 12.00
-    """
+    """The trimmed problem of logistic losses log(1 + e^(−y f(x))); arguments as in `logistic`."""
     lam, ball = concrete(regularization), concrete(radius)
     if lam is not None and ball is not None and np.any((lam == 0) & (ball == np.inf)):
         raise ValueError(

@@ -2,9 +2,9 @@
 
 With S the rows kept at f, G the coefficients of ∇F_S and L its smoothness (`problem`):
 
-- descent:      f⁺ = P(f − ∇F_S(f)/L), P the projection on the ball, f·min(1, R/‖f‖);
-- accelerated:  f⁺ = P(z − ∇F_S(z)/L) at z = f + β_t(f − f_previous), Nesterov's weights β_t; a step
-  that would raise F is not taken, and the next one is made without momentum;
+- accelerated:  f⁺ = P(z − ∇F_S(z)/L) at z = f + β_t(f − f_previous), Nesterov's weights β_t, and P
+  the projection on the ball, f·min(1, R/‖f‖); a step that would raise F is not taken, and the next
+  one is made without momentum;
 - alternation:  f⁺ = argmin F_S, a_S = (K_SS + C)⁻¹ y_S with C = mλ/2 and zero elsewhere, by
   conjugate gradients.
 
@@ -23,7 +23,8 @@ alone: F is not convex, and no method is known to find its least value.
 
 Source: Subquantile Minimization for Kernel Learning, Algorithms 1 and 2. The printed step size is
 m/‖K‖. For squared losses with λ > 0 it exceeds 2/L and diverges if nothing is trimmed; for logistic
-losses it is a quarter of 1/L. The solvers "accelerated" and "alternation" are not in the paper.
+losses it is a quarter of 1/L. Steps without momentum (`state._replace(momentum=1.0)` before each)
+are the paper's algorithm, which takes more of them; refits are not in the paper.
 """
 
 from typing import Any, Literal, NamedTuple, get_args
@@ -36,7 +37,7 @@ from jax.scipy.sparse.linalg import cg
 from noisy_jax.robust.subquantile.problem import Problem
 from noisy_jax.validation import check_shape, choice, concrete, non_negative
 
-Solver = Literal["descent", "accelerated", "alternation"]
+Solver = Literal["accelerated", "alternation"]
 SOLVERS = get_args(Solver)
 _REFIT_PRODUCTS = 500  # at most, in one refit; the next refit continues from there
 _ROUNDINGS = 16  # an increase of F by this many rounding errors does not count
@@ -128,7 +129,7 @@ def step(
     Args:
         problem: from `ridge_problem` or `logistic_problem`.
         state: from `init` or the previous step.
-        solver: as in `ridge`. The first two take two products with K, a refit takes many.
+        solver: as in `ridge`. A step takes two products with K, a refit many.
         tolerance: ≥ 0, the gap relative to F at which the state counts as converged.
 
     Example:
@@ -136,7 +137,7 @@ def step(
         >>> y = jnp.array([1.0, 2.0, 1.0, 1.0, 9.0])
         >>> problem = nj.robust.subquantile.ridge_problem(
         ...     jnp.eye(5), y, contamination=0.2, regularization=0.5)
-        >>> print(step(problem, init(problem, jnp.zeros(5)), solver="descent").coefficients)
+        >>> print(step(problem, init(problem, jnp.zeros(5))).coefficients)
         [0.5 1.  0.5 0.5 0. ]
     """
     check_solver(problem, solver)
@@ -160,7 +161,7 @@ def step(
         return jnp.where(taken, after, before)
 
     # Momentum may carry f past the minimum, so only a step without it decides on convergence.
-    following = jnp.where(taken & ~small & (solver == "accelerated"), following, 1)
+    following = jnp.where(taken & ~small & (solver != "alternation"), following, 1)
     return State(
         chosen(move.coefficients, state.coefficients),
         chosen(move.values, state.values),

@@ -28,7 +28,7 @@ def clean_regret(
     y_noise: Noise | None = None,
     rounds: chex.Numeric | None = None,
 ) -> jax.Array:
-    """The regret of one run on clean data, squared loss, against the best comparator in a ball.
+    """The regret `[]` of one run on clean data, squared loss, against the best one in a ball.
 
         R = Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
 
@@ -46,9 +46,6 @@ def clean_regret(
         y_noise: scalar distribution of the noise in y; none by default.
         rounds: how many rounds count, as in `simulated.final_regret`; x and y must be zero after
             them.
-
-    Returns:
-        `[]`.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -48,12 +48,7 @@ class Worst(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Means over draws of the noise, with standard errors, of R streams.
-
-    Attributes:
-        mean: `[R]`.
-        std_error: `[R]`.
-    """
+    """Means over draws of the noise, with standard errors, of R streams, `[R]`."""
 
     mean: jax.Array
     std_error: jax.Array
@@ -110,13 +105,6 @@ def worst(
         steps: of the ascent.
         draws: draws of the noise in a step.
         held_out: draws of the noise for the regret that is returned; as many select the stream.
-
-    Returns:
-        `Worst`.
-
-    Raises:
-        ValueError: the learner cannot be differentiated, or the search needs more memory than the
-            machine has.
 
     Example:
         >>> import jax, noisy_jax as nj

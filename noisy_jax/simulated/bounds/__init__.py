@@ -6,8 +6,13 @@ bound that can be computed.
 """
 
 from noisy_jax.simulated.bounds import as_printed
-from noisy_jax.simulated.bounds.adaptive import adaptive_rate, at_adaptive_rate, mixture
-from noisy_jax.simulated.bounds.corrected_ftrl import corrected_ftrl
+from noisy_jax.simulated.bounds.after_run import (
+    adaptive_rate,
+    at_adaptive_rate,
+    corrected_ftrl,
+    mixture,
+    parameter_free,
+)
 from noisy_jax.simulated.bounds.guarantee import (
     Guarantee,
     TruncationGuarantee,
@@ -44,7 +49,6 @@ from noisy_jax.simulated.bounds.one_copy import (
     one_copy_excess,
     one_copy_lower_bound,
 )
-from noisy_jax.simulated.bounds.parameter_free import parameter_free
 from noisy_jax.simulated.bounds.unknown_noise import random_truncation, unknown_noise
 
 __all__ = [

@@ -77,9 +77,6 @@ def at_rate_factor(guarantee: AnyGuarantee, rate_factor: chex.Numeric) -> AnyGua
             the result of this function.
         rate_factor: m > 0.
 
-    Returns:
-        The guarantee with learning rate mη and ½(m + 1/m) times the regret bound.
-
     Example:
         >>> import noisy_jax as nj
         >>> theory = nj.bounds.parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0)
@@ -139,9 +136,6 @@ def high_probability(
         horizon: T, as in the guarantee.
         radius: W, as in the guarantee.
         failure_probability: δ in (0, 1).
-
-    Returns:
-        The guarantee with the larger bound on the regret.
 
     Source: asserted, and not computed, in Learning from Noisy Data under Distributional
     Assumptions, Sec. 2, and Online Learning of Noisy Data with Kernels, after Theorem 4. The

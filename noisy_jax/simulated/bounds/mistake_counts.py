@@ -230,9 +230,6 @@ def alma(
         comparator_margin: γ > 0, at which the comparator is judged.
         comparator_loss: K ≥ 0, its cumulative loss; 0 where it separates the data with margin γ.
 
-    Returns:
-        `[]`, the bound on m.
-
     Example:
         >>> print(alma(threshold=0.0, comparator_margin=0.1).round())
         202.0

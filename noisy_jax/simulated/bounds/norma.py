@@ -69,14 +69,9 @@ def regularized_risk(
         >>> print(regularized_risk(1.0, horizon=100, **options).regret)
         61.0
     """
-    return risk_guarantee(
-        diagonal,
-        horizon=horizon,
-        slope=slope,
-        regularization=regularization,
-        learning_rate=learning_rate,
-        gradients=6 if growing_memory else 2,
-    )
+    options = {"horizon": horizon, "slope": slope, "regularization": regularization}
+    gradients = 6 if growing_memory else 2
+    return risk_guarantee(diagonal, **options, learning_rate=learning_rate, gradients=gradients)
 
 
 def risk_guarantee(
@@ -104,7 +99,7 @@ def online_to_batch(
     failure_probability: chex.Numeric,
     learning_rate: chex.Numeric | None = None,
 ) -> chex.Array:
-    """By how much the risk of NORMA's average function can exceed the best risk on the sample.
+    """By how much the risk of NORMA's average function can exceed the sample's best risk, `[]`.
 
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
 
@@ -116,17 +111,14 @@ def online_to_batch(
     Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 
     Args:
-        diagonal: X² ≥ k(x_t, x_t), positive.
+        diagonal: X², as in `regularized_risk`, like all that is not said here.
         horizon: m > 0 rounds.
-        slope: c ≥ |ℓ'|, as in `regularized_risk`.
+        slope: c ≥ |ℓ'|.
         regularization: λ > 0.
         largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the soft-margin loss
             with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
         failure_probability: δ in (0, 1).
-        learning_rate: as in `regularized_risk`.
-
-    Returns:
-        `[]`, the right side of the inequality without R_reg[g].
+        learning_rate: η < 1/λ of η_t = η/√t.
 
     Example:
         >>> options = {"slope": 1.0, "regularization": 1.0, "largest_risk": 2.5}
@@ -136,13 +128,8 @@ def online_to_batch(
            100: 1.185
          10000: 0.118
     """
-    risk = regularized_risk(
-        diagonal,
-        horizon=horizon,
-        slope=slope,
-        regularization=regularization,
-        learning_rate=learning_rate,
-    )
+    options = {"horizon": horizon, "slope": slope, "regularization": regularization}
+    risk = regularized_risk(diagonal, **options, learning_rate=learning_rate)
     largest_risk = positive("largest_risk", largest_risk)
     delta = between("failure_probability", failure_probability, 0, 1)
     return risk.regret / horizon + largest_risk * jnp.sqrt(-2 * jnp.log(delta) / horizon)
@@ -175,9 +162,6 @@ def truncation_error(
         learning_rate: η < 1/λ.
         regularization: λ > 0.
         rounds: n ≥ 0, the number of examples seen; by default the bound holds for all n.
-
-    Returns:
-        `[]`.
 
     Example:
         >>> options = {"slope": 1.0, "learning_rate": 0.5, "regularization": 1.0}

@@ -72,21 +72,9 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 
 
 def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
-    """The average regret of constant weights under each of the two `streams.one_copy_adversaries`.
+    """excess_A(w) and excess_B(w), `[2, ...]` in float64, of weights `[...]` that never change.
 
-    The clean instances and the weights are single numbers. A predictor that plays the weight w in
-    every round has the expected regret per round
-
-        excess_A(w) = ½ℓ(3w, 1) + ½ℓ(−w, 1) − its minimum over |w| ≤ B,
-        excess_B(w) = ℓ(w, 1) − its minimum over |w| ≤ B.
-
-    Args:
-        loss: ℓ, any convex loss of `losses`.
-        weights: `[...]`, weights w, each evaluated separately.
-        radius: B > 0; the comparators are the weights in [−B, B].
-
-    Returns:
-        `[2, ...]` in float64, excess_A(w) and excess_B(w).
+    These are their average regrets under the two `streams.one_copy_adversaries`.
 
     Example:
         >>> import noisy_jax as nj

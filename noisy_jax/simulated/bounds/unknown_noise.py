@@ -15,7 +15,7 @@ import numpy as np
 from noisy_jax.learners.unknown_noise import levels_of
 from noisy_jax.noise import Noise
 from noisy_jax.series import absolute_terms
-from noisy_jax.simulated.bounds.adaptive import at_adaptive_rate
+from noisy_jax.simulated.bounds.after_run import at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
 from noisy_jax.simulated.bounds.multilevel import fourth_moment_of_mean, multilevel
 from noisy_jax.unbiased import GradientEstimator

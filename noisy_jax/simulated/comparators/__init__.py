@@ -2,11 +2,7 @@
 
 from noisy_jax.simulated.comparators.convex import ConvexBall, convex_ball
 from noisy_jax.simulated.comparators.kernel import KernelBall, kernel_ball, world_ball
-from noisy_jax.simulated.comparators.linear import (
-    LinearBall,
-    linear_ball,
-    linear_ball_prefix_losses,
-)
+from noisy_jax.simulated.comparators.linear import LinearBall, linear_ball
 from noisy_jax.simulated.comparators.regularized_risk import Regularized, regularized
 
 __all__ = [
@@ -17,7 +13,6 @@ __all__ = [
     "convex_ball",
     "kernel_ball",
     "linear_ball",
-    "linear_ball_prefix_losses",
     "regularized",
     "world_ball",
 ]

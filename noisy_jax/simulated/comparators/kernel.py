@@ -13,23 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.ball import (
-    RANK_ROUNDINGS,
-    largest_size,
-    norm,
-    precision,
-    secular,
-)
+from noisy_jax.ball import RANK_ROUNDINGS, largest_size, norm, precision, secular
 from noisy_jax.base import Stream
 from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite, eigh
 from noisy_jax.simulated.comparators.comparator import comparator
-from noisy_jax.validation import (
-    check_concrete,
-    check_shape,
-    check_stream,
-    check_targets,
-    positive,
-)
+from noisy_jax.validation import check_concrete, check_shape, check_stream, check_targets, positive
 from noisy_jax.worlds.world import World, check_world
 
 
@@ -141,9 +129,8 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
 
     Rounds with the same x are merged, as the angle β requires. The computation is always in
     float64, because Gram matrices of smooth kernels need it; the result is rounded to JAX's default
-    precision. It takes O(n³) time for n distinct points. For very large radii even float64 is not
-    enough: eigenvalues below the limit of `kernel_ball` count as zero, so that f is the best
-    function of a slightly smaller space.
+    precision. It takes O(n³) time for n distinct points. `lifted_norm` is the radius to give to a
+    learner in this world. For very large radii, see `kernel_ball` on eigenvalues near zero.
 
     `world_ball(world=world, radius=B)`, without a stream, is a comparator for `study`.
 
@@ -152,10 +139,6 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
         world: the world whose kernel and surrogate are used, with noise of one distribution. (For
             `worlds.heteroscedastic` take `worlds.gaussian` with noise of covariance Σ_max.)
         radius: B > 0, in the norm of the clean kernel.
-
-    Returns:
-        A `KernelBall` with `predictions` for the T rounds and the n distinct `points`. Its
-        `lifted_norm` is the radius to give to a learner in this world.
 
     Example:
         >>> import noisy_jax as nj

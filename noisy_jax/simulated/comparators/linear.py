@@ -2,9 +2,9 @@
 
     min_{‖w‖ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
 
-The triangular factor R of [X y] contains all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖², and
-can be extended row by row. With U diag(s) Vᵀ its columns of X and r its column of y, c = Uᵀr and
-w = Vv give least squares in a ball, `ball.secular`.
+The triangular factor R of [X y] contains all that this problem needs, ‖Xw − y‖² = ‖R(w, −1)‖².
+With U diag(s) Vᵀ its columns of X and r its column of y, c = Uᵀr and w = Vv give least squares in a
+ball, `ball.secular`.
 """
 
 from typing import NamedTuple
@@ -63,8 +63,8 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     xp = array_module(*stream)  # NumPy compiles nothing for each T
     rows = xp.column_stack(stream)
     factorize = np.linalg.qr if xp is np else matrices.qr
-    factor = factorize(xp.concatenate([_empty_factor(stream), rows]))[1]
-    weights, multiplier, _ = _best_in_ball(factor, radius)
+    least = np.zeros((rows.shape[1], rows.shape[1]), rows.dtype)  # so that there are enough rows
+    weights, multiplier = _best_in_ball(factorize(xp.concatenate([least, rows]))[1], radius)
     xp = array_module(rows, weights)
     with np.errstate(over="ignore"):
         predictions = xp.matmul(stream.x, weights)
@@ -72,43 +72,10 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     return LinearBall(weights, jax.device_put(predictions), jax.device_put(loss), multiplier)
 
 
-@jax.default_matmul_precision("highest")
-def linear_ball_prefix_losses(stream: Stream, radius: chex.Numeric) -> chex.Array:
-    """The loss of the best weights in the ball for every prefix of the stream, `[T]`.
-
-    Entry t − 1 is min_{‖w‖ ≤ radius} Σ_{s ≤ t} (⟨w, x_s⟩ − y_s)², with other weights for each t, in
-    O(d³) time a round.
-
-    Example:
-        >>> import noisy_jax as nj
-        >>> stream = nj.streams.from_arrays([[1.0], [1.0]], [1.0, 2.0])
-        >>> print(linear_ball_prefix_losses(stream, radius=5.0).round(4))
-        [0.  0.5]
-    """
-    radius = positive("radius", radius)
-    stream = from_arrays(*stream)
-
-    def one_round(factor, row):
-        x, y = row
-        row = jnp.append(x, y)[None]
-        factor = matrices.qr(jnp.concatenate([factor, row]))[1]
-        return factor, _best_in_ball(factor, radius)[2]
-
-    return jax.lax.scan(one_round, _empty_factor(stream), stream)[1]
-
-
-def _empty_factor(stream: Stream) -> chex.Array:
-    size = np.shape(stream.x)[1] + 1
-    return np.zeros((size, size), stream.x.dtype)
-
-
 @jax.jit
 def _best_in_ball(factor, radius):
-    """Weights `[d]`, multiplier `[]` and loss `[]` from the triangular factor of [X y]."""
+    """Weights `[d]` and multiplier `[]` from the triangular factor of [X y]."""
     u, s, vt = matrices.svd(factor[:, :-1])
-    c = factor[:, -1] @ u
-    unexplained = factor[:, -1] - u @ c
     s = jnp.where(s > RANK_ROUNDINGS * factor.shape[0] * precision(s) * s[0], s, 0)
-    v, multiplier = secular(s, c, radius)
-    loss = jnp.sum((s * v - c) ** 2) + jnp.sum(unexplained**2)
-    return v @ vt, multiplier, loss
+    v, multiplier = secular(s, factor[:, -1] @ u, radius)
+    return v @ vt, multiplier

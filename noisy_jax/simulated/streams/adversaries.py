@@ -24,12 +24,7 @@ class Adversary(NamedTuple):
 
 
 class OneCopyAdversaries(NamedTuple):
-    """Two adversaries whose single copies have the same distribution.
-
-    Attributes:
-        noiseless: A, x_t = 3 or −1 with probability ½ each, without noise.
-        noisy: B, x_t = 1 always, with noise ±2.
-    """
+    """The adversaries A, `noiseless`, and B, `noisy`, of `one_copy_adversaries`."""
 
     noiseless: Adversary
     noisy: Adversary
@@ -52,11 +47,8 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
     in which the two minimisers differ.
 
     Args:
-        key: randomness of the instances of A.
+        key: randomness of the instances of A, `[T, 1]`.
         horizon: T ≥ 1 rounds.
-
-    Returns:
-        `OneCopyAdversaries`, with instances `[T, 1]`.
 
     Example:
         >>> import jax

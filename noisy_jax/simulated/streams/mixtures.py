@@ -47,18 +47,13 @@ _CANDIDATES, _ATTEMPTS = 4, 64
 class Difficulty(NamedTuple):
     """Parameters of `drifting` and `switching` that make the classes easier or harder to learn.
 
-    Each class is a mixture of K round Gaussians in the plane; p₊ and p₋ are the densities of the
-    two classes.
-
     Attributes:
         components: K ≥ 1, number of Gaussians in each class; a Python integer, never traced.
-        smallest_deviation: lower end of the range from which the standard deviation σ of each
-            Gaussian is drawn uniformly; positive.
+        smallest_deviation: lower end, > 0, of the range of the standard deviations σ_yk.
         largest_deviation: upper end of that range.
-        margin: at least 0; an example (x, y) is kept only if y log(p₊(x)/p₋(x)) exceeds it. So no
-            label contradicts the Bayes rule, and larger margins are easier.
-        drift: at least 0; `drifting` moves each coordinate of each mean by a normal step with this
-            standard deviation, once per period. It has no effect in `switching`.
+        margin: at least 0; larger ones are easier.
+        drift: at least 0, standard deviation of the step that `drifting` adds to each coordinate of
+            each mean after a period.
     """
 
     components: int
@@ -90,41 +85,15 @@ class Mixtures(NamedTuple):
     deviations: jax.Array
 
     def log_odds(self, x: jax.Array) -> chex.Array:
-        """log(p₊(x)/p₋(x)), whose sign is the Bayes rule.
-
-        Args:
-            x: `[2]`, a point.
-
-        Returns:
-            `[]`.
-        """
+        """log(p₊(x)/p₋(x)), `[]`, whose sign is the Bayes rule, at a point `[2]`."""
         check_shape("x", x, (2,), "a point of the plane")
         squares = jnp.sum((x[None, None] - self.means) ** 2, axis=-1) / self.deviations**2
         negative, positive = jax.nn.logsumexp(-squares / 2 - 2 * jnp.log(self.deviations), axis=1)
         return positive - negative
 
 
-def drifting_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -> Mixtures:
-    """The classes of `drifting` in each of P periods: `Mixtures` with a leading axis `[P]`.
-
-    Between periods all means take independent steps N(0, drift² I), reflected at the box's sides.
-
-    Args:
-        key: as for `drifting`.
-        periods: P ≥ 1.
-        difficulty: as for `drifting`.
-
-    Example:
-        >>> import jax
-        >>> classes = drifting_mixtures(jax.random.key(0), 50, DIFFICULTIES["A"])
-        >>> jax.vmap(lambda now: now.log_odds(jax.numpy.zeros(2)))(classes).shape
-        (50,)
-    """
-    difficulty = _checked(key, difficulty, periods)
-    return _walking(jax.random.split(key)[0], periods, difficulty)
-
-
-def _walking(key, periods, difficulty) -> Mixtures:
+def drifting_mixtures(key, periods: int, difficulty: Difficulty) -> Mixtures:
+    """`drifting` in P periods `[P]`: independent steps of all means, reflected at the box."""
     first_key, step_key = jax.random.split(key)
     start = _drawn_mixtures(first_key, difficulty)
     steps = jax.vmap(lambda key: jax.random.normal(key, start.means.shape))(
@@ -136,30 +105,13 @@ def _walking(key, periods, difficulty) -> Mixtures:
     return Mixtures(means, jnp.broadcast_to(start.deviations, means.shape[:-1]))
 
 
-def switching_mixtures(key: chex.PRNGKey, periods: int, difficulty: Difficulty) -> Mixtures:
-    """The classes of `switching` in each of P periods: `Mixtures` with a leading axis `[P]`.
-
-    The arguments are as for `drifting_mixtures`.
-
-    Example:
-        >>> import jax
-        >>> switching_mixtures(jax.random.key(0), 50, DIFFICULTIES["A"]).deviations.shape
-        (50, 2, 3)
-    """
-    difficulty = _checked(key, difficulty, periods)
-    return _replaced(jax.random.split(key)[0], periods, difficulty)
-
-
-def _replaced(key, periods, difficulty) -> Mixtures:
+def switching_mixtures(key, periods: int, difficulty: Difficulty) -> Mixtures:
+    """`switching` in P periods, with a leading axis `[P]`."""
     return jax.vmap(lambda key: _drawn_mixtures(key, difficulty))(_fold_in_each(key, periods))
 
 
 def drifting(
-    key: chex.PRNGKey,
-    horizon: int,
-    *,
-    difficulty: Difficulty = DIFFICULTIES["A"],
-    period: int = 10,
+    key: chex.PRNGKey, horizon: int, *, difficulty: Difficulty = DIFFICULTIES["A"], period: int = 10
 ) -> Stream:
     """Two classes whose means take a small random step every few rounds.
 
@@ -186,7 +138,7 @@ def drifting(
 
     Source: Online Learning with Kernels, Sec. VI.A and Figure 2, top.
     """
-    return _stream(key, horizon, difficulty, period, _walking)
+    return _stream(key, horizon, difficulty, period, drifting_mixtures)
 
 
 def switching(
@@ -209,25 +161,15 @@ def switching(
 
     Source: Online Learning with Kernels, Sec. VI.A and Figure 2, bottom.
     """
-    return _stream(key, horizon, difficulty, period, _replaced)
+    return _stream(key, horizon, difficulty, period, switching_mixtures)
 
 
 def examples(
     key: chex.PRNGKey, mixtures: Mixtures, size: int, margin: chex.Numeric
 ) -> tuple[Stream, chex.Array]:
-    """The first n examples of one period that are kept, and how many were found.
+    """The first n examples of one period that are kept, and how many were found, `[]`.
 
-    4n candidates are drawn at a time, at most 64 times.
-
-    Args:
-        key: randomness of the examples.
-        mixtures: both classes.
-        size: n ≥ 1, how many examples to find.
-        margin: what y log(p₊/p₋) must exceed.
-
-    Returns:
-        A `Stream` of n rounds, NaN from the first that was not found, and the number `[]` of
-        examples found.
+    4n candidates are drawn at a time, at most 64 times. Examples that were not found are NaN.
     """
     count = _CANDIDATES * size
     components = mixtures.deviations.shape[1]

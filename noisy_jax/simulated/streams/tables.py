@@ -14,13 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.columns import (
-    ROUNDING,
-    check_same_rows,
-    index_of,
-    numeric,
-    warn_of_lost_digits,
-)
+from noisy_jax.columns import ROUNDING, check_same_rows, index_of, numeric, warn_of_lost_digits
 from noisy_jax.csv_files import read_csv
 from noisy_jax.validation import array_module, check_key, check_table, choice, instance, whole
 
@@ -43,8 +37,7 @@ def from_arrays(x: Any, y: Any) -> Stream:
             numbers.
         y: `[T]` targets, in the same forms; if both are pandas objects, with the same index.
 
-    Returns:
-        The `Stream`. A UserWarning names columns whose values float32 cannot tell apart.
+    A UserWarning names columns whose values float32 cannot tell apart.
 
     Example:
         >>> from_arrays([[0.0, 1.0]], [1.0]).y

@@ -88,11 +88,7 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
         return nj.learners.norma(kernel, loss, learning_rate=0.5, regularization=0.1, buffer=buffer)
 
     inner = learner(nj.engine.everything(12))
-    average, noise, key = (
-        nj.wrappers.averaged(inner),
-        nj.noise.Gaussian(0.0),
-        jax.random.key(1),
-    )
+    average, noise, key = (nj.wrappers.averaged(inner), nj.noise.Gaussian(0.0), jax.random.key(1))
     state = nj.rollout(average, stream, noise, key).state
     z, values, played = jnp.ones(3) / 3, [], inner.init(3)
     step = jax.jit(inner.step)

@@ -21,10 +21,7 @@ def watcher(copies):
     """A learner whose prediction is the last sample that it saw."""
     return nj.Learner(
         init=lambda dim: (jnp.zeros((copies, dim)), jnp.zeros((dim, dim))),
-        step=lambda state, sample, key: (
-            sample.x,
-            nj.noise.Gaussian(sample.cov).covariance(DIM),
-        ),
+        step=lambda state, sample, key: (sample.x, nj.noise.Gaussian(sample.cov).covariance(DIM)),
         predict=lambda state, x: jnp.concatenate([leaf.ravel() for leaf in state]),
         needs=nj.Needs(copies),
     )

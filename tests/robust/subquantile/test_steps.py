@@ -144,7 +144,7 @@ def test_gap_is_exact_along_a_function_of_trimmed_rows_alone(x64):
         np.eye(4), np.zeros(4), contamination=0.25, regularization=lam
     )
     first = subquantile.init(problem, np.array([0.0, 0.0, 0.0, 2.0]))
-    state = subquantile.step(problem, first, solver="descent")
+    state = subquantile.step(problem, first)
     smoothness = 2 / 3 + lam
     np.testing.assert_allclose(problem.smoothness, smoothness, rtol=1e-12)
     np.testing.assert_allclose(first.objective, 2 * lam, rtol=1e-12)

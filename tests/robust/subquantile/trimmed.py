@@ -87,7 +87,11 @@ def _trajectories(gram, y, points, start, *, task, solver, steps):
         first = subquantile.init(problem, start)
 
         def one(state, _):
-            state = subquantile.step(problem, state, solver=solver)
+            if solver == "descent":
+                state = state._replace(momentum=state.momentum**0)
+                state = subquantile.step(problem, state)
+            else:
+                state = subquantile.step(problem, state, solver=solver)
             return state, state
 
         return first, jax.lax.scan(one, first, length=steps)[1], problem.smoothness

@@ -30,10 +30,7 @@ def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate(factor):
 
 def test_bound_of_random_truncation_at_a_rate_factor():
     estimator = nj.unbiased.gradient(
-        nj.kernels.polynomial(degree=2),
-        nj.losses.squared(),
-        radius=2.0,
-        x_second_moment=1.2,
+        nj.kernels.polynomial(degree=2), nj.losses.squared(), radius=2.0, x_second_moment=1.2
     )
     theory = nj.bounds.random_truncation(estimator, horizon=HORIZON)
     faster = nj.bounds.at_rate_factor(theory, 8.0)

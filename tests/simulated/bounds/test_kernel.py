@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.simulated.bounds import (
-    as_printed,
-    parallel_worlds,
-    surrogate_radius,
-)
+from noisy_jax.simulated.bounds import as_printed, parallel_worlds, surrogate_radius
 from noisy_jax.simulated.comparators import kernel_ball, world_ball
 
 

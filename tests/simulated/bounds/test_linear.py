@@ -188,10 +188,7 @@ def test_noise_without_the_moment_raises():
             {"noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(4)))},
             "along the 3 rounds",
         ),
-        (
-            {"y_noise": nj.noise.Gaussian(np.ones(2))},
-            r"scalar distribution, got \[2\]",
-        ),
+        ({"y_noise": nj.noise.Gaussian(np.ones(2))}, r"scalar distribution, got \[2\]"),
         (
             {"y_noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(4)))},
             "along the 3 rounds",

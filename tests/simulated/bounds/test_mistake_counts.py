@@ -6,12 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from noisy_jax.simulated.bounds import (
-    Drift,
-    drift,
-    margin_errors,
-    mistakes,
-)
+from noisy_jax.simulated.bounds import Drift, drift, margin_errors, mistakes
 from tests.drifting import drifting_streams, hinge
 
 STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)

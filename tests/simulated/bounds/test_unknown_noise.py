@@ -92,13 +92,7 @@ def test_says_when_it_is_vacuous():
 def test_overflow_is_infinite_and_vacuous_not_an_error():
     kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
     estimator = gradient(
-        kernel,
-        loss,
-        radius=1.0,
-        x_second_moment=2.0,
-        max_bias=1e9,
-        kernel_order=14,
-        loss_order=4,
+        kernel, loss, radius=1.0, x_second_moment=2.0, max_bias=1e9, kernel_order=14, loss_order=4
     )
     guarantee = random_truncation(estimator, horizon=1000, closed_form=True)
     assert guarantee.regret == math.inf
@@ -142,10 +136,7 @@ def test_horizon_may_be_traced():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"horizon": 0}, "horizon must be positive"),
-        ({"horizon": 5, "p": 1.0}, "p must be above 1"),
-    ],
+    [({"horizon": 0}, "horizon must be positive"), ({"horizon": 5, "p": 1.0}, "p must be above 1")],
 )
 def test_bad_arguments_raise(options, message):
     with pytest.raises(ValueError, match=message):

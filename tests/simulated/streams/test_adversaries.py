@@ -62,11 +62,8 @@ def test_goes_through_jit():
     assert made.noisy.stream.y.dtype == jnp.float32
 
 
-def test_a_wrong_key_raises():
+def test_bad_input_raises():
     with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
         one_copy_adversaries(0, 5)
-
-
-def test_zero_rounds_raise():
     with pytest.raises(ValueError, match="horizon must be a whole number of at least 1, got 0"):
         one_copy_adversaries(jax.random.key(0), 0)
