@@ -115,7 +115,7 @@ def test_earlier_work_is_listed():
 
 def test_ci_runs_what_the_default_options_deselect():
     options = (ROOT / "pyproject.toml").read_text("utf-8")
-    assert "--ignore=tests/benchmarks -m 'not slow and not notebook'\"" in options
+    assert "--ignore=tests/benchmarks -m 'not slow and not notebook and not site'\"" in options
     assert options.count("--ignore") == 1
     assert "--deselect" not in options
     commands = (ROOT / ".ci" / "run").read_text("utf-8")
