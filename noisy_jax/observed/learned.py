@@ -103,15 +103,16 @@ class Learned(Saved, Summarized):
             labels = "intercept", *self.names
             found += [(*pair, *nothing) for pair in zip(labels, self._line.tolist(), strict=True)]
         names = "name", "estimate", "low", "high"
-        rows = [dict(zip(names, row, strict=True)) for row in found]
+        rows: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in found]
 
         def interval(row):
             return "" if np.isnan(row["low"]) else f"[{row['low']:.4g}, {row['high']:.4g}]"
 
         columns = [("", "{name}"), ("estimate", "{estimate:.4g}"), ("95% interval", interval)]
         title = f"Learned online, and judged before each of {self.num_rows:,} noisy rows"
-        below = "" if np.isfinite(self.risk) else f"The error is {_UNKNOWN}."
-        return Table(rows, columns, title, rows[:12], below)
+        below = [f"… and {len(rows) - 12} more columns"] if len(rows) > 13 else []
+        below += [] if np.isfinite(self.risk) else [f"The error is {_UNKNOWN}."]
+        return Table(rows, columns, title, rows[: 12 if len(rows) > 13 else 13], "\n".join(below))
 
     @property
     def risk_interval(self) -> tuple[float, float]:

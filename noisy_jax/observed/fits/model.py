@@ -17,6 +17,7 @@ from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.model_equations import Functions
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.model_roots import model_fit
@@ -33,7 +34,7 @@ _SQUARED = squared()
 _ANY_LAW = "replicates, x [n, V, d], may have noise of any law"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Model:
     """Least squares, or any other loss, for a curve y = f(x; θ) of your own.
 
@@ -75,6 +76,10 @@ class Model:
             blocks of up to 64 consecutive rows at a time; or "sandwich", which takes rows as
             independent. In small tables its intervals are too narrow.
         seed: of the draws.
+        weights: `[n]` weights of the rows, by which their losses are multiplied; 1 by default. Rows
+            of weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, which
+            the jackknife or the sandwich then leaves together.
 
     Source: Novick and Stefanski, Corrected score estimation via complex variable simulation
     extrapolation (2002); smoothed quantiles: Wang, Stefanski and Zhu, Corrected-loss estimation for
@@ -116,6 +121,8 @@ class Model:
     estimate: Callable | None = None
     errors: str | None = None
     seed: int = 0
+    weights: Any = None
+    clusters: Any = None
 
     def __post_init__(self):
         for name in ("curve", "loss"):
@@ -130,12 +137,14 @@ class Model:
     def fitted(self, observations: Observations) -> ModelFit:
         """The fit to one table."""
         hint = "chunks are for nj.methods.Linear; nj.methods.Model takes one table"
-        rows = instance("observations", observations, Observations, hint)
+        table = instance("observations", observations, Observations, hint)
+        rows, weights, clusters = with_weight(table, self.weights, self.clusters)
         start, names = _parameters(self.start)
         functions = _functions(self, rows)
-        found = warned(rows, stacklevel=3)
+        found = warned(rows, clusters, stacklevel=3)
+        options = {"seed": self.seed, "weights": weights, "clusters": clusters}
         with jax.enable_x64(True):
-            fit = model_fit(rows, functions, start, names, errors=self.errors, seed=self.seed)
+            fit = model_fit(rows, functions, start, names, errors=self.errors, **options)
         return remarked(fit, found)
 
     def restored(self, fit: ModelFit) -> ModelFit:

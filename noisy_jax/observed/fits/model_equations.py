@@ -95,6 +95,8 @@ class ModelEquations:
         start: its parameters, a pytree of arrays.
         table: the rows.
         seed: of what the estimate draws.
+        weights: `[n]`, by which the rows' losses are multiplied, or `None`.
+        clusters: `[n]` whole numbers from 0 of rows that stay together, or `None`.
 
     Attributes:
         center: `[p]`; at first `start`.
@@ -103,21 +105,33 @@ class ModelEquations:
         num_rows: n.
         num_groups: G.
         functions: the model.
+        clusters: of `scores_of`, in its order, or `None`.
     """
 
-    def __init__(self, functions: Functions, start: Any, table: Observations, seed: int):
+    def __init__(
+        self,
+        functions: Functions,
+        start: Any,
+        table: Observations,
+        seed: int,
+        weights: np.ndarray | None = None,
+        clusters: np.ndarray | None = None,
+    ):
         self.functions, self._start, self._seed = functions, start, seed
         self.center = np.asarray(ravel_pytree(start)[0])
         self.scale = np.ones(len(self.center))
         self.left_out: int | None = None
         n = len(table.y)
-        order, groups = grouped(blocks_of_rows(n, min(GROUPS, n)), min(GROUPS, n))
+        labels = blocks_of_rows(n, min(GROUPS, n)) if clusters is None else clusters
+        order, groups = grouped(labels, min(GROUPS, n))
+        self.clusters = None if clusters is None else clusters[order]
+        own = np.ones(n) if weights is None else weights
         most = max(each.stop - each.start for each in groups)
         self._rows = np.zeros((len(groups), most), int)  # behind those of a group, the first row
         self._kept = np.zeros(self._rows.shape)
         for rows, kept, each in zip(self._rows, self._kept, groups, strict=True):
             rows[: each.stop - each.start] = order[each]
-            kept[: each.stop - each.start] = 1
+            kept[: each.stop - each.start] = own[order[each]]
         rows, cov = (table.x, table.y), None
         self._by_row = table.cov is not None and table.cov.ndim == 3
         if functions.reads_cov:
@@ -146,8 +160,9 @@ class ModelEquations:
         return jax.tree.map(np.asarray, params)
 
     def scores_of(self, found: Sums) -> np.ndarray:
-        """ψ, `[n, p]`, in the order of the groups."""
-        return np.asarray(found.scores)[self._kept > 0] * self.scale
+        """ψ times the weights, `[n, p]`, in the order of the groups."""
+        scores = np.asarray(found.scores) * self._kept[..., None]
+        return scores[self._kept > 0] * self.scale
 
     def in_covariance(self, u: np.ndarray, share: float) -> np.ndarray:
         """`[p, d, d]`, the derivative of Σψ in the covariance that a Gaussian estimate reads.

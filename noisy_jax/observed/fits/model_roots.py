@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.groups import jackknifed
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, jackknifed
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
 from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
@@ -38,19 +38,25 @@ def model_fit(
     *,
     errors: str | None,
     seed: int,
+    weights: np.ndarray | None,
+    clusters: np.ndarray | None,
 ) -> ModelFit:
     """See `nj.methods.Model`: `functions` are those without and with the correction."""
     n, size = len(table.y), len(names)
+    if clusters is not None and int(clusters.max()) + 1 < max(LEAST_GROUPS, size + 1):
+        least, got = max(LEAST_GROUPS, size + 1), int(clusters.max()) + 1
+        raise ValueError(f"this fit needs at least {least} clusters, got {got}")
     if n < size + 3:
         raise ValueError(f"a model of {size} parameters needs at least {size + 3} rows, got {n}")
     errors = errors or ("jackknife" if n < _ROWS else "sandwich")
     nothing, zero = Share(table.y, np.zeros(())), np.zeros(size)
 
-    plain = ModelEquations(functions[0], start, table, seed)
+    rest = table, seed, weights, clusters
+    plain = ModelEquations(functions[0], start, *rest)
     _minimize(plain, names)
     uncorrected = _estimates(plain, zero, nothing, names, errors, table)[0]
 
-    equations = ModelEquations(functions[1], start, table, seed)
+    equations = ModelEquations(functions[1], start, *rest)
     equations.center, equations.scale = plain.center, plain.scale
     try:
         equations.equations(zero, nothing)
@@ -169,8 +175,10 @@ def _estimates(
 ) -> tuple[ModelEstimates, list[str]]:
     """The parameters at a root u with their covariance, and doubts about it."""
     made, n, share = equations.equations(u, rows), len(table.y), float(rows.cov)
-    bread, freedom = np.linalg.inv(-made.jacobian), float(n - len(u))
-    spread = of_scores(equations.scores_of(made), made.jacobian)
+    clusters = equations.clusters
+    count = n if clusters is None else int(clusters.max()) + 1
+    bread, freedom = np.linalg.inv(-made.jacobian), float(count - len(u))
+    spread = of_scores(equations.scores_of(made), made.jacobian, clusters)
     # Roots without each group, after one step of Newton's method: no further pass over the rows.
     rest = made.jacobian - made.jacobians, (made.parts - made.score)[..., None]
     near, doubts = u + np.linalg.solve(*rest)[..., 0], []

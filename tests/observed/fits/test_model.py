@@ -311,3 +311,40 @@ def test_a_saved_fit_has_its_curve_again_from_the_method(tmp_path, rng):
     nj.fit(from_arrays(x, y, noise=0.1)).save(path)
     with pytest.raises(ValueError, match="for a fit of it, got Model for a LinearFit"):
         nj.load_fit(path, method)
+
+
+def test_weights_and_clusters_of_a_line_are_as_in_numpy(rng):
+    """From copies nothing is drawn: two rows of weight 1 are one of weight 2."""
+    x, y = rng.normal(size=(240, 2, 2)), rng.normal(size=240)
+    y += x[:, 0, 0]
+    weights, labels = rng.integers(3, size=240), rng.integers(30, size=240)
+    options = {"weights": weights * 1.0, "clusters": labels}
+    fit = nj.fit(from_arrays(x, y), nj.methods.Model(line, LINE, errors="sandwich", **options))
+    again = np.repeat(np.arange(240), weights)
+    repeated = nj.methods.Model(line, LINE, errors="sandwich", clusters=labels[again])
+    twice = nj.fit(from_arrays(x[again], y[again]), repeated)
+    np.testing.assert_allclose(fit.coefficients, twice.coefficients, rtol=1e-6)
+    np.testing.assert_allclose(fit.covariance, twice.covariance, rtol=1e-6)
+    np.testing.assert_allclose(fit.uncorrected.covariance, twice.uncorrected.covariance, rtol=1e-6)
+    assert fit.num_rows == np.sum(weights > 0)
+    design = np.concatenate([np.ones((240, 2, 1)), x], axis=2)
+    crossed = np.einsum("ni,nj->nij", design[:, 0], design[:, 1])
+    gram = (crossed + crossed.swapaxes(1, 2)) / 2
+    right = design.mean(axis=1) * y[:, None]
+    bread = np.linalg.inv(np.tensordot(weights, gram, 1))
+    beta = bread @ (weights @ right)
+    np.testing.assert_allclose(fit.coefficients, beta, rtol=1e-6)
+    scores = weights[:, None] * (right - gram @ beta)
+    sums = np.array([scores[labels == label].sum(axis=0) for label in range(30)])
+    np.testing.assert_allclose(fit.covariance, bread @ sums.T @ sums @ bread * 30 / 27, rtol=1e-5)
+    assert fit.degrees_of_freedom == 27
+    jackknife = nj.fit(from_arrays(x, y), nj.methods.Model(line, LINE, **options))
+    left = []
+    for label in range(30):
+        own = (labels != label) * weights
+        left.append(np.linalg.solve(np.tensordot(own, gram, 1), own @ right))
+    apart = left - np.mean(left, axis=0)
+    np.testing.assert_allclose(jackknife.covariance, apart.T @ apart * 29 / 30, rtol=1e-5)
+    few = nj.methods.Model(line, LINE, clusters=labels % 5)
+    with pytest.raises(ValueError, match="this fit needs at least 8 clusters, got 5"):
+        nj.fit(from_arrays(x, y), few)
