@@ -46,7 +46,7 @@ def leader(
 
     `learners.corrected_ftrl` adds complete blocks of rounds to `state.sums`; call its `finish`
     after the last round to add the rest. Moments, radius and regularization are those of the
-    learner. λ is at least the `previous` one. It contains the `slack`, the most by which the next
+    learner. λ is at least the `previous` one, and contains the `slack`, the most by which the next
     block can reduce the smallest eigenvalue of the Gram matrix.
 
     Example:
