@@ -45,16 +45,9 @@ def leader(
     """The weights for given sums, such as `state.sums` of several devices added together.
 
     `learners.corrected_ftrl` adds complete blocks of rounds to `state.sums`; call its `finish`
-    after the last round to add the rest.
-
-    Args:
-        moments: as in `learners.corrected_ftrl`.
-        sums: each leaf with a leading axis of groups, as in `CorrectedState.sums`.
-        radius: B > 0, or `None`, as in `learners.corrected_ftrl`.
-        regularization: as in `learners.corrected_ftrl`.
-        slack: the most by which the next block can reduce the smallest eigenvalue of the Gram
-            matrix. It is added to λ.
-        previous: the last λ; the new one is at least as large.
+    after the last round to add the rest. Moments, radius and regularization are those of the
+    learner. λ is at least the `previous` one, and contains the `slack`, the most by which the next
+    block can reduce the smallest eigenvalue of the Gram matrix.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

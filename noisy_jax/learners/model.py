@@ -51,6 +51,10 @@ def model(
 ) -> Learner:
     """A learner of any JAX model, from noisy copies of its inputs.
 
+    Modules of equinox and flax (nnx) are models as they are: `model(lambda net, x: net(x), net, …)`
+    for a module of one number, of which `eqx.combine(run.state.params, net)` is the trained one
+    (colabs/any_model.ipynb).
+
     Args:
         apply: `(params, x[d]) -> []`, the prediction at one clean input.
         params: θ_1, any pytree. Its arrays of floating point are trained; all else (whole numbers,
@@ -73,7 +77,7 @@ def model(
         2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`), if the estimate is unbiased.
 
     Example:
-        >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj, optax
+        >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj
         >>> x = jax.random.normal(jax.random.key(0), (10_000, 1))
         >>> stream, noise = nj.Stream(x, jnp.sin(2 * x[:, 0])), nj.noise.Laplace(0.5)
         >>> kernel = nj.kernels.gaussian(length_scale=1.0)
@@ -86,19 +90,6 @@ def model(
         ...     print(f"order {order}: {((run.predictions - stream.y)[5000:] ** 2).mean():.2f}")
         order 0: 0.04
         order 1: 0.03
-
-        A module of equinox, as it is, by an optimizer and multilevel;
-        `eqx.combine(run.state.params, net)` is the trained one. One of flax (nnx) works in the same
-        way: `model(lambda net, x: net(x)[0], net, …)`.
-
-        >>> import equinox as eqx
-        >>> net = eqx.nn.MLP(1, "scalar", 32, 1, jnp.sin, key=jax.random.key(3))
-        >>> learner = model(
-        ...     lambda net, x: net(x), net, nj.losses.squared(), optimizer=optax.sgd(3e-3),
-        ...     estimate=functools.partial(nj.unbiased.multilevel, levels=3))
-        >>> run = nj.rollout(learner, stream, noise, jax.random.key(2))
-        >>> print(learner.needs.copies, run.diverged_at)
-        8 -1
     """
     for name, value in {"apply": apply, "loss": loss, "estimate": estimate}.items():
         if not callable(value):

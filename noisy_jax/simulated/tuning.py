@@ -64,23 +64,11 @@ def tuned(
         `learners.uncorrected_kernel`, whose gradients are biased.
 
     Example:
-        >>> import functools, noisy_jax as nj
+        >>> import noisy_jax as nj
         >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
         >>> make = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
         >>> print(make(100)[1].learning_rate)
         0.025
-
-        A kernel learner, at the theorem's rate and at the adaptive one:
-
-        >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
-        >>> learner = functools.partial(nj.learners.parallel_worlds, world)
-        >>> bound = functools.partial(
-        ...     nj.bounds.parallel_worlds, world.diagonal, y_second_moment=4.0)
-        >>> for rate_factor in (1.0, None):
-        ...     make = tuned(learner, bound, radius=1.0, rate_factor=rate_factor)
-        ...     print(f"{make(100)[1].regret:.1f}")
-        96.6
-        273.1
     """
     learner, theorem = _without_partial(factory), _without_partial(bound)
     expected = _BOUNDS.get(learner, theorem)

@@ -82,13 +82,8 @@ def heteroscedastic_radial(
     It is the sum of the worlds of `heteroscedastic` with ℓ² = 1/(2u_q), over the nodes u_q of the
     measure, with weights w_q; so a Gram matrix costs as many Gram matrices as there are nodes.
     Clean kernel, R², `ratio`, truncation error and comparators are those of `radial` with noise
-    N(0, Σ_max). Not in the papers.
-
-    Args:
-        measure: μ, as for `radial`.
-        dim: d, at least 1.
-        max_cov: Σ_max, as in `heteroscedastic`.
-        cutoff: u_max, positive and below 1/(2‖Σ_max‖).
+    N(0, Σ_max). Not in the papers. The measure is one for `radial`, Σ_max is as in
+    `heteroscedastic`, and the cutoff u_max is positive and below 1/(2‖Σ_max‖).
 
     Example:
         >>> import noisy_jax as nj

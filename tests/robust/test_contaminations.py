@@ -128,6 +128,8 @@ def test_bad_constants_raise():
         contaminations.covariate(*clean, center=np.ones(2))
     with pytest.raises(ValueError, match="center must be finite"):
         contaminations.covariate(*clean, center=np.nan)
+    with pytest.raises(ValueError, match=r"contamination must be one number in \[0, 0.5\)"):
+        contaminations.random_rows(jax.random.key(0), np.zeros(4), 0.5)
 
 
 def test_labels_far_away():
@@ -142,8 +144,3 @@ def test_labels_moved_from_the_target():
     rows = small.corrupted
     np.testing.assert_allclose(small.y[rows], target[rows] + 0.5, rtol=1e-6)
     np.testing.assert_allclose(corrupted(RUNS["shift"]).y[rows], y[rows] + 3, rtol=1e-6)
-
-
-def test_random_rows_refuse_a_share_of_half():
-    with pytest.raises(ValueError, match=r"contamination must be one number in \[0, 0.5\)"):
-        contaminations.random_rows(jax.random.key(0), np.zeros(4), 0.5)

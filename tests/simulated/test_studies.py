@@ -356,6 +356,10 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
     [
         ({"learners": {}}, "at least one learner"),
         (
+            {"learners": {"a": nj.learners.two_copies}},
+            r"function two_copies.*call it, as two_copies\(",
+        ),
+        (
             {"learners": {"a": nj.wrappers.paired(*2 * [nj.learners.two_copies(radius=1.0)])}},
             r"learners\['a'\] predicts several columns: pass its learners one by one",
         ),
@@ -445,13 +449,3 @@ def test_a_folder_that_cannot_be_written_is_an_error(result, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot write to the folder"):
         result.save(tmp_path / "file" / "below")
-
-
-def test_a_factory_in_a_study_says_to_call_it():
-    stream = nj.streams.linear(jax.random.key(0), 8, 2)
-    with pytest.raises(ValueError, match=r"function two_copies.*call it, as two_copies\("):
-        nj.study(
-            {"a": nj.learners.two_copies}, stream, nj.noise.Gaussian(0.1), jax.random.key(0),
-            num_seeds=2, horizons=[8],
-            comparator=lambda past: nj.comparators.linear_ball(past, 1.0),
-        )  # fmt: skip

@@ -1,6 +1,6 @@
 """Wrappers: functions that make a new learner from one or several others.
 
-It has unbiased readings if all of those have, unless its docstring says otherwise.
+The new learner has unbiased readings if all of those have, unless the docstring says otherwise.
 """
 
 from noisy_jax.learners.wrappers.assuming import assuming

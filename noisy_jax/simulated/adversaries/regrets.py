@@ -35,17 +35,9 @@ def clean_regret(
     Its gradient in the stream takes the minimizer u* as a constant: by the envelope theorem the
     derivative of the minimum is the derivative of Σ_t (u*(x_t) − y_t)² at fixed u*.
 
-    Args:
-        learner: any learner; it must allow reverse mode only if you take a gradient.
-        stream: T clean rounds.
-        noise: distribution of the noise in each copy of x.
-        key: the randomness of the run.
-        radius: B > 0 of the comparators.
-        kernel: comparators are weights by default. With a kernel they are the functions of its
-            space in the ball.
-        y_noise: scalar distribution of the noise in y; none by default.
-        rounds: how many rounds count, as in `simulated.final_regret`; x and y must be zero after
-            them.
+    The arguments are those of `simulated.final_regret`; x and y must be zero after the `rounds`
+    that count. The learner must allow reverse mode only if you take a gradient. Comparators are
+    weights in the ball of radius B by default, and with a `kernel` the functions of its space.
 
     Example:
         >>> import jax, noisy_jax as nj

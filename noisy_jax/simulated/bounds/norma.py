@@ -69,9 +69,14 @@ def regularized_risk(
         >>> print(regularized_risk(1.0, horizon=100, **options).regret)
         61.0
     """
-    options = {"horizon": horizon, "slope": slope, "regularization": regularization}
-    gradients = 6 if growing_memory else 2
-    return risk_guarantee(diagonal, **options, learning_rate=learning_rate, gradients=gradients)
+    return risk_guarantee(
+        diagonal,
+        horizon=horizon,
+        slope=slope,
+        regularization=regularization,
+        learning_rate=learning_rate,
+        gradients=6 if growing_memory else 2,
+    )
 
 
 def risk_guarantee(
@@ -128,8 +133,13 @@ def online_to_batch(
            100: 1.185
          10000: 0.118
     """
-    options = {"horizon": horizon, "slope": slope, "regularization": regularization}
-    risk = regularized_risk(diagonal, **options, learning_rate=learning_rate)
+    risk = regularized_risk(
+        diagonal,
+        horizon=horizon,
+        slope=slope,
+        regularization=regularization,
+        learning_rate=learning_rate,
+    )
     largest_risk = positive("largest_risk", largest_risk)
     delta = between("failure_probability", failure_probability, 0, 1)
     return risk.regret / horizon + largest_risk * jnp.sqrt(-2 * jnp.log(delta) / horizon)
