@@ -5,10 +5,12 @@ reports which requirements are met; its exit status is 0 in any case.
 """
 
 import functools
+import tempfile
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas
 from sklearn.linear_model import LinearRegression
 from timing import Row, at_most, faster, judged, machine, median_times, memory, print_table
 
@@ -17,6 +19,7 @@ from noisy_jax.base import Sample
 
 ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4000
 SIMEX_ROWS, DRAWS = 100_000, 100
+CSV_ROWS = 200_000
 ROUNDS, SEEDS = 262_144, 16
 VARIANCE = 0.1
 QUICK = {"ROWS": 200_000, "SIMEX_ROWS": 20_000, "ROUNDS": 65_536, "SEEDS": 4}
@@ -111,6 +114,28 @@ def linear_fit():
     ]
 
 
+def chunks_of_a_file():
+    """`nj.fit` from chunks of a CSV file, against scikit-learn on what pandas reads of it."""
+    x, y = (np.asarray(a, np.float64) for a in table(CSV_ROWS, DIM))
+    names = [f"x{j}" for j in range(DIM)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/rows.csv"
+        pandas.DataFrame(np.column_stack([x, y]), columns=[*names, "y"]).to_csv(path, index=False)
+        noise = dict.fromkeys(names, VARIANCE)
+        observed = nj.observations.chunks(path, target="y", noise=noise, rows=50_000)
+
+        def theirs():
+            frame = pandas.read_csv(path)
+            return LinearRegression().fit(frame[names], frame["y"]).coef_
+
+        ours, peer = median_times(lambda: nj.fit(observed).coefficients, theirs, repeats=3)
+    rate = CSV_ROWS / ours / 1e6
+    return [
+        faster(f"fit from CSV chunks / pandas and LinearRegression, d = {DIM}", ours, peer),
+        Row(f"fit from CSV chunks, d = {DIM}", rate, "M rows/s", ">= 1.5", rate >= 1.5),
+    ]
+
+
 def simex():
     """`nj.methods.SIMEX`, 4 levels, against a loop over scikit-learn that adds noise to rows."""
     x, y = (np.asarray(a, np.float64) for a in table(SIMEX_ROWS, DIM))
@@ -153,7 +178,7 @@ def leader(dim, seeds, required):
 def rows():
     """All rows."""
     leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 5.0), leader(64, 1, 0.5)]
-    return [*fourier_rows(), *linear_fit(), *simex(), *leaders]
+    return [*fourier_rows(), *linear_fit(), *chunks_of_a_file(), *simex(), *leaders]
 
 
 if __name__ == "__main__":

@@ -142,17 +142,18 @@ def growth(*runs):
     return [*rows, at_most("memory, twice the rounds / once", twice, once, 2, "MiB")]
 
 
+def processor() -> str:
+    """Its name."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return (*names, platform.processor() or platform.machine())[0]
+
+
 def machine() -> str:
     """One line: processor, cores, versions of Python, jax and numpy, jax's device, date."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                processor = line.split(":", 1)[1].strip()
-                break
     return (
-        f"{processor}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+        f"{processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
         f"jax {jax.__version__}, numpy {np.__version__}; "
         f"jax runs on {jax.devices()[0].device_kind}; {datetime.date.today()}"
     )

@@ -64,7 +64,8 @@ class TableMoments:
         moved = LinearMoments._make(other._groups).moved(scale, center, y_scale, y_center)
         block = block_of(rows)
         factors = [block // block_of(part.rows) for part in (self, other)]
-        first, second = map(coarser, (self._groups, tuple(moved)), factors)
+        both: Any = self._groups, tuple(moved)
+        first, second = map(coarser, both, factors)
         counts = (self._blocks, other._blocks)
         blocks, more = (-(-count // factor) for count, factor in zip(counts, factors, strict=True))
         groups = [a + np.roll(b, blocks, axis=0) for a, b in zip(first, second, strict=True)]

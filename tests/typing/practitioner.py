@@ -1,0 +1,22 @@
+"""A practitioner: a table of noisy columns, its fit, predictions."""
+
+from typing import assert_type
+
+import numpy as np
+
+import noisy_jax as nj
+
+rng = np.random.default_rng(0)
+x = rng.normal(size=400)
+frame = {"a": x + 0.5 * rng.normal(size=400), "y": 2 * x + 0.1 * rng.normal(size=400)}
+table = assert_type(
+    nj.table(frame, target="y", noise={"a": nj.sd(0.5)}), nj.observations.Observations
+)
+part = assert_type(nj.fits.moments(table), nj.fits.TableMoments)
+fit = nj.methods.Linear().fitted([part, part])
+assert_type(fit, nj.fits.LinearFit)
+assert_type(fit.coefficients, np.ndarray)
+assert_type(fit.names, tuple[str, ...])
+assert_type(fit.intercept, float)
+assert_type(fit.strength, float)
+print(nj.fit(table), nj.fit(part for part in [table, table]))
