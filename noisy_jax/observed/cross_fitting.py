@@ -76,11 +76,23 @@ def function_judge(make, observations: Observations):
                 f"returned {given(fit)}"
             )
         if not isinstance(fit, Coefficients) or type(fit).predict is not Coefficients.predict:
-            fit = affine_of(predict, rows)
+            fit = _affine(predict, rows)
         slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
         return linear_errors(fit, rows), slope, 0.0
 
     return judge, lambda: make(observations)
+
+
+def _affine(predict, rows: Observations) -> Coefficients:
+    """The fit whose predictions are these."""
+    found = affine_of(predict, rows.averaged()[0])
+    if found is None:
+        raise ValueError(
+            "its predictions are not affine in x, so that their errors at clean rows cannot be "
+            "told from noisy ones: use nj.methods.Fourier(…).fitted, or a learner"
+        )
+    none = np.zeros((len(found), len(found)))
+    return Coefficients(float(found[0]), found[1:], none, np.inf, rows.names)
 
 
 def _fitted_to_means(estimator):

@@ -11,6 +11,7 @@ from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.sensitivity import Sensitivity, sensitivity
+from noisy_jax.observed.fits.units import UndeterminedError
 
 fourier = methods.Fourier
 
@@ -25,6 +26,7 @@ __all__ = [
     "ModelFit",
     "Sensitivity",
     "SimexFit",
+    "UndeterminedError",
     "fit",
     "fourier",
     "load_fit",

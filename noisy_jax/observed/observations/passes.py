@@ -46,7 +46,7 @@ class Pass:
         if rows and isinstance(self._chunks, Chunks):
             chunks, rows = self._chunks.after(rows), 0
         for chunk in chunks:
-            _check_alike(self.first, chunk)
+            check_alike(self.first, chunk)
             if not rows:
                 yield chunk
                 continue
@@ -57,7 +57,8 @@ class Pass:
             raise ValueError(f"the checkpoint has seen {rows} rows more than there are")
 
 
-def _check_alike(first: Observations, chunk: Observations) -> None:
+def check_alike(first: Observations, chunk: Observations) -> None:
+    """Raises ValueError unless both chunks are of one table."""
     instance("observations", chunk, Observations, _MAKES)
     if [one.labels for one in chunk.categories] != [one.labels for one in first.categories]:
         raise ValueError(
