@@ -16,7 +16,7 @@ FLOORS = (
     ("moments", "engine", "robust"),
     ("learners",),
     ("observed", "simulated"),
-    ("plots",),
+    ("plots", "sklearn"),
     ("command",),
 )
 """Rooms of `noisy_jax/`, from the ground up. Rooms of a floor do not import each other."""

@@ -18,14 +18,14 @@ def test_examples_run(capsys):
     shown = [line.split() for line in printed.group(1).splitlines()]
     found = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert found[:7] == shown[:7]
-    for example in examples[1:3]:
+    for example in examples[1:4]:
         exec(example, names)
     table = capsys.readouterr().out
-    assert len(examples[3].splitlines()) <= 12
-    exec(examples[3], names)
+    assert len(examples[4].splitlines()) <= 12
+    exec(examples[4], names)
     printed = re.search(r"```\n(\[.*?)```", TEXT, re.DOTALL)
     assert capsys.readouterr().out.split() == printed.group(1).split()
-    for example in examples[4:]:
+    for example in examples[5:]:
         exec(example, names)
     for name in ("two copies", "corrected leader", "uncorrected"):
         assert name in table

@@ -91,7 +91,7 @@ def function_judge(make, observations: Observations):
                 f"returned {given(fit)}"
             )
         if not isinstance(fit, Coefficients) or type(fit).predict is not Coefficients.predict:
-            fit = affine_of(predict, rows)
+            fit = _affine(predict, rows)
         if fit is None:
             found = extended_errors(predict, rows, int(jax.random.bits(key)))
             return Judged(found.errors, found.slope, last=found.last)
@@ -99,6 +99,21 @@ def function_judge(make, observations: Observations):
         return Judged(linear_errors(fit, rows), slope)
 
     return judge, lambda: make(observations)
+
+
+def _affine(predict, rows: Observations) -> Coefficients | None:
+    """The fit whose predictions are these; `None` if they are not affine."""
+    found = affine_of(predict, rows.averaged()[0])
+    if found is None:
+        return None
+    none = np.zeros((len(found), len(found)))
+    return Coefficients(
+        intercept=float(found[0]),
+        coefficients=found[1:],
+        covariance=none,
+        degrees_of_freedom=np.inf,
+        names=rows.names,
+    )
 
 
 def _fitted_to_means(estimator):

@@ -78,40 +78,16 @@ def learn(
     check_key(key)
     in_chunks = isinstance(observations, Iterable)
     table = Pass(observations if in_chunks else [observations])
-    first = table.first
-    check_room(learner, len(first.y), more=in_chunks)
-    warned(first, stacklevel=2)
-    try:
-        units, unjudged = _first_units(first, standardize)
-        center, y_center = first.x.mean(axis=(0, 1)), first.y.mean()
-        rows = dataclasses.replace(units, center=center, y_center=y_center).table(first)
-        check_suits(learner, rows, units.scale)
-    except ValueError as error:
-        where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
-        raise ValueError(f"{where}{error}") from error
-    compiled, state = CompiledLearner(learner), on_host(learner.init(len(center)))
+    made = Learning(CompiledLearner(learner), table.first, standardize, in_chunks=in_chunks)
     identity = ""
     if checkpoint is not None:
-        identity = f"learn {standardize} {table.digest()} {compiled.fingerprint(state, rows, key)}"
-    none = [Running.of(np.zeros((0, size))) for size in (len(center) + 1, 1)]
-    start = _Progress(none[0], none[1], 0, state)
+        identity = f"learn {standardize} {table.digest()} {made.fingerprint(table.first, key)}"
     parts = "table or its noise, learner, key, standardize, or version of JAX"
-    with resumed(checkpoint, identity, start, parts) as (progress, save):
-        keys = (lambda chunk: jax.random.fold_in(key, chunk)) if in_chunks else (lambda chunk: key)
-        seen, errors, _, state = _run(compiled, table, units, unjudged, progress, save, keys)
-    return Learned(
-        state=compiled.finished(state),
-        risk=float(errors.mean[0]) if errors.count else np.nan,
-        risk_std_error=float(errors.std_error[0]),
-        num_rows=errors.count,
-        variance=float(seen.squares[-1] / seen.count),
-        learner=learner,
-        center=seen.mean[:-1],
-        scale=units.scale,
-        y_center=float(seen.mean[-1]),
-        y_scale=units.y_scale,
-        names=first.names,
-    )
+    with resumed(checkpoint, identity, made.progress, parts) as (made.progress, save):
+        for chunk in table.after(int(made.progress.rows.count)):
+            made.take(chunk, made.key_of_next(key) if in_chunks else key)
+            save(made.progress)
+    return made.learned()
 
 
 class _Progress(NamedTuple):
@@ -123,23 +99,85 @@ class _Progress(NamedTuple):
     state: State
 
 
-def _run(compiled, table: Pass, units: Units, unjudged: int, progress, save, keys) -> _Progress:
-    """The progress behind the last row, stored by `save` after each chunk c, with `keys(c)`."""
-    seen, errors, chunks, state = progress
-    errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
-    for number, chunk in enumerate(table.after(seen.count), start=int(chunks)):
-        check_room(compiled.learner, seen.count + len(chunk.y), more=True)
+class Learning:
+    """A learner that takes the chunks of a table one by one; see `learn`.
+
+    Args:
+        compiled: the learner.
+        first: the first chunk, which gives the units and is not yet learned from.
+        standardize: as in `learn`.
+        in_chunks: whether there may be more chunks.
+
+    Attributes:
+        progress: what it has learned so far, in NumPy arrays.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledLearner,
+        first: Observations,
+        standardize: bool = True,
+        *,
+        in_chunks: bool = True,
+    ):
+        self.compiled = compiled
+        check_room(compiled.learner, len(first.y), more=in_chunks)
+        warned(first, stacklevel=3)
+        try:
+            self.units, self.unjudged = _first_units(first, standardize)
+            check_suits(compiled.learner, self._of_first(first), self.units.scale)
+        except ValueError as error:
+            where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
+            raise ValueError(f"{where}{error}") from error
+        dim = len(first.names)
+        none = [Running.of(np.zeros((0, size))) for size in (dim + 1, 1)]
+        self.progress = _Progress(none[0], none[1], 0, on_host(compiled.learner.init(dim)))
+        self.alike = first.rows(np.arange(1))  # what is the same in all chunks
+
+    def _of_first(self, first: Observations) -> Observations:
+        center, y_center = first.x.mean(axis=(0, 1)), first.y.mean()
+        return dataclasses.replace(self.units, center=center, y_center=y_center).table(first)
+
+    def fingerprint(self, first: Observations, key: chex.PRNGKey) -> str:
+        """A digest of the program and of its first arguments."""
+        return self.compiled.fingerprint(self.progress.state, self._of_first(first), key)
+
+    def key_of_next(self, key: chex.PRNGKey) -> chex.PRNGKey:
+        """The key of the next chunk."""
+        return jax.random.fold_in(key, int(self.progress.chunks))
+
+    def take(self, chunk: Observations, key: chex.PRNGKey) -> None:
+        """Learns from one more chunk."""
+        seen, errors, chunks, state = self.progress
+        errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
+        check_room(self.compiled.learner, seen.count + len(chunk.y), more=True)
         chunk.check_each_row("a learner")
-        noises = [(type(one.noise), shared_cov(one)) for one in (table.first, chunk)]
+        noises = [(type(one.noise), shared_cov(one)) for one in (self.alike, chunk)]
         if not all(map(np.array_equal, *noises)):
             raise ValueError("all chunks must have the same noise, or a covariance a row")
         values = np.column_stack([chunk.x.mean(axis=1), chunk.y])
-        rows = units.table(chunk, _means_before(seen, values, units, unjudged))
-        state, found = compiled.resume(state, rows, keys(number))
-        judged = found[max(unjudged - seen.count, 0) :, None] * units.y_scale**2
+        rows = self.units.table(chunk, _means_before(seen, values, self.units, self.unjudged))
+        state, found = self.compiled.resume(state, rows, key)
+        judged = found[max(self.unjudged - seen.count, 0) :, None] * self.units.y_scale**2
         errors, seen = errors.plus(Running.of(judged)), seen.plus(Running.of(values))
-        save(_Progress(seen, errors, number + 1, state))
-    return _Progress(seen, errors, chunks, state)
+        self.progress = _Progress(seen, errors, int(chunks) + 1, state)
+
+    def learned(self) -> Learned:
+        """What it has made of the chunks."""
+        seen, errors, _, state = self.progress
+        return Learned(
+            state=self.compiled.finished(state),
+            risk=float(errors.mean[0]) if errors.count else np.nan,
+            risk_std_error=float(errors.std_error[0]),
+            num_rows=int(errors.count),
+            variance=float(seen.squares[-1] / seen.count),
+            learner=self.compiled.learner,
+            center=seen.mean[:-1],
+            scale=self.units.scale,
+            y_center=float(seen.mean[-1]),
+            y_scale=self.units.y_scale,
+            names=self.alike.names,
+        )
 
 
 def _first_units(table: Observations, standardize: bool) -> tuple[Units, int]:

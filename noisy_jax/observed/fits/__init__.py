@@ -12,6 +12,7 @@ from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.parts import TableMoments, moments
 from noisy_jax.observed.fits.sensitivity import Sensitivity, sensitivity
+from noisy_jax.observed.fits.units import UndeterminedError
 
 fourier = methods.Fourier
 
@@ -27,6 +28,7 @@ __all__ = [
     "Sensitivity",
     "SimexFit",
     "TableMoments",
+    "UndeterminedError",
     "fit",
     "fourier",
     "load_fit",

@@ -13,13 +13,13 @@ from noisy_jax.observed.fits.generalized import (
     check_targets,
     separated,
 )
-from noisy_jax.observed.fits.groups import GROUPS
+from noisy_jax.observed.fits.groups import LEAST_GROUPS
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import root
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
 
 OURS = ("linear", *MODELS)
@@ -74,9 +74,9 @@ class NoisyTable(NamedTuple):
         if model in MODELS:
             check_targets(observations, model)
         rows = Rows.of(observations)
-        least = max(rows.x.shape[1] + 1, GROUPS)
-        if len(rows.y) <= least:
-            raise ValueError(f"fit needs more than {least} rows, got {len(rows.y)}")
+        least = max(rows.x.shape[1] + 2, LEAST_GROUPS)
+        if len(rows.y) < least:
+            raise UndeterminedError(f"fit needs at least {least} rows, got {len(rows.y)}")
         standard = Units.of(rows.x, rows.y, observations)
         noise = by_round(observations.noise)[0]
         estimated = observations.cov is None or observations.only_sums
@@ -117,7 +117,7 @@ def plain_fit(
         start = np.append(one.link(rows.y.mean()), np.zeros(rows.x.shape[1]))
     found = root(one, start, rows)
     if found is None:
-        raise ValueError(separated(rows.x, observations, model))
+        raise UndeterminedError(separated(rows.x, observations, model))
     return found
 
 

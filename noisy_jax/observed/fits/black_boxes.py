@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.columns import index_of
+from noisy_jax.observed.fits.errors import affine_of
 from noisy_jax.validation import given
 
 _WANTED = (
-    "'linear', 'logistic' or 'poisson', an estimator of scikit-learn with coef_, or a function of "
+    "'linear', 'logistic' or 'poisson', a linear estimator of scikit-learn, or a function of "
     "x [n, d] and y [n] that returns numbers, numbers and their covariance, or a result of "
     "statsmodels"
 )
@@ -69,7 +70,15 @@ class BlackBox:
 
         copy: Any = clone(self.estimator)
         made = copy.fit(x, y)
-        if np.size(getattr(made, "coef_", ())) != len(self.columns):
+        if not hasattr(made, "coef_"):
+            found = affine_of(made.predict, x)
+            if found is None:
+                raise ValueError(
+                    f"{self.title} must have coef_ after fit, or predictions that are affine in "
+                    "x; for others give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
+                )
+            return found, None
+        if np.size(made.coef_) != len(self.columns):
             raise ValueError(
                 f"{self.title} must have one coef_ for each of {len(self.columns)} columns after "
                 "fit; for others give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"

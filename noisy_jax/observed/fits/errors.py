@@ -32,12 +32,12 @@ def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
     return clean_errors(x, rows.y, cov, cross, fit.intercept, fit.coefficients)
 
 
-def affine_of(predict: Callable[[Any], Any], rows: Observations) -> Coefficients | None:
-    """Intercept and coefficients of an affine function `[n, d] -> [n]`, such as a pipeline's.
+def affine_of(predict: Callable[[Any], Any], x: np.ndarray) -> np.ndarray | None:
+    """`[1 + d]`, intercept and coefficients of a function `[n, d] -> [n]`, such as a pipeline's.
 
-    `None` if it is not affine between the rows.
+    `None` if it is not affine between the rows x `[n, d]`.
     """
-    x, dim = rows.averaged()[0], rows.x.shape[2]
+    dim = x.shape[1]
     at, step = x.mean(axis=0), x.std(axis=0)
     step = np.where(step > 0, step, 1.0)
     values = np.asarray(predict(np.vstack([at, at + np.diag(step), x])), np.float64).ravel()
@@ -45,14 +45,7 @@ def affine_of(predict: Callable[[Any], Any], rows: Observations) -> Coefficients
     apart = values[1 + dim :] - values[0] - (x - at) @ slopes
     if np.abs(apart).max() > _AFFINE * np.abs(values).max():
         return None
-    intercept, none = float(values[0] - at @ slopes), np.zeros((1 + dim, 1 + dim))
-    return Coefficients(
-        intercept=intercept,
-        coefficients=slopes,
-        covariance=none,
-        degrees_of_freedom=np.inf,
-        names=rows.names,
-    )
+    return np.append(values[0] - at @ slopes, slopes)
 
 
 def fourier_errors(

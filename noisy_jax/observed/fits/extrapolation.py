@@ -80,7 +80,7 @@ class SimexFit(ApproximateFit):
         estimates: `[K, 1 + d]`, means over the draws of the intercept and the coefficients.
         extrapolation: "quadratic" or "rational".
         draws: at each level.
-        errors: "extrapolated" or "jackknife".
+        errors: "extrapolated", "jackknife" or "none".
     """
 
     kind: ClassVar[str] = "simex"

@@ -23,6 +23,7 @@ from noisy_jax.observed.fits.functions import (
     FourierPredictor,
     KernelComparison,
 )
+from noisy_jax.observed.fits.groups import LEAST_GROUPS
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.length_scales import length_scales
@@ -51,8 +52,8 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
             "give replicates of each row, or make a linear fit, which takes such noise"
         )
     x, y = observations.x.mean(axis=1), observations.y
-    if len(y) < 4 * GROUPS:
-        raise ValueError(f"kernel fits need at least {4 * GROUPS} rows, got {len(y)}")
+    if len(y) < LEAST_GROUPS:
+        raise ValueError(f"kernel fits need at least {LEAST_GROUPS} rows, got {len(y)}")
     units = Units.of(x, y, observations)
     cov = np.zeros(2 * x.shape[1:]) if observations.cov is None else observations.cov
     cov = cov.mean(axis=0) if cov.ndim == 3 else cov
@@ -112,7 +113,7 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,
-            degrees_of_freedom=GROUPS - 1,
+            degrees_of_freedom=min(GROUPS, len(y)) - 1,
             corrected_bias=numbers[6],
             uncorrected_bias=numbers[7],
             difference_bias=numbers[8],

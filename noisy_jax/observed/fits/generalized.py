@@ -29,7 +29,7 @@ from noisy_jax.observed.fits.roots import continued, root
 from noisy_jax.observed.fits.sandwich import of_scores
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Table
 
@@ -113,8 +113,8 @@ def generalized_fit(
         table = table._replace(y=table.y / exposure, weights=own)
     units = dataclasses.replace(Units.of(table.x, table.y, observations), y_center=0, y_scale=1)
     n, dim = table.x.shape
-    if n <= max(dim + 1, GROUPS):
-        raise ValueError(f"fit needs more than {max(dim + 1, GROUPS)} rows, got {n}")
+    if n < (least := max(dim + 2, LEAST_GROUPS)):
+        raise UndeterminedError(f"fit needs at least {least} rows, got {n}")
     if clusters is not None and int(clusters.max()) + 1 < LEAST_GROUPS:
         raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {clusters.max() + 1}")
     standard = units.standardized(table)
@@ -128,7 +128,7 @@ def generalized_fit(
     rows, mean = problem.rows(slice(None)), np.average(table.y, weights=table.weights)
     plain = root(model, np.append(model.link(mean), np.zeros(dim)), rows.with_share(0))
     if plain is None:
-        raise ValueError(separated(table.x, observations, name))
+        raise UndeterminedError(separated(table.x, observations, name))
     theta, share = continued(model, plain, rows)
     if share < _LEAST_SHARE:
         raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")

@@ -25,8 +25,8 @@ BLOCK = 64
 
 
 def blocks_of_rows(rows: int, groups: int) -> np.ndarray:
-    """The number of the block of each row `[n]`: short enough that there are `groups` blocks."""
-    return np.arange(rows) // min(BLOCK, rows // groups)
+    """The number of the block of each row `[n]`: of at most 64, so that there are `groups`."""
+    return np.arange(rows) // max(1, min(BLOCK, rows // groups))
 
 
 def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import UndeterminedError
 
 SINGULAR = 1e-10
 """Smallest eigenvalue of a correlation matrix that float64 sums can tell from 0."""
@@ -174,7 +175,7 @@ def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None
         shown = np.argsort(-np.abs(direction))[:3]
         shown = [j for j in shown if abs(direction[j]) > 0.01]
         words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown)
-        raise ValueError(
+        raise (ValueError if noisy else UndeterminedError)(
             f"the combination {words} is not identified: it {varies}; "
             "drop one of these columns, measure them again, or check the noise"
         )

@@ -23,7 +23,7 @@ from noisy_jax.observed.fits.row_weights import (
 )
 from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Table
 from noisy_jax.validation import between, choice
@@ -193,7 +193,7 @@ def _solved(
     count = n if clusters is None else int(clusters.max()) + 1
     if count <= dim + 1:
         kind = "rows" if clusters is None else "clusters"
-        raise ValueError(f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}")
+        raise UndeterminedError(f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}")
     rows = Rows.of(observations, weights)
     units = Units.of(rows.x, rows.y, observations)
     order, slices = slice(None), [slice(g, None, GROUPS) for g in range(min(n, GROUPS))]

@@ -64,7 +64,8 @@ class SIMEX:
     Args:
         estimator: what is corrected:
             "linear", "logistic" or "poisson", with an intercept;
-            an estimator of scikit-learn with `coef_` and `intercept_`, which is cloned;
+            an estimator of scikit-learn, which is cloned, with `coef_` and `intercept_`, or such
+            as a pipeline with predictions that are affine in x;
             or a function of x `[n, d]` and y `[n]` in NumPy, whose result is a vector, a dictionary
             of named numbers, either of them in a tuple with its covariance, or a result of
             statsmodels, such as `lambda x, y: sm.Logit(y, sm.add_constant(x)).fit(disp=0)`.
@@ -73,7 +74,7 @@ class SIMEX:
             law, so that a thousand cost little.
         extrapolation: "quadratic", or "rational" for a + b/(c + λ), which is exact for the slope on
             one noisy column, and less stable.
-        errors: "extrapolated" or "jackknife".
+        errors: "extrapolated", "jackknife", or "none" for standard errors that are NaN.
         seed: of the draws.
         progress: called with (done, total), numbers of estimates; not for "linear".
 
@@ -112,7 +113,7 @@ class SIMEX:
         whole("draws", self.draws, 2)
         choice("extrapolation", self.extrapolation, CURVES)
         if self.errors is not None:
-            choice("errors", self.errors, ("extrapolated", "jackknife"))
+            choice("errors", self.errors, ("extrapolated", "jackknife", "none"))
         whole("seed", self.seed, 0)
 
     def fitted(self, observations: Observations) -> SimexFit:
@@ -140,7 +141,7 @@ class _Simex:
                     "errors='extrapolated' takes the covariance of the noise as known, but it is "
                     "estimated from the rows: use errors='jackknife'"
                 )
-            self.errors = "jackknife"
+            self.errors = self.errors or "jackknife"
         order, slices = grouped(blocks_of_rows(n, GROUPS), GROUPS)
         self.groups = [order[one] for one in slices]
         self.done, self.passes = 0, 1
@@ -178,12 +179,13 @@ class _Simex:
         if self.errors is None:
             self.errors = "jackknife" if first.covariances is None else "extrapolated"
         estimates, theta = self._original(first), self._extended(first)
-        spread, plain, freedom = self._spreads(first)
-        spread = spread + spread_by_noise(
-            lambda cov: self._extended(self.added.at(self.levels, cov=cov)),
-            self.table,
-            self.observations,
-        )
+        spread, plain, freedom = self._spreads(first, theta)
+        if self.errors != "none":
+            spread = spread + spread_by_noise(
+                lambda cov: self._extended(self.added.at(self.levels, cov=cov)),
+                self.table,
+                self.observations,
+            )
         observations = self.observations
         names, by_column, remarks = observations.names, True, self._remarks(first, theta, spread)
         if self.box:
@@ -208,8 +210,11 @@ class _Simex:
             remarks=remarks,
         )
 
-    def _spreads(self, first: AtLevels) -> tuple[np.ndarray, np.ndarray, float]:
+    def _spreads(self, first: AtLevels, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Covariances `[p, p]` of corrected and uncorrected estimates, and degrees of freedom."""
+        if self.errors == "none":
+            nothing = np.full(2 * theta.shape, np.nan)
+            return nothing, nothing, np.inf
         if self.errors == "jackknife":
             self.passes += len(self.groups)
             every = range(len(self.groups))
@@ -254,7 +259,7 @@ class _Simex:
                 f"{some}, so that the correction depends on the curve; nj.plots.extrapolation(fit) "
                 "shows it"
             )
-        if np.isnan(variances).any():
+        if np.isnan(variances).any() and self.errors != "none":
             some = listed([names[k] for k in np.flatnonzero(np.isnan(variances))])
             found.append(
                 f"the variance of {some} is extended below zero, so that there is no standard "

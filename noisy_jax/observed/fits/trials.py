@@ -13,6 +13,7 @@ from noisy_jax.observed.fits.groups import blocks_of_rows
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
 
 GROUPS = 16
+"""Groups of rows by which risks are cross-fitted; each row of a smaller table is one."""
 _BLOCK = 4096
 FACTORS = np.array([3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 """Regularizations that are tried, in units of the moments' standard deviation over groups."""
@@ -89,17 +90,18 @@ class Trial:
         self.frequencies = frequencies
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
         none = Frequencies(*frequencies[:2], single, difference, total)
-        groups = blocks_of_rows(len(y), GROUPS) % GROUPS
-        rows = [groups == g for g in range(GROUPS)]
+        number = min(GROUPS, len(y))
+        groups = blocks_of_rows(len(y), number) % number
+        rows = [groups == g for g in range(number)]
         sums = [sums_of(frequencies, x[own], y[own]) for own in rows]
         self.count = np.array([own.sum() for own in rows])
         yy = np.array([float(y[own] @ y[own]) for own in rows])
         if copies is None:
-            corrected = [_corrected(frequencies, s, _WIENER / GROUPS) for s in sums]
-            judge = [_corrected(frequencies, s, JUDGE / GROUPS) for s in sums]
+            corrected = [_corrected(frequencies, s, _WIENER / number) for s in sums]
+            judge = [_corrected(frequencies, s, JUDGE / number) for s in sums]
         else:
             judge = corrected = [sums_of(frequencies, copies[own], y[own])[:2] for own in rows]
-        self.risks = np.full((len(FACTORS), GROUPS), np.nan)
+        self.risks = np.full((len(FACTORS), number), np.nan)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
             return
         judge = without_negative(judge, self.count)
@@ -118,9 +120,9 @@ class Trial:
 
     def mean(self, sums) -> tuple[float, float]:
         """Mean over rows of sums over groups, and its standard error."""
-        n, mean = self.count.sum(), sums.sum() / self.count.sum()
+        n, mean, number = self.count.sum(), sums.sum() / self.count.sum(), len(self.count)
         square = np.sum((sums - self.count * mean) ** 2)
-        return float(mean), float(np.sqrt(square * GROUPS / (GROUPS - 1)) / n)
+        return float(mean), float(np.sqrt(square * number / (number - 1)) / n)
 
 
 def without_negative(parts, count) -> list:
@@ -141,9 +143,9 @@ class _Solver:
         self.gram, self.cross = (sum(part[k] for part in parts) for k in (0, 1))
         share = count / count.sum()
         apart = [gram - s * self.gram for (gram, _), s in zip(parts, share, strict=True)]
-        square = sum(a @ a for a in apart) * GROUPS / (GROUPS - 1)
+        square = sum(a @ a for a in apart) * len(parts) / (len(parts) - 1)
         self.spread = np.sqrt(max(np.linalg.eigvalsh(square)[-1], 0.0))
-        self.folds = np.stack([self.weights(without=g) for g in range(GROUPS)])
+        self.folds = np.stack([self.weights(without=g) for g in range(len(parts))])
 
     def weights(self, without=None) -> np.ndarray:
         """`[F, D]`, for each regularization."""
@@ -190,10 +192,10 @@ def _corrected(frequencies, sums, wiener):
 
 def sums_of(frequencies, x, y) -> Any:
     """Sums over rows in float64, block by block, of rows x `[n, d]` or copies `[n, V, d]`."""
-    total = None
-    for start in range(0, len(y), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        rows, filling = len(y[block]), _BLOCK - len(y[block])
+    total, size = None, min(_BLOCK, max(64, 1 << (len(y) - 1).bit_length()))
+    for start in range(0, len(y), size):
+        block = slice(start, start + size)
+        rows, filling = len(y[block]), size - len(y[block])
         sums = _block(
             frequencies,
             np.pad(x[block], ((0, filling), *(x.ndim - 1) * [(0, 0)])),

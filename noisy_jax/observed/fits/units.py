@@ -11,6 +11,10 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recording
 
 
+class UndeterminedError(ValueError):
+    """The rows do not determine the coefficients, also if their noise is nothing."""
+
+
 class Rows(NamedTuple):
     """Means of the copies of rows, in the order of the arguments of `linear_moments`.
 
@@ -167,6 +171,6 @@ def _constant(values: np.ndarray) -> np.ndarray:
 def check_varies(x: np.ndarray, y: np.ndarray, observations: Observations) -> None:
     """Raises ValueError if a column of x `[n, d]`, or y `[n]`, is constant."""
     for j in np.flatnonzero(_constant(x)):
-        raise ValueError(f"column {observations.names[j]!r} is constant: drop it")
+        raise UndeterminedError(f"column {observations.names[j]!r} is constant: drop it")
     if _constant(y):
         raise ValueError(f"{observations.target!r} takes one value only, {y[0]:g}")

@@ -15,7 +15,7 @@ def arrow_parts(path: str | Path, rows: int, after: int = 0) -> Iterator[Any]:
         pyarrow, dataset = map(importlib.import_module, ("pyarrow", "pyarrow.dataset"))
     except ImportError:
         raise ValueError(
-            f"{path} is read by the package pyarrow: install noisy_jax[tables]"
+            f"{path} is read by the package pyarrow: install noisy_jax[frames]"
         ) from None
     try:
         data = dataset.dataset(path, format=FORMATS[Path(path).suffix])

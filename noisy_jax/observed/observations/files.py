@@ -99,7 +99,7 @@ def chunks(
 
     Args:
         path: a CSV file as in `csv`; a Parquet or Arrow file (`.parquet`, `.arrow`, `.feather`;
-            needs pyarrow, `pip install "noisy_jax[tables]"`); or a NumPy file (`.npy`, from
+            needs pyarrow, `pip install "noisy_jax[frames]"`); or a NumPy file (`.npy`, from
             `np.save`) of noisy features `[n, d]`, or `[n, V, d]` with replicates.
         y: NumPy file of the targets `[n]`, if `path` is one.
         rows: of a chunk; the last one may have fewer. Memory grows with it, not with the files.

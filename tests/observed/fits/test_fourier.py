@@ -169,7 +169,7 @@ def test_wrong_input_is_one_clear_line():
     assert "column 'x2' is constant" in error(x=constant)
     assert "'y' takes one value only" in error(y=np.full(200, 0.1))
     assert "needs the distribution of the noise" in error(noise=0.1)
-    assert "at least 64 rows" in error(x=x[:50], y=y[:50])
+    assert "at least 8 rows" in error(x=x[:7], y=y[:7])
     assert "without zeros" in error(noise=nj.noise.Uniform(0.1))
     wrongs: Any = ([], "rbf", 1.0, [1.0], nj.methods.Logistic)
     for wrong in wrongs:

@@ -1,0 +1,169 @@
+"""Estimators with coefficients, by `nj.fit`."""
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from noisy_jax.observed.fits import methods
+from noisy_jax.sklearn.estimators import Affine
+
+
+class NoisyLinearRegression(RegressorMixin, Affine):
+    """Linear regression on features with measurement error: `nj.fit(table)`.
+
+    Where the rows do not determine the coefficients (fewer rows than columns, a constant column),
+    it raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and is the
+    `LinearRegression()` of scikit-learn.
+
+    Args:
+        noise: what is known of the error in X; see the module.
+
+    Attributes:
+        coef_: `[d]`, corrected coefficients.
+        intercept_: the constant term.
+        result_: the `nj.fits.LinearFit`: print it for standard errors and intervals;
+            `result_.uncorrected` predicts from features that are as noisy as X.
+        clean_score_: R² on clean data, cross-fitted; it contains the noise in y.
+
+    Example:
+        >>> import numpy as np
+        >>> from noisy_jax.sklearn import NoisyLinearRegression
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(20_000, 2))
+        >>> noisy, y = x + 0.7 * rng.normal(size=x.shape), x @ [2, -1] + rng.normal(size=20_000)
+        >>> model = NoisyLinearRegression(noise=0.49).fit(noisy, y)
+        >>> print(model.coef_.round(1), round(model.clean_score_, 1), round(model.score(x, y), 1))
+        [ 2. -1.] 0.8 0.8
+    """
+
+    def __init__(self, noise=0.0):
+        self.noise = noise
+
+    def fit(self, X, y, sample_weight=None):
+        """Fits rows X `[n, d]` and targets y `[n]`, with weights `[n]` of the rows if given."""
+        table = self.table(X, y)
+        weights = self.weights(sample_weight, table.x[:, 0])
+        self.fitted(table, methods.Linear(weights=weights), LinearRegression(), weights)
+        risk = getattr(self.result_, "risk", None)
+        self.clean_score_ = np.nan if risk is None else 1 - risk.corrected / risk.variance
+        return self
+
+    def predict(self, X):
+        """Predictions `[n]` at clean features X `[n, d]`."""
+        return self.affine(X)
+
+
+class NoisyLogisticRegression(ClassifierMixin, Affine):
+    """Logistic regression of two classes on noisy features: `nj.methods.Logistic`.
+
+    Where the rows do not determine the coefficients, as where a column separates the classes, it
+    raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and is the
+    `LogisticRegression()` of scikit-learn, with a penalty.
+
+    Args:
+        noise: what is known of the error in X, which must be Gaussian; see the module.
+
+    Attributes:
+        classes_: `[2]`, the labels.
+        coef_: `[1, d]`, corrected coefficients.
+        intercept_: `[1]`.
+        result_: the `nj.fits.GeneralizedFit`: print it for standard errors and intervals.
+
+    Example:
+        >>> import numpy as np
+        >>> from noisy_jax.sklearn import NoisyLogisticRegression
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(40_000, 1))
+        >>> label = np.where(rng.uniform(size=40_000) < 1 / (1 + np.exp(-x[:, 0])), "yes", "no")
+        >>> noisy = x + 0.7 * rng.normal(size=x.shape)
+        >>> print(NoisyLogisticRegression(noise=0.49).fit(noisy, label).coef_.round(1))
+        [[1.]]
+    """
+
+    def __init__(self, noise=0.0):
+        self.noise = noise
+
+    def fit(self, X, y, sample_weight=None):
+        """Fits rows X `[n, d]` and labels y `[n]`, with weights `[n]` of the rows if given."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y")
+        if kind != "binary":
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+            )
+        weights = self.weights(sample_weight, X)
+        self.classes_, y = np.unique(y, return_inverse=True)
+        if len(np.unique(y if weights is None else y[weights > 0])) < 2:
+            raise ValueError("y must have two classes in rows of positive weight, got one class")
+        table = self.observed(X, y)
+        self.fitted(table, methods.Logistic(weights=weights), LogisticRegression(), weights)
+        self.coef_, self.intercept_ = self.coef_[None], np.array([self.intercept_])
+        return self
+
+    def decision_function(self, X):
+        """Logarithms `[n]` of the odds of the second class at clean features X `[n, d]`."""
+        return self.affine(X)
+
+    def predict_proba(self, X):
+        """Probabilities `[n, 2]` of the classes at clean features X `[n, d]`."""
+        odds = self.decision_function(X)
+        return np.exp(-np.logaddexp(0, np.column_stack([odds, -odds])))
+
+    def predict(self, X):
+        """The more probable labels `[n]` at clean features X `[n, d]`."""
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class NoisyPoissonRegressor(RegressorMixin, Affine):
+    """Poisson regression of counts on noisy features: `nj.methods.Poisson`.
+
+    Where the rows do not determine the coefficients, it raises `nj.fits.UndeterminedError`, a
+    ValueError; without noise it warns, and is the `PoissonRegressor` of scikit-learn, with its
+    penalty.
+
+    Args:
+        noise: what is known of the error in X, which must be Gaussian; see the module.
+
+    Attributes:
+        coef_: `[d]`, corrected coefficients.
+        intercept_: the constant term.
+        result_: the `nj.fits.GeneralizedFit`: print it for standard errors and intervals.
+
+    Example:
+        >>> import numpy as np
+        >>> from noisy_jax.sklearn import NoisyPoissonRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(20_000, 1))
+        >>> counts = rng.poisson(np.exp(0.5 * x[:, 0]))
+        >>> noisy = x + 0.7 * rng.normal(size=x.shape)
+        >>> print(NoisyPoissonRegressor(noise=0.49).fit(noisy, counts).coef_.round(1))
+        [0.5]
+    """
+
+    def __init__(self, noise=0.0):
+        self.noise = noise
+
+    def fit(self, X, y, sample_weight=None):
+        """Fits rows X `[n, d]` and counts y `[n]`, with weights `[n]` of the rows if given."""
+        table = self.table(X, y)
+        weights = self.weights(sample_weight, table.x[:, 0])
+        plain = PoissonRegressor(solver="newton-cholesky", tol=1e-12)
+        return self.fitted(table, methods.Poisson(weights=weights), plain, weights)
+
+    def predict(self, X):
+        """Mean counts `[n]` at clean features X `[n, d]`."""
+        return np.exp(self.affine(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags

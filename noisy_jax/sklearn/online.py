@@ -1,0 +1,108 @@
+"""Learners that take chunk after chunk, as `nj.learn` does."""
+
+import functools
+
+import jax
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from noisy_jax.base import Learner, check_learner
+from noisy_jax.learners import corrected_ftrl
+from noisy_jax.moments import known_covariance
+from noisy_jax.observed.compiled import CompiledLearner
+from noisy_jax.observed.learning import Learned, Learning
+from noisy_jax.observed.observations.passes import check_alike
+from noisy_jax.sklearn.estimators import Noisy
+
+
+@functools.cache
+def _default() -> CompiledLearner:
+    return CompiledLearner(corrected_ftrl(known_covariance()))
+
+
+class OnlineRegressor(RegressorMixin, Noisy):
+    """A learner of noisy_jax that learns from chunks of rows: `nj.learn`, piece by piece.
+
+    The first chunk gives the units of the columns, as in `nj.learn`: let it have some thousand rows
+    in random order. `partial_fit` on chunk after chunk gives what `nj.learn` gives for a list of
+    these chunks.
+
+    Args:
+        learner: a `Learner`, or a function without arguments that returns one, such as
+            `functools.partial(nj.learners.known_covariance, radius=3.0)`, which can be pickled, as
+            a learner cannot. By default least squares on corrected moments, `corrected_ftrl`.
+        noise: what is known of the error in X; see the module.
+        standardize: as in `nj.learn`.
+        random_state: seed of the learner's own randomness.
+
+    Attributes:
+        result_: the `Learned`.
+        clean_score_: R² on clean data of the predictions before each row, behind the first quarter
+            of the first chunk.
+
+    Example:
+        >>> import numpy as np
+        >>> from noisy_jax.sklearn import OnlineRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> model = OnlineRegressor(noise=0.25)
+        >>> for _ in range(3):
+        ...     x = rng.normal(size=(4000, 2))
+        ...     noisy = x + 0.5 * rng.normal(size=x.shape)
+        ...     model = model.partial_fit(noisy, x @ [2.0, -1.0] + 3)
+        >>> print(model.predict([[1.0, 0.0]]).round(1), round(model.clean_score_, 1))
+        [5.] 1.0
+    """
+
+    def __init__(self, learner=None, noise=0.0, standardize=True, random_state=0):
+        self.learner = learner
+        self.noise = noise
+        self.standardize = standardize
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Forgets what was learned, and learns from rows X `[n, d]` and targets y `[n]`."""
+        vars(self).pop("_learning", None)
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X, y):
+        """Learns from one more chunk of rows X `[n, d]` and targets y `[n]`."""
+        first = not hasattr(self, "_learning")
+        table = self.table(X, y, reset=first)
+        if first:
+            self._learning = Learning(self._compiled(), table, self.standardize)
+        check_alike(self._learning.alike, table)
+        key = jax.random.key(self.random_state)
+        self._learning.take(table, self._learning.key_of_next(key))
+        self._read()
+        return self
+
+    def _read(self) -> None:
+        """Makes the attributes from what was learned so far."""
+        self.result_: Learned = self._learning.learned()
+        self.clean_score_ = 1 - self.result_.risk / self.result_.variance
+
+    def _compiled(self) -> CompiledLearner:
+        if self.learner is None:
+            return _default()
+        made = self.learner if isinstance(self.learner, Learner) else self.learner()
+        check_learner(made)
+        return CompiledLearner(made)
+
+    def predict(self, X):
+        """Predictions `[n]` at clean features X `[n, d]`."""
+        X = self.features(X)
+        return np.asarray(self.result_.predict(X), np.float64)
+
+    def __getstate__(self):
+        """Without compiled functions, which are made again."""
+        state = dict(super().__getstate__())
+        if state.pop("result_", None) is not None:
+            state["_learning"] = dict(vars(state["_learning"]), compiled=None)
+        return state
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if hasattr(self, "_learning"):
+            learned, self._learning = self._learning, Learning.__new__(Learning)
+            vars(self._learning).update(learned, compiled=self._compiled())
+            self._read()

@@ -1,0 +1,132 @@
+"""scikit-learn's own suite on every estimator, and what the estimators share."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import noisy_jax as nj
+from noisy_jax.sklearn import (
+    SIMEX,
+    NoisyKernelRegression,
+    NoisyLinearRegression,
+    NoisyLogisticRegression,
+    NoisyPoissonRegressor,
+    OnlineRegressor,
+    clean_score,
+)
+from tests.keys import SHIFT
+
+FAST = [
+    NoisyLinearRegression(),
+    NoisyLogisticRegression(),
+    NoisyPoissonRegressor(),
+    SIMEX(LinearRegression(), draws=4),
+]
+SLOW = [NoisyKernelRegression(num_features=16), OnlineRegressor()]
+UNDETERMINED = {
+    "check_sample_weight_equivalence_on_dense_data": "more columns than rows, which noise forbids"
+}
+
+
+@pytest.mark.filterwarnings("default")  # of tables with few rows, as scikit-learn runs it
+@parametrize_with_checks(FAST)
+def test_passes_the_suite_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@parametrize_with_checks(SLOW)
+def test_passes_the_suite_of_scikit_learn_slowly(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("default")
+@parametrize_with_checks(
+    [NoisyLinearRegression(1e-3), NoisyPoissonRegressor(1e-3)],
+    expected_failed_checks=lambda _: UNDETERMINED,
+)
+def test_passes_it_with_noise_but_for_undetermined_rows(estimator, check):
+    check(estimator)
+
+
+def rows(count=4000):
+    rng = np.random.default_rng(SHIFT)
+    x = rng.normal(size=(count, 2))
+    noisy = x + [0.7, 0.0] * rng.normal(size=x.shape)
+    return x, noisy, x @ [2.0, -1.0] + 3 + 0.5 * rng.normal(size=count)
+
+
+@pytest.mark.statistical
+def test_the_clean_score_is_that_on_clean_data():
+    x, noisy, y = rows(20_000)
+    model = NoisyLinearRegression(noise=[0.49, 0.0]).fit(noisy, y)
+    risk = model.result_.risk
+    error = 5 * risk.corrected_std_error / risk.variance
+    assert abs(model.clean_score_ - model.score(x, y)) < error < 0.1
+    assert model.score(noisy, y) < model.clean_score_ - error
+
+
+def test_a_column_transformer_hands_over_names_to_the_noise():
+    _, noisy, y = rows()
+    frame = pd.DataFrame(noisy, columns=["dose", "age"])
+    frame["sex"] = np.where(np.arange(len(y)) % 2, "f", "m")
+    columns = [
+        ("numbers", "passthrough", ["dose", "age"]),
+        ("sex", OneHotEncoder(drop="first", sparse_output=False), ["sex"]),
+    ]
+    columns = ColumnTransformer(columns, verbose_feature_names_out=False)
+    model = make_pipeline(columns, NoisyLinearRegression(noise={"dose": nj.sd(0.7)}))
+    model.set_output(transform="pandas").fit(frame, y)
+    assert [*model[-1].feature_names_in_] == ["dose", "age", "sex_m"]
+    table = nj.table(
+        {"dose": noisy[:, 0], "age": noisy[:, 1], "sex_m": (frame["sex"] == "m") * 1.0, "y": y},
+        target="y",
+        noise={"dose": 0.49},
+    )
+    np.testing.assert_allclose(model[-1].coef_, nj.fit(table).coefficients, rtol=1e-12)
+    with pytest.raises(ValueError, match="noise has 'dose', but x has the columns 'x1', 'x2'"):
+        NoisyLinearRegression(noise={"dose": 0.49}).fit(noisy, y)
+
+
+def test_a_grid_chooses_by_the_clean_score_behind_a_scaler():
+    _, noisy, y = rows(400)
+    scaler = StandardScaler().fit(noisy)
+    noise = np.array([0.49, 0.0]) / scaler.scale_**2
+    model = make_pipeline(StandardScaler(), NoisyLinearRegression(noise=noise))
+    grid = {"noisylinearregression__noise": [0.0, noise]}
+    found = GridSearchCV(model, grid, scoring=clean_score, cv=2).fit(noisy, y)
+    assert found.best_index_ == 1
+    plain = NoisyLinearRegression(noise=[0.49, 0.0]).fit(noisy, y)
+    np.testing.assert_allclose(found.predict(noisy), plain.predict(noisy), rtol=1e-9)
+    np.testing.assert_array_equal(clone(model)[-1].noise, noise)
+
+
+def test_misclassified_columns_raise():
+    noise = {"x1": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]])}
+    x, y = np.tile([[0.0], [1.0]], (20, 1)), np.arange(40) * 1.0
+    with pytest.raises(ValueError, match="no misclassified column"):
+        NoisyLinearRegression(noise=noise).fit(x, y)
+
+
+def test_undetermined_rows_raise_where_there_is_noise():
+    _, noisy, y = rows(30)
+    twice, labels = np.column_stack([noisy, noisy]), noisy[:, 0] > 0
+    for model, x, target in (
+        (NoisyLinearRegression(), twice, y),
+        (NoisyLogisticRegression(), noisy, labels),
+    ):
+        with pytest.warns(ConvergenceWarning, match="The fit is of scikit-learn's L"):
+            model.fit(x, target)
+        reference = type(model.result_)().fit(x, target)
+        np.testing.assert_array_equal(model.predict(x), reference.predict(x))
+    with pytest.raises(nj.fits.UndeterminedError, match="perfectly"):
+        NoisyLogisticRegression(noise=0.01).fit(noisy, labels)

@@ -1,0 +1,27 @@
+"""SIMEX around estimators and pipelines."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+from noisy_jax.sklearn import SIMEX
+
+
+def test_equals_fit_also_around_a_pipeline(rng):
+    x = rng.normal(size=(300, 2))
+    noisy, y = x + 0.4 * rng.normal(size=x.shape), x @ [2.0, -1.0] + 3
+    model = SIMEX(LinearRegression(), noise=0.16, draws=4).fit(noisy, y)
+    method = nj.methods.SIMEX(LinearRegression(), draws=4, errors="jackknife")
+    expected = nj.fit(from_arrays(noisy, y, noise=0.16), method)
+    np.testing.assert_allclose(model.coef_, expected.coefficients, rtol=1e-12)
+    assert np.isnan(model.result_.std_error).all()
+    assert np.isfinite(expected.std_error).all()
+    piped = SIMEX(make_pipeline(StandardScaler(), LinearRegression()), noise=0.16, draws=4)
+    np.testing.assert_allclose(piped.fit(noisy, y).predict(x), model.predict(x), rtol=1e-9)
+    curved = SIMEX(make_pipeline(PolynomialFeatures(), LinearRegression()), noise=0.16)
+    with pytest.raises(ValueError, match="predictions that are affine in x"):
+        curved.fit(noisy, y)

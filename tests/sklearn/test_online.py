@@ -1,0 +1,28 @@
+"""Learners that take chunk after chunk."""
+
+import functools
+import pickle
+
+import jax
+import numpy as np
+
+import noisy_jax as nj
+from noisy_jax.observed.observations import from_arrays
+from noisy_jax.sklearn import OnlineRegressor
+
+
+def test_pieces_are_one_pass_also_behind_a_pickle(rng):
+    x = rng.normal(size=(600, 2))
+    noisy, y = x + 0.5 * rng.normal(size=x.shape), x @ [2.0, -1.0] + 3
+    make = functools.partial(nj.learners.known_covariance, radius=3.0)
+    parts = [slice(0, 300), slice(300, 450), slice(450, 600)]
+    model = OnlineRegressor(make, noise=0.25, random_state=1)
+    for part in parts:
+        model = pickle.loads(pickle.dumps(model.partial_fit(noisy[part], y[part])))
+    chunks = [from_arrays(noisy[part], y[part], noise=0.25) for part in parts]
+    expected = nj.learn(make(), chunks, jax.random.key(1))
+    np.testing.assert_allclose(model.predict(x), expected.predict(x), rtol=1e-5)
+    np.testing.assert_allclose(model.clean_score_, 1 - expected.risk / expected.variance, rtol=1e-5)
+    assert model.result_.num_rows == expected.num_rows == 525
+    again = model.fit(noisy[:300], y[:300])
+    assert again.result_.num_rows == 225
