@@ -17,7 +17,8 @@ from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
-from noisy_jax.observed.observations.categories import recording
+from noisy_jax.observed.observations.categories import recorded_means
+from noisy_jax.observed.observations.products import expanded
 from noisy_jax.observed.suitability import check_suits
 from noisy_jax.validation import given
 
@@ -77,6 +78,8 @@ def function_judge(make, observations: Observations):
             )
         if not isinstance(fit, Coefficients) or type(fit).predict is not Coefficients.predict:
             fit = affine_of(predict, rows)
+        if fit.products:  # their covariance is known exactly too
+            return linear_errors(fit, expanded(rows)), 0.0, 0.0
         slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
         return linear_errors(fit, rows), slope, 0.0
 
@@ -87,10 +90,7 @@ def _fitted_to_means(estimator):
     """A function that fits a copy to the means of copies, with categories as they were recorded."""
 
     def made(rows: Observations):
-        x, (matrix, offset) = rows.averaged()[0], recording(rows.categories, len(rows.names))
-        if rows.categories:
-            x = np.linalg.solve(matrix, (x - offset).T).T
-        return copy.deepcopy(estimator).fit(x, rows.y)
+        return copy.deepcopy(estimator).fit(recorded_means(rows), rows.y)
 
     return made
 

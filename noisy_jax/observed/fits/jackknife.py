@@ -43,6 +43,10 @@ def jackknife_fit(
     constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
     first = table.first
+    if first.products is not None:
+        raise ValueError(
+            "products are for one table, without errors='jackknife': read it whole, by nj.csv"
+        )
     units, dim = Units.of_some(first.averaged()[0], first.y), first.x.shape[2]
     shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
     groups = tuple(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
