@@ -25,6 +25,7 @@ TESTED_IN = {
     "ball": "simulated/comparators/test_linear",
     "base": "learners/test_contract",
     "command/regret": "command/test_linear",
+    "command/stated": "command/test_fit",
     "engine/windows": "engine/test_memory",
     "learners/corrected_leader": "learners/test_corrected_ftrl",
     "learners/known_covariance": "learners/test_gradient_descent",

@@ -12,9 +12,10 @@ import numpy as np
 from noisy_jax import noise, plots
 from noisy_jax.command.runner import Report, picture
 from noisy_jax.command.settings import BaseSettings, option
+from noisy_jax.command.stated import by_name, stated
 from noisy_jax.observed import fits, observations
 from noisy_jax.tables import Table
-from noisy_jax.validation import given, positive
+from noisy_jax.validation import positive
 
 _LENGTH_SCALES = (0.5, 1.0, 2.0)
 _SHOWN = 20  # features that are named in the report
@@ -50,6 +51,7 @@ class Settings(BaseSettings):
       python -m noisy_jax fit --data noisy.csv --target y --std-error x1=x1_sd --drop id name
       python -m noisy_jax fit --data noisy.csv --target y --sd x1=0.4 --misclassified smoker=0.8,0.9
       python -m noisy_jax fit --data visits.csv --target y --subject patient --replicates sbp
+      python -m noisy_jax fit --data noisy.csv --target y --sd x1=0.4 --products x1:x1 x1:x2
       python -m noisy_jax fit --data euro.csv --target y --variance 0.1 --sep ";" --decimal ,
       python -m noisy_jax fit --data noisy.csv --target y --variance x1=0.2 --missing -999
     """
@@ -96,6 +98,9 @@ class Settings(BaseSettings):
         None, "columns that are features, in this order (all others by default)", metavar="COLUMN"
     )
     drop: tuple[str, ...] = option((), "columns to leave out", metavar="COLUMN")
+    products: tuple[str, ...] = option(
+        (), "A:B, the product of two features as a further column, or A:A its square", "A:B"
+    )
     sep: str = option(",", "character between cells; \\t is a tab", metavar="CHARACTER")
     decimal: str = option(".", "decimal point of numbers", choices=(".", ","))
     missing: tuple[str, ...] | None = option(
@@ -161,7 +166,7 @@ def run(settings: Settings) -> Iterator[Report]:
 
 def _read(settings: Settings, table, notes: list[str]) -> str:
     """Which columns were used, and what should be looked at."""
-    said = _stated(settings)[1]
+    said = stated(settings)[1]
     variances = np.zeros(len(table.names))
     if table.cov is not None and table.cov.ndim == 2:
         variances = np.diag(table.cov)
@@ -181,6 +186,8 @@ def _read(settings: Settings, table, notes: list[str]) -> str:
         features[_SHOWN:] = [f"… ({len(table.names):,} in all)"]
     lines = [f"From {settings.data}, {len(table.y):,} rows", f"target: {table.target}"]
     lines += [f"features: {', '.join(features)}"]
+    if table.products is not None:
+        lines += [f"products: {', '.join(table.products.names(table.names))}"]
     lines += [f"left out: {', '.join(settings.drop)}"] if settings.drop else []
     return "\n".join([*lines, *(f"note: {note}" for note in notes)])
 
@@ -206,7 +213,7 @@ def _observations(settings: Settings) -> observations.Observations:
         raise ValueError("--kernel needs the same error in all rows: leave out --std-error")
     if settings.noise is not None and (settings.kernel is None or settings.replicates is not None):
         raise ValueError("--noise is for --kernel with --variance or --covariance: leave it out")
-    known = _stated(settings)[0]
+    known = stated(settings)[0]
     copies: Any = None
     if settings.replicates is not None and settings.subject is not None:
         copies = list(settings.replicates)
@@ -214,12 +221,13 @@ def _observations(settings: Settings) -> observations.Observations:
         pairs = [text.split(":") for text in settings.replicates]
         if any(len(pair) < 2 or not all(pair) for pair in pairs):
             raise ValueError("--replicates must be FEATURE:REPLICATE, such as x1:x1b")
-        copies = _by_name("--replicates", [(first, others) for first, *others in pairs])
+        copies = by_name("--replicates", [(first, others) for first, *others in pairs])
     if known is None and copies is None:
         raise ValueError(
             "state the error in the features, by --variance, --sd, --std-error, --replicates, "
             "--reliability, --misclassified or --covariance"
         )
+    pairs: Any = [tuple(text.split(":")) for text in settings.products]
     table = observations.csv(
         settings.data,
         target=settings.target,
@@ -231,6 +239,7 @@ def _observations(settings: Settings) -> observations.Observations:
         sep=settings.sep,
         decimal=settings.decimal,
         missing=settings.missing,
+        products=pairs,
     )
     if settings.kernel is None or table.cov is None or table.cov.ndim == 3:
         return table
@@ -246,88 +255,3 @@ def _distribution(name, table) -> noise.Noise:
         raise ValueError(f"--noise {name} needs independent errors: use --variance")
     variances = np.maximum(variances, _EXACT * table.x.var(axis=(0, 1)))
     return noise.Laplace(np.sqrt(variances / 2))
-
-
-def _stated(settings: Settings) -> tuple[Any, dict[str, str]]:
-    """What `noise` of `csv` takes, or `None`; and in words what is stated of columns by name."""
-    known: dict[str, Any] = {}
-    said: dict[str, str] = {}
-    by_position: Any = None
-    if settings.variance is not None:
-        by_position = _variances(settings.variance)
-    if isinstance(by_position, dict):
-        known, by_position = by_position, None
-    makes = {
-        "sd": ("A=S", lambda text: observations.sd(float(text)), "standard deviation"),
-        "std_error": ("FEATURE=COLUMN", _column, "standard deviation"),
-        "reliability": ("A=R", lambda text: observations.reliability(float(text)), "reliability"),
-        "misclassified": ("A=SENSITIVITY,SPECIFICITY", _misclassified, "misclassified"),
-    }
-    for field, (form, make, words) in makes.items():
-        name = "--" + field.replace("_", "-")
-        for column, text in _pairs(name, getattr(settings, field), form):
-            if column in known:
-                raise ValueError(f"the error of {column!r} is stated twice, also by {name}")
-            try:
-                known[column] = make(text)
-            except ValueError as error:
-                raise ValueError(f"{name} must be {form}, got {column}={text}: {error}") from None
-            of_error = " of the error" if words == "standard deviation" else ""
-            said[column] = f"{words}{of_error} {text}"
-    for text in settings.replicates or ():
-        column, _, others = text.partition(":")
-        said[column] = f"replicates {others.replace(':', ', ') or 'in rows of a subject'}"
-    if settings.covariance is not None:
-        if known or by_position is not None or settings.replicates is not None:
-            raise ValueError("--covariance is of all features: leave out what is stated of one")
-        try:
-            return np.loadtxt(settings.covariance, delimiter=",", ndmin=2), said
-        except (OSError, ValueError) as error:
-            raise ValueError(f"cannot read --covariance: {error}") from None
-    if by_position is not None and known:
-        raise ValueError("beside other columns --variance must be COLUMN=NUMBER")
-    return (by_position if by_position is not None else known or None), said
-
-
-def _column(name: str) -> Any:
-    return observations.sd(column=name)
-
-
-def _misclassified(text: str) -> noise.Misclassified:
-    """From the sensitivity and the specificity of a column of 0 and 1."""
-    sensitivity, specificity = map(float, text.split(","))
-    matrix = [[specificity, 1 - specificity], [1 - sensitivity, sensitivity]]
-    return noise.Misclassified(matrix, categories=[0, 1])
-
-
-def _pairs(option_name: str, texts: tuple[str, ...] | None, form: str) -> list[tuple[str, str]]:
-    """The two parts of each `COLUMN=TEXT`."""
-    pairs = [(name, value) for name, _, value in (text.rpartition("=") for text in texts or ())]
-    if not all(name and value for name, value in pairs):
-        raise ValueError(f"{option_name} must be {form}, got {given(' '.join(texts or ()))}")
-    return list(_by_name(option_name, pairs).items())
-
-
-def _by_name(option_name, pairs) -> dict:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{option_name} names {name!r} twice: name each column once")
-    return dict(pairs)
-
-
-def _variances(texts):
-    """Numbers for all features, or a mapping from names."""
-    pairs = [text.rpartition("=") for text in texts]
-    try:
-        values = [float(value) for *_, value in pairs]
-    except ValueError:
-        values = []
-    named = {bool(equals) for _, equals, _ in pairs}
-    if not values or len(named) > 1:
-        raise ValueError(
-            f"--variance must be numbers, or COLUMN=NUMBER for each, got {given(' '.join(texts))}"
-        )
-    if named == {True}:
-        return _by_name("--variance", [(n, v) for (n, *_), v in zip(pairs, values, strict=True)])
-    return values[0] if len(values) == 1 else values

@@ -19,7 +19,8 @@ from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
-from noisy_jax.observed.observations.categories import recording
+from noisy_jax.observed.observations.categories import recorded_means
+from noisy_jax.observed.observations.products import expanded
 from noisy_jax.observed.suitability import check_suits
 from noisy_jax.validation import given
 
@@ -95,6 +96,8 @@ def function_judge(make, observations: Observations):
         if fit is None:
             found = extended_errors(predict, rows, int(jax.random.bits(key)))
             return Judged(found.errors, found.slope, last=found.last)
+        if fit.products:  # their covariance is known exactly too
+            return Judged(linear_errors(fit, expanded(rows)))
         slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
         return Judged(linear_errors(fit, rows), slope)
 
@@ -120,10 +123,7 @@ def _fitted_to_means(estimator):
     """A function that fits a copy to the means of copies, with categories as they were recorded."""
 
     def made(rows: Observations):
-        x, (matrix, offset) = rows.averaged()[0], recording(rows.categories, len(rows.names))
-        if rows.categories:
-            x = np.linalg.solve(matrix, (x - offset).T).T
-        return copy.deepcopy(estimator).fit(x, rows.y)
+        return copy.deepcopy(estimator).fit(recorded_means(rows), rows.y)
 
     return made
 

@@ -285,21 +285,21 @@ def test_what_is_stated_of_columns_together(tmp_path, capsys):
         "b2": b + 0.6 * rng.normal(size=n),
         "c": c + 0.5 * rng.normal(size=n),
         "smoker": recorded,
-        "y": a - b + 0.5 * c + smoker + 0.3 * rng.normal(size=n),
+        "y": a - b + 0.5 * c + smoker + 0.7 * a * smoker + 0.3 * rng.normal(size=n),
     }
     path, out = tmp_path / "rows.csv", tmp_path / "out"
     table = np.column_stack(list(columns.values()))
     np.savetxt(path, table, delimiter=",", header=",".join(columns), comments="")
     known = ["--sd", "a=0.5", "--replicates", "b:b1:b2", "--reliability", "c=0.8"]
-    known += ["--misclassified", "smoker=0.8,0.9"]
+    known += ["--misclassified", "smoker=0.8,0.9", "--products", "a:smoker"]
     assert main(["fit", "--data", str(path), "--target", "y", *known, "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     assert (
         "features: a (standard deviation of the error 0.5), b (replicates b1, b2), "
-        "c (reliability 0.8), smoker (misclassified 0.8,0.9)" in printed
+        "c (reliability 0.8), smoker (misclassified 0.8,0.9)\nproducts: a * smoker\n" in printed
     )
     found = coefficients(out)
-    for name, truth in {"a": 1, "b": -1, "c": 0.5, "smoker": 1}.items():
+    for name, truth in {"a": 1, "b": -1, "c": 0.5, "smoker": 1, "a * smoker": 0.7}.items():
         assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
     assert abs(found["b"]["uncorrected"]) < 0.9
 

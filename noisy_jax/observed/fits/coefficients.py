@@ -30,6 +30,7 @@ class Coefficients(Estimates):
         covariance: `[1 + d, 1 + d]`, of the intercept and, behind it, the coefficients.
         degrees_of_freedom: of Student's t in intervals, one number or `[1 + d]`.
         names: d names of the columns.
+        products: places of the two factors of each of the last columns, if these are products.
     """
 
     intercept: float
@@ -37,6 +38,7 @@ class Coefficients(Estimates):
     covariance: np.ndarray
     degrees_of_freedom: float | np.ndarray
     names: tuple[str, ...]
+    products: tuple[tuple[int, ...], ...] = ()
 
     @property
     def std_error(self) -> np.ndarray:
@@ -85,9 +87,15 @@ class Coefficients(Estimates):
     def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
+        A DataFrame's columns are taken by their names. Products are computed from the features. It
+        works under `jit`, `vmap` and `grad`.
         """
-        return features_of(x, self.names) @ self.coefficients + self.intercept
+        dim = len(self.names) - len(self.products)
+        x = features_of(x, self.names[:dim])
+        found = x @ self.coefficients[:dim] + self.intercept
+        for (a, b), slope in zip(self.products, self.coefficients[dim:], strict=True):
+            found = found + slope * x[..., a] * x[..., b]
+        return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -36,7 +36,7 @@ from noisy_jax.tables import Table
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class GeneralizedCoefficients(Coefficients):
     """A predictor of a model with its uncertainty, in original units.
 

@@ -50,6 +50,7 @@ def jackknife_fit(
     constant in it has the unit 1. Weights and clusters are for one chunk alone.
     """
     first = table.first
+    check_without_products(first)
     units, empty = Units.of_some(first.averaged()[0], first.y), GroupSums.empty(first.x.shape[2])
     identity = "" if checkpoint is None else f"fit {table.digest()}"
     with resumed(checkpoint, identity, empty, "table or its noise") as (sums, save):
@@ -61,6 +62,14 @@ def jackknife_fit(
             f"the jackknife needs at least {LEAST_GROUPS} clusters; use errors='sandwich'"
         )
     return solved(sums, units, first)
+
+
+def check_without_products(table: Observations) -> None:
+    """Raises ValueError if the table has products of columns, which the jackknife does not take."""
+    if table.products is not None:
+        raise ValueError(
+            "products are for one table, without errors='jackknife': read it whole, by nj.csv"
+        )
 
 
 def solved(sums: GroupSums, units: Units, first: Observations) -> LinearFit:

@@ -17,6 +17,7 @@ from noisy_jax.observed.fits.groups import GROUPS, grouped, jackknifed
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.row_weights import (
+    BY_VALUES,
     differ_by_row,
     intrinsic_scatter,
     row_weights,
@@ -25,6 +26,7 @@ from noisy_jax.observed.fits.sandwich import sandwich
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.products import expanded, measured
 from noisy_jax.tables import Table
 from noisy_jax.validation import between, choice
 
@@ -140,7 +142,15 @@ def linear_fit(
     observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> LinearFit:
     """See `nj.methods.Linear`: intervals by the sandwich."""
-    return _with_scatter(_solved(observations, weights, clusters)[1], observations, weights)
+    products = observations.products
+    if products is None:
+        return _with_scatter(_solved(observations, weights, clusters)[1], observations, weights)
+    equal, plain = _solved(measured(observations), weights, clusters)
+    observations = expanded(observations)
+    made = _solved(observations, weights, clusters, equal)[1]
+    uncorrected = dataclasses.replace(plain.uncorrected, products=products.factors)
+    made = dataclasses.replace(made, uncorrected=uncorrected, products=products.factors)
+    return _with_scatter(made, observations, weights)
 
 
 def _with_scatter(
@@ -169,18 +179,11 @@ def fit_by_errors(
     solver, made = _solved(observations, weights, clusters, equal)
     if equal is not None and plain is not None:
         if equal.known.strength >= WEAK and solver.differs(equal):
-            return _with_scatter(plain, observations, None), [Doubt(_BY_VALUES, spoils=False)]
+            return _with_scatter(plain, observations, None), [Doubt(BY_VALUES, spoils=False)]
         made = dataclasses.replace(made, uncorrected=plain.uncorrected)
     effective = float(weights.sum() ** 2 / (weights @ weights))
     made = dataclasses.replace(made, effective_rows=effective)
     return _with_scatter(made, observations, weights), []
-
-
-_BY_VALUES = (
-    "weights by the errors of rows change the coefficients by more than chance, as where stated "
-    "errors follow the measured values, so that all rows have the same weight; the correction too "
-    "assumes that errors do not depend on what was measured"
-)
 
 
 def _solved(
@@ -195,7 +198,7 @@ def _solved(
         kind = "rows" if clusters is None else "clusters"
         raise UndeterminedError(f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}")
     rows = Rows.of(observations, weights)
-    units = Units.of(rows.x, rows.y, observations)
+    units = Units.of(rows.x, rows.y, observations) if equal is None else equal.units
     order, slices = slice(None), [slice(g, None, GROUPS) for g in range(min(n, GROUPS))]
     if clusters is not None:
         order, slices = grouped(clusters, GROUPS)
@@ -220,8 +223,8 @@ class NormalEquations:
         units: of the moments.
         observations: the table, or its first chunk.
         num_rows: n.
-        equal: the equations of the same groups with equal weights, from which the uncorrected fit
-            is taken; these by default.
+        equal: the equations of the same groups with equal weights, or with products as they were
+            measured, from which the uncorrected fit is taken; these by default.
 
     Raises:
         ValueError: the noise is larger than the moments of the noisy rows allow.

@@ -15,7 +15,14 @@ import numpy as np
 
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.jackknife import GroupSums, added, block_of, coarser, solved
+from noisy_jax.observed.fits.jackknife import (
+    GroupSums,
+    added,
+    block_of,
+    check_without_products,
+    coarser,
+    solved,
+)
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.units import Units
@@ -110,6 +117,7 @@ def moments(table: Observations) -> TableMoments:
         [2.]
     """
     instance("table", table, Observations, "nj.table makes one")
+    check_without_products(table)
     units = Units.of_some(table.averaged()[0], table.y)
     sums = added(GroupSums.empty(table.x.shape[2]), units, table, None, None)
     plain = dataclasses.replace(table, noise=None, pooled=None, unreliability=None)

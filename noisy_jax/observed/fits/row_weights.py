@@ -26,6 +26,12 @@ from noisy_jax.observed.fits.linear_moments import clean_errors, linear_moments
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
+BY_VALUES = (
+    "weights by the errors of rows change the coefficients by more than chance, as where stated "
+    "errors follow the measured values, so that all rows have the same weight; the correction too "
+    "assumes that errors do not depend on what was measured"
+)
+"""Why all weights are equal."""
 _LEAST = 1e-3  # of the variance of y, for s²
 
 
@@ -34,7 +40,7 @@ def differ_by_row(observations: Observations) -> bool:
     cov, target = observations.cov, observations.target_cov
     if cov is None or observations.only_sums or observations.categories:
         return False  # they are estimated
-    if observations.seen is not None:
+    if observations.seen is not None or observations.products is not None:
         return False
     if observations.noise is not None and by_round(observations.noise)[0].depends_on_x:
         return False

@@ -177,6 +177,28 @@ def recording(categories: Sequence[Categories], dim: int) -> tuple[np.ndarray, n
     return matrix, offset
 
 
+def recorded_means(table: Any) -> np.ndarray:
+    """`[n, d]`, means of the copies of a table, with indicators of recorded categories."""
+    x, (matrix, offset) = table.averaged()[0], recording(table.categories, len(table.names))
+    return np.linalg.solve(matrix, (x - offset).T).T if table.categories else x
+
+
+def without_categories(
+    x: np.ndarray, noise: Mapping[str, Any], names: Sequence[str]
+) -> tuple[np.ndarray, dict[str, Any], dict[str, tuple[np.ndarray, Categories]]]:
+    """x with 0 in misclassified columns, the noise of the others, and what is in their place."""
+    recoded, others = {}, dict(noise)
+    for name in [name for name in noise if name in names]:
+        if not isinstance(noise[name], Misclassified):
+            continue
+        j = names.index(name)
+        numbers, categories = categories_of(name, x[:, :, j], others.pop(name))
+        recoded[name] = mean_recoding(numbers, categories), categories
+        x = x.copy()
+        x[:, :, j] = 0.0
+    return x, others, recoded
+
+
 def numbers_or_texts(texts: Sequence[Any]) -> list[Any]:
     """The labels in cells of a file: numbers if all of them are."""
     try:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,13 +34,16 @@ from noisy_jax.observed.observations.described import (
     sd,
 )
 from noisy_jax.observed.observations.knowledge import Known
-from noisy_jax.observed.observations.roles import Roles, roles_of, several
+from noisy_jax.observed.observations.products import with_products
+from noisy_jax.observed.observations.roles import (
+    Roles,
+    code_of_missing,
+    numbers_rows,
+    roles_of,
+    several,
+)
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import check_concrete, given, listed, non_negative
-
-_ID = re.compile(r"(.*[_\W])?(id|ids|index|key|uid|uuid|row|no|nr|number)", re.IGNORECASE)
-_CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing values in many tables
-_FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,6 +61,7 @@ class Columns:
     sep: str = ","
     decimal: str = "."
     missing: Sequence[str] | None = None
+    products: Sequence[tuple[str, str]] = ()
 
     @property
     def layout(self) -> Layout:
@@ -125,7 +128,7 @@ class Columns:
                 check_same_rows(label, value, whose, index)
         named = {*noise} if isinstance(noise, Mapping) else set()
         for name in roles.names if form.features is None else ():
-            if name not in named | {*copies} and _numbers_rows(name, values[name]):
+            if name not in named | {*copies} and numbers_rows(name, values[name]):
                 raise ValueError(
                     f"column {given(name)} of {where} numbers or labels the rows: leave it out "
                     "(the option drop), or if it is a feature, name all of them (the option "
@@ -153,7 +156,9 @@ class Columns:
         found = of_columns(values, copies, roles.names, noise, y, options)
         found = with_categories(found, recoded)
         references = (*references, *found.references)
-        return dataclasses.replace(found, target_cov=y_cov, index=index, references=references)
+        more = {"target_cov": y_cov, "index": index, "references": references}
+        found = dataclasses.replace(found, **more)
+        return with_products(found, self.products, self._known())
 
     def _categories(self, values: dict[str, np.ndarray], noise: Any) -> dict[str, Categories]:
         """The categories of misclassified features, whose numbers replace them in `values`."""
@@ -213,7 +218,7 @@ class Columns:
                 )
             values[name] = one if levels is None else levels
             plain = levels is None and name not in labelled
-            if plain and (code := _code_of_missing(one[~np.isnan(one)])) is not None:
+            if plain and (code := code_of_missing(one[~np.isnan(one)])) is not None:
                 warnings.warn(
                     f"column {given(name)} of {where} has {code:g} far from all other values: if "
                     "it stands for a missing value, leave such rows out (in files by the option "
@@ -305,22 +310,3 @@ def _with_indicators(roles: Roles, values: dict[str, Any]) -> tuple[Roles, tuple
             names.append(f"{name}[{level}]")
             values[names[-1]] = np.asarray(numbers == k, np.float64)
     return roles._replace(names=names), tuple(references)
-
-
-def _numbers_rows(name: str, values: np.ndarray) -> bool:
-    """Whether a column seems to be a label of the rows."""
-    if len(values) < _FEW_ROWS or not np.array_equal(values, np.round(values)):
-        return False
-    steps = np.diff(values)
-    in_order = bool(np.all(steps > 0) or np.all(steps < 0))
-    return in_order or (bool(_ID.fullmatch(name)) and len(np.unique(values)) == len(values))
-
-
-def _code_of_missing(values: np.ndarray) -> float | None:
-    """A number such as -999 that seems to stand for a missing value, if there is one."""
-    for code in (values.min(), values.max()) if len(values) >= _FEW_ROWS else ():
-        others = values[values != code]
-        several = 0 < len(others) < len(values) - 1
-        if abs(code) in _CODES and several and np.abs(others - code).min() >= np.ptp(others) > 0:
-            return code
-    return None

@@ -32,6 +32,7 @@ def csv(
     sep: str = ",",
     decimal: str = ".",
     missing: Sequence[str] | None = None,
+    products: Sequence[tuple[str, str]] = (),
 ) -> Observations:
     """Observations from a numeric CSV file with a header line.
 
@@ -53,6 +54,7 @@ def csv(
             do too. Rows with one are left out with a warning, unless `noise` is of missing values,
             or the row has another replicate. By default such cells are an error, except in
             replicates and in features with such a noise.
+        products: as in `table`.
 
     Returns:
         `Observations`.
@@ -82,6 +84,7 @@ def csv(
         sep=sep,
         decimal=decimal,
         missing=missing,
+        products=products,
     )
     return next(known.tables(path))
 

@@ -22,6 +22,7 @@ def table(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     cross_cov: Any = None,
+    products: Sequence[tuple[str, str]] = (),
 ) -> Observations:
     """Observations from a data frame, with what is known of the error in each column.
 
@@ -63,6 +64,13 @@ def table(
             Where `noise` or `cross_cov` go by position, each indicator is a feature.
         drop: in place of `features`, names of columns that are left out.
         cross_cov: as in `from_arrays`, for the features in their order.
+        products: pairs of features, such as `[("x1", "x2"), ("x1", "x1")]`, whose products linear
+            fits take as further columns; of categories name an indicator, as in
+            `("dose", "sex[m]")`. `fit.predict` takes the features, and multiplies them itself.
+            Moments are unbiased: in squares an error that is stated by a variance or `nj.sd`
+            counts as Gaussian, and distributions as symmetric. From replicates alone, each row
+            needs two for the product of a noisy and an exact column, and four for the square of a
+            noisy one, or the product of two.
 
     Returns:
         `Observations`. Where all features with noise have V replicates in every row, and the
@@ -96,6 +104,7 @@ def table(
         subject=subject,
         features=features,
         drop=drop,
+        products=products,
     )
     header, column, index = columns_of(frame)
     if noise is None and not replicates:

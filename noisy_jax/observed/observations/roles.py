@@ -1,13 +1,19 @@
 """What the columns of a frame or file are: target, features, replicates, standard deviations."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from noisy_jax.csv_files import Layout
 from noisy_jax.observed.observations.described import StandardDeviation
 from noisy_jax.validation import given, listed
 
 _DEVIATIONS = "a column of standard deviations"
+_ID = re.compile(r"(.*[_\W])?(id|ids|index|key|uid|uuid|row|no|nr|number)", re.IGNORECASE)
+_CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing values in many tables
+_FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 
 class Roles(NamedTuple):
@@ -131,3 +137,22 @@ def roles_of(
     used = [name for name in header if name in taken and name != subject]
     plain = [name for name in names if name not in copies and name not in named]
     return Roles(names, copies, deviations, used, plain)
+
+
+def numbers_rows(name: str, values: np.ndarray) -> bool:
+    """Whether a column seems to be a label of the rows."""
+    if len(values) < _FEW_ROWS or not np.array_equal(values, np.round(values)):
+        return False
+    steps = np.diff(values)
+    in_order = bool(np.all(steps > 0) or np.all(steps < 0))
+    return in_order or (bool(_ID.fullmatch(name)) and len(np.unique(values)) == len(values))
+
+
+def code_of_missing(values: np.ndarray) -> float | None:
+    """A number such as -999 that seems to stand for a missing value, if there is one."""
+    for code in (values.min(), values.max()) if len(values) >= _FEW_ROWS else ():
+        others = values[values != code]
+        several = 0 < len(others) < len(values) - 1
+        if abs(code) in _CODES and several and np.abs(others - code).min() >= np.ptp(others) > 0:
+            return code
+    return None

@@ -15,9 +15,8 @@ from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import (
     Categories,
-    categories_of,
-    mean_recoding,
     with_categories,
+    without_categories,
 )
 from noisy_jax.observed.observations.described import (
     NoiseOfRows,
@@ -26,6 +25,7 @@ from noisy_jax.observed.observations.described import (
 )
 from noisy_jax.observed.observations.knowledge import Known, by_name, by_row, known_noise
 from noisy_jax.observed.observations.pooled import means_of_copies
+from noisy_jax.observed.observations.products import Products, with_products
 from noisy_jax.validation import check_concrete, check_dimension, listed, number
 
 
@@ -63,6 +63,7 @@ class Observations:
         categories: of misclassified columns (`noise.Misclassified`), in whose place x has recoded
             indicators. `cov` has an unbiased estimate of their covariance in each row, which need
             not be positive semidefinite.
+        products: of columns, which linear fits take behind the columns; or `None`.
     """
 
     x: np.ndarray
@@ -83,6 +84,7 @@ class Observations:
     unreliability: np.ndarray | None = None
     references: tuple[str, ...] = ()
     categories: tuple[Categories, ...] = ()
+    products: Products | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -180,8 +182,14 @@ class Observations:
     def check_each_row(self, user: str, *, categories: bool = False) -> None:
         """Raises ValueError if covariances are right in sums only, but `user` needs each row's.
 
-        Those of misclassified columns are allowed with `categories`.
+        Those of misclassified columns are allowed with `categories`. Products are for linear fits.
         """
+        if self.products is not None:
+            raise ValueError(
+                f"{user} takes no products of noisy columns, which are for nj.methods.Linear(): "
+                "make the table without products. Kernel fits find them by themselves, and the "
+                "curve of nj.methods.Model may contain them"
+            )
         if self.categories and not categories:
             raise ValueError(
                 f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
@@ -209,6 +217,7 @@ def from_arrays(
     names: Sequence[str] | None = None,
     target: str | None = None,
     cross_cov: Any = None,
+    products: Sequence[tuple[str, str]] = (),
 ) -> Observations:
     """Observations from arrays or a pandas DataFrame.
 
@@ -235,6 +244,7 @@ def from_arrays(
         target: name of y; "y" by default.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
             default they are independent.
+        products: as in `nj.table`.
 
     Returns:
         `Observations`.
@@ -299,7 +309,7 @@ def from_arrays(
         check_dimension("Product.columns", noise.columns, (dim,))
         noise = dict(zip(names, noise.columns, strict=True))
     if isinstance(noise, Mapping):
-        x, noise, recoded = _without_categories(x, noise, names)
+        x, noise, recoded = without_categories(x, noise, names)
     seen = ~np.isnan(x) if isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
@@ -329,21 +339,7 @@ def from_arrays(
     )
     if found.unreliability is not None:
         found = dataclasses.replace(found, cov=found.estimated())
-    return with_categories(found, recoded)
-
-
-def _without_categories(x: np.ndarray, noise: Mapping[str, Any], names: tuple[str, ...]):
-    """x with 0 in misclassified columns, the noise of the others, and what is in their place."""
-    recoded, others = {}, dict(noise)
-    for name in [name for name in noise if name in names]:
-        if not isinstance(noise[name], Misclassified):
-            continue
-        j = names.index(name)
-        numbers, categories = categories_of(name, x[:, :, j], others.pop(name))
-        recoded[name] = mean_recoding(numbers, categories), categories
-        x = x.copy()
-        x[:, :, j] = 0.0
-    return x, others, recoded
+    return with_products(with_categories(found, recoded), products, noise)
 
 
 def _means_differ(x) -> float:

@@ -1,0 +1,230 @@
+"""Squares and products of noisy columns, with unbiased moments of all columns together.
+
+A product of columns f is a monomial of a clean row x, and so is what a linear fit takes of two
+columns, f_j f_k. With unbiased estimates T(m) of all these monomials m, E[T(m) | x] = m(x), the
+column of f is z = T(f), and z_j z_k − T(f_j f_k) is an unbiased estimate of the covariance of the
+errors of two columns in this row, which need not be positive semidefinite.
+
+With a known covariance C of the error in a row, T is the monomial of Hermite's (Appell's) kind: for
+a column a and a monomial m
+
+    T(a m) = x̃_a T(m) − Σ_b C_ab T(m/b) − κ_a C_aa² T(m/a³),
+
+summed over the factors b of m. Beside independent columns, or Gaussian errors with any C, this is
+exact: κ_a is the excess kurtosis of the error, 0 if it is Gaussian, and third moments are 0.
+
+With replicates alone, T is the mean over all choices of different copies, one for each factor with
+noise: as many copies are needed as there are such factors, twice as many as in the product.
+
+Source: Stefanski, Communications in Statistics A 18 (1989); for polynomial regression Cheng and
+Schneeweiss, JRSS B 60 (1998).
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from noisy_jax.noise import (
+    CovarianceEstimate,
+    Gaussian,
+    Laplace,
+    Noise,
+    PerRound,
+    Product,
+    Rademacher,
+    StudentT,
+    Uniform,
+)
+from noisy_jax.noise.dependent import Dependent
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.observations.categories import recorded_means
+from noisy_jax.observed.observations.described import Reliability
+from noisy_jax.validation import given, listed
+
+_Table = TypeVar("_Table")
+
+
+class Products(NamedTuple):
+    """Products of columns, which stand behind the columns in linear fits.
+
+    Attributes:
+        factors: places of the two factors of each product.
+        excess_kurtosis: `[d]`, of the error in one copy of a column; NaN if it is not known.
+    """
+
+    factors: tuple[tuple[int, int], ...]
+    excess_kurtosis: np.ndarray
+
+    def names(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Such as `x1 * x2` and `x1²`."""
+        pairs = [(columns[a], columns[b]) for a, b in self.factors]
+        return tuple(f"{a}²" if a == b else f"{a} * {b}" for a, b in pairs)
+
+
+def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -> _Table:
+    """The table with products of two of its columns each.
+
+    Args:
+        table: without them.
+        pairs: names of the factors.
+        known: what is known of the noise, as in `table`.
+    """
+    if not len(pairs):
+        return table
+    old: Any = table
+    if isinstance(pairs, str) or any(np.shape(pair) != (2,) for pair in pairs):
+        wanted = "pairs of names, such as [('x1', 'x2'), ('x1', 'x1')]"
+        raise ValueError(f"products must be {wanted}, got {given(pairs)}")
+    for name in [name for pair in pairs for name in pair if name not in old.names]:
+        raise ValueError(f"products name {given(name)}, but the columns are {listed(old.names)}")
+    factors = tuple((old.names.index(one), old.names.index(other)) for one, other in pairs)
+    made = Products(factors, _kurtosis(old, known))
+    names = (*old.names, *made.names(old.names))
+    if len({*names}) < len(names) or len({frozenset(pair) for pair in pairs}) < len(pairs):
+        raise ValueError(f"products must be different ones, got {listed(names[len(old.names) :])}")
+    if old.cross_cov is not None and np.any(old.cross_cov):
+        raise ValueError("products need errors in y that are independent of those in x")
+    for a, b in made.factors:
+        for place in (a, b) if isinstance(known, Mapping) else ():
+            if isinstance(known.get(old.names[place]), Reliability):
+                raise ValueError(
+                    f"{old.names[place]!r} has a reliability, which is right on average over rows "
+                    "only: products need the variance of its error, or replicates"
+                )
+        if a == b and not np.isfinite(made.excess_kurtosis[a]):
+            raise ValueError(
+                f"the square of {old.names[a]!r} needs errors with known fourth moments: Gaussian "
+                "(also by a variance or nj.sd), Laplace or uniform ones, or four replicates"
+            )
+    found = dataclasses.replace(old, products=made)
+    expanded(found)  # raises ValueError where there are too few replicates
+    return found
+
+
+def _kurtosis(table: Any, known: Any) -> np.ndarray:
+    """`[d]`, excess kurtosis of the errors; NaN of errors that depend on x."""
+
+    def of(one):
+        if isinstance(one, Dependent):
+            return np.nan
+        return float(one.excess_kurtosis) if isinstance(one, Noise) else 0.0
+
+    dim = len(table.names)
+    if isinstance(known, PerRound) and isinstance(by_round(known)[0], Gaussian):
+        known = None
+    if isinstance(known, Mapping):
+        found = np.array([of(known.get(name)) for name in table.names])
+    elif isinstance(known, Product):
+        found = np.array([of(one) for one in known.columns])
+    elif isinstance(known, Gaussian | Laplace | Rademacher | StudentT | Uniform):
+        found = np.full(dim, of(known))
+    elif isinstance(known, Noise | PerRound | CovarianceEstimate):
+        raise ValueError(
+            "products need Gaussian errors of known covariance, or independent ones of known "
+            f"distributions, got {type(known).__name__}"
+        )
+    else:
+        found = np.zeros(dim)
+    for one in table.categories:
+        found[list(one.places)] = np.nan
+    return found
+
+
+def measured(table: _Table) -> _Table:
+    """The table with products of the columns as they were recorded, as if there were no noise."""
+    old: Any = table
+    x = recorded_means(old)
+    x = np.column_stack([x, *(x[:, a] * x[:, b] for a, b in old.products.factors)])
+    return _replaced(old, x, np.zeros(2 * x.shape[1:]), only_sums=False, categories=(), pooled=None)
+
+
+def expanded(table: _Table) -> _Table:
+    """The table with unbiased products, and covariances by row, right in sums, of all columns."""
+    old: Any = table
+    x, cov = old.averaged()
+    unbiased, dim = monomials(old, x, cov), x.shape[1]
+    columns = [*((j,) for j in range(dim)), *old.products.factors]
+    x = np.column_stack([x, *map(unbiased, columns[dim:])])
+    full = np.empty((len(x), len(columns), len(columns)))
+    full[:, :dim, :dim] = cov
+    for j, own in enumerate(columns[dim:], start=dim):
+        for k, other in enumerate(columns[: j + 1]):
+            full[:, j, k] = full[:, k, j] = x[:, j] * x[:, k] - unbiased((*own, *other))
+    return _replaced(old, x, full, only_sums=True)
+
+
+def _replaced(old: Any, x: np.ndarray, cov: np.ndarray, **changes: Any) -> Any:
+    exact = {"cov_std_error": np.zeros(cov.shape[-2:]), "noise": None, "cross_cov": None}
+    names = (*old.names, *old.products.names(old.names))
+    return dataclasses.replace(old, x=x[:, None], cov=cov, names=names, **exact, **changes)
+
+
+def monomials(
+    table: Any, x: np.ndarray, cov: np.ndarray
+) -> Callable[[tuple[int, ...]], np.ndarray]:
+    """T: from places of the factors of a monomial, at most four, to unbiased estimates `[n]`.
+
+    Args:
+        table: what was measured.
+        x: `[n, d]`, the means of the copies.
+        cov: `[d, d]` or `[n, d, d]`, the covariance of their errors.
+    """
+    copies = np.array(table.x if table.copies is None else table.copies)
+    several = (np.nanmax(copies, axis=1) > np.nanmin(copies, axis=1)).any(axis=0)
+    copies[:, 1:, ~several] = np.nan  # repeats the first
+    seen = ~np.isnan(copies)
+    copies = np.where(seen, copies, 0.0)
+    unknown = several & (table.cov is None if table.pooled is None else table.pooled)
+    kurtosis = table.products.excess_kurtosis / seen.sum(axis=1)
+    noisy = np.any(cov != 0, axis=tuple(range(cov.ndim - 2)))
+
+    def hermite(factors):
+        if not factors:
+            return np.ones(len(x))
+        a, *rest = factors
+        total = x[:, a] * hermite(rest)
+        for k, b in enumerate(rest):
+            if noisy[a, b]:
+                total -= cov[..., a, b] * hermite(rest[:k] + rest[k + 1 :])
+        if noisy[a, a] and rest == 3 * [a]:
+            total -= kurtosis[:, a] * cov[..., a, a] ** 2
+        return total
+
+    def unbiased(factors):
+        own = [place for place in factors if unknown[place]]
+        total = hermite([place for place in factors if not unknown[place]])
+        if not own:
+            return total
+        choices = _of_different(seen.astype(np.float64), own)
+        for row in np.flatnonzero(choices < 0.5)[:1].tolist():
+            names = [table.names[place] for place in own]
+            raise ValueError(
+                f"{' · '.join(names)} needs {len(own)} replicates, a different one for each "
+                f"factor, but row {row} has fewer: drop such rows, or give the variance of one "
+                f"replicate, as noise={{{names[0]!r}: 0.25}}, whose error then counts as Gaussian "
+                "and independent of others"
+            )
+        return total * _of_different(copies, own) / choices
+
+    return unbiased
+
+
+def _of_different(values: np.ndarray, factors: list[int]) -> np.ndarray:
+    """`[n]`, the sum of products of `values` `[n, V, d]` over choices of different copies.
+
+    By the recursion on blocks of factors that share a copy: those of the first block may have any
+    copy, less those in which it is the copy of another block.
+    """
+
+    def over(blocks):
+        if not blocks:
+            return np.ones(len(values))
+        first, *rest = blocks
+        total = np.prod(values[:, :, first], axis=2).sum(axis=1) * over(rest)
+        for k, other in enumerate(rest):
+            total = total - over([*rest[:k], first + other, *rest[k + 1 :]])
+        return total
+
+    return over([[factor] for factor in factors])

@@ -1,0 +1,294 @@
+"""Products of noisy columns: exact moments, coverage, names and predictions, what is wrong."""
+
+import itertools
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import noisy_jax as nj
+from noisy_jax.noise import Gaussian, Laplace, Misclassified, Uniform
+from noisy_jax.observed.fits.linear_moments import linear_moments
+from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.observations import csv, from_arrays
+from noisy_jax.observed.observations.products import expanded, measured
+from tests.keys import SHIFT, key
+from tests.observed.rows import check_coverage
+
+CLEAN = {"x1": 0.7, "x2": -1.3, "z": 1.0}
+PAIRS = [("x1", "x2"), ("x1", "x1"), ("z", "x1"), ("x2", "x2")]
+MATRIX = [[0.9, 0.1], [0.3, 0.7]]
+
+
+def check_exact(table, chances, pairs, naive=0.05):
+    """Moments `[k, k]` with all columns, in the mean over rows with these probabilities."""
+    base = np.array([CLEAN[name] for name in table.names])
+    clean = np.append(base, [CLEAN[a] * CLEAN[b] for a, b in pairs])
+    whole = expanded(table)
+    assert whole.names[len(base) :] == tuple(f"{a}²" if a == b else f"{a} * {b}" for a, b in pairs)
+    found = linear_moments(*Rows.of(whole, chances))
+    np.testing.assert_allclose(found.x, clean, atol=1e-10)
+    np.testing.assert_allclose(found.xx - found.cov, np.outer(clean, clean), atol=1e-10)
+    plain = linear_moments(*Rows.of(measured(table), chances))
+    assert np.abs(plain.xx - np.outer(clean, clean)).max() > naive
+
+
+def quadrature(laws):
+    """All combinations of nodes `[n, d]` of these laws, and their probabilities `[n]`."""
+    nodes, weights = zip(*laws, strict=True)
+    return np.array(list(itertools.product(*nodes))), np.prod(
+        list(itertools.product(*weights)), axis=1
+    )
+
+
+def gauss(variance):
+    nodes, weights = np.polynomial.hermite_e.hermegauss(5)
+    return variance**0.5 * nodes, weights / weights.sum()
+
+
+def laplace(scale):
+    nodes, weights = np.polynomial.laguerre.laggauss(5)
+    return scale * np.append(-nodes, nodes), np.append(weights, weights) / 2
+
+
+def columns(errors):
+    noisy = {f"x{j + 1}": CLEAN[f"x{j + 1}"] + errors[:, j] for j in range(2)}
+    return noisy | {"z": np.full(len(errors), CLEAN["z"]), "y": np.zeros(len(errors))}
+
+
+@pytest.mark.claim("EXT-Products")
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"x1": 0.3, "x2": Laplace(0.4)},
+        {"x1": nj.sd(0.3**0.5), "x2": Laplace(0.4)},
+        {"x1": Gaussian(0.3), "x2": Laplace(0.4)},
+        Laplace([0.5, 0.4, 1e-9]),
+    ],
+    ids=["variance", "sd", "product", "laplace"],
+)
+def test_moments_are_those_of_clean_products(known):
+    """By quadrature, in float64: squares and products of columns with noise of known laws."""
+    first = laplace(0.5) if isinstance(known, Laplace) else gauss(0.3)
+    errors, chances = quadrature([first, laplace(0.4)])
+    table = nj.table(columns(errors), target="y", noise=known, products=PAIRS)
+    check_exact(table, chances, PAIRS)
+
+
+@pytest.mark.claim("EXT-Products")
+def test_errors_of_columns_may_be_correlated_and_change_by_row():
+    """Gaussian errors with a covariance; the sum over two kinds of rows has both exactly."""
+    standard, chances = quadrature([gauss(1.0)] * 2)
+    cov = np.zeros((2, 3, 3))
+    cov[:, :2, :2] = [[[0.3, 0.2], [0.2, 0.5]], [[0.2, -0.1], [-0.1, 0.1]]]
+    x = [np.array(list(CLEAN.values()))] * 2 * len(standard)
+    x = np.array(x).reshape(2, -1, 3)
+    for part, one in zip(x, cov, strict=True):
+        part[:, :2] += standard @ np.linalg.cholesky(one[:2, :2]).T
+    known = nj.noise.PerRound(jax.vmap(Gaussian)(np.repeat(cov, len(standard), axis=0)))
+    names = list(CLEAN)
+    with jax.enable_x64(True):
+        table = from_arrays(
+            x.reshape(-1, 3), np.zeros(2 * len(standard)), noise=known, names=names, products=PAIRS
+        )
+    check_exact(table, np.tile(chances, 2) / 2, PAIRS)
+
+
+# Joint errors of a copy of both columns, which are skewed and depend on each other.
+JOINT = np.array([[-0.5, 0.3], [0.25, -0.9], [0.25, 0.6]])
+SHARES = np.array([1 / 3, 1 / 3, 1 / 3])
+
+
+def copies(places, missing=()):
+    """All copies of both columns with joint errors, NaN where (column, place) are missing."""
+    cells = np.array(list(itertools.product(range(3), repeat=places)))
+    errors = JOINT[cells]
+    frame = {"z": np.full(len(cells), CLEAN["z"]), "y": np.zeros(len(cells))}
+    for j, v in itertools.product(range(2), range(places)):
+        values = CLEAN[f"x{j + 1}"] + errors[:, v, j]
+        frame[f"x{j + 1}{v}"] = np.full(len(cells), np.nan) if (j, v) in missing else values
+    names = {f"x{j}": [f"x{j}{v}" for v in range(places)] for j in (1, 2)}
+    return frame, names, SHARES[cells].prod(axis=1)
+
+
+@pytest.mark.claim("EXT-Products")
+@pytest.mark.parametrize(
+    ("places", "missing", "pairs"),
+    [(4, [], PAIRS), (5, [(1, 0)], PAIRS), (3, [], [("x1", "z")]), (2, [], [("x1", "z")])],
+    ids=["four", "incomplete", "three", "two"],
+)
+def test_moments_from_replicates_need_no_law(places, missing, pairs):
+    """By enumeration: skewed errors, which both columns share in each copy."""
+    frame, names, chances = copies(places, missing)
+    if places == 2:  # x2 beside them is exact
+        frame = {k: v for k, v in frame.items() if not k.startswith("x2")} | {
+            "x2": np.full(len(chances), CLEAN["x2"])
+        }
+        names = {"x1": names["x1"]}
+    table = nj.table(frame, target="y", replicates=names, products=pairs)
+    check_exact(table, chances, pairs, 0.02)
+
+
+@pytest.mark.claim("EXT-Products")
+def test_replicates_beside_known_errors_and_misclassified_columns():
+    """Laplace and Gaussian errors of several copies, and an indicator that is recorded wrongly."""
+    pairs = [("x1", "x1"), ("x1", "x2"), ("x2", "z")]
+    parts = [laplace(0.4)] * 2 + [gauss(0.5)]
+    errors, chances = quadrature([*parts, (np.array([0, 1]), np.array([0.3, 0.7]))])
+    frame = columns(errors[:, [0, 2]])
+    frame |= {"x1b": CLEAN["x1"] + errors[:, 1], "z": errors[:, 3]}  # z is 1
+    known = {"x1": Laplace(0.4), "x2": 0.5, "z": Misclassified(MATRIX)}
+    for options in ({"noise": known}, {"noise": {"x2": 0.5, "z": Misclassified(MATRIX)}}):
+        some = pairs if "x1" in options["noise"] else pairs[2:]
+        table = nj.table(
+            frame, target="y", replicates={"x1": ["x1", "x1b"]}, products=some, **options
+        )
+        check_exact(table, chances, some)
+
+
+TRUTH = {"x1": 1.0, "x2": -1.0, "z": 0.5, "x1 * x2": 1.0, "x1²": 0.7, "x2 * z": -0.5}
+
+
+def drawn(rng, n, copies=0, truth=TRUTH):
+    """A frame with Gaussian noise of variances .25 and .16, or Laplace noise in copies."""
+    x1, x2 = rng.normal(size=(2, n)) + np.array([[0.5], [0.0]])
+    clean = {"x1": x1, "x2": x2, "z": (rng.random(n) < 0.5) * 1.0}
+    values = pd.DataFrame(clean)
+    values = values.assign(**{"x1 * x2": x1 * x2, "x1²": x1**2, "x2 * z": x2 * clean["z"]})
+    y = values[list(truth)] @ np.array(list(truth.values())) + 0.3 * rng.normal(size=n)
+    frame = {"z": clean["z"], "y": np.asarray(y)}
+    for name, scale in (("x1", 0.5), ("x2", 0.4)):
+        if not copies:
+            frame[name] = clean[name] + scale * rng.normal(size=n)
+        for v in range(copies):
+            frame[f"{name}{v}"] = clean[name] + scale * rng.laplace(size=n)
+    return frame
+
+
+KNOWN = {"x1": 0.25, "x2": 0.16}
+WANTED = [("x1", "x2"), ("x1", "x1"), ("x2", "z")]
+
+
+def table(rng, n, copies=0, pairs=WANTED, truth=TRUTH):
+    frame = drawn(rng, n, copies, truth)
+    options = {"noise": KNOWN, "features": ["x1", "x2", "z"]}
+    if copies:
+        names = {name: [f"{name}{v}" for v in range(copies)] for name in KNOWN}
+        options = {"replicates": names, "features": ["x1", "x2", "z"]}
+    return nj.table(frame, target="y", products=pairs, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("copies", [0, 2, 4])
+def test_intervals_cover(copies):
+    """Of 400 tables, Gaussian noise of known variance, or Laplace noise in two or four copies."""
+    rng = np.random.default_rng(31 + SHIFT)
+    full = copies in (0, 4)
+    truth = TRUTH if full else {k: TRUTH[k] for k in ("x1", "x2", "z", "x2 * z")}
+    pairs = WANTED if full else WANTED[2:]
+    tables = (table(rng, 600 if copies else 1_000, copies, pairs, truth) for _ in range(400))
+    plain = check_coverage(tables, np.array(list(truth.values())), bias=0.01)
+    print(f"{copies} copies: uncorrected {plain}")
+    assert plain.min() < 0.2
+
+
+def test_names_predictions_and_the_uncorrected_fit(tmp_path):
+    """`predict` multiplies; the uncorrected fit is least squares on products of measured values."""
+    rng = np.random.default_rng(1)
+    frame = drawn(rng, 800)
+    rows = nj.table(frame, target="y", noise=KNOWN, features=["x1", "x2", "z"], products=WANTED)
+    assert rows.names == ("x1", "x2", "z")
+    fit = nj.fit(rows)
+    assert fit.names == tuple(TRUTH)
+    assert "x1²" in str(fit.summary())
+    x = rng.normal(size=(5, 3))
+    design = np.column_stack([x, x[:, 0] * x[:, 1], x[:, 0] ** 2, x[:, 1] * x[:, 2]])
+    expected = fit.intercept + design @ fit.coefficients
+    np.testing.assert_allclose(fit.predict(x), expected, rtol=1e-12)
+    shuffled = pd.DataFrame(x, columns=["x1", "x2", "z"])[["z", "x2", "x1"]]
+    np.testing.assert_allclose(fit.predict(shuffled), expected, rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(fit.predict)(x), expected, rtol=1e-4)
+    fit.save(tmp_path / "fit.json")
+    np.testing.assert_allclose(nj.load_fit(tmp_path / "fit.json").predict(x), expected)
+    with pytest.raises(ValueError, match=r"x must be \[\.\.\., 3\]"):
+        fit.predict(design)
+
+    x = rows.x[:, 0]
+    design = np.column_stack([x, x[:, 0] * x[:, 1], x[:, 0] ** 2, x[:, 1] * x[:, 2]])
+    plain = nj.fit(from_arrays(design, rows.y, noise=0.0))
+    for name in ("intercept", "coefficients", "covariance"):
+        np.testing.assert_allclose(getattr(fit.uncorrected, name), getattr(plain, name), rtol=1e-8)
+    np.testing.assert_allclose(fit.uncorrected.predict(x), plain.predict(design), rtol=1e-8)
+    errors = (rows.y - plain.predict(design)) ** 2
+    assert abs(fit.risk.uncorrected - errors.mean()) > 0.01  # at clean, not at measured rows
+    zero = nj.fits.sensitivity(rows, multiples=[0.0, 1.0]).paths()[0]
+    np.testing.assert_allclose(zero, [plain.coefficients, fit.coefficients], rtol=1e-8)
+
+
+def test_files_frames_and_arrays_give_the_same_fit(rng, tmp_path):
+    frame = pd.DataFrame(drawn(rng, 300))[["x1", "x2", "z", "y"]]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    known = {"target": "y", "noise": KNOWN, "products": WANTED}
+    fit = nj.fit(nj.table(frame, **known))
+    other = nj.fit(csv(tmp_path / "rows.csv", **known))
+    np.testing.assert_allclose(other.coefficients, fit.coefficients, rtol=1e-8)
+    arrays = from_arrays(frame[["x1", "x2", "z"]], frame["y"], noise=KNOWN, products=WANTED)
+    np.testing.assert_allclose(nj.fit(arrays).coefficients, fit.coefficients, rtol=1e-8)
+    assert arrays.rows(np.arange(50)).products == arrays.products
+    texts = frame.assign(z=np.where(frame["z"] > 0, "m", "f"))
+    pairs = [*WANTED[:2], ("x2", "z[m]")]
+    other = nj.fit(nj.table(texts, target="y", noise=KNOWN, products=pairs))
+    assert other.names[-1] == "x2 * z[m]"
+    np.testing.assert_allclose(other.coefficients, fit.coefficients, rtol=1e-8)
+
+
+@pytest.mark.statistical
+def test_selection_estimates_clean_errors_with_products():
+    """A fit with products is judged at clean products, and is better than a line."""
+    rows = table(np.random.default_rng(2 + SHIFT), 2_000)
+    line = nj.table(drawn(np.random.default_rng(2 + SHIFT), 2_000), target="y", noise=KNOWN)
+    makes = {"products": nj.fit, "line": lambda some: nj.fit(line.rows(np.arange(len(some.y))))}
+    found = nj.select(makes, rows, key())
+    assert abs(found.risk[0] - 0.09) < 5 * found.std_error[0]
+    assert found.risk[1] > 0.5
+
+
+def raised(match, make):
+    with pytest.raises(ValueError, match=match):
+        make()
+
+
+def test_what_is_wrong_raises(rng):
+    frame = drawn(rng, 60)
+
+    def made(pairs, noise=KNOWN, **options):
+        return nj.table(frame, target="y", noise=noise, products=pairs, **options)
+
+    raised("pairs of names", lambda: made(("x1", "x2")))
+    raised("pairs of names", lambda: made([("x1",)]))
+    raised("products name 'w', but the columns", lambda: made([("x1", "w")]))
+    raised("must be different", lambda: made([("x1", "x2"), ("x2", "x1")]))
+    raised("independent of those in x", lambda: made(WANTED, cross_cov={"x1": 0.1}))
+    raised("'x1' has a reliability", lambda: made(WANTED, {"x1": nj.reliability(0.8)}))
+    raised("known fourth moments", lambda: made([("x1", "x1")], {"x1": nj.noise.StudentT(3, 1.0)}))
+    raised("known fourth moments", lambda: made([("x1", "x1")], {"x1": nj.noise.Multiplicative(1)}))
+    estimate = nj.noise.CovarianceEstimate(0.1 * np.eye(3), 0.01 * np.eye(3))
+    raised("got CovarianceEstimate", lambda: made(WANTED, estimate))
+    rows = made(WANTED)
+    for method in (nj.fourier(length_scale=1.0), nj.methods.RegressionCalibration("linear"),
+                   nj.methods.Poisson()):  # fmt: skip
+        raised("takes no products", lambda method=method: nj.fit(rows, method))
+    learner = nj.learners.known_covariance(radius=1.0)
+    raised("takes no products", lambda: nj.learn(learner, rows, key()))
+    raised("without errors='jackknife'", lambda: nj.fit(rows, errors="jackknife"))
+    raised("x2 · x2 needs 2 replicates|x1 · x2 · x1 · x2 needs 4 rep", lambda: table(rng, 60, 3))
+    unequal = drawn(rng, 60, 4)
+    unequal["x13"][7] = np.nan
+    names = {"x1": [f"x1{v}" for v in range(4)]}
+    unequal = {name: one for name, one in unequal.items() if not name.startswith("x2")}
+    raised("needs 4 replicates, .* but row 7", lambda: nj.table(
+        unequal, target="y", replicates=names, products=[("x1", "x1")]))  # fmt: skip
+    nj.table(unequal, target="y", replicates=names, products=[("x1", "z")])
+    assert made([("x1", "x1")], {"x1": Uniform(0.5)}).products is not None
