@@ -61,16 +61,23 @@ class Units:
     y_scale: float
 
     @classmethod
-    def of(cls, x, y, observations: Observations) -> "Units":
+    def of(cls, x, y, observations: Observations, weights=None) -> "Units":
         """Means and standard deviations; raises ValueError if a column is constant."""
         check_varies(x, y, observations)
-        return cls.of_some(x, y)
+        return cls.of_some(x, y, weights)
 
     @classmethod
-    def of_some(cls, x, y) -> "Units":
+    def of_some(cls, x, y, weights=None) -> "Units":
         """From some of the rows: a column that is constant in them has the scale 1."""
-        scale, y_scale = (np.where(_constant(z), 1.0, z.std(axis=0)) for z in (x, y))
-        return cls(x.mean(axis=0), scale, float(y.mean()), float(y_scale))
+        center, y_center = (np.average(z, axis=0, weights=weights) for z in (x, y))
+        square, y_square = (
+            np.average((z - mean) ** 2, axis=0, weights=weights)
+            for z, mean in ((x, center), (y, y_center))
+        )
+        scale, y_scale = (
+            np.where(_constant(z), 1.0, np.sqrt(own)) for z, own in ((x, square), (y, y_square))
+        )
+        return cls(center, scale, float(y_center), float(y_scale))
 
     @classmethod
     def of_copies(cls, table: Observations, standardize: bool) -> "Units":
