@@ -131,7 +131,10 @@ class Trial:
                 frequencies = _together([made for made, _ in read], self.count)
             share = self.count / rows.effective
             corrected, judge = (
-                [_corrected(*p, size * s) for p, s in zip(read, share, strict=True)]
+                [
+                    _corrected(made, one, size * s)
+                    for (made, one), s in zip(read, share, strict=True)
+                ]
                 for size in (_WIENER, JUDGE)
             )
         self.frequencies, self.rows = frequencies, rows
