@@ -7,7 +7,7 @@ from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.hidden import Attributes, Missing
 from noisy_jax.noise.labels import Flip
-from noisy_jax.noise.misclassified import Misclassified
+from noisy_jax.noise.misclassified import Misclassified, estimate_misclassification
 from noisy_jax.noise.observation import observe
 from noisy_jax.noise.product import Product
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
@@ -33,6 +33,7 @@ __all__ = [
     "Uniform",
     "covariance_times",
     "estimate_covariance",
+    "estimate_misclassification",
     "observe",
     "register_distribution",
 ]

@@ -47,12 +47,16 @@ class Misclassified(Dependent):
     The recorded category may depend on the true one, and on nothing else: not on y, nor on other
     columns or their errors (non-differential error). Where it is recorded better in cases than in
     controls, the correction is wrong. Replicates of a column must be recorded independently, given
-    the true category. The matrix counts as known; it is not estimated from replicates.
+    the true category.
+
+    Without a matrix, that of a column of two categories in a table is estimated from its
+    replicates, three or more in some rows (`estimate_misclassification`). Linear fits take such a
+    column; their intervals contain the uncertainty of the matrix. A given matrix counts as known.
 
     Args:
         matrix: M `[K, K]`; row j holds the probabilities that category j is recorded as each of
             the K. For 0 and 1 with sensitivity s and specificity t it is
-            `[[t, 1 - t], [1 - s, s]]`. Its determinant must be above 0.
+            `[[t, 1 - t], [1 - s, s]]`. Its determinant must be above 0. `None` estimates it.
         categories: the K categories in the order of the matrix; by default those in the column, in
             sorted order.
 
@@ -76,10 +80,11 @@ class Misclassified(Dependent):
         return ()
 
     def __post_init__(self):
-        object.__setattr__(self, "matrix", _matrix(self.matrix))
+        known = self.matrix is not None
+        object.__setattr__(self, "matrix", _matrix(self.matrix) if known else None)
         if self.categories is None:
             return
-        names, count = tuple(self.categories), np.shape(self.matrix)[-1]
+        names, count = tuple(self.categories), np.shape(self.matrix)[-1] if known else 2
         if len(names) != count or len({*names}) != count:
             raise ValueError(
                 f"Misclassified.categories must be {count} different categories, one a row of the "
@@ -92,6 +97,11 @@ class Misclassified(Dependent):
         return np.linalg.inv(np.asarray(self.matrix, np.float64))
 
     def _check_dimension(self, shape):
+        if self.matrix is None:
+            raise ValueError(
+                "Misclassified noise without a matrix is of a column with replicates in a table: "
+                "give the matrix of probabilities, such as [[0.9, 0.1], [0.2, 0.8]]"
+            )
         count = np.shape(self.matrix)[-1] - 1
         if count > 1 and shape[-1:] != (count,):
             raise ValueError(
@@ -154,20 +164,77 @@ class Misclassified(Dependent):
         return fourth + second
 
 
+def estimate_misclassification(records: Any) -> np.ndarray:
+    """The matrix of a column of 0 and 1, from three or more independent records of each row.
+
+    Records of a row are independent given its true category, and alike: the true category 1, of
+    the share π, is recorded as 1 with the probability s, and 0 with the probability q. Then the
+    shares m_k of k records of a row that are all 1 are m_k = π s^k + (1 − π) q^k, so that s and q
+    are the roots of z² − a z + b with
+
+        a = (m_3 − m_1m_2)/(m_2 − m_1²),   b = (m_1m_3 − m_2²)/(m_2 − m_1²),
+
+    and 1 is the category with the larger root, since a record is more often right than the other
+    category is taken for it. Two records show m_1 and m_2 only, which do not say what the three
+    numbers π, s and q are. If a row is hard to record (records of a row depend on each other beyond
+    the true category), the estimate says that records are better than they are.
+
+    Args:
+        records: `[n, V]`, 0, 1, or NaN where there is none.
+
+    Returns:
+        `[2, 2]`, [[1 − q, q], [1 − s, s]]. By chance q may be below 0, or s above 1; for
+        `Misclassified` take `np.clip(matrix, 0, 1)`.
+
+    Raises:
+        ValueError: no row has three records, or they do not tell two categories apart.
+
+    Source: Blischke, Estimating the parameters of mixtures of binomial distributions (1964);
+    identification from three records: Kruskal (1977), and Hui and Walter (1980).
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> true = rng.random((20_000, 1)) < 0.3
+        >>> records = rng.random((20_000, 3)) < np.where(true, 0.8, 0.1)
+        >>> print(estimate_misclassification(records).round(1))
+        [[0.9 0.1]
+         [0.2 0.8]]
+    """
+    records = np.asarray(records, np.float64)
+    if records.ndim != 2 or not np.isin(records[~np.isnan(records)], (0, 1)).all():
+        raise ValueError("records must be [n, V] of 0, 1 and NaN")
+    seen, ones = np.sum(~np.isnan(records), axis=1), np.nansum(records, axis=1)
+    falling = [np.cumprod([count - k for k in range(3)], axis=0) for count in (ones, seen)]
+    total = np.sum(falling[1], axis=1)
+    if total[2] == 0:
+        raise ValueError(
+            "the probabilities of wrong categories are estimated from three or more replicates of "
+            "a row, but there are at most two. (The shares of rows with one and with two positive "
+            "records are two numbers, but sensitivity, specificity and prevalence are three.) Take "
+            "sensitivity s and specificity t from a validation study, as "
+            "nj.noise.Misclassified([[t, 1 - t], [1 - s, s]])"
+        )
+    first, second, third = np.sum(falling[0], axis=1) / total
+    apart = second - first**2
+    a, b = third - first * second, first * third - second**2
+    square = a**2 - 4 * b * apart
+    root = np.sqrt(max(square, 0.0))
+    if apart <= 0 or root < _SMALLEST * apart:
+        raise ValueError(
+            "replicates do not tell two categories apart: records of a row agree no more often "
+            "than by chance, or all of them say the same"
+        )
+    q, s = (a - root) / (2 * apart), (a + root) / (2 * apart)
+    return np.array([[1 - q, q], [1 - s, s]])
+
+
 def _products(rows, matrix):
     return jnp.matmul(rows, matrix, precision="highest")
 
 
 def _matrix(given: Any) -> Any:
     """The matrix of probabilities; with a leading axis where it changes from round to round."""
-    if given is None:
-        raise ValueError(
-            "Misclassified needs the matrix of probabilities: it is not estimated from replicates. "
-            "(Two of them do not identify it: the shares of rows with one and with two positive "
-            "records are two numbers, but sensitivity, specificity and prevalence are three.) Take "
-            "sensitivity s and specificity t from a validation study, as "
-            "nj.noise.Misclassified([[t, 1 - t], [1 - s, s]])"
-        )
     matrix = within("Misclassified.matrix", _array(given), 0, 1, shape=None)
     shape = np.shape(matrix)
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:

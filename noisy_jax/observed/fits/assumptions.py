@@ -160,9 +160,9 @@ def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
         Doubt(
             f"noise is declared in {listed(columns)}, but a wrong category is not a value with "
             "noise added to it, and the correction is wrong: give the probabilities of wrong "
-            "categories, as noise={'x1': nj.noise.Misclassified(matrix)}, or declare the column "
-            "exact (variance 0, or one replicate in place of all), for the coefficient of the "
-            "recorded category"
+            "categories, as noise={'x1': nj.noise.Misclassified(matrix)}, without a matrix if "
+            "three replicates of two values show them; or declare the column exact (variance 0, "
+            "or one replicate in place of all), for the coefficient of the recorded category"
         )
     ]
 

@@ -14,6 +14,7 @@ from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
 from noisy_jax.observed.fits.linear_moments import clean_errors
+from noisy_jax.observed.fits.row_laws import RowLaws
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import replicates
@@ -53,9 +54,10 @@ def fourier_errors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """q − 2ỹv + ỹ², `[n]`, with readings v and q of the function and its square at the clean row.
 
-    If the noise has no common law (`by_each_row`), readings are weighted sums over means of blocks
-    of a row's copies. Otherwise every wave (`readings`) is divided by the noise's φ at its
-    frequency, or rather by φ + ε/(nφ̄), which hardly differs except where φ is lost in the noise.
+    If the noise has no known law (`by_each_row`), readings are weighted sums over means of blocks
+    of a row's copies; if each row has its own law, they are as in `row_laws`. Otherwise every wave
+    (`readings`) is divided by the noise's φ at its frequency, or rather by φ + ε/(nφ̄), which hardly
+    differs except where φ is lost in the noise.
 
     Args:
         fit: the function.
@@ -68,22 +70,26 @@ def fourier_errors(
     """
     if by_each_row(table):
         return _errors_of_each_row(fit, rows), np.zeros((2, 1))
-    made = frequencies_of(fit.omega, 1.0, table, np.ones(len(fit.names)))
-    divided = [
-        np.conj(phi) / (np.abs(phi) ** 2 + JUDGE / len(table.y))
-        for phi in (np.asarray(leaf, complex) for leaf in made[2:5])
-    ]
-    pairs = len(fit.omega)
+    ones, count = np.ones(len(fit.names)), len(table.y)
+    made = frequencies_of(fit.omega, 1.0, table, ones)
+    phis = [np.asarray(leaf, complex) for leaf in made[2:5]]
+    squares = [np.abs(phi) ** 2 + JUDGE / count for phi in phis]
+    pairs, laws = len(fit.omega), RowLaws.of(rows, ones)
     c = fit.weights[:pairs] - 1j * fit.weights[pairs:]
-    errors = []
-    for start in range(0, len(rows.y), _ROWS):
-        part = slice(start, start + _ROWS)
+    errors, step = [], _ROWS if laws is None else 1
+    for start in range(0, len(rows.y), step):
+        part = slice(start, start + step)
         x = rows.x[part].mean(axis=1) - fit.center
         cosines, sines = np.split(cosines_and_sines(x, fit.omega / (2 * np.pi)), 2, axis=1)
+        own = map(np.conj, phis) if laws is None else laws.some(part).conjugates(fit.omega)
+        divided = [phi / square for phi, square in zip(own, squares, strict=True)]
+        if laws is not None:
+            divided = [phi[0] for phi in divided]
         read = readings(c * (cosines + 1j * sines), *divided)
         errors.append(estimated_errors(read, rows.y[part] - fit.constant))
     points = places(table.x.mean(axis=1) - fit.center)
-    left_out = hidden(made, fit.weights[None], points, table.y - fit.constant)[0]
+    square = float(np.mean((table.y - fit.constant) ** 2))
+    left_out = hidden(made, fit.weights[None], points, square, count)[0]
     return np.concatenate(errors), left_out
 
 

@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from noisy_jax.observed.fits.calibration import CalibratedFit
+from noisy_jax.observed.fits.checked import checked_table
 from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
+from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
-from noisy_jax.observed.fits.methods import Fourier, Linear, Logistic, OneOf, Poisson
+from noisy_jax.observed.fits.methods import Linear, Logistic, Poisson
 from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.fits.model_fit import ModelFit
-from noisy_jax.observed.fits.parts import TableMoments, checked_table
+from noisy_jax.observed.fits.parts import TableMoments
 from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
@@ -62,8 +64,9 @@ def fit(
             methods, of which the one with the least cross-fitted clean risk is taken.
         features: another name for a method that is `Fourier`, or a list of such.
         model: "linear", "logistic" or "poisson", short for a method without options.
-        weights: an option of `nj.methods.Linear`, `Logistic` and `Poisson`, as `clusters`; of
-            `Linear` alone `errors` and `checkpoint`.
+        weights: an option of `nj.methods.Linear`, `Logistic`, `Poisson` and `Fourier`, as
+            `clusters`; of `Linear` alone `errors` and `checkpoint`. `Fourier` owns them:
+            `nj.fourier(length_scale=…, weights=…)`.
         clusters: see `weights`.
         errors: see `weights`.
         checkpoint: see `weights`.

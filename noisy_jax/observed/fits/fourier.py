@@ -14,7 +14,7 @@ from noisy_jax.moments.fourier import (
     estimated_characteristic,
     gaussian_frequencies,
 )
-from noisy_jax.noise import Gaussian
+from noisy_jax.noise import Gaussian, PerRound
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observed.fits.assumptions import noise_follows_values
 from noisy_jax.observed.fits.functions import (
@@ -23,14 +23,16 @@ from noisy_jax.observed.fits.functions import (
     FourierPredictor,
     KernelComparison,
 )
-from noisy_jax.observed.fits.groups import LEAST_GROUPS
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.length_scales import length_scales
+from noisy_jax.observed.fits.row_laws import RowLaws, laws_follow_values
 from noisy_jax.observed.fits.trials import (
     FACTORS,
     GROUPS,
     Trial,
+    WeightedRows,
     choices,
     judged,
     sums_of,
@@ -40,40 +42,50 @@ from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
 
-def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> FourierFit:
+def fourier_fit(
+    observations: Observations,
+    candidates: Sequence[Any],
+    weights: np.ndarray | None = None,
+    clusters: np.ndarray | None = None,
+) -> FourierFit:
     """See `nj.methods.Fourier`: the best of the candidates."""
     if observations.cross_cov is not None:
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
     observations.check_each_row("a kernel fit")
     each = by_each_row(observations)
-    if observations.cov is not None and observations.cov.ndim == 3 and not each:
+    known = isinstance(observations.noise, PerRound)
+    if observations.cov is not None and observations.cov.ndim == 3 and not each and not known:
         raise ValueError(
-            "Fourier features need noise of one distribution, but it changes from row to row; "
-            "give replicates of each row, or make a linear fit, which takes such noise"
+            "a kernel fit needs the distribution of the noise of each row, not its standard "
+            "deviation alone: nj.sd(…, gaussian=True) or nj.noise.PerRound, or replicates of each "
+            "row"
         )
     x, y = observations.x.mean(axis=1), observations.y
     if len(y) < LEAST_GROUPS:
         raise ValueError(f"kernel fits need at least {LEAST_GROUPS} rows, got {len(y)}")
-    units = Units.of(x, y, observations)
+    own = np.ones(len(y)) if weights is None else weights / weights.mean()
+    units = Units.of(x, y, observations, own)
     cov = np.zeros(2 * x.shape[1:]) if observations.cov is None else observations.cov
-    cov = cov.mean(axis=0) if cov.ndim == 3 else cov
+    cov = np.average(cov, axis=0, weights=own) if cov.ndim == 3 else cov
     rows = units.standardized(Rows(x, y, cov / observations.x.shape[1]))
     standard, target = rows.x.astype(np.float32), rows.y.astype(np.float32)
+    weighted = WeightedRows(standard, target, own, _groups(len(y), clusters))
     if rows.cov.any():
-        plain = np.atleast_2d(np.cov(standard, rowvar=False, dtype=np.float64))
+        plain = np.atleast_2d(np.cov(rows.x, rowvar=False, aweights=own))
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
     copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
+    laws = None if each else RowLaws.of(observations, units.scale)
     tried, trials = _with_length_scales(candidates, standard, rows.cov), []
     for one in tried:
         key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
         drawn = gaussian_frequencies(
             key, one.num_features, length_scale=one.length_scale, **options
         )
-        if each:
-            trial = Trial(drawn, standard, target, copies)
+        if each or laws is not None:
+            trial = Trial(drawn, weighted, copies, laws)
         else:
-            made = frequencies_of(drawn.omega, drawn.amplitude, observations, units.scale)
-            trial = Trial(made, standard, target)
+            made = frequencies_of(drawn.omega, drawn.amplitude, observations, units.scale, own)
+            trial = Trial(made, weighted)
         if np.isfinite(trial.risks).all():
             trials.append((one, trial))
     if not trials:
@@ -88,11 +100,14 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
     numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
     shown: dict[int, Candidate] = {}
     for k in order:
-        number, own = divmod(int(k), len(FACTORS))
+        number, place = divmod(int(k), len(FACTORS))
         mean, error = (v * variance for v in trial.mean(risks[k]))
-        options = dataclasses.asdict(trials[number][0])
-        options |= {"factor": float(FACTORS[own]), "bias": float(bias[k]) * variance}
-        shown.setdefault(number, Candidate(**options, risk=mean, std_error=error))
+        one = trials[number][0]
+        options = {"factor": float(FACTORS[place]), "bias": float(bias[k]) * variance}
+        made = Candidate(
+            one.length_scale, one.num_features, one.seed, **options, risk=mean, std_error=error
+        )
+        shown.setdefault(number, made)
     scale = units.y_scale * float(trial.frequencies.amplitude)
     make = {
         "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
@@ -113,11 +128,11 @@ def fourier_fit(observations: Observations, candidates: Sequence[Any]) -> Fourie
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,
-            degrees_of_freedom=min(GROUPS, len(y)) - 1,
+            degrees_of_freedom=len(trial.count) - 1,
             corrected_bias=numbers[6],
             uncorrected_bias=numbers[7],
             difference_bias=numbers[8],
-            hidden_share=hidden_share(trial.frequencies, trial.weights[factor], len(y)),
+            hidden_share=hidden_share(trial.frequencies, trial.weights[factor], weighted.effective),
         ),
         candidates=tuple(shown.values()),
         target=observations.target,
@@ -156,17 +171,33 @@ def by_each_row(observations: Observations) -> bool:
     if observations.x.shape[1] == 1 or observations.seen is not None:
         return False
     if observations.cov is not None and observations.cov.ndim == 3:
-        return True
+        known = isinstance(observations.noise, PerRound)
+        return not known or bool(laws_follow_values(observations))
     return observations.noise is None and noise_follows_values(observations)
 
 
-def frequencies_of(omega, amplitude, observations: Observations, scale) -> Frequencies:
+def _groups(rows: int, clusters: np.ndarray | None) -> np.ndarray:
+    """The number of the group of each row, `[n]`; rows of a cluster are in one group."""
+    if clusters is None:
+        number = min(GROUPS, rows)
+        return blocks_of_rows(rows, number) % number
+    if clusters.max() + 1 < LEAST_GROUPS:
+        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {clusters.max() + 1}")
+    return clusters % GROUPS
+
+
+def frequencies_of(
+    omega, amplitude, observations: Observations, scale, weights=None
+) -> Frequencies:
     """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`."""
-    known, omega = _characteristic(observations, scale), jnp.asarray(omega, float)
+    laws, omega = RowLaws.of(observations, scale), jnp.asarray(omega, float)
+    known = None if laws else _characteristic(observations, scale)
     phi = known or _ones
     difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
     made = Frequencies(omega, jnp.asarray(amplitude), phi(omega), phi(difference), phi(total))
-    return made if known else _estimated(made, observations, scale)
+    if laws is not None:
+        return laws.effective(made, np.ones(len(observations.y)) if weights is None else weights)
+    return made if known else _estimated(made, observations, scale, weights)
 
 
 def _ones(omega):
@@ -195,13 +226,14 @@ def _characteristic(observations: Observations, scale: np.ndarray):
     return phi
 
 
-def _estimated(frequencies: Frequencies, observations: Observations, scale) -> Frequencies:
+def _estimated(frequencies: Frequencies, observations: Observations, scale, weights) -> Frequencies:
     """The frequencies with φ from the replicates."""
     copies, sums = observations.x.shape[1], []
+    own = np.ones(len(observations.y)) if weights is None else weights
     for v, u in itertools.combinations(range(copies), 2):
         apart = (observations.x[:, v] - observations.x[:, u]) / scale / copies
         ones = np.ones(len(apart), np.float32)
-        sums.append(sums_of(frequencies, apart.astype(np.float32), ones))
+        sums.append(sums_of(frequencies, apart.astype(np.float32), ones, own))
     total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
     lost = (0.1 / len(observations.y)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
     return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, lost))

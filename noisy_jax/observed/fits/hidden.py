@@ -38,14 +38,15 @@ def places(x: np.ndarray) -> np.ndarray:
 
 
 def hidden(
-    frequencies: Frequencies, weights: np.ndarray, x: np.ndarray, y: np.ndarray
+    frequencies: Frequencies, weights: np.ndarray, x: np.ndarray, square: float, rows: float
 ) -> np.ndarray:
     """B₂ and (mean y²)^{1/2} B₁ of functions with weights `[K, D]`, at points x `[m, d]`.
 
     Returns `[K, 2, m]`. x and the frequencies are in the same units, and the weights in units of
-    the amplitude; y `[n]` are all targets, less the functions' constant term.
+    the amplitude; `square` is mean y² of the targets less the functions' constant term, and `rows`
+    how many rows there are, or equally informative ones if they have weights.
     """
-    rows, size = len(y), np.sqrt(np.mean(y**2, dtype=float))
+    size = np.sqrt(square)
     omega, amplitude = np.asarray(frequencies.omega, float), float(frequencies.amplitude)
     waves, pairs = amplitude * np.exp(1j * x @ omega.T), len(omega)
     single, difference, total = (
@@ -53,8 +54,8 @@ def hidden(
     )
     parts = []
     for c in weights[:, :pairs] - 1j * weights[:, pairs:]:
-        value, square = readings(waves * c, single, difference, total)
-        parts.append((square, size * value))
+        value, read = readings(waves * c, single, difference, total)
+        parts.append((read, size * value))
     return np.array(parts)
 
 
@@ -77,7 +78,7 @@ def largest_bias(parts: np.ndarray) -> np.ndarray:
     return square + 2 * value
 
 
-def hidden_share(frequencies: Frequencies, weights: np.ndarray, rows: int) -> float:
+def hidden_share(frequencies: Frequencies, weights: np.ndarray, rows: float) -> float:
     """The share of Σ_j w_j² at frequencies ω_j for which the noise hides cos²⟨ω_j, x⟩."""
     squares = weights**2
     phi = np.diag(np.asarray(frequencies.total, complex))

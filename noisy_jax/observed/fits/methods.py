@@ -3,31 +3,30 @@
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from noisy_jax.columns import check_same_rows
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
-from noisy_jax.observed.fits.fourier import fourier_fit
-from noisy_jax.observed.fits.functions import FourierFit
+from noisy_jax.observed.fits.checked import checked_table, one_table
+from noisy_jax.observed.fits.estimated_matrix import fit_by_records, has_estimated_matrix
 from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
+from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit, fit_by_errors, linear_fit
 from noisy_jax.observed.fits.model import Model
-from noisy_jax.observed.fits.parts import checked_table, merged
+from noisy_jax.observed.fits.parts import merged
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.validation import check_shape, choice, given, positive, whole
+from noisy_jax.validation import check_shape, choice, positive
 
 __all__ = [
     "SIMEX",
@@ -65,7 +64,8 @@ class Linear:
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
             time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
-            rows. So neighbouring rows may depend on each other.
+            rows. So neighbouring rows may depend on each other. Where probabilities of wrong
+            categories are estimated (`noise.Misclassified()`), errors are from the jackknife.
         checkpoint: folder from which an interrupted pass over chunks resumes; see
             `nj.observations.chunks`.
 
@@ -95,12 +95,19 @@ class Linear:
                 found = warned(total.table, found=total.doubts, stacklevel=3)
                 return remarked(total.fit(), found)
             table = Pass(observations)
+            if has_estimated_matrix(table.first):
+                raise ValueError(
+                    "probabilities of wrong categories are estimated from one table: for chunks "
+                    "give the matrix, as nj.noise.Misclassified(matrix)"
+                )
             found = warned(table.first, stacklevel=3)
             return remarked(jackknife_fit(table, checkpoint=self.checkpoint), found)
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
         rows, weights, clusters = with_weight(observations, self.weights, self.clusters)
         found = warned(rows, clusters, stacklevel=3)
+        if has_estimated_matrix(rows):
+            return remarked(fit_by_records(rows, weights, clusters), found)
         if self.errors == "jackknife":
             return remarked(jackknife_fit(Pass([rows]), weights, clusters), found)
         if weights is None and differ_by_row(rows):
@@ -193,82 +200,6 @@ class Poisson:
         return _generalized_fit(self, observations, "poisson", exposure=self.exposure)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Fourier:
-    """Kernel regression: random Fourier features of the Gaussian kernel exp(−r²/2ℓ²).
-
-    The fit divides by the characteristic function φ of the noise. So it needs the distribution of
-    the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
-    assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
-    noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
-    intervals of the estimated errors are wide, because they contain the largest bias that what is
-    hidden can cause. A larger ℓ, more rows or more copies of each row help.
-
-    Where replicates differ more at some values of y or of x than at others, or their covariance is
-    given row by row, the noise has no common φ. Then moments come from the copies of each row
-    (`nj.moments.replicates`, of order 1 from two or three copies, else 2). These need no law, but
-    keep a bias where the noise is near ℓ.
-
-    The fit has no intervals of its coefficients. Its table compares estimated errors, and
-    `fit.band(x)` is a band for the curve.
-
-    Args:
-        length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", which tries ¼,
-            ½, 1, 2 and 4 times the median distance between two clean rows (estimated), but none
-            below the standard deviation of the noise, and takes the one with the least estimated
-            error on clean data. `fit.risk` is judged by rows that did not choose.
-        num_features: D, even.
-        seed: seed of the random frequencies.
-
-    Example:
-        >>> import numpy as np, noisy_jax as nj
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(-2, 2, size=(4000, 1))
-        >>> noisy = x + rng.laplace(scale=0.4, size=x.shape)
-        >>> error = nj.noise.Laplace(0.4)
-        >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
-        >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
-        >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
-        [1.] [0.6]
-    """
-
-    length_scale: float | str
-    num_features: int = 256
-    seed: int = 0
-
-    def __post_init__(self):
-        if isinstance(self.length_scale, str) and self.length_scale != "auto":
-            wrong = given(self.length_scale)
-            raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
-        if self.length_scale != "auto":
-            positive("length_scale", self.length_scale)
-        if whole("num_features", self.num_features, 2) % 2:
-            raise ValueError(f"num_features must be even, got {self.num_features}")
-
-    def fitted(self, observations: Observations) -> FourierFit:
-        """The fit to one table."""
-        return _kernel_fit(self, observations, [self])
-
-
-@dataclasses.dataclass(frozen=True)
-class OneOf:
-    """The one of several `Fourier` methods with the least cross-fitted error on clean data.
-
-    Args:
-        candidates: at least one. `nj.fit(table, candidates)` takes the list itself as well.
-    """
-
-    candidates: Sequence[Fourier]
-
-    def __post_init__(self):
-        if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):
-            raise ValueError("a list of methods must hold nj.fourier(length_scale=…), one or more")
-
-    def fitted(self, observations: Observations) -> FourierFit:
-        """The fit to one table."""
-        return _kernel_fit(self, observations, self.candidates)
-
-
 def _generalized_fit(
     method,
     observations: Observations,
@@ -276,7 +207,7 @@ def _generalized_fit(
     labels: np.ndarray | None = None,
     exposure: Any = None,
 ) -> GeneralizedFit:
-    table = _one_table(method, observations)
+    table = one_table(method, observations)
     rows, weights, clusters = with_weight(table, method.weights, method.clusters)
     if exposure is not None:
         check_same_rows("exposure", exposure, "observations", table.index)
@@ -286,19 +217,3 @@ def _generalized_fit(
             exposure = exposure[np.asarray(method.weights) > 0]
     found = warned(rows, clusters, stacklevel=4)
     return remarked(generalized_fit(rows, model, labels, weights, clusters, exposure), found)
-
-
-def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:
-    rows = _one_table(method, observations)
-    if isinstance(jnp.zeros(()), Tracer):
-        raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
-    found = warned(rows, stacklevel=4)
-    return remarked(fourier_fit(rows, candidates), found)
-
-
-def _one_table(method: Any, observations: Any) -> Observations:
-    """The table of a method that takes no chunks."""
-    if isinstance(checked_table(observations), Iterable):
-        name = type(method).__name__
-        raise ValueError(f"chunks are for nj.methods.Linear; nj.methods.{name} takes one table")
-    return observations

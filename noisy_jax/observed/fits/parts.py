@@ -7,7 +7,6 @@ their rows.
 
 import dataclasses
 import functools
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,7 +28,7 @@ from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.partitions import Partitions
 from noisy_jax.observed.observations.passes import check_alike
-from noisy_jax.validation import given, instance
+from noisy_jax.validation import instance
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -143,23 +142,3 @@ def merged(parts: Iterable, checkpoint: Any) -> TableMoments | None:
     if isinstance(parts, Partitions):
         return parts.reduced(moments, TableMoments.plus)
     return functools.reduce(TableMoments.plus, parts)
-
-
-def checked_table(observations: Any) -> Any:
-    """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
-    if isinstance(observations, str | os.PathLike):
-        name = os.fspath(observations)
-        call = f"nj.fit(nj.observations.csv({name!r}, target=…, noise=…))"
-        raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
-    call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
-    # A list may hold chunks; a list of rows, an array and a data frame are features alone.
-    listed = observations[:1] if isinstance(observations, list | tuple) else []
-    features = any(not isinstance(one, Observations | TableMoments) for one in listed)
-    if features or hasattr(observations, "shape"):
-        raise ValueError(
-            "fit takes one table of x, y and what is known of the noise, got "
-            f"{given(observations)}: {call}"
-        )
-    if isinstance(observations, Iterable):
-        return observations
-    return instance("observations", observations, Observations, f"as in {call}")

@@ -1,6 +1,6 @@
 """Candidates of a kernel fit: cross-fitted weights and risks, and the choice among them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +9,8 @@ import numpy as np
 from noisy_jax.base import Sample
 from noisy_jax.moments.fourier import Frequencies, fourier
 from noisy_jax.moments.unknown_noise import replicates
-from noisy_jax.observed.fits.groups import blocks_of_rows
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
+from noisy_jax.observed.fits.row_laws import RowLaws
 
 GROUPS = 16
 """Groups of rows by which risks are cross-fitted; each row of a smaller table is one."""
@@ -65,14 +65,35 @@ def undersmoothed(factor: int) -> int:
     return min(factor, max(factor - 2, _LEAST))
 
 
+class WeightedRows(NamedTuple):
+    """A standardized table.
+
+    Attributes:
+        x: `[n, d]`, means of the copies.
+        y: `[n]`.
+        weights: `[n]`, of mean 1.
+        groups: `[n]`, numbers from 0 to G − 1 of the groups by which risks are cross-fitted.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    groups: np.ndarray
+
+    @property
+    def effective(self) -> float:
+        """(Σ_i w_i)²/Σ_i w_i², how many rows of one weight say as much (Kish, 1965)."""
+        return float(self.weights.sum() ** 2 / (self.weights @ self.weights))
+
+
 class Trial:
     """Cross-fitted risks and weights of one choice of features.
 
     Args:
-        frequencies: of the features, with φ of the noise in x.
-        x: `[n, d]`, means of the copies.
-        y: `[n]`.
+        frequencies: of the features, with φ of the noise in x, unless one of the last two is given.
+        rows: the table.
         copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ.
+        laws: of the errors of rows, if each has its own.
 
     Attributes:
         risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
@@ -86,22 +107,39 @@ class Trial:
         plain_folds: `[G, D]`.
     """
 
-    def __init__(self, frequencies: Frequencies, x, y, copies=None):
-        self.frequencies = frequencies
+    def __init__(
+        self,
+        frequencies: Frequencies,
+        rows: WeightedRows,
+        copies: np.ndarray | None = None,
+        laws: RowLaws | None = None,
+    ):
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
         none = Frequencies(*frequencies[:2], single, difference, total)
-        number = min(GROUPS, len(y))
-        groups = blocks_of_rows(len(y), number) % number
-        rows = [groups == g for g in range(number)]
-        sums = [sums_of(frequencies, x[own], y[own]) for own in rows]
-        self.count = np.array([own.sum() for own in rows])
-        yy = np.array([float(y[own] @ y[own]) for own in rows])
-        if copies is None:
-            corrected = [_corrected(frequencies, s, _WIENER / number) for s in sums]
-            judge = [_corrected(frequencies, s, JUDGE / number) for s in sums]
+        groups = [np.flatnonzero(rows.groups == g) for g in range(rows.groups.max() + 1)]
+        parts = [(rows.x[own], rows.y[own], rows.weights[own]) for own in groups]
+        sums = [sums_of(frequencies, *part) for part in parts]
+        self.count = np.array([weights.sum() for *_, weights in parts])
+        yy = np.array([float(weights @ (y.astype(float) ** 2)) for _, y, weights in parts])
+        if copies is not None:
+            pairs = zip(groups, parts, strict=True)
+            judge = corrected = [sums_of(none, copies[own], *p[1:])[:2] for own, p in pairs]
         else:
-            judge = corrected = [sums_of(frequencies, copies[own], y[own])[:2] for own in rows]
-        self.risks = np.full((len(FACTORS), number), np.nan)
+            read: list = [(frequencies, one) for one in sums]
+            if laws is not None:
+                several = zip(groups, parts, strict=True)
+                read = [laws.some(own).sums(frequencies, *part) for own, part in several]
+                frequencies = _together([made for made, _ in read], self.count)
+            share = self.count / rows.effective
+            corrected, judge = (
+                [
+                    _corrected(made, one, size * s)
+                    for (made, one), s in zip(read, share, strict=True)
+                ]
+                for size in (_WIENER, JUDGE)
+            )
+        self.frequencies, self.rows = frequencies, rows
+        self.risks = np.full((len(FACTORS), len(groups)), np.nan)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
             return
         judge = without_negative(judge, self.count)
@@ -111,18 +149,19 @@ class Trial:
         factor = noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
         self.plain_risks = noisy.risks(judge, yy)[factor]
         self.plain_weights, self.plain_folds = noisy.weights()[factor], noisy.folds[:, factor]
-        self.x, self.y = x, y
         self.bias = largest_bias(self.hidden(self.weights))
 
     def hidden(self, weights) -> np.ndarray:
         """What the judge leaves out of functions with weights `[K, D]`, `[K, 2, m]`."""
-        return hidden(self.frequencies, weights, places(self.x), self.y)
+        rows = self.rows
+        square = rows.weights @ rows.y.astype(float) ** 2 / rows.weights.sum()
+        return hidden(self.frequencies, weights, places(rows.x), square, rows.effective)
 
     def mean(self, sums) -> tuple[float, float]:
         """Mean over rows of sums over groups, and its standard error."""
-        n, mean, number = self.count.sum(), sums.sum() / self.count.sum(), len(self.count)
-        square = np.sum((sums - self.count * mean) ** 2)
-        return float(mean), float(np.sqrt(square * number / (number - 1)) / n)
+        n, mean = self.count.sum(), sums.sum() / self.count.sum()
+        square, groups = np.sum((sums - self.count * mean) ** 2), len(sums)
+        return float(mean), float(np.sqrt(square * groups / (groups - 1)) / n)
 
 
 def without_negative(parts, count) -> list:
@@ -180,6 +219,16 @@ def order_of(copies: int) -> int:
     return min(copies.bit_length() - 1, 2)
 
 
+def _together(parts: list[Frequencies], count: np.ndarray) -> Frequencies:
+    """Frequencies with the root mean square of φ over groups."""
+    share = count / count.sum()
+    squares = [
+        [s * np.abs(phi) ** 2 for phi in one[2:5]] for one, s in zip(parts, share, strict=True)
+    ]
+    single, difference, total = (np.sqrt(sum(phi)) for phi in zip(*squares, strict=True))
+    return parts[0]._replace(single=single, difference=difference, total=total)
+
+
 @jax.jit
 def _read(frequencies, sums, wiener):
     return fourier(frequencies, wiener=wiener).corrected(sums)
@@ -190,17 +239,17 @@ def _corrected(frequencies, sums, wiener):
     return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
 
 
-def sums_of(frequencies, x, y) -> Any:
-    """Sums over rows in float64, block by block, of rows x `[n, d]` or copies `[n, V, d]`."""
+def sums_of(frequencies, x, y, weights) -> Any:
+    """Weighted sums in float64, block by block, of rows x `[n, d]` or copies `[n, V, d]`."""
     total, size = None, min(_BLOCK, max(64, 1 << (len(y) - 1).bit_length()))
     for start in range(0, len(y), size):
         block = slice(start, start + size)
-        rows, filling = len(y[block]), size - len(y[block])
+        filling = size - len(y[block])
         sums = _block(
             frequencies,
             np.pad(x[block], ((0, filling), *(x.ndim - 1) * [(0, 0)])),
             np.pad(y[block], (0, filling)),
-            np.pad(np.ones(rows, np.float32), (0, filling)),
+            np.pad(weights[block].astype(np.float32), (0, filling)),
         )
         sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
         total = sums if total is None else jax.tree.map(np.add, total, sums)

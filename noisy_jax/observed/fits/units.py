@@ -65,23 +65,28 @@ class Units:
     y_scale: float
 
     @classmethod
-    def of(cls, x, y, observations: Observations) -> "Units":
+    def of(cls, x, y, observations: Observations, weights=None) -> "Units":
         """Means and standard deviations; raises ValueError if a column is constant."""
         check_varies(x, y, observations)
-        return cls._of(x, y, np.zeros(x.shape[1], bool), False)
+        return cls._of(x, y, np.zeros(x.shape[1], bool), False, weights)
 
     @classmethod
-    def of_some(cls, x, y) -> "Units":
+    def of_some(cls, x, y, weights=None) -> "Units":
         """From some of the rows: a column that is constant in them has the scale 1."""
-        return cls._of(x, y, _constant(x), _constant(y))
+        return cls._of(x, y, _constant(x), _constant(y), weights)
 
     @classmethod
-    def _of(cls, x, y, constant, y_constant) -> "Units":
-        center, y_center = _reduced(np.add, x) / len(x), float(y.mean())
-        apart = x - center
-        scale = np.sqrt(np.einsum("ni,ni->i", apart, apart) / len(x))
-        y_scale = 1.0 if y_constant else float(y.std())
-        return cls(center, np.where(constant, 1.0, scale), y_center, y_scale)
+    def _of(cls, x, y, constant, y_constant, weights) -> "Units":
+        if weights is None:
+            center, y_center = _reduced(np.add, x) / len(x), float(y.mean())
+            apart = x - center
+            square, y_square = np.einsum("ni,ni->i", apart, apart) / len(x), float(y.var())
+        else:
+            center, y_center = (np.average(z, axis=0, weights=weights) for z in (x, y))
+            square = np.average((x - center) ** 2, axis=0, weights=weights)
+            y_square = np.average((y - y_center) ** 2, weights=weights)
+        scale = np.where(constant, 1.0, np.sqrt(square))
+        return cls(center, scale, float(y_center), 1.0 if y_constant else float(y_square**0.5))
 
     @classmethod
     def of_copies(cls, table: Observations, standardize: bool) -> "Units":

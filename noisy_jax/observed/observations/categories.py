@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from noisy_jax.noise import Gaussian, Misclassified
+from noisy_jax.noise import Gaussian, Misclassified, estimate_misclassification
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import given, listed
 
 _Table = TypeVar("_Table")
@@ -26,12 +27,14 @@ class Categories(NamedTuple):
         labels: K categories, the first of which is the reference.
         matrix: `[K, K]`, in row j the probabilities that j is recorded as each of them.
         places: of its K − 1 indicators among the columns of the table.
+        records: `[n, V]`, numbers of recorded categories, if the matrix is estimated from them.
     """
 
     name: str
     labels: tuple
     matrix: np.ndarray
     places: tuple[int, ...] = ()
+    records: np.ndarray | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -61,7 +64,7 @@ def categories_of(name: str, values: Any, noise: Misclassified) -> tuple[np.ndar
     cells = np.asarray(values, object)
     flat = [None if _is_missing(one) else one for one in cells.ravel().tolist()]
     found = {one for one in flat if one is not None}
-    count = len(noise.matrix)
+    count = 2 if noise.matrix is None else len(noise.matrix)
     labels = noise.categories
     if labels is None:
         try:
@@ -70,7 +73,7 @@ def categories_of(name: str, values: Any, noise: Misclassified) -> tuple[np.ndar
             raise ValueError(f"column {name!r} has categories of several types") from None
         if len(labels) != count:
             raise ValueError(
-                f"noise[{name!r}] has a matrix of {count} categories, but the column has "
+                f"noise[{name!r}] is of {count} categories, but the column has "
                 f"{len(labels)}, {listed(labels)}: name all of them in the order of the matrix, as "
                 "nj.noise.Misclassified(matrix, categories=[…])"
             )
@@ -82,8 +85,35 @@ def categories_of(name: str, values: Any, noise: Misclassified) -> tuple[np.ndar
                 f"{listed(labels)}"
             )
     numbers = np.array([np.nan if one is None else places[one] for one in flat])
-    made = Categories(name, tuple(labels), np.asarray(noise.matrix, np.float64))
-    return numbers.reshape(cells.shape), made
+    numbers = numbers.reshape(cells.shape)
+    if noise.matrix is not None:
+        return numbers, Categories(name, tuple(labels), np.asarray(noise.matrix, np.float64))
+    records = numbers.reshape(len(numbers), -1)
+    return numbers, _estimated(Categories(name, tuple(labels), np.eye(2)), records)
+
+
+def _estimated(categories: Categories, records: np.ndarray) -> Categories:
+    try:
+        matrix = estimate_misclassification(records)
+    except ValueError as error:
+        raise ValueError(f"column {categories.name!r}: {error}") from None
+    return categories._replace(matrix=matrix, records=records)
+
+
+def reestimated(table: _Table, which: np.ndarray) -> _Table:
+    """Some rows of a table, whose matrices are still of all rows, with those of these rows."""
+    old: Any = table
+    if all(one.records is None for one in old.categories):
+        return table
+    x, cov, made = old.x.copy(), old.cov.copy(), []
+    for one in old.categories:
+        if one.records is not None:
+            records = one.records[which]
+            one = _estimated(one, records)
+            x[:, 0, list(one.places)] = own = mean_recoding(records, one)
+            cov[:, one.places[0], one.places[0]] = own[:, 0] * (own[:, 0] - 1)
+        made.append(one)
+    return dataclasses.replace(old, x=x, cov=cov, categories=tuple(made))
 
 
 def mean_recoding(numbers: np.ndarray, categories: Categories) -> np.ndarray:
@@ -151,7 +181,7 @@ def with_categories(table: _Table, recoded: Mapping[str, tuple[np.ndarray, Categ
         x=x[:, None],
         cov=full,
         cov_std_error=np.zeros(full.shape[1:]),
-        noise=None if isinstance(old.noise, Gaussian) else old.noise,
+        noise=None if isinstance(by_round(old.noise)[0], Gaussian) else old.noise,
         names=tuple(names),
         cross_cov=None if cross is None else cross[..., source],
         only_sums=old.only_sums or old.cov is None,

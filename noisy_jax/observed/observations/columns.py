@@ -141,7 +141,7 @@ class Columns:
             noise = dict(noise)
             for name, other in roles.deviations.items():
                 error = non_negative(f"column {given(other)} of {where}", values[other], shape=None)
-                noise[name] = sd(error)
+                noise[name] = sd(error, gaussian=noise[name].gaussian)
             if target in noise:
                 error = error_of(target, noise.pop(target), y[:, None])
                 y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)

@@ -46,12 +46,9 @@ def _averaged(
         elif name in noise:
             known, number = error_of(name, noise[name], copies[name]), counts[:, j]
             x[:, j] -= known.mean
-            if number.min() < number.max():
-                noise[name] = sd(np.sqrt(known.variance / number))
-            elif isinstance(known.distribution, Gaussian):
-                noise[name] = Gaussian(known.variance / number[0])
-            else:
-                noise[name] = sd(np.sqrt(known.variance / number[0]))
+            number = number if number.min() < number.max() else number[0]
+            gaussian = isinstance(known.distribution, Gaussian)
+            noise[name] = sd(np.sqrt(known.variance / number), gaussian=gaussian)
     found = from_arrays(x, y, noise=noise, **options)
     if found.cross_cov is not None:  # with the first copy alone
         first = ~np.isnan(every[:, 0]) / counts

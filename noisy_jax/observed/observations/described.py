@@ -18,6 +18,7 @@ class StandardDeviation:
 
     value: Any = None
     column: str | None = None
+    gaussian: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,7 +28,9 @@ class Reliability:
     ratio: float
 
 
-def sd(value: Any = None, *, column: str | None = None) -> StandardDeviation:
+def sd(
+    value: Any = None, *, column: str | None = None, gaussian: bool = False
+) -> StandardDeviation:
     """The standard deviation of a column's error, as instruments state it.
 
     Args:
@@ -35,6 +38,7 @@ def sd(value: Any = None, *, column: str | None = None) -> StandardDeviation:
             of all columns, one for each column, `[d]`, or for each row and column, `[n, d]`.
         column: in place of `value`, for `table` and `csv`, the name of a column that holds one for
             each row. That column is then not a feature.
+        gaussian: whether errors are known to be Gaussian. Kernel fits need a distribution.
 
     Returns:
         What `noise` of `table`, `csv` and `observations.from_arrays` takes.
@@ -52,7 +56,7 @@ def sd(value: Any = None, *, column: str | None = None) -> StandardDeviation:
         raise ValueError(f"column must be the name of a column, got {given(column)}")
     if value is not None:
         non_negative("sd", value, shape=None)
-    return StandardDeviation(value, column)
+    return StandardDeviation(value, column, gaussian)
 
 
 def reliability(ratio: float) -> Reliability:
@@ -132,7 +136,8 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
         if value.shape not in ((), (len(x),)):
             wanted = f"one standard deviation, or {len(x)}, one a row"
             raise ValueError(f"{name} must be {wanted}, got shape {list(value.shape)}")
-        return ErrorOfColumn(value**2)
+        law: Any = jax.vmap(Gaussian) if value.ndim else Gaussian
+        return ErrorOfColumn(value**2, distribution=law(value**2) if known.gaussian else None)
     by_row = isinstance(known, Reliability | Dependent)
     if by_row and x.shape[1] > 1:
         raise ValueError(
@@ -193,9 +198,16 @@ def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[st
     known = [one.distribution is not None or not np.any(one.variance) for one in errors]
     distribution, unreliability = None, np.array([one.unreliability for one in errors])
     if all(known) and cov.any():
-        parts = [one.distribution or Gaussian(0.0) for one in errors]
+        parts = tuple(one.distribution or Gaussian(0.0) for one in errors)
         gaussian = all(isinstance(part, Gaussian) for part in parts)
-        distribution = Gaussian(np.diag(cov), mean) if gaussian else Product(tuple(parts))
+        if shared:
+            distribution = Gaussian(np.diag(cov), mean) if gaussian else Product(parts)
+        elif gaussian:
+            variances = np.diagonal(cov, axis1=1, axis2=2)
+            distribution = PerRound(jax.vmap(lambda own: Gaussian(own))(variances))
+        else:
+            rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(x)), parts)
+            distribution = PerRound(jax.vmap(lambda *own: Product(own))(*rows))
     return NoiseOfRows(
         cov,
         np.zeros((dim, dim)),

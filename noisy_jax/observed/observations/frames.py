@@ -35,14 +35,17 @@ def table(
 
             - a number, its variance;
             - `nj.sd(0.5)`, its standard deviation, or `nj.sd(column="z_err")`, the column with its
-              standard deviation in each row, which is then not a feature;
+              standard deviation in each row, which is then not a feature; with `gaussian=True`
+              also for kernel fits;
             - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
               need more than variances; its mean is subtracted from the column. Of means of
-              replicates only the variance is kept, unless it is Gaussian and all rows have as many;
+              replicates only the variance is kept, unless it is Gaussian;
             - `nj.reliability(0.6)`, the share of the column's variance that is not error;
             - `nj.noise.Misclassified(matrix)`, for a column of categories, numbers or texts, that
               are recorded wrongly with known probabilities. It becomes indicators against the
               first category, and the mean of the recodings of its replicates, if it has any.
+              `nj.noise.Misclassified()` estimates the probabilities of two categories from them,
+              if some rows have three or more, for linear fits.
 
             Errors of different columns are independent. The target may be named as well; its
             variances become `Observations.target_cov`. In place of a mapping, all that

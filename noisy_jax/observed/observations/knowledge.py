@@ -10,7 +10,7 @@ import numpy as np
 
 from noisy_jax.columns import in_order, index_of
 from noisy_jax.matrices import check_covariance
-from noisy_jax.noise import CovarianceEstimate, Noise, PerRound
+from noisy_jax.noise import CovarianceEstimate, Gaussian, Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.observed.observations.described import (
     NoiseOfRows,
@@ -78,10 +78,12 @@ def known_noise(noise, x: np.ndarray, names: tuple[str, ...]) -> NoiseOfRows:
     if isinstance(noise, StandardDeviation):
         variances = np.asarray(noise.value, np.float64) ** 2
         if variances.shape in ((), (dim,)):
-            return NoiseOfRows(_full(variances, dim), exact)
+            law = Gaussian(variances) if noise.gaussian else None
+            return NoiseOfRows(_full(variances, dim), exact, law)
         reason = "one standard deviation for each row and column"
         check_shape("sd", variances, (rows, dim), reason)
-        return NoiseOfRows(variances[:, :, None] * np.eye(dim), exact)
+        law = PerRound(jax.vmap(Gaussian)(variances)) if noise.gaussian else None
+        return NoiseOfRows(variances[:, :, None] * np.eye(dim), exact, law)
     if noise is None:
         if copies < 2:
             known = "its variance, as 0.1 or one number a column, or replicates as x [n, V >= 2, d]"

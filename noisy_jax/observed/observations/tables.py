@@ -15,6 +15,7 @@ from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import (
     Categories,
+    reestimated,
     with_categories,
     without_categories,
 )
@@ -177,6 +178,7 @@ class Observations:
         changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
         changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
         made = dataclasses.replace(self, copies=some(self.copies, None), **changed)
+        made = reestimated(made, which)
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
 
     def check_each_row(self, user: str, *, categories: bool = False) -> None:
@@ -195,6 +197,13 @@ class Observations:
                 f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
                 "linear, logistic and Poisson fits do; or take the recorded category as exact"
             )
+        for one in self.categories:
+            if one.records is not None:
+                raise ValueError(
+                    f"{user} needs the probabilities of wrong categories of {one.name!r}, which "
+                    "linear fits alone estimate from replicates: give the matrix, such as that of "
+                    "nj.noise.estimate_misclassification, which then counts as known"
+                )
         if self.only_sums and self.categories:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row: beside a misclassified "

@@ -42,12 +42,12 @@ def test_a_band_is_the_jackknife_in_plain_numpy(rng):
 
     def moments(part):
         """E z zᵀ of clean rows by cos a cos b = (cos(a − b) + cos(a + b))/2, and so on."""
-        angles, count = (noisy[part] - noisy.mean()) * omega, part.sum()
+        angles = (noisy[part] - noisy.mean()) * omega
         target = (y[part] - y.mean()) / y.std()
 
         def clean(frequencies, sums):
             phi = np.exp(-NOISE * frequencies**2 / 2)
-            return sums * phi / (phi**2 + 4 / GROUPS / count)
+            return sums * phi / (phi**2 + 4 / n)
 
         first, second = angles[:, :, None], angles[:, None]
         apart, total = omega[:, None] - omega[None], omega[:, None] + omega[None]

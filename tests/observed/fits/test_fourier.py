@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -250,14 +248,13 @@ def test_errors_by_the_copies_of_each_row_are_weighted_sums():
     assert not left_out.any()
 
 
-def test_a_covariance_of_each_row_needs_replicates():
+def test_standard_deviations_of_each_row_need_a_distribution_or_replicates():
     noisy, y = sine(400, generator(33), copies=2, gaussian=0.2)
-    by_row = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.3, 400)))
-    with pytest.raises(ValueError, match="give replicates of each row"):
-        nj.fit(table(noisy[:, 0], y, by_row), ONE)
-    assert np.isfinite(
-        nj.fit(table(noisy, y, by_row), features(1.0, num_features=8)).risk.corrected
-    )
+    spread = nj.sd(np.linspace(0.1, 0.3, 400)[:, None] ** 0.5)
+    with pytest.raises(ValueError, match=r"nj.sd\(…, gaussian=True\) or"):
+        nj.fit(table(noisy[:, 0], y, spread), ONE)
+    few = features(1.0, num_features=8)
+    assert np.isfinite(nj.fit(table(noisy, y, spread), few).risk.corrected)
 
 
 def test_judges_have_no_negative_eigenvalue(rng):

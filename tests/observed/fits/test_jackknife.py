@@ -179,11 +179,6 @@ def test_intervals_cover():
         (lambda one: nj.fit([one], errors="sandwich"), "the sandwich reads rows twice"),
         (lambda one: nj.fit([one], clusters=[0] * 100), "without weights and clusters"),
         (lambda one: nj.fit([]), "at least one chunk"),
-        (lambda one: nj.fit([1.0]), "fit takes one table of x, y and what is known of the noise"),
-        (
-            lambda one: nj.fit(np.ones((3, 2))),
-            r"nj.fit\(nj.observations.from_arrays\(x, y, noise=…",
-        ),
         (
             lambda one: nj.fit(one, object()),
             "method must be such as nj.methods.* or nj.fourier.*, got object",

@@ -1,0 +1,49 @@
+"""Linear fits whose probabilities of wrong categories are estimated from replicates.
+
+The recodings of all rows move with the estimated matrix. So the standard errors of coefficients and
+of estimated errors are from the jackknife over groups of rows, with another matrix without each.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from noisy_jax.observed.fits.groups import GROUPS, LEAST_GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.observations import Observations
+
+
+def has_estimated_matrix(observations: Observations) -> bool:
+    """Whether the matrix of a misclassified column is estimated from its replicates."""
+    return any(one.records is not None for one in observations.categories)
+
+
+def fit_by_records(
+    observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
+) -> LinearFit:
+    """The linear fit of a table with such columns."""
+    n = len(observations.y)
+    made = linear_fit(observations, weights, clusters)
+    labels = blocks_of_rows(n, min(n, GROUPS)) if clusters is None else clusters
+    order, groups = grouped(labels, GROUPS)
+    if len(groups) < LEAST_GROUPS:
+        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {len(groups)}")
+    found = []
+    for group in groups:
+        kept = np.setdiff1d(np.arange(n), order[group])
+        own = None if weights is None else weights[kept]
+        labels = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
+        one = linear_fit(observations.rows(kept), own, labels)
+        risks = one.risk.corrected, one.risk.uncorrected, one.risk.difference
+        found.append([one.intercept, *one.coefficients, *risks])
+    cov, freedom = jackknifed(np.array(found))
+    size, errors = 1 + len(made.coefficients), np.sqrt(np.diag(cov)).tolist()
+    names = [f"{name}_std_error" for name in ("corrected", "uncorrected", "difference")]
+    risk = dict(zip(names, errors[size:], strict=True))
+    return dataclasses.replace(
+        made,
+        covariance=cov[:size, :size],
+        degrees_of_freedom=freedom,
+        risk=dataclasses.replace(made.risk, **risk, degrees_of_freedom=freedom),
+        equations=None,
+    )

@@ -1,0 +1,122 @@
+"""Methods of kernel regression for `nj.fit`."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
+from noisy_jax.observed.fits.checked import one_table
+from noisy_jax.observed.fits.fourier import fourier_fit
+from noisy_jax.observed.fits.functions import FourierFit
+from noisy_jax.observed.fits.groups import with_weight
+from noisy_jax.observed.fits.row_laws import laws_follow_values
+from noisy_jax.observed.observations import Observations
+from noisy_jax.validation import given, positive, whole
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Fourier:
+    """Kernel regression: random Fourier features of the Gaussian kernel exp(−r²/2ℓ²).
+
+    The fit divides by the characteristic function φ of the noise. So it needs the distribution of
+    the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
+    assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
+    noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
+    intervals of the estimated errors are wide, because they contain the largest bias that what is
+    hidden can cause. A larger ℓ, more rows or more copies of each row help.
+
+    Where the distribution is known row by row (`noise.PerRound`, `nj.sd(column=…, gaussian=True)`),
+    noisy rows count less, the more so at high frequencies; clean rows must not depend on how noisy
+    rows are. Where replicates differ more at some values of y or of x than at others, or only their
+    covariance is given row by row, the noise has no known φ. Then moments come from the copies of
+    each row (`nj.moments.replicates`, of order 1 from two or three copies, else 2). These need no
+    law, but keep a bias where the noise is near ℓ.
+
+    The fit has no intervals of its coefficients. Its table compares estimated errors, and
+    `fit.band(x)` is a band for the curve.
+
+    Args:
+        length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", which tries ¼,
+            ½, 1, 2 and 4 times the median distance between two clean rows (estimated), but none
+            below the standard deviation of the noise, and takes the one with the least estimated
+            error on clean data. `fit.risk` is judged by rows that did not choose.
+        num_features: D, even.
+        seed: seed of the random frequencies.
+        weights: `[n]` weights of the rows, by which their squared errors are multiplied, also in
+            the estimated error; 1 by default. Rows of weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8. Rows of
+            a cluster are judged, and left out for the band, together.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, size=(4000, 1))
+        >>> noisy = x + rng.laplace(scale=0.4, size=x.shape)
+        >>> error = nj.noise.Laplace(0.4)
+        >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
+        >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
+        >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
+        [1.] [0.6]
+    """
+
+    length_scale: float | str
+    num_features: int = 256
+    seed: int = 0
+    weights: Any = None
+    clusters: Any = None
+
+    def __post_init__(self):
+        if isinstance(self.length_scale, str) and self.length_scale != "auto":
+            wrong = given(self.length_scale)
+            raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
+        if self.length_scale != "auto":
+            positive("length_scale", self.length_scale)
+        if whole("num_features", self.num_features, 2) % 2:
+            raise ValueError(f"num_features must be even, got {self.num_features}")
+
+    def fitted(self, observations: Observations) -> FourierFit:
+        """The fit to one table."""
+        return _kernel_fit(self, observations, [self])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OneOf:
+    """The one of several `Fourier` methods with the least cross-fitted error on clean data.
+
+    Args:
+        candidates: at least one. `nj.fit(table, candidates)` takes the list itself as well.
+        weights: as in `Fourier`, for all candidates, which then have none.
+        clusters: as in `Fourier`, for all candidates.
+    """
+
+    candidates: Sequence[Fourier]
+    weights: Any = None
+    clusters: Any = None
+
+    def __post_init__(self):
+        if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):
+            raise ValueError("a list of methods must hold nj.fourier(length_scale=…), one or more")
+        if any(one.weights is not None or one.clusters is not None for one in self.candidates):
+            raise ValueError(
+                "candidates have the same weights and clusters: give these once, as "
+                "nj.methods.OneOf(candidates, weights=…, clusters=…)"
+            )
+
+    def fitted(self, observations: Observations) -> FourierFit:
+        """The fit to one table."""
+        return _kernel_fit(self, observations, self.candidates)
+
+
+def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:
+    table = one_table(method, observations)
+    if isinstance(jnp.zeros(()), Tracer):
+        raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
+    rows, weights, clusters = with_weight(table, method.weights, method.clusters)
+    found = warned(rows, clusters, stacklevel=4)
+    for doubt in (more := laws_follow_values(rows) if rows.x.shape[1] == 1 else []):
+        warnings.warn(doubt.text, AssumptionWarning, stacklevel=4)
+    return remarked(fourier_fit(rows, candidates, weights, clusters), [*found, *more])

@@ -1,0 +1,85 @@
+"""Coefficients of a category whose probabilities of errors only its replicates show."""
+
+import numpy as np
+import pytest
+
+import noisy_jax as nj
+from tests.keys import SHIFT
+
+COLUMNS = {"smoker": ["s1", "s2", "s3"]}
+UNKNOWN = {"smoker": nj.noise.Misclassified()}
+
+
+def frame(rng, n=1500):
+    """y = 1 + 2 smoker + z/2 + noise; smokers have larger z; sensitivity .8, specificity .9."""
+    z = rng.normal(size=n)
+    smoker = rng.random(n) < 1 / (1 + np.exp(1 - z))
+    records = rng.random((n, 3)) < np.where(smoker, 0.8, 0.1)[:, None]
+    columns = dict(zip(COLUMNS["smoker"], records.T.astype(int), strict=True))
+    return columns | {"z": z, "y": 1 + 2 * smoker + 0.5 * z + rng.normal(size=n)}
+
+
+def table(columns, noise=UNKNOWN):
+    return nj.table(columns, target="y", replicates=COLUMNS, noise=noise)
+
+
+def test_it_is_the_fit_with_the_matrix_of_the_rows_and_the_jackknife_of_such_fits(rng):
+    columns = frame(rng, 640)
+    fit = nj.fit(table(columns))
+
+    def known(kept):
+        some = {name: column[kept] for name, column in columns.items()}
+        records = np.column_stack([some[name] for name in COLUMNS["smoker"]])
+        matrix = nj.noise.estimate_misclassification(records)
+        one = nj.fit(table(some, {"smoker": nj.noise.Misclassified(matrix)}))
+        return [one.intercept, *one.coefficients]
+
+    np.testing.assert_allclose([fit.intercept, *fit.coefficients], known(slice(None)), rtol=1e-8)
+    groups = np.arange(640) // 20
+    without = np.array([known(groups != g) for g in range(32)])
+    np.testing.assert_allclose(fit.covariance, 31 * np.cov(without.T, bias=True), rtol=1e-6)
+    assert fit.degrees_of_freedom == 31
+
+
+def test_rows_of_a_table_have_the_matrix_of_these_rows(rng):
+    columns = frame(rng, 300)
+    kept = np.arange(300) % 3 > 0
+    some = table({name: column[kept] for name, column in columns.items()})
+    part = table(columns).rows(kept)
+    np.testing.assert_allclose(part.x, some.x)
+    np.testing.assert_allclose(part.cov, some.cov)
+    weights = nj.fit(table(columns), weights=kept.astype(float))
+    np.testing.assert_allclose(weights.coefficients, nj.fit(some).coefficients)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_intervals_cover_the_coefficients_and_those_without_the_correction_do_not():
+    """Of 100 tables; as other noise, replicates give 2/(.8 − .1) for the coefficient 2."""
+    rng, truth, inside, classical = np.random.default_rng(1000 * SHIFT), [2.0, 0.5], [], []
+    for _ in range(100):
+        columns = frame(rng)
+        fit = nj.fit(table(columns))
+        low, high = fit.interval()
+        inside.append((low < truth) & (truth < high))
+        with pytest.warns(nj.fits.AssumptionWarning, match="without a matrix if three replicates"):
+            classical.append(nj.fit(table(columns, None)).coefficients[0])
+    assert np.abs(np.mean(inside, axis=0) - 0.95).max() < 5 * (0.05 * 0.95 / 100) ** 0.5
+    error = np.std(classical) / 10
+    assert abs(np.mean(classical) - 2 / 0.7) < 5 * error < 0.4
+
+
+def test_what_cannot_be_estimated_is_one_clear_line(rng):
+    columns = frame(rng, 200)
+    two = {"smoker": ["s1", "s2"]}
+    with pytest.raises(ValueError, match=r"^column 'smoker': .*at most two.*$"):
+        nj.table(
+            {k: columns[k] for k in ("s1", "s2", "y")}, target="y", replicates=two, noise=UNKNOWN
+        )
+    binary = columns | {"y": (columns["y"] > 1).astype(float)}
+    with pytest.raises(ValueError, match=r"nj.noise.estimate_misclassification, which"):
+        nj.fit(table(binary), nj.methods.Logistic())
+    with pytest.raises(ValueError, match="for chunks give the matrix"):
+        nj.fit([table(columns), table(columns)])
+    with pytest.raises(ValueError, match="at least 8 clusters, got 5"):
+        nj.fit(table(columns), clusters=np.arange(200) % 5)
