@@ -48,6 +48,8 @@ def included(page: str, text: str) -> list[str]:
 
 def relinked(app, path, docname, content):
     """Links between files of the repository lead to the site's pages, others to the repository."""
+    if path.suffix == ".txt":  # made for the site
+        return
     anchors = sections()
 
     def new(match):

@@ -158,6 +158,7 @@ def test_links_inside_the_site_lead_somewhere():
         for link in page.links:
             to, _, word = unquote(link).partition("#")
             if re.match(r"\w+:|//", to):
+                assert not link.endswith(".png"), f"{path.name}: {link}"
                 continue
             there = (path.parent / to.partition("?")[0]).resolve() if to else path
             known = found[there].anchors | {"", "top"} if there in found else {word}
