@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "colabs"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 ADDRESS = "https://colab.research.google.com/github/noisy-jax/noisy_jax/blob/main/colabs/{}.ipynb"
-BESIDE = {"jax", "noisy_jax", "numpy", "optax", "matplotlib"} | {
+BESIDE = {"jax", "noisy_jax", "numpy", "optax", "matplotlib", "sklearn"} | {
     path.stem for path in (FOLDER / "papers").glob("*.py")
 }
 """What a runtime with JAX, or the library, brings; and the scripts beside the notebooks."""

@@ -18,7 +18,8 @@ def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
 
     It is estimated from the rows of the fit, which are cross-fitted; X and y are not used.
     """
-    return (estimator[-1] if isinstance(estimator, Pipeline) else estimator).clean_score_
+    last: Any = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    return last.clean_score_
 
 
 class Noisy(BaseEstimator):
@@ -47,7 +48,8 @@ class Noisy(BaseEstimator):
     def features(self, X) -> np.ndarray:
         """Rows `[n, d]` to predict at."""
         check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
+        rows: Any = validate_data(self, X, dtype=np.float64, reset=False)
+        return rows
 
     def weights(self, sample_weight, X):
         """Checked weights `[n]`, or `None`."""

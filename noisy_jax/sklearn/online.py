@@ -1,6 +1,7 @@
 """Learners that take chunk after chunk, as `nj.learn` does."""
 
 import functools
+from typing import Any
 
 import jax
 import numpy as np
@@ -95,7 +96,8 @@ class OnlineRegressor(RegressorMixin, Noisy):
 
     def __getstate__(self):
         """Without compiled functions, which are made again."""
-        state = dict(super().__getstate__())
+        made: Any = super().__getstate__()
+        state = dict(made)
         if state.pop("result_", None) is not None:
             state["_learning"] = dict(vars(state["_learning"]), compiled=None)
         return state
@@ -103,6 +105,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
     def __setstate__(self, state):
         super().__setstate__(state)
         if hasattr(self, "_learning"):
-            learned, self._learning = self._learning, Learning.__new__(Learning)
+            learned: Any = self._learning
+            self._learning = Learning.__new__(Learning)
             vars(self._learning).update(learned, compiled=self._compiled())
             self._read()

@@ -1,7 +1,9 @@
 """What all pictures have in common."""
 
 from functools import partial
+from types import SimpleNamespace
 
+import jax
 import matplotlib
 import numpy as np
 import pytest
@@ -25,12 +27,18 @@ TABLE = nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1)
 EXACT = nj.observations.from_arrays(np.repeat(NOISY, 2, axis=0), np.arange(100.0), noise=0.0)
 
 
+def curve(rows):
+    """A fit that is not affine: its error is approximate."""
+    return SimpleNamespace(predict=lambda x: np.tanh(x.sum(axis=-1)))
+
+
 PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and returns no array
     "coefficients": 0,
     "extrapolation": 2,
     "function": 0,
     "price": 1,
     "regret": 0,
+    "risks": 0,
     "sensitivity": 2,
     "worlds": 1,
 }
@@ -42,6 +50,7 @@ ARGUMENTS = {
     "function": (nj.fit(EXACT, nj.fourier(length_scale=2.0, num_features=4)), EXACT),
     "price": ({"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}),
     "regret": (STUDY,),
+    "risks": (nj.select({"line": nj.fit, "curve": curve}, TABLE, jax.random.key(0)),),
     "sensitivity": (nj.fits.sensitivity(TABLE),),
     "worlds": ({"world": WORLD}, nj.kernels.rational(length_scale=2**0.5)),
 }
