@@ -90,8 +90,8 @@ class GeneralizedFit(GeneralizedCoefficients, Corrected):
             "",
             *(line for part in self._part() for line in (part, "")),
             MODELS[self.model].words,
-            "and Gaussian noise; no regret bound. For interpretation and for clean features:",
-            f"to predict from {self._noisy} that are as noisy as these, use fit.uncorrected.",
+            "and Gaussian noise, or misclassification as stated. For interpretation and for clean",
+            f"features: to predict from {self._noisy} as noisy as these, use fit.uncorrected.",
         ]
         return self._printed(lines)
 

@@ -215,7 +215,7 @@ def test_predicts_prints_and_saves(rng, model, tmp_path):
     swapped = pd.DataFrame(x[:, ::-1], columns=["dose", "age"])
     np.testing.assert_allclose(fit.predict(swapped), expected)
     text = str(fit)
-    words = ("cases on 2 features, 1,500 noisy rows", "dose", "no regret bound", "uncorrected")
+    words = ("cases on 2 features, 1,500 noisy rows", "dose", "as stated", "uncorrected")
     assert all(word in text for word in words)
     fit.save(tmp_path / "fit.json")
     again = nj.load_fit(tmp_path / "fit.json")
