@@ -1,57 +1,65 @@
-"""noisy_jax: learning from noisy data, judged on clean data."""
+"""noisy_jax: learning from noisy data, judged on clean data.
 
-from noisy_jax import (
-    engine,
-    kernels,
-    learners,
-    losses,
-    moments,
-    noise,
-    observed,
-    plots,
-    privacy,
-    robust,
-    series,
-    simulated,
-    unbiased,
-    worlds,
-)
-from noisy_jax.base import Learner, Needs, Sample, Stream
-from noisy_jax.learners import wrappers
-from noisy_jax.observed import (
-    Learned,
-    Selection,
-    csv,
-    fit,
-    fits,
-    fourier,
-    learn,
-    load_fit,
-    load_learned,
-    methods,
-    observations,
-    reliability,
-    sd,
-    select,
-    table,
-)
-from noisy_jax.simulated import (
-    Estimate,
-    Rollout,
-    Study,
-    adversaries,
-    bounds,
-    comparators,
-    monte_carlo,
-    rollout,
-    streams,
-    study,
-    tuned,
-    tuned_kernel_learner,
-)
+A room is imported when one of its names is first used (PEP 562), so `import noisy_jax` is fast.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from noisy_jax.version import __version__ as __version__
 
-evaluate = simulated  # the name of this room in version 0.2
+if TYPE_CHECKING:  # the same names for type checkers and editors
+    from noisy_jax import (
+        engine,
+        kernels,
+        learners,
+        losses,
+        moments,
+        noise,
+        observed,
+        plots,
+        privacy,
+        robust,
+        series,
+        simulated,
+        unbiased,
+        worlds,
+    )
+    from noisy_jax.base import Learner, Needs, Sample, Stream
+    from noisy_jax.learners import wrappers
+    from noisy_jax.observed import (
+        Learned,
+        Selection,
+        csv,
+        fit,
+        fits,
+        fourier,
+        learn,
+        load_fit,
+        load_learned,
+        methods,
+        observations,
+        reliability,
+        sd,
+        select,
+        table,
+    )
+    from noisy_jax.simulated import (
+        Estimate,
+        Rollout,
+        Study,
+        adversaries,
+        bounds,
+        comparators,
+        monte_carlo,
+        rollout,
+        streams,
+        study,
+        tuned,
+        tuned_kernel_learner,
+    )
+
+    evaluate = simulated  # the name of this room in version 0.2
 
 __all__ = [
     "Estimate",
@@ -102,6 +110,29 @@ __all__ = [
     "worlds",
     "wrappers",
 ]
+
+_HOLDS = {
+    "base": "Learner Needs Sample Stream",
+    "learners": "wrappers",
+    "observed": "Learned Selection csv fit fits fourier learn load_fit load_learned methods "
+    "observations reliability sd select table",
+    "simulated": "Estimate Rollout Study adversaries bounds comparators monte_carlo rollout "
+    "streams study tuned tuned_kernel_learner",
+}
+"""The public names that are not rooms, by the room that holds them."""
+
+_ROOM = {name: room for room, names in _HOLDS.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """A public name at its first use; Python then finds it without this function."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        room = "simulated" if name == "evaluate" else _ROOM.get(name, name)
+        module = importlib.import_module(f"noisy_jax.{room}")
+        globals()[name] = value = getattr(module, name) if name in _ROOM else module
+        return value
 
 
 def __dir__() -> list[str]:

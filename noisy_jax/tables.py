@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import html
+import importlib
 import io
 import math
 import os
@@ -140,6 +141,7 @@ class Summarized:
             *args: such as the table, for a kernel fit.
             **options: such as `axes` to draw on; new ones by default.
         """
+        importlib.import_module("noisy_jax.plots")  # which fills _PICTURES
         for kind in type(self).__mro__:
             if kind in _PICTURES:
                 return _PICTURES[kind](self, *args, **options)

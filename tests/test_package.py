@@ -1,8 +1,12 @@
 """The package's public names: what tab completion and `import *` show."""
 
+import ast
 import errno
 import inspect
+import os
 import pkgutil
+import subprocess
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -13,13 +17,37 @@ import noisy_jax as nj
 from noisy_jax.simulated.results import versions
 from noisy_jax.validation import writable_folder
 
-MODULES = [value for value in map(nj.__dict__.get, nj.__all__) if inspect.ismodule(value)]
+MODULES = [value for name in nj.__all__ if inspect.ismodule(value := getattr(nj, name))]
 
 
 def test_tab_completion_shows_what_is_public_and_nothing_else():
     assert dir(nj) == sorted([*nj.__all__, "__version__"])
     assert {"kernels", "series", "monte_carlo"} <= {*dir(nj)}
     assert "montecarlo" not in dir(nj)
+
+
+def test_a_name_is_what_type_checkers_see():
+    block, _ = (node for node in ast.parse(inspect.getsource(nj)).body if isinstance(node, ast.If))
+    seen = {"evaluate": nj.simulated}  # assigned there; all others are imports
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                seen[name.name] = pkgutil.resolve_name(f"{node.module}.{name.name}")
+    assert {name: getattr(nj, name) for name in nj.__all__} == seen
+    with pytest.raises(AttributeError, match="module 'noisy_jax' has no attribute 'kernal'"):
+        nj.kernal  # noqa: B018
+
+
+def test_an_import_of_the_package_imports_no_room_and_one_of_all_rooms_computes_nothing():
+    code = """
+import sys, noisy_jax
+print(sorted(m for m in sys.modules if m.startswith(("jax", "noisy_jax"))))
+from noisy_jax import *
+"""
+    # A computation would start JAX's backend, which raises for a platform that does not exist.
+    environment = os.environ | {"JAX_PLATFORMS": "none"}
+    printed = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+    assert printed == "['noisy_jax', 'noisy_jax.version']\n"
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

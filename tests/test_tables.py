@@ -5,6 +5,7 @@ import sys
 import pandas as pd
 import pytest
 
+import noisy_jax as nj
 from noisy_jax.tables import Summarized, Table, picture_of
 from tests.files import rows_of
 
@@ -72,3 +73,11 @@ def test_plot_is_the_picture_of_the_nearest_class():
     assert Special().plot() == "special"
     with pytest.raises(TypeError, match="no picture of Other"):
         Other().plot()
+
+
+def test_a_result_looks_for_its_picture_also_before_plots_are_used(monkeypatch):
+    monkeypatch.setattr(nj, "plots", nj.plots)  # this and the next line are taken back in the end
+    monkeypatch.delitem(sys.modules, "noisy_jax.plots")
+    with pytest.raises(TypeError, match=r"^there is no picture of Summarized$"):
+        Summarized().plot()
+    assert "noisy_jax.plots" in sys.modules

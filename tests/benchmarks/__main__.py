@@ -22,7 +22,10 @@ from pathlib import Path
 import jax
 import timing
 
-NAMES = ("linear", "kernel", "norma", "truncation", "tuning", "moments", "subquantile", "unbiased")
+NAMES = (
+    *("linear", "kernel", "norma", "truncation", "tuning", "moments", "subquantile", "unbiased"),
+    "start",
+)
 """Linear first: it measures memory, while this process holds little."""
 
 
