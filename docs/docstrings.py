@@ -90,7 +90,7 @@ def _paragraph(block, field, room, arguments, result) -> list[str]:
     text = _prose("\n".join(block), room, arguments).split("\n")
     if field in _FIELDS:
         for i, line in enumerate(block):
-            if _indent(line) == 4 and (found := re.match(r"    ([\w., *]+?): ?(.*)$", text[i])):
+            if _indent(line) == 4 and (found := re.match(r"    ([\w., *\\]+?): ?(.*)$", text[i])):
                 text[i] = f":{_FIELDS[field]} {found[1].strip()}: {found[2]}"
     elif field in _TEXTS:
         text[0] = f":{_TEXTS[field]}: {text[0].strip()}"

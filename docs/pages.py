@@ -130,9 +130,9 @@ def gallery(folder: Path) -> str:
 
 
 def history(folder: Path) -> list[dict]:
-    """The stored runs of `python tests/benchmarks`, oldest first."""
+    """The stored whole runs of `python tests/benchmarks`, oldest first."""
     runs = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")]
-    return sorted(runs, key=lambda run: run["date"])
+    return sorted((run for run in runs if not run["quick"]), key=lambda run: run["date"])
 
 
 def benchmarks(runs: list[dict], folder: Path) -> str:
@@ -141,14 +141,20 @@ def benchmarks(runs: list[dict], folder: Path) -> str:
         return "There are no stored runs yet. `python tests/benchmarks` makes one.\n"
     last = runs[-1]
     versions = ", ".join(f"{name} {version}" for name, version in last["versions"].items())
+    machine = ", ".join(f"{name} {value}" for name, value in last["machine"].items())
+    commit = last["commit"] or "unknown"
     lines = [
-        f"{len(runs)} stored runs; the last one is of {last['date']}, commit `{last['commit'][:9]}`"
+        f"{len(runs)} stored runs; the last one is of {last['date']}, commit `{commit[:9]}`, "
+        f"{machine}, {versions}. A required ratio `≥ 2` is of speeds: this library is at least "
+        "twice as fast. One of `≤ 2` is of times or memory: it takes at most twice as much.",
+        "",
+        "| comparison | ratio | required | met |",
+        "|---|---|---|---|",
     ]
-    lines[0] += (
-        f", {last['machine']}, {versions}. A ratio above 1 means that this library is faster."
-    )
-    lines += ["", "| comparison | ratio |", "|---|---|"]
-    lines += [f"| {name} | {ratio:.3g} |" for name, ratio in last["ratios"].items()]
+    for name, ratio in last["ratios"].items():
+        line = last["requirements"].get(name)
+        required = f"{line['required']} | {'yes' if line['met'] else 'no'}" if line else " | "
+        lines.append(f"| {name} | {ratio:.3g} | {required} |")
     if len(runs) > 1:
         _draw(runs, folder / "ratios.png")
         lines += ["", "![Each ratio over the commits.](colabs/ratios.png)"]
@@ -170,7 +176,7 @@ def _draw(runs: list[dict], path: Path) -> None:
         axes.axhline(1, color="gray", linestyle=":")
         axes.set_title(name, fontsize=8, wrap=True)
         axes.set_xticks(
-            range(len(runs)), [run["commit"][:7] for run in runs], rotation=45, fontsize=7
+            range(len(runs)), [(run["commit"] or "?")[:7] for run in runs], rotation=45, fontsize=7
         )
     for axes in figure.axes[len(every) :]:
         axes.set_axis_off()

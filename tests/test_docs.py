@@ -126,12 +126,14 @@ def test_history_of_benchmarks(tmp_path, count):
     import pages
 
     for i in range(count):
-        run = {"commit": f"{i}abcdef0123", "date": f"2026-11-2{i}", "machine": "two cores"}
-        run |= {"versions": {"jax": "0.10"}, "ratios": {"two_copies": 2.0 + i, f"new {i}": 0.5}}
+        run = {"commit": f"{i}abcdef0123", "date": f"2026-11-2{i}", "quick": False}
+        run |= {"machine": {"processor": "AMD EPYC", "cores": 2}, "versions": {"jax": "0.10"}}
+        run |= {"ratios": {"two_copies": 2.0 + i, f"new {i}": 0.5}}
+        run |= {"requirements": {"two_copies": {"required": "≥ 2", "met": True}}}
         (tmp_path / f"{9 - i}.json").write_text(json.dumps(run))
     page = pages.benchmarks(pages.history(tmp_path), tmp_path)
     assert ("no stored runs" in page) == (count == 0)
-    assert (f"| two_copies | {1 + count} |" in page) == (count > 0)
+    assert (f"| two_copies | {1 + count} | ≥ 2 | yes |" in page) == (count > 0)
     assert (tmp_path / "ratios.png").exists() == (count > 1)
 
 

@@ -18,6 +18,15 @@ def has_estimated_matrix(observations: Observations) -> bool:
     return any(one.records is not None for one in observations.categories)
 
 
+def check_known_matrix(part: Observations) -> None:
+    """Raises ValueError if a part of a table would have to estimate such a matrix."""
+    if has_estimated_matrix(part):
+        raise ValueError(
+            "probabilities of wrong categories are estimated from one table: for chunks give the "
+            "matrix, as nj.noise.Misclassified(matrix)"
+        )
+
+
 def fit_by_records(
     observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> LinearFit:

@@ -13,7 +13,11 @@ from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.checked import checked_table, one_table
-from noisy_jax.observed.fits.estimated_matrix import fit_by_records, has_estimated_matrix
+from noisy_jax.observed.fits.estimated_matrix import (
+    check_known_matrix,
+    fit_by_records,
+    has_estimated_matrix,
+)
 from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
@@ -95,11 +99,7 @@ class Linear:
                 found = warned(total.table, found=total.doubts, stacklevel=3)
                 return remarked(total.fit(), found)
             table = Pass(observations)
-            if has_estimated_matrix(table.first):
-                raise ValueError(
-                    "probabilities of wrong categories are estimated from one table: for chunks "
-                    "give the matrix, as nj.noise.Misclassified(matrix)"
-                )
+            check_known_matrix(table.first)
             found = warned(table.first, stacklevel=3)
             return remarked(jackknife_fit(table, checkpoint=self.checkpoint), found)
         if self.checkpoint is not None:

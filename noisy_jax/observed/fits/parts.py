@@ -14,6 +14,7 @@ import numpy as np
 
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.doubts import Doubt
+from noisy_jax.observed.fits.estimated_matrix import check_known_matrix
 from noisy_jax.observed.fits.jackknife import (
     GroupSums,
     added,
@@ -26,6 +27,7 @@ from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.files import check_no_categories
 from noisy_jax.observed.observations.partitions import Partitions
 from noisy_jax.observed.observations.passes import check_alike
 from noisy_jax.validation import instance
@@ -57,7 +59,7 @@ class TableMoments:
         return f"TableMoments({self.rows:,} rows of {', '.join(self.table.names)})"
 
     def plus(self, other: "TableMoments") -> "TableMoments":
-        """The moments of both parts, with the units and the doubts of this one.
+        """The moments of both parts, with the units of this one.
 
         Groups of the other part go on behind the last block of rows of this one.
         """
@@ -78,6 +80,7 @@ class TableMoments:
         return dataclasses.replace(
             self,
             rows=rows,
+            doubts=(*self.doubts, *(one for one in other.doubts if one not in self.doubts)),
             _ends=np.maximum(self._ends, other._ends),
             _groups=tuple(groups),
             _blocks=blocks + more,
@@ -98,6 +101,9 @@ def moments(table: Observations) -> TableMoments:
     not depend on the order of the list; intervals do a little, because the groups that the
     jackknife leaves out do.
 
+    All rows have the same weight, also where their known errors differ; the fit to a whole table
+    weights them by these errors.
+
     Args:
         table: the part, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`.
 
@@ -117,6 +123,8 @@ def moments(table: Observations) -> TableMoments:
     """
     instance("table", table, Observations, "nj.table makes one")
     check_without_products(table)
+    check_no_categories(table, "a part of a table")
+    check_known_matrix(table)
     units = Units.of_some(table.averaged()[0], table.y)
     sums = added(GroupSums.empty(table.x.shape[2]), units, table, None, None)
     plain = dataclasses.replace(table, noise=None, pooled=None, unreliability=None)

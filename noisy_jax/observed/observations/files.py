@@ -162,6 +162,12 @@ def table_of_part(
 ) -> Observations:
     """As `Columns.table`, of a part of the rows; ValueError if it may lack some categories."""
     table = known.table(header, column, where, known.layout.checked(), index)
+    check_no_categories(table, where)
+    return table
+
+
+def check_no_categories(table: Observations, where: str) -> None:
+    """Raises ValueError if a part has indicators of categories, of which it may lack some."""
     misclassified = tuple(f"{one.name}[" for one in table.categories)
     others = [one for one in table.references if not one.startswith(misclassified)]
     if others:
@@ -169,7 +175,6 @@ def table_of_part(
             f"{where} has the categories {listed(others)}, of which a chunk may lack some: make "
             "them indicators, or drop them"
         )
-    return table
 
 
 def check_parts(known: Columns) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from noisy_jax.observed.observations.files import Chunks
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import instance
+from noisy_jax.validation import instance, listed
 
 _MAKES = "nj.observations.from_arrays makes one"
 
@@ -64,6 +64,12 @@ def check_alike(first: Observations, chunk: Observations) -> None:
         raise ValueError(
             "all chunks must have the same categories: name them, as "
             "nj.noise.Misclassified(matrix, categories=[…])"
+        )
+    if chunk.references != first.references:
+        raise ValueError(
+            "all chunks must compare categories with the same one, but one has "
+            f"{listed(first.references)} and another {listed(chunk.references)}: make indicators "
+            "of the whole table"
         )
     if (chunk.names, chunk.target) != (first.names, first.target):
         raise ValueError(

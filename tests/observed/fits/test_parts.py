@@ -120,3 +120,14 @@ def test_parts_that_do_not_fit_are_named(rng, call, message):
     other = nj.observations.from_arrays(x, y, noise=1.0, names=["a", "b"])
     with pytest.raises(ValueError, match=message):
         call(nj.fits.moments(part(x, y)), nj.fits.moments(other))
+
+
+def test_parts_with_categories_are_an_error():
+    """One part may compare them with another category than the next."""
+    frame = {"a": np.arange(80.0) % 7, "c": ["north", "south"] * 40, "y": np.arange(80.0)}
+    part = nj.table(frame, target="y", noise={"a": 0.1})
+    with pytest.raises(ValueError, match="a part of a table has the categories"):
+        nj.fits.moments(part)
+    other = nj.table(frame | {"c": ["east", "south"] * 40}, target="y", noise={"a": 0.1})
+    with pytest.raises(ValueError, match="compare categories with the same one"):
+        nj.fit([part, other])
