@@ -16,7 +16,14 @@ ROUNDING = 1e-12
 _MOST_TEXTS = 50  # more are taken for labels, or for numbers that are not read as such
 
 
-def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False) -> Any:
+def numeric(
+    name: str,
+    table: Any,
+    dtype: Any = float,
+    *,
+    missing: bool = False,
+    hint: str = "drop or impute them first",
+) -> Any:
     """The table as an array of finite numbers that the data type can hold.
 
     Args:
@@ -25,6 +32,7 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
             masked array (`numpy.ma`) masks is NaN.
         dtype: of what the numbers will be; by default JAX's default precision.
         missing: whether NaN are allowed.
+        hint: what to do about NaN.
     """
     if isinstance(table, jax.Array) and concrete(table) is None:
         return table
@@ -54,7 +62,8 @@ def numeric(name: str, table: Any, dtype: Any = float, *, missing: bool = False)
         if np.isfinite(value):
             problem = f"{value:g}, which overflows {kind}: use a larger unit"
         else:
-            problem = f"{value} ({len(bad)} in all): drop or impute them first"
+            hint = hint if np.isnan(value) else "drop or impute them first"
+            problem = f"{value} ({len(bad)} in all): {hint}"
         raise ValueError(f"{name} must be finite, but {where} is {problem}")
     return array
 

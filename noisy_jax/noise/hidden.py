@@ -3,6 +3,8 @@
 Tables hold hidden values as NaN. See `dependent.py` for the estimates of the variance.
 """
 
+from collections.abc import Sequence
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -16,26 +18,62 @@ _EXPECTED = 10
 """Expected rows with values of two columns: in a table of more, both are there, or never both."""
 
 
+def filled(
+    x: np.ndarray, pairs: np.ndarray, cov: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Copies `[n, V, d]` of mean x and their covariances `[n, d, d]`, of values seen at random.
+
+    With m_i = 1 where i is seen and 0 otherwise, the probabilities P_ij that i and j are seen,
+    p_i = P_ii, and the mean c_i of what is seen, copies are c_i + u_i, and Σ is the covariance of
+    the error in a value that is seen:
+
+        u_i = m_i (x̃_i − c_i)/p_i,     Σ̂_ij = (1 − p_i p_j/P_ij) u_i u_j + m_i m_j Σ_ij/P_ij.
+
+    E u_i u_j is P_ij/(p_i p_j) times the mean of (x̃_i − c_i)(x̃_j − c_j), which contains Σ_ij.
+
+    Args:
+        x: `[n, V, d]`, NaN where it is not seen.
+        pairs: P, `[d, d]`.
+        cov: Σ, `[d, d]` or `[n, d, d]`; 0 if values are exact.
+    """
+    seen = ~np.isnan(x)
+    single, center = np.diag(pairs), np.nanmean(x, axis=(0, 1))
+    copies = np.where(seen, x - center, 0) / single
+    squares, both = (
+        np.einsum("nvi,nvj->nij", one, one) / x.shape[1] for one in (copies, seen.astype(float))
+    )
+    return center + copies, (1 - np.outer(single, single) / pairs) * squares + both * cov / pairs
+
+
+def shares_of_pairs(seen: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """The shares P `[d, d]` of rows with values of two columns, from `seen` `[n, V, d]`."""
+    rows = seen.reshape(-1, len(names)).astype(np.float64)
+    pairs = rows.T @ rows / len(rows)
+    independent = np.outer(np.diag(pairs), np.diag(pairs))
+    for i, j in np.argwhere((pairs == 0) & (len(rows) * independent > _EXPECTED)).tolist():
+        raise ValueError(
+            f"{names[i]!r} and {names[j]!r} never have values in the same row, so that nothing "
+            "shows how they depend on each other: drop one of them"
+        )
+    return np.where(pairs == 0, independent, pairs)  # too few rows to have both
+
+
+def check_some_seen(seen: np.ndarray, names: Sequence[str]) -> None:
+    """Raises ValueError if a column of `seen` `[n, V, d]` has no value at all."""
+    for column in np.flatnonzero(~seen.any(axis=(0, 1))).tolist():
+        raise ValueError(f"column {names[column]!r} has no value: drop it")
+
+
 class _Hidden(Dependent):
     """Noise that hides features, which a table holds as NaN."""
 
     def read_table(self, x, names):
-        """As `Dependent.read_table`; NaN are filled with the mean of what is seen of a column.
-
-        With the probabilities P_ij that i and j are seen, p_i = P_ii, copies are x̃_i = m_i x_i/p_i,
-        and Σ̂_ij = (1 − p_i p_j/P_ij) x̃_i x̃_j.
-        """
+        """As `Dependent.read_table`; see `filled`."""
         self._check_dimension(x.shape[2:])
         seen = ~np.isnan(x)
-        for column in np.flatnonzero(~seen.any(axis=(0, 1))).tolist():
-            raise ValueError(f"column {names[column]!r} has no value: drop it")
+        check_some_seen(seen, names)
         self._check_table(seen, names)
-        pairs = self._pairs(seen, names)
-        single = np.diag(pairs)
-        center = np.nanmean(x, axis=(0, 1))
-        copies = np.where(seen, x - center, 0) / single
-        squares = np.einsum("nvi,nvj->nij", copies, copies) / x.shape[1]
-        return center + copies, (1 - np.outer(single, single) / pairs) * squares
+        return filled(x, self._pairs(seen, names))
 
     def _pairs(self, seen, names):
         """Probabilities `[d, d]` that two features are seen, from a table `seen` `[n, V, d]`."""
@@ -93,15 +131,7 @@ class Missing(_Hidden):
         return x**2 / keep, x**4 / keep**3
 
     def _pairs(self, seen, names):
-        rows = seen.reshape(-1, len(names)).astype(np.float64)
-        pairs = rows.T @ rows / len(rows)
-        independent = np.outer(np.diag(pairs), np.diag(pairs))
-        for i, j in np.argwhere((pairs == 0) & (len(rows) * independent > _EXPECTED)).tolist():
-            raise ValueError(
-                f"{names[i]!r} and {names[j]!r} never have values in the same row, so that nothing "
-                "shows how they depend on each other: drop one of them"
-            )
-        return np.where(pairs == 0, independent, pairs)  # too few rows to have both
+        return shares_of_pairs(seen, names)
 
     def _check_table(self, x, names):
         found, keep = x.mean(axis=(0, 1)), np.broadcast_to(self.keep, len(names))

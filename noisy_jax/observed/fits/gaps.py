@@ -1,12 +1,14 @@
-"""Whether gaps in a table are as `noise.Missing` assumes, and whether rows without do better."""
+"""Whether gaps in a table are random, as is assumed, and whether rows without gaps do better."""
 
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
 from noisy_jax.observed.fits.doubts import LEVEL, Doubt, listed, scores, tail
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.gaps import unfilled
 
 _SMALLER = 0.9  # ratio of standard errors, from which on rows with gaps are better dropped
+_SINGULAR = 1e-9  # smallest eigenvalue of a correlation matrix that is rounding, or of no data
 
 
 def gaps_and_values(rows: Observations) -> list[Doubt]:
@@ -33,7 +35,7 @@ def gaps_and_values(rows: Observations) -> list[Doubt]:
     found = [f"{names[k]!r} where {names[columns[j]]!r} is missing" for j, k in failed]
     return [
         Doubt(
-            "noise.Missing assumes that gaps do not depend on values, but values are larger, "
+            "it is assumed that gaps do not depend on values, but values are larger, "
             f"smaller or further apart in {listed(found)}: drop the rows with gaps, which is right "
             f"if gaps depend on the columns and not on {rows.target!r} itself"
         )
@@ -59,33 +61,40 @@ def pairs_of_gaps(rows: Observations) -> list[Doubt]:
     found = [f"{rows.names[i[m]]!r} and {rows.names[j[m]]!r}" for m in failed]
     return [
         Doubt(
-            "noise.Missing assumes that gaps do not depend on each other, but they do in "
-            f"{listed(found)}: corrections use the table's own shares of rows with both",
+            f"gaps depend on each other in {listed(found)}: corrections use the table's own shares "
+            "of rows with both",
             spoils=False,
         )
     ]
 
 
 def rows_without_gaps(rows: Observations, std_error: np.ndarray) -> list[Doubt]:
-    """Whether least squares on the rows without gaps has smaller errors than `std_error` `[d]`."""
-    if rows.seen is None or rows.x.shape[1] > 1:
+    """Whether least squares on the rows without gaps has smaller errors than `std_error` `[d]`.
+
+    Their values are as they were measured; their errors are corrected for, if they have any.
+    """
+    if rows.seen is None or rows.x.shape[1] > 1 or rows.cross_cov is not None:
         return []
-    share, center = rows.seen.mean(axis=(0, 1)), rows.x.mean(axis=(0, 1))
-    whole = rows.seen.all(axis=(1, 2))
-    x, y = (rows.x[whole, 0] - center) * share, rows.y[whole]
-    n, dim = x.shape
-    x = x - x.mean(axis=0) if n else x
-    if whole.all() or n <= 4 * (dim + 1) or np.linalg.matrix_rank(x) < dim:
+    whole = np.asarray(rows.seen.all(axis=(1, 2)))
+    n, dim = int(whole.sum()), rows.x.shape[2]
+    if whole.all() or n <= 4 * (dim + 1):
         return []
-    inverse = np.linalg.pinv(x)
-    residual = y - y.mean() - x @ (inverse @ (y - y.mean()))
-    found = np.sqrt((inverse**2) @ residual**2 * n / (n - 1 - dim))
+    x, cov = unfilled(rows, whole)
+    x, y = x - x.mean(axis=0), rows.y[whole] - rows.y[whole].mean()
+    gram, size = x.T @ x - cov.sum(axis=0), np.sqrt(np.sum(x**2, axis=0))
+    if not size.all() or np.linalg.eigvalsh(gram / np.outer(size, size)).min() < _SINGULAR:
+        return []
+    inverse = np.linalg.inv(gram)
+    beta = inverse @ (x.T @ y)
+    scores = (x * (y - x @ beta)[:, None] + cov @ beta) @ inverse
+    found = np.sqrt(np.sum(scores**2, axis=0) * n / (n - 1 - dim))
     ratio = np.exp(np.mean(np.log(found / std_error))) if (found > 0).all() else 0.0
     if ratio > _SMALLER:
         return []
+    method = "corrected least squares" if rows.only_sums else "least squares"
     return [
         Doubt(
-            f"least squares on the {n:,} rows without gaps would have standard errors that are "
+            f"{method} on the {n:,} rows without gaps would have standard errors that are "
             f"smaller, {ratio:.0%} of these on average: drop the other rows",
             spoils=False,
         )

@@ -137,6 +137,11 @@ def sensitivity(
             f"sensitivity cannot multiply {type(observations.noise).__name__}, noise that depends "
             "on the values: make the table again with another parameter, and fit it"
         )
+    if observations.seen is not None:
+        raise ValueError(
+            "sensitivity cannot multiply the errors of a table with gaps: state other errors, and "
+            "fit it"
+        )
     if observations.categories:
         raise ValueError(
             "sensitivity cannot multiply misclassification, such as of "

@@ -33,6 +33,7 @@ from noisy_jax.observed.observations.described import (
     labelled_deviations,
     sd,
 )
+from noisy_jax.observed.observations.gaps import WAY_OUT, check_gaps
 from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.roles import (
@@ -41,6 +42,7 @@ from noisy_jax.observed.observations.roles import (
     numbers_rows,
     roles_of,
     several,
+    with_indicators,
 )
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import check_concrete, given, listed, non_negative
@@ -62,11 +64,17 @@ class Columns:
     decimal: str = "."
     missing: Sequence[str] | None = None
     products: Sequence[tuple[str, str]] = ()
+    gaps: str | None = None
 
     @property
     def layout(self) -> Layout:
         """How the cells of a CSV file are read."""
         return Layout(self.features, self.drop, self.sep, self.decimal, self.missing)
+
+    @property
+    def _with_gaps(self) -> bool:
+        """Whether cells of features may be missing."""
+        return self.gaps is not None or isinstance(self.noise, Dependent)
 
     def _known(self) -> Any:
         """What is known of the noise, of columns by their names unless it is of all together."""
@@ -114,9 +122,10 @@ class Columns:
             index: pandas labels of the rows, or `None`.
         """
         noise, target = self._known(), self.target
+        check_gaps(self.gaps, noise, self.products)
         roles = self._roles(header, where, form)
         values = self._values(roles, column, where)
-        roles, references = _with_indicators(roles, values)
+        roles, references = with_indicators(roles, values)
         categories = self._categories(values, noise)
         copies, labels = self._copies(roles, values, column)
         whose = "frame"
@@ -140,7 +149,10 @@ class Columns:
         if isinstance(noise, Mapping):
             noise = dict(noise)
             for name, other in roles.deviations.items():
-                error = non_negative(f"column {given(other)} of {where}", values[other], shape=None)
+                error = values[other]
+                if self.gaps is not None and name != target:  # without a value there is no error
+                    error = np.where(np.isnan(values[name]), 0.0, error)
+                error = non_negative(f"column {given(other)} of {where}", error, shape=None)
                 noise[name] = sd(error, gaussian=noise[name].gaussian)
             if target in noise:
                 error = error_of(target, noise.pop(target), y[:, None])
@@ -152,7 +164,7 @@ class Columns:
             values[name] = np.zeros(len(y))
         if isinstance(noise, Mapping):
             noise = {name: known for name, known in noise.items() if name not in recoded}
-        options = {"target": str(target), "cross_cov": self.cross_cov}
+        options = {"target": str(target), "cross_cov": self.cross_cov, "gaps": self.gaps}
         found = of_columns(values, copies, roles.names, noise, y, options)
         found = with_categories(found, recoded)
         references = (*references, *found.references)
@@ -206,10 +218,9 @@ class Columns:
             if name in labelled:
                 one = np.asarray(one, object)
             elif levels is None:
-                gaps = name in replicated or (
-                    isinstance(self.noise, Dependent) and name != self.target
-                )
-                one = numeric(called, one, np.float64, missing=gaps).astype(np.float64)
+                hint = WAY_OUT if name in roles.names else "drop or impute them first"
+                gaps = {"missing": name in replicated or (self._with_gaps and name != self.target)}
+                one = numeric(called, one, np.float64, hint=hint, **gaps).astype(np.float64)
             shape = one.shape if levels is None else levels[1].shape
             rows = shape[0] if rows is None and len(shape) == 1 else rows
             if shape != (rows,) or not rows:
@@ -249,7 +260,7 @@ class Columns:
         if form.features is not None:
             read = form._replace(features=[one for one in form.features if one not in own])
         options = {
-            "missing": isinstance(self.noise, Dependent) or self.replicates is not None,
+            "missing": self._with_gaps or self.replicates is not None,
             "layout": read,
             "others": list(dict.fromkeys(beside)),
             "others_if_there": own,
@@ -274,7 +285,7 @@ class Columns:
         if self.missing is None:
             return part
         gaps = np.isnan(part)
-        if isinstance(self.noise, Dependent):
+        if self._with_gaps:
             gaps[:, [name != self.target for name in header]] = False
         for columns in self._roles(header, str(path), form).copies.values():
             places = [header.index(one) for one in columns]
@@ -292,21 +303,3 @@ class Columns:
             stacklevel=2,
         )
         return part[kept]
-
-
-def _with_indicators(roles: Roles, values: dict[str, Any]) -> tuple[Roles, tuple[str, ...]]:
-    """Roles with indicators in place of categories, and the categories without one, as `sex[f]`.
-
-    `values` gets the indicators.
-    """
-    names, references = [], []
-    for name in roles.names:
-        if not isinstance(values.get(name), tuple):
-            names.append(name)
-            continue
-        levels, numbers = values.pop(name)
-        references.append(f"{name}[{levels[0]}]")
-        for k, level in enumerate(levels[1:], start=1):
-            names.append(f"{name}[{level}]")
-            values[names[-1]] = np.asarray(numbers == k, np.float64)
-    return roles._replace(names=names), tuple(references)

@@ -36,7 +36,7 @@ def _averaged(
         if name in copies:
             every[:, : copies[name].shape[1], j] = copies[name]
         else:
-            every[:, :, j] = single[name][:, None]
+            every[:, :, j] = np.nan_to_num(single[name])[:, None]  # NaN are gaps, in x alone
     counts = np.sum(~np.isnan(every), axis=1)
     x = np.nanmean(every, axis=1)
     pooled = np.array([name in copies and name not in noise for name in names])
@@ -89,7 +89,9 @@ def of_first_rows(values: np.ndarray, name: str, labels: Any, rows) -> np.ndarra
         rows: what `rows_of_subjects` returns.
     """
     first, subject, _ = rows
-    for row in np.flatnonzero(values != values[first][subject])[:1]:
+    both = values, values[first][subject]
+    differ = (both[0] != both[1]) & ~np.logical_and(*map(np.isnan, both))
+    for row in np.flatnonzero(differ)[:1]:
         other, label = first[subject[row]], given(np.asarray(labels).tolist()[row])
         raise ValueError(
             f"column {name!r} differs between rows {other} and {row} of subject {label}: drop it, "
@@ -156,10 +158,12 @@ def of_columns(
             "noise={'x1': 0.25}, or none, with which it is estimated"
         )
     others = [name for name in known if name not in copies]
-    noisy = [np.any(error_of(one, known[one], values[one][:, None]).variance) for one in others]
+    found = {one: np.nan_to_num(values[one])[:, None] for one in others}
+    noisy = [np.any(error_of(one, known[one], found[one]).variance) for one in others]
     stated = [name in known for name in copies]
     if by_name:
-        even = even and not any(np.isnan(block).any() for block in copies.values())
+        gaps = [np.isnan(one).any() for one in (*copies.values(), *values.values())]
+        even = even and not any(gaps)
         if not even or any(noisy) or len({*stated}) > 1:
             return _averaged(values, copies, known, y, options)
         noise = known if all(stated) else None

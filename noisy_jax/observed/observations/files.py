@@ -33,6 +33,7 @@ def csv(
     decimal: str = ".",
     missing: Sequence[str] | None = None,
     products: Sequence[tuple[str, str]] = (),
+    gaps: str | None = None,
 ) -> Observations:
     """Observations from a numeric CSV file with a header line.
 
@@ -52,9 +53,10 @@ def csv(
         decimal: "." or ",", the decimal point.
         missing: cells that stand for missing values, such as ["-999"]; empty cells, NA and NaN then
             do too. Rows with one are left out with a warning, unless `noise` is of missing values,
-            or the row has another replicate. By default such cells are an error, except in
-            replicates and in features with such a noise.
+            or `gaps` allows it, or the row has another replicate. By default such cells are an
+            error, except in replicates and in features with such a noise.
         products: as in `table`.
+        gaps: as in `table`; cells that are empty, NA or NaN, or of `missing`, are gaps.
 
     Returns:
         `Observations`.
@@ -85,6 +87,7 @@ def csv(
         decimal=decimal,
         missing=missing,
         products=products,
+        gaps=gaps,
     )
     return next(known.tables(path))
 
@@ -229,6 +232,7 @@ class Chunks:
             raise ValueError(f"{self.path} has {targets[0]} rows, but {count} were read before")
         known = self.columns
         options = {"noise": known.noise, "target": known.target, "cross_cov": known.cross_cov}
+        options["gaps"] = known.gaps
         for start in range(count, targets[0], self.rows):
             part = slice(start, start + self.rows)
             x, y = (np.array(_mapped(file)[part]) for file in (self.path, self.y))

@@ -23,6 +23,7 @@ def table(
     drop: Sequence[str] = (),
     cross_cov: Any = None,
     products: Sequence[tuple[str, str]] = (),
+    gaps: str | None = None,
 ) -> Observations:
     """Observations from a data frame, with what is known of the error in each column.
 
@@ -74,6 +75,11 @@ def table(
             counts as Gaussian, and distributions as symmetric. From replicates alone, each row
             needs two for the product of a noisy and an exact column, and four for the square of a
             noisy one, or the product of two.
+        gaps: "random" if features may be NaN, in cells that are missing completely at random: gaps
+            of a row may depend on each other, but not on any values. Linear fits then use all rows,
+            with what is stated of the errors in the other cells, and their intervals contain the
+            uncertainty of the shares of gaps. Without `noise` all cells are exact, and the table is
+            as one with `nj.noise.Missing`. By default NaN is an error, except in replicates.
 
     Returns:
         `Observations`. Where all features with noise have V replicates in every row, and the
@@ -108,9 +114,10 @@ def table(
         features=features,
         drop=drop,
         products=products,
+        gaps=gaps,
     )
     header, column, index = columns_of(frame)
-    if noise is None and not replicates:
+    if noise is None and not replicates and gaps is None:
         raise ValueError(
             "nj.table needs what is known of the errors: noise={'x1': 0.25}, variances by column "
             "(others are exact), or replicates={'x1': ['x1a', 'x1b']}"

@@ -139,6 +139,24 @@ def roles_of(
     return Roles(names, copies, deviations, used, plain)
 
 
+def with_indicators(roles: Roles, values: dict[str, Any]) -> tuple[Roles, tuple[str, ...]]:
+    """Roles with indicators in place of categories, and the categories without one, as `sex[f]`.
+
+    `values` gets the indicators.
+    """
+    names, references = [], []
+    for name in roles.names:
+        if not isinstance(values.get(name), tuple):
+            names.append(name)
+            continue
+        levels, numbers = values.pop(name)
+        references.append(f"{name}[{levels[0]}]")
+        for k, level in enumerate(levels[1:], start=1):
+            names.append(f"{name}[{level}]")
+            values[names[-1]] = np.asarray(numbers == k, np.float64)
+    return roles._replace(names=names), tuple(references)
+
+
 def numbers_rows(name: str, values: np.ndarray) -> bool:
     """Whether a column seems to be a label of the rows."""
     if len(values) < _FEW_ROWS or not np.array_equal(values, np.round(values)):

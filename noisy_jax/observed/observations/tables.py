@@ -24,6 +24,7 @@ from noisy_jax.observed.observations.described import (
     StandardDeviation,
     labelled_deviations,
 )
+from noisy_jax.observed.observations.gaps import WAY_OUT, check_gaps, of_shares, with_gaps
 from noisy_jax.observed.observations.knowledge import Known, by_name, by_row, known_noise
 from noisy_jax.observed.observations.pooled import means_of_copies
 from noisy_jax.observed.observations.products import Products, with_products
@@ -49,7 +50,7 @@ class Observations:
             other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy (the
             errors in other copies are independent of the error in y); `None` if it is zero.
-        seen: `[n, V, d]`, where x was measured; `None` unless the noise is `noise.Missing`.
+        seen: `[n, V, d]`, where x was measured; `None` unless values may be missing.
         index: pandas labels of the rows, or `None`; weights and clusters must have the same.
         target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Linear
             fits weight rows by it, and take it from the scatter; intervals are from the residuals.
@@ -117,7 +118,7 @@ class Observations:
         mean = self.x[:, 0] if copies == 1 else self.x.mean(axis=1)
         if self.cov is not None:
             cov = (self.cov if weights is None else self.estimated(weights)) / copies
-            return mean, cov if self.seen is None else cov + self._of_shares(mean, cov)
+            return mean, cov if self.seen is None else cov + of_shares(mean, cov, self.seen)
         residuals = self.x - mean[:, None]
         cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
         return mean, cov
@@ -144,19 +145,6 @@ class Observations:
                 square = (self.x[:, 0, j] - own @ self.x[:, 0, j]) ** 2
                 cov[:, j, j] = self.unreliability[j] * square / np.maximum(1 - own, ROUNDING)
         return cov
-
-    def _of_shares(self, mean: np.ndarray, cov: np.ndarray) -> np.ndarray:
-        """What estimated shares of missing values add to the covariances of rows, `[n, d, d]`."""
-        copies, seen = self.x.shape[1], np.asarray(self.seen, np.float64)
-        apart = mean - mean.mean(axis=0)
-        moments = apart.T @ apart / len(mean) - cov.mean(axis=0)
-        one = seen.mean(axis=1)
-        one /= one.mean(axis=0)
-        both = np.einsum("nvi,nvj->nij", seen, seen)
-        share = both.mean(axis=0)
-        both = np.divide(both, share, out=np.ones_like(both), where=share > 0)
-        other = (1 - 1 / copies) * (one[:, :, None] + one[:, None] - 1)  # of two different copies
-        return moments * (other + both / copies - one[:, :, None])
 
     def averaged_cross(self) -> np.ndarray | None:
         """The covariance of the errors in y and in the mean of a row's copies."""
@@ -209,6 +197,11 @@ class Observations:
                 f"{user} needs the covariance of the error in each row: beside a misclassified "
                 "column give the variance of one replicate, as noise={'x1': 0.25}"
             )
+        if self.only_sums and self.seen is not None:
+            raise ValueError(
+                f"{user} takes no gaps beside errors, which are for nj.methods.Linear(): drop the "
+                "rows with gaps"
+            )
         if self.only_sums:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row, but in this table it is an "
@@ -227,6 +220,7 @@ def from_arrays(
     target: str | None = None,
     cross_cov: Any = None,
     products: Sequence[tuple[str, str]] = (),
+    gaps: str | None = None,
 ) -> Observations:
     """Observations from arrays or a pandas DataFrame.
 
@@ -254,14 +248,15 @@ def from_arrays(
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
             default they are independent.
         products: as in `nj.table`.
+        gaps: as in `nj.table`, for one copy of each row.
 
     Returns:
         `Observations`.
 
     Raises:
         ValueError: if shapes or pandas indices do not match, a value is infinite, text, a category
-            or missing (unless the noise is of missing values), or the noise is neither given nor
-            can be estimated.
+            or missing (unless the noise is of missing values, or `gaps` allows it), or the noise is
+            neither given nor can be estimated.
 
     Example:
         >>> import numpy as np
@@ -287,8 +282,9 @@ def from_arrays(
     if isinstance(noise, Mapping):
         beside += labelled_deviations(noise)
     index = common_index(frames, y, beside)
-    missing = isinstance(noise, Dependent)
-    copies = [numeric("x", one, np.float64, missing=missing).astype(np.float64) for one in frames]
+    check_gaps(gaps, noise, products)
+    options = {"missing": gaps is not None or isinstance(noise, Dependent), "hint": WAY_OUT}
+    copies = [numeric("x", one, np.float64, **options).astype(np.float64) for one in frames]
     x = np.stack(copies, axis=1) if several else copies[0]
     y = numeric("y", y, np.float64).astype(np.float64)
     if x.ndim not in (2, 3) or 0 in x.shape:
@@ -319,12 +315,16 @@ def from_arrays(
         noise = dict(zip(names, noise.columns, strict=True))
     if isinstance(noise, Mapping):
         x, noise, recoded = without_categories(x, noise, names)
-    seen = ~np.isnan(x) if isinstance(noise, Missing) else None
+    beside = gaps is not None and bool(np.isnan(x).any())
+    seen = ~np.isnan(x) if beside or isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
         known = NoiseOfRows(cov, np.zeros((dim, dim)), noise)
     else:
-        known = known_noise(noise, x, names)
+        noise = {} if gaps is not None and noise is None and x.shape[1] == 1 else noise
+        known = known_noise(noise, np.nan_to_num(x), names)
+    if beside:
+        x, known = with_gaps(x - known.mean, known, noise, names)
     if cross_cov is not None:
         cross_cov = by_row("cross_cov", cross_cov, names)
         cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)

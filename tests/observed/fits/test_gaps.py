@@ -48,12 +48,21 @@ def quiet():
         yield
 
 
-def available_cases(x, y, seen):
-    """Slopes from the covariance of each pair of columns over the rows that have both."""
+def available_cases(x, y, seen, cov=0.0):
+    """Slopes from the covariance of each pair of columns over the rows that have both, less Σ."""
     apart = np.where(seen, x - np.where(seen, x, 0).sum(axis=0) / seen.sum(axis=0), 0)
     counts = seen.T.astype(float) @ seen
     cross = apart.T @ (y - y.mean()) / np.diag(counts)
-    return np.linalg.solve(apart.T @ apart / counts, cross)
+    return np.linalg.solve(apart.T @ apart / counts - cov, cross)
+
+
+def by_jackknife(x, y, seen, cov=0.0):
+    """The variance of `available_cases`, by leaving out one row at a time."""
+    left_out = [
+        available_cases(*(np.delete(part, row, axis=0) for part in (x, y, seen)), cov)
+        for row in range(len(y))
+    ]
+    return np.cov(np.array(left_out).T, bias=True) * len(y)
 
 
 @pytest.mark.usefixtures("quiet")
@@ -67,16 +76,60 @@ def test_moments_are_those_of_available_pairs_and_errors_know_it(pattern, errors
     x, y, seen = drawn(pattern, rng, 1000)
     fit = nj.fit(table(x, y, seen), errors=errors)
     np.testing.assert_allclose(fit.coefficients, available_cases(x, y, seen), rtol=0.02)
-    left_out = [
-        available_cases(*(np.delete(part, row, axis=0) for part in (x, y, seen)))
-        for row in range(len(y))
-    ]
-    variance = np.cov(np.array(left_out).T, bias=True) * len(y)
+    variance = by_jackknife(x, y, seen)
     if errors == "sandwich":
         np.testing.assert_allclose(fit.covariance[1:, 1:], variance, rtol=0.05, atol=2e-5)
     else:  # 31 degrees of freedom: five standard errors
         ratio = np.diag(fit.covariance)[1:] / np.diag(variance)
         assert np.all(np.abs(np.log(ratio)) < 5 * (2 / 31) ** 0.5)
+
+
+ERRORS = np.array([[0.3, 0.1, 0], [0.1, 0.2, 0], [0, 0, 0]])
+
+
+def measured(x, rng):
+    """With errors of the covariance `ERRORS`: the third column is exact."""
+    root = np.linalg.cholesky(ERRORS[:2, :2])
+    return x + np.column_stack([rng.normal(size=(len(x), 2)) @ root.T, np.zeros(len(x))])
+
+
+def table_beside_errors(x, y, seen):
+    return from_arrays(np.where(seen, x, np.nan), y, noise=ERRORS, gaps="random")
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.claim("EXT-Gaps")
+@pytest.mark.parametrize("pattern", ["independent", "mostly together"])
+def test_errors_beside_gaps_are_taken_from_available_pairs(pattern, rng):
+    """As the test of exact values above, less the covariance of the errors."""
+    x, y, seen = drawn(pattern, rng, 1000)
+    x = measured(x, rng)
+    fit = nj.fit(table_beside_errors(x, y, seen))
+    np.testing.assert_allclose(fit.coefficients, available_cases(x, y, seen, ERRORS), rtol=0.03)
+    variance = by_jackknife(x, y, seen, ERRORS)
+    np.testing.assert_allclose(fit.covariance[1:, 1:], variance, rtol=0.1, atol=1e-4)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-Gaps")
+def test_intervals_cover_beside_errors():
+    """Rows without gaps alone have wider intervals; without a correction for errors, none cover."""
+    rng, tables = np.random.default_rng(3 + 1000 * SHIFT), 100
+    covered, widths = np.zeros((3, 3)), np.zeros(3)
+    for _ in range(tables):
+        x, y, seen = drawn("independent", rng, 1000, noise=2.0)
+        x, rows = measured(x, rng), seen.all(axis=1)
+        fit = nj.fit(table_beside_errors(x, y, seen))
+        whole = nj.fit(from_arrays(x[rows], y[rows], noise=ERRORS))
+        widths += np.log(fit.std_error / whole.std_error)
+        for k, one in enumerate((fit, whole, nj.fit(table(x, y, seen)))):
+            low, high = one.interval()
+            covered[k] += (low < TRUTH) & (high > TRUTH)
+    assert np.all(np.abs(covered[:2] / tables - 0.95) < 5 * (0.95 * 0.05 / tables) ** 0.5)
+    assert covered[2, 0] < 0.75 * tables
+    assert np.all(np.exp(widths / tables) < 0.95)
 
 
 @pytest.mark.usefixtures("quiet")
@@ -140,7 +193,7 @@ def test_columns_that_are_never_seen_together_are_named(rng, tmp_path):
 
 def test_gaps_that_come_together_are_said_and_spoil_nothing(rng):
     observed = table(*drawn("together", rng, 1000))
-    with pytest.warns(AssumptionWarning, match=r"gaps do not depend on each other.*'x1' and 'x2'"):
+    with pytest.warns(AssumptionWarning, match=r"gaps depend on each other in 'x1' and 'x2'"):
         fit = nj.fit(observed)
     assert fit.risk.verdict() == "the correction helps"
     assert "own shares" in fit.remarks[0]
@@ -188,3 +241,10 @@ def test_fewer_rows_without_gaps_may_say_more(rng):
     assert f"{rows.sum():,} rows without gaps" in fit.remarks[0]
     assert f"{ratio:.0%}" in fit.remarks[0]
     assert nj.fit(table(x, x @ TRUTH + 10 * noise, seen)).remarks == ()
+    x, y = measured(x, rng), x @ TRUTH + 0.1 * noise
+    fit = nj.fit(table_beside_errors(x, y, seen))
+    whole = nj.fit(from_arrays(x[rows], y[rows], noise=ERRORS))
+    ratio = np.exp(np.log(whole.std_error / fit.std_error).mean())
+    assert "corrected least squares on the" in fit.remarks[0]
+    assert f"{ratio:.0%}" in fit.remarks[0]
+    assert nj.fit(table_beside_errors(x, y + 10 * noise, seen)).remarks == ()
