@@ -48,7 +48,8 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
     if len(kept) > _ROWS:
         kept = kept[np.linspace(0, len(kept) - 1, _ROWS).astype(int)]
-    plain = dataclasses.replace(observations, pooled=None, unreliability=None)
+    known = tuple(one._replace(records=None) for one in observations.categories)
+    plain = dataclasses.replace(observations, pooled=None, unreliability=None, categories=known)
     rows = plain if len(kept) == n else plain.rows(kept)
     if rows.seen is not None:
         return [*gaps_and_values(rows), *pairs_of_gaps(rows)]

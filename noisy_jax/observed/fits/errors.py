@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import estimated_errors
+from noisy_jax.columns import ROUNDING
 from noisy_jax.features import cosines_and_sines
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
@@ -41,10 +42,14 @@ def affine_of(predict: Callable[[Any], Any], x: np.ndarray) -> np.ndarray | None
     dim = x.shape[1]
     at, step = x.mean(axis=0), x.std(axis=0)
     step = np.where(step > 0, step, 1.0)
-    values = np.asarray(predict(np.vstack([at, at + np.diag(step), x])), np.float64).ravel()
+    values = np.asarray(predict(np.vstack([at, at + np.diag(step), x])), np.float64)
+    if values.size != 1 + dim + len(x):
+        shape = list(values.shape)
+        raise ValueError(f"predict must give one number a row, got {shape} for {1 + dim + len(x)}")
+    values = values.ravel()
     slopes = (values[1 : 1 + dim] - values[0]) / step
     apart = values[1 + dim :] - values[0] - (x - at) @ slopes
-    if np.abs(apart).max() > _AFFINE * np.abs(values).max():
+    if np.abs(apart).max() > _AFFINE * np.ptp(values) + ROUNDING * np.abs(values).max():
         return None
     return np.append(values[0] - at @ slopes, slopes)
 

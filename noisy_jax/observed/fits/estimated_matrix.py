@@ -30,13 +30,14 @@ def check_known_matrix(part: Observations) -> None:
 def fit_by_records(
     observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> LinearFit:
-    """The linear fit of a table with such columns."""
+    """The linear fit of a table with such columns, without Anderson-Rubin sets."""
     n = len(observations.y)
     made = linear_fit(observations, weights, clusters)
     labels = blocks_of_rows(n, min(n, GROUPS)) if clusters is None else clusters
     order, groups = grouped(labels, GROUPS)
     if len(groups) < LEAST_GROUPS:
-        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {len(groups)}")
+        kind = "rows" if clusters is None else "clusters"
+        raise ValueError(f"fit needs at least {LEAST_GROUPS} {kind}, got {len(groups)}")
     found = []
     for group in groups:
         kept = np.setdiff1d(np.arange(n), order[group])

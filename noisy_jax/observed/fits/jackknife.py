@@ -68,7 +68,8 @@ def check_without_products(table: Observations) -> None:
     """Raises ValueError if the table has products of columns, which the jackknife does not take."""
     if table.products is not None:
         raise ValueError(
-            "products are for one table, without errors='jackknife': read it whole, by nj.csv"
+            "products are for one whole table, not for chunks, moments of parts, or "
+            "errors='jackknife': read it whole, by nj.csv"
         )
 
 

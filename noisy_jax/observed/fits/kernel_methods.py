@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -98,6 +98,8 @@ class OneOf:
     clusters: Any = None
 
     def __post_init__(self):
+        several = isinstance(self.candidates, Iterable)
+        object.__setattr__(self, "candidates", tuple(self.candidates) if several else ())
         if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):
             raise ValueError("a list of methods must hold nj.fourier(length_scale=…), one or more")
         if any(one.weights is not None or one.clusters is not None for one in self.candidates):

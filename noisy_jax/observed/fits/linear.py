@@ -73,7 +73,8 @@ class LinearFit(Corrected):
         if self.equations is None:
             raise ValueError(
                 "Anderson-Rubin sets need more groups of rows than d + 1 = "
-                f"{1 + len(self.names)}, of at most 32: give fewer columns, or more rows"
+                f"{1 + len(self.names)}, of at most 32, and known probabilities of wrong "
+                "categories: give fewer columns, more rows, or the matrix"
             )
         low, high = self.equations.sets(level)
         middle = np.append(self.intercept, self.coefficients)

@@ -126,6 +126,16 @@ class Columns:
         roles = self._roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = with_indicators(roles, values)
+        unknown = [
+            name
+            for name, one in (noise.items() if isinstance(noise, Mapping) else ())
+            if isinstance(one, Misclassified) and one.matrix is None
+        ]
+        if unknown and self.subject is not None:
+            raise ValueError(
+                f"the matrix of {unknown[0]!r} is estimated from replicates in columns, not from "
+                "rows of a subject: name the columns by replicates={…}, or give the matrix"
+            )
         categories = self._categories(values, noise)
         copies, labels = self._copies(roles, values, column)
         whose = "frame"

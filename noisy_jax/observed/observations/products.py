@@ -63,6 +63,10 @@ class Products(NamedTuple):
         return tuple(f"{a}²" if a == b else f"{a} * {b}" for a, b in pairs)
 
 
+_FARTHEST = 1000
+"""Largest mean of a factor over its standard deviation: fourth powers are subtracted."""
+
+
 def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -> _Table:
     """The table with products of two of its columns each.
 
@@ -97,6 +101,13 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
             raise ValueError(
                 f"the square of {old.names[a]!r} needs errors with known fourth moments: Gaussian "
                 "(also by a variance or nj.sd), Laplace or uniform ones, or four replicates"
+            )
+    for place in {place for pair in made.factors for place in pair}:
+        values = old.x[:, :, place]
+        if abs(values.mean()) > _FARTHEST * values.std():
+            raise ValueError(
+                f"products of {old.names[place]!r} would lose their digits, since its mean is more "
+                f"than {_FARTHEST} times its standard deviation: subtract a number near the mean"
             )
     found = dataclasses.replace(old, products=made)
     expanded(found)  # raises ValueError where there are too few replicates
