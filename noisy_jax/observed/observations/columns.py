@@ -92,9 +92,10 @@ class Columns:
             name: list(dict.fromkeys([name, *several(by_name.get(name, ()))])) for name in found
         }
 
-    def _roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
-        known, replicates = self._known(), self.replicates
-        return roles_of(header, where, form, self.target, known, replicates, self.subject)
+    def roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
+        """What the columns of this header are."""
+        more = self.target, self._known(), self.replicates, self.subject
+        return roles_of(header, where, form, *more)
 
     def table(
         self,
@@ -114,7 +115,7 @@ class Columns:
             index: pandas labels of the rows, or `None`.
         """
         noise, target = self._known(), self.target
-        roles = self._roles(header, where, form)
+        roles = self.roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = _with_indicators(roles, values)
         categories = self._categories(values, noise)
@@ -131,8 +132,7 @@ class Columns:
             if name not in named | {*copies} and numbers_rows(name, values[name]):
                 raise ValueError(
                     f"column {given(name)} of {where} numbers or labels the rows: leave it out "
-                    "(the option drop), or if it is a feature, name all of them (the option "
-                    "features)"
+                    "(the option drop), or name all features (the option features)"
                 )
         for name, block in copies.items() if not isinstance(noise, Dependent) else ():
             check_copies(name, block, labels)
@@ -276,7 +276,7 @@ class Columns:
         gaps = np.isnan(part)
         if isinstance(self.noise, Dependent):
             gaps[:, [name != self.target for name in header]] = False
-        for columns in self._roles(header, str(path), form).copies.values():
+        for columns in self.roles(header, str(path), form).copies.values():
             places = [header.index(one) for one in columns]
             none = gaps[:, places].all(axis=1, keepdims=True)
             gaps[:, places] = none if self.subject is None else False

@@ -158,10 +158,14 @@ def chunks(
 
 
 def table_of_part(
-    known: Columns, header: Sequence[str], column: Callable[[str], Any], where: str, index=None
+    known: Columns,
+    header: Sequence[str],
+    column: Callable[[str], Any],
+    where: str,
+    form: Layout | None = None,
 ) -> Observations:
     """As `Columns.table`, of a part of the rows; ValueError if it may lack some categories."""
-    table = known.table(header, column, where, known.layout.checked(), index)
+    table = known.table(header, column, where, form or known.layout.checked())
     misclassified = tuple(f"{one.name}[" for one in table.categories)
     others = [one for one in table.references if not one.startswith(misclassified)]
     if others:
