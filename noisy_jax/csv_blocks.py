@@ -9,7 +9,7 @@ import numpy as np
 
 LEAST_BYTES = 2**20
 """Smaller files are read before pyarrow is imported."""
-_MISSING = ("", "NA", "na", "NaN", "nan")
+_MISSING = ("", "NA", "na", "NaN", "nan", "NAN", "Nan")
 
 
 class NotNumbersError(Exception):
@@ -22,6 +22,7 @@ def number_parts(
     places: Sequence[int],
     checked: Callable[[np.ndarray], np.ndarray],
     *,
+    header: int,
     rows: int | None,
     after: int,
     sep: str,
@@ -35,6 +36,7 @@ def number_parts(
         width: number of all columns.
         places: numbers of the columns that are read.
         checked: of a block of rows; it may raise NotNumbersError.
+        header: number of its lines.
         rows: of a part; by default all rows are one.
         after: number of rows that are left out.
         sep: as in `csv_files.Layout`, as `decimal`.
@@ -43,8 +45,8 @@ def number_parts(
             where no value may be missing.
 
     Raises:
-        NotNumbersError: a cell is no number, a line has too many cells, there are fewer rows, or
-            the file is small; parts of the rows before were given.
+        NotNumbersError: a cell is no number, a line has too many cells, there are fewer rows or
+            none, or the file is small; parts of the rows before were given.
     """
     try:
         if os.path.getsize(path) < LEAST_BYTES:
@@ -61,17 +63,21 @@ def number_parts(
         null_values=[] if missing is None else [*_MISSING, *missing],
     )
     waiting: list[np.ndarray] = []
-    count = 0  # rows in `waiting`
+    count = read = 0  # rows in `waiting`, and all rows
     try:
         with reader.open_csv(
             path,
-            reader.ReadOptions(column_names=names, skip_rows=1),
+            reader.ReadOptions(column_names=names, skip_rows=header),
             reader.ParseOptions(delimiter=sep),
             convert,
         ) as batches:
             for batch in batches:
                 columns = [one.to_numpy(zero_copy_only=False) for one in batch.columns]
+                for one, numbers in zip(batch.columns, columns, strict=True):
+                    if np.isnan(numbers).sum() > one.null_count:  # texts such as -nan
+                        raise NotNumbersError
                 block = np.column_stack(columns)[after:]
+                read += len(batch)
                 after = max(0, after - len(batch))
                 waiting.append(checked(block))
                 count += len(block)
@@ -81,7 +87,7 @@ def number_parts(
                     waiting, count = [whole[rows:]], count - rows
     except pyarrow.ArrowException as error:
         raise NotNumbersError from error
-    if after:
+    if after or not read:
         raise NotNumbersError
     if count:
         yield np.concatenate(waiting)

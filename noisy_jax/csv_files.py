@@ -111,6 +111,7 @@ def csv_parts(
                         len(header),
                         places or range(len(header)),
                         numbers.checked,
+                        header=reader.line_num,
                         rows=rows,
                         after=after,
                         sep=form.sep,

@@ -78,6 +78,8 @@ def test_columns_and_missing_values_are_read_by_pyarrow(tmp_path, monkeypatch):
         ("0x10", {"missing": True}),
         ("n/a", {"layout": Layout(missing=["N/A"])}),
         ("nA", {"missing": True}),
+        ("-nan", {"missing": True}),
+        ("nan(3)", {"layout": Layout(missing=["-9"])}),
     ],
 )
 @pytest.mark.parametrize("place", [(2500, 0), (2500, 2)], ids=["feature", "target"])
@@ -109,3 +111,17 @@ def test_without_pyarrow_files_are_read_cell_by_cell(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.csv", None)
     ((_, part),) = csv_parts(path, "y")
     np.testing.assert_array_equal(part, numbers)
+
+
+def test_files_without_rows_are_named(tmp_path, monkeypatch):
+    (path := tmp_path / "table.csv").write_text("a,y\n" + "\n" * 9)
+    fast, slow = both(path, monkeypatch)
+    assert fast == slow == f"{path} has a header but no rows"
+
+
+def test_a_header_may_have_several_lines(tmp_path, monkeypatch):
+    (path := tmp_path / "table.csv").write_text('"a\n(m)",y\n1,2\n3,4\n')
+    no_cells(monkeypatch)
+    ((names, part),) = csv_parts(path, "y")
+    assert names == ["a\n(m)", "y"]
+    np.testing.assert_array_equal(part, [[1, 2], [3, 4]])

@@ -15,7 +15,8 @@ The default 0.0 says that X has no error: a fit that is not corrected.
 
 **Scores**: `score` is the score on the data given. Where these are noisy, it favours fits that are
 not corrected, so do not choose by it. `clean_score_` is R² on clean data, estimated from noisy rows
-by cross-fitting; `clean_score`, a function, is a scorer for `GridSearchCV` that reads it.
+by cross-fitting; `clean_score`, a function, is a scorer for `GridSearchCV` that reads it. The grid
+may hold anything but `noise`: a score assumes the noise of its own fit, and the largest would win.
 """
 
 from noisy_jax.sklearn.estimators import clean_score

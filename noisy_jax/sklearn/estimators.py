@@ -1,5 +1,6 @@
 """What the estimators have in common: rows in, rows out."""
 
+import numbers
 import warnings
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from noisy_jax.observed.fits import UndeterminedError, fit
@@ -14,12 +16,37 @@ from noisy_jax.observed.observations import Observations, from_arrays
 
 
 def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
-    """A scorer: the `clean_score_` of an estimator, or of the last step of a pipeline.
+    """A scorer: the `clean_score_` of an estimator.
 
-    It is estimated from the rows of the fit, which are cross-fitted; X and y are not used.
+    Of a pipeline it is the last step's, of a search the best estimator's. It is estimated from the
+    rows of the fit, which are cross-fitted; X and y are not used. A grid may hold anything but
+    `noise`: each score assumes the noise of its own fit, so that scores of different noise cannot
+    be compared, and the largest noise would win.
     """
-    last: Any = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    return last.clean_score_
+    if isinstance(estimator, Pipeline):
+        return clean_score(estimator[-1])
+    if hasattr(estimator, "best_estimator_"):
+        return clean_score(estimator.best_estimator_)
+    return estimator.clean_score_
+
+
+def clean_score_of(risk: float, variance: float) -> float:
+    """R² on clean data, 1 - risk / variance; NaN, with a warning, if the risk is below 0."""
+    if risk >= 0 or np.isnan(risk):
+        return 1 - risk / variance
+    warnings.warn(
+        "clean_score_ is NaN, since the estimated error on clean data is below 0 (R² above 1): "
+        "there are too few rows to judge the fit, or the noise is smaller than stated",
+        stacklevel=3,
+    )
+    return np.nan
+
+
+def seed_of(random_state: Any) -> int:
+    """A whole number as it is; of `None` or a RandomState, which it advances, a drawn seed."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 class Noisy(BaseEstimator):
@@ -33,8 +60,9 @@ class Noisy(BaseEstimator):
 
     def table(self, X, y, *, reset: bool = True) -> Observations:
         """The rows with what is known of their noise."""
+        least = 2 if reset else 1
         X, y = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, reset=reset, ensure_min_samples=2
+            self, X, y, dtype=np.float64, y_numeric=True, reset=reset, ensure_min_samples=least
         )
         return self.observed(X, y)
 

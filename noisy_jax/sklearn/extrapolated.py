@@ -1,9 +1,9 @@
 """SIMEX around an estimator of scikit-learn, by `nj.fit`."""
 
-from sklearn.base import MetaEstimatorMixin, RegressorMixin
+from sklearn.base import MetaEstimatorMixin, RegressorMixin, is_classifier
 
 from noisy_jax.observed.fits import methods
-from noisy_jax.sklearn.estimators import Affine
+from noisy_jax.sklearn.estimators import Affine, seed_of
 
 
 class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
@@ -18,7 +18,7 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
         draws: see there.
         extrapolation: see there.
         errors: see there; "none", the default, is the fastest.
-        random_state: seed of the draws.
+        random_state: seed of the draws, or as everywhere in scikit-learn.
 
     Attributes:
         coef_: `[d]`, extrapolated coefficients.
@@ -63,8 +63,13 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
             draws=self.draws,
             extrapolation=self.extrapolation,
             errors=self.errors,
-            seed=self.random_state,
+            seed=seed_of(self.random_state),
         )
+        if is_classifier(self.estimator):
+            raise ValueError(
+                "SIMEX takes a regressor, got a classifier: use NoisyLogisticRegression, or for "
+                "its coefficients nj.fit(table, nj.methods.SIMEX(estimator))"
+            )
         return self.fitted(self.table(X, y), method, None)
 
     def predict(self, X):

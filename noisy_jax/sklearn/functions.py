@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from noisy_jax.observed.fits import fit, methods
-from noisy_jax.sklearn.estimators import Noisy
+from noisy_jax.sklearn.estimators import Noisy, clean_score_of, seed_of
 
 
 class NoisyKernelRegression(RegressorMixin, Noisy):
@@ -17,7 +17,7 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
             A variance alone is not enough.
         length_scale: as in `nj.methods.Fourier`; so are the next two.
         num_features: see there.
-        random_state: seed of the random frequencies.
+        random_state: seed of the random frequencies, or as everywhere in scikit-learn.
 
     Attributes:
         result_: the `nj.fits.FourierFit`: print it for estimated errors; `result_.band(x)` is a
@@ -47,10 +47,11 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
         method = methods.Fourier(
             length_scale=self.length_scale,
             num_features=self.num_features,
-            seed=self.random_state,
+            seed=seed_of(self.random_state),
         )
         self.result_: Any = fit(self.table(X, y), method)
-        self.clean_score_ = 1 - self.result_.risk.corrected / self.result_.risk.variance
+        risk = self.result_.risk
+        self.clean_score_ = clean_score_of(risk.corrected, risk.variance)
         return self
 
     def predict(self, X):

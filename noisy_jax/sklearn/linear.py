@@ -7,7 +7,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from noisy_jax.observed.fits import methods
-from noisy_jax.sklearn.estimators import Affine
+from noisy_jax.sklearn.estimators import Affine, clean_score_of
 
 
 class NoisyLinearRegression(RegressorMixin, Affine):
@@ -47,7 +47,9 @@ class NoisyLinearRegression(RegressorMixin, Affine):
         weights = self.weights(sample_weight, table.x[:, 0])
         self.fitted(table, methods.Linear(weights=weights), LinearRegression(), weights)
         risk = getattr(self.result_, "risk", None)
-        self.clean_score_ = np.nan if risk is None else 1 - risk.corrected / risk.variance
+        self.clean_score_ = (
+            np.nan if risk is None else clean_score_of(risk.corrected, risk.variance)
+        )
         return self
 
     def predict(self, X):

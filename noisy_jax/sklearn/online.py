@@ -13,7 +13,7 @@ from noisy_jax.moments import known_covariance
 from noisy_jax.observed.compiled import CompiledLearner
 from noisy_jax.observed.learning import Learned, Learning
 from noisy_jax.observed.observations.passes import check_alike
-from noisy_jax.sklearn.estimators import Noisy
+from noisy_jax.sklearn.estimators import Noisy, clean_score_of, seed_of
 
 
 @functools.cache
@@ -34,7 +34,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
             a learner cannot. By default least squares on corrected moments, `corrected_ftrl`.
         noise: what is known of the error in X; see the module.
         standardize: as in `nj.learn`.
-        random_state: seed of the learner's own randomness.
+        random_state: seed of the learner's own randomness, or as everywhere in scikit-learn.
 
     Attributes:
         result_: the `Learned`.
@@ -49,9 +49,10 @@ class OnlineRegressor(RegressorMixin, Noisy):
         >>> for _ in range(3):
         ...     x = rng.normal(size=(4000, 2))
         ...     noisy = x + 0.5 * rng.normal(size=x.shape)
-        ...     model = model.partial_fit(noisy, x @ [2.0, -1.0] + 3)
+        ...     y = x @ [2.0, -1.0] + 3 + rng.normal(size=4000)
+        ...     model = model.partial_fit(noisy, y)
         >>> print(model.predict([[1.0, 0.0]]).round(1), round(model.clean_score_, 1))
-        [5.] 1.0
+        [5.] 0.8
     """
 
     def __init__(self, learner=None, noise=0.0, standardize=True, random_state=0):
@@ -71,8 +72,9 @@ class OnlineRegressor(RegressorMixin, Noisy):
         table = self.table(X, y, reset=first)
         if first:
             self._learning = Learning(self._compiled(), table, self.standardize)
+            self._seed = seed_of(self.random_state)
         check_alike(self._learning.alike, table)
-        key = jax.random.key(self.random_state)
+        key = jax.random.key(self._seed)
         self._learning.take(table, self._learning.key_of_next(key))
         self._read()
         return self
@@ -80,7 +82,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
     def _read(self) -> None:
         """Makes the attributes from what was learned so far."""
         self.result_: Learned = self._learning.learned()
-        self.clean_score_ = 1 - self.result_.risk / self.result_.variance
+        self.clean_score_ = clean_score_of(self.result_.risk, self.result_.variance)
 
     def _compiled(self) -> CompiledLearner:
         if self.learner is None:

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 import noisy_jax as nj
 from noisy_jax.observed.cross_fitting import learner_judge
+from noisy_jax.observed.fits.errors import affine_of
 from tests.keys import SHIFT, key
 
 KNOWN = nj.moments.known_covariance()
@@ -186,3 +187,13 @@ def test_clusters_stay_together():
     found = nj.select({"fit": fit}, rows, jax.random.key(0), folds=4, clusters=labels)
     assert [len(some) for some in seen] == [30, 30, 30, 30]
     assert found.degrees_of_freedom == 39
+
+
+def test_a_function_with_a_large_mean_is_not_taken_for_affine(rng):
+    x = rng.normal(size=(100, 1))
+    for far in (0.0, 1e6):
+        assert affine_of(lambda z, far=far: far + np.sin(2 * z[:, 0]), x) is None
+        line = affine_of(lambda z, far=far: far + 2 * z[:, 0], x)
+        np.testing.assert_allclose(line, [far, 2.0], rtol=1e-8)
+    with pytest.raises(ValueError, match="one number a row"):
+        affine_of(lambda z: np.ones((len(z), 2)), x)

@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -101,13 +102,22 @@ def test_a_grid_chooses_by_the_clean_score_behind_a_scaler():
     _, noisy, y = rows(400)
     scaler = StandardScaler().fit(noisy)
     noise = np.array([0.49, 0.0]) / scaler.scale_**2
-    model = make_pipeline(StandardScaler(), NoisyLinearRegression(noise=noise))
-    grid = {"noisylinearregression__noise": [0.0, noise]}
-    found = GridSearchCV(model, grid, scoring=clean_score, cv=2).fit(noisy, y)
+    last = NoisyLinearRegression(noise={"x1": noise[0]})
+    model = make_pipeline(StandardScaler(), SelectKBest(f_regression), last)
+    found = GridSearchCV(model, {"selectkbest__k": [1, 2]}, scoring=clean_score, cv=2)
+    found.fit(noisy, y)
     assert found.best_index_ == 1
+    assert clean_score(found) == found.best_estimator_[-1].clean_score_
     plain = NoisyLinearRegression(noise=[0.49, 0.0]).fit(noisy, y)
     np.testing.assert_allclose(found.predict(noisy), plain.predict(noisy), rtol=1e-9)
-    np.testing.assert_array_equal(clone(model)[-1].noise, noise)
+    assert clone(model)[-1].noise == last.noise
+
+
+def test_a_clean_score_above_one_is_nan_with_a_warning():
+    x, noisy, _ = rows(400)
+    with pytest.warns(UserWarning, match="clean_score_ is NaN"):
+        model = NoisyLinearRegression(noise=[1.2, 0.0]).fit(noisy, x @ [2.0, -1.0])
+    assert np.isnan(model.clean_score_)
 
 
 def test_misclassified_columns_raise():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -25,3 +25,15 @@ def test_equals_fit_also_around_a_pipeline(rng):
     curved = SIMEX(make_pipeline(PolynomialFeatures(), LinearRegression()), noise=0.16)
     with pytest.raises(ValueError, match="predictions that are affine in x"):
         curved.fit(noisy, y)
+    with pytest.raises(ValueError, match="takes a regressor, got a classifier"):
+        SIMEX(LogisticRegression()).fit(noisy, y > 0)
+
+
+def test_seeds_are_as_everywhere_in_scikit_learn(rng):
+    noisy, y = rng.normal(size=(2, 100, 1))
+    states = [np.random.RandomState(0), np.random.RandomState(0), None]
+    fits = [
+        SIMEX(LinearRegression(), noise=0.1, draws=4, random_state=state).fit(noisy, y[:, 0])
+        for state in states
+    ]
+    assert fits[0].coef_ == fits[1].coef_ != fits[2].coef_

@@ -12,7 +12,7 @@ from noisy_jax.sklearn import NoisyKernelRegression, clean_score
 @pytest.mark.slow
 def test_equals_fit_and_a_grid_chooses_its_length_scale(rng):
     x = rng.uniform(-2, 2, size=(600, 1))
-    noisy, y = x + 0.3 * rng.normal(size=x.shape), np.sin(2 * x[:, 0])
+    noisy, y = x + 0.3 * rng.normal(size=x.shape), np.sin(2 * x[:, 0]) + 0.3 * rng.normal(size=600)
     noise = nj.noise.Gaussian(0.09)
     model = NoisyKernelRegression(noise, num_features=32)
     grid = GridSearchCV(model, {"length_scale": [0.7, 50.0]}, scoring=clean_score, cv=2)

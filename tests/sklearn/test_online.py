@@ -26,3 +26,17 @@ def test_pieces_are_one_pass_also_behind_a_pickle(rng):
     assert model.result_.num_rows == expected.num_rows == 525
     again = model.fit(noisy[:300], y[:300])
     assert again.result_.num_rows == 225
+
+
+def test_the_last_chunk_may_have_one_row_and_the_seed_is_kept(rng):
+    noisy = rng.normal(size=(41, 1))
+    y = 2 * noisy[:, 0] + rng.normal(size=41)
+    models = [OnlineRegressor(random_state=np.random.RandomState(3)) for _ in range(2)]
+    for model in models:
+        model.partial_fit(noisy[:40], y[:40])
+        seed = model._seed
+        model.partial_fit(noisy[40:], y[40:])
+        assert model._seed == seed
+    np.testing.assert_array_equal(models[0].predict(noisy), models[1].predict(noisy))
+    assert models[0].result_.num_rows == 31
+    assert np.isfinite(OnlineRegressor(random_state=None).fit(noisy, y).predict(noisy)).all()

@@ -100,9 +100,10 @@ class Columns:
             name: list(dict.fromkeys([name, *several(by_name.get(name, ()))])) for name in found
         }
 
-    def _roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
-        known, replicates = self._known(), self.replicates
-        return roles_of(header, where, form, self.target, known, replicates, self.subject)
+    def roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
+        """What the columns of this header are."""
+        more = self.target, self._known(), self.replicates, self.subject
+        return roles_of(header, where, form, *more)
 
     def table(
         self,
@@ -123,7 +124,7 @@ class Columns:
         """
         noise, target = self._known(), self.target
         check_gaps(self.gaps, noise, self.products)
-        roles = self._roles(header, where, form)
+        roles = self.roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = with_indicators(roles, values)
         unknown = [
@@ -150,8 +151,7 @@ class Columns:
             if name not in named | {*copies} and numbers_rows(name, values[name]):
                 raise ValueError(
                     f"column {given(name)} of {where} numbers or labels the rows: leave it out "
-                    "(the option drop), or if it is a feature, name all of them (the option "
-                    "features)"
+                    "(the option drop), or name all features (the option features)"
                 )
         for name, block in copies.items() if not isinstance(noise, Dependent) else ():
             check_copies(name, block, labels)
@@ -297,7 +297,7 @@ class Columns:
         gaps = np.isnan(part)
         if self._with_gaps:
             gaps[:, [name != self.target for name in header]] = False
-        for columns in self._roles(header, str(path), form).copies.values():
+        for columns in self.roles(header, str(path), form).copies.values():
             places = [header.index(one) for one in columns]
             none = gaps[:, places].all(axis=1, keepdims=True)
             gaps[:, places] = none if self.subject is None else False

@@ -161,10 +161,14 @@ def chunks(
 
 
 def table_of_part(
-    known: Columns, header: Sequence[str], column: Callable[[str], Any], where: str, index=None
+    known: Columns,
+    header: Sequence[str],
+    column: Callable[[str], Any],
+    where: str,
+    form: Layout | None = None,
 ) -> Observations:
     """As `Columns.table`, of a part of the rows; ValueError if it may lack some categories."""
-    table = known.table(header, column, where, known.layout.checked(), index)
+    table = known.table(header, column, where, form or known.layout.checked())
     check_no_categories(table, where)
     return table
 

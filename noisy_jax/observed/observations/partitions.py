@@ -3,8 +3,10 @@
 import dataclasses
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from noisy_jax.csv_files import Layout
 from noisy_jax.observed.observations.columns import Columns
@@ -29,7 +31,8 @@ def partitions(frame: Any, **columns: Any) -> "Partitions":
             that `nj.table` takes. Needs dask, `pip install "noisy_jax[dask]"`.
         **columns: all arguments of `nj.table` but `subject`; the noise must be the same in all
             rows, or standard deviations in a column (`nj.sd(column=…)`). Categories are made
-            indicators before, since a partition may lack some.
+            indicators before, since a partition may lack some. Name what to `drop`: that a column
+            numbers or labels the rows is not noticed, as one partition does not show it.
 
     Returns:
         `Partitions`.
@@ -109,9 +112,20 @@ class Partitions:
 
 def _of_part(function: Callable | None, columns: Columns, number: int, frame: Any) -> Any:
     """The function of the table of a data frame, or the table; `None` without rows."""
-    if not len(frame):
+    by_name = isinstance(frame, Mapping)
+    if not (any(map(np.size, frame.values())) if by_name else len(frame)):
         return None
-    table = table_of_part(columns, *columns_of(frame)[:2], f"partition {number}")
+    where, form = f"partition {number}", columns.layout.checked()
+    try:
+        header, column, _ = columns_of(frame)
+        if form.features is None:  # a part does not show whether a column numbers all rows
+            names = columns.roles(header, where, form).names
+            form = form._replace(features=names, drop=())
+        table = table_of_part(columns, header, column, where, form)
+    except ValueError as error:
+        if where in str(error):
+            raise
+        raise ValueError(f"{where}: {error}") from error
     return table if function is None else function(table)
 
 

@@ -1,5 +1,6 @@
 """Coefficients of a category whose probabilities of errors only its replicates show."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -81,5 +82,13 @@ def test_what_cannot_be_estimated_is_one_clear_line(rng):
         nj.fit(table(binary), nj.methods.Logistic())
     with pytest.raises(ValueError, match="for chunks give the matrix"):
         nj.fit([table(columns), table(columns)])
+    with pytest.raises(ValueError, match="anew in each fold"):
+        nj.select({"fit": nj.fit}, table(columns), jax.random.key(0))
+    with pytest.raises(ValueError, match="for chunks give the matrix"):
+        nj.fits.moments(table(columns))
+    with pytest.raises(ValueError, match="not from rows of a subject"):
+        long = {"id": np.repeat(np.arange(20), 3), "s": np.tile([0.0, 1, 1], 20)}
+        options = {"replicates": ["s"], "subject": "id", "noise": {"s": UNKNOWN["smoker"]}}
+        nj.table(long | {"y": np.repeat(np.arange(20.0), 3)}, target="y", **options)
     with pytest.raises(ValueError, match="at least 8 clusters, got 5"):
         nj.fit(table(columns), clusters=np.arange(200) % 5)

@@ -87,6 +87,9 @@ def test_weights_and_clusters_are_checked():
         nj.fit(rows, fourier(**FEW, clusters=np.arange(100) % 7))
     with pytest.raises(ValueError, match="at least 8 rows, got 7"):
         nj.fit(rows, fourier(**FEW, weights=np.arange(100) < 7))
+    assert len(nj.methods.OneOf(fourier(**FEW) for _ in range(2)).candidates) == 2
+    with pytest.raises(ValueError, match="one or more"):
+        nj.methods.OneOf(fourier(**FEW))
     with pytest.raises(ValueError, match="same weights and clusters"):
         nj.fit(rows, [fourier(**FEW, weights=np.ones(100))])
     weights = np.arange(100) % 3 + 1.0

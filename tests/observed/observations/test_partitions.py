@@ -27,6 +27,12 @@ def frame(rows, seed):
     return pandas.DataFrame({"a": x[:, 0] + 0.5 * rng.normal(size=rows), "b": x[:, 1], "y": y})
 
 
+def with_gap():
+    rows = frame(20, 0)
+    rows.loc[7, "a"] = np.nan
+    return rows
+
+
 def slow_frame(rows, seed):
     time.sleep(0.2)  # long enough for a worker to be killed on the way
     return frame(rows, seed)
@@ -48,6 +54,15 @@ def test_the_fit_of_partitions_is_that_of_the_rows(kind):
     whole = nj.table(pandas.concat(frames, ignore_index=True), **KNOWN)
     check_same(nj.fit(parts), nj.fit(whole, errors="jackknife"), 1e-9)
     assert [len(part.y) for part in parts] == [640, 1280, 1920]
+
+
+def test_partitions_may_be_sorted_by_a_column_and_be_mappings_without_rows():
+    """One partition does not show whether a column numbers the rows."""
+    rows = [frame(640, seed).assign(t=np.arange(640)) for seed in range(2)]
+    parts = [{name: one[name].to_numpy() for name in one} for one in [*rows, rows[0][:0]]]
+    fit = nj.fit(partitions([dask.delayed(one) for one in parts], **KNOWN))
+    table = nj.table(pandas.concat(rows, ignore_index=True), **KNOWN)
+    check_same(fit, nj.fit(table, errors="jackknife"), 1e-9)
 
 
 @pytest.mark.slow
@@ -97,6 +112,10 @@ def test_memory_is_bounded_by_a_partition():
         (
             lambda part: nj.fit(partitions(part, target="z", noise={"a": 1.0})),
             "partition 0 has no column named 'z'",
+        ),
+        (
+            lambda part: nj.fit(partitions([*part, dask.delayed(with_gap)()], **KNOWN)),
+            r"^partition 1: column 'a' .*\[7\] is nan",
         ),
     ],
 )

@@ -260,6 +260,18 @@ def raised(match, make):
         make()
 
 
+def test_factors_far_from_zero_raise(rng):
+    """Their fourth powers would lose the digits that products need."""
+    x = rng.normal(size=(50, 1))
+    options = {"noise": 0.1, "products": [("x1", "x1")]}
+    near = nj.fit(from_arrays(100 + x, x[:, 0], **options))
+    np.testing.assert_allclose(
+        near.coefficients[1], nj.fit(from_arrays(x, x[:, 0], **options)).coefficients[1], rtol=1e-4
+    )
+    with pytest.raises(ValueError, match="subtract a number near the mean"):
+        from_arrays(1e4 + x, x[:, 0], **options)
+
+
 def test_what_is_wrong_raises(rng):
     frame = drawn(rng, 60)
 
