@@ -104,7 +104,7 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
             )
     for place in {place for pair in made.factors for place in pair}:
         values = old.x[:, :, place]
-        if abs(values.mean()) > _FARTHEST * values.std():
+        if np.ptp(values) > 0 and abs(np.nanmean(values)) > _FARTHEST * np.nanstd(values):
             raise ValueError(
                 f"products of {old.names[place]!r} would lose their digits, since its mean is more "
                 f"than {_FARTHEST} times its standard deviation: subtract a number near the mean"

@@ -86,9 +86,9 @@ def test_what_cannot_be_estimated_is_one_clear_line(rng):
         nj.select({"fit": nj.fit}, table(columns), jax.random.key(0))
     with pytest.raises(ValueError, match="for chunks give the matrix"):
         nj.fits.moments(table(columns))
+    long = {"id": np.repeat(np.arange(20), 3), "s": np.tile([0.0, 1, 1], 20)}
+    options = {"replicates": ["s"], "subject": "id", "noise": {"s": UNKNOWN["smoker"]}}
     with pytest.raises(ValueError, match="not from rows of a subject"):
-        long = {"id": np.repeat(np.arange(20), 3), "s": np.tile([0.0, 1, 1], 20)}
-        options = {"replicates": ["s"], "subject": "id", "noise": {"s": UNKNOWN["smoker"]}}
         nj.table(long | {"y": np.repeat(np.arange(20.0), 3)}, target="y", **options)
     with pytest.raises(ValueError, match="at least 8 clusters, got 5"):
         nj.fit(table(columns), clusters=np.arange(200) % 5)

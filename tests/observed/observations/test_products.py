@@ -294,7 +294,7 @@ def test_what_is_wrong_raises(rng):
         raised("takes no products", lambda method=method: nj.fit(rows, method))
     learner = nj.learners.known_covariance(radius=1.0)
     raised("takes no products", lambda: nj.learn(learner, rows, key()))
-    raised("without errors='jackknife'", lambda: nj.fit(rows, errors="jackknife"))
+    raised("or errors='jackknife'", lambda: nj.fit(rows, errors="jackknife"))
     raised("x2 · x2 needs 2 replicates|x1 · x2 · x1 · x2 needs 4 rep", lambda: table(rng, 60, 3))
     unequal = drawn(rng, 60, 4)
     unequal["x13"][7] = np.nan
