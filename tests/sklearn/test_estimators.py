@@ -25,13 +25,14 @@ from noisy_jax.sklearn import (
 )
 from tests.keys import SHIFT
 
-FAST = [
-    NoisyLinearRegression(),
+FAST = [NoisyLinearRegression()]
+SLOW = [
     NoisyLogisticRegression(),
     NoisyPoissonRegressor(),
     SIMEX(LinearRegression(), draws=4),
+    NoisyKernelRegression(num_features=16),
+    OnlineRegressor(),
 ]
-SLOW = [NoisyKernelRegression(num_features=16), OnlineRegressor()]
 UNDETERMINED = {
     "check_sample_weight_equivalence_on_dense_data": "more columns than rows, which noise forbids"
 }
@@ -50,6 +51,7 @@ def test_passes_the_suite_of_scikit_learn_slowly(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @parametrize_with_checks(
     [NoisyLinearRegression(1e-3), NoisyPoissonRegressor(1e-3)],
