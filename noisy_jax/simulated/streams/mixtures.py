@@ -51,7 +51,8 @@ class Difficulty(NamedTuple):
         components: K ≥ 1, number of Gaussians in each class; a Python integer, never traced.
         smallest_deviation: lower end, > 0, of the range of the standard deviations σ_yk.
         largest_deviation: upper end of that range.
-        margin: at least 0; larger ones are easier.
+        margin: at least 0; an example (x, y) is kept only if y log(p₊(x)/p₋(x)), with the densities
+            p₊ and p₋ of the classes, exceeds it. Larger margins are easier.
         drift: at least 0, standard deviation of the step that `drifting` adds to each coordinate of
             each mean after a period.
     """

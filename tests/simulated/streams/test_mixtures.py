@@ -26,11 +26,12 @@ def made(name, difficulty="A", horizon=2005):
     stream, mixtures, period = STREAMS[name]
     setting = DIFFICULTIES[difficulty]
     periods = -(-horizon // period)
-    return jax.device_get(
-        jax.jit(
-            lambda key: (stream(key, horizon, difficulty=setting), mixtures(key, periods, setting))
-        )(KEY)
-    )
+
+    def both(key):  # the stream splits its key, and draws its classes from the first part
+        classes = mixtures(jax.random.split(key)[0], periods, setting)
+        return stream(key, horizon, difficulty=setting), classes
+
+    return jax.device_get(jax.jit(both)(KEY))
 
 
 def log_odds(x, means, deviations):
