@@ -35,7 +35,7 @@ def clean_regret(
     Its gradient in the stream takes the minimizer u* as a constant: by the envelope theorem the
     derivative of the minimum is the derivative of Σ_t (u*(x_t) − y_t)² at fixed u*.
 
-    The arguments are those of `simulated.final_regret`; x and y must be zero after the `rounds`
+    It takes the arguments of `simulated.final_regret`; x and y must be zero after the `rounds`
     that count. The learner must allow reverse mode only if you take a gradient. Comparators are
     weights in the ball of radius B by default, and with a `kernel` the functions of its space.
 
