@@ -30,7 +30,10 @@ def precision(array) -> Any:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def in_ball(
-    at: Callable, parameters: tuple[jax.Array, ...], start: jax.Array, radius: chex.Numeric
+    at: Callable[..., Any],
+    parameters: tuple[jax.Array, ...],
+    start: jax.Array,
+    radius: chex.Numeric,
 ) -> tuple[jax.Array, jax.Array]:
     """The weights w(μ) `[n]` in the ball, and their multiplier μ `[]`.
 

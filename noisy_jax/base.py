@@ -163,7 +163,7 @@ def estimated_errors(readings: Any, y: Any) -> Any:
     return square - 2 * y * value + y**2
 
 
-def read_through(learner: Learner, shown: Callable) -> Callable[..., Readings] | None:
+def read_through(learner: Learner, shown: Callable[..., Any]) -> Callable[..., Readings] | None:
     """`Learner.read` of a wrapper: that of a learner, for what `shown(state, sample, key)` shows.
 
     `shown` returns the learner's own `(state, sample, key)`.

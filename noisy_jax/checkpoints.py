@@ -31,7 +31,7 @@ except ImportError:  # Windows: two runs on one folder are not noticed, but do n
     fcntl = None
 
 
-def folder_path(checkpoint: str | os.PathLike) -> Path:
+def folder_path(checkpoint: str | os.PathLike[str]) -> Path:
     """The path of the folder that a caller names as `checkpoint`."""
     if not isinstance(checkpoint, str | os.PathLike):
         raise ValueError(f"checkpoint must be a folder's path, got {given(checkpoint)}")
@@ -55,7 +55,7 @@ class Checkpoint:
 
     def __init__(
         self,
-        folder: str | os.PathLike,
+        folder: str | os.PathLike[str],
         fingerprint: str,
         parts: str = "run, key, quantiles or none, or version of JAX",
         failures: list[OSError] | None = None,
@@ -154,7 +154,7 @@ class Checkpoint:
 
 @contextlib.contextmanager
 def resumed(
-    folder: str | os.PathLike | None, fingerprint: str, empty: Any, parts: str
+    folder: str | os.PathLike[str] | None, fingerprint: str, empty: Any, parts: str
 ) -> Iterator[tuple[Any, Callable[[Any], None]]]:
     """What a checkpoint holds (see `Checkpoint`), and the function that stores more in it.
 

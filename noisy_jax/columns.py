@@ -161,7 +161,7 @@ def check_same_rows(name: str, value: Any, other: str, index: Any) -> None:
         )
 
 
-def common_index(frames: Sequence, y: Any, beside: Iterable[tuple[str, Any]]) -> Any:
+def common_index(frames: Sequence[Any], y: Any, beside: Iterable[tuple[str, Any]]) -> Any:
     """The labels of the rows that all pandas arguments have, `None` without pandas.
 
     `frames` are x or its replicates, and `beside` names and values of further arguments.
@@ -178,7 +178,7 @@ def common_index(frames: Sequence, y: Any, beside: Iterable[tuple[str, Any]]) ->
     return index
 
 
-def in_order(name: str, labels: Iterable, names: Sequence[str]) -> list[int]:
+def in_order(name: str, labels: Iterable[Any], names: Sequence[str]) -> list[int]:
     """Positions of the names among the labels of a pandas argument; labels 0, 1, … are none."""
     labels = list(labels)
     found = [str(label) for label in labels]

@@ -8,6 +8,7 @@ if all threads wait, the program hangs.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +70,7 @@ def check_semidefinite(name: str, eigenvalues, slack: float = _GRAM_SLACK) -> No
         raise ValueError(f"{name} must be positive semi-definite, but has {found}")
 
 
-def _one_by_one(function: Callable, *, solves: bool = False) -> Callable:
+def _one_by_one(function: Callable[..., Any], *, solves: bool = False) -> Callable[..., Any]:
     """The function of one matrix, called in a loop where `vmap` has many, on a CPU.
 
     Other platforms have batched factorizations. If it solves equations, many right-hand sides with

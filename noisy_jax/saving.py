@@ -10,7 +10,7 @@ from pathlib import Path
 from noisy_jax.validation import given
 
 
-def replace_file(path: str | os.PathLike, content: bytes) -> None:
+def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Writes a file beside `path` and then renames it, so that `path` always has one whole content.
 
     If the disk is full, or the program is interrupted, the old file stays, and nothing is left

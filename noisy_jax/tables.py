@@ -96,7 +96,7 @@ class Table:
                 found.append((numbers, [heading, *cells]))
         return found
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all columns of all rows as CSV.
 
         Text that begins with = + - or @, which a spreadsheet would take for a formula, is written

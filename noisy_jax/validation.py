@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +57,7 @@ def given(value) -> str:
 _SHOWN = 60  # letters of a value that messages repeat
 
 
-def listed(names: Sequence, most: int = 10) -> str:
+def listed(names: Sequence[Any], most: int = 10) -> str:
     """Names for a message, such as `'a', 'b'`: the first ones, and how many there are."""
     some = ", ".join(given(name) for name in names[:most])
     return some if len(names) <= most else f"{some}, … ({len(names):,} in all)"

@@ -45,7 +45,7 @@ def option(
 class BaseSettings:
     """Settings without fields; the fields of a subclass are checked when it is created."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Raises ValueError if a value is wrong, with the name of its option."""
         for field in dataclasses.fields(self):
             value, name = getattr(self, field.name), flag(field.name)

@@ -73,7 +73,7 @@ def _pairs(option_name: str, texts: tuple[str, ...] | None, form: str) -> list[t
     return list(by_name(option_name, pairs).items())
 
 
-def by_name(option_name: str, pairs: Any) -> dict:
+def by_name(option_name: str, pairs: Any) -> dict[str, Any]:
     """A mapping from pairs; ValueError if a name is twice among them."""
     names = [name for name, _ in pairs]
     for name in names:

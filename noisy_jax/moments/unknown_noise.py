@@ -25,7 +25,7 @@ from noisy_jax.validation import whole
 Array = jax.Array
 
 
-def replicates(features: Callable, copies: int = 4, order: int = 1) -> Moments:
+def replicates(features: Callable[..., Any], copies: int = 4, order: int = 1) -> Moments:
     """Any features from V copies of unknown noise, with a bias of order V^−(k + 1).
 
     The points and weights are those of `nj.unbiased.replicates`. For k = 1 and V = 2
@@ -58,7 +58,7 @@ def replicates(features: Callable, copies: int = 4, order: int = 1) -> Moments:
 
 
 def multilevel(
-    features: Callable, base: int = 1, levels: int = 5, continue_with: float = 0.5
+    features: Callable[..., Any], base: int = 1, levels: int = 5, continue_with: float = 0.5
 ) -> Moments:
     """Any features from a random number of copies of unknown noise.
 
@@ -91,7 +91,7 @@ def multilevel(
     return _at_points(features, estimate, estimate.copies)._replace(random=True)
 
 
-def pair(features: Callable) -> Moments:
+def pair(features: Callable[..., Any]) -> Moments:
     """Any entire features from two copies of Gaussian noise, without bias.
 
     With z = (x̃_1 + x̃_2)/2 + i(x̃_1 − x̃_2)/2, as in `nj.unbiased.pair`,
@@ -117,7 +117,7 @@ def pair(features: Callable) -> Moments:
     return _moments(features, rows, 2)
 
 
-def _at_points(features: Callable, estimate: Any, copies: int) -> Moments:
+def _at_points(features: Callable[..., Any], estimate: Any, copies: int) -> Moments:
     """Moments at the points and with the weights of an estimate of `unbiased`."""
 
     def rows(x, keys):
@@ -127,7 +127,7 @@ def _at_points(features: Callable, estimate: Any, copies: int) -> Moments:
     return _moments(features, rows, copies)
 
 
-def _moments(features: Callable, rows: Callable, copies: int) -> Moments:
+def _moments(features: Callable[..., Any], rows: Callable[..., Any], copies: int) -> Moments:
     """Moments from `rows(x[B, V, d], keys) -> (v[B, P, D], r[B, P], s[B, P])`.
 
     Â = Σ_p r_p v_p v_pᵀ estimates φφᵀ, and Σ_p s_p v_p estimates φ.

@@ -98,7 +98,7 @@ class Noise:
     _spread = "cov"
     """The parameter that must have the dimension of the mean."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in self._fields():
             if isinstance(value := getattr(self, name), (list, tuple)):
                 object.__setattr__(self, name, np.asarray(value))

@@ -1,5 +1,7 @@
 """Noise in the target that is correlated with the noise in the features."""
 
+from typing import Any
+
 import chex
 
 from noisy_jax.noise.base import Noise, register_distribution
@@ -39,11 +41,11 @@ class Correlated(Noise):
         """Raises ValueError: it depends on the noise in x."""
         raise ValueError("noise.Correlated is noise of y: give it as y_noise")
 
-    def centred(self, key, x):
+    def centred(self, key: chex.PRNGKey, x: Any) -> Any:
         """Raises ValueError: `observe` draws it together with the noise in x."""
         return self.cov
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         check_axes("Correlated.slopes", self.slopes, "[T, d]" if stacked else "[d]")
         if self.rest is not None:

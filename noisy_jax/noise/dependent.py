@@ -13,6 +13,7 @@ noise: Loh and Wainwright (2012).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import chex
 import jax
@@ -60,11 +61,11 @@ class Dependent(Noise):
         """E x̃² and E x̃⁴ of each coordinate, `[d]` each."""
         raise NotImplementedError
 
-    def covariance_at(self, x):
+    def covariance_at(self, x: Any) -> Any:
         """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
         return jnp.diag(self._moments(x)[0] - x**2)
 
-    def square_fourth_moment(self, x):
+    def square_fourth_moment(self, x: Any) -> Any:
         """(Σ_i E x̃_i²)² + Σ_i Var x̃_i² (see `Noise.square_fourth_moment`)."""
         second, fourth = self._moments(x)
         return jnp.sum(second) ** 2 + jnp.sum(fourth - second**2)
@@ -90,7 +91,7 @@ class Multiplicative(Dependent):
 
     _spread = "variance"
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
         self._parse("variance", non_negative, stacked)
@@ -99,7 +100,7 @@ class Multiplicative(Dependent):
         draws = jax.random.normal(key, (x.size,), x.dtype).reshape(x.shape)
         return x * (1 + jnp.sqrt(jnp.broadcast_to(self.variance, x.shape)) * draws)
 
-    def estimated_cov(self, copy):
+    def estimated_cov(self, copy: Any) -> Any:
         """x̃_i² v_i/(1 + v_i), `[d]` (see `Noise.estimated_cov`)."""
         v = jnp.broadcast_to(self.variance, copy.shape)
         return copy**2 * (v / (1 + v))
@@ -134,7 +135,7 @@ class Poisson(Dependent):
         counts = jax.random.poisson(key, x.reshape(-1)).reshape(x.shape).astype(x.dtype)
         return jnp.where(x >= 0, counts, jnp.nan)
 
-    def estimated_cov(self, copy):
+    def estimated_cov(self, copy: Any) -> Any:
         """x̃_i, `[d]` (see `Noise.estimated_cov`)."""
         return copy
 

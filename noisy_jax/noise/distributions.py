@@ -26,7 +26,7 @@ class _Independent(Noise):
         above, below = self._unit
         return above * getattr(self, self._spread) ** 2 / below
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         super().check(stacked=stacked)
         self._parse(self._spread, positive, stacked)
 
@@ -63,7 +63,7 @@ class Laplace(_Independent):
     def _standard(self, key, size, dtype):
         return jax.random.laplace(key, (in_vectors(size),), dtype)[:size]
 
-    def log_characteristic(self, omega):
+    def log_characteristic(self, omega: Any) -> Any:
         """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
         real = -jnp.sum(jnp.log1p(self._times_scale(omega) ** 2), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
@@ -93,7 +93,7 @@ class Uniform(_Independent):
     def _standard(self, key, size, dtype):
         return jax.random.uniform(key, (in_vectors(size),), dtype, minval=-1, maxval=1)[:size]
 
-    def log_characteristic(self, omega):
+    def log_characteristic(self, omega: Any) -> Any:
         """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
         return _log_product(jnp.sinc(self._times_scale(omega) / jnp.pi))
 
@@ -120,7 +120,7 @@ class Rademacher(_Independent):
     def _standard(self, key, size, dtype):
         return jax.random.rademacher(key, (in_vectors(size),), dtype)[:size]
 
-    def log_characteristic(self, omega):
+    def log_characteristic(self, omega: Any) -> Any:
         """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""
         return _log_product(jnp.cos(self._times_scale(omega)))
 
@@ -146,7 +146,7 @@ class StudentT(_Independent):
     scale: chex.Numeric
     mean: chex.Numeric = 0.0
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
         hint = "with fewer the variance is infinite, and infinite ν is Gaussian noise"

@@ -1,6 +1,7 @@
 """Gaussian noise of any covariance, in every round or only in some."""
 
 import math
+from typing import Any
 
 import chex
 import jax
@@ -59,7 +60,7 @@ def _series(angle: jax.Array, first: int) -> jax.Array:
 class _Normal(Noise):
     """Noise made of Gaussian draws, whose covariance is the parameter named `_spread`."""
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         super().check(stacked=stacked)
         cov = getattr(self, self._spread)
         if jnp.ndim(cov) < 2 + stacked:
@@ -101,7 +102,7 @@ class Gaussian(_Normal):
 
     excess_kurtosis = 0.0
 
-    def log_characteristic(self, omega):
+    def log_characteristic(self, omega: Any) -> Any:
         """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
         real = -0.5 * jnp.sum(omega * covariance_times(sound_covariance(self.cov), omega), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
@@ -144,7 +145,7 @@ class ContaminatedGaussian(_Normal):
 
     _spread = "outlier_cov"
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
         self._parse_scalar("probability", within, stacked, 0, 1)
@@ -165,11 +166,11 @@ class ContaminatedGaussian(_Normal):
         hit = jax.random.bernoulli(hit_key, self.probability, noisy.shape[:-1])
         return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x)
 
-    def fourth_moment(self, dim):
+    def fourth_moment(self, dim: int) -> Any:
         """q((tr Σ)² + 2‖Σ‖²_F) (see `Noise.fourth_moment`)."""
         return self.probability * Gaussian(self.outlier_cov).fourth_moment(dim)
 
-    def log_characteristic(self, omega):
+    def log_characteristic(self, omega: Any) -> Any:
         """log(1 − q + q exp(−½ ωᵀΣω)) (see `Noise.log_characteristic`)."""
         log_gaussian = Gaussian(self.outlier_cov).log_characteristic(omega).real
         q = jnp.asarray(self.probability, log_gaussian.dtype)

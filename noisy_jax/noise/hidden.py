@@ -4,6 +4,7 @@ Tables hold hidden values as NaN. See `dependent.py` for the estimates of the va
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import chex
 import jax
@@ -67,7 +68,7 @@ def check_some_seen(seen: np.ndarray, names: Sequence[str]) -> None:
 class _Hidden(Dependent):
     """Noise that hides features, which a table holds as NaN."""
 
-    def read_table(self, x, names):
+    def read_table(self, x: Any, names: tuple[str, ...]) -> Any:
         """As `Dependent.read_table`; see `filled`."""
         self._check_dimension(x.shape[2:])
         seen = ~np.isnan(x)
@@ -112,7 +113,7 @@ class Missing(_Hidden):
 
     _spread = "keep"
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
         self._parse("keep", within, stacked, 1e-6, 1)
@@ -122,7 +123,7 @@ class Missing(_Hidden):
         keep = jnp.broadcast_to(self.keep, x.shape)
         return jnp.where(draws < keep, x, 0) / keep
 
-    def estimated_cov(self, copy):
+    def estimated_cov(self, copy: Any) -> Any:
         """(1 − p_i) x̃_i², `[d]` (see `Noise.estimated_cov`)."""
         return (1 - jnp.broadcast_to(self.keep, copy.shape)) * copy**2
 
@@ -166,7 +167,7 @@ class Attributes(_Hidden):
 
     seen: chex.Numeric
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
         hint = "one feature a round does not show how two depend on each other"
@@ -189,7 +190,7 @@ class Attributes(_Hidden):
         ranks = jnp.argsort(jnp.argsort(draws, axis=-1), axis=-1)
         return (jnp.where(ranks < self.seen, x, 0) * (d / k)).astype(x.dtype)
 
-    def estimated_cov(self, copy):
+    def estimated_cov(self, copy: Any) -> Any:
         """Σ̂, `[d, d]` (see `Noise.estimated_cov`)."""
         k, d, pairs = self._sizes(copy.shape[-1])
         shares = jnp.where(jnp.eye(d, dtype=bool), 1 - k / d, 1 - 1 / pairs)
@@ -207,12 +208,12 @@ class Attributes(_Hidden):
                 f"{x[row, copy].sum()} values that are not NaN"
             )
 
-    def covariance_at(self, x):
+    def covariance_at(self, x: Any) -> Any:
         """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
         k, d, pairs = self._sizes(x.size)
         return jnp.where(jnp.eye(d, dtype=bool), d / k - 1, pairs - 1) * jnp.outer(x, x)
 
-    def square_fourth_moment(self, x):
+    def square_fourth_moment(self, x: Any) -> Any:
         """E‖x̃‖⁴/r², which bounds E‖x̃x̃ᵀ − Σ̂‖² (see `Noise.square_fourth_moment`)."""
         k, d, pairs = self._sizes(x.size)
         single, square = jnp.sum(x**4), jnp.sum(x**2) ** 2

@@ -42,7 +42,7 @@ class Flip(Noise):
 
     mean = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         rate = self.rate
         pair = tuple(rate) if isinstance(rate, (tuple, list)) or np.ndim(rate) else (rate, rate)
         if len(pair) != 2:

@@ -79,7 +79,7 @@ class Misclassified(Dependent):
     def _fields(self):  # none of them has the dimension of x
         return ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         known = self.matrix is not None
         object.__setattr__(self, "matrix", _matrix(self.matrix) if known else None)
         if self.categories is None:
@@ -132,7 +132,7 @@ class Misclassified(Dependent):
         x = x[..., None] if np.shape(self.matrix)[-1] == 2 else x
         return jnp.concatenate([1 - jnp.sum(x, axis=-1, keepdims=True), x], axis=-1)
 
-    def estimated_cov(self, copy):
+    def estimated_cov(self, copy: Any) -> Any:
         """x̃x̃ᵀ − diag(x̃), `[K − 1, K − 1]`; for K = 2 x̃² − x̃, `[d]` (see `Noise`)."""
         self._check_dimension(jnp.shape(copy))
         if np.shape(self.matrix)[-1] == 2:
@@ -145,7 +145,7 @@ class Misclassified(Dependent):
         probabilities = _products(self._indicators(x), jnp.asarray(self.matrix, float))
         return jnp.tensordot(probabilities, values, 1)
 
-    def covariance_at(self, x):
+    def covariance_at(self, x: Any) -> Any:
         """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
         self._check_dimension(jnp.shape(x))
         second = self._means(x, lambda u: jnp.outer(u, u))
@@ -153,7 +153,7 @@ class Misclassified(Dependent):
             return jnp.diag(second[:, 0, 0] - x**2)
         return second - jnp.outer(x, x)
 
-    def square_fourth_moment(self, x):
+    def square_fourth_moment(self, x: Any) -> Any:
         """E‖x̃‖⁴ + E‖x̃‖², which bounds E‖x̃x̃ᵀ − Σ̂‖² (see `Noise.square_fourth_moment`)."""
         self._check_dimension(jnp.shape(x))
         second = self._means(x, lambda u: jnp.sum(u**2))

@@ -1,6 +1,7 @@
 """Noise whose coordinates are independent, each with a distribution of its own."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ class Product(Noise):
 
     columns: tuple[Noise, ...]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         columns = self.columns
         if isinstance(columns, Noise) or not isinstance(columns, Sequence) or not columns:
             raise ValueError(
@@ -38,7 +39,7 @@ class Product(Noise):
         object.__setattr__(self, "columns", tuple(columns))
         self.check(stacked=False)
 
-    def check(self, *, stacked):
+    def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         for j, one in enumerate(self.columns):
             instance(f"Product.columns[{j}]", one, Noise, "such as noise.Laplace(0.1)")
@@ -71,18 +72,18 @@ class Product(Noise):
         """Variances, `[d]`."""
         return self._stacked("cov")
 
-    def estimated_cov(self, copy):
+    def estimated_cov(self, copy: Any) -> Any:
         """Variances, `[d]`, which are estimated where they depend on x (see `Noise`)."""
         pairs = zip(self.columns, copy, strict=True)
         found = [one.estimated_cov(value) for one, value in pairs]
         return jnp.stack([jnp.asarray(one, copy.dtype) for one in found])
 
-    def covariance_at(self, x):
+    def covariance_at(self, x: Any) -> Any:
         """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
         found = [one.covariance_at(x[j : j + 1])[0, 0] for j, one in enumerate(self.columns)]
         return jnp.diag(jnp.stack(found))
 
-    def square_fourth_moment(self, x):
+    def square_fourth_moment(self, x: Any) -> Any:
         """(Σ_i E x̃_i²)² + Σ_i (E x̃_i⁴ − (E x̃_i²)²), or a bound (see `Noise`)."""
         second = x**2 + jnp.diag(self.covariance_at(x))
         single = [one.square_fourth_moment(x[j : j + 1]) for j, one in enumerate(self.columns)]
@@ -98,7 +99,7 @@ class Product(Noise):
         """Whether the characteristic function of a coordinate has zeros."""
         return any(one.characteristic_vanishes for one in self.columns)
 
-    def fourth_moment(self, dim):
+    def fourth_moment(self, dim: int) -> Any:
         """(tr Σ)² + 2‖Σ‖²_F + Σ_i κ_i Σ_ii² (see `Noise.fourth_moment`)."""
         variances = jnp.diag(self.covariance(dim))
         kurtosis = jnp.where(variances > 0, jnp.asarray(self._stacked("excess_kurtosis")), 0)
@@ -110,7 +111,7 @@ class Product(Noise):
         draws = [one.centred(keys[j], x[..., j]) for j, one in enumerate(self.columns)]
         return jnp.stack(draws, axis=-1)
 
-    def log_characteristic(self, omega):
+    def log_characteristic(self, omega: Any) -> Any:
         """Σ_i log φ_i(ω_i); `None` if one is not known (see `Noise.log_characteristic`)."""
         omega = jnp.asarray(omega)
         check_dimension("Product.columns", self.columns, omega.shape)

@@ -25,7 +25,7 @@ class PerRound:
 
     distribution: Noise
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         instance("PerRound.distribution", self.distribution, Noise, _PER_ROUND)
         self.distribution.check(stacked=True)
         _check_stacked(self.distribution)

@@ -151,7 +151,7 @@ def _places(dim: int) -> np.ndarray:
     return 1.5 * np.cos(np.arange(1.0, 9)[:, None] * np.arange(1.0, dim + 1))
 
 
-def load_learned(path: str | os.PathLike, learner: Learner) -> Learned:
+def load_learned(path: str | os.PathLike[str], learner: Learner) -> Learned:
     """Reads what `Learned.save` wrote to a file, which has the state but no functions.
 
     Args:

@@ -28,7 +28,7 @@ def learn(
     key: chex.PRNGKey,
     *,
     standardize: bool = True,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Learned:
     """Runs a learner once over observed noisy rows, in their order. No noise is added.
 

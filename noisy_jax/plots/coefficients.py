@@ -1,5 +1,7 @@
 """Pictures of fits: coefficients with their intervals, corrected and not."""
 
+from typing import Any
+
 import numpy as np
 
 from noisy_jax.observed.fits.coefficients import Corrected
@@ -11,7 +13,7 @@ from noisy_jax.validation import instance
 
 
 @picture_of(Corrected)
-def coefficients(fit: LinearFit | GeneralizedFit, *, axes=None):
+def coefficients(fit: LinearFit | GeneralizedFit, *, axes: Any = None) -> Any:
     """Corrected and uncorrected coefficients with 95% intervals, one row a column of the table.
 
     Coefficients are multiplied by the standard deviation of the noisy column, so that they share a

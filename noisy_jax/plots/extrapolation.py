@@ -1,5 +1,7 @@
 """The picture of SIMEX: estimates against the added noise, and the curve to none."""
 
+from typing import Any
+
 import numpy as np
 
 from noisy_jax.observed.fits.extrapolation import SimexFit
@@ -11,7 +13,7 @@ _POINTS = 61
 
 
 @picture_of(SimexFit)
-def extrapolation(fit: SimexFit, *, axes=None):
+def extrapolation(fit: SimexFit, *, axes: Any = None) -> Any:
     """Estimates with added noise and the curve through them to no noise, a panel for each number.
 
     The level of the added noise is a multiple of the covariance of the noise in the table: at 0 is

@@ -1,6 +1,7 @@
 """The picture of a kernel fit, or of a model: the function of one column, with its bands."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +26,8 @@ def function(
     *,
     at: Mapping[str, float] | None = None,
     level: float = LEVEL,
-    axes=None,
-):
+    axes: Any = None,
+) -> Any:
     """A fit as a function of one column, with its bands, over the middle 90% of noisy rows.
 
     The darker band is for the curve at each point. Of a kernel fit the lighter one is for the whole

@@ -1,6 +1,7 @@
 """Pictures of what learning costs in noisy copies."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +9,9 @@ from noisy_jax.plots.style import curve, label, legend_above, look, panels, plai
 from noisy_jax.simulated.results import Study
 
 
-def price(studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes=None):
+def price(
+    studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes: Any = None
+) -> Any:
     """Mean regret against the number of noisy copies used, on log-log axes, with 95% intervals.
 
     Args:

@@ -1,6 +1,7 @@
 """Pictures of studies: regret against the horizon."""
 
 import math
+from typing import Any
 
 from noisy_jax.plots.style import (
     curve,
@@ -15,7 +16,7 @@ from noisy_jax.plots.style import (
 from noisy_jax.simulated.results import Study
 
 
-def regret(study: Study, *, axes=None):
+def regret(study: Study, *, axes: Any = None) -> Any:
     """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
 
     Solid lines are regrets, dotted lines with hollow markers of the same colour their bounds. The

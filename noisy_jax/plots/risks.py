@@ -1,5 +1,7 @@
 """The picture of a selection: estimated errors of the candidates on clean data."""
 
+from typing import Any
+
 import numpy as np
 
 from noisy_jax.observed.selection import Selection
@@ -9,7 +11,7 @@ from noisy_jax.validation import instance
 
 
 @picture_of(Selection)
-def risks(found: Selection, *, axes=None):
+def risks(found: Selection, *, axes: Any = None) -> Any:
     """Estimated clean errors with 95% intervals, the lowest at the top, one row a candidate.
 
     The dotted line marks the best candidate. Candidates that diverged have no point.

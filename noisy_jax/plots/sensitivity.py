@@ -1,5 +1,7 @@
 """The picture of a fit under multiples of the noise."""
 
+from typing import Any
+
 import numpy as np
 
 from noisy_jax.observed.fits.sensitivity import Sensitivity
@@ -9,7 +11,7 @@ from noisy_jax.validation import instance
 
 
 @picture_of(Sensitivity)
-def sensitivity(found: Sensitivity, *, axes=None):
+def sensitivity(found: Sensitivity, *, axes: Any = None) -> Any:
     """Coefficients with 95% intervals against multiples of the noise, a panel for each column.
 
     A dotted line marks the noise as stated, and a dashed one the coefficient 0. Hollow points take

@@ -83,7 +83,7 @@ def look(index: int) -> dict[str, str]:
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
-def curve(axes, x: Any, middle: Any, ends: Sequence, line: str = "-", **options: Any) -> None:
+def curve(axes, x: Any, middle: Any, ends: Sequence[Any], line: str = "-", **options: Any) -> None:
     """Draws a line, and its interval as a band of the same colour.
 
     Args:

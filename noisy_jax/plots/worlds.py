@@ -1,6 +1,7 @@
 """Pictures of kernels and of their surrogates."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,7 +11,9 @@ from noisy_jax.plots.style import COLOURS, label, panels
 from noisy_jax.worlds import World
 
 
-def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=None):
+def worlds(
+    worlds: Mapping[str, World], kernel: Kernel, *, distances: Any = None, axes: Any = None
+) -> Any:
     """The kernels of worlds and their surrogates, against the distance r.
 
     Solid lines are the given kernel g, dashed lines the clean kernel k of a world, which is g cut
@@ -55,7 +58,7 @@ def worlds(worlds: Mapping[str, World], kernel: Kernel, *, distances=None, axes=
     return axes
 
 
-def profile(gram, distances, dim: int) -> np.ndarray:
+def profile(gram: Any, distances: Any, dim: int) -> np.ndarray:
     """The value of a kernel at each distance from the origin, along the first coordinate.
 
     Args:

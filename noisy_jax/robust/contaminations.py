@@ -22,7 +22,7 @@ Source: the adversary of Subquantile Minimization for Kernel Learning, who sees 
 rewrites labels and instances alike. The paper has no experiment and names none of these.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -56,7 +56,9 @@ class Contaminated(NamedTuple):
     corrupted: jax.Array
 
 
-def one_sided(key, x, y, contamination, *, label: chex.Numeric = 10.0) -> Contaminated:
+def one_sided(
+    key: chex.PRNGKey, x: Any, y: Any, contamination: Any, *, label: chex.Numeric = 10.0
+) -> Contaminated:
     """The same label for all corrupted rows, far on one side, where errors do not cancel out.
 
     Args:
@@ -73,7 +75,13 @@ def one_sided(key, x, y, contamination, *, label: chex.Numeric = 10.0) -> Contam
 
 
 def shift(
-    key, x, y, contamination, *, target: chex.Array | None = None, size: chex.Numeric = 3.0
+    key: chex.PRNGKey,
+    x: Any,
+    y: Any,
+    contamination: Any,
+    *,
+    target: Any = None,
+    size: chex.Numeric = 3.0,
 ) -> Contaminated:
     """Labels moved to one side: target + size.
 
@@ -95,7 +103,9 @@ def shift(
     return _relabelled(x, y, target + size, random_rows(key, y, contamination))
 
 
-def adaptive(key, x, y, contamination, *, predictions: chex.Array) -> Contaminated:
+def adaptive(
+    key: chex.PRNGKey, x: Any, y: Any, contamination: Any, *, predictions: chex.Array
+) -> Contaminated:
     """Labels just inside the trimming threshold of a fit that the adversary sees.
 
     Let r = y − predictions, and let the threshold τ be the (1 − ε)-quantile of |r|. The rows of
@@ -122,10 +132,10 @@ def adaptive(key, x, y, contamination, *, predictions: chex.Array) -> Contaminat
 
 
 def covariate(
-    key,
-    x,
-    y,
-    contamination,
+    key: chex.PRNGKey,
+    x: Any,
+    y: Any,
+    contamination: Any,
     *,
     center: chex.Numeric = 0.8,
     spread: chex.Numeric = 0.15,

@@ -55,7 +55,7 @@ def monte_carlo(
     batch_size: int | None = None,
     mesh: Mesh | str | None = None,
     progress: Callable[[int, int], None] | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     quantiles: Sequence[float] = (),
 ) -> Estimate:
     """The mean of `run` over seeds, with standard errors, and quantiles on request.

@@ -58,7 +58,7 @@ class Noisy(BaseEstimator):
 
     noise: Any
 
-    def table(self, X, y, *, reset: bool = True) -> Observations:
+    def table(self, X: Any, y: Any, *, reset: bool = True) -> Observations:
         """The rows with what is known of their noise."""
         least = 2 if reset else 1
         X, y = validate_data(
@@ -66,20 +66,20 @@ class Noisy(BaseEstimator):
         )
         return self.observed(X, y)
 
-    def observed(self, X, y) -> Observations:
+    def observed(self, X: Any, y: Any) -> Observations:
         """The table of rows that are already checked."""
         table = from_arrays(X, y, noise=self.noise, names=getattr(self, "feature_names_in_", None))
         if table.categories:
             raise ValueError("noisy_jax.sklearn takes no misclassified column: use nj.fit")
         return table
 
-    def features(self, X) -> np.ndarray:
+    def features(self, X: Any) -> np.ndarray:
         """Rows `[n, d]` to predict at."""
         check_is_fitted(self)
         rows: Any = validate_data(self, X, dtype=np.float64, reset=False)
         return rows
 
-    def weights(self, sample_weight, X):
+    def weights(self, sample_weight: Any, X: Any):
         """Checked weights `[n]`, or `None`."""
         if sample_weight is None:
             return None
@@ -108,6 +108,6 @@ class Affine(Noisy):
             self.intercept_ = float(np.ravel(self.result_.intercept_)[0])
         return self
 
-    def affine(self, X) -> np.ndarray:
+    def affine(self, X: Any) -> np.ndarray:
         """The linear predictor `[n]`."""
         return self.features(X) @ np.ravel(self.coef_) + self.intercept_

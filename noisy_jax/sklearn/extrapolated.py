@@ -1,5 +1,7 @@
 """SIMEX around an estimator of scikit-learn, by `nj.fit`."""
 
+from typing import Any, Self
+
 from sklearn.base import MetaEstimatorMixin, RegressorMixin, is_classifier
 
 from noisy_jax.observed.fits import methods
@@ -55,7 +57,7 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
         self.errors = errors
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Fits rows X `[n, d]` and targets y `[n]`."""
         method = methods.SIMEX(
             self.estimator,
@@ -72,6 +74,6 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
             )
         return self.fitted(self.table(X, y), method, None)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """Predictions `[n]` at clean features X `[n, d]`."""
         return self.affine(X)

@@ -1,6 +1,6 @@
 """Estimators of functions, by `nj.fit`."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -42,7 +42,7 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
         self.num_features = num_features
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Fits rows X `[n, d]` and targets y `[n]`."""
         method = methods.Fourier(
             length_scale=self.length_scale,
@@ -54,7 +54,7 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
         self.clean_score_ = clean_score_of(risk.corrected, risk.variance)
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predictions `[n]` at clean features X `[n, d]`."""
         X = self.features(X)
         return np.asarray(self.result_.predict(X), np.float64)

@@ -1,5 +1,7 @@
 """Estimators with coefficients, by `nj.fit`."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
@@ -41,7 +43,7 @@ class NoisyLinearRegression(RegressorMixin, Affine):
     def __init__(self, noise=0.0):
         self.noise = noise
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fits rows X `[n, d]` and targets y `[n]`, with weights `[n]` of the rows if given."""
         table = self.table(X, y)
         weights = self.weights(sample_weight, table.x[:, 0])
@@ -52,7 +54,7 @@ class NoisyLinearRegression(RegressorMixin, Affine):
         )
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predictions `[n]` at clean features X `[n, d]`."""
         return self.affine(X)
 
@@ -87,7 +89,7 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
     def __init__(self, noise=0.0):
         self.noise = noise
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fits rows X `[n, d]` and labels y `[n]`, with weights `[n]` of the rows if given."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -105,16 +107,16 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
         self.coef_, self.intercept_ = self.coef_[None], np.array([self.intercept_])
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Logarithms `[n]` of the odds of the second class at clean features X `[n, d]`."""
         return self.affine(X)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities `[n, 2]` of the classes at clean features X `[n, d]`."""
         odds = self.decision_function(X)
         return np.exp(-np.logaddexp(0, np.column_stack([odds, -odds])))
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The more probable labels `[n]` at clean features X `[n, d]`."""
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(int)]
@@ -154,14 +156,14 @@ class NoisyPoissonRegressor(RegressorMixin, Affine):
     def __init__(self, noise=0.0):
         self.noise = noise
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fits rows X `[n, d]` and counts y `[n]`, with weights `[n]` of the rows if given."""
         table = self.table(X, y)
         weights = self.weights(sample_weight, table.x[:, 0])
         plain = PoissonRegressor(solver="newton-cholesky", tol=1e-12)
         return self.fitted(table, methods.Poisson(weights=weights), plain, weights)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Mean counts `[n]` at clean features X `[n, d]`."""
         return np.exp(self.affine(X))
 

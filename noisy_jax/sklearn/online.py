@@ -1,7 +1,7 @@
 """Learners that take chunk after chunk, as `nj.learn` does."""
 
 import functools
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -61,12 +61,12 @@ class OnlineRegressor(RegressorMixin, Noisy):
         self.standardize = standardize
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Forgets what was learned, and learns from rows X `[n, d]` and targets y `[n]`."""
         vars(self).pop("_learning", None)
         return self.partial_fit(X, y)
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X: Any, y: Any) -> Self:
         """Learns from one more chunk of rows X `[n, d]` and targets y `[n]`."""
         first = not hasattr(self, "_learning")
         table = self.table(X, y, reset=first)
@@ -91,7 +91,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
         check_learner(made)
         return CompiledLearner(made)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predictions `[n]` at clean features X `[n, d]`."""
         X = self.features(X)
         return np.asarray(self.result_.predict(X), np.float64)

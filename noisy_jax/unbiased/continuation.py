@@ -32,7 +32,7 @@ class Continued(NamedTuple):
     im: Any
 
 
-def linear(apply: Callable, *args: Any) -> Any:
+def linear(apply: Callable[..., Any], *args: Any) -> Any:
     """An operation that is linear in all its numbers of floating point together."""
     real = apply(*[arg.re if isinstance(arg, Continued) else arg for arg in args])
     imaginary = apply(*[arg.im if isinstance(arg, Continued) else _nothing(arg) for arg in args])
@@ -44,7 +44,7 @@ def _nothing(arg):
     return jnp.zeros_like(arg) if jnp.issubdtype(jnp.result_type(arg), jnp.inexact) else arg
 
 
-def product(apply: Callable, a: Any, b: Any) -> Continued:
+def product(apply: Callable[..., Any], a: Any, b: Any) -> Continued:
     """An operation that is linear in each of two arguments."""
     if not isinstance(b, Continued):
         return Continued(apply(a.re, b), apply(a.im, b))
@@ -54,7 +54,7 @@ def product(apply: Callable, a: Any, b: Any) -> Continued:
     return Continued(real, apply(a.re, b.im) + apply(a.im, b.re))
 
 
-def apart(apply: Callable, *args: Any) -> Any:
+def apart(apply: Callable[..., Any], *args: Any) -> Any:
     """An operation that is linear in what depends on x, for what does not, as a quotient is."""
     real = apply(*[arg.re if isinstance(arg, Continued) else arg for arg in args])
     imaginary = apply(*[arg.im if isinstance(arg, Continued) else arg for arg in args])

@@ -25,7 +25,7 @@ CALLS = {
 """Primitives that call a function, and the parameter that holds it."""
 
 
-def _scan(walk: Callable, params: dict, args: list) -> list:
+def _scan(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
     jaxpr, constants, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
     consts, start, stacked = (
         args[:constants],
@@ -44,7 +44,7 @@ def _scan(walk: Callable, params: dict, args: list) -> list:
     return [*carry, *outputs]
 
 
-def _while(walk: Callable, params: dict, args: list) -> list:
+def _while(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
     condition, body = params["cond_jaxpr"], params["body_jaxpr"]
     number = params["cond_nconsts"]
     consts, rest = args[:number], args[number:]
@@ -60,7 +60,7 @@ def _while(walk: Callable, params: dict, args: list) -> list:
     return jax.lax.while_loop(goes_on, rounds, _fixed_point(rounds, start))
 
 
-def _cond(walk: Callable, params: dict, args: list) -> list:
+def _cond(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
     index, *operands = args
 
     def one(branch):
@@ -75,7 +75,7 @@ def _cond(walk: Callable, params: dict, args: list) -> list:
     return jax.lax.switch(index, alike, *operands)
 
 
-def _checkpoint(walk: Callable, params: dict, args: list) -> list:
+def _checkpoint(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
     def inside(*args):
         return walk(params["jaxpr"], (), args)
 
@@ -83,7 +83,7 @@ def _checkpoint(walk: Callable, params: dict, args: list) -> list:
     return jax.checkpoint(inside, **options)(*args)  # pyright: ignore[reportPrivateImportUsage]
 
 
-CONTROL: dict[str, Callable] = {
+CONTROL: dict[str, Callable[..., Any]] = {
     "checkpoint": _checkpoint,
     "cond": _cond,
     "remat": _checkpoint,
@@ -94,7 +94,7 @@ CONTROL: dict[str, Callable] = {
 """`(walk, params, args) -> results`."""
 
 
-def _like(values: Any, depends: list[bool]) -> list:
+def _like(values: Any, depends: list[bool]) -> list[Any]:
     """The values, where those that may come to depend on x have an imaginary part of zero."""
     return [
         Continued(value, jnp.zeros_like(value))
@@ -108,7 +108,7 @@ def _marks(values: Any) -> list[bool]:
     return [isinstance(value, Continued) for value in values]
 
 
-def _dependence(function: Callable, *args: Any) -> list[bool]:
+def _dependence(function: Callable[..., Any], *args: Any) -> list[bool]:
     """Which results depend on x."""
     marks = []
 
@@ -121,7 +121,7 @@ def _dependence(function: Callable, *args: Any) -> list[bool]:
     return list(marks)
 
 
-def _fixed_point(body: Callable, carry: list, *args: Any) -> list:
+def _fixed_point(body: Callable[..., Any], carry: list[Any], *args: Any) -> list[Any]:
     """The carry of a loop, with imaginary parts where it depends on x in some round."""
     while True:
         after = _dependence(body, carry, *args)

@@ -90,7 +90,7 @@ def _error(found: Diagnosis) -> str:
 
 def diagnose(
     g: Transformed,
-    f: Callable,
+    f: Callable[..., Any],
     params: Any,
     rows: Sequence[Any],
     key: chex.PRNGKey,
@@ -212,7 +212,7 @@ def diagnose(
     )
 
 
-def _sums(one: Callable, rows: Any, keys: Any, count: int) -> tuple:
+def _sums(one: Callable[..., Any], rows: Any, keys: Any, count: int) -> tuple[Any, ...]:
     """Values of all rows, squared norms of their gradients, and mean gradients.
 
     The gradients of a block of rows are held at once; the last block is filled up with the first

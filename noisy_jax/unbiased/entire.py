@@ -52,7 +52,7 @@ _NAMES = {
 _TABLE: dict[str, str] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 # (apply, *arguments) -> result, where `apply` is the primitive with its parameters.
-_RULES: dict[str, Callable] = {
+_RULES: dict[str, Callable[..., Any]] = {
     "conv_general_dilated": continuation.product,
     "dot_general": continuation.product,
     "mul": continuation.product,
@@ -106,7 +106,7 @@ def register(primitive: Primitive, kind: str) -> None:
     _TABLE[name] = choice("kind", kind, KINDS)
 
 
-def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> Any:
+def continued(f: Callable[..., Any], real: jax.Array, imaginary: jax.Array, name: str) -> Any:
     """Re f(real + j imaginary), a pytree like f(real); `name` names the transformation.
 
     Raises:
@@ -116,13 +116,13 @@ def continued(f: Callable, real: jax.Array, imaginary: jax.Array, name: str) -> 
     return jax.tree.unflatten(structure, [each.re for each in results])
 
 
-def continued_number(f: Callable, z: Continued, name: str) -> Continued:
+def continued_number(f: Callable[..., Any], z: Continued, name: str) -> Continued:
     """f(z) of a function with one array as its result; else as `continued`."""
     ((result,), _) = _both_parts(f, z, name)
     return result
 
 
-def _both_parts(f: Callable, z: Continued, name: str) -> tuple[list[Continued], Any]:
+def _both_parts(f: Callable[..., Any], z: Continued, name: str) -> tuple[list[Continued], Any]:
     closed, shape = jax.make_jaxpr(f, return_shape=True)(z.re)
     for result in jax.tree.leaves(shape):
         if not jnp.issubdtype(result.dtype, jnp.floating):
@@ -149,8 +149,8 @@ class _Walk:
     def __init__(self, name: str, caller: tuple[str, str] | None = None):
         self._name, self._caller = name, caller
 
-    def __call__(self, jaxpr: Jaxpr, consts: Any, args: Any) -> list:
-        values: dict = dict(zip(jaxpr.constvars, consts, strict=True))
+    def __call__(self, jaxpr: Jaxpr, consts: Any, args: Any) -> list[Any]:
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
         values.update(zip(jaxpr.invars, args, strict=True))
 
         def read(atom):
@@ -219,7 +219,7 @@ class _Walk:
         )
 
 
-def _special(eqn, inputs) -> Callable | None:
+def _special(eqn, inputs) -> Callable[..., Any] | None:
     """The rule of a primitive that is entire in some arguments, or for some parameters, only."""
     name = eqn.primitive.name
     depends = [isinstance(each, Continued) for each in inputs]
@@ -241,7 +241,7 @@ def _special(eqn, inputs) -> Callable | None:
     return None
 
 
-def _bind(eqn) -> Callable:
+def _bind(eqn) -> Callable[..., Any]:
     """The primitive with its parameters, as a function of its arguments."""
     functions, params = (), eqn.primitive.get_bind_params(eqn.params)
     if isinstance(params, tuple):  # as before JAX 0.10
@@ -249,7 +249,7 @@ def _bind(eqn) -> Callable:
     return lambda *args: eqn.primitive.bind(*functions, *args, **params)
 
 
-def _by_complex(apply: Callable, *args: Any) -> Any:
+def _by_complex(apply: Callable[..., Any], *args: Any) -> Any:
     """A primitive that is right for complex numbers."""
     whole = [jax.lax.complex(*arg) if isinstance(arg, Continued) else arg for arg in args]
     results = apply(*whole)

@@ -14,7 +14,7 @@ from noisy_jax.validation import at_least_float32, check_dimension, check_key, w
 
 
 def gaussian(
-    f: Callable, noise: Gaussian | chex.Numeric, argnum: int = 0, *, draws: int = 4
+    f: Callable[..., Any], noise: Gaussian | chex.Numeric, argnum: int = 0, *, draws: int = 4
 ) -> Transformed:
     """Estimates f at a clean x from one noisy copy, if the noise is Gaussian and Σ is known.
 

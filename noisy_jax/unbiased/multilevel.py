@@ -1,6 +1,7 @@
 """A random number of copies of any noise: no bias, for any smooth function."""
 
 from collections.abc import Callable
+from typing import Any
 
 import chex
 import jax
@@ -39,7 +40,7 @@ class Multilevel(Transformed):
 
 
 def multilevel(
-    f: Callable,
+    f: Callable[..., Any],
     argnum: int = 0,
     *,
     levels: int = 5,

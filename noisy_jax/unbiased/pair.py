@@ -1,6 +1,7 @@
 """Two copies, Gaussian noise of unknown covariance: a point in the complex plane."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from noisy_jax.unbiased.transformed import Transformed, mean
 from noisy_jax.validation import at_least_float32
 
 
-def pair(f: Callable, argnum: int = 0) -> Transformed:
+def pair(f: Callable[..., Any], argnum: int = 0) -> Transformed:
     """Estimates f at a clean x from two noisy copies, if the noise is Gaussian, without bias.
 
         z = (x̃_1 + x̃_2)/2 + i(x̃_1 − x̃_2)/2,   g = Re f(z)

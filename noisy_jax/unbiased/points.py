@@ -15,7 +15,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 
-def at_points(f: Callable, points: jax.Array) -> Any:
+def at_points(f: Callable[..., Any], points: jax.Array) -> Any:
     """f at each of the points `[P, *x.shape]`: its results with a leading axis of P."""
     closed, shape = jax.make_jaxpr(f, return_shape=True)(points[0])
     jaxpr, axes = closed.jaxpr, (None,) * len(closed.consts)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,7 @@ from noisy_jax.unbiased.transformed import Transformed, mean
 from noisy_jax.validation import whole
 
 
-def replicates(f: Callable, argnum: int = 0, *, order: int = 1) -> Transformed:
+def replicates(f: Callable[..., Any], argnum: int = 0, *, order: int = 1) -> Transformed:
     """Estimates f at a clean x from V noisy copies, with a bias of order 1/V^(k + 1).
 
     Let F_m be the mean of f at the means of disjoint blocks of m copies. Under noise of any

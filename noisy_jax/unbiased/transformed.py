@@ -31,7 +31,9 @@ class Transformed:
     noise: Any = None
     next_order: "Transformed | None" = None
 
-    def __init__(self, f: Callable, estimate: Callable, argnum: int, copies: int):
+    def __init__(
+        self, f: Callable[..., Any], estimate: Callable[..., Any], argnum: int, copies: int
+    ):
         """`estimate(copies, at, key) -> f̂`, where `at(x)` is f with its other arguments."""
         if not callable(f):
             raise ValueError(f"f must be a function, got {given(f)}")
@@ -56,7 +58,9 @@ class Transformed:
         return self._estimate(copies, at, key)
 
     @classmethod
-    def at_points(cls, f: Callable, points: Callable, argnum: int, copies: int) -> Self:
+    def at_points(
+        cls, f: Callable[..., Any], points: Callable[..., Any], argnum: int, copies: int
+    ) -> Self:
         """The transformation with Σ_j w_j f(p_j), where `points(copies, key)` are p and w."""
 
         def estimate(copies, at, key):
@@ -81,7 +85,7 @@ class Transformed:
         return mean(copies)
 
 
-def needs_covariance(estimate: Callable) -> bool:
+def needs_covariance(estimate: Callable[..., Any]) -> bool:
     """Whether a transformation, such as `gaussian`, has an argument `noise` that is not given."""
     noise = inspect.signature(estimate).parameters.get("noise")
     return noise is not None and noise.default is noise.empty
@@ -119,7 +123,7 @@ def mean(copies: jax.Array, axis: int = 0) -> jax.Array:
     return jnp.mean(copies.astype(wide), axis=axis).astype(copies.dtype)
 
 
-def weighted(at: Callable, points: jax.Array, weights: jax.Array) -> Any:
+def weighted(at: Callable[..., Any], points: jax.Array, weights: jax.Array) -> Any:
     """Σ_j w_j f(p_j) for points `[P, *x.shape]`, summed in at least float32.
 
     f is traced and compiled once, for all points together.

@@ -1,5 +1,7 @@
 """A practitioner: a table of noisy columns, its fit, predictions."""
 
+# pyright: strict
+
 from typing import assert_type
 
 import numpy as np
@@ -13,10 +15,12 @@ table = assert_type(
     nj.table(frame, target="y", noise={"a": nj.sd(0.5)}), nj.observations.Observations
 )
 part = assert_type(nj.fits.moments(table), nj.fits.TableMoments)
-fit = nj.methods.Linear().fitted([part, part])
+fit = nj.fit([part, part])
 assert_type(fit, nj.fits.LinearFit)
 assert_type(fit.coefficients, np.ndarray)
 assert_type(fit.names, tuple[str, ...])
 assert_type(fit.intercept, float)
 assert_type(fit.strength, float)
-print(nj.fit(table), nj.fit(part for part in [table, table]))
+print(fit.predict(x[:, None]), nj.fit(part for part in [table, table]))
+simulated = nj.methods.SIMEX("linear", draws=8)
+assert_type(nj.fit(table, simulated), nj.fits.SimexFit)

@@ -1,5 +1,7 @@
 """A researcher: regret on clean data under simulated noise."""
 
+# pyright: strict
+
 from typing import assert_type
 
 import jax

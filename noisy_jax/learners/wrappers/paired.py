@@ -1,6 +1,7 @@
 """Several learners side by side on the same noise, as one learner."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +44,7 @@ def paired(*learners: Learner) -> Learner:
     def shown(sample: Sample, learner: Learner) -> Sample:
         return sample._replace(x=jnp.asarray(sample.x)[..., : learner.needs.copies, :])
 
-    def init(dim: int) -> tuple:
+    def init(dim: int) -> tuple[Any, ...]:
         return tuple(learner.init(dim) for learner in learners)
 
     def each(ways, states, sample: Sample, *rest):

@@ -79,7 +79,7 @@ class RegressionCalibration:
 
     model: str = "linear"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         choice("model", self.model, OURS)
 
     def fitted(self, observations: Observations) -> CalibratedFit:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 from noisy_jax.observed.fits.calibration import CalibratedFit
 from noisy_jax.observed.fits.checked import checked_table
@@ -21,6 +21,41 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
 
 _MODELS = {"linear": Linear, "logistic": Logistic, "poisson": Poisson}
+_Fit_co = TypeVar("_Fit_co", covariant=True)
+
+
+class _Method(Protocol[_Fit_co]):
+    """What `fit` calls: one of `nj.methods`, or what is like them."""
+
+    def fitted(self, observations: Any) -> _Fit_co:
+        """The fit to a table."""
+        ...
+
+
+@overload
+def fit(observations: Any, method: _Method[_Fit_co]) -> _Fit_co: ...
+@overload
+def fit(
+    observations: Any,
+    method: None = None,
+    *,
+    weights: Any = None,
+    clusters: Any = None,
+    errors: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> LinearFit: ...
+@overload
+def fit(
+    observations: Any,
+    method: Sequence[Fourier] | None = None,
+    *,
+    features: Fourier | Sequence[Fourier] | None = None,
+    model: str = "linear",
+    weights: Any = None,
+    clusters: Any = None,
+    errors: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> LinearFit | FourierFit | GeneralizedFit: ...
 
 
 def fit(
@@ -32,8 +67,8 @@ def fit(
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
-    checkpoint: str | os.PathLike | None = None,
-) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit | ModelFit:
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Any:
     """Regression on clean features, computed from noisy ones.
 
     Least squares on features with measurement error shrinks coefficients towards zero and spreads

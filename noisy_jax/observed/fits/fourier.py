@@ -187,7 +187,7 @@ def _groups(rows: int, clusters: np.ndarray | None) -> np.ndarray:
 
 
 def frequencies_of(
-    omega, amplitude, observations: Observations, scale, weights=None
+    omega: Any, amplitude: Any, observations: Observations, scale: Any, weights: Any = None
 ) -> Frequencies:
     """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`."""
     laws, omega = RowLaws.of(observations, scale), jnp.asarray(omega, float)

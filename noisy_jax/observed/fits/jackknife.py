@@ -42,7 +42,7 @@ def jackknife_fit(
     weights: np.ndarray | None = None,
     clusters: np.ndarray | None = None,
     *,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> LinearFit:
     """See `nj.methods.Linear`: intervals by the jackknife, from one pass over chunks.
 

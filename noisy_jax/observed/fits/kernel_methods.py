@@ -69,7 +69,7 @@ class Fourier:
     weights: Any = None
     clusters: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if isinstance(self.length_scale, str) and self.length_scale != "auto":
             wrong = given(self.length_scale)
             raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
@@ -97,7 +97,7 @@ class OneOf:
     weights: Any = None
     clusters: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         several = isinstance(self.candidates, Iterable)
         object.__setattr__(self, "candidates", tuple(self.candidates) if several else ())
         if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):

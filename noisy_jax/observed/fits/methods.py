@@ -80,13 +80,13 @@ class Linear:
     weights: Any = None
     clusters: Any = None
     errors: str | None = None
-    checkpoint: str | os.PathLike | None = None
+    checkpoint: str | os.PathLike[str] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.errors is not None:
             choice("errors", self.errors, ("sandwich", "jackknife"))
 
-    def fitted(self, observations: Observations | Iterable) -> LinearFit:
+    def fitted(self, observations: Observations | Iterable[Any]) -> LinearFit:
         """The fit to one table, or to its chunks, which are read once, or to moments of parts."""
         whole_rows = self.weights is None and self.clusters is None
         observations = checked_table(observations)
@@ -159,7 +159,7 @@ class Logistic:
     weights: Any = None
     clusters: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "flips", Flip(self.flips).rate)
 
     def fitted(self, observations: Observations) -> GeneralizedFit:

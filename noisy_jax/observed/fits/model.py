@@ -114,17 +114,17 @@ class Model:
         The level is the one of y with Gaussian noise of standard deviation h added to it.
     """
 
-    curve: Callable
+    curve: Callable[..., Any]
     start: Any
     _: dataclasses.KW_ONLY
-    loss: Loss | Callable = _SQUARED
-    estimate: Callable | None = None
+    loss: Loss | Callable[..., Any] = _SQUARED
+    estimate: Callable[..., Any] | None = None
     errors: str | None = None
     seed: int = 0
     weights: Any = None
     clusters: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("curve", "loss"):
             if not callable(getattr(self, name)):
                 raise ValueError(f"{name} must be a function, got {given(getattr(self, name))}")
@@ -222,7 +222,7 @@ def _functions(method: Model, table: Observations) -> tuple[Functions, Functions
     return Functions(*shared, _PLAIN, False), Functions(*shared, estimate, reads_cov)
 
 
-def _estimate(table: Observations) -> Callable:
+def _estimate(table: Observations) -> Callable[..., Any]:
     """The transformation that the table allows."""
     noise, copies = by_round(table.noise)[0], table.x.shape[1]
     if table.cov is not None:

@@ -39,8 +39,8 @@ class Functions:
         reads_cov: whether it takes the covariance of the noise.
     """
 
-    curve: Callable
-    loss: Callable
+    curve: Callable[..., Any]
+    loss: Callable[..., Any]
     estimate: Callable[..., Transformed]
     reads_cov: bool
 
@@ -182,7 +182,9 @@ def _short(cov: Any) -> np.ndarray:
     return variances if same else cov
 
 
-def _estimates(functions: Functions, of_row: Callable, share, start, seed) -> Callable:
+def _estimates(
+    functions: Functions, of_row: Callable[..., Any], share, start, seed
+) -> Callable[..., Any]:
     """`(theta[p], copies[V, d], y, number, cov) -> ` the estimate of `of_row(params, x, y)`."""
     params, key = ravel_pytree(start)[1], jax.random.key(seed)
 
@@ -196,7 +198,7 @@ def _estimates(functions: Functions, of_row: Callable, share, start, seed) -> Ca
     return one
 
 
-def _over_groups(of_group: Callable, table: Any, cov: Any, by_row: bool) -> Any:
+def _over_groups(of_group: Callable[..., Any], table: Any, cov: Any, by_row: bool) -> Any:
     """Calls `of_group(*arrays, cov, axes)` for each group; `axes` is the `in_axes` for `vmap`."""
     if cov is not None and by_row:
         return jax.lax.map(lambda one: of_group(*one, (None, 0, 0, 0, 0)), (*table, cov))

@@ -39,7 +39,7 @@ class ModelEstimates(Estimates):
     names: tuple[str, ...]
     features: tuple[str, ...]
     params: Any = None
-    curve: Callable | None = None
+    curve: Callable[..., Any] | None = None
 
     @property
     def _labels(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class ModelEstimates(Estimates):
         half = half_width(errors, self.degrees_of_freedom, level=level)
         return middle - half, middle + half
 
-    def _known_curve(self) -> Callable:
+    def _known_curve(self) -> Callable[..., Any]:
         if self.curve is None:
             raise ValueError(
                 "the curve is not in the file: read it by nj.load_fit(path, nj.methods.Model(curve,"
@@ -95,7 +95,7 @@ class ModelEstimates(Estimates):
         return jnp.asarray(features_of(x, self.features), float)
 
     @staticmethod
-    def _over_rows(function: Callable) -> Callable:
+    def _over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
         """Of all rows `[..., d]`, each with the same parameters."""
 
         def every(params, x):

@@ -140,7 +140,7 @@ def moments(table: Observations) -> TableMoments:
     )
 
 
-def merged(parts: Iterable, checkpoint: Any) -> TableMoments | None:
+def merged(parts: Iterable[Any], checkpoint: Any) -> TableMoments | None:
     """The moments of all parts, from partitions or a list of moments; `None` from chunks."""
     many = isinstance(parts, list | tuple) and parts and isinstance(parts[0], TableMoments)
     if not many and not isinstance(parts, Partitions):

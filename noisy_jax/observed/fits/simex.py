@@ -101,7 +101,7 @@ class SIMEX:
     seed: int = 0
     progress: Callable[[int, int], None] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if isinstance(self.estimator, str):
             choice("estimator", self.estimator, OURS)
         else:

@@ -45,7 +45,7 @@ def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return order, np.argmin(others + added[:, None] * (groups - 1) / groups, axis=0)
 
 
-def judged(chosen: list) -> list[float]:
+def judged(chosen: list[Any]) -> list[float]:
     """Errors of corrected and uncorrected fits and their difference, and the bounds on the bias.
 
     `chosen` holds the trial and the regularization that each group judges.
@@ -125,7 +125,7 @@ class Trial:
             pairs = zip(groups, parts, strict=True)
             judge = corrected = [sums_of(none, copies[own], *p[1:])[:2] for own, p in pairs]
         else:
-            read: list = [(frequencies, one) for one in sums]
+            read: list[Any] = [(frequencies, one) for one in sums]
             if laws is not None:
                 several = zip(groups, parts, strict=True)
                 read = [laws.some(own).sums(frequencies, *part) for own, part in several]
@@ -164,7 +164,7 @@ class Trial:
         return float(mean), float(np.sqrt(square * groups / (groups - 1)) / n)
 
 
-def without_negative(parts, count) -> list:
+def without_negative(parts, count) -> list[Any]:
     """The moments, with no negative eigenvalue of the sum, which the clean moments do not have.
 
     Training would find the functions whose estimated squares are negative.

@@ -31,7 +31,7 @@ class Categories(NamedTuple):
     """
 
     name: str
-    labels: tuple
+    labels: tuple[Any, ...]
     matrix: np.ndarray
     places: tuple[int, ...] = ()
     records: np.ndarray | None = None

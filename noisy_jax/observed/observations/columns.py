@@ -194,7 +194,7 @@ class Columns:
 
     def _copies(
         self, roles: Roles, values: dict[str, np.ndarray], column: Callable[[str], Any]
-    ) -> tuple[dict[str, np.ndarray], list | None]:
+    ) -> tuple[dict[str, np.ndarray], list[Any] | None]:
         """The copies `[n, V]` of features with replicates, and the subjects of the rows, if any.
 
         With subjects, `values` of other columns become one for each subject.
@@ -264,7 +264,7 @@ class Columns:
         elif self.replicates is not None:
             beside += several(self.replicates)
         categories = {one for columns in self.labelled().values() for one in columns}
-        labels: dict[str, dict] = {name: {} for name in categories}
+        labels: dict[str, dict[Any, Any]] = {name: {} for name in categories}
         labels |= {} if self.subject is None else {self.subject: {}}
         read = form
         if form.features is not None:

@@ -18,7 +18,7 @@ WAY_OUT = (
 """What to do about NaN among the features of a table."""
 
 
-def check_gaps(gaps: Any, noise: Any, products: Sequence) -> None:
+def check_gaps(gaps: Any, noise: Any, products: Sequence[Any]) -> None:
     """Raises ValueError if `gaps`, an option of `frames.table`, cannot go with the others."""
     if gaps is None:
         return

@@ -23,7 +23,7 @@ from noisy_jax.validation import check_dimension, check_shape, listed, non_negat
 Known = (
     float
     | np.ndarray
-    | Sequence
+    | Sequence[Any]
     | Mapping[str, Any]
     | Noise
     | PerRound

@@ -89,7 +89,7 @@ class Partitions:
             if table is not None:
                 yield table
 
-    def reduced(self, function: Callable[[Observations], Any], merge: Callable) -> Any:
+    def reduced(self, function: Callable[[Observations], Any], merge: Callable[..., Any]) -> Any:
         """`function` of each partition's table, merged in their order, all of it on the workers.
 
         Args:
@@ -110,7 +110,7 @@ class Partitions:
         return total
 
 
-def _of_part(function: Callable | None, columns: Columns, number: int, frame: Any) -> Any:
+def _of_part(function: Callable[..., Any] | None, columns: Columns, number: int, frame: Any) -> Any:
     """The function of the table of a data frame, or the table; `None` without rows."""
     by_name = isinstance(frame, Mapping)
     if not (any(map(np.size, frame.values())) if by_name else len(frame)):
@@ -129,6 +129,6 @@ def _of_part(function: Callable | None, columns: Columns, number: int, frame: An
     return table if function is None else function(table)
 
 
-def _merged(merge: Callable, found: Sequence[Any]) -> Any:
+def _merged(merge: Callable[..., Any], found: Sequence[Any]) -> Any:
     found = [one for one in found if one is not None]
     return functools.reduce(merge, found) if found else None

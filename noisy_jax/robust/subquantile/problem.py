@@ -64,13 +64,13 @@ class Problem(NamedTuple):
         """C = mλ/2: with the rows S fixed and no ball, ridge is a = (K_SS + C)⁻¹y_S."""
         return self.count * self.regularization / 2
 
-    def objective_on(self, rows, coefficients, values) -> chex.Array:
+    def objective_on(self, rows: Any, coefficients: Any, values: Any) -> chex.Array:
         """(1/m) Σ_{i∈S} ℓ_i + ½λ‖f‖² for rows S, from coefficients a and values Ka, `[n]`."""
         losses = jnp.where(rows, self.loss(values, self.y), 0)
         squared_norm = jnp.maximum(coefficients @ values, 0)
         return jnp.sum(losses) / self.count + self.regularization * squared_norm / 2
 
-    def gradient_on(self, rows, coefficients, values) -> chex.Array:
+    def gradient_on(self, rows: Any, coefficients: Any, values: Any) -> chex.Array:
         """Coefficients `[n]` of the gradient of `objective_on` in the kernel's space.
 
         G = mask∘ℓ'/m + λa: the derivative along Σ_i h_i k(x_i, ·) is hᵀKG. (KG is the gradient in
@@ -79,7 +79,7 @@ class Problem(NamedTuple):
         slopes = jnp.where(rows, self.loss.gradient(values, self.y), 0)
         return slopes / self.count + self.regularization * coefficients
 
-    def selected(self, values) -> tuple[jax.Array, jax.Array]:
+    def selected(self, values: Any) -> tuple[jax.Array, jax.Array]:
         """The rows `[n]` with the m smallest losses, and the threshold `[]`, the largest of them.
 
         If a loss is NaN, the threshold is NaN: a NaN must not pass as a row that was trimmed.

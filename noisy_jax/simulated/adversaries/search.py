@@ -191,7 +191,7 @@ def worst(
 
 
 def chosen(
-    regret: Callable, starts: Stream, found: Stream, key: chex.PRNGKey, draws: int
+    regret: Callable[..., Any], starts: Stream, found: Stream, key: chex.PRNGKey, draws: int
 ) -> tuple[Stream, jax.Array, Scores]:
     """The starts and the best stream, `[R + 1, ...]`; from which start, `[]`; held-out scores."""
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, found)
