@@ -3,6 +3,7 @@
 import csv
 import itertools
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -91,6 +92,8 @@ def csv_parts(
             they are added.
     """
     form = (layout or Layout()).checked()
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path must be a CSV file's path, got {given(path)}")
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, delimiter=form.sep)

@@ -24,6 +24,8 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
         path.write_bytes(content)
         return
     path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no folder", str(path.parent))
     mode = path.stat().st_mode if path.exists() else None
     if mode is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))

@@ -63,10 +63,11 @@ def listed(names: Sequence[Any], most: int = 10) -> str:
     return some if len(names) <= most else f"{some}, … ({len(names):,} in all)"
 
 
-def _numbers(name: str, value) -> np.ndarray | None:
+def real_numbers(name: str, value) -> np.ndarray | None:
+    """The value as a NumPy array if it is real numbers, NaN among them; `None` if it is traced."""
     array = concrete(value)
     kind = np.float32 if array is None else np.result_type(array, np.float32)
-    if not np.issubdtype(kind, np.floating):
+    if not np.issubdtype(kind, np.floating) or isinstance(value, bool):
         wanted = "real" if np.issubdtype(kind, np.complexfloating) else "numbers"
         raise ValueError(f"{name} must be {wanted}, got {given(value)}")
     return array
@@ -128,7 +129,7 @@ def _parsed(name, value, what, allowed, hint, shape):
     if shape is not None and np.ndim(value):
         found = f"got shape {list(np.shape(value))}; use jax.vmap for several values"
         raise ValueError(f"{name} must be one number, {found}")
-    array = _numbers(name, value)
+    array = real_numbers(name, value)
     if array is None:
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             value = value.astype(float)
@@ -175,7 +176,7 @@ def check_concrete(name: str, value, reason: str) -> None:
 
 def check_not_below(name: str, value, least_name: str, least) -> None:
     """Raises ValueError if a value is below that of another argument."""
-    array, bound = _numbers(name, value), _numbers(least_name, least)
+    array, bound = real_numbers(name, value), real_numbers(least_name, least)
     if array is not None and bound is not None and not np.all(array >= bound):
         raise ValueError(f"{name} must be at least {least_name} = {least}, got {value}")
 
@@ -247,7 +248,7 @@ def check_targets(y, hint: str = "") -> None:
 
 def check_labels(name: str, y) -> None:
     """Raises ValueError if a label is neither −1 nor +1."""
-    array = _numbers(name, y)
+    array = real_numbers(name, y)
     if array is not None and not np.all(right := np.abs(array) == 1):
         hint = "; 2y − 1 turns labels 0 and 1 into these" if set(array.flat) <= {0, 1} else ""
         raise ValueError(f"{name} must be labels −1 and +1, got {array[~right].flat[0]:g}{hint}")

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import noisy_jax as nj
+import noisy_jax.sklearn
 from noisy_jax import validation
 
 
@@ -67,3 +69,26 @@ def test_keys_are_told_from_numbers():
     assert not validation.is_key(3)
     with pytest.raises(ValueError, match="key must be a key such as"):
         validation.check_key(0)
+
+
+TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: nj.table(TABLE, target="y", noise={"a": True}), "must be numbers, got True"),
+        (lambda t: nj.fit(t, weights="a"), r"weights must be \[12\], one number a row"),
+        (lambda t: nj.fit(t, weights=-t.y), r"weights must be .*, but weights\[1\] is -1"),
+        (lambda t: nj.fit(t).predict("a"), "x must be numbers, got 'a'"),
+        (lambda t: nj.fit(t, nj.methods.SIMEX(lambda x, y: "a")), "returns must be numbers"),
+        (lambda t: nj.csv(3, target="y"), "path must be a CSV file's path, got 3"),
+        (lambda t: nj.bounds.two_copies(t, horizon=8, radius=1.0), "moments must be a DataMom"),
+        (lambda t: nj.bounds.self_bounding(t, horizon=8, radius=1.0), "moments must be a DataM"),
+        (lambda t: nj.plots.regret(t), "study must be a Study, got Observations"),
+        (lambda t: noisy_jax.sklearn.clean_score(t), "clean_score_ of a fitted estimator"),
+    ],
+)
+def test_wrong_inputs_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(nj.table(TABLE, target="y", noise={"a": 1e-6}))

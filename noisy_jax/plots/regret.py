@@ -14,6 +14,7 @@ from noisy_jax.plots.style import (
     tick_by_decades,
 )
 from noisy_jax.simulated.results import Study
+from noisy_jax.validation import instance
 
 
 def regret(study: Study, *, axes: Any = None) -> Any:
@@ -37,6 +38,7 @@ def regret(study: Study, *, axes: Any = None) -> Any:
         >>> regret(Study(rows, exponents, {})).get_xscale()
         'log'
     """
+    instance("study", study, Study, "nj.study makes one")
     if axes is None:
         (axes,) = panels(None, 1, width=7.0, height=4.8)
     for index, (name, fit) in enumerate(study.growth.items()):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from noisy_jax.observed.fits import UndeterminedError, fit
 from noisy_jax.observed.observations import Observations, from_arrays
+from noisy_jax.validation import given
 
 
 def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
@@ -27,6 +28,11 @@ def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
         return clean_score(estimator[-1])
     if hasattr(estimator, "best_estimator_"):
         return clean_score(estimator.best_estimator_)
+    if not hasattr(estimator, "clean_score_"):
+        raise ValueError(
+            "clean_score reads clean_score_ of a fitted estimator of noisy_jax.sklearn, got "
+            f"{given(estimator)}"
+        )
     return estimator.clean_score_
 
 

@@ -36,7 +36,9 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
     sizes = {jnp.shape(leaf)[:1] for leaf in leaves}
     if len(sizes) != 1 or sizes & {(), (0,)}:
         shapes = [list(jnp.shape(leaf)) for leaf in leaves]
-        raise ValueError(f"values must be arrays with one leading axis K >= 1, got {shapes}")
+        raise ValueError(
+            f"values must be arrays with one leading axis K >= 1, got the shapes {shapes}"
+        )
     if isinstance(make, Learner) or not callable(make):
         raise ValueError(f"make must be a function value -> Learner, got {given(make)}")
     values = jax.tree.map(jnp.asarray, values)

@@ -7,7 +7,7 @@ import numpy as np
 
 from noisy_jax.columns import index_of
 from noisy_jax.observed.fits.errors import affine_of
-from noisy_jax.validation import given
+from noisy_jax.validation import given, real_numbers
 
 _WANTED = (
     "'linear', 'logistic' or 'poisson', a linear estimator of scikit-learn, or a function of "
@@ -98,7 +98,7 @@ class BlackBox:
             labels, values = list(values), list(values.values())
         elif (index := index_of(values)) is not None:
             labels = list(index)
-        values = np.asarray(values, np.float64)
+        values = np.asarray(real_numbers(f"what {self.title} returns", values), np.float64)
         if not self.names:
             if values.ndim != 1 or not values.size:
                 raise ValueError(

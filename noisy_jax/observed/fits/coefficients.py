@@ -14,7 +14,7 @@ from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.estimates import COLUMNS, Estimates, lines_of
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Table
-from noisy_jax.validation import unmasked
+from noisy_jax.validation import real_numbers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -172,7 +172,7 @@ def features_of(x: Any, names: tuple[str, ...]) -> Any:
     elif index_of(x) is not None and np.shape(x) == (len(names),):  # a row of a DataFrame
         x = np.asarray(x)[in_order("x", x.index, names)]
     traced = isinstance(x, Tracer)
-    x = jnp.asarray(x, float) if traced else np.asarray(unmasked(x), np.float64)
+    x = jnp.asarray(x, float) if traced else np.asarray(real_numbers("x", x), np.float64)
     if x.shape[-1:] != (len(names),):
         raise ValueError(
             f"x must be [..., {len(names)}], got {list(x.shape)}: one column a feature, in the "

@@ -14,7 +14,7 @@ import numpy as np
 
 from noisy_jax.columns import check_same_rows
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import unmasked
+from noisy_jax.validation import check_shape, non_negative, unmasked
 
 GROUPS = 32
 """Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
@@ -59,9 +59,8 @@ def with_weight(observations: Observations, weights, clusters):
 def _checked_weights(weights: Any, n: int) -> np.ndarray | None:
     if weights is None:
         return None
-    weights = np.asarray(unmasked(weights), np.float64)
-    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError(f"weights must be {n} finite numbers of at least zero, one a row")
+    check_shape("weights", weights, (n,), "one number a row")
+    weights = np.asarray(unmasked(non_negative("weights", weights, shape=None)), np.float64)
     if not weights.any():
         raise ValueError("weights must not all be zero")
     return weights

@@ -17,7 +17,7 @@ from noisy_jax.matrices import eigvalsh
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
-from noisy_jax.validation import non_negative, positive
+from noisy_jax.validation import instance, non_negative, positive
 
 
 class DataMoments(NamedTuple):
@@ -97,6 +97,7 @@ def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Nume
         >>> print(two_copies(DataMoments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
         40.0
     """
+    instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
     moment = second_moment(moments.x_second_moment, moments.y_second_moment, radius)
     return gradient_descent(moment, horizon, radius)
 
@@ -117,6 +118,7 @@ def known_covariance(
         >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
         40.0
     """
+    instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
     hint = "the noise needs a finite `excess_kurtosis`, which a custom distribution must define"
     fourth = positive("moments.x_fourth_moment", moments.x_fourth_moment, hint)
     moment = second_moment(jnp.sqrt(fourth), moments.y_second_moment, radius)
@@ -181,6 +183,7 @@ def self_bounding(
         400.0
         201.0
     """
+    instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
     horizon, radius = positive("horizon", horizon), positive("radius", radius)
     square = positive("moments.x_second_moment", moments.x_second_moment)
     spread = moments.y_second_moment + radius**2 * moments.noise_norm
