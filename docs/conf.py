@@ -1,7 +1,8 @@
 """Configuration of the site: `sphinx-build -W --keep-going docs docs/_build/html`.
 
-Its pages are README, CONTRIBUTING and CHANGELOG (by include), the notebooks of `colabs/` as they
-are stored, and docstrings. What is made before a build lies in `docs/api` and `docs/colabs`.
+Its pages are the guides of this folder, README, CONTRIBUTING and CHANGELOG (by include), the
+notebooks of `colabs/` as they are stored, and docstrings. What is made before a build lies in
+`docs/api` and `docs/colabs`.
 """
 
 import inspect
@@ -107,6 +108,7 @@ def setup(app):
     """Makes the pages before a build, and reads docstrings in the style of the house."""
     app.connect("builder-inited", _assemble)
     app.connect("include-read", pages.relinked)
+    app.connect("source-read", pages.guide_relinked)
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-skip-member", _skip)

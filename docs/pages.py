@@ -1,6 +1,7 @@
 """Pages that are made before a build: notebooks, the gallery, the history of the benchmarks.
 
-Also where links of README, CONTRIBUTING and CHANGELOG lead on the site, which includes their parts.
+Also where the links of README, CONTRIBUTING, CHANGELOG and the guides, written for the repository,
+lead on the site.
 """
 
 import ast
@@ -47,27 +48,35 @@ def included(page: str, text: str) -> list[str]:
 
 
 def relinked(app, path, docname, content):
-    """Links between files of the repository lead to the site's pages, others to the repository."""
-    if path.suffix == ".txt":  # made for the site
-        return
-    anchors = sections()
+    """Links of an included file lead to the site's pages, or to the repository."""
+    if path.suffix != ".txt":  # made for the site
+        own = path.name == "README.md"
+        content[0] = re.sub(
+            r"\]\(([^)\s]+)\)", lambda link: f"]({_on_the_site(link[1], own)})", content[0]
+        )
 
-    def new(match):
-        link, hash_, word = match[1].partition("#")
-        if re.match(r"\w+:", link):
-            return match[0]
-        if not link:
-            to = anchors.get(word, match[1]) if path.name == "README.md" else match[1]
-        elif link.startswith(".images/"):
-            to = f"../{link}"
-        elif link in PAGES or re.fullmatch(r"colabs/\w+\.(ipynb|md)", link):
-            to = PAGES.get(link, link) + hash_ + word
-        else:
-            kind = "tree" if (ROOT / link).is_dir() else "blob"
-            to = f"{REPOSITORY}/{kind}/main/{match[1]}"
-        return f"]({to})"
 
-    content[0] = re.sub(r"\]\(([^)\s]+)\)", new, content[0])
+def guide_relinked(app, docname, content):
+    """The same for the links of a page in `docs/` that leave this folder."""
+    if "/" not in docname:
+        links = re.compile(r"\]\(\.\./([^)\s]+)\)")
+        content[0] = links.sub(lambda link: f"]({_on_the_site(link[1], False)})", content[0])
+
+
+def _on_the_site(whole: str, in_readme: bool) -> str:
+    """Where a link of a file in the root of the repository leads on the site."""
+    link, hash_, word = whole.partition("#")
+    if re.match(r"\w+:", link):
+        return whole
+    if word and link in ([""] if in_readme else ["README.md"]):
+        return sections().get(word, whole)
+    if link.startswith(".images/"):
+        return f"../{link}"
+    if re.fullmatch(r"docs/\w+\.md", link):
+        return whole.removeprefix("docs/")
+    if not link or link in PAGES or re.fullmatch(r"colabs/\w+\.(ipynb|md)", link):
+        return PAGES.get(link, link) + hash_ + word
+    return f"{REPOSITORY}/{'tree' if (ROOT / link).is_dir() else 'blob'}/main/{whole}"
 
 
 def notebooks() -> list[str]:

@@ -281,5 +281,8 @@ class _Numbers:
         if self.hints and self.decimal == "." and _DECIMAL_COMMA.fullmatch(cell):
             return "are these decimal commas (the option decimal)?"
         if self.hints:
-            return "encode text, or leave the column out (the option drop)"
+            return (
+                "leave the column out (the option drop), or read the file with pandas: of texts "
+                "in a data frame nj.table makes indicators"
+            )
         return "encode text, and fill or drop missing cells first"

@@ -108,16 +108,21 @@ def test_docstrings_become_restructured_text():
     ]
 
 
-def test_links_of_the_readme_lead_to_pages():
+def test_links_of_the_repository_lead_to_pages():
     import pages
 
-    text = "[a](#noisy-tables) [b](colabs/errata.ipynb) [c](CLAIMS.md) ![d](.images/regret.png)"
-    content = [text + " [e](https://x.org) [f](CONTRIBUTING.md)"]
+    text = "[a](#glossary) [b](colabs/errata.ipynb) [c](CLAIMS.md) ![d](.images/regret.png)"
+    content = [text + " [e](https://x.org) [f](CONTRIBUTING.md) [g](docs/engineer.md#learners)"]
     pages.relinked(None, Path("../README.md"), "index", content)
     blob = f"{pages.REPOSITORY}/blob/main/CLAIMS.md"
     assert re.findall(r"\((.*?)\)", content[0]) == [
-        *["practitioner.md", "colabs/errata.ipynb", blob, "../.images/regret.png"],
-        *["https://x.org", "contributing.md"],
+        *["sources.md#glossary", "colabs/errata.ipynb", blob, "../.images/regret.png"],
+        *["https://x.org", "contributing.md", "engineer.md#learners"],
+    ]
+    guide = ["[a](../README.md#a-study-of-learners) [b](../colabs/errata.ipynb) [c](engineer.md)"]
+    pages.guide_relinked(None, "researcher", guide)
+    assert re.findall(r"\((.*?)\)", guide[0]) == [
+        *["index.md#a-study-of-learners", "colabs/errata.ipynb", "engineer.md"],
     ]
 
 

@@ -226,7 +226,7 @@ def _observations(settings: Settings) -> observations.Observations:
     elif settings.replicates is not None:
         pairs = [text.split(":") for text in settings.replicates]
         if any(len(pair) < 2 or not all(pair) for pair in pairs):
-            raise ValueError("--replicates must be FEATURE:REPLICATE, such as x1:x1b")
+            raise ValueError("--replicates must be FEATURE:REPLICATE:…, such as x1:x1b:x1c")
         copies = by_name("--replicates", [(first, others) for first, *others in pairs])
     if known is None and copies is None and settings.gaps is None:
         raise ValueError(

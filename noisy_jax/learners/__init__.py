@@ -3,6 +3,7 @@
 from noisy_jax.learners.alma import alma
 from noisy_jax.learners.corrected_ftrl import corrected_ftrl
 from noisy_jax.learners.corrected_leader import leader
+from noisy_jax.learners.exponentiated_gradient import exponentiated_gradient
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.learners.kernel_descent import fourier_worlds, parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.known_covariance import known_covariance
@@ -20,6 +21,7 @@ __all__ = [
     "ParameterFreeState",
     "alma",
     "corrected_ftrl",
+    "exponentiated_gradient",
     "fourier_worlds",
     "gradient_descent",
     "known_covariance",

@@ -24,9 +24,10 @@ def perceptron(
     offset: bool = False,
     block: int = 64,
 ) -> Learner:
-    """The kernel perceptron, for labels ±1. `norma` explains its arguments.
+    """The kernel perceptron, for labels ±1. Its arguments are those of `norma`.
 
-    A buffer τ counts rounds, not mistakes; an offset b moves by y_t at each mistake.
+    The buffer counts rounds, not mistakes. An offset b, if there is one, changes by y_t at each
+    mistake.
 
     Returns:
         A `Learner`; predictions are f(x) + b, whose sign is the class (zero counts as a mistake).

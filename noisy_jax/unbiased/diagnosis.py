@@ -101,8 +101,9 @@ def diagnose(
     """Tells from noisy rows alone whether the correction of a loss works, and whether it pays.
 
     Two things can go wrong. The mean of `replicates` is only close to a risk, and a model can be
-    trained to where it is not: the estimated risk falls below the least value of the loss, or one
-    order of correction more raises it by more than its value and its standard error. (Two copies
+    trained to where it is not: the estimated risk falls more than 3 standard errors below the least
+    value of the loss, or one order of correction more raises it by more than its own height above
+    that value, and by more than 3 standard errors. (Two copies
     x̃_1 and x̃_2 give one with twice the noise, ax̃_1 + (1 − a)x̃_2 with a = (1 + √3)/2, and so one
     order more.) And `pair` and `gaussian` have heavy tails where f grows fast off the real axis:
     gradients of single rows spread more than four times as much as uncorrected ones.
@@ -125,6 +126,9 @@ def diagnose(
         key: for the random choices of g.
         num_rows: of the training data, with which `pays_from` is compared; n by default.
         least: the least value that f can take.
+
+    Returns:
+        A `Diagnosis`; `recommendation` says in words what to do.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

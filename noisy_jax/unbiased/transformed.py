@@ -44,16 +44,27 @@ class Transformed:
     def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         """The estimate, in the shapes and types of f's results."""
         i = self.place(len(args))
-        copies = jnp.asarray(args[i])
+        message = (
+            f"argument {i} must be noisy copies [V, *x.shape] of numbers of floating point, "
+            f"with V of at least {self.copies}, got "
+        )
+        try:
+            copies = jnp.asarray(args[i])
+        except TypeError:
+            raise ValueError(f"{message}{given(args[i])}: argnum is the place of x") from None
         shape = jnp.shape(copies)
         if not shape or shape[0] < self.copies or not jnp.issubdtype(copies.dtype, jnp.floating):
-            raise ValueError(
-                f"argument {i} must be noisy copies [V, *x.shape] of numbers of floating point, "
-                f"with V of at least {self.copies}, got {list(shape)} of {jnp.result_type(copies)}"
-            )
+            raise ValueError(f"{message}{list(shape)} of {jnp.result_type(copies)}")
 
         def at(x):
-            return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
+            try:
+                return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
+            except Exception as error:
+                error.add_note(
+                    f"f got an x of shape {list(jnp.shape(x))}, one of the copies {list(shape)}, "
+                    "which are [V, *x.shape] of one input: batch rows with jax.vmap"
+                )
+                raise
 
         return self._estimate(copies, at, key)
 

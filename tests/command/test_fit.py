@@ -115,7 +115,7 @@ def test_incomplete_replicates(tmp_path, capsys):
         (["--data", "DATA", "--target", "y", "--variance", "x1=-1"], "noise['x1'] must be finite"),
         (["--data", "DATA", "--target", "y", "--variance", "x9=1"], "has no feature 'x9'"),
         (["--data", "DATA", "--target", "y", "--variance", "a", "b"], "--variance must be numbers"),
-        (["--data", "DATA", "--target", "y", "--replicates", "x1"], "FEATURE:REPLICATE"),
+        (["--data", "DATA", "--target", "y", "--replicates", "x1"], "such as x1:x1b:x1c"),
         (["--data", "DATA", "--target", "y", "--variance", "x1=9"], "'x1' is not identified"),
         (["--data", "DATA", "--target", "price", "--variance", "1"], "no column named 'price'"),
         (

@@ -76,7 +76,7 @@ def unknown_noise(kernel, **options):
 
 def adaptive(make):
     """At the default rate, whatever the rate that is asked for."""
-    return lambda *, radius, learning_rate: make(radius=radius, learning_rate=None)
+    return lambda *, radius, learning_rate: make(radius=radius)
 
 
 def averaged_kernel(**options):
@@ -203,5 +203,6 @@ LEARNERS = {
     "parameter_free": Case(parameter_free, projected=False, reads=False),
     "parameter_free_in_a_world": Case(parameter_free_in_a_world, projected=False),
     "model": Case(model, adaptive=True),
+    "exponentiated_gradient": Case(adaptive(nj.learners.exponentiated_gradient), adaptive=True),
 }
 """By name. A new learner is one line here."""

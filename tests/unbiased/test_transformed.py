@@ -124,6 +124,15 @@ def test_wrong_copies_give_one_clear_line(name):
         g(PARAMS)
     with pytest.raises(ValueError, match="f must be a function, got 3"):
         MAKERS[name](3)
+    with pytest.raises(ValueError, match="got object: argnum is the place of x"):
+        g(PARAMS, object(), 0.4)
+
+
+def test_errors_of_f_say_which_x_it_got():
+    g = nj.unbiased.replicates(lambda w, x: w @ x, 1)
+    with pytest.raises(TypeError) as found:  # V and d are swapped
+        g(jnp.ones(3), jnp.ones((3, 2)))
+    assert "x of shape [2], one of the copies [3, 2], which are [V" in found.value.__notes__[0]
 
 
 def test_bad_options_give_one_clear_line():

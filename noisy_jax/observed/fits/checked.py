@@ -21,7 +21,7 @@ def checked_table(observations: Any) -> Any:
     """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
     if isinstance(observations, str | os.PathLike):
         name = os.fspath(observations)
-        call = f"nj.fit(nj.observations.csv({name!r}, target=…, noise=…))"
+        call = f"nj.fit(nj.csv({name!r}, target=…, noise=…))"
         raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
     call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
     # A list may hold chunks; a list of rows, an array and a data frame are features alone.

@@ -109,8 +109,8 @@ def sensitivity(
     multiplied by m. Replicates are moved away from their row's mean, or towards it, by √m.
 
     There is no fit at multiples for which the corrected moments of the columns are not positive
-    definite, or the equations of a model have no root. A little below, a fit takes away only a
-    share of the noise (see `nj.methods`); these multiples are marked.
+    definite, or the equations of a model have no root. At somewhat smaller multiples a fit takes
+    away only a share of the noise (see `nj.methods`); they are marked.
 
     Args:
         observations: one noisy table, whose noise does not depend on the values.

@@ -63,9 +63,8 @@ def reliability(ratio: float) -> Reliability:
     """The reliability r of a measured column, such as a test: Var(x)/Var(x̃) for x̃ = x + n.
 
     The variance of the error is then (1 − r) Var(x̃), with the variance of the column in the table.
-    In a linear fit with one feature the slope is that of least squares divided by r, and its
-    standard error contains that Var(x̃) is an estimate, with the weights of the fit. r counts as
-    known.
+    In a linear fit with one feature the slope is the least-squares slope divided by r. Its standard
+    error takes r as known and Var(x̃) as an estimate, which has the weights of the fit.
 
     Args:
         ratio: r, above 0 and at most 1. It must be of the population from which the rows are.

@@ -165,8 +165,8 @@ def logistic(
       the first rows are kept at first.
     - `solver` "alternation" is for ridge alone.
 
-    Source: Subquantile Minimization for Kernel Learning, Algorithm 2, with the step size 1/L in
-        place of m/‖K‖, which is a quarter of it.
+    Source: Subquantile Minimization for Kernel Learning, Algorithm 2. Its step size m/‖K‖
+        is replaced by 1/L, which is four times as large.
 
     Example:
         >>> import jax.numpy as jnp

@@ -10,6 +10,7 @@ from noisy_jax.simulated.bounds.after_run import (
     adaptive_rate,
     at_adaptive_rate,
     corrected_ftrl,
+    exponentiated_gradient,
     mixture,
     parameter_free,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "at_rate_factor",
     "corrected_ftrl",
     "drift",
+    "exponentiated_gradient",
     "high_probability",
     "known_covariance",
     "margin_errors",

@@ -71,6 +71,28 @@ def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:
     return grown(guarantee, 8**0.5)._replace(learning_rate=jnp.array(jnp.nan))
 
 
+def exponentiated_gradient(state: Any, *, radius: chex.Numeric) -> Any:
+    """Bound `[]` on the estimated regret of `learners.exponentiated_gradient`, after a run.
+
+        Σ_t ⟨g_t, w_t − u⟩ ≤ 2BΔ_T ≤ 2B√(ln(2d) Σ_t ‖g_t‖∞²) + 4B max_t ‖g_t‖∞   for ‖u‖₁ ≤ B
+
+    It is 2BΔ_T, which holds for all vectors g_t. Its expectation bounds the expected regret on
+    clean data as in `adaptive_rate`.
+
+    Args:
+        state: after the last round.
+        radius: B > 0 of the learner's l1 ball.
+
+    Source: de Rooij, van Erven, Grünwald and Koolen (2014); see the learner's module.
+    """
+    corners = getattr(state, "optimizer", None)
+    if not isinstance(corners, MixtureState):
+        raise ValueError(
+            f"state must be that after a run of learners.exponentiated_gradient, got {given(state)}"
+        )
+    return 2 * positive("radius", radius) * corners.gap
+
+
 def mixture(state: MixtureState) -> Any:
     """Bound `[]` on the estimated loss of `wrappers.mixture` minus the loss of its best learner.
 

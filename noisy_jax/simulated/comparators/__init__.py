@@ -2,6 +2,7 @@
 
 from noisy_jax.simulated.comparators.convex import ConvexBall, convex_ball
 from noisy_jax.simulated.comparators.kernel import KernelBall, kernel_ball, world_ball
+from noisy_jax.simulated.comparators.l1 import l1_ball
 from noisy_jax.simulated.comparators.linear import LinearBall, linear_ball
 from noisy_jax.simulated.comparators.regularized_risk import Regularized, regularized
 
@@ -12,6 +13,7 @@ __all__ = [
     "Regularized",
     "convex_ball",
     "kernel_ball",
+    "l1_ball",
     "linear_ball",
     "regularized",
     "world_ball",

@@ -26,10 +26,11 @@ class LinearBall(NamedTuple):
     """The best linear predictor in a ball, for the squared loss on clean data.
 
     Attributes:
-        weights: `[d]`, the minimizer (of least norm, if there are several).
+        weights: `[d]`, the minimizer (from `linear_ball` of least norm, if there are several).
         predictions: `[T]`, ⟨w, x_t⟩.
         loss: `[]`, Σ_t (⟨w, x_t⟩ − y_t)².
-        multiplier: `[]`, μ ≥ 0 of the constraint: (XᵀX + μI)w = Xᵀy. Zero inside the ball.
+        multiplier: `[]`, μ ≥ 0 of the constraint: (XᵀX + μI)w = Xᵀy, zero inside the ball; of
+            `l1_ball` ‖Xᵀ(Xw − y)‖∞.
     """
 
     weights: chex.Array
