@@ -31,6 +31,7 @@ _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
 _ORDERS = {order: functools.partial(replicates, order=order) for order in (1, 2)}
 _SQUARED = squared()
+_SAME = 1e-5  # share of the values of a curve that is rounding
 _ANY_LAW = "replicates, x [n, V, d], may have noise of any law"
 
 
@@ -164,7 +165,17 @@ class Model:
             params = jax.tree.unflatten(structure, own)
             return dataclasses.replace(one, params=params, curve=self.curve)
 
-        return dataclasses.replace(whole(fit), uncorrected=whole(fit.uncorrected))
+        found = dataclasses.replace(whole(fit), uncorrected=whole(fit.uncorrected))
+        with jax.enable_x64(True):
+            values = np.asarray(found.predict(fit.places))
+        size = np.max(np.abs(fit.values), initial=0, where=np.isfinite(fit.values))
+        same = np.isclose(values, fit.values, rtol=0, atol=_SAME * size, equal_nan=True)
+        for value, fitted in zip(values[~same][:1], fit.values[~same], strict=False):
+            raise ValueError(
+                f"the curve is not the one that was fitted: with the parameters of the fit it is "
+                f"{value:.4g} in place of {fitted:.4g}; give the model that was fitted"
+            )
+        return found
 
 
 def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:

@@ -308,6 +308,9 @@ def test_a_saved_fit_has_its_curve_again_from_the_method(tmp_path, rng):
         again.predict(x)
     with pytest.raises(ValueError, match=r"parameters 'a', 'w\[0\]', 'w\[1\]', but start has 'a'"):
         nj.load_fit(path, nj.methods.Model(line, {"a": 0.0, "w": 0.0}))
+    other = nj.methods.Model(lambda p, x: line(p, x) + 1e-3 * x[0] * p["a"] ** 0, LINE)
+    with pytest.raises(ValueError, match=r"curve is not the one that was fitted: .*give the model"):
+        nj.load_fit(path, other)
     nj.fit(from_arrays(x, y, noise=0.1)).save(path)
     with pytest.raises(ValueError, match="for a fit of it, got Model for a LinearFit"):
         nj.load_fit(path, method)
