@@ -76,7 +76,7 @@ def model_fit(
     remarks += doubts
     for remark in remarks:
         warnings.warn(remark, stacklevel=4)
-    x = table.x.mean(axis=1)
+    x = np.nanmean(table.x, axis=1)
     places = x.mean(axis=0) + x.std(axis=0) * places_of(x.shape[1])
     return ModelFit(
         **vars(found),
