@@ -182,8 +182,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
 
         So a band of 95% covers about 95% of the points of a curve. It covers fewer where the length
         scale was given and is too large for the curve, as the bias of any fit is then large, or
-        where the noise hides most of the fit (`risk.hidden_share`). It does not contain the
-        uncertainty of φ where it is estimated from replicates.
+        where the noise hides most of the fit (`risk.hidden_share`). Where φ is
+        estimated from replicates, it is estimated anew without each group of rows.
 
         Args:
             x: `[..., d]`, clean features in original units, or a DataFrame.
