@@ -13,7 +13,7 @@ import numpy as np
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.coefficients import features_of
-from noisy_jax.observed.fits.saved import Saved, loaded
+from noisy_jax.observed.fits.saved import Saved, loaded, places_of
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import concrete
 
@@ -81,7 +81,7 @@ class Learned(Saved, Summarized):
     def _line(self) -> np.ndarray | None:
         """`[1 + d]`, the intercept and the coefficients, if there are any."""
         dim = len(self.names)
-        places = np.vstack([np.zeros(dim), np.eye(dim), _places(dim)])
+        places = np.vstack([np.zeros(dim), np.eye(dim), places_of(dim)])
         values = np.asarray(self.learner.predict(self.state, jnp.asarray(places, float)))
         if values.ndim > 1:
             return None
@@ -138,17 +138,12 @@ class Learned(Saved, Summarized):
         return rest | {"state": state}
 
     def _at_places(self) -> np.ndarray:
-        places = jnp.asarray(_places(len(self.names)), float)
+        places = jnp.asarray(places_of(len(self.names)), float)
         return np.asarray(self.learner.predict(self.state, places), np.float64)
 
 
 _AFFINE = 1e-4  # share of the values of a learner that is rounding
 _UNKNOWN = "not known (no row with unbiased readings was judged)"
-
-
-def _places(dim: int) -> np.ndarray:
-    """`[8, d]`, standardized rows at which predictors are compared."""
-    return 1.5 * np.cos(np.arange(1.0, 9)[:, None] * np.arange(1.0, dim + 1))
 
 
 def load_learned(path: str | os.PathLike[str], learner: Learner) -> Learned:

@@ -76,7 +76,7 @@ def fourier_errors(
     if by_each_row(table):
         return _errors_of_each_row(fit, rows), np.zeros((2, 1))
     ones, count = np.ones(len(fit.names)), len(table.y)
-    made = frequencies_of(fit.omega, 1.0, table, ones)
+    made, _ = frequencies_of(fit.omega, 1.0, table, ones)
     phis = [np.asarray(leaf, complex) for leaf in made[2:5]]
     squares = [np.abs(phi) ** 2 + JUDGE / count for phi in phis]
     pairs, laws = len(fit.omega), RowLaws.of(rows, ones)

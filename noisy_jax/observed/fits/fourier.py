@@ -35,6 +35,7 @@ from noisy_jax.observed.fits.trials import (
     WeightedRows,
     choices,
     judged,
+    may_miss,
     sums_of,
     undersmoothed,
 )
@@ -84,8 +85,10 @@ def fourier_fit(
         if each or laws is not None:
             trial = Trial(drawn, weighted, copies, laws)
         else:
-            made = frequencies_of(drawn.omega, drawn.amplitude, observations, units.scale, own)
-            trial = Trial(made, weighted)
+            options = {"weights": own, "groups": weighted.groups}
+            drawn = drawn.omega, drawn.amplitude
+            made, without = frequencies_of(*drawn, observations, units.scale, **options)
+            trial = Trial(made, weighted, without=without)
         if np.isfinite(trial.risks).all():
             trials.append((one, trial))
     if not trials:
@@ -116,8 +119,11 @@ def fourier_fit(
         "names": observations.names,
     }
     rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
-    least, rough_scale = undersmoothed(least), units.y_scale * float(rough.frequencies.amplitude)
-    omega = np.asarray(rough.frequencies.omega, np.float64) / units.scale
+    doubted, rough_scale = may_miss(least), units.y_scale * float(rough.frequencies.amplitude)
+    least, omega = (
+        undersmoothed(least),
+        np.asarray(rough.frequencies.omega, np.float64) / units.scale,
+    )
     rough_make: dict[str, Any] = {**make, "omega": omega}
     return FourierFit(
         **make,
@@ -125,6 +131,7 @@ def fourier_fit(
         uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
         undersmoothed=FourierPredictor(**rough_make, weights=rough.weights[least] * rough_scale),
         left_out=rough.folds[:, least] * rough_scale,
+        may_miss=doubted,
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,
@@ -187,17 +194,36 @@ def _groups(rows: int, clusters: np.ndarray | None) -> np.ndarray:
 
 
 def frequencies_of(
-    omega: Any, amplitude: Any, observations: Observations, scale: Any, weights: Any = None
-) -> Frequencies:
-    """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`."""
-    laws, omega = RowLaws.of(observations, scale), jnp.asarray(omega, float)
+    omega: Any,
+    amplitude: Any,
+    observations: Observations,
+    scale: Any,
+    weights: Any = None,
+    groups: Any = None,
+) -> tuple[Frequencies, list[Frequencies]]:
+    """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`.
+
+    And with φ from the rows without each of `groups` `[n]`; none if φ is not estimated.
+    """
+    laws, omega, rows = RowLaws.of(observations, scale), jnp.asarray(omega, float), observations.y
     known = None if laws else _characteristic(observations, scale)
-    phi = known or _ones
+    phi, weights = known or _ones, np.ones(len(rows)) if weights is None else weights
     difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
     made = Frequencies(omega, jnp.asarray(amplitude), phi(omega), phi(difference), phi(total))
     if laws is not None:
-        return laws.effective(made, np.ones(len(observations.y)) if weights is None else weights)
-    return made if known else _estimated(made, observations, scale, weights)
+        return laws.effective(made, weights), []
+    if known:
+        return made, []
+    groups = np.zeros(len(rows), int) if groups is None else groups
+    each = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
+    sums = [_differences(made, observations.x[own] / scale, weights[own]) for own in each]
+    total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
+    copies = observations.x.shape[1]
+    lost = (0.1 / len(rows)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
+    options = {"copies": copies, "floor": min(0.05, lost)}
+    rest = [jax.tree.map(np.subtract, total, one) for one in (sums if len(sums) > 1 else [])]
+    made, *without = (estimated_characteristic(made, one, **options) for one in (total, *rest))
+    return made, without
 
 
 def _ones(omega):
@@ -226,14 +252,10 @@ def _characteristic(observations: Observations, scale: np.ndarray):
     return phi
 
 
-def _estimated(frequencies: Frequencies, observations: Observations, scale, weights) -> Frequencies:
-    """The frequencies with φ from the replicates."""
-    copies, sums = observations.x.shape[1], []
-    own = np.ones(len(observations.y)) if weights is None else weights
-    for v, u in itertools.combinations(range(copies), 2):
-        apart = (observations.x[:, v] - observations.x[:, u]) / scale / copies
-        ones = np.ones(len(apart), np.float32)
-        sums.append(sums_of(frequencies, apart.astype(np.float32), ones, own))
-    total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-    lost = (0.1 / len(observations.y)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
-    return estimated_characteristic(frequencies, total, copies=copies, floor=min(0.05, lost))
+def _differences(frequencies: Frequencies, x: np.ndarray, weights: np.ndarray) -> Any:
+    """Sums of waves at the differences of all pairs of copies, over V."""
+    copies, ones = x.shape[1], np.ones(len(x), np.float32)
+    pairs = itertools.combinations(range(copies), 2)
+    apart = [((x[:, v] - x[:, u]) / copies).astype(np.float32) for v, u in pairs]
+    sums = [sums_of(frequencies, one, ones, weights) for one in apart]
+    return jax.tree.map(lambda *leaves: sum(leaves), *sums)

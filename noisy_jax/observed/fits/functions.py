@@ -1,6 +1,7 @@
 """Results of a kernel fit: a function of random Fourier features, and its estimated error."""
 
 import dataclasses
+import warnings
 from typing import Any, ClassVar
 
 import jax
@@ -134,6 +135,10 @@ class KernelComparison(Comparison):
         return "\n".join(lines)
 
 
+_MAY_MISS = (
+    "fit.band may miss the curve: hardly any regularization was best, as where a curve is rougher "
+    "than the length scale; take length_scale='auto', or a shorter one"
+)
 _COLUMNS = (
     ("length scale", "{length_scale:.3g}"),
     ("features", "{num_features}"),
@@ -154,6 +159,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             and a tenth of the bias. Those whose numbers overflow are left out.
         undersmoothed: the fit in the middle of a band (`band`).
         left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows.
+        may_miss: whether a band may be biased, because hardly any regularization was best: the
+            curve seems to be rougher than the length scale (or to be a straight line).
         target: name of y.
         num_rows: n.
         remarks: what the rows show against the assumptions of the correction.
@@ -166,6 +173,7 @@ class FourierFit(FourierPredictor, Saved, Summarized):
     candidates: tuple[Candidate, ...]
     undersmoothed: FourierPredictor
     left_out: np.ndarray
+    may_miss: bool
     target: str
     num_rows: int
     remarks: tuple[str, ...] = ()
@@ -180,10 +188,12 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         is also of a shorter one: the longest of at most half the chosen ℓ. The width is from the
         jackknife over 16 groups of rows, so that neighbouring rows may depend on each other.
 
-        So a band of 95% covers about 95% of the points of a curve. It covers fewer where the length
-        scale was given and is too large for the curve, as the bias of any fit is then large, or
-        where the noise hides most of the fit (`risk.hidden_share`). It does not contain the
-        uncertainty of φ where it is estimated from replicates.
+        So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
+        replicates, it is estimated anew without each group of rows. The band covers fewer points
+        where the noise hides most of the fit (`risk.hidden_share`), or where the length scale was
+        given and is too large for the curve. `may_miss` and a warning say where hardly any
+        regularization was best, which shows that most such curves are too rough, but not all: no
+        estimate from the rows can, as no test tells a slightly rougher curve from noise.
 
         Args:
             x: `[..., d]`, clean features in original units, or a DataFrame.
@@ -208,12 +218,24 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             [ True  True]
         """
         level = float(between("level", level, 0, 1))
+        if self.may_miss:
+            warnings.warn(_MAY_MISS, stacklevel=2)
         check_concrete("x", x, "bands are computed on the host, outside jit, vmap and grad")
         waves = self.undersmoothed._waves(x)
         middle = waves @ self.undersmoothed.weights + self.constant
         left_out = self.left_out @ waves.reshape(-1, waves.shape[-1]).T
         half = half_widths(left_out, level, simultaneous).reshape(middle.shape)
         return middle - half, middle + half
+
+    def _of_band(self) -> list[str]:
+        if self.may_miss:
+            return [_MAY_MISS]
+        if len({one.length_scale for one in self.candidates}) > 1:
+            return []
+        return [
+            "fit.band takes the curve to be no rougher than the length scale that was given; "
+            "length_scale='auto' tries shorter ones as well"
+        ]
 
     def summary(self) -> Table:
         """The candidates, and the comparison with the uncorrected fit; it is what is printed."""
@@ -237,6 +259,6 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             str(self.risk),
             "This fit is for clean features. To predict from features that are as noisy as",
             "these, use the uncorrected fit (fit.uncorrected).",
-            *lines_of(self.remarks),
+            *lines_of((*self.remarks, *self._of_band())),
         ]
         return Table(rows, _COLUMNS, title, rows[:8], "\n".join(lines))

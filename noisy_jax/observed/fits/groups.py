@@ -51,9 +51,13 @@ def with_weight(observations: Observations, weights, clusters):
     weights, clusters = _checked_weights(weights, n), checked_clusters(clusters, n)
     if weights is None or weights.all():
         return observations, weights, clusters
-    kept = weights > 0
+    return some_rows(weights > 0, observations, weights, clusters)
+
+
+def some_rows(kept: np.ndarray, observations: Observations, weights, clusters):
+    """Rows of a mask `[n]`, their weights and their clusters, numbered anew."""
     clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
-    return observations.rows(kept), weights[kept], clusters
+    return observations.rows(kept), None if weights is None else weights[kept], clusters
 
 
 def _checked_weights(weights: Any, n: int) -> np.ndarray | None:

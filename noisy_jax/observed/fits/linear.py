@@ -110,10 +110,9 @@ class LinearFit(Corrected):
         if self.scatter is None:
             return []
         low, high = self.scatter_interval()
-        estimate = max(self.scatter[0], 0.0) ** 0.5
         lines = [
-            f"Intrinsic scatter {estimate:.4g} [{low:.4g}, {high:.4g}]: standard deviation of "
-            f"{self.target} at given clean features, without stated errors."
+            f"Intrinsic scatter {max(self.scatter[0], 0.0) ** 0.5:.4g} [{low:.4g}, {high:.4g}]: "
+            f"standard deviation of {self.target} at given clean features, without stated errors."
         ]
         if self.effective_rows is None:
             return lines
@@ -131,11 +130,12 @@ class LinearFit(Corrected):
             return []
         if self.strength >= WEAK:
             return [f"Identification strength {self.strength:.4g} (below {WEAK:g} is weak)."]
+        sets = ['fit.interval(method="anderson-rubin") holds at any strength.']
         return [
             f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): by Fuller's "
             f"modification {self.share:.2f} of the noise is taken away;",
-            "intervals and p values by Student's t are doubtful. Those that hold at any strength:",
-            'fit.interval(method="anderson-rubin").',
+            "intervals and p values by Student's t are doubtful.",
+            *(sets if self.equations is not None else []),
         ]
 
 

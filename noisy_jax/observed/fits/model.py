@@ -6,6 +6,7 @@ The equations are in `model_equations`, and their roots in `model_roots`.
 import dataclasses
 import functools
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,21 +17,27 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.assumptions import remarked, warned
-from noisy_jax.observed.fits.groups import with_weight
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
+from noisy_jax.observed.fits.doubts import Doubt
+from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.model_equations import Functions
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.model_roots import model_fit
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.copies import with_copies
 from noisy_jax.unbiased import Transformed, gaussian, replicates
 from noisy_jax.unbiased.transformed import needs_covariance
 from noisy_jax.validation import check_labels, choice, given, instance, listed, number, whole
 
 _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
-_ORDERS = {order: functools.partial(replicates, order=order) for order in (1, 2)}
 _SQUARED = squared()
+_SAME = 1e-5  # share of the values of a curve that is rounding
+_LEFT_OUT = (
+    "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
+    "at random given x: give the variance of one copy, as noise={{'x1': 0.25}}, to use all rows"
+)
 _ANY_LAW = "replicates, x [n, V, d], may have noise of any law"
 
 
@@ -55,7 +62,9 @@ class Model:
       and polynomials are, `abs`, `tanh`, `log` and quotients are not.
     - Copies of each row, with noise of unknown or of another law: `nj.unbiased.replicates`, of
       order 1 from two or three copies, else 2. The loss must be smooth. A bias of order σ⁴ is left,
-      of order σ⁶ from four copies on.
+      of order σ⁶ from four copies on. Where replicates are incomplete, each row is corrected by the
+      copies that it has, those in which all columns with replicates were measured. Rows with one
+      copy are left out, with a warning.
     - Copies with Gaussian noise of unknown covariance: `estimate=nj.unbiased.pair` has no bias. The
       loss must be entire.
 
@@ -140,8 +149,13 @@ class Model:
         table = instance("observations", observations, Observations, hint)
         rows, weights, clusters = with_weight(table, self.weights, self.clusters)
         start, names = _parameters(self.start)
-        functions = _functions(self, rows)
-        found = warned(rows, clusters, stacklevel=3)
+        found, rows = warned(rows, clusters, stacklevel=3), with_copies(rows)
+        functions, least = _functions(self, rows)
+        kept = np.sum(~np.isnan(rows.x[:, :, 0]), axis=1) >= least
+        if not kept.all():
+            found.append(Doubt(_LEFT_OUT.format(np.sum(~kept), len(kept)), spoils=False))
+            warnings.warn(found[-1].text, AssumptionWarning, stacklevel=3)
+            rows, weights, clusters = some_rows(kept, rows, weights, clusters)
         options = {"seed": self.seed, "weights": weights, "clusters": clusters}
         with jax.enable_x64(True):
             fit = model_fit(rows, functions, start, names, errors=self.errors, **options)
@@ -164,7 +178,17 @@ class Model:
             params = jax.tree.unflatten(structure, own)
             return dataclasses.replace(one, params=params, curve=self.curve)
 
-        return dataclasses.replace(whole(fit), uncorrected=whole(fit.uncorrected))
+        found = dataclasses.replace(whole(fit), uncorrected=whole(fit.uncorrected))
+        with jax.enable_x64(True):
+            values = np.asarray(found.predict(fit.places))
+        size = np.max(np.abs(fit.values), initial=0, where=np.isfinite(fit.values))
+        same = np.isclose(values, fit.values, rtol=0, atol=_SAME * size, equal_nan=True)
+        for value, fitted in zip(values[~same][:1], fit.values[~same], strict=False):
+            raise ValueError(
+                f"the curve is not the one that was fitted: with the parameters of the fit it is "
+                f"{value:.4g} in place of {fitted:.4g}; give the model that was fitted"
+            )
+        return found
 
 
 def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:
@@ -183,8 +207,8 @@ def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:
     return jax.tree.unflatten(structure, arrays), tuple(names)
 
 
-def _functions(method: Model, table: Observations) -> tuple[Functions, Functions]:
-    """The model at the means of the copies, and its estimate at clean rows."""
+def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Functions], int]:
+    """The model at the means of the copies, its estimate at clean rows, and the copies it needs."""
     table.check_each_row("nj.methods.Model")
     if table.cross_cov is not None:
         raise ValueError(
@@ -219,7 +243,8 @@ def _functions(method: Model, table: Observations) -> tuple[Functions, Functions
             f"this estimate needs {made.copies} copies of each row, but the table has {copies}"
         )
     shared = method.curve, loss
-    return Functions(*shared, _PLAIN, False), Functions(*shared, estimate, reads_cov)
+    every = Functions(*shared, _PLAIN, False), Functions(*shared, estimate, reads_cov)
+    return every, made.copies
 
 
 def _estimate(table: Observations) -> Callable[..., Any]:
@@ -236,4 +261,13 @@ def _estimate(table: Observations) -> Callable[..., Any]:
             f"{type(noise).__name__}: {_ANY_LAW}; or give the covariance alone, if the noise is "
             "nearly Gaussian"
         )
-    return _ORDERS[order_of(copies)]
+    return _any_law
+
+
+def _any_law(f: Callable, argnum: int) -> Transformed:
+    """`replicates` of the order that the number of copies allows."""
+
+    def points(copies, key):
+        return replicates(f, order=order_of(len(copies))).points(copies, key)
+
+    return Transformed.at_points(f, points, argnum, 2)

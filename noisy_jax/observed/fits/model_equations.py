@@ -7,7 +7,8 @@ takes it to ℓ̂ of the noisy row, E ℓ̂ = ℓ, the equations are
 
 What ℓ̂ draws is fixed by the number of the row, so that the equations are smooth in θ. A share s of
 the noise is taken away if the covariance that ℓ̂ knows is multiplied by s, and if the copies of a
-row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean of the copies.
+row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean of the copies. Rows may have
+different numbers of copies, with NaN behind the last: then ℓ̂ is taken from the copies of each row.
 
 Rows are in groups, which the jackknife leaves out. Everything is in float64.
 """
@@ -141,13 +142,15 @@ class ModelEquations:
             (*(each[self._rows] for each in rows), self._rows, self._kept, cov)
         )
 
+        counts = tuple(np.unique(np.sum(~np.isnan(table.x[:, :, 0]), axis=1)).tolist())
+        self._options = {"functions": functions, "by_row": self._by_row, "counts": counts}
         self.num_rows, self.num_groups = n, len(groups)
 
     def equations(self, u: np.ndarray, rows: Share) -> Sums:
         """The sums at u, with a share of the noise, without the group that is left out."""
         theta, units = self.center + self.scale * u, np.outer(self.scale, self.scale)
-        options = {"functions": self.functions, "by_row": self._by_row}
-        found = _sums(theta, float(rows.cov), self._start, self._seed, *self._table, **options)
+        args = theta, float(rows.cov), self._start, self._seed
+        found = _sums(*args, *self._table, **self._options)
         loss, parts, jacobians = (np.asarray(each) for each in found[:3])
         parts, jacobians = parts * self.scale, jacobians * units
         kept = np.arange(len(parts)) != self.left_out
@@ -170,8 +173,8 @@ class ModelEquations:
         By the heat equation that of E ℓ̂ is −½ E ∇²ℓ̂, the Hessian in x.
         """
         theta = self.center + self.scale * u
-        options = {"functions": self.functions, "by_row": self._by_row}
-        moves = _in_covariance(theta, share, self._start, self._seed, *self._table, **options)
+        args = theta, share, self._start, self._seed
+        moves = _in_covariance(*args, *self._table, **self._options)
         return np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
 
 
@@ -182,18 +185,22 @@ def _short(cov: Any) -> np.ndarray:
     return variances if same else cov
 
 
-def _estimates(
-    functions: Functions, of_row: Callable[..., Any], share, start, seed
-) -> Callable[..., Any]:
+def _estimates(functions: Functions, counts, of_row, share, start, seed):
     """`(theta[p], copies[V, d], y, number, cov) -> ` the estimate of `of_row(params, x, y)`."""
     params, key = ravel_pytree(start)[1], jax.random.key(seed)
 
     def one(theta, copies, y, number, cov):
-        center = copies.mean(axis=0)
-        copies = center[None] + jnp.sqrt(share) * (copies - center[None])
+        seen = ~jnp.isnan(copies)
+        center = jnp.nanmean(copies, axis=0)[None]
+        copies = jnp.where(seen, center + jnp.sqrt(share) * (copies - center), center)
         noise = {"noise": share * cov} if functions.reads_cov else {}
         estimate = functions.estimate(of_row, argnum=1, **noise)
-        return estimate(params(theta), copies, y, key=jax.random.fold_in(key, number))
+        own, options = seen[:, 0].sum(), {"key": jax.random.fold_in(key, number)}
+        found: Any = 0.0
+        for count in counts:
+            value = estimate(params(theta), copies[:count], y, **options)
+            found = found + jnp.where(own == count, value, 0.0)
+        return found
 
     return one
 
@@ -205,10 +212,10 @@ def _over_groups(of_group: Callable[..., Any], table: Any, cov: Any, by_row: boo
     return jax.lax.map(lambda one: of_group(*one, cov, (None, 0, 0, 0, None)), table)
 
 
-@functools.partial(jax.jit, static_argnames=("functions", "by_row"))
-def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row):
+@functools.partial(jax.jit, static_argnames=("functions", "by_row", "counts"))
+def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row, counts):
     """Σℓ̂ `[G]`, Σψ `[G, p]`, its Jacobian `[G, p, p]` and ψ `[G, m, p]`."""
-    loss = _estimates(functions, functions.of_row, share, start, seed)
+    loss = _estimates(functions, counts, functions.of_row, share, start, seed)
 
     def of_group(copies, y, rows, kept, cov, axes):
         def slope(theta):
@@ -222,14 +229,16 @@ def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, b
     return _over_groups(of_group, (copies, y, rows, kept), cov, by_row)
 
 
-@functools.partial(jax.jit, static_argnames=("functions", "by_row"))
-def _in_covariance(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row):
+@functools.partial(jax.jit, static_argnames=("functions", "by_row", "counts"))
+def _in_covariance(
+    theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row, counts
+):
     """½ Σ ∇_θ of the estimated Hessian in x, `[d, d, p]`."""
 
     def bent(params, x, y):
         return jax.hessian(functions.of_row, argnums=1)(params, x, y) / 2
 
-    estimate = _estimates(functions, bent, share, start, seed)
+    estimate = _estimates(functions, counts, bent, share, start, seed)
 
     def of_group(copies, y, rows, kept, cov, axes):
         def total(theta):

@@ -118,6 +118,8 @@ class ModelFit(ModelEstimates, Saved):
         num_copies: V.
         share: of the noise that is taken away; 1, unless the equations have no root with all of it.
         errors: "jackknife" or "sandwich".
+        places: `[8, d]`, features at which `nj.load_fit` compares the curve that it is given.
+        values: `[8]`, predictions there.
         remarks: what the rows show against the assumptions of the correction, and whether they are
             too few.
     """
@@ -130,6 +132,8 @@ class ModelFit(ModelEstimates, Saved):
     num_copies: int
     share: float
     errors: str
+    places: np.ndarray
+    values: np.ndarray
     remarks: tuple[str, ...] = ()
 
     @property

@@ -15,6 +15,7 @@ from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, S
 from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
 from noisy_jax.observed.fits.sandwich import of_scores
+from noisy_jax.observed.fits.saved import places_of
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import listed
@@ -75,6 +76,8 @@ def model_fit(
     remarks += doubts
     for remark in remarks:
         warnings.warn(remark, stacklevel=4)
+    x = np.nanmean(table.x, axis=1)
+    places = x.mean(axis=0) + x.std(axis=0) * places_of(x.shape[1])
     return ModelFit(
         **vars(found),
         uncorrected=uncorrected,
@@ -83,6 +86,8 @@ def model_fit(
         num_copies=table.x.shape[1],
         share=share,
         errors=errors,
+        places=places,
+        values=np.asarray(found.predict(places)),
         remarks=tuple(remarks),
     )
 

@@ -35,6 +35,11 @@ class Saved:
         return _plain(self)
 
 
+def places_of(dim: int) -> np.ndarray:
+    """`[8, d]`, standardized rows at which functions are compared with those that were saved."""
+    return 1.5 * np.cos(np.arange(1.0, 9)[:, None] * np.arange(1.0, dim + 1))
+
+
 def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **functions: Any) -> Any:
     """The result in a file, which is of one of these classes, with the fields `functions`."""
     try:

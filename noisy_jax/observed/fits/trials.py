@@ -1,5 +1,6 @@
 """Candidates of a kernel fit: cross-fitted weights and risks, and the choice among them."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -65,6 +66,15 @@ def undersmoothed(factor: int) -> int:
     return min(factor, max(factor - 2, _LEAST))
 
 
+def may_miss(factor: int) -> bool:
+    """Whether a band has no tenth of this regularization, as the curve leaves hardly any.
+
+    The best regularization is then small against the random error of the moments, because the
+    curve is far from functions of this length scale; the band would still be biased.
+    """
+    return undersmoothed(factor) > factor - 2
+
+
 class WeightedRows(NamedTuple):
     """A standardized table.
 
@@ -94,6 +104,8 @@ class Trial:
         rows: the table.
         copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ.
         laws: of the errors of rows, if each has its own.
+        without: the frequencies with φ from the rows without each group, if it is estimated. The
+            fits without a group then contain the uncertainty of φ.
 
     Attributes:
         risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
@@ -113,6 +125,7 @@ class Trial:
         rows: WeightedRows,
         copies: np.ndarray | None = None,
         laws: RowLaws | None = None,
+        without: Sequence[Frequencies] = (),
     ):
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
         none = Frequencies(*frequencies[:2], single, difference, total)
@@ -143,7 +156,13 @@ class Trial:
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
             return
         judge = without_negative(judge, self.count)
-        clean = _Solver(corrected, self.count)
+        whole: Any = jax.tree.map(lambda *leaves: sum(leaves), *sums)
+        rest = [jax.tree.map(np.subtract, whole, own) for own in sums[: len(without)]]
+        left_out = [
+            _corrected(made, own, _WIENER * float(own.count) / rows.effective)
+            for made, own in zip(without, rest, strict=True)
+        ]
+        clean = _Solver(corrected, self.count, left_out)
         noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
         self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
         factor = noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
@@ -177,8 +196,8 @@ def without_negative(parts, count) -> list[Any]:
 class _Solver:
     """Regularized solutions from the moments of all groups, or of all but one."""
 
-    def __init__(self, parts, count):
-        self.parts, self.count = parts, count
+    def __init__(self, parts, count, left_out=()):
+        self.parts, self.count, self._left_out = parts, count, left_out
         self.gram, self.cross = (sum(part[k] for part in parts) for k in (0, 1))
         share = count / count.sum()
         apart = [gram - s * self.gram for (gram, _), s in zip(parts, share, strict=True)]
@@ -190,8 +209,9 @@ class _Solver:
         """`[F, D]`, for each regularization."""
         gram, cross, rows = self.gram, self.cross, self.count.sum()
         if without is not None:
-            own = self.parts[without]
-            gram, cross, rows = gram - own[0], cross - own[1], rows - self.count[without]
+            own, rows = self.parts[without], rows - self.count[without]
+            gram, cross = gram - own[0], cross - own[1]
+            gram, cross = self._left_out[without] if self._left_out else (gram, cross)
         values, vectors = np.linalg.eigh(gram)
         penalty = FACTORS * self.spread * np.sqrt(rows / self.count.sum()) + 1e-6 * rows
         return (vectors.T @ cross / (np.maximum(values, 0) + penalty[:, None])) @ vectors.T

@@ -59,6 +59,29 @@ def _averaged(
     return dataclasses.replace(found, cov=found.estimated())
 
 
+def with_copies(table: Observations) -> Observations:
+    """The copies themselves, where the covariance of each row is estimated from them alone.
+
+    x is `[n, V, d]` with the copies in which all columns with replicates were measured, and NaN
+    behind the last one of a row. Other tables, also those with noise in further columns, are left
+    as they are.
+    """
+    if table.copies is None or table.pooled is None or table.categories or table.products:
+        return table
+    if table.seen is not None or np.diagonal(table.cov, axis1=1, axis2=2)[:, ~table.pooled].any():
+        return table
+    whole = ~np.isnan(table.copies).any(axis=2)
+    if (most := whole.sum(axis=1).max()) < 2:
+        raise ValueError(
+            "no row has two copies in which all columns with replicates were measured: give the "
+            "variance of one copy of each, as noise={'x1': 0.25}"
+        )
+    order = np.argsort(~whole, axis=1, kind="stable")[:, :most]
+    x = np.take_along_axis(table.copies, order[:, :, None], axis=1)
+    x[~np.take_along_axis(whole, order, axis=1)] = np.nan
+    return dataclasses.replace(table, x=x, cov=None, copies=None, pooled=None, only_sums=False)
+
+
 def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which rows are of which subject, in the order in which the subjects appear.
 

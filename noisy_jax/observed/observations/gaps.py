@@ -9,6 +9,7 @@ from noisy_jax.noise import Misclassified
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.hidden import Missing, check_some_seen, filled, shares_of_pairs
 from noisy_jax.observed.observations.described import NoiseOfRows, Reliability
+from noisy_jax.observed.observations.products import any_products
 from noisy_jax.validation import choice
 
 WAY_OUT = (
@@ -33,7 +34,7 @@ def check_gaps(gaps: Any, noise: Any, products: Sequence[Any]) -> None:
         raise ValueError(
             f"gaps='random' takes no misclassified column, such as {name!r}: drop rows with gaps"
         )
-    if len(products):
+    if any_products(products):
         raise ValueError("gaps='random' takes no products: drop rows with gaps, or the products")
 
 

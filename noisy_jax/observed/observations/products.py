@@ -21,7 +21,8 @@ Schneeweiss, JRSS B 60 (1998).
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -67,6 +68,15 @@ _FARTHEST = 1000
 """Largest mean of a factor over its standard deviation: fourth powers are subtracted."""
 
 
+def any_products(pairs: Any) -> bool:
+    """Whether there are pairs of names; raises ValueError if something else is given."""
+    several = isinstance(pairs, Iterable) and not isinstance(pairs, str)
+    if not several or any(np.shape(pair) != (2,) for pair in pairs):
+        wanted = "pairs of names, such as [('x1', 'x2'), ('x1', 'x1')]"
+        raise ValueError(f"products must be {wanted}, got {given(pairs)}")
+    return len(list(pairs)) > 0
+
+
 def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -> _Table:
     """The table with products of two of its columns each.
 
@@ -75,18 +85,19 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
         pairs: names of the factors.
         known: what is known of the noise, as in `table`.
     """
-    if not len(pairs):
+    if not any_products(pairs):
         return table
     old: Any = table
-    if isinstance(pairs, str) or any(np.shape(pair) != (2,) for pair in pairs):
-        wanted = "pairs of names, such as [('x1', 'x2'), ('x1', 'x1')]"
-        raise ValueError(f"products must be {wanted}, got {given(pairs)}")
     for name in [name for pair in pairs for name in pair if name not in old.names]:
         raise ValueError(f"products name {given(name)}, but the columns are {listed(old.names)}")
     factors = tuple((old.names.index(one), old.names.index(other)) for one, other in pairs)
     made = Products(factors, _kurtosis(old, known))
     names = (*old.names, *made.names(old.names))
-    if len({*names}) < len(names) or len({frozenset(pair) for pair in pairs}) < len(pairs):
+    for name in [name for name in names[len(old.names) :] if name in old.names]:
+        raise ValueError(
+            f"a product would have the name {name!r} of a column: drop that column, or rename it"
+        )
+    if len({frozenset(pair) for pair in pairs}) < len(pairs):
         raise ValueError(f"products must be different ones, got {listed(names[len(old.names) :])}")
     if old.cross_cov is not None and np.any(old.cross_cov):
         raise ValueError("products need errors in y that are independent of those in x")
@@ -97,6 +108,10 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
                     f"{old.names[place]!r} has a reliability, which is right on average over rows "
                     "only: products need the variance of its error, or replicates"
                 )
+        if a == b and any(a in one.places for one in old.categories):
+            raise ValueError(
+                f"{old.names[a]!r} is an indicator, which is its own square: leave out its square"
+            )
         if a == b and not np.isfinite(made.excess_kurtosis[a]):
             raise ValueError(
                 f"the square of {old.names[a]!r} needs errors with known fourth moments: Gaussian "
@@ -203,11 +218,7 @@ def monomials(
             total -= kurtosis[:, a] * cov[..., a, a] ** 2
         return total
 
-    def unbiased(factors):
-        own = [place for place in factors if unknown[place]]
-        total = hermite([place for place in factors if not unknown[place]])
-        if not own:
-            return total
+    def choices_of(own):
         choices = _of_different(seen.astype(np.float64), own)
         for row in np.flatnonzero(choices < 0.5)[:1].tolist():
             names = [table.names[place] for place in own]
@@ -217,7 +228,17 @@ def monomials(
                 f"replicate, as noise={{{names[0]!r}: 0.25}}, whose error then counts as Gaussian "
                 "and independent of others"
             )
-        return total * _of_different(copies, own) / choices
+        return choices
+
+    def unbiased(factors):
+        own = [place for place in factors if unknown[place]]
+        total = hermite([place for place in factors if not unknown[place]])
+        return total * _of_different(copies, own) / choices_of(own) if own else total
+
+    pairs = itertools.combinations_with_replacement(table.products.factors, 2)
+    every = [[place for place in (*one, *other) if unknown[place]] for one, other in pairs]
+    for own in sorted(every, key=len, reverse=True):  # tell the largest need
+        choices_of(own)
 
     return unbiased
 

@@ -1,6 +1,7 @@
 """Fits of any model: equations against NumPy, other fits, what is printed, what raises."""
 
 import functools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -308,6 +309,9 @@ def test_a_saved_fit_has_its_curve_again_from_the_method(tmp_path, rng):
         again.predict(x)
     with pytest.raises(ValueError, match=r"parameters 'a', 'w\[0\]', 'w\[1\]', but start has 'a'"):
         nj.load_fit(path, nj.methods.Model(line, {"a": 0.0, "w": 0.0}))
+    other = nj.methods.Model(lambda p, x: line(p, x) + 1e-3 * x[0] * p["a"] ** 0, LINE)
+    with pytest.raises(ValueError, match=r"curve is not the one that was fitted: .*give the model"):
+        nj.load_fit(path, other)
     nj.fit(from_arrays(x, y, noise=0.1)).save(path)
     with pytest.raises(ValueError, match="for a fit of it, got Model for a LinearFit"):
         nj.load_fit(path, method)
@@ -348,3 +352,42 @@ def test_weights_and_clusters_of_a_line_are_as_in_numpy(rng):
     few = nj.methods.Model(line, LINE, clusters=labels % 5)
     with pytest.raises(ValueError, match="this fit needs at least 8 clusters, got 5"):
         nj.fit(from_arrays(x, y), few)
+
+
+@pytest.mark.parametrize("law", ["two values", "Gaussian"])
+def test_incomplete_replicates_are_corrected_without_bias(law):
+    """Exactly, by enumeration of the noise: the coefficients are the ones of the clean rows."""
+    nodes, chances, estimate = np.array([-1.0, 1]), np.full(2, 0.5), None
+    if law == "Gaussian":  # quadrature that is exact to the fifth degree
+        nodes, chances, estimate = 3**0.5 * nodes, np.array([1 / 6, 2 / 3, 1 / 6]), nj.unbiased.pair
+        nodes = np.insert(nodes, 1, 0.0)
+    parts, clean = [], np.linspace(-1, 1, 9)
+    y, counts = np.exp(clean) + 0.1 * (-1.0) ** np.arange(9), np.arange(9) % 3 + 1
+    for row, count in enumerate(counts):
+        places = np.stack(np.meshgrid(*count * [np.arange(len(nodes))], indexing="ij"), axis=-1)
+        places = places.reshape(-1, count)
+        copies = np.full((len(places), 3), np.nan)
+        copies[:, 3 - count :] = clean[row] + 0.4 * nodes[places]
+        own = np.prod(chances[places], axis=1)
+        parts.append(np.column_stack([copies, np.full(len(own), y[row]), own]))
+    every = np.concatenate(parts)
+    frame = dict(zip("abcy", every.T, strict=False))
+    table = nj.table(frame, target="y", replicates={"x": ["a", "b", "c"]})
+    start = [0.5, 0.5, 0.1][: len(nodes)]
+
+    def curve(params, x):
+        return sum(p * x[0] ** k for k, p in enumerate(params))
+
+    options = {"weights": every[:, 4], "errors": "sandwich"}
+    method = nj.methods.Model(curve, start, estimate=estimate, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = nj.fit(table, method)
+    kept = counts > 1
+    design = np.vander(clean[kept], len(start), increasing=True)
+    expected = np.linalg.lstsq(design, y[kept])[0]
+    np.testing.assert_allclose(fit.coefficients, expected, rtol=1e-6)
+    assert np.abs(fit.uncorrected.coefficients / expected - 1).max() > 0.02
+    ones = int(np.sum(len(nodes) * (counts == 1)))
+    assert any(f"{ones} of {len(every)} rows have too few" in str(one.message) for one in caught)
+    assert "are left out" in " ".join(fit.remarks)

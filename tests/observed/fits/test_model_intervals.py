@@ -99,12 +99,14 @@ def test_orthogonal_distance_regression_is_right_for_small_noise_only(rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("curve", "n", "runs", "errors"),
-    [(wave, 400, 400, "sandwich"), (growth, 200, 120, "jackknife")],
+    [(wave, 400, 400, "sandwich"), (growth, 300, 100, "jackknife")],
 )
 def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(curve, n, runs, errors):
+    """From known noise; and from 1 to 3 copies of each row, by `nj.unbiased.pair`."""
     rng = np.random.default_rng(int(jax.random.bits(key(71))))
     truth = np.array([0.5, 1.5 if curve is wave else 0.6, 1.0])
-    estimate = functools.partial(nj.unbiased.gaussian, draws=4)
+    known = functools.partial(nj.unbiased.gaussian, draws=4)
+    estimate = known if curve is wave else nj.unbiased.pair
     start = {"level": 0.5, "rate": truth[1] - 0.1, "size": 1.0}
     method = nj.methods.Model(curve, start, estimate=estimate, errors=errors)
     covered, plain, solved = np.zeros(3), np.zeros(3), 0
@@ -112,8 +114,13 @@ def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(curve, n, runs,
         x = rng.normal(size=n)
         clean = np.sin(1.5 * x) if curve is wave else np.exp(0.6 * x)
         y = 0.5 + clean + 0.2 * rng.normal(size=n)
-        noisy = x + (0.25 if curve is wave else 0.3) * rng.normal(size=n)
-        table = from_arrays(noisy[:, None], y, noise=0.0625 if curve is wave else 0.09)
+        if curve is wave:
+            table = from_arrays((x + 0.25 * rng.normal(size=n))[:, None], y, noise=0.0625)
+        else:
+            copies = x[:, None] + 0.3 * rng.normal(size=(n, 3))
+            copies[rng.integers(1, 4, (n, 1)) <= np.arange(3)] = np.nan
+            columns = dict(zip("abcy", [*copies.T, y], strict=True))
+            table = nj.table(columns, target="y", replicates={"x": ["a", "b", "c"]})
         fit, _ = answered(table, method)
         solved += fit.share == 1
         for one, counts in ((fit, covered), (fit.uncorrected, plain)):

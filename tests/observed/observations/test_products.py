@@ -280,6 +280,7 @@ def test_what_is_wrong_raises(rng):
 
     raised("pairs of names", lambda: made(("x1", "x2")))
     raised("pairs of names", lambda: made([("x1",)]))
+    raised("pairs of names.*got 3", lambda: made(3))
     raised("products name 'w', but the columns", lambda: made([("x1", "w")]))
     raised("must be different", lambda: made([("x1", "x2"), ("x2", "x1")]))
     raised("independent of those in x", lambda: made(WANTED, cross_cov={"x1": 0.1}))
@@ -295,7 +296,17 @@ def test_what_is_wrong_raises(rng):
     learner = nj.learners.known_covariance(radius=1.0)
     raised("takes no products", lambda: nj.learn(learner, rows, key()))
     raised("or errors='jackknife'", lambda: nj.fit(rows, errors="jackknife"))
-    raised("x2 · x2 needs 2 replicates|x1 · x2 · x1 · x2 needs 4 rep", lambda: table(rng, 60, 3))
+    raised("x1 · x2 · x1 · x2 needs 4 replicates", lambda: table(rng, 60, 3))
+    raised("needs 4 replicates", lambda: nj.table(
+        {**drawn(rng, 60, 2)}, target="y", replicates={"x1": ["x10", "x11"]},
+        drop=["x20", "x21"], products=[("x1", "x1")]))  # fmt: skip
+    clash = {**frame, "x1²": frame["z"]}
+    raised("have the name 'x1²' of a column", lambda: nj.table(
+        clash, target="y", noise=KNOWN, products=[("x1", "x1")]))  # fmt: skip
+    sex = {**frame, "sex": np.arange(60) % 2}
+    wrong = {"sex": nj.noise.Misclassified([[0.9, 0.1], [0.1, 0.9]])}
+    raised("is an indicator, which is its own square", lambda: nj.table(
+        sex, target="y", noise=wrong, products=[("sex", "sex")]))  # fmt: skip
     unequal = drawn(rng, 60, 4)
     unequal["x13"][7] = np.nan
     names = {"x1": [f"x1{v}" for v in range(4)]}
