@@ -78,7 +78,7 @@ class Units:
     @classmethod
     def _of(cls, x, y, constant, y_constant, weights) -> "Units":
         if weights is None:
-            center, y_center = _reduced(np.add, x) / len(x), float(y.mean())
+            center, y_center = reduced(np.add, x) / len(x), float(y.mean())
             apart = x - center
             square, y_square = np.einsum("ni,ni->i", apart, apart) / len(x), float(y.var())
         else:
@@ -108,19 +108,13 @@ class Units:
         cross = None if rows.cross is None else rows.cross / (self.scale * self.y_scale)
         return Rows(x, y, rows.cov / self.products, rows.weights, cross)
 
-    def table(self, table: Observations, centers: np.ndarray | None = None) -> Observations:
-        """The table in these units, each row with its own of the centres `[n, d + 1]` if given.
-
-        Its `noise` is as it was.
-        """
-        center, y_center = self.center, self.y_center
-        if centers is not None:
-            center, y_center = centers[:, None, :-1], centers[:, -1]
+    def table(self, table: Observations, x=None, y=None) -> Observations:
+        """The table in these units, with x and y if they are given; its `noise` is as it was."""
         cov, cross, y_cov = table.cov, table.cross_cov, table.target_cov
         return dataclasses.replace(
             table,
-            x=(table.x - center) / self.scale,
-            y=(table.y - y_center) / self.y_scale,
+            x=(table.x - self.center) / self.scale if x is None else x,
+            y=(table.y - self.y_center) / self.y_scale if y is None else y,
             cov=None if cov is None else cov / self.products,
             cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
             target_cov=None if y_cov is None else y_cov / self.y_scale**2,
@@ -159,7 +153,7 @@ class Units:
         )
 
 
-def _reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
+def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
     """`ufunc.reduce` over rows, faster for many rows of few columns: 64 rows at once."""
     whole = len(values) // 64 * 64
     if values.ndim == 1 or not whole or not values.flags.c_contiguous:
@@ -169,7 +163,7 @@ def _reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
 
 
 def _constant(values: np.ndarray) -> np.ndarray:
-    low, high = _reduced(np.minimum, values), _reduced(np.maximum, values)
+    low, high = reduced(np.minimum, values), reduced(np.maximum, values)
     return high - low <= 2 * ROUNDING * np.maximum(-low, high)
 
 
