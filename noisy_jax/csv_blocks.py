@@ -110,6 +110,6 @@ def _blocks(path: str | Path, header: int) -> Iterator[bytes]:
         if b"\r" in above.replace(b"\r\n", b""):  # the end of a line, for other readers
             raise NotNumbersError
         while block := file.read(_BYTES) + file.readline():
-            if block.count(b'"') % 2:  # a cell of several lines may go on
+            if b'"' in block and block.count(b'"') % 2:  # a cell of several lines may go on
                 raise NotNumbersError
             yield block

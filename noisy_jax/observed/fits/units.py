@@ -1,12 +1,14 @@
 """Rows, and units in which their columns and y have mean 0 and standard deviation 1."""
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from noisy_jax.columns import ROUNDING
 from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments, linear_moments
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recording
 
@@ -79,8 +81,9 @@ class Units:
     def _of(cls, x, y, constant, y_constant, weights) -> "Units":
         if weights is None:
             center, y_center = reduced(np.add, x) / len(x), float(y.mean())
-            apart = x - center
-            square, y_square = np.einsum("ni,ni->i", apart, apart) / len(x), float(y.var())
+            parts = (x[start : start + ROWS] - center for start in range(0, len(x), ROWS))
+            square = sum(np.ones(len(part)) @ part**2 for part in parts) / len(x)
+            y_square = float(y.var())
         else:
             center, y_center = (np.average(z, axis=0, weights=weights) for z in (x, y))
             square = np.average((x - center) ** 2, axis=0, weights=weights)
@@ -107,6 +110,12 @@ class Units:
         y = (rows.y - self.y_center) / self.y_scale
         cross = None if rows.cross is None else rows.cross / (self.scale * self.y_scale)
         return Rows(x, y, rows.cov / self.products, rows.weights, cross)
+
+    def moments(self, rows: Rows) -> LinearMoments:
+        """The moments of the rows in these units."""
+        parts = (slice(start, start + ROWS) for start in range(0, len(rows.y), ROWS))
+        moments = (linear_moments(*self.standardized(rows.some(part))) for part in parts)
+        return functools.reduce(LinearMoments.plus, moments)
 
     def table(self, table: Observations, x=None, y=None) -> Observations:
         """The table in these units, with x and y if they are given; its `noise` is as it was."""
