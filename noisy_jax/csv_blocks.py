@@ -3,7 +3,9 @@
 import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +68,11 @@ def number_parts(
     waiting: list[list[np.ndarray]] = []  # columns of batches
     count = read = 0  # rows in `waiting`, and all rows
 
+    def table_of(block: bytes):
+        reading = reader.ReadOptions(column_names=names, block_size=_BYTES // 8)
+        parsing = reader.ParseOptions(delimiter=sep, newlines_in_values=b'"' in block)
+        return reader.read_csv(pyarrow.BufferReader(block), reading, parsing, convert)
+
     def part(rows: int) -> np.ndarray:
         """The next rows, of which columns are consecutive in memory."""
         whole = np.empty((len(used), count))
@@ -75,14 +82,7 @@ def number_parts(
         return checked(whole[:, :rows].T)
 
     try:
-        for block in _blocks(path, header):
-            options = {"newlines_in_values": b'"' in block}
-            table = reader.read_csv(
-                pyarrow.BufferReader(block),
-                reader.ReadOptions(column_names=names, block_size=_BYTES // 8),
-                reader.ParseOptions(delimiter=sep, **options),
-                convert,
-            )
+        for table in _one_ahead(map(table_of, _blocks(path, header))):
             for batch in table.to_batches():
                 columns = [one.to_numpy(zero_copy_only=False) for one in batch.columns]
                 for one, numbers in zip(batch.columns, columns, strict=True):
@@ -101,6 +101,15 @@ def number_parts(
         raise NotNumbersError
     if count:
         yield part(count)
+
+
+def _one_ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """The items; while one is used, a thread makes the next."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
 
 
 def _blocks(path: str | Path, header: int) -> Iterator[bytes]:
