@@ -1,14 +1,13 @@
 """The command line: `python -m noisy_jax [STUDY]`."""
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from noisy_jax.command import fit, kernel, linear, runner
-from noisy_jax.command.compiled import prepare
-
-STUDIES = {"linear": linear, "fit": fit, "kernel": kernel}
-"""Studies by name; the first one runs if none is named."""
+STUDIES = ("linear", "fit", "kernel")
+"""Names of studies; the first one runs if none is named."""
 
 PAPERS = (
     "contamination",
@@ -31,10 +30,17 @@ SCRIPTS = f"""figures and tables of the papers are scripts of the repository:
   https://github.com/noisy-jax/noisy_jax/tree/main/colabs/papers"""
 
 
-def parser() -> argparse.ArgumentParser:
+def study(name: str) -> Any:
+    """The module of a study, which is imported, and JAX with it, when it is asked for."""
+    return importlib.import_module(f"noisy_jax.command.{name}")
+
+
+def parser(names: Sequence[str] = STUDIES) -> argparse.ArgumentParser:
     """The command line's parser: a sub-command for each study, whose options are its settings."""
-    width = max(map(len, STUDIES))
-    some = STUDIES["linear"].Settings.examples() + STUDIES["fit"].Settings.examples()[:1]
+    from noisy_jax.command import runner
+
+    width, settings = max(map(len, names)), {name: study(name).Settings for name in names}
+    some = [example for own in settings.values() for example in own.examples()][:4]
     examples = (f"  {line}" for line in some)
     every = argparse.ArgumentParser(
         prog="python -m noisy_jax",
@@ -45,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         + f"\n\n{SCRIPTS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    lines = (f"{name:<{width}}  {study.Settings.summary()}" for name, study in STUDIES.items())
+    lines = (f"{name:<{width}}  {own.summary()}" for name, own in settings.items())
     studies = every.add_subparsers(
         dest="study",
         required=True,
@@ -53,8 +59,8 @@ def parser() -> argparse.ArgumentParser:
         title="studies",
         description="\n".join(lines),  # argparse's own list breaks the line after long names
     )
-    for name, study in STUDIES.items():
-        runner.add_options(studies.add_parser(name), study.Settings)
+    for name, own in settings.items():
+        runner.add_options(studies.add_parser(name), own)
     return every
 
 
@@ -62,17 +68,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a study; returns the exit status: 1 if results could not be saved, 2 for bad input."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
-        arguments = [next(iter(STUDIES)), *arguments]
+        arguments = [STUDIES[0], *arguments]
     if arguments[0] not in STUDIES and not arguments[0].startswith("-"):
         known = ", ".join(STUDIES)
         print(f"error: unknown study {arguments[0]!r}; known are {known}", file=sys.stderr)
         print(SCRIPTS, file=sys.stderr)
         return 2
-    options = parser().parse_args(arguments)
-    study = STUDIES[options.study]
-    return runner.main(options.study, study.run, study.Settings, options)
+    from noisy_jax.command import runner
+
+    named = [name for name in STUDIES if name == arguments[0]]
+    options = parser(named or STUDIES).parse_args(arguments)
+    chosen = study(options.study)
+    return runner.main(options.study, chosen.run, chosen.Settings, options)
 
 
 if __name__ == "__main__":
+    print("Importing JAX …", file=sys.stderr, flush=True)
+    from noisy_jax.command.compiled import prepare
+
     prepare()
     sys.exit(main())

@@ -55,7 +55,10 @@ def numeric(
                 raise ValueError(f"{where} must be a number, got {given(value)}: encode text first")
         array = array.astype(float)
     kind = jax.dtypes.canonicalize_dtype(float) if dtype is float else np.dtype(dtype)
-    fine = np.abs(array) <= np.finfo(kind).max
+    most = np.finfo(kind).max
+    if array.dtype.kind == "f" and array.size and -most <= array.min() and array.max() <= most:
+        return array  # there is no NaN
+    fine = np.abs(array) <= most
     bad = np.argwhere(~(fine | np.isnan(array) if missing else fine))
     if len(bad):
         value, where = array[tuple(bad[0])], _place(name, table, bad[0])

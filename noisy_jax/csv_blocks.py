@@ -3,12 +3,15 @@
 import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 LEAST_BYTES = 2**20
 """Smaller files are read before pyarrow is imported."""
+_BYTES = 2**22  # of a block, which all cores read
 _MISSING = ("", "NA", "na", "NaN", "nan", "NAN", "Nan")
 
 
@@ -35,7 +38,7 @@ def number_parts(
         path: of the file.
         width: number of all columns.
         places: numbers of the columns that are read.
-        checked: of a block of rows; it may raise NotNumbersError.
+        checked: of a part; it may raise NotNumbersError.
         header: number of its lines.
         rows: of a part; by default all rows are one.
         after: number of rows that are left out.
@@ -62,32 +65,60 @@ def number_parts(
         decimal_point=decimal,
         null_values=[] if missing is None else [*_MISSING, *missing],
     )
-    waiting: list[np.ndarray] = []
+    waiting: list[list[np.ndarray]] = []  # columns of batches
     count = read = 0  # rows in `waiting`, and all rows
+
+    def table_of(block: bytes):
+        reading = reader.ReadOptions(column_names=names, block_size=_BYTES // 8)
+        parsing = reader.ParseOptions(delimiter=sep, newlines_in_values=b'"' in block)
+        return reader.read_csv(pyarrow.BufferReader(block), reading, parsing, convert)
+
+    def part(rows: int) -> np.ndarray:
+        """The next rows, of which columns are consecutive in memory."""
+        whole = np.empty((len(used), count))
+        for column, parts in zip(whole, zip(*waiting, strict=True), strict=True):
+            np.concatenate(parts, out=column)
+        waiting[:] = [[*whole[:, rows:]]]
+        return checked(whole[:, :rows].T)
+
     try:
-        with reader.open_csv(
-            path,
-            reader.ReadOptions(column_names=names, skip_rows=header),
-            reader.ParseOptions(delimiter=sep),
-            convert,
-        ) as batches:
-            for batch in batches:
+        for table in _one_ahead(map(table_of, _blocks(path, header))):
+            for batch in table.to_batches():
                 columns = [one.to_numpy(zero_copy_only=False) for one in batch.columns]
                 for one, numbers in zip(batch.columns, columns, strict=True):
-                    if np.isnan(numbers).sum() > one.null_count:  # texts such as -nan
-                        raise NotNumbersError
-                block = np.column_stack(columns)[after:]
-                read += len(batch)
+                    if missing is not None and np.isnan(numbers).sum() > one.null_count:
+                        raise NotNumbersError  # texts such as -nan
+                waiting.append([one[after:] for one in columns])
+                count += max(0, len(batch) - after)
                 after = max(0, after - len(batch))
-                waiting.append(checked(block))
-                count += len(block)
-                while rows is not None and count >= rows:
-                    whole = np.concatenate(waiting)
-                    yield whole[:rows]
-                    waiting, count = [whole[rows:]], count - rows
+                read += len(batch)
+            while rows is not None and count >= rows:
+                yield part(rows)
+                count -= rows
     except pyarrow.ArrowException as error:
         raise NotNumbersError from error
     if after or not read:
         raise NotNumbersError
     if count:
-        yield np.concatenate(waiting)
+        yield part(count)
+
+
+def _one_ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """The items; while one is used, a thread makes the next."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
+
+
+def _blocks(path: str | Path, header: int) -> Iterator[bytes]:
+    """Whole lines below the header."""
+    with open(path, "rb") as file:
+        above = b"".join(file.readline() for _ in range(header))
+        if b"\r" in above.replace(b"\r\n", b""):  # the end of a line, for other readers
+            raise NotNumbersError
+        while block := file.read(_BYTES) + file.readline():
+            if b'"' in block and block.count(b'"') % 2:  # a cell of several lines may go on
+                raise NotNumbersError
+            yield block

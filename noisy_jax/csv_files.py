@@ -264,6 +264,8 @@ class _Numbers:
         """The numbers of several lines, as `of`; NotNumbersError if one needs a closer look."""
         if self.codes:
             block[np.isin(block, [*self.codes])] = math.nan
+        if -self.largest <= block.min(initial=0) and block.max(initial=0) <= self.largest:
+            return block  # there is no NaN
         allowed = np.abs(block) <= self.largest
         if self.gaps:
             may_be = [self.anywhere or name != self.complete for name in self.names]

@@ -23,6 +23,7 @@ def written(path, change=None, sep=","):
 def both(path, monkeypatch, **options):
     """What is read by pyarrow and cell by cell: the parts, or the message."""
     found = []
+    monkeypatch.setattr(csv_blocks, "_BYTES", 2**13)
     for least in (1, 10**9):
         monkeypatch.setattr(csv_blocks, "LEAST_BYTES", least)
         try:
@@ -39,6 +40,7 @@ def no_cells(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("noisy_jax.csv_files._Numbers.of", fail)
+    monkeypatch.setattr(csv_blocks, "_BYTES", 2**13)
     monkeypatch.setattr(csv_blocks, "LEAST_BYTES", 1)
 
 
@@ -74,6 +76,8 @@ def test_columns_and_missing_values_are_read_by_pyarrow(tmp_path, monkeypatch):
         ("5,6", {}),
         (" 7.5 ", {}),
         ("\xa05", {}),
+        ('"7.5"', {}),
+        ('"7.5\n"', {}),
         ("1,5", {"sep": ";"}),
         ("0x10", {"missing": True}),
         ("n/a", {"layout": Layout(missing=["N/A"])}),
@@ -117,6 +121,14 @@ def test_files_without_rows_are_named(tmp_path, monkeypatch):
     (path := tmp_path / "table.csv").write_text("a,y\n" + "\n" * 9)
     fast, slow = both(path, monkeypatch)
     assert fast == slow == f"{path} has a header but no rows"
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+def test_lines_may_have_other_ends(tmp_path, monkeypatch, end):
+    path = tmp_path / "table.csv"
+    path.write_bytes(f"a,y{end}1,2{end}3,4\n5,6".encode())
+    for parts in both(path, monkeypatch):
+        np.testing.assert_array_equal(np.concatenate(parts), [[1, 2], [3, 4], [5, 6]])
 
 
 def test_a_header_may_have_several_lines(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from noisy_jax.__main__ import STUDIES, main
+from noisy_jax.__main__ import STUDIES, main, study
 
 NAMES = list(STUDIES)
 
@@ -16,9 +16,9 @@ def test_help_lists_the_studies_with_examples():
     )
     assert "--data houses.csv --target price" in done.stdout
     assert "  python colabs/papers/NAME.py\n" in done.stdout
-    for name, study in STUDIES.items():
+    for name in STUDIES:
         assert f"  {name} " in done.stdout
-        assert study.Settings.summary() in done.stdout
+        assert study(name).Settings.summary() in done.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -27,7 +27,7 @@ def test_each_study_has_help_with_an_example_and_its_defaults(name, capsys):
         main([name, "--help"])
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
-    examples = STUDIES[name].Settings.examples()
+    examples = study(name).Settings.examples()
     assert examples
     assert all(example in printed for example in examples)
     assert "--out FOLDER" in printed
@@ -41,7 +41,7 @@ def test_the_examples_in_the_help_are_valid(name, monkeypatch):
     monkeypatch.setattr(
         "noisy_jax.command.runner.run", lambda *arguments: seen.append(arguments) or 0
     )
-    for example in STUDIES[name].Settings.examples():
+    for example in study(name).Settings.examples():
         assert main(example.split()[3:]) == 0
     assert {arguments[0] for arguments in seen} == {name}
 
@@ -86,7 +86,10 @@ def test_an_unknown_study_lists_the_known_ones_and_the_scripts(name, capsys):
 
 def test_nothing_that_a_study_may_not_need_is_imported_before_the_first_line():
     late = ["matplotlib", "sklearn", "scipy.special", "tqdm", "pandas"]
-    code = f"import noisy_jax.__main__, sys; sys.exit(str({{*{late}}} & {{*sys.modules}}))"
+    code = (
+        "import sys; from noisy_jax.__main__ import parser; assert 'jax' not in sys.modules; "
+        f"parser(); sys.exit(str({{*{late}}} & {{*sys.modules}}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr == "set()\n"
 
@@ -138,7 +141,7 @@ def test_bad_input_is_one_clear_line(tmp_path, capsys, monkeypatch, name, argume
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_that_cannot_be_written_is_named_before_the_work(name, capsys, monkeypatch):
-    monkeypatch.setattr(STUDIES[name], "run", None)  # is not reached
+    monkeypatch.setattr(study(name), "run", None)  # is not reached
     assert main([name, "--out", f"{__file__}/below"]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith(f"error: cannot write to the folder {__file__}/below")

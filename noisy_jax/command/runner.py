@@ -3,9 +3,11 @@
 import argparse
 import contextlib
 import dataclasses
+import importlib.util
 import inspect
 import io
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,6 +77,25 @@ def report_of(study: Study, heading: str, folder: str = ".") -> Report:
     return Report(f"{heading}\n\n{study}", {"results": study.table}, figures, study.config, folder)
 
 
+def _import_ahead(*modules: str) -> threading.Thread:
+    """A thread that imports modules while JAX works; ImportError now if their package is missing.
+
+    Without it, a run would begin or end with half a second of imports.
+    """
+    package = modules[0].split(".")[0]
+    if importlib.util.find_spec(package) is None:
+        raise ImportError(f"No module named {package!r}")
+
+    def work():
+        with contextlib.suppress(ImportError):  # it comes again where the module is used
+            for one in modules:
+                importlib.import_module(one)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
 Work = Callable[[Any], Iterable[Report]]
 """What a study does with its settings: a report of each of its parts."""
 
@@ -87,13 +108,13 @@ def run(name: str, work: Work, settings: BaseSettings, out: str) -> int:
     """
     whole, status = writable_folder(out), 0
     print(f"Study {name}; results go to {whole}/", flush=True)  # before what takes long to import
-    import matplotlib.figure  # noqa: F401  (better missed now than after the work)
-
+    ahead = _import_ahead("matplotlib.figure", "matplotlib.backends.backend_agg")
     command = {"name": name, **dataclasses.asdict(settings), "out": str(whole)}
     for report in work(settings):
         config = {"command": command, **report.config, "versions": versions()}
         folder = whole / report.folder
         print(f"\n{report}\n", flush=True)
+        ahead.join()
         try:
             report._replace(config=config).save(folder)
         except OSError as error:

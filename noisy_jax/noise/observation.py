@@ -122,15 +122,15 @@ def _sample(y_key, shown, x, y, noise, y_noise) -> Sample:
     return Sample(shown, y, cov, cross)
 
 
-def scan_in_blocks(block, state, inputs):
-    """`jax.lax.scan` over blocks of inputs, whose leaves have a leading axis of rounds.
+def scan_in_blocks(block, state, inputs, size: int = BLOCK):
+    """`jax.lax.scan` over blocks of `size` rounds, the leading axis of the inputs' leaves.
 
     Returns the last state and outputs with an axis of blocks: of the full blocks, and of the rest.
     """
     rounds = len(jax.tree.leaves(inputs)[0])
-    whole, outputs = rounds - rounds % BLOCK, []
+    whole, outputs = rounds - rounds % size, []
     if whole:
-        blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, BLOCK, *a.shape[1:]), inputs)
+        blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, size, *a.shape[1:]), inputs)
         state, output = jax.lax.scan(block, state, blocks)
         outputs.append(output)
     if whole < rounds:

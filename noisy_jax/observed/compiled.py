@@ -13,12 +13,20 @@ from noisy_jax.noise.observation import scan_in_blocks
 from noisy_jax.observed.observations import Observations
 
 _JUDGED = 256  # rows that are judged at once
+_BLOCK = 512  # rows a block: learners divide them again
 
 
 def shared_cov(observations: Observations) -> np.ndarray | None:
     """The covariance that all rows share, if they do."""
     cov = observations.cov
     return cov if cov is not None and cov.ndim == 2 else None
+
+
+def _diagonal(cov: np.ndarray | None) -> np.ndarray | None:
+    """Of a diagonal covariance the variances, with which a round takes a fraction of the time."""
+    if cov is None or np.count_nonzero(cov - np.diag(np.diag(cov))):
+        return cov
+    return np.diag(cov)
 
 
 def on_host(state: State) -> State:
@@ -48,7 +56,7 @@ class CompiledLearner:
                     return state, jnp.full(len(keys), jnp.nan)
                 return state, estimated_errors(readings, samples.y)
 
-            return scan_in_blocks(block, state, (samples, keys))
+            return scan_in_blocks(block, state, (samples, keys), _BLOCK)
 
         def errors(shared, state, samples, keys):
             def one(inputs):
@@ -72,7 +80,7 @@ class CompiledLearner:
 
     def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
         """From and to a state in NumPy arrays, with the errors `[n]` of predictions before rows."""
-        shared, *inputs = _inputs(rows, key)
+        shared, *inputs = _inputs(rows, key, _diagonal)
         state, errors = self._train(shared, state, *inputs)
         errors = np.concatenate([np.asarray(error, np.float64).ravel() for error in errors])
         return on_host(state), errors
@@ -84,14 +92,14 @@ class CompiledLearner:
 
     def fingerprint(self, state: State, rows: Observations, key: chex.PRNGKey) -> str:
         """A digest of the program and of its first arguments."""
-        shared, samples, keys = _inputs(rows, key)
+        shared, samples, keys = _inputs(rows, key, _diagonal)
         return fingerprint(jax.tree_util.Partial(self._train, shared, state, samples), keys)
 
     def errors(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
         """Estimated squared errors `[n]` on the clean rows, by `Learner.read`."""
         count = len(rows.y)
         filled = np.resize(np.arange(count), -(-count // _JUDGED) * _JUDGED)  # compiled once
-        shared, *inputs = _inputs(rows.rows(filled), key)
+        shared, *inputs = _inputs(rows.rows(filled), key, _diagonal)
         errors = self._errors(shared, state, *inputs)
         return np.asarray(errors, np.float64)[:count]
 
@@ -101,9 +109,24 @@ class CompiledLearner:
         return np.asarray(self._slope(shared, state, *inputs), np.float64)
 
 
-def _inputs(rows: Observations, key) -> tuple[jax.Array | None, Sample, chex.PRNGKey]:
-    """The covariance that all rows share, if they do, and a sample and a key for each."""
-    shared, cross = shared_cov(rows), rows.cross_cov
+_recent: dict[int, CompiledLearner] = {}
+_MOST = 16
+
+
+def compiled_learner(learner: Learner) -> CompiledLearner:
+    """The functions of a learner; those of the learners that were used last are kept."""
+    made = _recent.pop(id(learner), None) or CompiledLearner(learner)
+    _recent[id(learner)] = made  # it holds the learner: no other has this id
+    if len(_recent) > _MOST:
+        del _recent[next(iter(_recent))]
+    return made
+
+
+def _inputs(
+    rows: Observations, key, form=lambda cov: cov
+) -> tuple[jax.Array | None, Sample, chex.PRNGKey]:
+    """The covariance that all rows share, in some form, if they do; a sample and a key for each."""
+    shared, cross = form(shared_cov(rows)), rows.cross_cov
     own = rows.cov if shared is None else None
     if cross is not None:
         cross = np.broadcast_to(cross, rows.x[:, 0].shape)

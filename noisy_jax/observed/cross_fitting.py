@@ -9,7 +9,7 @@ import numpy as np
 from noisy_jax.base import Learner, check_one_prediction
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise
-from noisy_jax.observed.compiled import CompiledLearner
+from noisy_jax.observed.compiled import compiled_learner
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.errors import affine_of, fourier_errors, linear_errors
 from noisy_jax.observed.fits.extended import extended_errors
@@ -140,8 +140,8 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
     copies, dim = observations.x.shape[1:]
     check_varies(observations.x.reshape(-1, dim), observations.y, observations)
     whole = Units.of_copies(observations, standardize)
-    check_suits(learner, whole.table(observations), whole.scale)
-    compiled = CompiledLearner(learner)
+    check_suits(learner, observations, whole)
+    made = compiled_learner(learner)
     missing = (
         "so that its risk cannot be estimated: use a learner that corrects for the noise; in place "
         "of a mixture, use its learners"
@@ -159,15 +159,15 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
         train_key, read_key = jax.random.split(key)
         trained = observations.rows(others)
         units = Units.of_copies(trained, standardize)  # without the rows that are judged
-        state = compiled.train(units.table(trained), train_key)
+        state = made.train(units.table(trained), train_key)
         rows = units.table(observations.rows(held_out))
-        errors, slope = compiled.errors(state, rows, read_key), 0.0
-        if np.isnan(errors).any() and np.isnan(compiled.errors(learner.init(dim), rows, key)).any():
+        errors, slope = made.errors(state, rows, read_key), 0.0
+        if np.isnan(errors).any() and np.isnan(made.errors(learner.init(dim), rows, key)).any():
             raise ValueError(
                 f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
             )
         if observations.cov_std_error.any():
-            slope = compiled.slope(state, rows, read_key) * copies / units.products
+            slope = made.slope(state, rows, read_key) * copies / units.products
         return Judged(errors * units.y_scale**2, slope * units.y_scale**2)
 
     refit_key = jax.random.fold_in(key, len(observations.y))

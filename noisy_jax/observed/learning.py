@@ -11,7 +11,7 @@ import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.checkpoints import resumed
-from noisy_jax.observed.compiled import CompiledLearner, on_host, shared_cov
+from noisy_jax.observed.compiled import CompiledLearner, compiled_learner, on_host, shared_cov
 from noisy_jax.observed.fits.assumptions import warned
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learned import Learned
@@ -20,6 +20,8 @@ from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import check_room, check_suits
 from noisy_jax.running import Running
 from noisy_jax.validation import check_key
+
+_ROWS = 4096
 
 
 def learn(
@@ -78,7 +80,7 @@ def learn(
     check_key(key)
     in_chunks = isinstance(observations, Iterable)
     table = Pass(observations if in_chunks else [observations])
-    made = Learning(CompiledLearner(learner), table.first, standardize, in_chunks=in_chunks)
+    made = Learning(compiled_learner(learner), table.first, standardize, in_chunks=in_chunks)
     identity = ""
     if checkpoint is not None:
         identity = f"learn {standardize} {table.digest()} {made.fingerprint(table.first, key)}"
@@ -125,7 +127,7 @@ class Learning:
         warned(first, stacklevel=3)
         try:
             self.units, self.unjudged = _first_units(first, standardize)
-            check_suits(compiled.learner, self._of_first(first), self.units.scale)
+            check_suits(compiled.learner, first, self.units)
         except ValueError as error:
             where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
             raise ValueError(f"{where}{error}") from error
@@ -134,13 +136,11 @@ class Learning:
         self.progress = _Progress(none[0], none[1], 0, on_host(compiled.learner.init(dim)))
         self.alike = first.rows(np.arange(1))  # what is the same in all chunks
 
-    def _of_first(self, first: Observations) -> Observations:
-        center, y_center = first.x.mean(axis=(0, 1)), first.y.mean()
-        return dataclasses.replace(self.units, center=center, y_center=y_center).table(first)
-
     def fingerprint(self, first: Observations, key: chex.PRNGKey) -> str:
         """A digest of the program and of its first arguments."""
-        return self.compiled.fingerprint(self.progress.state, self._of_first(first), key)
+        center, y_center = first.x.mean(axis=(0, 1)), first.y.mean()
+        units = dataclasses.replace(self.units, center=center, y_center=y_center)
+        return self.compiled.fingerprint(self.progress.state, units.table(first), key)
 
     def key_of_next(self, key: chex.PRNGKey) -> chex.PRNGKey:
         """The key of the next chunk."""
@@ -155,11 +155,10 @@ class Learning:
         noises = [(type(one.noise), shared_cov(one)) for one in (self.alike, chunk)]
         if not all(map(np.array_equal, *noises)):
             raise ValueError("all chunks must have the same noise, or a covariance a row")
-        values = np.column_stack([chunk.x.mean(axis=1), chunk.y])
-        rows = self.units.table(chunk, _means_before(seen, values, self.units, self.unjudged))
-        state, found = self.compiled.resume(state, rows, key)
-        judged = found[max(self.unjudged - seen.count, 0) :, None] * self.units.y_scale**2
-        errors, seen = errors.plus(Running.of(judged)), seen.plus(Running.of(values))
+        first = max(self.unjudged - seen.count, 0)  # rows that are not judged
+        x, y, seen = _centred(chunk, seen, self.units, first)
+        state, found = self.compiled.resume(state, self.units.table(chunk, x, y), key)
+        errors = errors.plus(Running.of(found[first:, None] * self.units.y_scale**2))
         self.progress = _Progress(seen, errors, int(chunks) + 1, state)
 
     def learned(self) -> Learned:
@@ -188,16 +187,48 @@ def _first_units(table: Observations, standardize: bool) -> tuple[Units, int]:
     """
     x, y = table.x, table.y
     check_varies(x.reshape(-1, x.shape[2]), y, table)
-    columns = np.column_stack([x[:, 0], y])
-    varied = np.argmax(columns != columns[0], axis=0)  # the first row that differs
-    number = max(min(-(-len(y) // 4), 4096), 1 + int(varied.max()))
+    varied = max(map(_first_that_differs, (*x[:, 0].T, y)))
+    number = max(min(-(-len(y) // 4), 4096), 1 + varied)
     return Units.of_copies(table.rows(np.arange(number)), standardize), number
 
 
-def _means_before(seen: Running, values: np.ndarray, units: Units, first: int) -> np.ndarray:
-    """`[n, d + 1]`, the means of all rows before each; in the `first` rows, their own means."""
-    start = np.append(units.center, units.y_center)
-    apart = values - start
-    sums = seen.count * (seen.mean - start) + np.cumsum(apart, axis=0) - apart
-    count = seen.count + np.arange(len(values))[:, None]
-    return start + np.where(count < first, 0.0, sums / np.maximum(count, 1))
+def _first_that_differs(column: np.ndarray) -> int:
+    """The first row with another value than row 0; 0 if there is none."""
+    for start in range(0, len(column), _ROWS):
+        if (differs := column[start : start + _ROWS] != column[0]).any():
+            return start + int(differs.argmax())
+    return 0
+
+
+def _centred(
+    chunk: Observations, seen: Running, units: Units, first: int
+) -> tuple[np.ndarray, np.ndarray, Running]:
+    """Standardized x `[n, V, d]` and y `[n]`, and the means of the rows seen and of these.
+
+    A row is centred by the means of all rows before it, and the `first` ones by those in `units`.
+    """
+    kind = jax.dtypes.canonicalize_dtype(float)
+    x, y = np.empty(chunk.x.shape, kind), np.empty(chunk.y.shape, kind)
+    start, scale = (
+        np.append(*pair)[:, None]
+        for pair in ((units.center, units.y_center), (units.scale, units.y_scale))
+    )
+    # In parts that fit into a processor's cache, and in the same memory, which is faster than new.
+    room = np.empty((*chunk.x.shape[:0:-1], _ROWS)), *np.empty((2, len(start), _ROWS))
+    for begin in range(0, len(y), _ROWS):
+        part = slice(begin, min(begin + _ROWS, len(y)))
+        copies, values, centers = (one[..., : part.stop - begin] for one in room)
+        np.subtract(chunk.x[part].T, start[:-1, None], out=copies)
+        values[:-1] = copies.mean(axis=1) if copies.shape[1] > 1 else copies[:, 0]
+        np.subtract(chunk.y[part], start[-1], out=values[-1])
+        np.cumsum(values, axis=1, out=centers)
+        centers -= values
+        centers += seen.count * (seen.mean[:, None] - start)
+        centers /= np.maximum(seen.count + np.arange(values.shape[1]), 1)
+        centers[:, : max(first - begin, 0)] = 0.0
+        copies -= centers[:-1, None]
+        copies /= scale[:-1, None]
+        x[part], y[part] = copies.T, (values[-1] - centers[-1]) / scale[-1]
+        own = Running.of(values.T)
+        seen = seen.plus(own._replace(mean=start[:, 0] + own.mean))
+    return x, y, seen

@@ -8,13 +8,15 @@ from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.identification import check_cross, check_identified
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 
 _TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the rows' noise
+_ROWS = 4096
 
 
-def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None:
-    """Raises ValueError if a learner cannot learn from standardized rows."""
+def check_suits(learner: Learner, rows: Observations, units: Units) -> None:
+    """Raises ValueError if a learner cannot learn from the rows in these units."""
     rows.check_each_row("a learner")
     copies = rows.x.shape[1]
     if copies < learner.needs.copies:
@@ -33,8 +35,9 @@ def check_suits(learner: Learner, rows: Observations, scale: np.ndarray) -> None
         cov = copies * rows.averaged()[1].reshape(-1, *2 * cross.shape).mean(axis=0)
         check_cross(cross, cov, rows.y.var(), len(rows.y), rows.names)
     if rows.cov is not None:
-        _check_covariance(rows.x, rows.cov, rows.names, scale)
-        _check_noise(learner, rows, rows.cov, scale)
+        cov = rows.cov / units.products
+        _check_covariance(rows, cov, units)
+        _check_noise(learner, rows, cov, units.scale)
 
 
 def check_room(learner: Learner, rows: int, *, more: bool = False) -> None:
@@ -82,10 +85,15 @@ def _check_noise(learner: Learner, observations: Observations, cov, scale) -> No
         )
 
 
-def _check_covariance(x, cov, names, scale) -> None:
+def _check_covariance(observations: Observations, cov: np.ndarray, units: Units) -> None:
     """Raises ValueError if the noise varies more than the data, by more than chance explains."""
-    rows, copies, dim = x.shape
-    plain = np.einsum("nvi,nvj->ij", x, x) / (rows * copies)
+    rows, copies, dim = observations.x.shape
+    plain, mean = np.zeros((dim, dim)), np.zeros(dim)
+    for start in range(0, rows, _ROWS):  # in parts that fit into a processor's cache
+        x = observations.x[start : start + _ROWS].reshape(-1, dim) - units.center
+        plain += x.T @ x / (rows * copies)
+        mean += np.ones(len(x)) @ x / (rows * copies)
+    plain = (plain - np.outer(mean, mean)) / units.products
     chance = 2 * (dim / rows) ** 0.5 + dim / rows + 5 * (2 / rows) ** 0.5  # of λ_min, Gaussian data
     gram = plain - cov.reshape(-1, dim, dim).mean(axis=0)
-    check_identified(gram, plain, names, scale, least=-chance)
+    check_identified(gram, plain, observations.names, units.scale, least=-chance)

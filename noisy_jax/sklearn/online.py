@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from noisy_jax.base import Learner, check_learner
 from noisy_jax.learners import corrected_ftrl
 from noisy_jax.moments import known_covariance
-from noisy_jax.observed.compiled import CompiledLearner
+from noisy_jax.observed.compiled import CompiledLearner, compiled_learner
 from noisy_jax.observed.learning import Learned, Learning
 from noisy_jax.observed.observations.passes import check_alike
 from noisy_jax.sklearn.estimators import Noisy, clean_score_of, seed_of
@@ -89,7 +89,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
             return _default()
         made = self.learner if isinstance(self.learner, Learner) else self.learner()
         check_learner(made)
-        return CompiledLearner(made)
+        return compiled_learner(made)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions `[n]` at clean features X `[n, d]`."""

@@ -109,7 +109,7 @@ def linear_fit():
         repeats=5,
     )
     return [
-        at_most(f"fit / LinearRegression, n = {ROWS:,}, d = {DIM}", ours, theirs, 3),
+        at_most(f"fit / LinearRegression, n = {ROWS:,}, d = {DIM}", ours, theirs, 1.5),
         Row("fit by the jackknife / LinearRegression", pass_ / theirs, "ratio"),
     ]
 
@@ -175,9 +175,19 @@ def leader(dim, seeds, required):
     return Row(what, rate, "M rounds/s", f">= {required}", rate >= required)
 
 
+def leader_of_a_table():
+    """`nj.learn` of a table that is at hand, from its second call on."""
+    x, y = (np.asarray(a, np.float64) for a in table(ROWS, DIM))
+    observed = nj.observations.from_arrays(x, y, noise=VARIANCE)
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
+    (seconds,) = median_times(lambda: nj.learn(learner, observed, jax.random.key(0)).state)
+    rate = ROWS / seconds / 1e6
+    return Row(f"learn, corrected_ftrl, d = {DIM}", rate, "M rows/s", ">= 2", rate >= 2)
+
+
 def rows():
     """All rows."""
-    leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 5.0), leader(64, 1, 0.5)]
+    leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 5.0), leader(64, 1, 0.5), leader_of_a_table()]
     return [*fourier_rows(), *linear_fit(), *chunks_of_a_file(), *simex(), *leaders]
 
 

@@ -1,7 +1,9 @@
-"""What imports cost: `python tests/benchmarks/start.py`.
+"""What fresh processes cost: `python tests/benchmarks/start.py`.
 
-CPU seconds of fresh processes, in turns, against `import jax, optax` alone. `import noisy_jax`
-leaves its rooms for later, and JAX with them: so JAX and optax are imported in each process.
+Of imports CPU seconds, in turns, against `import jax, optax` alone. `import noisy_jax` leaves its
+rooms for later, and JAX with them: so JAX and optax are imported in each process. Of the main job
+seconds and memory without compiled programs that were kept, and with them. Of calls how many
+programs they compile, and how long they take with that.
 """
 
 import os
@@ -9,15 +11,58 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 
 from timing import Row, at_most, machine, print_table
 
-REPEATS = 15
-QUICK = {"REPEATS": 3}
+REPEATS, JOBS = 15, 3
+QUICK = {"REPEATS": 3, "JOBS": 1}
 BASE = "import jax, optax"
 IMPORTS = "import noisy_jax", "from noisy_jax import fit", "from noisy_jax import *"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 """Python keeps bytecode, as `pip install` does."""
+STUDY = """
+import jax, noisy_jax as nj
+key, noise = jax.random.key(0), nj.noise.Gaussian(0.1)
+stream = nj.streams.resampled(key, nj.streams.dataset("diabetes"), horizon=16_384)
+learners = {
+    "two copies": nj.learners.two_copies(radius=1.0),
+    "corrected leader": nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=1.0),
+    "uncorrected": nj.learners.uncorrected(radius=1.0),
+}
+best = nj.comparators.linear_ball(radius=1.0)
+options = {"num_seeds": 32, "horizons": [1024, 4096, 16_384], "comparator": best}
+print(nj.study(learners, stream, noise, jax.random.key(1), **options))
+"""
+"""The study at the head of README.md."""
+COUNTED = """
+import jax, logging, time, numpy as np, noisy_jax as nj
+key, rng = jax.random.key(0), np.random.default_rng(0)
+x = rng.normal(size=(4000, 4))
+noisy, noise = x + 0.3 * rng.normal(size=x.shape), nj.noise.Gaussian(0.09)
+table = nj.observations.from_arrays(noisy, x.sum(axis=1), noise=noise)
+learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+method, seen = nj.fourier(length_scale=2.0), []
+handler = logging.Handler()
+handler.emit = lambda record: seen.append(str(record.msg).startswith("Compiling "))
+jax.config.update("jax_log_compiles", True)
+for name in ("jax._src.interpreters.pxla", "jax._src.dispatch"):
+    logging.getLogger(name).addHandler(handler)
+    logging.getLogger(name).propagate = False
+start = time.perf_counter()
+CALL
+print(sum(seen), time.perf_counter() - start)
+"""
+COMPILED = {
+    "README's study": (STUDY, 9, 2.0),
+    "fit": ("nj.fit(table)", 0, 0.5),
+    "kernel fit": ("nj.fit(table, method)", 0, 2.0),
+    "learn": ("nj.learn(learner, table, key)", 0, 2.0),
+    "select": ("nj.select({'leader': learner}, table, key)", 0, 4.0),
+    "unbiased": ("nj.unbiased.gaussian(lambda x: x @ x, 0.09)(noisy[:1], key=key)", 0, 1.0),
+}
+"""Calls, and the most programs and seconds in a process that has imported JAX."""
 
 
 def processor_time(code):
@@ -28,8 +73,64 @@ def processor_time(code):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def rows():
-    """All rows."""
+def run(*arguments, cache=""):
+    """Seconds, and seconds to the first line, of a process that keeps programs in a folder."""
+    own = ENVIRONMENT | {"JAX_COMPILATION_CACHE_DIR": cache}
+    start = time.perf_counter()
+    made = subprocess.Popen(
+        [sys.executable, *arguments], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    made.stdout.readline()
+    first = time.perf_counter() - start
+    made.stdout.read()
+    _, status, usage = os.wait4(made.pid, 0)
+    assert status == 0
+    return time.perf_counter() - start, first, usage.ru_maxrss / 1024
+
+
+def limited(what, measured, unit, most):
+    """A row for a number that must not exceed `most`."""
+    return Row(what, measured, unit, f"<= {most:g}", measured <= most)
+
+
+def main_job():
+    """`python -m noisy_jax`, without kept programs and with them."""
+    runs = []
+    for _ in range(JOBS):
+        with tempfile.TemporaryDirectory() as folder:
+            job = "-m", "noisy_jax", "--out", f"{folder}/out"
+            runs.append((run(*job, cache=f"{folder}/cache"), run(*job, cache=f"{folder}/cache")))
+    fresh, again = (
+        [statistics.median(one) for one in zip(*own, strict=True)]
+        for own in zip(*runs, strict=True)
+    )
+    study = statistics.median(run("-c", STUDY)[0] for _ in range(JOBS))
+    return [
+        limited("README's study", study, "s", 2.8),
+        limited("main job", fresh[0], "s", 6),
+        limited("main job again", again[0], "s", 3),
+        limited("main job, to the first line", again[1], "s", 0.6),
+        limited("memory of a first main job", fresh[2], "MB", 450),
+    ]
+
+
+def compiled():
+    """Programs that calls compile in a fresh process, and seconds with that."""
+    found = []
+    for name, (code, programs, seconds) in COMPILED.items():
+        done = subprocess.run(
+            [sys.executable, "-c", COUNTED.replace("CALL", code)],
+            env=ENVIRONMENT | {"JAX_COMPILATION_CACHE_DIR": ""},
+            stdout=subprocess.PIPE, check=True, text=True,
+        )  # fmt: skip
+        count, took = done.stdout.split()[-2:]
+        found.append(limited(f"{name}, first call", float(took), "s", seconds))
+        found.append(limited(f"{name}, programs compiled", int(count), "programs", programs))
+    return found
+
+
+def imports():
+    """Rows on imports."""
     codes = [BASE, *(f"{BASE}; {ours}" for ours in IMPORTS)]
     runs = [[*map(processor_time, codes)] for _ in range(REPEATS + 1)]
     base, alone, *used = map(statistics.median, zip(*runs[1:], strict=True))  # 0 wrote the bytecode
@@ -38,6 +139,11 @@ def rows():
         parts = {"ours": f"{ours:.3g} s", "peer": f"{base:.3g} s"}
         found.append(Row(f"{what} / {BASE}", ours / base, "ratio", **parts))
     return found
+
+
+def rows():
+    """All rows."""
+    return [*imports(), *compiled(), *main_job()]
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def test_a_script_prints_and_saves(status, tmp_path, capsys):
 def test_a_missing_library_is_named_with_the_extra_that_brings_it(
     status, capsys, monkeypatch, tmp_path
 ):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert status() == 2
     printed, error = capsys.readouterr()
     assert "pip install 'noisy_jax[demo]'" in error

@@ -218,8 +218,10 @@ def test_one_chunk_is_learned_as_a_table(table):
     np.testing.assert_allclose(one["center"], X.mean(axis=0), rtol=1e-12)
 
 
-def test_chunks_are_standardized_as_the_first_says_and_their_errors_are_merged(table):
+def test_chunks_are_standardized_as_the_first_says_and_their_errors_are_merged(table, monkeypatch):
     """By hand: the scale of 50 rows, centres of all rows before, and the errors of 750 rows."""
+    for module in ("learning", "suitability"):  # a chunk is centred and checked in parts
+        monkeypatch.setattr(f"noisy_jax.observed.{module}._ROWS", 64)
     learned = nj.learn(LEARNER, table, jax.random.key(0))
     np.testing.assert_allclose(learned.center, X.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(learned.scale, X[:50].std(axis=0), rtol=1e-12)

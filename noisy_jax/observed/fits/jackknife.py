@@ -17,7 +17,7 @@ from noisy_jax.checkpoints import resumed
 from noisy_jax.observed.fits.groups import BLOCK, GROUPS, LEAST_GROUPS, grouped, jackknifed
 from noisy_jax.observed.fits.linear import LinearFit, NormalEquations
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
-from noisy_jax.observed.fits.units import Rows, Units, check_varies
+from noisy_jax.observed.fits.units import Rows, Units, check_varies, reduced
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 
@@ -98,14 +98,15 @@ def added(sums: GroupSums, units: Units, chunk: Observations, weights, labels) -
     """The sums with the rows of one more chunk."""
     table = Rows.of(chunk, weights)
     rows = int(sums.rows) + len(chunk.y)
-    low, high = (np.append(end(table.x, axis=0), end(chunk.y)) for end in (np.min, np.max))
+    low, high = (
+        np.append(reduced(end, table.x), end.reduce(chunk.y)) for end in (np.minimum, np.maximum)
+    )
     block = block_of(rows)
     labels = np.arange(sums.rows, rows) // block if labels is None else labels
     groups = coarser(sums.groups, block // block_of(int(sums.rows)))
     order, slices = grouped(labels, GROUPS)
-    table = units.standardized(table)
     for group in slices:
-        part = linear_moments(*table.some(order[group]))
+        part = units.moments(table.some(order[group]))
         for total, value in zip(groups, part, strict=True):
             total[labels[order[group][0]] % GROUPS] += value
     return GroupSums(rows, np.maximum(sums.ends, [-low, high]), groups)

@@ -15,7 +15,7 @@ from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.doubts import LEVEL, Doubt
 from noisy_jax.observed.fits.groups import GROUPS, grouped, jackknifed
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
-from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
+from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.row_weights import (
     BY_VALUES,
     differ_by_row,
@@ -204,13 +204,14 @@ def _solved(
     if clusters is not None:
         order, slices = grouped(clusters, GROUPS)
         clusters = clusters[order]
-    rows = units.standardized(rows).some(order)
-    parts = [linear_moments(*rows.some(group)) for group in slices]
+    rows = rows.some(order)
+    parts = [units.moments(rows.some(group)) for group in slices]
     solver = NormalEquations(parts, units, observations, n, equal)
 
     def spread(corrected):
         share, moved = solver.share(solver.whole, corrected), solver.moved(corrected)
-        cov, freedom = sandwich(solver.whole, share, rows, clusters, solver.jacobian @ moved)
+        jacobian = solver.jacobian @ moved
+        cov, freedom = sandwich(solver.whole, share, rows, units, clusters, jacobian)
         return moved @ cov @ moved.T, freedom
 
     return solver, solver.fit(spread)

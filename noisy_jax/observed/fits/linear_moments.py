@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+ROWS = 4096
+"""Rows of a part that fits into a processor's cache."""
+
 
 class LinearMoments(NamedTuple):
     """Weighted sums over rows; w_i is the weight of row i.

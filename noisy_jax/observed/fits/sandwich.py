@@ -19,16 +19,15 @@ Measurement Error in Nonlinear Models (2006), App. A.6.
 
 import numpy as np
 
-from noisy_jax.observed.fits.linear_moments import LinearMoments
-from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments
+from noisy_jax.observed.fits.units import Rows, Units
 
-_ROWS = 4096
 LEVERAGE = 0.95
 """Larger leverages count as this."""
 
 
 def sandwich(
-    whole: LinearMoments, share: float, rows: Rows, clusters, jacobian: np.ndarray
+    whole: LinearMoments, share: float, rows: Rows, units: Units, clusters, jacobian: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Covariance `[1 + d, 1 + d]` of the mean of y and of β, and degrees of freedom `[1 + d]`.
 
@@ -40,25 +39,30 @@ def sandwich(
     Args:
         whole: moments of all rows.
         share: of the noise that is taken away.
-        rows: of which `whole` are the moments.
+        rows: of which `whole` are the moments in these units, in original ones.
+        units: see `rows`.
         clusters: `[n]` whole numbers from 0, or `None`.
         jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in the mean of y and β.
     """
     n, dim = rows.x.shape
     count = n if clusters is None else int(clusters.max()) + 1
+    equations = Scores(whole, share)
+    inverse, moved = equations.inverse, jacobian @ equations.inverse
     squares, fourth = np.zeros((1 + dim, 1 + dim)), np.zeros(1 + dim)
     sums = np.zeros((0 if clusters is None else count, 1 + dim))
-    for start in range(0, n, _ROWS):  # in parts that fit into a processor's cache
-        part = slice(start, start + _ROWS)
-        moves = influences(whole, share, rows.some(part), clusters is None)
+    for start in range(0, n, ROWS):
+        part = slice(start, start + ROWS)
+        scores = equations.of(units.standardized(rows.some(part)), clusters is None)
         if clusters is None:
-            squares += moves.T @ moves
-            fourth += (((moves @ jacobian.T) ** 2) ** 2).sum(axis=0)
+            squares += scores @ scores.T
+            own = moved @ scores
+            own *= own
+            fourth += np.einsum("in,in->i", own, own)
         else:
-            np.add.at(sums, clusters[part], moves)
-    most = n - 1 - dim
+            np.add.at(sums, clusters[part], scores.T)
+    most, squares = n - 1 - dim, inverse @ squares @ inverse
     if clusters is not None:
-        most, sums = count - 1, sums * (count / (count - 1)) ** 0.5
+        most, sums = count - 1, sums @ inverse * (count / (count - 1)) ** 0.5
         squares, fourth = sums.T @ sums, ((sums @ jacobian.T) ** 4).sum(axis=0)
     total = np.diag(jacobian @ squares @ jacobian.T) ** 2
     spread = np.maximum(fourth - total / count, 2 * total / most)
@@ -82,24 +86,39 @@ def of_scores(scores: np.ndarray, jacobian: np.ndarray, clusters=None) -> np.nda
     return moves.T @ moves * (n / (n - size))
 
 
-def influences(whole: LinearMoments, share: float, rows: Rows, leverage: bool) -> np.ndarray:
-    """`[n, 1 + d]`, v of the rows; without `leverage` K⁻¹ψ, which add up to 0."""
-    gram = whole.centred(share=share)[0]
-    beta, inverse = whole.solution(share=share)[1], np.linalg.inv(gram)
-    x = rows.x - whole.x / whole.weight
-    residual = rows.y - whole.y / whole.weight - x @ beta
-    weights = 1.0 if rows.weights is None else rows.weights[:, None]
-    noise = rows.cov @ beta - (0.0 if rows.cross is None else rows.cross)
-    by_row = x @ inverse
-    moves = np.empty((len(x), 1 + len(beta)))
-    moves[:, 0] = residual / whole.weight
-    np.multiply(by_row, residual[:, None], out=moves[:, 1:])
-    moves[:, 1:] += share * (noise @ inverse) * (1 - weights / whole.weight)
-    moves *= weights
-    if leverage:
-        size = weights * (1 / whole.weight + np.einsum("ni,ni->n", by_row, x)[:, None])
-        total = moves[:, :1] + np.einsum("ni,ni->n", x, moves[:, 1:])[:, None]
-        total *= weights / (1 - np.minimum(size, LEVERAGE))
-        moves[:, :1] += total / whole.weight
-        moves[:, 1:] += total * by_row
-    return moves
+class Scores:
+    """What rows add to the equations at their solution, and K.
+
+    Args:
+        whole: moments of all rows.
+        share: of the noise that is taken away.
+
+    Attributes:
+        inverse: `[1 + d, 1 + d]`, K⁻¹.
+    """
+
+    def __init__(self, whole: LinearMoments, share: float):
+        gram, self._beta = whole.centred(share=share)[0], whole.solution(share=share)[1]
+        self._whole, self._share = whole, share
+        self.inverse = np.zeros(np.add(gram.shape, 1))
+        self.inverse[0, 0], self.inverse[1:, 1:] = 1 / whole.weight, np.linalg.inv(gram)
+
+    def of(self, rows: Rows, leverage: bool) -> np.ndarray:
+        """`[1 + d, n]`, ψ of rows in the units of the moments; with `leverage` Kv.
+
+        With s = w (r + t/(1 − h)), t = zᵀK⁻¹ψ, this is sz + w (0, κ(1 − w/W)(Σβ − c)).
+        """
+        weight, weights = self._whole.weight, 1.0 if rows.weights is None else rows.weights
+        z = np.ones((1 + rows.x.shape[1], len(rows.y)))
+        np.subtract(rows.x.T, (self._whole.x / weight)[:, None], out=z[1:])
+        residual = rows.y - self._whole.y / weight - self._beta @ z[1:]
+        noise = rows.cov @ self._beta - (0.0 if rows.cross is None else rows.cross)
+        noise = self._share * noise.reshape(-1, len(self._beta)).T * (weights - weights**2 / weight)
+        if leverage:
+            by_row = self.inverse @ z
+            size = weights * (by_row * z).sum(axis=0)
+            moved = (by_row[1:] * noise).sum(axis=0)
+            residual = residual + (residual * size + moved) / (1 - np.minimum(size, LEVERAGE))
+        z *= weights * residual
+        z[1:] += noise
+        return z

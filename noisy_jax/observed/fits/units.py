@@ -1,12 +1,14 @@
 """Rows, and units in which their columns and y have mean 0 and standard deviation 1."""
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from noisy_jax.columns import ROUNDING
 from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments, linear_moments
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recording
 
@@ -78,9 +80,10 @@ class Units:
     @classmethod
     def _of(cls, x, y, constant, y_constant, weights) -> "Units":
         if weights is None:
-            center, y_center = _reduced(np.add, x) / len(x), float(y.mean())
-            apart = x - center
-            square, y_square = np.einsum("ni,ni->i", apart, apart) / len(x), float(y.var())
+            center, y_center = reduced(np.add, x) / len(x), float(y.mean())
+            parts = (x[start : start + ROWS] - center for start in range(0, len(x), ROWS))
+            square = sum(np.ones(len(part)) @ part**2 for part in parts) / len(x)
+            y_square = float(y.var())
         else:
             center, y_center = (np.average(z, axis=0, weights=weights) for z in (x, y))
             square = np.average((x - center) ** 2, axis=0, weights=weights)
@@ -108,19 +111,19 @@ class Units:
         cross = None if rows.cross is None else rows.cross / (self.scale * self.y_scale)
         return Rows(x, y, rows.cov / self.products, rows.weights, cross)
 
-    def table(self, table: Observations, centers: np.ndarray | None = None) -> Observations:
-        """The table in these units, each row with its own of the centres `[n, d + 1]` if given.
+    def moments(self, rows: Rows) -> LinearMoments:
+        """The moments of the rows in these units."""
+        parts = (slice(start, start + ROWS) for start in range(0, len(rows.y), ROWS))
+        moments = (linear_moments(*self.standardized(rows.some(part))) for part in parts)
+        return functools.reduce(LinearMoments.plus, moments)
 
-        Its `noise` is as it was.
-        """
-        center, y_center = self.center, self.y_center
-        if centers is not None:
-            center, y_center = centers[:, None, :-1], centers[:, -1]
+    def table(self, table: Observations, x=None, y=None) -> Observations:
+        """The table in these units, with x and y if they are given; its `noise` is as it was."""
         cov, cross, y_cov = table.cov, table.cross_cov, table.target_cov
         return dataclasses.replace(
             table,
-            x=(table.x - center) / self.scale,
-            y=(table.y - y_center) / self.y_scale,
+            x=(table.x - self.center) / self.scale if x is None else x,
+            y=(table.y - self.y_center) / self.y_scale if y is None else y,
             cov=None if cov is None else cov / self.products,
             cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
             target_cov=None if y_cov is None else y_cov / self.y_scale**2,
@@ -159,7 +162,7 @@ class Units:
         )
 
 
-def _reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
+def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
     """`ufunc.reduce` over rows, faster for many rows of few columns: 64 rows at once."""
     whole = len(values) // 64 * 64
     if values.ndim == 1 or not whole or not values.flags.c_contiguous:
@@ -169,7 +172,7 @@ def _reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
 
 
 def _constant(values: np.ndarray) -> np.ndarray:
-    low, high = _reduced(np.minimum, values), _reduced(np.maximum, values)
+    low, high = reduced(np.minimum, values), reduced(np.maximum, values)
     return high - low <= 2 * ROUNDING * np.maximum(-low, high)
 
 

@@ -230,7 +230,9 @@ class Columns:
             elif levels is None:
                 hint = WAY_OUT if name in roles.names else "drop or impute them first"
                 gaps = {"missing": name in replicated or (self._with_gaps and name != self.target)}
-                one = numeric(called, one, np.float64, hint=hint, **gaps).astype(np.float64)
+                one = numeric(called, one, np.float64, hint=hint, **gaps).astype(
+                    np.float64, copy=False
+                )
             shape = one.shape if levels is None else levels[1].shape
             rows = shape[0] if rows is None and len(shape) == 1 else rows
             if shape != (rows,) or not rows:
@@ -239,7 +241,7 @@ class Columns:
                 )
             values[name] = one if levels is None else levels
             plain = levels is None and name not in labelled
-            if plain and (code := code_of_missing(one[~np.isnan(one)])) is not None:
+            if plain and (code := code_of_missing(one)) is not None:
                 warnings.warn(
                     f"column {given(name)} of {where} has {code:g} far from all other values: if "
                     "it stands for a missing value, leave such rows out (in files by the option "

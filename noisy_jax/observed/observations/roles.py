@@ -159,15 +159,22 @@ def with_indicators(roles: Roles, values: dict[str, Any]) -> tuple[Roles, tuple[
 
 def numbers_rows(name: str, values: np.ndarray) -> bool:
     """Whether a column seems to be a label of the rows."""
-    if len(values) < _FEW_ROWS or not np.array_equal(values, np.round(values)):
-        return False
+    for some in (values[:_FEW_ROWS], values):  # most columns end this after few rows
+        if len(some) < _FEW_ROWS or not np.array_equal(some, np.round(some)):
+            return False
     steps = np.diff(values)
     in_order = bool(np.all(steps > 0) or np.all(steps < 0))
     return in_order or (bool(_ID.fullmatch(name)) and len(np.unique(values)) == len(values))
 
 
 def code_of_missing(values: np.ndarray) -> float | None:
-    """A number such as -999 that seems to stand for a missing value, if there is one."""
+    """A number such as -999 that seems to stand for a missing value, if there is one.
+
+    NaN are left out.
+    """
+    if {abs(np.fmin.reduce(values)), abs(np.fmax.reduce(values))}.isdisjoint(_CODES):
+        return None
+    values = values[~np.isnan(values)]
     for code in (values.min(), values.max()) if len(values) >= _FEW_ROWS else ():
         others = values[values != code]
         several = 0 < len(others) < len(values) - 1

@@ -284,7 +284,9 @@ def from_arrays(
     index = common_index(frames, y, beside)
     check_gaps(gaps, noise, products)
     options = {"missing": gaps is not None or isinstance(noise, Dependent), "hint": WAY_OUT}
-    copies = [numeric("x", one, np.float64, **options).astype(np.float64) for one in frames]
+    copies = [
+        numeric("x", one, np.float64, **options).astype(np.float64, copy=False) for one in frames
+    ]
     x = np.stack(copies, axis=1) if several else copies[0]
     y = numeric("y", y, np.float64).astype(np.float64)
     if x.ndim not in (2, 3) or 0 in x.shape:
@@ -322,7 +324,7 @@ def from_arrays(
         known = NoiseOfRows(cov, np.zeros((dim, dim)), noise)
     else:
         noise = {} if gaps is not None and noise is None and x.shape[1] == 1 else noise
-        known = known_noise(noise, np.nan_to_num(x), names)
+        known = known_noise(noise, np.nan_to_num(x) if options["missing"] else x, names)
     if beside:
         x, known = with_gaps(x - known.mean, known, noise, names)
     if cross_cov is not None:

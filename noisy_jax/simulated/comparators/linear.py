@@ -7,6 +7,7 @@ With U diag(s) Vᵀ its columns of X and r its column of y, c = Uᵀr and w = Vv
 ball, `ball.secular`.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -63,9 +64,9 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     stream = from_arrays(*stream)
     xp = array_module(*stream)  # NumPy compiles nothing for each T
     rows = xp.column_stack(stream)
-    factorize = np.linalg.qr if xp is np else matrices.qr
+    triangle = partial(np.linalg.qr, mode="r") if xp is np else lambda a: matrices.qr(a)[1]
     least = np.zeros((rows.shape[1], rows.shape[1]), rows.dtype)  # so that there are enough rows
-    weights, multiplier = _best_in_ball(factorize(xp.concatenate([least, rows]))[1], radius)
+    weights, multiplier = _best_in_ball(triangle(xp.concatenate([least, rows])), radius)
     xp = array_module(rows, weights)
     with np.errstate(over="ignore"):
         predictions = xp.matmul(stream.x, weights)

@@ -9,7 +9,7 @@ from scipy import stats
 import noisy_jax as nj
 from noisy_jax.observed.fits.errors import linear_errors
 from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.fits.sandwich import influences
+from noisy_jax.observed.fits.sandwich import Scores
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
@@ -79,8 +79,8 @@ def test_scores_of_all_rows_add_up_to_zero(weights, share):
     cov = np.linspace(0.0, 0.2, 60)[:, None, None] * np.diag(x.var(axis=0))
     cross = 0.1 * cov.sum(axis=2)
     whole = linear_moments(x, y, cov, weights, cross)
-    moves = influences(whole, share, Rows(x, y, cov, weights, cross), leverage=False)
-    np.testing.assert_allclose(moves.sum(axis=0), 0, atol=1e-9 * np.abs(moves).sum(axis=0).max())
+    scores = Scores(whole, share).of(Rows(x, y, cov, weights, cross), leverage=False)
+    np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-9 * np.abs(scores).sum(axis=1).max())
 
 
 def test_predictions_take_columns_by_name():
