@@ -113,7 +113,6 @@ __all__ = [
 
 _HOLDS = {
     "base": "Learner Needs Sample Stream",
-    "learners": "wrappers",
     "observed": "Learned Selection csv fit fits fourier learn load_fit load_learned methods "
     "observations reliability sd select table",
     "simulated": "Estimate Rollout Study adversaries bounds comparators monte_carlo rollout "
@@ -123,13 +122,16 @@ _HOLDS = {
 
 _ROOM = {name: room for room, names in _HOLDS.items() for name in names.split()}
 
+_RENAMED = {"evaluate": "simulated", "wrappers": "learners.wrappers"}
+"""Modules whose public name is not their own."""
+
 if not TYPE_CHECKING:  # with it, a type checker would take any name for right
 
     def __getattr__(name: str) -> Any:
         """A public name at its first use; Python then finds it without this function."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        room = "simulated" if name == "evaluate" else _ROOM.get(name, name)
+        room = _RENAMED.get(name) or _ROOM.get(name, name)
         module = importlib.import_module(f"noisy_jax.{room}")
         globals()[name] = value = getattr(module, name) if name in _ROOM else module
         return value

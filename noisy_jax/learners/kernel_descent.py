@@ -73,7 +73,7 @@ def fourier_worlds(
     *,
     radius: chex.Numeric,
     learning_rate: optax.ScalarOrSchedule | None = None,
-    block: int = 4,
+    block: int = 8,
 ) -> Learner:
     """`parallel_worlds` on random features from `worlds.fourier`, in linear time.
 

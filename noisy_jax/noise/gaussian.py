@@ -11,10 +11,10 @@ from noisy_jax.matrices import PSD_SLACK, check_covariance, eigh
 from noisy_jax.noise.base import (
     Noise,
     covariance_times,
-    in_vectors,
     register_distribution,
     sound_covariance,
 )
+from noisy_jax.noise.bits import random_bits
 from noisy_jax.validation import non_negative, whole, within
 
 
@@ -35,8 +35,8 @@ def standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
     if dtype != jnp.float32:
         return jax.random.normal(key, (size,), dtype)
     half = -(-size // 2)
-    bits = jax.random.bits(key, (in_vectors(2 * half),), jnp.uint32)
-    first, second = bits[:half], bits[half : 2 * half]
+    bits = random_bits(key, 2 * half)
+    first, second = bits[:half], bits[half:]
     r = jnp.sqrt(-2 * jnp.log((first.astype(dtype) + 1) * 2**-32))
     # Two bits of φ choose an axis and its sign; the others are the angle to it, in right angles.
     angle = jax.lax.bitcast_convert_type(second << 2, jnp.int32).astype(dtype) * 2**-32

@@ -21,7 +21,9 @@ from noisy_jax.noise import (
     Multiplicative,
     PerRound,
     Poisson,
+    gaussian,
 )
+from noisy_jax.noise.bits import random_bits
 from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
 from tests.keys import key
@@ -139,6 +141,15 @@ def test_learners_of_different_numbers_of_copies_share_copies(name, kind):
     assert not np.allclose(three.x[:, 1], three.x[:, 2])
 
 
+@pytest.mark.parametrize("size", [1, 10, 1001])
+def test_random_bits_are_those_of_jax(size):
+    keys = jax.random.split(key(), 3)
+    found = jax.vmap(lambda key: random_bits(key, size))(keys)
+    np.testing.assert_array_equal(found, jax.vmap(lambda key: jax.random.bits(key, (size,)))(keys))
+    other = jax.random.key(1, impl="rbg")
+    assert random_bits(other, size).shape == (size,)
+
+
 @pytest.mark.slow
 def test_normal_draws_in_single_precision_do_not_depend_on_the_default(x64):
     x = np.zeros((BLOCK, 3), np.float32)
@@ -176,7 +187,7 @@ def test_standard_normal_draws_are_the_map_of_box_and_muller(monkeypatch):
     second = (np.arange(count) + 0.5) * (2**32 / count)
     grid = [np.ravel(a) for a in np.meshgrid(first, second)]
     bits = jnp.asarray(np.concatenate(grid), jnp.uint32)
-    monkeypatch.setattr(jax.random, "bits", lambda *_: bits)
+    monkeypatch.setattr(gaussian, "random_bits", lambda *_: bits)
     n = np.asarray(standard_normal(key(), bits.size, jnp.float32), np.float64)
     cosine, sine = n.reshape(2, count, len(first))
     radius = np.sqrt(-2 * np.log((first.astype(np.float32) + np.float32(1)) * 2.0**-32))
