@@ -18,6 +18,7 @@ PAPERS = (
     "novelty",
     "one_copy",
     "paid_features",
+    "scale",
     "tightness",
     "tuning",
     "unknown_noise",
