@@ -17,6 +17,7 @@ PAPERS = (
     "novelty",
     "one_copy",
     "paid_features",
+    "scale",
     "tightness",
     "tuning",
     "unknown_noise",

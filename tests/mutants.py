@@ -1,13 +1,13 @@
-"""Breaks the package in one place for each of many claims, and checks that the claim's tests fail.
+"""Breaks the package in one place for each of many claims or tests, which must then fail.
 
     python -m tests.mutants                    # all of tests/mutants.txt
     python -m tests.mutants DA-Lemma1 NK-Sub5  # those of some claims
     python -m tests.mutants --some             # a tenth of them, as the slow tests do
 
 Each mutant is a copy of the package, the scripts and their tests in a temporary folder, with one
-change; the tests that carry the mark of the mutant's claim run there, and at least one of them must
-fail. On the unchanged copy all of them must pass; `--some` leaves this to the run of all tests, and
-takes other mutants whenever the package changes.
+change; the tests that carry the mark of the mutant's claim run there, or the one that the mutant
+names, and at least one of them must fail. On the unchanged copy all of them must pass; `--some`
+leaves this to the run of all tests, and takes other mutants whenever the package changes.
 """
 
 import io
@@ -32,7 +32,7 @@ class Mutant(NamedTuple):
     """One change of the package.
 
     Attributes:
-        claim: the row of CLAIMS.md that it makes false.
+        claim: the row of CLAIMS.md that it makes false, or a test, `FILE::NAME` below tests/.
         place: file or folder below noisy_jax/.
         old: text that is there exactly once, whatever the spaces and line ends between its words.
         new: what takes its place.
@@ -108,6 +108,7 @@ def main(chosen: list[Mutant], unchanged: bool = True) -> int:
     for file, test, shown in marked_tests():
         for claim in shown:
             tests.setdefault(claim, []).append(f"tests/{file}::{test}")
+    tests |= {m.claim: [f"tests/{m.claim}"] for m in chosen if "::" in m.claim}
     files = {}  # of the tests that must pass without a change
     for test in sorted({test for mutant in chosen for test in tests[mutant.claim]}):
         files.setdefault(test.split("::")[0], []).append(test)
@@ -130,7 +131,7 @@ def main(chosen: list[Mutant], unchanged: bool = True) -> int:
                 print(output[-3000:], flush=True)
     shutil.rmtree(cache)
     rows = len({mutant.claim for mutant in chosen})
-    print(f"{len(chosen)} mutants of {rows} claims, {wrong} wrong")
+    print(f"{len(chosen)} mutants of {rows} claims and tests, {wrong} wrong")
     return wrong
 
 

@@ -123,7 +123,9 @@ def corrected_ftrl(
         """Rounds inside one block: predictions, sums, and a solution if the block is complete."""
         predictions = moments.features(x) @ state.weights
         readings = jax.vmap(read, (None, 0, 0))(state, samples, keys)
-        new = moments.sums(samples, kept, *drawn(keys))
+        given = samples, kept, *drawn(keys)
+        none = jax.tree.map(jnp.zeros_like, jax.eval_shape(moments.sums, *given))
+        new = jax.lax.cond(jnp.any(kept > 0), moments.sums, lambda *_: none, *given)
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
@@ -134,13 +136,14 @@ def corrected_ftrl(
         check_copies_given(moments.copies, samples.x.shape[1])
         keys = keys if moments.random else None
         rounds = x.shape[0]
-        blocks = (rounds + every - 2) // every + 1
-        first = state.round % every
+        span = min(every, rounds)  # of blocks that end where the weights are solved
+        blocks = (rounds + span - 2) // span + 1
+        first = jnp.maximum(span - (every - state.round % every), 0)
 
         def in_blocks(leaf):
-            room = jax.lax.full((blocks * every, *leaf.shape[1:]), 0, leaf.dtype)
+            room = jax.lax.full((blocks * span, *leaf.shape[1:]), 0, leaf.dtype)
             filled = jax.lax.dynamic_update_slice_in_dim(room, leaf, first, axis=0)
-            return filled.reshape(blocks, every, *leaf.shape[1:])
+            return filled.reshape(blocks, span, *leaf.shape[1:])
 
         inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x, keys))
         state, outputs = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)

@@ -161,10 +161,10 @@ def test_weights_are_the_regularized_solution():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("cut", [8, 13])
-def test_a_run_continues_anywhere_and_equals_steps(cut):
+@pytest.mark.parametrize(("cut", "every"), [(8, EVERY), (13, EVERY), (40, 60)])
+def test_a_run_continues_anywhere_and_equals_steps(cut, every):
     x, _, samples = rounds(3)
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=every)
     whole, predictions = run(learner, samples, x)
     first = jax.tree.map(lambda leaf: leaf[:cut], (samples, x))
     rest = jax.tree.map(lambda leaf: leaf[cut:], (samples, x))
@@ -173,9 +173,10 @@ def test_a_run_continues_anywhere_and_equals_steps(cut):
     np.testing.assert_allclose(np.append(before, after), predictions, atol=1e-9)
     np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
     step, by_step = jax.jit(learner.step), learner.init(DIM)
-    for t in range(2 * EVERY):
+    rounds_by_step = max(2 * EVERY, every)
+    for t in range(rounds_by_step):
         by_step = step(by_step, jax.tree.map(lambda leaf, t=t: leaf[t], samples), None)
-    some = run(learner, *jax.tree.map(lambda leaf: leaf[: 2 * EVERY], (samples, x)))[0]
+    some = run(learner, *jax.tree.map(lambda leaf: leaf[:rounds_by_step], (samples, x)))[0]
     np.testing.assert_allclose(by_step.weights, some.weights, atol=1e-9)
 
 

@@ -12,6 +12,7 @@ from noisy_jax import losses
 from novelty_pictures import draw_alarm_rates, draw_rejections
 from one_copy import draw_one_copy
 from paid_features_picture import draw_payments
+from scale import draw_scale
 from tests.plots import checks
 from tests.plots.checks import ODD
 from tightness_picture import draw_ratios
@@ -27,6 +28,12 @@ PAID = [
     {"variance": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "num_seeds": 4}
     | {"payment": payment / t}
     for name, payment in (("known", 1.0), ("unknown", 2.0))
+    for t in (16, 64)
+]
+COSTS = [
+    {"learner": name, "horizon": t, "regret": t**0.6, "std_error": 0.1, "num_seeds": 4}
+    | {"microseconds": cost}
+    for name, cost in (("a", 1.0), ("b", 20.0))
     for t in (16, 64)
 ]
 TIGHT = [
@@ -54,6 +61,7 @@ PICTURES = {  # by name: the function, how many panels it draws, and what it is 
     "rates": (draw_rates, 1, (rates("a", 1.0, 3.0, "adaptive"),)),
     "errors": (draw_errors, 1, (RATES[0], {"gross": ERRORS})),
     "payments": (draw_payments, 2, (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4]))),
+    "scale": (draw_scale, 2, (COSTS,)),
     "ratios": (draw_ratios, 2, (TIGHT,)),
 }
 WITHOUT_LEGEND = {"rejections"}
@@ -64,6 +72,7 @@ OF_ODD_NAMES = {  # calls with an odd name, and how often the picture shows it
     "rates": ((rates(ODD, 1.0, 3.0, ODD),), 3),
     "one_copy": (([AGAINST | {"learner": ODD}], {ODD: losses.squared()}), 3),
     "errors": ((RATES[0], {ODD: {ODD: ERRORS["ridge"]}}), 2),
+    "scale": (([row | {"learner": ODD} for row in COSTS[:2]],), 2),
     "ratios": (([TIGHT[0] | {"learner": ODD, "bound": ODD}],), 2),
 }
 

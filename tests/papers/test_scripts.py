@@ -83,6 +83,10 @@ BAD = {
         ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
     ],
     "one_copy": [("--horizons 64 32", "--horizons must be at least one and increasing")],
+    "scale": [
+        ("--seeds 1", "--seeds must be a whole number of at least 2, got 1"),
+        ("--horizons 64 9000", "--horizons above 8192 must be multiples of it, got 9000"),
+    ],
     "unknown_noise": [
         ("--data teacher --noise-variance 0.5", "contains 2 times the variance of the noise"),
         ("--data teacher --offset 1.2", "--offset must be above the largest E‖x̃‖² = 1.3"),

@@ -12,6 +12,7 @@ from scipy.optimize import root
 from scipy.special import stdtrit
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.model import _estimate
 from noisy_jax.observed.observations import from_arrays
 from tests.observed.fits.curves import START, drawn, growth
 
@@ -198,6 +199,9 @@ def test_predicts_and_prints(rng):
     low, high = fit.interval(0.9)
     half = stdtrit(1997, 0.95) * fit.std_error
     np.testing.assert_allclose(high - low, 2 * half, rtol=1e-9)
+    slopes = np.array([1, size / 2 * np.exp(rate / 2), np.exp(rate / 2)])
+    half = stdtrit(1997, 0.95) * (slopes @ fit.covariance @ slopes) ** 0.5
+    np.testing.assert_allclose(np.subtract(*fit.band([0.5], 0.9)), -2 * half, rtol=1e-4)
     text = str(fit)
     words = ("effect by a model of 1 feature, 2,000 noisy rows", "rate", "sandwich", "uncorrected")
     assert all(word in text for word in words)
@@ -208,6 +212,12 @@ def test_predicts_and_prints(rng):
     np.testing.assert_allclose(frame["uncorrected"], fit.uncorrected.coefficients)
     with pytest.raises(ValueError, match="ratios are for"):
         fit.summary(ratios=True)
+
+
+def test_the_order_follows_from_the_copies(rng):
+    for copies, order in ((2, 1), (3, 1), (4, 2), (8, 2)):
+        table = from_arrays(rng.normal(size=(9, copies, 1)), np.arange(9.0))
+        assert _estimate(table).keywords == {"order": order}
 
 
 def test_names_of_parameters(rng):

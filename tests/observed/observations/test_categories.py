@@ -88,6 +88,9 @@ def test_rows_of_subjects_are_copies(rng):
     assert one.names == other.names == ("e[yes]", "g[b]")
     np.testing.assert_allclose(other.x, one.x, atol=1e-12)
     np.testing.assert_allclose(other.cov, one.cov, atol=1e-12)
+    recodings = np.where(cells == "yes", *np.linalg.inv(TWO)[::-1, 1])  # means of two, or of three
+    wanted = np.append(recodings[:10, :2].mean(axis=1), recodings[10:].mean(axis=1))
+    np.testing.assert_allclose(one.x[:, 0, 0], wanted, atol=1e-12)
 
 
 def drawn(rng, n, label=None):

@@ -44,8 +44,12 @@ def check_same(one, other, rtol=1e-12):
 
 
 @pytest.mark.parametrize("kind", ["dask DataFrame", "delayed frames"])
-def test_the_fit_of_partitions_is_that_of_the_rows(kind):
-    """Also where a partition has no row; each has whole blocks, so that the groups are the same."""
+def test_the_fit_of_partitions_is_that_of_the_rows(kind, monkeypatch):
+    """Also where one has no row, or is alone behind those that are merged at once.
+
+    Each has whole blocks of rows, so that the groups are the same.
+    """
+    monkeypatch.setattr(importlib.import_module(partitions.__module__), "_AT_ONCE", 3)
     frames = [frame(64 * rows, seed) for seed, rows in enumerate([10, 0, 20, 30])]
     delayed = [dask.delayed(one) for one in frames]
     table = delayed if kind == "delayed frames" else dask.dataframe.from_delayed(delayed)

@@ -132,14 +132,14 @@ def test_moments_from_replicates_need_no_law(places, missing, pairs):
 
 @pytest.mark.claim("EXT-Products")
 def test_replicates_beside_known_errors_and_misclassified_columns():
-    """Laplace and Gaussian errors of several copies, and an indicator that is recorded wrongly."""
-    pairs = [("x1", "x1"), ("x1", "x2"), ("x2", "z")]
-    parts = [laplace(0.4)] * 2 + [gauss(0.5)]
+    """Laplace errors of several copies and of one, and an indicator that is recorded wrongly."""
+    pairs = [("x1", "x1"), ("x1", "x2"), ("x2", "z"), ("x2", "x2")]
+    parts = [laplace(0.4)] * 2 + [laplace(0.5)]
     errors, chances = quadrature([*parts, (np.array([0, 1]), np.array([0.3, 0.7]))])
     frame = columns(errors[:, [0, 2]])
     frame |= {"x1b": CLEAN["x1"] + errors[:, 1], "z": errors[:, 3]}  # z is 1
-    known = {"x1": Laplace(0.4), "x2": 0.5, "z": Misclassified(MATRIX)}
-    for options in ({"noise": known}, {"noise": {"x2": 0.5, "z": Misclassified(MATRIX)}}):
+    known = {"x2": Laplace(0.5), "z": Misclassified(MATRIX)}
+    for options in ({"noise": {"x1": Laplace(0.4), **known}}, {"noise": known}):
         some = pairs if "x1" in options["noise"] else pairs[2:]
         table = nj.table(
             frame, target="y", replicates={"x1": ["x1", "x1b"]}, products=some, **options
