@@ -37,8 +37,9 @@ class Settings(SeededSettings):
     """Networks trained on noisy inputs, and judged on clean ones.
 
     y = sin 2a + b²/2 + noise of deviation 0.2, from noisy copies of (a, b); 64 hidden units, Adam
-    with a rate that falls to zero along a cosine, batches of 256. Each row is measured once. Writes
-    networks.csv and config.json.
+    with a rate that falls to zero along a cosine, batches of 256. Each row is measured once. Each
+    time that it is used, its copies are turned by a random number of places, so that estimates take
+    them in many orders. Writes networks.csv and config.json.
 
     Examples:
       python colabs/papers/networks.py
@@ -111,12 +112,19 @@ def clean_error(settings: Settings, copies: int, estimate: Any, key: jax.Array) 
     g = None if estimate is None else estimate(loss, argnum=1)
     optimizer = optax.adam(optax.cosine_decay_schedule(RATE, settings.steps))
 
-    def of_row(params, copies, y, key):
-        return loss(params, copies.mean(axis=0), y) if g is None else g(params, copies, y, key=key)
+    def of_row(params, copies, y, key, turn):
+        if g is None:
+            return loss(params, copies.mean(axis=0), y)
+        used = g.copies_needed(key) if isinstance(g, unbiased.Multilevel) else len(copies)
+        turned = copies[(turn + jnp.arange(len(copies))) % used]
+        return g(params, turned, y, key=key)
 
     def risk(params, chosen, key):
-        own = levels[chosen] if copies > 1 else jax.random.split(key, BATCH)
-        return jax.vmap(of_row, (None, 0, 0, 0))(params, seen[chosen], y[chosen], own).mean()
+        draw_key, turn_key = jax.random.split(key)
+        own = levels[chosen] if copies > 1 else jax.random.split(draw_key, BATCH)
+        turns = jax.random.randint(turn_key, (BATCH,), 0, max(copies, 1))
+        of_rows = jax.vmap(of_row, (None, 0, 0, 0, 0))
+        return of_rows(params, seen[chosen], y[chosen], own, turns).mean()
 
     def step(state, key):
         params, optimizer_state = state
@@ -129,8 +137,8 @@ def clean_error(settings: Settings, copies: int, estimate: Any, key: jax.Array) 
     start = jax.random.split(start_key, 3)
     params = {
         "in": 0.5 * jax.random.normal(start[0], (2, HIDDEN)),
-        "bias": 2 * jax.random.normal(start[1], (HIDDEN,)),
-        "out": 0.3 * jax.random.normal(start[2], (HIDDEN,)) / HIDDEN**0.5,
+        "bias": jax.random.normal(start[1], (HIDDEN,)),
+        "out": jax.random.normal(start[2], (HIDDEN,)) / HIDDEN**0.5,
         "level": jnp.zeros(()),
     }
     every = jax.random.split(step_key, settings.steps)

@@ -36,8 +36,9 @@ class Kernel:
         envelope: h; `None` where it is 1.
         spectrum: `(key, n, dim) -> omega[n, dim]`, frequencies drawn from the kernel's spectral
             density; `None` where there is no sampler.
-        entire: `gram`, written with operations that are entire in x and z; `None` where `gram` is
-            written so already, or k is not entire.
+        entire: of a kernel of x − z, `gram` of points that are `near_origin` already, written with
+            operations that are entire in x and z; `None` where `gram` is written so already, or k
+            is not entire.
     """
 
     gram: Callable[[chex.Array, chex.Array], jax.Array]

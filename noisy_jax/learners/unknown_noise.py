@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Readings, Sample
 from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
 from noisy_jax.kernels import Kernel
-from noisy_jax.kernels.kernel import check_kernel
+from noisy_jax.kernels.kernel import check_kernel, near_origin
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss, check_smooth, takes_noisy_targets
 from noisy_jax.unbiased import multilevel, replicates
@@ -172,23 +172,41 @@ def _of_pair(kernel: Kernel, loss: Loss) -> _Parts:
     def at(points, sign=1):
         return Continued(points[::2], sign * points[1::2])
 
-    def inner(points, others):
-        """From k(z, z') = ⟨Ψ(z), Ψ(z')⟩ and k(z̄, z'), without conjugates in the product."""
-        count = len(points) // 2
+    def continued_gram(z, others, imaginary=None):
+        """k(z_i, z'_j) `[n, m]`, without conjugates; z' may have no imaginary part."""
+        real = near_origin(z.re, others) if kernel.entire else (z.re, others)
+        if imaginary is None:
+            z = Continued(real[0], z.im)
+            return continued_number(lambda rows: gram(rows, real[1]), z, "pair")
+        count, parts = len(z.re), (real, (z.im, imaginary))
+        together = Continued(*map(jnp.concatenate, parts))
+        return continued_number(lambda rows: gram(rows[:count], rows[count:]), together, "pair")
 
-        def continued_gram(sign):
-            z = jax.tree.map(lambda *a: jnp.concatenate(a), at(points, sign), at(others))
-            return continued_number(lambda rows: gram(rows[:count], rows[count:]), z, "pair")
-
-        plain, conjugate = continued_gram(1), continued_gram(-1)
+    def products(points, others):
+        """From k(z, z') = ⟨Ψ(z), Ψ(z')⟩ and k(z̄, z'): of real and imaginary parts, `[n, m]`."""
+        plain, conjugate = (continued_gram(at(points, sign), *at(others)) for sign in (1, -1))
         of_real = [plain.re + conjugate.re, plain.im + conjugate.im]
         of_imaginary = [plain.im - conjugate.im, conjugate.re - plain.re]
-        parts = jnp.array([of_real, of_imaginary]) / 2  # [2, 2, n, m]
+        return [[part / 2 for part in parts] for parts in (of_real, of_imaginary)]
+
+    def inner(points, others):
+        parts = jnp.array(products(points, others))  # [2, 2, n, m]
         return parts.transpose(2, 0, 3, 1).reshape(len(points), len(others))
 
     def evaluate(points, x):
-        parts = continued_number(lambda rows: gram(rows, x), at(points), "pair")
+        parts = continued_gram(at(points), x)
         return jnp.stack(parts, axis=1).reshape(len(points), len(x))
+
+    def values(weights, points, others, x):
+        """As `inner` and `evaluate`, without matrices of both parts."""
+        weights = weights[::2], weights[1::2]
+
+        def of_parts(real, imaginary):
+            return weights[0] @ real + weights[1] @ imaginary
+
+        at_others = map(of_parts, *products(points, others))
+        at_points = of_parts(*continued_gram(at(points), x))
+        return jnp.stack(list(at_others), axis=1).reshape(-1), at_points
 
     def slopes(values, y):
         derivative = continued_number(lambda p: loss.gradient(p, y), Continued(*values), "pair")
@@ -203,4 +221,4 @@ def _of_pair(kernel: Kernel, loss: Loss) -> _Parts:
         return real, real**2 - imaginary**2
 
     jax.eval_shape(slopes, jnp.zeros(2), jnp.ones(()))  # the loss must be entire
-    return _Parts(round_of, 2, Space(inner, evaluate), slopes, readings)
+    return _Parts(round_of, 2, Space(inner, evaluate, values=values), slopes, readings)

@@ -86,7 +86,10 @@ def square(z: Continued) -> Continued:
 def exp(z: Continued) -> Continued:
     """exp z."""
     size = jnp.exp(z.re)
-    return Continued(size * jnp.cos(z.im), size * jnp.sin(z.im))
+    if z.im.dtype != jnp.float32:
+        return Continued(size * jnp.cos(z.im), size * jnp.sin(z.im))
+    cosine, sine = features.cosine_and_sine(z.im / (2 * np.pi))  # faster than XLA's on CPUs
+    return Continued(size * cosine, size * sine)
 
 
 def exponential(base: Any, z: Continued) -> Continued:
