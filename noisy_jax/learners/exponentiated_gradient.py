@@ -3,7 +3,7 @@
     w_t = B(p⁺_t − p⁻_t),   p^±_{t,i} ∝ exp(∓η_t Σ_{s<t} ∇̃_{s,i}),   Σ_i p⁺_{t,i} + p⁻_{t,i} = 1
 
 p_t are the shares of AdaHedge (`wrappers.mixture`) on the 2d corners ±B e_i of the ball, whose
-losses are ±∇̃_{t,i} in units of B; its rate is η_t = ln(2d)/Δ_{t−1}. For ‖u‖₁ ≤ B and all vectors ∇̃_t
+losses are ±∇̃_{t,i} in units of B; its rate is η_t = ln(2d)/Δ_{t−1}. For ‖u‖₁ ≤ B and any ∇̃_t
 
     Σ_t ⟨∇̃_t, w_t − u⟩ ≤ 2BΔ_T ≤ 2B√(ln(2d) Σ_t ‖∇̃_t‖∞²) + 4B max_t ‖∇̃_t‖∞
 
