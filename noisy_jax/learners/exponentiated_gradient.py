@@ -17,6 +17,8 @@ Source: Kivinen and Warmuth, Exponentiated gradient versus gradient descent for 
 convex optimization (2012); Orabona, A modern introduction to online learning (2019).
 """
 
+from typing import Any
+
 import chex
 import jax.numpy as jnp
 import optax
@@ -63,14 +65,14 @@ def exponentiated_gradient(
     estimate = gradient or (from_one_copy if whole("copies", copies) == 1 else from_two_copies)
     size = parsed_radius(radius)
 
-    def init(weights) -> MixtureState:
-        losses = jnp.zeros(2 * len(weights))
+    def init(params) -> MixtureState:
+        losses = jnp.zeros(2 * len(params))
         return MixtureState((), jnp.full_like(losses, 1 / len(losses)), losses, jnp.zeros(()))
 
-    def update(estimate, state: MixtureState, weights):
-        state = after_round(state, jnp.concatenate([estimate, -estimate]))
+    def update(updates, state: Any, params: Any = None):
+        state = after_round(state, jnp.concatenate([updates, -updates]))
         positive, negative = jnp.split(state.shares, 2)
-        return size * (positive - negative) - weights, state
+        return size * (positive - negative) - params, state
 
     descent = optax.GradientTransformation(init, update)
     # Its weights are in the l1 ball, so that the projection on the l2 ball changes nothing.
