@@ -2,21 +2,22 @@
 
     w_t = B(p⁺_t − p⁻_t),   p^±_{t,i} ∝ exp(∓η_t Σ_{s<t} ∇̃_{s,i}),   Σ_i p⁺_{t,i} + p⁻_{t,i} = 1
 
-p_t are the shares of AdaHedge (`wrappers.mixture`) on the 2d corners ±B e_i of the ball, of losses
-±∇̃_{t,i} in units of B, and so is the adaptive rate η_t = ln(2d)/Δ_{t−1}. For ‖u‖₁ ≤ B and all
-vectors ∇̃_t
+p_t are the shares of AdaHedge (`wrappers.mixture`) on the 2d corners ±B e_i of the ball, whose
+losses are ±∇̃_{t,i} in units of B; its rate is η_t = ln(2d)/Δ_{t−1}. For ‖u‖₁ ≤ B and any ∇̃_t
 
     Σ_t ⟨∇̃_t, w_t − u⟩ ≤ 2BΔ_T ≤ 2B√(ln(2d) Σ_t ‖∇̃_t‖∞²) + 4B max_t ‖∇̃_t‖∞
 
-Proof: the first step is theirs. One round adds δ_t ≤ η_t‖∇̃_t‖∞²/2 to Δ (Hoeffding), and at most
+Proof: the first step is AdaHedge's. One round adds δ_t ≤ η_t‖∇̃_t‖∞²/2 to Δ (Hoeffding), and at most
 2‖∇̃_t‖∞. So Δ_T² = Σ_t 2Δ_{t−1}δ_t + δ_t² ≤ ln(2d) Σ_t ‖∇̃_t‖∞² + 2 max_t ‖∇̃_t‖∞ Δ_T. The best
 constant rate, which nobody knows before, gives B√(2 ln(2d) Σ_t ‖∇̃_t‖∞²).
 
 Source: Kivinen and Warmuth, Exponentiated gradient versus gradient descent for linear predictors
 (1997); de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if you must
 (2014), for the rate. The bound at a constant rate: Shalev-Shwartz, Online learning and online
-convex optimization (2012), Sec. 2.7; Orabona, A modern introduction to online learning (2019).
+convex optimization (2012); Orabona, A modern introduction to online learning (2019).
 """
+
+from typing import Any
 
 import chex
 import jax.numpy as jnp
@@ -64,14 +65,14 @@ def exponentiated_gradient(
     estimate = gradient or (from_one_copy if whole("copies", copies) == 1 else from_two_copies)
     size = parsed_radius(radius)
 
-    def init(weights) -> MixtureState:
-        losses = jnp.zeros(2 * len(weights))
+    def init(params) -> MixtureState:
+        losses = jnp.zeros(2 * len(params))
         return MixtureState((), jnp.full_like(losses, 1 / len(losses)), losses, jnp.zeros(()))
 
-    def update(estimate, state: MixtureState, weights):
-        state = after_round(state, jnp.concatenate([estimate, -estimate]))
+    def update(updates, state: Any, params: Any = None):
+        state = after_round(state, jnp.concatenate([updates, -updates]))
         positive, negative = jnp.split(state.shares, 2)
-        return size * (positive - negative) - weights, state
+        return size * (positive - negative) - params, state
 
     descent = optax.GradientTransformation(init, update)
     # Its weights are in the l1 ball, so that the projection on the l2 ball changes nothing.

@@ -87,8 +87,7 @@ def known_covariance(
     loss it has no effect on average.
 
     In each round the learner reads the covariance from `sample.cov`, of shape `[]`, `[d]` or
-    `[d, d]`. It may change from round to round, or be an unbiased estimate if it depends on x
-    (`noise.Missing`). `wrappers.assuming` supplies one if the sample has none.
+    `[d, d]`; it may change from round to round. `wrappers.assuming` supplies one if there is none.
 
     Args:
         radius: as in `gradient_descent`, like `learning_rate` and `optimizer`.

@@ -55,11 +55,10 @@ def random_truncation(
     variables. Targets must be free of noise, except for the squared loss: a noisy target in several
     factors of the estimate would make it biased.
 
-    With an estimator in a world it is `parallel_worlds` for analytic losses; `norma` is biased
-    there unless ℓ is quadratic. A round takes up to G + 1 copies, where G is the order at which the
-    series of ℓ' is cut off; G of an erf loss grows quickly with the sharpness times the radius,
-    which should be around 1. From one Gaussian copy (`wrappers.cloned`) the world must exist for
-    G + 1 times the noise.
+    In a world a round takes up to G + 1 copies, where G is the order at which the series of ℓ' is
+    cut off; G of an erf loss grows quickly with the sharpness times the radius, which should be
+    around 1. From one Gaussian copy (`wrappers.cloned`) the world must exist for G + 1 times the
+    noise.
 
     Args:
         estimator: of the clean gradient, from `unbiased.gradient`.
@@ -74,8 +73,7 @@ def random_truncation(
         expected regret on clean data, apart from the bias of cut-off series, is at most
         √(B_w B_g B_Ψ T) at the theorem's rate (`bounds.random_truncation`) and 2√2 times that at
         the adaptive one. Its readings are unbiased for the kernel with its series cut off; they use
-        copies that a round may not need. With a margin loss, concrete labels other than ±1 raise
-        ValueError, and traced ones end in NaN.
+        copies that a round may not need.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

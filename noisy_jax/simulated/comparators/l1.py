@@ -11,6 +11,8 @@ most ⟨∇, w⟩ + B‖∇‖∞ above the least one, with the gradient ∇ = 2
 Source: Wolfe, Finding the nearest point in a polytope (1976).
 """
 
+from typing import Any
+
 import chex
 import jax.numpy as jnp
 import numpy as np
@@ -46,12 +48,13 @@ def l1_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
         check_concrete(name, value, "the minimizer is found on the host")
     size = float(positive("radius", radius))
     x, y = (np.asarray(leaf, np.float64) for leaf in stream)
-    factor = np.linalg.qr(np.column_stack([x, y]), mode="r")
-    weights = np.linalg.lstsq(factor[:, :-1], factor[:, -1])[0]
+    factor: Any = np.linalg.qr(np.column_stack([x, y]), mode="r")
+    columns, target = factor[:, :-1], factor[:, -1]
+    weights = np.linalg.lstsq(columns, target)[0]
     if np.abs(weights).sum() > size:
-        corners = size * np.vstack([factor[:, :-1].T, -factor[:, :-1].T]) - factor[:, -1]
-        positive_share, negative_share = np.split(_nearest(corners, 1e-13 * (y @ y)), 2)
-        weights = size * (positive_share - negative_share)
+        corners = size * np.vstack([columns.T, -columns.T]) - target
+        shares = _nearest(corners, float(1e-13 * (y @ y)))
+        weights = size * np.subtract(*np.split(shares, 2))
     residuals = x @ weights - y
     multiplier = np.abs(residuals @ x).max()
     found = LinearBall(weights, x @ weights, residuals @ residuals, multiplier)
