@@ -143,7 +143,8 @@ class Selection(Summarized):
 _ENDS = "difference_low", "difference_high"
 _APPROXIMATE = (
     "Approximate risks are extended to no noise from rows with more of it; their intervals",
-    "contain how far the last order of the extrapolation moves them.",
+    "contain how far the last order of the extrapolation moves them. They hold for noise that is",
+    "nearly symmetric; under skewed noise these risks are mostly too high.",
 )
 
 
@@ -173,7 +174,8 @@ def select(
     Other predictors, such as a forest, have no unbiased readings. They are called at rows with more
     noise, of 1½, 2, 2½ and 3 times its covariance, or at means of fewer copies where it is unknown,
     and their errors there are extended to no noise. The table says that these risks are
-    approximate: see `noisy_jax.observed.fits.extended`.
+    approximate: see `noisy_jax.observed.fits.extended`. Under skewed noise a bias is left that
+    their intervals do not contain; differences of such candidates hardly have it.
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as

@@ -15,6 +15,10 @@ from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Table
 from noisy_jax.validation import between
 
+FEW = 5000
+"""Rows below which the jackknife is better than the sandwich, which is much faster."""
+_NARROW = f"In tables below {FEW:,} rows intervals by the sandwich are somewhat too narrow."
+
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class ModelEstimates(Estimates):
@@ -152,6 +156,7 @@ class ModelFit(ModelEstimates, Saved):
     def _shown(self) -> Table:
         """Estimates, intervals, uncorrected estimates."""
         lines = [
+            *([_NARROW] if self.errors == "sandwich" and self.num_rows < FEW else []),
             f"Standard errors by the {self.errors}. The parameters are for clean features; to "
             "predict",
             "from features that are as noisy as these, use fit.uncorrected.",

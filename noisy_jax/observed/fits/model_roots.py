@@ -12,7 +12,7 @@ import numpy as np
 
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, jackknifed
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
-from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
+from noisy_jax.observed.fits.model_fit import FEW, ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
 from noisy_jax.observed.fits.sandwich import of_scores
 from noisy_jax.observed.fits.saved import places_of
@@ -20,7 +20,6 @@ from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import listed
 
-_ROWS = 5000  # from which on the sandwich is nearly as good as the jackknife, and much faster
 _PATIENCE = Patience(steps=12, halvings=6)
 _STEP = 0.01  # of the share
 _LEAST_SHARE = 0.5  # of the noise, for which an estimate is given
@@ -49,7 +48,7 @@ def model_fit(
         raise ValueError(f"this fit needs at least {least} clusters, got {got}")
     if n < size + 3:
         raise ValueError(f"a model of {size} parameters needs at least {size + 3} rows, got {n}")
-    errors = errors or ("jackknife" if n < _ROWS else "sandwich")
+    errors = errors or ("jackknife" if n < FEW else "sandwich")
     nothing, zero = Share(table.y, np.zeros(())), np.zeros(size)
 
     rest = table, seed, weights, clusters

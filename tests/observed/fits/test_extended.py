@@ -93,6 +93,7 @@ def test_risks_of_a_forest_and_of_neighbours_are_near_the_true_ones(kind):
     text = str(found)
     assert text.count("  approximate") == 2
     assert "Approximate risks are extended to no noise" in text
+    assert "under skewed noise these risks are mostly too high" in text
 
 
 def test_a_logistic_fit_is_judged_by_its_probabilities():
