@@ -56,7 +56,9 @@ class CompiledLearner:
                     return state, jnp.full(len(keys), jnp.nan)
                 return state, estimated_errors(readings, samples.y)
 
-            return scan_in_blocks(block, state, (samples, keys), _BLOCK)
+            # Rows behind the last block take a second copy of the program, which compiles as long.
+            sizes = (size for size in range(_BLOCK, _BLOCK // 2, -1) if len(keys) % size == 0)
+            return scan_in_blocks(block, state, (samples, keys), next(sizes, _BLOCK))
 
         def errors(shared, state, samples, keys):
             def one(inputs):
@@ -76,7 +78,11 @@ class CompiledLearner:
 
     def train(self, rows: Observations, key: chex.PRNGKey) -> State:
         """The state after all rows."""
-        return self.finished(self.resume(on_host(self.learner.init(rows.x.shape[2])), rows, key)[0])
+        return self.finished(self.resume(self.start(rows.x.shape[2]), rows, key)[0])
+
+    def start(self, dim: int) -> State:
+        """The state before the first row, in NumPy arrays."""
+        return on_host(jax.jit(self.learner.init, static_argnums=0)(dim))
 
     def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
         """From and to a state in NumPy arrays, with the errors `[n]` of predictions before rows."""
@@ -87,7 +93,7 @@ class CompiledLearner:
 
     def finished(self, state: State) -> State:
         """The state after the last row, in JAX arrays."""
-        state = jax.tree.map(jnp.asarray, state)
+        state = jax.device_put(state)
         return state if self.learner.finish is None else self.learner.finish(state)
 
     def fingerprint(self, state: State, rows: Observations, key: chex.PRNGKey) -> str:
@@ -131,5 +137,6 @@ def _inputs(
     if cross is not None:
         cross = np.broadcast_to(cross, rows.x[:, 0].shape)
     arrays: Any = rows.x, rows.y, own, cross, shared
-    *sample, shared = jax.tree.map(lambda a: jnp.asarray(a, float), arrays)
+    kind = jax.dtypes.canonicalize_dtype(float)  # NumPy compiles nothing to convert numbers
+    *sample, shared = jax.tree.map(lambda a: np.asarray(a, kind), arrays)
     return shared, Sample(*sample), jax.random.split(key, len(rows.y))

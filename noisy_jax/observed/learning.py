@@ -11,7 +11,7 @@ import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.checkpoints import resumed
-from noisy_jax.observed.compiled import CompiledLearner, compiled_learner, on_host, shared_cov
+from noisy_jax.observed.compiled import CompiledLearner, compiled_learner, shared_cov
 from noisy_jax.observed.fits.assumptions import warned
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learned import Learned
@@ -133,7 +133,7 @@ class Learning:
             raise ValueError(f"{where}{error}") from error
         dim = len(first.names)
         none = [Running.of(np.zeros((0, size))) for size in (dim + 1, 1)]
-        self.progress = _Progress(none[0], none[1], 0, on_host(compiled.learner.init(dim)))
+        self.progress = _Progress(none[0], none[1], 0, compiled.start(dim))
         self.alike = first.rows(np.arange(1))  # what is the same in all chunks
 
     def fingerprint(self, first: Observations, key: chex.PRNGKey) -> str:
