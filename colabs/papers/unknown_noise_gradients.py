@@ -77,7 +77,8 @@ def measured(
         `variance`, E‖g̃Ψ̃ − ∇‖² = E‖g̃Ψ̃‖² − ‖∇‖².
     """
     run = functools.partial(_one_run, estimator, learning_rate)
-    return monte_carlo(jax.tree_util.Partial(run, stream, distribution), num_seeds, key)
+    run = jax.tree_util.Partial(run, stream, distribution)
+    return monte_carlo(run, num_seeds, key, mesh="all")
 
 
 def _one_run(estimator, learning_rate, stream, distribution, key) -> dict[str, jax.Array]:

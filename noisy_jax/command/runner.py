@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import chex
+import jax
 import numpy as np
 
 from noisy_jax import plots
@@ -185,7 +186,7 @@ def over_seeds(
     description: str,
     batch_size: int = 128,
 ) -> Estimate:
-    """`monte_carlo` with a progress bar, at most `batch_size` seeds at once."""
+    """`monte_carlo` with a progress bar, at most `batch_size` seeds at once on each device."""
     with progress_bar(description, "seed") as progress:
-        size = min(batch_size, num_seeds)
-        return monte_carlo(run, num_seeds, key, batch_size=size, progress=progress)
+        size = min(batch_size * jax.local_device_count(), num_seeds)
+        return monte_carlo(run, num_seeds, key, batch_size=size, mesh="all", progress=progress)

@@ -147,7 +147,7 @@ def speed():
         Row(f"scikit-learn {sklearn.__version__} SGDRegressor.fit", sklearn_rate, unit),
         Row(f"river {river.__version__} LinearRegression, predict and learn", river_rate, unit),
         at_least("two_copies / scikit-learn", ours, sklearn_rate, 1.5),
-        at_least("two_copies / river", ours, river_rate, 100),
+        at_least("two_copies / river", ours, river_rate, 60),
         Row(f"{SEEDS} seeds, arrays [T, S, 2, d]", all_rate, unit),
         Row(f"{SEEDS} seeds, arrays [S, T, 2, d]", seed_major_rate, unit),
         at_least(f"{SEEDS} seeds [T, S, 2, d] / one stream", all_rate, ours, 2),
