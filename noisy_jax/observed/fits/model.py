@@ -268,6 +268,7 @@ def _any_law(f: Callable, argnum: int) -> Transformed:
     """`replicates` of the order that the number of copies allows."""
 
     def points(copies, key):
-        return replicates(f, order=order_of(len(copies))).points(copies, key)
+        estimate: Any = replicates(f, order=order_of(len(copies)))
+        return estimate.points(copies, key)
 
     return Transformed.at_points(f, points, argnum, 2)

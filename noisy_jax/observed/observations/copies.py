@@ -68,7 +68,8 @@ def with_copies(table: Observations) -> Observations:
     """
     if table.copies is None or table.pooled is None or table.categories or table.products:
         return table
-    if table.seen is not None or np.diagonal(table.cov, axis1=1, axis2=2)[:, ~table.pooled].any():
+    variances = np.diagonal(np.asarray(table.cov), axis1=1, axis2=2)
+    if table.seen is not None or variances[:, ~table.pooled].any():
         return table
     whole = ~np.isnan(table.copies).any(axis=2)
     if (most := whole.sum(axis=1).max()) < 2:
