@@ -1,6 +1,7 @@
 """Every learner and estimate is exported for GPUs and TPUs, which needs neither."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +45,7 @@ ALL = {
     "leader, pair": leader(lambda: nj.moments.pair(features)),
     "leader, multilevel": leader(lambda: nj.moments.multilevel(features, levels=2)),
 }
-ESTIMATES = {
+ESTIMATES: dict[str, Any] = {
     "multilevel": functools.partial(nj.unbiased.multilevel, levels=2),
     "replicates": nj.unbiased.replicates,
     "pair": nj.unbiased.pair,
