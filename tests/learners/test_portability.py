@@ -45,14 +45,14 @@ ALL = {
     "leader, pair": leader(lambda: nj.moments.pair(features)),
     "leader, multilevel": leader(lambda: nj.moments.multilevel(features, levels=2)),
 }
-ESTIMATES: dict[str, Any] = {
+ESTIMATES = {
     "multilevel": functools.partial(nj.unbiased.multilevel, levels=2),
     "replicates": nj.unbiased.replicates,
     "pair": nj.unbiased.pair,
     "gaussian": functools.partial(nj.unbiased.gaussian, noise=0.1),
 }
 PLATFORMS = "cpu", "cuda", "tpu"
-INPUTS = *nj.streams.linear(jax.random.key(0), T, DIM), jax.random.key(1)
+INPUTS: Any = (*nj.streams.linear(jax.random.key(0), T, DIM), jax.random.key(1))
 
 
 def read_again(function, *args):
