@@ -133,7 +133,7 @@ def play(
     best: jax.Array,
     distribution: noise.Noise,
     horizon: int,
-    keys: Sequence[jax.Array],
+    keys: Any,
     progress: Callable[[int], None] = lambda rounds: None,
 ) -> list[Run]:
     """A run of T rounds for each key; `best` are the comparator's predictions of the rows."""
@@ -148,8 +148,8 @@ def play(
 
     start = learner.init(table.x.shape[1])
     compiled = jax.jit(part).lower(start, keys[0]).compile()
-    held = compiled.memory_analysis().temp_size_in_bytes
-    held += sum(leaf.nbytes for leaf in jax.tree.leaves(start))
+    used: Any = compiled.memory_analysis()
+    held = used.temp_size_in_bytes + sum(leaf.nbytes for leaf in jax.tree.leaves(start))
     runs = []
     for key in keys:
         state, total, began = start, 0.0, time.process_time()

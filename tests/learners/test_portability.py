@@ -1,6 +1,7 @@
 """Every learner and estimate is exported for GPUs and TPUs, which needs neither."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +52,7 @@ ESTIMATES = {
     "gaussian": functools.partial(nj.unbiased.gaussian, noise=0.1),
 }
 PLATFORMS = "cpu", "cuda", "tpu"
-INPUTS = *nj.streams.linear(jax.random.key(0), T, DIM), jax.random.key(1)
+INPUTS: Any = (*nj.streams.linear(jax.random.key(0), T, DIM), jax.random.key(1))
 
 
 def read_again(function, *args):
