@@ -106,7 +106,9 @@ def diagnose(
     that value, and by more than 3 standard errors. (Two copies
     x̃_1 and x̃_2 give one with twice the noise, ax̃_1 + (1 − a)x̃_2 with a = (1 + √3)/2, and so one
     order more.) And `pair` and `gaussian` have heavy tails where f grows fast off the real axis:
-    gradients of single rows spread more than four times as much as uncorrected ones.
+    gradients of single rows spread more than four times as much as uncorrected ones, or more than
+    twice as much where fewer than a third of the rows are effective: tails that grow exponentially
+    are larger than the rows at hand show.
 
     The mean of n corrected gradients has the variance v_g/n, the mean of n uncorrected gradients
     v_f/n and the bias b, so that correcting pays if
@@ -190,12 +192,16 @@ def diagnose(
     risk, risk_error = _mean(corrected)
     raised, raised_error = _mean(further)
     spread = np.sqrt(spread_corrected / spread_plain)
+    effective = norms.sum() ** 2 / squares[0].sum()
+    heavy = not spread <= _SPREAD  # also NaN
+    if g.noise is not None:  # at complex points
+        heavy |= spread > _SPREAD / 2 and effective < count / 3
     pays_from = 0.0 if added <= 0 else added / bias_squared if bias_squared > 0 else np.inf
     exploited = risk < float(least) - 3 * risk_error
     exploited |= raised > max(3 * raised_error, risk - float(least), risk_error)
     if exploited:
         verdict = "exploited"
-    elif not spread <= _SPREAD:  # also NaN
+    elif heavy:
         verdict = "heavy tails"
     else:
         verdict = "average" if pays_from > trained_on else "correct"
@@ -210,7 +216,7 @@ def diagnose(
         next_order=raised,
         next_order_std_error=raised_error,
         spread=float(spread),
-        effective_rows=float(norms.sum() ** 2 / squares[0].sum()),
+        effective_rows=float(effective),
         pays_from=float(pays_from),
         verdict=verdict,
     )

@@ -65,6 +65,10 @@ def multilevel(
     grows if r > ¼, and the mean number of copies if r < ½. r = 2^(−3/2) balances both. Each
     estimate evaluates f at four points.
 
+    If the same rows are used again and again, turn the copies of a row by a random number of places
+    each time, `copies[(turn + jnp.arange(len(copies))) % g.copies_needed(key)]`, with the same key:
+    without more copies this averages the estimates over orders of the copies.
+
     Args:
         f: a function of one clean input, of any shape. Its results are any pytree of numbers of
             floating point.

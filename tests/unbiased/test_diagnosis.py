@@ -145,6 +145,21 @@ def test_few_rows_and_a_small_bias_are_better_averaged():
     assert "train on the mean of the copies" in found.recommendation
 
 
+@pytest.mark.claim("EXT-Diagnosis")
+def test_tails_at_complex_points_are_told_from_few_effective_rows():
+    """The spread is still below four."""
+    w, copies, y = linear_rows(1000)
+
+    def waves(w, x, y):
+        return (jnp.sin(x @ w) - y) ** 2
+
+    for scale, verdict in ((1.4, "heavy tails"), (0.3, "correct")):
+        g, at = nj.unbiased.pair(waves, 1), jnp.asarray(scale * w)
+        found = nj.unbiased.diagnose(g, waves, at, (copies, y), KEY)
+        assert found.verdict == verdict
+        assert found.spread < 4
+
+
 def test_bad_arguments_give_one_clear_line():
     w, copies, y = linear_rows(10)
     g = nj.unbiased.replicates(squared, 1)
