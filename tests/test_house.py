@@ -26,7 +26,6 @@ TESTED_IN = {
     "base": "learners/test_contract",
     "command/regret": "command/test_linear",
     "command/stated": "command/test_fit",
-    "engine/blocks": "engine/test_expansion",
     "engine/windows": "engine/test_memory",
     "learners/corrected_leader": "learners/test_corrected_ftrl",
     "learners/known_covariance": "learners/test_gradient_descent",

@@ -33,7 +33,6 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Needs, Readings, Sample, check_sample
-from noisy_jax.engine.blocks import Values, in_parts, play, since
 from noisy_jax.engine.memory import Atoms, Memory
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
@@ -158,13 +157,17 @@ def expansion(
         rounds = jax.lax.optimization_barrier(rounds_of(samples, keys))
         points = memory.space.points(x)
         ahead = _before(memory, state, rounds, points)
-        inside = _inside(memory, rounds, points, ahead.points.dtype)
-        state, predictions, noisy, added, keep = play(
+        inside = _inside(memory, rounds, points).astype(ahead.dtype)
+        state, predictions, noisy, added, keep = _play(
             rule, memory, radius, readings, state, ahead, inside, rounds.target
         )
-        kept, coefficients = since(added, keep)
+        # Factors by which what was there before each round has shrunk by the end of the block.
+        kept = jax.lax.cumprod(keep, reverse=True)
+        coefficients = added * jnp.append(kept[1:], jnp.ones_like(kept[:1]))[:, None]
         stored = state.atoms, state.weights, state.round
-        atoms, weights = memory.absorb(*stored, kept, _flat(rounds.atom), jnp.ravel(coefficients))
+        atoms, weights = memory.absorb(
+            *stored, kept[0], _flat(rounds.atom), jnp.ravel(coefficients)
+        )
         state = state._replace(atoms=atoms, weights=weights, round=state.round + len(added))
         return state, (predictions, noisy)
 
@@ -181,8 +184,18 @@ def expansion(
             )
         if labels:
             samples = samples._replace(y=sound_labels(samples.y))
-        state, outputs = in_parts(advance, state, (samples, x, keys), block)
-        return state, *outputs
+        whole_blocks = rounds - rounds % block
+        inputs, outputs = (samples, x, keys), []
+        if whole_blocks:
+            blocks = jax.tree.map(
+                lambda a: a[:whole_blocks].reshape(-1, block, *a.shape[1:]), inputs
+            )
+            state, output = jax.lax.scan(advance, state, blocks)
+            outputs.append(jax.tree.map(jnp.ravel, output))
+        if whole_blocks < rounds:
+            state, output = advance(state, jax.tree.map(lambda a: a[whole_blocks:], inputs))
+            outputs.append(output)
+        return state, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *outputs)
 
     def one_round(sample: Sample):
         """A sample as a block of one round, and its first copy in place of the clean instance."""
@@ -198,7 +211,7 @@ def expansion(
     def read(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
         samples, x = one_round(sample)
         rounds = rounds_of(samples, key[None])
-        values = _before(memory, state, rounds, memory.space.points(x)).queries[0]
+        values = _before(memory, state, rounds, memory.space.points(x))[0, :-1]
         target = jax.tree.map(lambda a: a[0], rounds.target)
         estimates: Any = readings
         return estimates(rule.output(state.rule, values), target)
@@ -221,24 +234,18 @@ def expansion(
     )
 
 
-def _before(memory: Memory, state: ExpansionState, rounds: Round, points) -> Values:
-    """Values of f before a block of rounds."""
+def _before(memory: Memory, state: ExpansionState, rounds: Round, points):
+    """Values of f before a block, `[B, Q + 1]`: at the Q queries of a round and its clean point."""
     values = memory.values(state.atoms, state.weights, state.round, _queries(rounds), points)
-    return _of_rounds(values, (), state.weights.dtype)
+    return _columns(*values).astype(state.weights.dtype)
 
 
-def _inside(memory: Memory, rounds: Round, points, dtype) -> Values:
-    """Values of the atoms of a block, with leading axes `[B, K]`."""
+def _inside(memory: Memory, rounds: Round, points):
+    """Values of the atoms of a block at queries and points of its rounds, `[B, K, B, Q + 1]`."""
     space, atoms = memory.space, _flat(rounds.atom)
-    values = space.inner(atoms, _queries(rounds)), space.evaluate(atoms, points)
-    return _of_rounds(values, jax.tree.leaves(rounds.atom)[0].shape[:2], dtype)
-
-
-def _of_rounds(values, leading: tuple[int, ...], dtype) -> Values:
-    """From `[..., B·Q]` at queries and `[..., B]` at points."""
-    queries, points = (a.astype(dtype) for a in values)
-    rounds = points.shape[-1]
-    return Values(queries.reshape(*leading, rounds, -1), points.reshape(*leading, rounds))
+    at_queries = space.inner(atoms, _queries(rounds))
+    values = _columns(at_queries, space.evaluate(atoms, points))
+    return values.reshape(values.shape[1], -1, *values.shape[1:])
 
 
 def _queries(rounds: Round):
@@ -254,7 +261,59 @@ def _flat(atoms):
     return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), atoms)
 
 
+def _columns(at_queries, at_points):
+    at_queries = at_queries.reshape(*at_points.shape, -1)
+    return jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
+
+
 def of_two_outputs(outputs: jax.Array, target: Any) -> Readings:
     """The mean and the product of the first two outputs: unbiased if they are, and independent."""
     del target
     return (outputs[0] + outputs[1]) / 2, outputs[0] * outputs[1]
+
+
+def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, target):
+    """The rounds of a block, one after another, on the values `ahead` and `inside` of f.
+
+    Returns the state with its norm and rule after the block; `[B]` predictions, readings (or
+    `None`), `[B, K]` coefficients of the new atoms, and `[B]` factors on what was there before.
+    """
+    dtype, width = ahead.dtype, inside.shape[1]
+
+    def one_round(carry, inputs):
+        ahead, squared_norm, rule_state = carry
+        b, inside, target = inputs
+        t, values = state.round + b, ahead[b, :-1]
+        prediction = rule.output(rule_state, ahead[b, -1])
+        read = None if readings is None else readings(rule.output(rule_state, values), target)
+        gram = inside[:, b, :width]
+        square = gram if memory.width else jnp.maximum(gram[0, 0], 0)
+        alpha, decay, rule_state = rule.update(rule_state, values, target, t, square)
+        room = True if memory.horizon is None else t < memory.horizon
+        alpha = jnp.where(jnp.all(jnp.isfinite(values)) & room, alpha, jnp.nan).astype(dtype)
+        alpha = jnp.broadcast_to(alpha, width)
+        factor = jnp.ones((), dtype)
+        if squared_norm is not None:
+            squared_norm *= decay**2
+            squared_norm += 2 * decay * jnp.sum(alpha * values[:width])
+            squared_norm += jnp.sum(alpha[:, None] * gram * alpha[None])
+            factor, squared_norm = _project(jnp.maximum(squared_norm, 0).astype(dtype), radius)
+        added, keep = alpha * factor, jnp.asarray(decay * factor, dtype)
+        ahead = keep * ahead + jnp.sum(added[:, None, None] * inside, axis=0)
+        return (ahead, squared_norm, rule_state), (prediction, read, added, keep)
+
+    (_, squared_norm, rule_state), outputs = jax.lax.scan(
+        one_round, (ahead, state.squared_norm, state.rule), (jnp.arange(len(ahead)), inside, target)
+    )
+    return state._replace(squared_norm=squared_norm, rule=rule_state), *outputs
+
+
+def _project(squared_norm, radius):
+    """The factor that brings f back into the ball, NaN if ‖f‖² overflowed; and ‖f‖² after it."""
+    if radius is None:
+        return jnp.where(jnp.isfinite(squared_norm), 1.0, jnp.nan), squared_norm
+    squared_radius = jnp.square(jnp.asarray(radius, squared_norm.dtype))
+    inside = squared_norm <= squared_radius  # False for a radius of NaN
+    factor = jnp.where(inside, 1.0, radius / jnp.sqrt(jnp.where(inside, 1.0, squared_norm)))
+    factor = jnp.where(jnp.isfinite(squared_norm), factor, jnp.nan)
+    return factor, jnp.where(inside, squared_norm, squared_radius)
