@@ -316,7 +316,10 @@ def test_observed_rows_may_be_learned_by_a_mixture(rng):
         ),
         (lambda: nj.wrappers.swept(linear(0.1), RATES), "make must be a function value -> Learner"),
         (lambda: nj.wrappers.swept(lambda r: r, RATES), "what make returns must be a Learner"),
-        (lambda: nj.wrappers.swept(linear, 0.1), r"one leading axis K >= 1, got \[\[\]\]"),
+        (
+            lambda: nj.wrappers.swept(linear, 0.1),
+            r"one leading axis K >= 1, got the shapes \[\[\]\]",
+        ),
         (lambda: nj.wrappers.swept(linear, ()), "one leading axis K >= 1"),
         (
             lambda: nj.bounds.mixture(linear(0.1).init(2)),

@@ -13,7 +13,7 @@ import noisy_jax as nj
     [
         ([1.0], "fit takes one table of x, y and what is known of the noise"),
         (np.ones((3, 2)), r"nj.fit\(nj.observations.from_arrays\(x, y, noise=…"),
-        ("rows.csv", r"the path 'rows.csv'; read the file: nj.fit\(nj.observations.csv"),
+        ("rows.csv", r"the path 'rows.csv'; read the file: nj.fit\(nj.csv"),
     ],
 )
 def test_other_things_than_a_table_are_told(given: Any, message):

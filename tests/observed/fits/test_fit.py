@@ -132,7 +132,7 @@ def test_features_without_a_table_get_the_right_call(rng):
     for given in (x, jnp.asarray(x), pd.DataFrame(x), x.tolist()):
         with pytest.raises(ValueError, match=r"nj\.observations\.from_arrays\(x, y, noise=…\)"):
             nj.fit(given, y)
-    with pytest.raises(ValueError, match=r"nj\.observations\.csv\('file\.csv', target=…"):
+    with pytest.raises(ValueError, match=r"nj\.csv\('file\.csv', target=…"):
         nj.fit("file.csv")
 
 

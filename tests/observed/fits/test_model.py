@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.model import _estimate
+from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import from_arrays
 from tests.observed.fits.curves import START, drawn, growth
 
@@ -216,8 +217,11 @@ def test_predicts_and_prints(rng):
 
 def test_the_order_follows_from_the_copies(rng):
     for copies, order in ((2, 1), (3, 1), (4, 2), (8, 2)):
-        table = from_arrays(rng.normal(size=(9, copies, 1)), np.arange(9.0))
-        assert _estimate(table).keywords == {"order": order}
+        assert order_of(copies) == order
+        rows = jnp.asarray(rng.normal(size=(copies, 1)))
+        estimate = _estimate(from_arrays(rng.normal(size=(9, copies, 1)), np.arange(9.0)))
+        wanted = nj.unbiased.replicates(jnp.exp, order=order)(rows)
+        np.testing.assert_allclose(estimate(jnp.exp, 0)(rows), wanted, rtol=1e-5)
 
 
 def test_names_of_parameters(rng):
