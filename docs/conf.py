@@ -39,7 +39,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(jax|jnp|np|numpy|chex|optax|os|collections)\..*"),  # types of others
     (
         r"py:.*",
-        r"([A-Za-z_]+|noisy_jax\.tables\.Table)",
+        r"([A-Za-z_]+|noisy_jax\.tables\.Table|noisy_jax\..*\._\w+)",
     ),  # types of the standard library, private ones
 ]
 add_module_names = False
