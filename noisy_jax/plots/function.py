@@ -46,9 +46,10 @@ def function(
 
     Example:
         >>> import numpy as np, noisy_jax as nj
-        >>> x = np.random.default_rng(0).normal(size=(500, 2))
-        >>> error = nj.noise.Gaussian(0.1)
-        >>> table = nj.observations.from_arrays(x, np.sin(x[:, 0]), noise=error)
+        >>> x, n = np.random.default_rng(0).normal(size=(2, 500, 2))
+        >>> y = np.sin(x[:, 0]) + 0.3 * n[:, 1]
+        >>> error = nj.noise.Gaussian([0.1, 0.0])
+        >>> table = nj.observations.from_arrays(x + [0.1**0.5, 0] * n, y, noise=error)
         >>> fit = nj.fit(table, nj.fourier(length_scale=2.0, num_features=16))
         >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
