@@ -45,7 +45,7 @@ def uncorrected_kernel(**options):
     return nj.learners.uncorrected_kernel(kernel, horizon=T, block=16, **options)
 
 
-def random_truncation(*, radius, learning_rate):
+def random_truncation(*, radius, learning_rate=None):
     estimator = nj.unbiased.gradient(
         nj.kernels.polynomial(degree=2), nj.losses.squared(), radius=radius, x_second_moment=1.8
     )
