@@ -50,7 +50,7 @@ def function(
         >>> y = np.sin(x[:, 0]) + 0.3 * n[:, 1]
         >>> error = nj.noise.Gaussian([0.1, 0.0])
         >>> table = nj.observations.from_arrays(x + [0.1**0.5, 0] * n, y, noise=error)
-        >>> fit = nj.fit(table, nj.fourier(length_scale=2.0, num_features=16))
+        >>> fit = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
         >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
     """
