@@ -37,8 +37,8 @@ class Settings(regret.SeededSettings):
     constant memory. The noise is Gaussian. Learners of three kinds are compared: those that know
     its distribution, one that knows that it is Gaussian, and those that know nothing. The leaders
     are `corrected_ftrl`, solved about √T times, without a ball, so that their regret against the
-    best function in a ball may be below zero. Memory is that of the state and of the compiled
-    program of a part, time that of the fastest draw. On a machine that does other work, use one
+    best function in a ball may be below zero. Memory counts the state and the compiled
+    program of a part; time is of the fastest draw. On a machine that does other work, use one
     core: `taskset -c 0 python …`. Writes scale.csv, best.csv, config.json and scale.png.
 
     Examples:

@@ -24,7 +24,7 @@ def perceptron(
     offset: bool = False,
     block: int = 64,
 ) -> Learner:
-    """The kernel perceptron, for labels ±1. Its arguments are those of `norma`.
+    """The kernel perceptron, for labels ±1. It takes the arguments of `norma`.
 
     The buffer counts rounds, not mistakes. An offset b, if there is one, changes by y_t at each
     mistake.

@@ -1,4 +1,4 @@
-"""Random bits, the same as those of `jax.random.bits`, in less time on CPUs."""
+"""The random bits of `jax.random.bits`, in less time on CPUs."""
 
 from typing import Any
 

@@ -137,7 +137,8 @@ class KernelComparison(Comparison):
 
 _MAY_MISS = (
     "fit.band may miss the curve: hardly any regularization was best, as where a curve is rougher "
-    "than the length scale; take length_scale='auto', or a shorter one"
+    "than the length scale; take length_scale='auto', or a shorter one (curves that are nearly "
+    "straight and tables of few rows raise false alarms)"
 )
 _COLUMNS = (
     ("length scale", "{length_scale:.3g}"),
