@@ -43,7 +43,6 @@ DRAWN = {  # the picture, and how often the name is in it
 }
 
 
-@pytest.mark.filterwarnings("ignore:fit.band may miss")
 @pytest.mark.parametrize("name", DRAWN)
 def test_odd_names_are_shown_letter_by_letter(name):
     draw, count = DRAWN[name]

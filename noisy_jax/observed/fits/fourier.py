@@ -35,7 +35,6 @@ from noisy_jax.observed.fits.trials import (
     WeightedRows,
     choices,
     judged,
-    may_miss,
     sums_of,
     undersmoothed,
 )
@@ -119,11 +118,8 @@ def fourier_fit(
         "names": observations.names,
     }
     rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
-    doubted, rough_scale = may_miss(least), units.y_scale * float(rough.frequencies.amplitude)
-    least, omega = (
-        undersmoothed(least),
-        np.asarray(rough.frequencies.omega, np.float64) / units.scale,
-    )
+    least, rough_scale = undersmoothed(least), units.y_scale * float(rough.frequencies.amplitude)
+    omega = np.asarray(rough.frequencies.omega, np.float64) / units.scale
     rough_make: dict[str, Any] = {**make, "omega": omega}
     return FourierFit(
         **make,
@@ -131,7 +127,6 @@ def fourier_fit(
         uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
         undersmoothed=FourierPredictor(**rough_make, weights=rough.weights[least] * rough_scale),
         left_out=rough.folds[:, least] * rough_scale,
-        may_miss=doubted,
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,

@@ -1,7 +1,6 @@
 """Results of a kernel fit: a function of random Fourier features, and its estimated error."""
 
 import dataclasses
-import warnings
 from typing import Any, ClassVar
 
 import jax
@@ -135,11 +134,6 @@ class KernelComparison(Comparison):
         return "\n".join(lines)
 
 
-_MAY_MISS = (
-    "fit.band may miss the curve: hardly any regularization was best, as where a curve is rougher "
-    "than the length scale; take length_scale='auto', or a shorter one (curves that are nearly "
-    "straight and tables of few rows raise false alarms)"
-)
 _COLUMNS = (
     ("length scale", "{length_scale:.3g}"),
     ("features", "{num_features}"),
@@ -160,8 +154,6 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             and a tenth of the bias. Those whose numbers overflow are left out.
         undersmoothed: the fit in the middle of a band (`band`).
         left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows.
-        may_miss: whether a band may be biased, because hardly any regularization was best: the
-            curve seems to be rougher than the length scale (or to be a straight line).
         target: name of y.
         num_rows: n.
         remarks: what the rows show against the assumptions of the correction.
@@ -174,7 +166,6 @@ class FourierFit(FourierPredictor, Saved, Summarized):
     candidates: tuple[Candidate, ...]
     undersmoothed: FourierPredictor
     left_out: np.ndarray
-    may_miss: bool
     target: str
     num_rows: int
     remarks: tuple[str, ...] = ()
@@ -191,10 +182,10 @@ class FourierFit(FourierPredictor, Saved, Summarized):
 
         So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
         replicates, it is estimated anew without each group of rows. The band covers fewer points
-        where the noise hides most of the fit (`risk.hidden_share`), or where the length scale was
-        given and is too large for the curve. `may_miss` and a warning say where hardly any
-        regularization was best, which shows that most such curves are too rough, but not all: no
-        estimate from the rows can, as no test tells a slightly rougher curve from noise.
+        where the noise hides most of the fit (`risk.hidden_share`), or where the curve is rougher
+        than the length scale that was given. The rows cannot show that it is: a band that is valid
+        for all curves must be as wide as the roughest of them needs (Low, 1997). A given length
+        scale is hence an assumption, and the printed fit says so.
 
         Args:
             x: `[..., d]`, clean features in original units, or a DataFrame.
@@ -219,8 +210,6 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             [ True  True]
         """
         level = float(between("level", level, 0, 1))
-        if self.may_miss:
-            warnings.warn(_MAY_MISS, stacklevel=2)
         check_concrete("x", x, "bands are computed on the host, outside jit, vmap and grad")
         waves = self.undersmoothed._waves(x)
         middle = waves @ self.undersmoothed.weights + self.constant
@@ -229,8 +218,6 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         return middle - half, middle + half
 
     def _of_band(self) -> list[str]:
-        if self.may_miss:
-            return [_MAY_MISS]
         if len({one.length_scale for one in self.candidates}) > 1:
             return []
         return [

@@ -66,15 +66,6 @@ def undersmoothed(factor: int) -> int:
     return min(factor, max(factor - 2, _LEAST))
 
 
-def may_miss(factor: int) -> bool:
-    """Whether a band has no tenth of this regularization, as the curve leaves hardly any.
-
-    The best regularization is then small against the random error of the moments, because the
-    curve is far from functions of this length scale; the band would still be biased.
-    """
-    return undersmoothed(factor) > factor - 2
-
-
 class WeightedRows(NamedTuple):
     """A standardized table.
 

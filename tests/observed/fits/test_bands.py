@@ -29,7 +29,6 @@ def fitted(x, y, num_features=32, variance=NOISE, length_scale=1.5) -> Any:
     return nj.fit(table, nj.fourier(length_scale=length_scale, num_features=num_features))
 
 
-@pytest.mark.filterwarnings("ignore:fit.band may miss")
 @pytest.mark.parametrize("known", [True, False])
 def test_a_band_is_the_jackknife_in_plain_numpy(rng, known):
     """From the corrected moments of all groups of rows, and of all but one, in float64.
@@ -125,15 +124,10 @@ def test_a_band_goes_down_to_a_tenth_of_the_regularization():
     ]
 
 
-def test_a_band_that_may_miss_the_curve_says_so(rng):
-    fit = fitted(*rows(rng))
-    fit.band([[0.5]])
-    assert "Note: fit.band takes the curve to be no rougher" in " ".join(str(fit).split())
-    rough = fitted(*rows(rng), length_scale=6.0)
-    assert "Note: fit.band may miss the curve" in str(rough)
-    assert (rough.may_miss, fit.may_miss) == (True, False)
-    with pytest.warns(UserWarning, match="may miss the curve.*take length_scale='auto'"):
-        rough.band([[0.5]])
+def test_a_given_length_scale_is_named_as_an_assumption(rng):
+    assert "Note: fit.band takes the curve to be no rougher" in " ".join(
+        str(fitted(*rows(rng))).split()
+    )
 
 
 def test_a_band_is_of_a_length_scale_of_at_most_half_the_chosen_one(rng):
@@ -172,7 +166,6 @@ def test_a_band_has_the_shape_of_predictions_and_is_saved_with_the_fit(rng, tmp_
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.filterwarnings("ignore:fit.band may miss")
 def test_bands_cover_the_clean_curve():
     """Of 400 tables. Without undersmoothing it would be .81 of the points, and .64 of curves."""
     rng = np.random.default_rng(1000 * SHIFT)
