@@ -1,5 +1,6 @@
 """One policy for all tests: eight faked devices, no silent broadcasting, warnings are errors."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from tests.keys import SHIFT
 jax.config.update("jax_numpy_rank_promotion", "raise")
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("fixed")
+# Traces and compiled programs are many objects, through which Python's collector goes in vain.
+gc.set_threshold(100_000, 50, 1000)
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def _compiled_programs_are_dropped():
     """Each compiled program holds memory maps, of which a process may have 65,530: free them."""
     yield
     maps = Path("/proc/self/maps")
-    if not maps.exists() or len(maps.read_bytes().splitlines()) > 30_000:
+    if not maps.exists() or len(maps.read_bytes().splitlines()) > 15_000:
         jax.clear_caches()
 
 
@@ -92,6 +95,14 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if isinstance(item, pytest.DoctestItem):
                 item.add_marker("slow")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """Examples run under strict promotion, too: a user may have chosen it."""
+    strict = isinstance(item, pytest.DoctestItem)
+    with jax.numpy_dtype_promotion("strict" if strict else "standard"):
+        yield
 
 
 @pytest.hookimpl(hookwrapper=True)

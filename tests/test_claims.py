@@ -115,14 +115,13 @@ def test_earlier_work_is_listed():
 
 def test_ci_runs_what_the_default_options_deselect():
     options = (ROOT / "pyproject.toml").read_text("utf-8")
-    assert "--ignore=tests/benchmarks -m 'not slow and not notebook and not site'\"" in options
+    deselected = "not slow and not long and not notebook and not site"
+    assert f"--ignore=tests/benchmarks -m '{deselected}'\"" in options
     assert options.count("--ignore") == 1
     assert "--deselect" not in options
     commands = (ROOT / ".ci" / "run").read_text("utf-8")
-    for command in ("pytest -n auto", "pytest -n auto -m slow", "pytest -n auto -m notebook"):
-        assert re.search(
-            rf"^(stage .*|time )?{command}( --durations=\d+)?$", commands, re.MULTILINE
-        )
+    for marked in ("", " -m slow", " -m long", " -m notebook"):
+        assert re.search(rf"^stage .* pytest -n auto{marked} --durations=10$", commands, re.M)
 
 
 @pytest.mark.parametrize(

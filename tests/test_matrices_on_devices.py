@@ -77,7 +77,7 @@ def test_many_independent_fits_in_one_program_end(tmp_path):
     assert printed(tmp_path, "-c", MANY_FITS) == "done\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_end_on_two_devices(tmp_path, name):
     flags = "--xla_backend_optimization_level=0"  # compiling takes most of their time

@@ -118,7 +118,7 @@ def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
     assert found["blind"][0][1] > 60
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("variance", "largest"), [(0.1, (32, 50)), (0.2, (65, 125)), (0.3, (150, 320))]

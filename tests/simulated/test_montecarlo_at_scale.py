@@ -36,7 +36,7 @@ def test_a_study_gives_the_same_numbers_on_one_device_and_on_eight():
         np.testing.assert_allclose(one[1:-1], eight[1:-1], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_hosts_of_which_one_is_killed_make_the_table_of_one(tmp_path, start):
     """The script of the page on several hosts, with fewer seeds in small batches."""
     page, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -103,7 +103,7 @@ def stored(folder, name="checkpoint"):
     return rounds
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_study_killed_at_random_moments_ends_with_the_same_table(tmp_path, start, rng):
     through, killed = tmp_path / "through", tmp_path / "killed"
     through.mkdir()
@@ -144,7 +144,7 @@ KILLS = int(os.environ.get("NOISY_JAX_KILLS", "8"))  # each costs a start of Pyt
 SEEDS = 500 * KILLS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_line_killed_at_random_numbers_of_seeds_writes_the_same_table(
     tmp_path, start, rng
 ):
@@ -186,7 +186,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_peak_memory_does_not_grow_with_the_number_of_seeds(tmp_path, start):
     few, many, at_once = (

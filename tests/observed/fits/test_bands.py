@@ -164,7 +164,7 @@ def test_a_band_has_the_shape_of_predictions_and_is_saved_with_the_fit(rng, tmp_
         jax.jit(fit.band)(grid)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 def test_bands_cover_the_clean_curve():
     """Of 400 tables. Without undersmoothing it would be .81 of the points, and .64 of curves."""

@@ -136,7 +136,7 @@ def test_what_cannot_be_fitted_raises(rng):
         nj.fit(separated, CALIBRATION("logistic"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("model", "kind"), [("linear", "known"), ("logistic", "known"), ("logistic", "replicates")]

@@ -149,7 +149,7 @@ def test_what_is_wrong_raises(rng):
         nj.fit(beside, nj.methods.Logistic())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("flips", [(0.0, 0.0), (0.1, 0.05)])
 def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(flips):

@@ -53,7 +53,7 @@ def test_rows_of_a_table_have_the_matrix_of_these_rows(rng):
     np.testing.assert_allclose(weights.coefficients, nj.fit(some).coefficients)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 def test_intervals_cover_the_coefficients_and_those_without_the_correction_do_not():
     """Of 100 tables; as other noise, replicates give 2/(.8 − .1) for the coefficient 2."""

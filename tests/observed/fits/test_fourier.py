@@ -141,7 +141,7 @@ def test_neighbouring_rows_may_depend_on_each_other():
 
 
 @pytest.mark.statistical
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_risk_after_a_choice_among_candidates_is_not_optimistic():
     rng, claims, gaps = generator(7), [], []
     for _ in range(24):

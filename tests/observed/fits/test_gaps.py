@@ -144,7 +144,7 @@ def test_columns_with_the_same_gaps_are_fitted_to_the_rows_without(rng):
 
 
 @pytest.mark.usefixtures("quiet")
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("pattern", ["independent", "mostly together"])
 def test_intervals_cover(pattern):

@@ -270,7 +270,7 @@ def test_a_root_of_another_branch_is_not_taken(rng):
     assert all(root_near(model, end, rows) is None for end in ends)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("model", MODELS)
 def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(model):
@@ -381,7 +381,7 @@ def test_exposure_is_a_factor_of_the_mean(rng):
             nj.fit(table, nj.methods.Poisson(exposure=wrong))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("model", METHODS)
 def test_coverage_with_weights_clusters_and_exposure(model):

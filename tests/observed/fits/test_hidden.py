@@ -149,7 +149,7 @@ def test_selections_contain_the_bias(lost):
     np.testing.assert_array_equal(again.difference_bias, [0, 0])  # paired
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("variance", [4.0, 25.0])
 def test_intervals_hold_where_the_noise_hides_the_function(variance):

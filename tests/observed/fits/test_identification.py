@@ -129,7 +129,7 @@ def test_parts_about_the_mean_of_the_whole_add_up():
             np.testing.assert_allclose(added[0][k] + added[1][k], total, atol=1e-10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(("n", "truth"), [(40, [1.0, -0.5]), (40, [1.0, 1.0]), (100, [1.0, -0.5])])
 def test_intervals_cover_where_the_identification_is_weak(n, truth):

@@ -158,7 +158,7 @@ def test_a_column_that_is_constant_in_all_chunks_is_named(rng):
 
 
 @pytest.mark.statistical
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_cover():
     rng = np.random.default_rng(5 + 1000 * SHIFT)
     covered = np.zeros(2)

@@ -57,7 +57,7 @@ def test_a_wrong_length_scale_is_one_clear_line():
 CURVES = {"sine": lambda x: np.sin(2 * x), "bend": np.tanh}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("curve", CURVES)
 def test_the_choice_is_nearly_the_best_and_its_stated_error_contains_it(curve):

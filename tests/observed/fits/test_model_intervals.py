@@ -95,7 +95,7 @@ def test_orthogonal_distance_regression_is_right_for_small_noise_only(rng):
         np.testing.assert_allclose(every[:, 2], sizes, atol=0.09)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("curve", "n", "runs", "errors"),

@@ -131,7 +131,7 @@ def test_labels_that_the_clean_column_separates_get_that_message(rng):
     assert told >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("model", SLOPE)
 def test_nearly_all_small_tables_are_answered_and_covered(model):

@@ -142,7 +142,7 @@ def test_the_uncorrected_fit_has_equal_weights():
     np.testing.assert_allclose(paths[0], equal.uncorrected.coefficients, rtol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_coverage_and_variance(law):

@@ -59,7 +59,7 @@ def test_degrees_of_freedom_are_satterthwaites(clustered, monkeypatch):
     np.testing.assert_allclose(fit.degrees_of_freedom, np.minimum(expected, most), rtol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("reliability", [0.6, 0.8, 1.0])
 def test_intervals_cover_with_skewed_columns_and_unequal_variances(reliability):

@@ -279,7 +279,7 @@ def test_what_cannot_be_fitted_raises(rng):
 TRUTHS = {"linear": 1.0, "logistic": 1.0, "poisson": 0.5}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("errors", "extrapolation"),
@@ -296,7 +296,7 @@ def test_linear_intervals_cover_the_truth_and_the_bias_is_small(rng, errors, ext
     check_coverage(tables, BETA, method, bias=bias[extrapolation])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("model", "extrapolation"), [("logistic", "quadratic"), ("poisson", "rational")]

@@ -79,7 +79,7 @@ def test_degrees_of_freedom_fall_with_the_uncertainty_of_the_estimate(method):
         np.testing.assert_allclose(fit.degrees_of_freedom[1], expected, rtol=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("reliability", [0.5, 0.7])
 @pytest.mark.parametrize("distribution", ["normal", "laplace"])

@@ -245,7 +245,7 @@ SCALE = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads
 
 
 @SCALE
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["fit", "learn"])
 @pytest.mark.parametrize(
     ("form", "total", "kills"), [("npy", 1_000_000, 4), ("csv", 200_000, 2)], ids=["npy", "csv"]
@@ -283,7 +283,7 @@ def test_a_pass_killed_at_random_moments_ends_with_the_same_numbers(
 
 
 @SCALE
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["npy", "csv"])
 def test_peak_memory_does_not_grow_with_the_number_of_rows(tmp_path, start, rows, form):
     x, y = rows

@@ -403,7 +403,7 @@ def test_coverage_with_a_reliability():
     check_coverage(tables(drawn()), np.array([1.0, -0.5]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 def test_coverage_with_standard_deviations_by_row():
     def tables(rng):

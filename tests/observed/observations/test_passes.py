@@ -195,7 +195,7 @@ def test_ten_corrupted_checkpoints_are_each_one_clear_error(tmp_path, table, kin
 
 
 @KINDS
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_thousand_flipped_bits_are_each_one_clear_error(tmp_path, table, rng, kind):
     """Through `fit` and `learn` for some, through the checkpoint that they use for the others."""
     right = run(kind, table, tmp_path)

@@ -101,7 +101,7 @@ def test_intervals_contain_that_the_covariance_is_estimated():
     assert np.all(np.abs(np.log(blocks.std_error / fit.std_error)) < 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_coverage_with_incomplete_replicates(law):

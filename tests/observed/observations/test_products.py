@@ -179,7 +179,7 @@ def table(rng, n, copies=0, pairs=WANTED, truth=TRUTH):
     return nj.table(frame, target="y", products=pairs, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("copies", [0, 2, 4])
 def test_intervals_cover(copies):
