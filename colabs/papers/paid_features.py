@@ -232,8 +232,9 @@ def run(settings: Settings) -> Iterator[Report]:
     for name in LEARNERS if len(settings.horizons) > 1 else ():
         own = [row for row in rows if row["variance"] == name]
         regrets, errors = ([row[column] for row in own] for column in ("regret", "std_error"))
-        exponent = growth(settings.horizons, regrets, errors, settings.seeds).exponent
-        words += f" With {name} variance the regret grows like T^{exponent:.2f}."
+        fit = growth(settings.horizons, regrets, errors, settings.seeds)
+        words += f" With {name} variance the regret grows like T^a, a = {fit.exponent:.2f} "
+        words += f"[{fit.low:.2f}, {fit.high:.2f}]."
     draw = picture(draw_payments, rows, payments, losses)
     config = {"best_payment": float(payments[best]), "least_loss": float(losses[best])}
     yield Report(f"{result}\n\n{words}", {"paid_features": result}, {"paid_features": draw}, config)

@@ -21,7 +21,8 @@ def regret(study: Study, *, axes: Any = None) -> Any:
     """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
 
     Solid lines are regrets, dotted lines with hollow markers of the same colour their bounds. The
-    exponent a in the legend is fitted: regret grows like T^a over the upper half of the horizons.
+    legend has the fitted exponent a of T^a over the upper half of the horizons, with its 95%
+    interval, if there is one.
 
     Args:
         study: results of `nj.study`.
@@ -45,7 +46,9 @@ def regret(study: Study, *, axes: Any = None) -> Any:
         rows = [row for row in study.rows if row.learner == name]
         horizons = [row.horizon for row in rows]
         shown = plain(name)
-        words = shown if math.isnan(fit.exponent) else f"{shown} ~ $T^{{{fit.exponent:.2f}}}$"
+        words = shown
+        if not math.isnan(fit.low):
+            words += f": $a$ = {fit.exponent:.2f} [{fit.low:.2f}, {fit.high:.2f}]"
         ends = [row.low for row in rows], [row.high for row in rows]
         curve(axes, horizons, [row.regret for row in rows], ends, label=words, **look(index))
         bounds = {**_BOUND, **look(index)}

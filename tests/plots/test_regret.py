@@ -18,7 +18,11 @@ def test_regret_draws_what_the_study_holds():
     assert "rounds" in axes.get_xlabel()
     assert "regret on clean data" in axes.get_ylabel()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["corrected ~ $T^{0.50}$", "blind ~ $T^{1.00}$", "guaranteed or claimed bound"]
+    assert labels == [
+        "corrected: $a$ = 0.50 [0.40, 0.60]",
+        "blind: $a$ = 1.00 [0.90, 1.10]",
+        "guaranteed or claimed bound",
+    ]
     regret, bound, blind, blind_bound, _ = axes.lines
     assert list(regret.get_ydata()) == [4.0, 8.0, 16.0]
     assert list(bound.get_ydata()) == [20.0, 40.0, 80.0]
