@@ -24,6 +24,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from noisy_jax.saving import UNFINISHED, replace_file
 from noisy_jax.validation import given, writable_folder
+from noisy_jax.version import __version__
 
 try:
     import fcntl
@@ -45,7 +46,8 @@ class Checkpoint:
 
     Args:
         folder: created if needed.
-        fingerprint: of the run; another run cannot use the folder.
+        fingerprint: of the run; another run, or another version of this library, which may keep
+            other sums, cannot use the folder.
         parts: what the fingerprint depends on, for a message.
         failures: writes that failed, of all checkpoints that share this list; only the first warns.
 
@@ -57,12 +59,12 @@ class Checkpoint:
         self,
         folder: str | os.PathLike[str],
         fingerprint: str,
-        parts: str = "run, key, quantiles or none, or version of JAX",
+        parts: str = "run, key, quantiles or none, version of JAX",
         failures: list[OSError] | None = None,
     ):
         self.path = folder_path(folder) / "moments.npz"
         self._failures = [] if failures is None else failures
-        self._fingerprint = fingerprint
+        self._fingerprint = f"{fingerprint} noisy_jax {__version__}"
         self._parts = parts
         self._lock: int | None = None
 
@@ -123,8 +125,8 @@ class Checkpoint:
             raise ValueError(self._damaged())
         if made_by != self._fingerprint:
             raise ValueError(
-                f"{self.path} was made by another configuration ({self._parts}): delete it, or "
-                "name another folder"
+                f"{self.path} was made by another configuration ({self._parts}, or version "
+                "of noisy_jax): delete it, or name another folder"
             )
         return content
 

@@ -38,7 +38,9 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
         if mode is not None:
             os.chmod(unfinished, stat.S_IMODE(mode))
         os.replace(unfinished, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:  # as where a disk is full
+            error.filename = str(path)
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from noisy_jax import checkpoints
 from noisy_jax.checkpoints import Checkpoint, _with_digest
 from noisy_jax.simulated.montecarlo import monte_carlo
 
@@ -117,6 +118,17 @@ def test_a_checkpoint_of_another_configuration_is_an_error(tmp_path, other, key)
     with pytest.raises(ValueError, match="made by another configuration"):
         monte_carlo(other, 8, key, checkpoint=tmp_path)
     monte_carlo(shifted(np.float32(1.0)), 8, KEY, checkpoint=tmp_path)  # a new closure, same run
+
+
+def test_a_checkpoint_of_another_version_is_an_error(tmp_path, monkeypatch):
+    """Another version may keep other sums in the same shapes."""
+    path = saved(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "__version__", "0.0.1")
+        with pytest.raises(ValueError, match=r"another configuration .*version of noisy_jax"):
+            loaded(tmp_path)
+    assert path.exists()
+    chex.assert_trees_all_equal(loaded(tmp_path), (4, SUMS))
 
 
 def jitted(shift):

@@ -45,7 +45,6 @@ TESTED_IN = {
     "observed/fits/groups": "observed/fits/test_jackknife",
     "observed/fits/model_fit": "observed/fits/test_model",
     "observed/fits/model_roots": "observed/fits/test_model",
-    "observed/fits/saved": "observed/fits/test_linear",
     "observed/fits/scores": "observed/fits/test_generalized",
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",

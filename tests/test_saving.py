@@ -63,7 +63,7 @@ def test_on_a_full_disk_the_old_file_survives(tmp_path, monkeypatch, kind, fails
     WRITERS[kind](tmp_path, 1)
     before = contents(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    error = pytest.raises(OSError, match=r"File too large|No space left on device")
+    error = pytest.raises(OSError, match=rf"(File too large|No space left on device): '{tmp_path}/")
     if kind == "checkpoint":  # it warns, and the run goes on
         error = contextlib.nullcontext()
     with monkeypatch.context() as patch, error:

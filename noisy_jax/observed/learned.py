@@ -155,7 +155,7 @@ def load_learned(path: str | os.PathLike[str], learner: Learner) -> Learned:
             shapes, or if it predicts something else from the same state.
 
     Raises:
-        ValueError: the file is of another learner, or holds something else.
+        ValueError: the file is of another learner, is damaged or edited, or holds something else.
 
     Example:
         >>> import os, tempfile, jax, numpy as np, noisy_jax as nj

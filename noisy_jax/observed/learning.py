@@ -84,7 +84,7 @@ def learn(
     identity = ""
     if checkpoint is not None:
         identity = f"learn {standardize} {table.digest()} {made.fingerprint(table.first, key)}"
-    parts = "table or its noise, learner, key, standardize, or version of JAX"
+    parts = "table or its noise, learner, key, standardize, version of JAX"
     with resumed(checkpoint, identity, made.progress, parts) as (made.progress, save):
         for chunk in table.after(int(made.progress.rows.count)):
             made.take(chunk, made.key_of_next(key) if in_chunks else key)

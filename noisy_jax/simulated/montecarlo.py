@@ -82,9 +82,10 @@ def monte_carlo(
             starts). All devices must belong to this process.
         progress: called after each batch with (seeds done, S).
         checkpoint: folder in which the moments are stored after each batch. A call with the same
-            run and key resumes from it, also with more seeds than before. A range that begins at
-            seed a > 0 is stored in the subfolder `from_seed_a`. If a later write fails, for example
-            on a full disk, the run goes on with a warning.
+            run and key, and the same versions of JAX and of this library, resumes from it, also
+            with more seeds than before. A range that begins at seed a > 0 is stored in the
+            subfolder `from_seed_a`. If a later write fails, for example on a full disk, the run
+            goes on with a warning.
         quantiles: levels q, 0 < q < 1. The quantile is the smallest value that at least a share q
             of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
             returns is then kept of each seed, in memory and in the checkpoint.

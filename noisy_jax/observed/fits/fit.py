@@ -169,6 +169,9 @@ def load_fit(
         path: of the file.
         method: `nj.methods.Model(curve, start)`, for a fit of your own curve, as a file does not
             hold functions. Without it the fit has all but `predict` and `params`.
+
+    Raises:
+        ValueError: the file is damaged or edited, or holds something else.
     """
     kinds = (LinearFit, FourierFit, GeneralizedFit, CalibratedFit, SimexFit, ModelFit)
     fit = loaded(path, kinds)

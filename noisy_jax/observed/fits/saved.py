@@ -1,6 +1,11 @@
-"""Results that are saved as JSON with their kind, and read again."""
+"""Results that are saved as JSON with their kind and a digest, and read again.
+
+JSON with a wrong digit is still JSON. So a file has the SHA-256 digest of what it holds, and a file
+that was damaged or edited is an error, never another result.
+"""
 
 import dataclasses
+import hashlib
 import json
 import typing
 from collections.abc import Sequence
@@ -27,7 +32,8 @@ class Saved:
     def save(self, path: str | Path) -> None:
         """Writes the result as JSON; `nj.load_fit` reads it, or `nj.load_learned`."""
         values = {"kind": self.kind, "version": __version__, **self._written()}
-        text = json.dumps(values, default=lambda array: array.tolist(), indent=1)
+        values = json.loads(json.dumps(values, default=lambda array: array.tolist()))
+        text = json.dumps(values | {"sha256": digest_of(values)}, indent=1)
         replace_file(path, f"{text}\n".encode())
 
     def _written(self) -> dict[str, Any]:
@@ -40,15 +46,26 @@ def places_of(dim: int) -> np.ndarray:
     return 1.5 * np.cos(np.arange(1.0, 9)[:, None] * np.arange(1.0, dim + 1))
 
 
+def digest_of(values: dict[str, Any]) -> str:
+    """The SHA-256 digest of what JSON holds, whatever its spaces and the order of its names."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
 def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **functions: Any) -> Any:
     """The result in a file, which is of one of these classes, with the fields `functions`."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         if "kind" not in values:
             raise ValueError("it has no kind; a fit that version 0.2 saved must be made anew")
-        kind = {one.kind: one for one in kinds}[values.pop("kind")]
-        del values["version"]
-        return _made(kind, values | functions)
+        if (name := values["kind"]) not in (known := {one.kind: one for one in kinds}):
+            raise ValueError(f"its kind is {name!r}")
+        if values.pop("sha256", None) != digest_of(values):
+            raise ValueError(
+                "its digest (sha256) is not that of its content, so it is damaged, edited, or of "
+                "an earlier version"
+            )
+        del values["kind"], values["version"]
+        return _made(known[name], values | functions)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         text = " ".join(str(error).split())  # one line
         text = text if len(text) <= 200 else f"{text[:200]}…"

@@ -98,8 +98,9 @@ def chunks(
     """A table in files, read a chunk at a time: for `fit` and `learn` on more rows than fit memory.
 
     With `checkpoint=folder`, `fit` and `learn` store what they keep of the rows after each chunk.
-    A call with the same arguments and the same first chunk then resumes behind the last row that
-    was stored, bit for bit on the same machine, and these chunks skip the rows before it unread.
+    A call with the same arguments, the same first chunk and the same version of this library then
+    resumes behind the last row that was stored, bit for bit on the same machine, and these chunks
+    skip the rows before it unread.
     (Chunks may also be any iterable of tables with the same columns and noise, which must give all
     rows again.) Rows may have been added at the end.
 

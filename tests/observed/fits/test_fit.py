@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.saved import digest_of
 from noisy_jax.observed.observations import from_arrays
 
 METHODS = nj.methods
@@ -79,13 +80,16 @@ def test_files_say_what_they_hold(rng, tmp_path):
         again = nj.load_fit(path)
         assert type(again) is type(fit)
         assert str(again) == str(fit)
+    del values["sha256"]
     for change, message in (
-        ({"kind": "cubic"}, "'cubic'"),
-        ({"kind": None}, "None"),
+        ({"kind": "cubic"}, "its kind is 'cubic'"),
+        ({"kind": None}, "its kind is None"),
+        ({"kind": []}, "does not hold a fit"),
         ({"more": 1}, "'more'"),
         ({"candidates": 3}, "does not hold a fit"),
     ):
-        path.write_text(json.dumps({**values, **change}))
+        changed = {**values, **change}
+        path.write_text(json.dumps({**changed, "sha256": digest_of(changed)}))
         with pytest.raises(ValueError, match=message):
             nj.load_fit(path)
     del values["kind"]  # as version 0.2 wrote it
