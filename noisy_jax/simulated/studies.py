@@ -113,7 +113,7 @@ def study(
         Always(each) if isinstance(each, Learner) else each for each in learners.values()
     )
     for name, (learner, _) in zip(learners, made(makers, horizons[-1]), strict=True):
-        warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
+        warn_of_other_noise(learner, noise, f"learners[{name!r}]", stacklevel=2)
         check_one_prediction(learner, dim, f"learners[{name!r}]")
     rows: list[Row] = []
     done, total = 0, len(seeds) * sum(horizons)
