@@ -35,6 +35,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Needs, Readings, Sample, check_sample
 from noisy_jax.engine.memory import Atoms, Memory
 from noisy_jax.engine.rules import Rule, parsed_radius
+from noisy_jax.noise.observation import scan_in_blocks
 from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
 
 
@@ -184,17 +185,8 @@ def expansion(
             )
         if labels:
             samples = samples._replace(y=sound_labels(samples.y))
-        whole_blocks = rounds - rounds % block
-        inputs, outputs = (samples, x, keys), []
-        if whole_blocks:
-            blocks = jax.tree.map(
-                lambda a: a[:whole_blocks].reshape(-1, block, *a.shape[1:]), inputs
-            )
-            state, output = jax.lax.scan(advance, state, blocks)
-            outputs.append(jax.tree.map(jnp.ravel, output))
-        if whole_blocks < rounds:
-            state, output = advance(state, jax.tree.map(lambda a: a[whole_blocks:], inputs))
-            outputs.append(output)
+        state, outputs = scan_in_blocks(advance, state, (samples, x, keys), block)
+        outputs = jax.tree.map(jnp.ravel, outputs)
         return state, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *outputs)
 
     def one_round(sample: Sample):

@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.ball import in_ball, largest_size, norm
+from noisy_jax.ball import in_ball, largest_size, norm, root
 from noisy_jax.matrices import (
     cholesky,
     least_eigenvalue,
@@ -126,7 +126,7 @@ def _solution(unclipped, gram, cross, gradient, least, previous, radius=None):
 def _rounding(gram):
     """A λ with which matrices as large as S have Cholesky factors, up to the roundings of S."""
     size = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
-    return size * _root(jnp.sum(gram**2)) + 1e-30  # S may be zero
+    return size * root(jnp.sum(gram**2)) + 1e-30  # S may be zero
 
 
 def _spread(moments, sums, whole, mean_square):
@@ -143,15 +143,9 @@ def _spread(moments, sums, whole, mean_square):
 
     def power(_, v):
         v = square @ v
-        return v / jnp.maximum(_root(jnp.sum(v**2)), 1e-30)
+        return v / jnp.maximum(root(jnp.sum(v**2)), 1e-30)
 
     vector = jax.lax.fori_loop(0, 12, power, vector)
-    spread = _root(vector @ square @ vector)
+    spread = root(vector @ square @ vector)
     # One group alone says nothing about the spread: take the size of √t rounds.
     return jnp.where(number > 1, spread, mean_square * jnp.sqrt(whole.count))
-
-
-def _root(square):
-    """√max(a, 0), with the derivative 0 where it is 0."""
-    positive = square > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
