@@ -50,6 +50,7 @@ def check_matrix(name: str, value) -> None:
 
 def check_gram(name: str, gram, size: int) -> None:
     """Raises ValueError unless `gram` is symmetric, `[size, size]` and finite."""
+    check_matrix(name, gram)
     check_shape(name, gram, (size, size), f"as y is [{size}]")
     _check_symmetric(name, gram, _GRAM_SLACK, "; its rows and its columns must be the same points")
 

@@ -32,7 +32,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Needs, Readings, Sample, check_sample
+from noisy_jax.base import Learner, Needs, Readings, Sample, Targets, check_sample
 from noisy_jax.engine.memory import Atoms, Memory
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.noise.observation import scan_in_blocks
@@ -89,6 +89,7 @@ def expansion(
     block: int = 64,
     dim: int | None = None,
     labels: bool = False,
+    targets: Targets = "independent",
     noise: Any = None,
     readings: Callable[[jax.Array, Any], Readings] | None = None,
 ) -> Learner:
@@ -109,6 +110,7 @@ def expansion(
         dim: d, the dimension that data must have; `None` for any.
         labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
             and become NaN where they are traced.
+        targets: as in `Needs`.
         noise: distribution of the noise that the learner corrects for; `None` for none.
         readings: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
             f(x)² at the clean x, from the outputs at the atoms and at the query points: the
@@ -219,7 +221,7 @@ def expansion(
         init,
         step,
         predict,
-        Needs(copies, memory.horizon, noise, labels=labels),
+        Needs(copies, memory.horizon, noise, targets, labels),
         unroll,
         read=None if readings is None else read,
         weights=None if memory.forgets else lambda state: state.weights,

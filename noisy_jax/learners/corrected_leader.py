@@ -73,8 +73,8 @@ def leader(
 def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     """The leader, and the penalty ¼ gᵀ(S + λI)⁻¹g of the last block, whose gradient is g.
 
-    λ is the previous one. In the first block w = 0 under every λ, so that the new one may be
-    taken. The penalty is NaN where S + λI is not positive definite.
+    λ of the penalty is the previous one; in the first block, where w = 0 under every λ, it is the
+    new one. The penalty is NaN where S + λI is not positive definite.
     """
     whole = jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
     gram, cross = moments.corrected(whole)
@@ -82,7 +82,9 @@ def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     least = share * mean_square
     if not moments.linear:
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
-    least = jnp.maximum(least, _rounding(gram)) + slack
+    # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
+    rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
+    least = jnp.maximum(least, rounding * root(jnp.sum(gram**2)) + 1e-30) + slack
     numbers = [jnp.asarray(a, gram.dtype) for a in (least, previous, radius) if a is not None]
     weights, lam, penalty = _solution(not moments.clipped, gram, cross, gradient, *numbers)
     return Leader(weights, lam), penalty
@@ -121,12 +123,6 @@ def _solution(unclipped, gram, cross, gradient, least, previous, radius=None):
     sound = jnp.where(exists, triangle, jnp.eye(len(gram), dtype=gram.dtype))  # no NaN derivatives
     half = solve_triangular(sound, gradient)
     return weights, lam, jnp.where(exists, jnp.sum(half**2) / 4, jnp.nan)
-
-
-def _rounding(gram):
-    """A λ with which matrices as large as S have Cholesky factors, up to the roundings of S."""
-    size = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
-    return size * root(jnp.sum(gram**2)) + 1e-30  # S may be zero
 
 
 def _spread(moments, sums, whole, mean_square):
