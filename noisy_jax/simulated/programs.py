@@ -141,6 +141,8 @@ def _program(makers: tuple[MakeLearner, ...], horizon: int | None, room: int, lo
         regret: Any = final_regret(
             learner, stream, noise, key, loss=loss, comparator=best, y_noise=y_noise, rounds=rounds
         )
-        return regret, regret - regret[0], ~jnp.isfinite(regret)
+        diverged = ~jnp.isfinite(regret)
+        regret = jnp.where(diverged, jnp.nan, regret)
+        return regret, regret - regret[0], diverged
 
     return run
