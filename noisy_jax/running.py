@@ -25,6 +25,7 @@ class Running(NamedTuple):
     squares: Any
 
     @classmethod
+    @np.errstate(invalid="ignore")  # of infinite values
     def of(cls, values: Any) -> "Running":
         """Of a pytree of values `[n, ...]`, n ≥ 0."""
         count = len(jax.tree.leaves(values)[0])
@@ -32,6 +33,7 @@ class Running(NamedTuple):
         squares = jax.tree.map(lambda leaf, m: ((leaf - m) ** 2).sum(axis=0), values, mean)
         return cls(count, mean, squares)
 
+    @np.errstate(invalid="ignore")
     def plus(self, other: "Running") -> "Running":
         """Of both sets of values together (Chan, Golub and LeVeque)."""
         if other.count == 0:
