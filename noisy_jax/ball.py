@@ -91,6 +91,12 @@ def secular(s: jax.Array, c: jax.Array, radius: chex.Numeric) -> tuple[jax.Array
     return v * (unit / largest), mu * largest**2
 
 
+def root(a: jax.Array) -> jax.Array:
+    """√max(a, 0), with the derivative 0 instead of infinity where it is 0."""
+    positive = a > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, a, 1)), 0)
+
+
 def norm(v: jax.Array) -> jax.Array:
     """‖v‖, `[]`, also where squares of its entries overflow or underflow."""
     size = largest_size(v)

@@ -50,6 +50,7 @@ def check_matrix(name: str, value) -> None:
 
 def check_gram(name: str, gram, size: int) -> None:
     """Raises ValueError unless `gram` is symmetric, `[size, size]` and finite."""
+    check_matrix(name, gram)
     check_shape(name, gram, (size, size), f"as y is [{size}]")
     _check_symmetric(name, gram, _GRAM_SLACK, "; its rows and its columns must be the same points")
 
@@ -103,16 +104,10 @@ def _one_by_one(function: Callable[..., Any], *, solves: bool = False) -> Callab
     return single
 
 
-def _solve_by_substitution(factor, b, *, transposed):
-    return jax.lax.linalg.triangular_solve(
-        factor, b, left_side=True, lower=True, transpose_a=transposed
-    )
-
-
 _factorize = _one_by_one(lambda a: jax.lax.linalg.cholesky(a, symmetrize_input=False))
+_solve = partial(jax.lax.linalg.triangular_solve, left_side=True, lower=True)
 _substitute = [
-    _one_by_one(partial(_solve_by_substitution, transposed=each), solves=True)
-    for each in (False, True)
+    _one_by_one(partial(_solve, transpose_a=each), solves=True) for each in (False, True)
 ]
 _diagonalize = _one_by_one(lambda a: tuple(jnp.linalg.eigh(a)))
 _decompose = _one_by_one(lambda a: tuple(jnp.linalg.svd(a, full_matrices=False)))

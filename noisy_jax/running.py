@@ -25,11 +25,15 @@ class Running(NamedTuple):
     squares: Any
 
     @classmethod
-    def of(cls, values: np.ndarray) -> "Running":
-        """Of values `[n, ...]`, n ≥ 0."""
-        mean = values.sum(axis=0) / max(len(values), 1)
-        return cls(len(values), mean, ((values - mean) ** 2).sum(axis=0))
+    @np.errstate(invalid="ignore")  # of infinite values
+    def of(cls, values: Any) -> "Running":
+        """Of a pytree of values `[n, ...]`, n ≥ 0."""
+        count = len(jax.tree.leaves(values)[0])
+        mean = jax.tree.map(lambda leaf: leaf.sum(axis=0) / max(count, 1), values)
+        squares = jax.tree.map(lambda leaf, m: ((leaf - m) ** 2).sum(axis=0), values, mean)
+        return cls(count, mean, squares)
 
+    @np.errstate(invalid="ignore")
     def plus(self, other: "Running") -> "Running":
         """Of both sets of values together (Chan, Golub and LeVeque)."""
         if other.count == 0:

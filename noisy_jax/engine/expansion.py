@@ -32,9 +32,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Needs, Readings, Sample, check_sample
+from noisy_jax.base import Learner, Needs, Readings, Sample, Targets, check_sample
 from noisy_jax.engine.memory import Atoms, Memory
 from noisy_jax.engine.rules import Rule, parsed_radius
+from noisy_jax.noise.observation import scan_in_blocks
 from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
 
 
@@ -88,6 +89,7 @@ def expansion(
     block: int = 64,
     dim: int | None = None,
     labels: bool = False,
+    targets: Targets = "independent",
     noise: Any = None,
     readings: Callable[[jax.Array, Any], Readings] | None = None,
 ) -> Learner:
@@ -108,6 +110,7 @@ def expansion(
         dim: d, the dimension that data must have; `None` for any.
         labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
             and become NaN where they are traced.
+        targets: as in `Needs`.
         noise: distribution of the noise that the learner corrects for; `None` for none.
         readings: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
             f(x)² at the clean x, from the outputs at the atoms and at the query points: the
@@ -184,17 +187,8 @@ def expansion(
             )
         if labels:
             samples = samples._replace(y=sound_labels(samples.y))
-        whole_blocks = rounds - rounds % block
-        inputs, outputs = (samples, x, keys), []
-        if whole_blocks:
-            blocks = jax.tree.map(
-                lambda a: a[:whole_blocks].reshape(-1, block, *a.shape[1:]), inputs
-            )
-            state, output = jax.lax.scan(advance, state, blocks)
-            outputs.append(jax.tree.map(jnp.ravel, output))
-        if whole_blocks < rounds:
-            state, output = advance(state, jax.tree.map(lambda a: a[whole_blocks:], inputs))
-            outputs.append(output)
+        state, outputs = scan_in_blocks(advance, state, (samples, x, keys), block)
+        outputs = jax.tree.map(jnp.ravel, outputs)
         return state, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *outputs)
 
     def one_round(sample: Sample):
@@ -227,7 +221,7 @@ def expansion(
         init,
         step,
         predict,
-        Needs(copies, memory.horizon, noise, labels=labels),
+        Needs(copies, memory.horizon, noise, targets, labels),
         unroll,
         read=None if readings is None else read,
         weights=None if memory.forgets else lambda state: state.weights,

@@ -6,6 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.ball import root
 from noisy_jax.kernels.kernel import (
     Envelope,
     Kernel,
@@ -93,7 +94,7 @@ def laplacian(*, length_scale: chex.Numeric) -> Kernel:
     """
     length_scale = length_scale_of(length_scale)
     return _of_distance(
-        lambda r2: jnp.exp(-_root(r2) / length_scale), _matern_rates(0.5, length_scale)
+        lambda r2: jnp.exp(-root(r2) / length_scale), _matern_rates(0.5, length_scale)
     )
 
 
@@ -115,7 +116,7 @@ def matern(*, nu: float, length_scale: chex.Numeric) -> Kernel:
     nu = choice("nu", nu, (1.5, 2.5))
 
     def value(r2):
-        q = math.sqrt(2 * nu) * _root(r2) / length_scale
+        q = math.sqrt(2 * nu) * root(r2) / length_scale
         return (1 + q + (0 if nu == 1.5 else q**2 / 3)) * jnp.exp(-q)
 
     return _of_distance(value, _matern_rates(nu, length_scale))
@@ -143,9 +144,3 @@ def _spectrum(rates):
         return jnp.sqrt(2 * jnp.asarray(rates(rate_key, n), normal.dtype))[:, None] * normal
 
     return spectrum
-
-
-def _root(r2):
-    """√r², with derivative zero instead of infinite at zero."""
-    positive = r2 > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, r2, 1)), 0)

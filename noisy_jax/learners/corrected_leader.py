@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.ball import in_ball, largest_size, norm
+from noisy_jax.ball import in_ball, largest_size, norm, root
 from noisy_jax.matrices import (
     cholesky,
     least_eigenvalue,
@@ -73,8 +73,8 @@ def leader(
 def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     """The leader, and the penalty ¼ gᵀ(S + λI)⁻¹g of the last block, whose gradient is g.
 
-    λ is the previous one. In the first block w = 0 under every λ, so that the new one may be
-    taken. The penalty is NaN where S + λI is not positive definite.
+    λ of the penalty is the previous one; in the first block, where w = 0 under every λ, it is the
+    new one. The penalty is NaN where S + λI is not positive definite.
     """
     whole = jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
     gram, cross = moments.corrected(whole)
@@ -82,7 +82,9 @@ def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     least = share * mean_square
     if not moments.linear:
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
-    least = jnp.maximum(least, _rounding(gram)) + slack
+    # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
+    rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
+    least = jnp.maximum(least, rounding * root(jnp.sum(gram**2)) + 1e-30) + slack
     numbers = [jnp.asarray(a, gram.dtype) for a in (least, previous, radius) if a is not None]
     weights, lam, penalty = _solution(not moments.clipped, gram, cross, gradient, *numbers)
     return Leader(weights, lam), penalty
@@ -123,12 +125,6 @@ def _solution(unclipped, gram, cross, gradient, least, previous, radius=None):
     return weights, lam, jnp.where(exists, jnp.sum(half**2) / 4, jnp.nan)
 
 
-def _rounding(gram):
-    """A λ with which matrices as large as S have Cholesky factors, up to the roundings of S."""
-    size = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
-    return size * _root(jnp.sum(gram**2)) + 1e-30  # S may be zero
-
-
 def _spread(moments, sums, whole, mean_square):
     """Matrix standard deviation of the moments, ‖G/(G − 1) Σ_g (S_g − S̄)²‖^½, over groups."""
     filled = sums.count > 0
@@ -143,15 +139,9 @@ def _spread(moments, sums, whole, mean_square):
 
     def power(_, v):
         v = square @ v
-        return v / jnp.maximum(_root(jnp.sum(v**2)), 1e-30)
+        return v / jnp.maximum(root(jnp.sum(v**2)), 1e-30)
 
     vector = jax.lax.fori_loop(0, 12, power, vector)
-    spread = _root(vector @ square @ vector)
+    spread = root(vector @ square @ vector)
     # One group alone says nothing about the spread: take the size of √t rounds.
     return jnp.where(number > 1, spread, mean_square * jnp.sqrt(whole.count))
-
-
-def _root(square):
-    """√max(a, 0), with the derivative 0 where it is 0."""
-    positive = square > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)

@@ -106,31 +106,34 @@ def gradient_descent(
 
     def read(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
         del key
-        return _readings(state.weights, sample, copies)
+        if copies > 1:
+            return online.two_copies(copies).read(state.weights, sample)
+        if sample.cov is None:
+            return jnp.array(jnp.nan), jnp.array(jnp.nan)
+        return online.known_covariance().read(state.weights, sample)
 
     return Learner(
         init, step, predict, Needs(copies), read=read, weights=lambda state: state.weights
     )
 
 
-def _readings(weights: jax.Array, sample: Sample, copies: int):
-    """Unbiased estimates of ⟨w, x⟩ and its square, or NaN if one copy of unknown noise is all."""
-    if copies > 1:
-        return online.two_copies(copies).read(weights, sample)
-    if sample.cov is None:
-        return jnp.array(jnp.nan), jnp.array(jnp.nan)
-    return online.known_covariance().read(weights, sample)
-
-
 def descent(radius: chex.Numeric | None, optimizer: Any) -> optax.GradientTransformation:
     """The optimizer, checked, or descent at the adaptive rate of the ball if there is none."""
-    if optimizer is None:
-        return _adaptive(radius)
-    if not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
-        raise ValueError(
-            f"optimizer must be a transformation such as optax.adam(0.1), got {given(optimizer)}"
-        )
-    return optimizer
+    if optimizer is not None:
+        if not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
+            raise ValueError(
+                "optimizer must be a transformation such as optax.adam(0.1), got "
+                f"{given(optimizer)}"
+            )
+        return optimizer
+    rate = rate_of(None, radius)
+
+    def update(updates, state, params=None):
+        del params
+        eta, state = rate.at(state, 0, _sum(jax.tree.map(jnp.square, updates)))
+        return jax.tree.map(lambda leaf: -eta * leaf, updates), state
+
+    return optax.GradientTransformation(lambda params: rate.init(), update)
 
 
 def started(method: optax.GradientTransformation, params: Any) -> optax.OptState:
@@ -144,17 +147,6 @@ def started(method: optax.GradientTransformation, params: Any) -> optax.OptState
             f"has no value of the clean loss, but its update says: {error}"
         ) from error
     return state
-
-
-def _adaptive(radius: chex.Numeric | None) -> optax.GradientTransformation:
-    rate = rate_of(None, radius)
-
-    def update(updates, state, params=None):
-        del params
-        eta, state = rate.at(state, 0, _sum(jax.tree.map(jnp.square, updates)))
-        return jax.tree.map(lambda leaf: -eta * leaf, updates), state
-
-    return optax.GradientTransformation(lambda params: rate.init(), update)
 
 
 def projected(weights: Any, radius: chex.Numeric) -> Any:

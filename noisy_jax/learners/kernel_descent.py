@@ -19,8 +19,8 @@ import optax
 from noisy_jax.base import Learner
 from noisy_jax.engine import everything, function_space, squared_loss
 from noisy_jax.kernels.kernel import Kernel, check_kernel
+from noisy_jax.validation import instance
 from noisy_jax.worlds import FourierWorld, World
-from noisy_jax.worlds.fourier import check_features
 from noisy_jax.worlds.world import check_world
 
 
@@ -81,7 +81,7 @@ def fourier_worlds(
     converges to `parallel_worlds`. For every D it has the same guarantee against all ⟨v, C(·)⟩ with
     ‖v‖ ≤ W, with R² = `features.squared_norm`. Time and memory are O(D) a round.
     """
-    check_features(features)
+    instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
     return _descent(features, None, radius, learning_rate, block)
 
 

@@ -117,7 +117,7 @@ def random_truncation(
         eta, state = rate.at(state, t, estimate**2 * square)
         return Update(-eta * estimate, 1.0, state)
 
-    learner = expansion(
+    return expansion(
         round_of=round_of,
         rule=Rule(rate.init, update),
         memory=everything(horizon)(Space(maps.inner, maps.evaluate, maps.points)),
@@ -127,8 +127,6 @@ def random_truncation(
         dim=world and world.dim,
         labels=margin,
         noise=world and world.noise,
+        targets="independent" if margin or derivative.copies <= 1 else "exact",
         readings=of_two_outputs if derivative.copies else None,
     )
-    if margin or derivative.copies <= 1:
-        return learner
-    return learner._replace(needs=learner.needs._replace(targets="exact"))

@@ -116,7 +116,7 @@ def unknown_noise(
         eta, state = rate.at(state, t, jnp.maximum(square, 0))
         return Update(-eta * slopes, 1.0, state)
 
-    learner = expansion(
+    return expansion(
         round_of=lambda sample, key: parts.round_of(sample._replace(x=sample.x[:copies]), key),
         rule=Rule(rate.init, update),
         memory=everything(horizon, width=parts.width)(parts.space),
@@ -124,11 +124,9 @@ def unknown_noise(
         radius=radius,
         block=block,
         labels=margin,
+        targets="independent" if takes_noisy_targets(loss) else "exact",
         readings=parts.readings,
     )
-    if takes_noisy_targets(loss):
-        return learner
-    return learner._replace(needs=learner.needs._replace(targets="exact"))
 
 
 def levels_of(base: int) -> int:

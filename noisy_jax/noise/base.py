@@ -154,9 +154,12 @@ class Noise:
         """
         x = jnp.asarray(x)
         x = x.astype(at_least_float32(x.dtype))
-        for name in self._fields():
-            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), x.shape)
+        self._check_dimension(x.shape)
         return self._copies(key, x)
+
+    def _check_dimension(self, shape: tuple[int, ...]) -> None:
+        for name in self._fields():
+            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
 
     def covariance(self, dim: int) -> jax.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""

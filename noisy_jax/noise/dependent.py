@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation import check_dimension, non_negative
+from noisy_jax.validation import non_negative
 
 
 class Dependent(Noise):
@@ -41,10 +41,6 @@ class Dependent(Noise):
         self._check_dimension(x.shape[2:])
         self._check_table(x, names)
         return x, self._estimated(x)
-
-    def _check_dimension(self, shape: tuple[int, ...]) -> None:
-        for name in self._fields():
-            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
 
     def _check_table(self, x: np.ndarray, names: Sequence[str]) -> None:
         """Raises ValueError if a table `[n, V, d]` is wrong; in `hidden.py`, of what is seen."""

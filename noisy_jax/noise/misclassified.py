@@ -235,7 +235,8 @@ def _products(rows, matrix):
 
 def _matrix(given: Any) -> Any:
     """The matrix of probabilities; with a leading axis where it changes from round to round."""
-    matrix = within("Misclassified.matrix", _array(given), 0, 1, shape=None)
+    matrix = np.asarray(given, np.float64) if isinstance(given, list | tuple) else given
+    matrix = within("Misclassified.matrix", matrix, 0, 1, shape=None)
     shape = np.shape(matrix)
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
         raise ValueError(
@@ -263,7 +264,3 @@ def _matrix(given: Any) -> Any:
             "rows are in another order than the columns"
         )
     return matrix
-
-
-def _array(given: Any) -> Any:
-    return np.asarray(given, np.float64) if isinstance(given, list | tuple) else given

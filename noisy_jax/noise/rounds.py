@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation import check_shape, instance
+from noisy_jax.validation import check_shape, concrete, instance
 
 
 @register_distribution
@@ -60,6 +60,36 @@ def check_noise(
     scalar, _ = by_round(y_noise)
     for leaf in jax.tree.leaves(getattr(scalar, "rest", scalar)):  # that of noise.Correlated
         check_shape("each parameter of y_noise", leaf, shape, "a scalar distribution")
+
+
+def differs(built: Any, noise: Any) -> bool:
+    """Whether noise is known to be another than a learner was built for, but for the mean.
+
+    A learner for noise that changes by round reads its covariance: only the kind must be the same.
+    """
+    if built is noise or any(concrete(leaf) is None for leaf in jax.tree.leaves((built, noise))):
+        return False
+    (own, own_axis), (other, axis) = by_round(built), by_round(noise)
+    if not isinstance(own, type(other)):
+        return True
+    if own_axis == 0:
+        return False
+    if jax.tree.structure(own).children() != jax.tree.structure(other).children():
+        return True
+    parameters = jax.tree_util.tree_leaves_with_path(own)
+    for (path, one), two in zip(parameters, jax.tree.leaves(other), strict=True):
+        values = [np.asarray(one)[None], np.asarray(two) if axis == 0 else np.asarray(two)[None]]
+        dims = {value.shape[-1] for value in values if value.ndim > 1}
+        if jax.tree_util.keystr(path).endswith(".mean"):
+            continue
+        if len(dims) > 1:
+            return True
+        if any(value.ndim > 2 for value in values):  # one is a full matrix
+            units = np.eye(*dims)
+            values = [v if v.ndim > 2 else v.reshape(len(v), -1, 1) * units for v in values]
+        if not np.allclose(*(v.reshape(len(v), -1) for v in values), rtol=1e-4, atol=0):
+            return True
+    return False
 
 
 def by_round(noise: Any) -> tuple[Any, int | None]:

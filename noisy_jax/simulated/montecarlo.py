@@ -5,7 +5,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -128,7 +128,7 @@ class Simulation:
             mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
         self._arguments = run, key
         self._seeds = seeds
-        self._options = {"batch_size": batch_size, "mesh": mesh, "keep": bool(self._levels)}
+        self._options = {"batch_size": batch_size, "mesh": mesh}
         arguments = run, key
         if mesh is not None:  # placed as `estimate` places them: JAX then traces the run once
             shared = NamedSharding(mesh, PartitionSpec())
@@ -136,11 +136,9 @@ class Simulation:
                 lambda leaf: leaf.update(sharding=shared),
                 jax.eval_shape(lambda *leaves: leaves, *arguments),
             )
-        seen, values, *_ = _batch_moments.eval_shape(*arguments, 0, 0, **self._options)
-        nothing = (
-            jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:]), seen)._replace(count=0),
-            jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values),
-        )
+        values = _batch.eval_shape(*arguments, 0, **self._options)
+        values = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values)
+        nothing = Running.of(values), values if self._levels else None
         self._parts: list[_Part] = []
         if checkpoint is None:
             self._parts.append(_Part(seeds, *nothing, None))
@@ -173,7 +171,7 @@ class Simulation:
         for part in self._parts:
             for start in range(part.next, part.seeds.stop, self._options["batch_size"]):
                 before = part.seen.count
-                part.add(*_batch_moments(run, key, part.seeds.stop, start, **self._options))
+                part.add(_batch(run, key, start, **self._options))
                 done += part.seen.count - before
                 if progress:
                     progress(done, len(self._seeds))
@@ -209,15 +207,13 @@ class _Part:
                 "what overlaps with it (folders from_seed_…)"
             )
 
-    def add(self, batch: Running, own: Any, *units: Any) -> None:
+    def add(self, batch: Any) -> None:
         """Adds the results of a batch, and stores all."""
-        batch, own, units = jax.device_get((batch, own, units))
-        left = self.seeds.stop - self.next
-        self.values = jax.tree.map(
-            lambda kept, new: np.concatenate([kept, new[:left]]), self.values, own
-        )
-        for part in _shards(batch, *units):
-            self.seen = self.seen.plus(part)
+        left = self.seeds.stop - self.next  # other seeds only fill up the batch
+        own = jax.tree.map(lambda leaf: np.asarray(leaf[:left], np.float64), jax.device_get(batch))
+        self.seen = self.seen.plus(Running.of(own))
+        if self.values is not None:
+            self.values = jax.tree.map(lambda *both: np.concatenate(both), self.values, own)
         if self.store:
             self.store.save((self.seen, self.values))
 
@@ -285,54 +281,21 @@ def _check_results(values: Any) -> None:
         raise ValueError("run must return real numbers, got complex ones: return both their parts")
 
 
-@functools.partial(jax.jit, static_argnames=("batch_size", "mesh", "keep"))
-def _batch_moments(run, key, stop, start, *, batch_size, mesh, keep) -> tuple[Any, ...]:
-    """Of each shard of a batch, along a leading axis: `Running`, values, origins and scales.
+@functools.partial(jax.jit, static_argnames=("batch_size", "mesh"))
+def _batch(run, key, start, *, batch_size: int, mesh: Mesh | None) -> Any:
+    """What the run returns for each seed of a batch, along a leading axis."""
 
-    The values of all seeds, in their order, are `None` without `keep`. `Running` is of
-    (value − origin)/scale, where the origin is the shard's first value and the scale the largest
-    distance from it: float32 then loses no digits if the spread is far below the mean, and does not
-    overflow or underflow when it squares.
-    """
-
-    def one_shard(run, key, seeds):
+    def every(run, key, seeds):
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)
-        counted = seeds < stop
-        count = counted.sum()
-
-        def moments(values):
-            values = values.astype(jnp.float64 if values.dtype == jnp.float64 else jnp.float32)
-            weight = counted.reshape(-1, *[1] * (values.ndim - 1))
-            # `where`, not a product: a seed that only fills up the batch may have diverged.
-            offsets = jnp.where(weight, values - values[:1], 0)
-            largest = jnp.abs(offsets).max(axis=0, keepdims=True)
-            scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
-            offsets = offsets / scale
-            mean = offsets.sum(axis=0) / jnp.maximum(count, 1).astype(offsets.dtype)
-            squares = (jnp.where(weight, offsets - mean[None], 0) ** 2).sum(axis=0)
-            return mean[None], squares[None], values[:1], scale
-
         values = jax.vmap(run)(keys)
         _check_results(values)
-        mean, squares, origin, scale = jax.tree.transpose(
-            jax.tree.structure(values), None, jax.tree.map(moments, values)
-        )
-        return Running(count[None], mean, squares), values if keep else None, origin, scale
+        return values
 
     seeds = start + jnp.arange(batch_size)
     if mesh is None:
-        return one_shard(run, key, seeds)
+        return every(run, key, seeds)
     shared, split = PartitionSpec(), PartitionSpec(mesh.axis_names)
     over_shards = jax.shard_map(
-        one_shard, mesh=mesh, in_specs=(shared, shared, split), out_specs=split, check_vma=False
+        every, mesh=mesh, in_specs=(shared, shared, split), out_specs=split, check_vma=False
     )
     return over_shards(run, key, seeds)
-
-
-def _shards(seen: Running, origin: Any, scale: Any) -> Iterator[Running]:
-    """The moments of each shard, in float64 and in the units of the values."""
-    scale = jax.tree.map(lambda s: s.astype(np.float64), scale)
-    mean = jax.tree.map(lambda o, s, m: o.astype(np.float64) + s * m, origin, scale, seen.mean)
-    squares = jax.tree.map(lambda s, q: s**2 * q, scale, seen.squares)
-    for shard, count in enumerate(seen.count):
-        yield Running(int(count), *jax.tree.map(lambda a: a[shard], (mean, squares)))  # noqa: B023

@@ -40,37 +40,32 @@ class Always:
         return f"a learner of {needs.copies} copies, noise = {needs.noise!r}"
 
 
-class Runs:
-    """The runs of one seed, for each horizon of a study.
+def runs(
+    makers: tuple[MakeLearner, ...],
+    horizons: Sequence[int],
+    loss: Loss,
+    data: tuple[Stream, Any, Any],
+) -> Callable[[int, chex.Array], jax.tree_util.Partial]:
+    """A function of a horizon of a study and of the comparator's predictions: the run of one seed.
 
-    If each `make` takes a traced horizon and `room`, all horizons share one compiled program, which
-    runs on the longest stream and stops after `rounds`.
+    The run is `key -> (regret, difference, diverged)`. If each `make` takes a traced horizon and
+    `room`, all horizons share one compiled program, which runs on the longest stream and stops
+    after `rounds`.
     """
+    every = zip(makers, *(made(makers, horizon) for horizon in horizons), strict=True)
+    makers = tuple(_constant(pairs) or make for make, *pairs in every)
+    room = -(-horizons[-1] // BLOCK) * BLOCK
+    shared = all(_serves_any_horizon(make, room) for make in makers)
+    longest = _first_of(horizons[-1], data, room) if shared else []
 
-    def __init__(
-        self,
-        makers: tuple[MakeLearner, ...],
-        horizons: Sequence[int],
-        loss: Loss,
-        data: tuple[Stream, Any, Any],
-    ):
-        self._loss, self._data = loss, data
-        every = zip(makers, *(made(makers, horizon) for horizon in horizons), strict=True)
-        self._makers = tuple(_constant(pairs) or make for make, *pairs in every)
-        self._room = -(-horizons[-1] // BLOCK) * BLOCK
-        self._shared = all(_serves_any_horizon(make, self._room) for make in self._makers)
-        if self._shared:
-            self._data = _first_of(horizons[-1], data, self._room)
+    def run(horizon: int, best: chex.Array) -> jax.tree_util.Partial:
+        if shared:
+            told = *longest, first(horizon, best, room), np.int32(horizon)
+            return jax.tree_util.Partial(_program(makers, None, room, loss), *told)
+        program = _program(makers, horizon, horizon, loss)
+        return jax.tree_util.Partial(program, *_first_of(horizon, data), best, None)
 
-    def at(self, horizon: int, best: chex.Array) -> jax.tree_util.Partial:
-        """The run `key -> (regret, difference, diverged)`, against the comparator's predictions."""
-        if self._shared:
-            program = _program(self._makers, None, self._room, self._loss)
-            data = *self._data, first(horizon, best, self._room), np.int32(horizon)
-        else:
-            program = _program(self._makers, horizon, horizon, self._loss)
-            data = *_first_of(horizon, self._data), best, None
-        return jax.tree_util.Partial(program, *data)
+    return run
 
 
 def first(rounds: int, tree, size: int | None = None):
@@ -146,6 +141,8 @@ def _program(makers: tuple[MakeLearner, ...], horizon: int | None, room: int, lo
         regret: Any = final_regret(
             learner, stream, noise, key, loss=loss, comparator=best, y_noise=y_noise, rounds=rounds
         )
-        return regret, regret - regret[0], ~jnp.isfinite(regret)
+        diverged = ~jnp.isfinite(regret)
+        regret = jnp.where(diverged, jnp.nan, regret)
+        return regret, regret - regret[0], diverged
 
     return run

@@ -14,7 +14,7 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Correlated, Flip, Noise, PerRound
 from noisy_jax.noise.observation import BLOCK, observe_block, scan_in_blocks
-from noisy_jax.noise.rounds import by_round, check_noise
+from noisy_jax.noise.rounds import by_round, check_noise, differs
 from noisy_jax.validation import (
     check_key,
     check_labels,
@@ -140,7 +140,7 @@ def final_regret(
 
 
 def warn_of_other_noise(
-    learner: Learner, noise: Noise | PerRound, dim: int, name: str = "learner", *, stacklevel: int
+    learner: Learner, noise: Noise | PerRound, name: str = "learner", *, stacklevel: int
 ) -> None:
     """Warns if a learner was built for another noise than it runs under, if both are concrete.
 
@@ -150,40 +150,12 @@ def warn_of_other_noise(
     if built is None or isinstance(built, Assumed):
         return
     other = isinstance(built, type) and not isinstance(by_round(noise)[0], built)
-    if other or (not isinstance(built, type) and _differ(built, noise, dim)):
+    if other or (not isinstance(built, type) and differs(built, noise)):
         warnings.warn(
             f"{name} was built for other noise than it runs under, and does not correct for it: "
             f"build it for this {type(noise).__name__} noise, unless the difference is intended",
             stacklevel=stacklevel + 1,
         )
-
-
-def _differ(one: Noise | PerRound, other: Noise | PerRound, dim: int) -> bool:
-    """Whether two distributions are concrete and differ in more than their means."""
-    if one is other or any(concrete(leaf) is None for leaf in jax.tree.leaves((one, other))):
-        return False
-    stacked = [isinstance(noise, PerRound) for noise in (one, other)]
-    plain = [noise.distribution if isinstance(noise, PerRound) else noise for noise in (one, other)]
-    if type(plain[0]) is not type(plain[1]):
-        return True
-    if stacked[0]:  # the learner reads the covariance of each round
-        return False
-    for name in getattr(plain[0], "__dataclass_fields__", ()):
-        values = [np.asarray(getattr(noise, name)) for noise in plain]
-        values = [v if axis else v[None] for v, axis in zip(values, stacked, strict=True)]
-        first, second = (_of_rank(v, max(w.ndim for w in values), dim) for v in values)
-        if name != "mean" and not (
-            first.shape[1:] == second.shape[1:] and np.allclose(first, second, rtol=1e-4, atol=0)
-        ):
-            return True
-    return False
-
-
-def _of_rank(value: np.ndarray, rank: int, dim: int) -> np.ndarray:
-    """A stacked parameter `[T]`, `[T, d]` or `[T, d, d]` in the form of this rank."""
-    if value.ndim == 1 < rank:
-        value = np.repeat(value[:, None], dim, axis=1)
-    return value[:, :, None] * np.eye(dim) if value.ndim == 2 < rank else value
 
 
 def _check(learner, stream, noise, y_noise, key) -> None:
@@ -206,7 +178,7 @@ def _check(learner, stream, noise, y_noise, key) -> None:
         )
     check_key(key)
     # Through the context manager of `default_matmul_precision`, whose frame is one more.
-    warn_of_other_noise(learner, noise, stream.x.shape[1], stacklevel=4)
+    warn_of_other_noise(learner, noise, stacklevel=4)
 
 
 def _through_blocks(

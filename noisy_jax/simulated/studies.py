@@ -19,7 +19,7 @@ from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.montecarlo import Simulation, divided, levels, seed_range
-from noisy_jax.simulated.programs import Always, Runs, first, made, takes_room
+from noisy_jax.simulated.programs import Always, first, made, runs, takes_room
 from noisy_jax.simulated.regrets import growth
 from noisy_jax.simulated.results import Row, Study, description, text, versions
 from noisy_jax.simulated.rollouts import warn_of_other_noise
@@ -113,15 +113,15 @@ def study(
         Always(each) if isinstance(each, Learner) else each for each in learners.values()
     )
     for name, (learner, _) in zip(learners, made(makers, horizons[-1]), strict=True):
-        warn_of_other_noise(learner, noise, dim, f"learners[{name!r}]", stacklevel=2)
+        warn_of_other_noise(learner, noise, f"learners[{name!r}]", stacklevel=2)
         check_one_prediction(learner, dim, f"learners[{name!r}]")
     rows: list[Row] = []
     done, total = 0, len(seeds) * sum(horizons)
     with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
         simulations, failures = [], []
-        runs = Runs(makers, horizons, loss, (stream, noise, y_noise))
+        run_at = runs(makers, horizons, loss, (stream, noise, y_noise))
         for horizon in horizons:
-            run = runs.at(horizon, _predictions(comparator, first(horizon, stream)))
+            run = run_at(horizon, _predictions(comparator, first(horizon, stream)))
             folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
             own_key = jax.random.fold_in(key, np.uint32(horizon))
             simulation = Simulation(

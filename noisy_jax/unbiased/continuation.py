@@ -6,7 +6,6 @@ their i. Linear operations act on both parts as they are; exp, sin, … have add
 """
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,16 +31,23 @@ class Continued(NamedTuple):
     im: Any
 
 
+def apart(apply: Callable[..., Any], *args: Any) -> Any:
+    """An operation that is linear in what depends on x, for what does not, as a quotient is."""
+    real = apply(*[arg.re if isinstance(arg, Continued) else arg for arg in args])
+    imaginary = apply(*[arg.im if isinstance(arg, Continued) else arg for arg in args])
+    if isinstance(real, (list, tuple)):
+        return [Continued(*parts) for parts in zip(real, imaginary, strict=True)]
+    return Continued(real, imaginary)
+
+
 def linear(apply: Callable[..., Any], *args: Any) -> Any:
     """An operation that is linear in all its numbers of floating point together."""
-    real = apply(*[arg.re if isinstance(arg, Continued) else arg for arg in args])
-    imaginary = apply(*[arg.im if isinstance(arg, Continued) else _nothing(arg) for arg in args])
-    return _paired(real, imaginary)
 
+    def continued(arg):
+        number = jnp.issubdtype(jnp.result_type(arg), jnp.inexact)
+        return Continued(arg, jnp.zeros_like(arg)) if number else arg
 
-def _nothing(arg):
-    """The imaginary part of a constant; whole numbers and truth values are no part of the sum."""
-    return jnp.zeros_like(arg) if jnp.issubdtype(jnp.result_type(arg), jnp.inexact) else arg
+    return apart(apply, *[a if isinstance(a, Continued) else continued(a) for a in args])
 
 
 def product(apply: Callable[..., Any], a: Any, b: Any) -> Continued:
@@ -52,19 +58,6 @@ def product(apply: Callable[..., Any], a: Any, b: Any) -> Continued:
         return Continued(apply(a, b.re), apply(a, b.im))
     real = apply(a.re, b.re) - apply(a.im, b.im)
     return Continued(real, apply(a.re, b.im) + apply(a.im, b.re))
-
-
-def apart(apply: Callable[..., Any], *args: Any) -> Any:
-    """An operation that is linear in what depends on x, for what does not, as a quotient is."""
-    real = apply(*[arg.re if isinstance(arg, Continued) else arg for arg in args])
-    imaginary = apply(*[arg.im if isinstance(arg, Continued) else arg for arg in args])
-    return _paired(real, imaginary)
-
-
-def _paired(real: Any, imaginary: Any) -> Any:
-    if isinstance(real, (list, tuple)):
-        return [Continued(*parts) for parts in zip(real, imaginary, strict=True)]
-    return Continued(real, imaginary)
 
 
 def power(z: Continued, exponent: int) -> Continued:
@@ -179,31 +172,7 @@ def _erf(a, b):
 
 def _gauss(a, b) -> Continued:
     """exp(−z²)."""
-    size, angle = jnp.exp((b - a) * (b + a)), -2 * a * b
-    if angle.dtype != jnp.float32:
-        return Continued(size * jnp.cos(angle), size * jnp.sin(angle))
-    # XLA's sine and cosine take several times as long on CPUs. Where exp(−z²) and erf z are finite
-    # and z² counts at all, the angle is below 250. It is taken to [−π/4, π/4] by multiples of π/2,
-    # whose value is subtracted in three parts.
-    turns = jnp.round(angle * (2 / np.pi))
-    rest = angle
-    for part in (1.5703125, 4.8375129699707e-4, 7.5495622e-8):
-        rest = rest - turns * part
-    rest, quarter = jnp.clip(rest, -1, 1), turns.astype(jnp.int32)
-    cosine, sine = _series(rest, 0), rest * _series(rest, 1)
-    odd = quarter & 1 == 1
-    sine, cosine = jnp.where(odd, cosine, sine), jnp.where(odd, sine, cosine)
-    sine = jnp.where(quarter & 2 == 2, -sine, sine)
-    cosine = jnp.where((quarter + 1) & 2 == 2, -cosine, cosine)
-    return Continued(size * cosine, size * sine)
-
-
-def _series(angle, first: int):
-    """cos x or, if `first` is 1, sin x/x, up to x⁸."""
-    total = jnp.zeros_like(angle)
-    for k in reversed(range(5)):
-        total = total * angle**2 + (-1) ** k / math.factorial(2 * k + first)
-    return total
+    return exp(Continued((b - a) * (b + a), -2 * a * b))
 
 
 @functools.cache

@@ -32,11 +32,7 @@ class Multilevel(Transformed):
 
     def mean_of_used(self, copies: jax.Array, key: chex.PRNGKey) -> jax.Array:
         """The mean of the copies that g uses with this key."""
-        needed = self.copies_needed(key)
-        wide = copies.astype(at_least_float32(copies.dtype))
-        used = jnp.arange(len(copies)).reshape(-1, *[1] * (copies.ndim - 1)) < needed
-        total = jnp.sum(jnp.where(used, wide, 0), axis=0)
-        return (total / needed.astype(wide.dtype)).astype(copies.dtype)
+        return _mean(copies, 0, self.copies_needed(key)).astype(copies.dtype)
 
 
 def multilevel(
@@ -110,17 +106,12 @@ def multilevel(
             raise ValueError("multilevel draws the number of copies: pass a key, g(..., key=key)")
         level = _level(key, probabilities)
         first = mean(copies[:base])
-        half = base * 2**level // 2
-        number = jnp.arange(base * 2**levels).reshape(-1, *[1] * (copies.ndim - 1))
-        wide = copies[: number.size].astype(at_least_float32(copies.dtype))
-
-        def half_mean(start):  # `where`, not a product: a copy that is not used may be NaN
-            used = (number >= start) & (number < start + half)
-            total = jnp.sum(jnp.where(used, wide, 0), axis=0)
-            return jnp.where(level > 0, total / jnp.maximum(half, 1).astype(wide.dtype), first)
-
-        left, right = half_mean(0), half_mean(half)
-        points = jnp.stack([first.astype(wide.dtype), (left + right) / 2, left, right])
+        half, most = base * 2**level // 2, base * 2**levels
+        left, right = (
+            jnp.where(level > 0, _mean(copies[:most], start, start + half), first)
+            for start in (0, half)
+        )
+        points = jnp.stack([first.astype(left.dtype), (left + right) / 2, left, right])
         correction = jnp.asarray(factors, float)[level]
         weights = jnp.stack([jnp.ones_like(correction), correction, *2 * [-correction / 2]])
         return points.astype(copies.dtype), weights
@@ -164,6 +155,15 @@ def _probabilities(levels: int, continue_with, ratio) -> np.ndarray:
     r = float(between("ratio", ratio, 0, 1))
     rest = r ** np.arange(levels)
     return np.append(1 - q, q * np.append((1 - r) * rest[:-1], rest[-1]))
+
+
+def _mean(copies: jax.Array, start, stop) -> jax.Array:
+    """The mean of the copies from `start` to `stop`, in at least float32."""
+    wide = copies.astype(at_least_float32(copies.dtype))
+    number = jnp.arange(len(copies)).reshape(-1, *[1] * (copies.ndim - 1))
+    # `where`, not a product: a copy that is not used may be NaN.
+    total = jnp.sum(jnp.where((number >= start) & (number < stop), wide, 0), axis=0)
+    return total / jnp.maximum(stop - start, 1).astype(wide.dtype)
 
 
 def _level(key, probabilities: np.ndarray) -> jax.Array:

@@ -141,17 +141,12 @@ def weighted(at: Callable[..., Any], points: jax.Array, weights: jax.Array) -> A
     """
 
     def total(values):
-        check_number(values.dtype)
+        if not jnp.issubdtype(values.dtype, jnp.inexact):
+            raise ValueError(
+                f"f must return numbers of floating point, but a result is of type {values.dtype}, "
+                "which has no unbiased estimate: leave it out"
+            )
         wide = at_least_float32(values.dtype)
         return jnp.tensordot(weights.astype(wide), values.astype(wide), axes=1).astype(values.dtype)
 
     return jax.tree.map(total, at_points(at, points))
-
-
-def check_number(dtype: Any) -> None:
-    """Raises ValueError if results of f are whole numbers or truth values."""
-    if not jnp.issubdtype(dtype, jnp.inexact):
-        raise ValueError(
-            f"f must return numbers of floating point, but a result is of type {dtype}, which has "
-            "no unbiased estimate: leave it out"
-        )

@@ -17,7 +17,7 @@ from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
 from noisy_jax.noise.base import check_characteristic
-from noisy_jax.validation import check_dimension, check_key, instance, whole
+from noisy_jax.validation import check_dimension, check_key, whole
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
@@ -152,11 +152,6 @@ def fourier_gaussian(
 
     check_log_diagonal(log_squared_norm, "a larger length_scale or fewer dimensions")
     return features
-
-
-def check_features(features: FourierWorld) -> None:
-    """Raises ValueError if `features` is not a `FourierWorld`."""
-    instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
 
 
 def _fourier_world(omega, log_phi, amplitude, noise):

@@ -86,6 +86,15 @@ def test_seeds_that_diverge_count_as_the_largest():
     assert np.isnan(quantiles[1])
 
 
+@pytest.mark.parametrize("batch_size", [20, 7])
+def test_huge_and_infinite_values_count_without_a_warning(batch_size):
+    huge = lambda key: jnp.where(jax.random.bernoulli(key, 0.3), 3e38, 1.0)  # noqa: E731
+    estimate = monte_carlo(huge, 20, KEY, batch_size=batch_size)
+    np.testing.assert_allclose((estimate.mean, estimate.std_error), direct(20, huge), rtol=1e-6)
+    infinite = monte_carlo(lambda key: jnp.inf, 20, KEY, batch_size=batch_size)
+    assert np.isnan(infinite.std_error)
+
+
 def test_one_seed_has_no_standard_error():
     assert np.isnan(monte_carlo(run, 1, KEY).std_error["b"][0])
 

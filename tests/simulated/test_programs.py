@@ -16,7 +16,7 @@ import noisy_jax as nj
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 12  # of the README's study: 7 with JAX 0.10.2
-BATCHES = "jit(_batch_moments)"
+BATCHES = "jit(_batch)"
 NOISE = nj.noise.Gaussian(0.2)
 COMPARATOR = nj.comparators.linear_ball(radius=1.0)
 LOSS = nj.losses.squared()

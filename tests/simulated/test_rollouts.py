@@ -202,6 +202,10 @@ def per_round(make, *parameters):
     return nj.noise.PerRound(jax.vmap(make)(*parameters))
 
 
+def columns(cov, **options):
+    return nj.noise.Product([nj.noise.Gaussian(cov, **options), nj.noise.Laplace(0.1)])
+
+
 def warnings_of(learner, noise):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -219,8 +223,13 @@ def warnings_of(learner, noise):
         (per_round(nj.noise.Gaussian, jnp.full(5, 0.02)), nj.noise.Laplace(0.1)),
         (nj.noise.StudentT(df=5.0, scale=0.1), nj.noise.StudentT(df=6.0, scale=0.1)),
         (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.linspace(0.1, 0.2, 5))),
+        (columns(0.2), columns(0.3)),
+        (columns(0.2), nj.noise.Product([nj.noise.Gaussian(0.2), nj.noise.Gaussian(0.2)])),
     ],
-    ids=["variance", "covariance", "diagonal", "distribution", "by round", "shape", "one round"],
+    ids=[
+        *("variance", "covariance", "diagonal", "distribution", "by round", "shape", "one round"),
+        *("column", "kind of column"),
+    ],
 )
 def test_a_learner_built_for_other_noise_runs_with_one_warning(built, runs):
     ((message, file),) = warnings_of(built_for(built), runs)
@@ -237,8 +246,9 @@ def test_a_learner_built_for_other_noise_runs_with_one_warning(built, runs):
         (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.full(5, 0.2))),
         (per_round(nj.noise.Gaussian, jnp.ones(9)), per_round(nj.noise.Gaussian, jnp.ones(5))),
         (nj.noise.Laplace(0.1), nj.noise.Laplace(jnp.array([0.1, 0.1]))),
+        (columns(0.2), columns(0.2, mean=1.0)),
     ],
-    ids=["none", "diagonal", "full, with a mean", "every round", "by round", "scale"],
+    ids=["none", "diagonal", "full, with a mean", "every round", "by round", "scale", "columns"],
 )
 def test_a_learner_built_for_this_noise_runs_without_a_warning(built, runs):
     assert not warnings_of(built_for(built), runs)

@@ -15,12 +15,11 @@ which leave kernel learning from a single copy open.
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
 from noisy_jax.noise import Gaussian, PerRound
-from noisy_jax.noise.rounds import by_round
-from noisy_jax.validation import check_dimension, concrete
+from noisy_jax.noise.rounds import by_round, differs
+from noisy_jax.validation import check_dimension
 
 
 def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
@@ -62,7 +61,7 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
             f"noise changes by round, but the learner was built for {built}: build its world with "
             "worlds.heteroscedastic"
         )
-    if built is not None and not _same(built, gaussian.cloned(copies)):
+    if built is not None and differs(built, gaussian.cloned(copies)):
         raise ValueError(
             f"{copies} copies cloned from noise of covariance {gaussian.cov} have noise of "
             f"covariance {gaussian.cloned(copies).cov}, but the learner was built for {built}: "
@@ -92,15 +91,3 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
     targets = "exact" if needs.targets == "exact" else "independent"
     needs = needs._replace(copies=1, noise=noise, targets=targets)
     return learner._replace(step=step, unroll=unroll, needs=needs, read=read)
-
-
-def _same(noise, clone_noise: Gaussian) -> bool:
-    """Whether a noise is that of the clones; true if a covariance is traced."""
-    if not isinstance(noise, Gaussian):
-        return False
-    one, other = concrete(noise.cov), concrete(clone_noise.cov)
-    if one is None or other is None:
-        return True
-    dim = max(cov.shape[-1] if cov.ndim else 1 for cov in (one, other))
-    one, other = (cov if cov.ndim == 2 else cov * np.eye(dim) for cov in (one, other))
-    return np.allclose(one, other, rtol=1e-5)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.sparse.linalg import cg
 
+from noisy_jax.ball import largest_size, norm, precision
 from noisy_jax.matrices import PSD_SLACK, check_gram, check_matrix, cholesky, solve_cholesky
 from noisy_jax.validation import check_finite, check_shape, concrete, given, whole
 
@@ -113,20 +114,11 @@ def _gram(by_rows, size, matrix=None) -> Gram:
     def absolute(v):
         return by_rows(lambda rows: jnp.abs(rows) @ v)
 
-    def scaled_norm(values):
-        # Divided by the largest value before squaring: squares of small kernels underflow.
-        largest = jnp.max(jnp.abs(values), axis=-1, keepdims=True)
-        relative = values / jnp.where(largest > 0, largest, 1)
-        return largest[..., 0] * jnp.sqrt(jnp.sum(relative**2, axis=-1))
-
-    frobenius = scaled_norm(by_rows(scaled_norm))
+    frobenius = norm(by_rows(jax.vmap(norm)))  # squares of small kernels would underflow
     vector = jnp.ones_like(frobenius, shape=size)
     for _ in range(_IMPROVEMENTS):
         vector = absolute(vector)
-        largest = jnp.max(vector)
-        vector = jnp.maximum(
-            vector / jnp.where(largest > 0, largest, 1), jnp.finfo(vector.dtype).eps
-        )
+        vector = jnp.maximum(vector / largest_size(vector), precision(vector))
     return Gram(size, product, jnp.minimum(frobenius, jnp.max(absolute(vector) / vector)), matrix)
 
 

@@ -26,13 +26,11 @@ import numpy as np
 from noisy_jax.ball import RANK_ROUNDINGS, precision
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite
+from noisy_jax.matrices import check_gram, check_semidefinite
 from noisy_jax.validation import check_concrete, check_labels, check_targets, positive, whole
 
 _INEXACT = 0.1  # Newton's method stops at this residual, relative to the change of slopes
-_REDUCTION = (
-    4.0  # of μ from one proximal point to the next; with more, Newton's method starts far off
-)
+_REDUCTION = 4.0  # of μ between proximal points; with more, Newton's method starts far off
 _LEAST = 1e-6  # smallest μ as a fraction of the first; below, rounding is amplified
 _BISECTIONS = 80  # 53, and more for losses that are steep at the start
 _HALVINGS = 40
@@ -102,7 +100,6 @@ def regularized(
         [ 0.5 -0.5] True
     """
     check_loss(loss, flips=False)
-    check_matrix("gram", gram)
     for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
         check_concrete(name, value, "the minimizer is found on the host")
     parsed = (
@@ -110,14 +107,14 @@ def regularized(
         positive("tolerance", tolerance),
         whole("max_iterations", max_iterations),
     )
-    gram, y = np.asarray(gram, np.float64), np.asarray(y, np.float64)
+    y = np.asarray(y, np.float64)
     check_targets(y)
     check_gram("gram", gram, y.size)
     if loss.kind == "margin":
         check_labels("y", y)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
-        found = solve(factor(gram), y, loss, *parsed)
+        found = solve(factor(np.asarray(gram, np.float64)), y, loss, *parsed)
         rounded = [jnp.asarray(field, default) for field in found[:-2]]
         return Regularized(*rounded, *map(jnp.asarray, found[-2:]))
 

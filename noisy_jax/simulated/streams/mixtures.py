@@ -198,7 +198,8 @@ def examples(
 def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
     horizon, period = whole("horizon", horizon), whole("period", period)
     periods = -(-horizon // period)
-    difficulty = _checked(key, difficulty, periods)
+    check_key(key)
+    difficulty = _checked(difficulty)
     mixtures_key, examples_key = jax.random.split(key)
     mixtures = make_mixtures(mixtures_key, periods, difficulty)
     keys = _fold_in_each(examples_key, periods)
@@ -227,9 +228,7 @@ def _fold_in_each(key, count):
     return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(count))
 
 
-def _checked(key, difficulty, periods) -> Difficulty:
-    check_key(key)
-    whole("periods", periods)
+def _checked(difficulty) -> Difficulty:
     hint = f"streams.DIFFICULTIES[name] is one, of the names {', '.join(DIFFICULTIES)}"
     instance("difficulty", difficulty, Difficulty, hint)
     smallest = positive("smallest_deviation", difficulty.smallest_deviation)

@@ -47,7 +47,7 @@ class WorldMaps(NamedTuple):
         return MapOrders(jnp.int32(1), jnp.int32(0))
 
     def estimate(self, orders: MapOrders, x: jax.Array, cov: Any = None) -> WorldEstimate:
-        """Ψ̂(x̃) of one copy `[1, d]`, and the covariance of its noise if that changes by round."""
+        """Ψ̂(x̃) of one copy x `[1, d]`; `cov` is the covariance of its noise if that changes."""
         stored = self.world.atom(x, None if cov is None else jnp.asarray(cov)[None])
         return WorldEstimate(jax.tree.map(lambda leaf: leaf[0], stored), orders.tensor)
 
