@@ -13,13 +13,10 @@ The guarantees hold for real numbers: floating-point samples have gaps, from whi
 sees all their digits may learn more.
 """
 
-import math
-
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
-import scipy  # comes with JAX; scipy.special is imported when it is used
+from jax.scipy.stats import norm as normal
 
 from noisy_jax.noise import Flip, Gaussian, Laplace
 from noisy_jax.validation import (
@@ -132,7 +129,8 @@ def gaussian_mechanism(
     epsilon, distance = positive("epsilon", epsilon), positive("l2_sensitivity", l2_sensitivity)
     delta = between("delta", delta, 0, 1, "for δ = 0 use laplace_mechanism")
     copies = whole("copies", copies)
-    noise_to_distance = _calibrated(float(epsilon), float(delta))
+    with jax.enable_x64(True):
+        noise_to_distance = float(_calibrated(float(epsilon), float(delta)))
     variance = copies * (noise_to_distance * float(distance)) ** 2
     return Gaussian(_representable("the variance of the noise", variance))
 
@@ -162,16 +160,23 @@ _BISECTIONS = 60
 """Enough for all digits of float64, with some more for a solution far below the first bracket."""
 
 
-@np.errstate(divide="ignore", invalid="ignore")
-def _calibrated(epsilon: float, delta: float) -> float:
+@jax.jit
+def _calibrated(epsilon, delta):
     """The least u with δ(u) ≤ δ."""
-    log_delta = math.log(delta)
-    low, high = 0.0, (math.sqrt(epsilon - log_delta) + math.sqrt(-log_delta)) / (2**0.5 * epsilon)
-    for _ in range(_BISECTIONS):
-        u = (low + high) / 2
-        # By logarithms: e^ε overflows, and both terms may be far below δ's own rounding.
-        first = scipy.special.log_ndtr(0.5 / u - epsilon * u)
-        second = epsilon + scipy.special.log_ndtr(-0.5 / u - epsilon * u)
-        private = first + np.log(-np.expm1(second - first)) <= log_delta
-        low, high = (low, u) if private else (u, high)
-    return high
+    log_inverse = -jnp.log(delta)
+    enough = (jnp.sqrt(log_inverse + epsilon) + jnp.sqrt(log_inverse)) / (jnp.sqrt(2.0) * epsilon)
+
+    def halve(_, bracket):
+        low, high = bracket
+        middle = (low + high) / 2
+        private = _log_delta(middle, epsilon) <= -log_inverse
+        return jnp.where(private, low, middle), jnp.where(private, middle, high)
+
+    return jax.lax.fori_loop(0, _BISECTIONS, halve, (jnp.zeros_like(enough), enough))[1]
+
+
+def _log_delta(u, epsilon):
+    """log δ(u), by logarithms: e^ε overflows, and both terms may be far below δ's own rounding."""
+    first = normal.logcdf(0.5 / u - epsilon * u)
+    second = epsilon + normal.logcdf(-0.5 / u - epsilon * u)
+    return first + jnp.log(-jnp.expm1(second - first))
