@@ -1,17 +1,14 @@
-"""The best linear predictor in an l1 ball, by non-negative least squares.
+"""The best linear predictor in an l1 ball, by an active set of its corners.
 
     min_{‖w‖₁ ≤ B} ‖Xw − y‖²
 
-The residuals Xw − y of the ball are the convex hull of those at its corners ±B e_i, the columns of
-P. Its point nearest to zero is Ps with shares s = u/Σ_i u_i of the corners, where
+The residuals Xw − y of the ball are the convex hull of those at its corners ±B e_i. Wolfe's
+algorithm finds the point of the hull nearest to zero: it adds the corner that decreases the loss
+most, moves to the nearest point of the plane through all corners that it holds, and drops those
+that would get a negative weight. It ends after finitely many steps. By convexity the loss is at
+most ⟨∇, w⟩ + B‖∇‖∞ above the least one, with the gradient ∇ = 2Xᵀ(Xw − y).
 
-    u = argmin_{u ≥ 0} ‖Pu‖² + (Σ_i u_i − 1)²,
-
-since at u = ts the least value over t is q/(1 + q) with q = ‖Ps‖², which increases with q. By
-convexity the loss is at most ⟨∇, w⟩ + B‖∇‖∞ above the least one, with the gradient
-∇ = 2Xᵀ(Xw − y).
-
-Source: Lawson and Hanson, Solving least squares problems (1974), Chapter 23.
+Source: Wolfe, Finding the nearest point in a polytope (1976).
 """
 
 from typing import Any
@@ -19,7 +16,6 @@ from typing import Any
 import chex
 import jax.numpy as jnp
 import numpy as np
-import scipy  # comes with JAX; scipy.optimize is imported when it is used
 
 from noisy_jax.base import Stream, check_is_stream
 from noisy_jax.simulated.comparators.comparator import comparator
@@ -56,13 +52,41 @@ def l1_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
     columns, target = factor[:, :-1], factor[:, -1]
     weights = np.linalg.lstsq(columns, target)[0]
     if np.abs(weights).sum() > size:
-        corners = size * np.hstack([columns, -columns]) - target[:, None]
-        rows = np.vstack([corners / np.linalg.norm(target), np.ones(corners.shape[1])])
-        aim, steps = np.append(np.zeros_like(target), 1.0), 100 * len(rows)
-        found = scipy.optimize.nnls(rows, aim, maxiter=steps)[0]
-        shares = np.where(found > 1e-13 * found.sum(), found, 0)  # zeros up to rounding are zero
-        weights = size * np.subtract(*np.split(shares / shares.sum(), 2))
+        corners = size * np.vstack([columns.T, -columns.T]) - target
+        shares = _nearest(corners, float(1e-13 * (y @ y)))
+        weights = size * np.subtract(*np.split(shares, 2))
     residuals = x @ weights - y
     multiplier = np.abs(residuals @ x).max()
-    best = LinearBall(weights, x @ weights, residuals @ residuals, multiplier)
-    return LinearBall(*(jnp.asarray(field, float) for field in best))
+    found = LinearBall(weights, x @ weights, residuals @ residuals, multiplier)
+    return LinearBall(*(jnp.asarray(field, float) for field in found))
+
+
+def _nearest(corners: np.ndarray, small_gap: float) -> np.ndarray:
+    """Shares `[K]` of the corners `[K, m]` in the point of their hull that is nearest to zero."""
+    active, shares = [int(np.argmin(np.sum(corners**2, axis=1)))], np.ones(1)
+    found, least = np.zeros(len(corners)), np.inf
+    while True:
+        point = shares @ corners[active]
+        square, heights = point @ point, corners @ point
+        if square >= least:  # by rounding
+            return found
+        least, found = square, np.zeros(len(corners))
+        found[active] = shares
+        corner = int(np.argmin(heights))
+        if square - heights[corner] <= small_gap / 2 or corner in active:
+            return found
+        active, shares = [*active, corner], np.append(shares, 0.0)
+        while ((aim := _nearest_in_plane(corners[active])) <= 0).any():
+            # The part of the way to the aim after which the first share vanishes.
+            parts = np.where(aim <= 0, shares / np.maximum(shares - aim, 1e-300), np.inf)
+            gone = int(np.argmin(parts))
+            shares = np.delete(shares + parts[gone] * (aim - shares), gone)
+            del active[gone]
+        shares = aim
+
+
+def _nearest_in_plane(corners: np.ndarray) -> np.ndarray:
+    """Shares `[n]` with sum 1, of any sign, of the corners in the nearest point of their plane."""
+    q, r = np.linalg.qr((corners[1:] - corners[0]).T)
+    others = np.linalg.solve(r, -corners[0] @ q)
+    return np.append(1 - others.sum(), others)
