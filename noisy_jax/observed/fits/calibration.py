@@ -13,13 +13,14 @@ from noisy_jax.observed.fits.approximate import (
     spread_by_noise,
 )
 from noisy_jax.observed.fits.assumptions import remarked, warned
-from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.checked import one_table
+from noisy_jax.observed.fits.groups import groups_of, jackknifed
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Table
-from noisy_jax.validation import choice, instance
+from noisy_jax.validation import choice
 
 
 class CalibratedFit(ApproximateFit):
@@ -84,9 +85,7 @@ class RegressionCalibration:
 
     def fitted(self, observations: Observations) -> CalibratedFit:
         """The fit to one table."""
-        hint = "nj.methods.RegressionCalibration takes one table, no chunks"
-        instance("observations", observations, Observations, hint)
-        found = warned(observations, stacklevel=3)
+        found = warned(one_table(self, observations), stacklevel=3)
         return remarked(_calibration_fit(observations, self.model), found)
 
 
@@ -102,9 +101,10 @@ def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
 
     every = table.some(slice(None))
     theta, starts = both(every)
-    n = len(every.y)
-    order, groups = grouped(blocks_of_rows(n, GROUPS), GROUPS)
-    left = [both(table.some(np.delete(order, group)), starts)[0] for group in groups]
+    numbers = np.arange(len(every.y))
+    left = [
+        both(table.some(np.delete(numbers, group)), starts)[0] for group in groups_of(len(numbers))
+    ]
     spreads = [jackknifed(np.array(one)) for one in zip(*left, strict=True)]
 
     def with_noise(cov):
@@ -120,7 +120,7 @@ def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
         reliability=table.reliability,
         scale=Rows.of(observations).x.std(axis=0),
         target=observations.target,
-        num_rows=n,
+        num_rows=len(numbers),
         num_copies=observations.x.shape[1],
     )
 

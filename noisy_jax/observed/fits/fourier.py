@@ -23,7 +23,7 @@ from noisy_jax.observed.fits.functions import (
     FourierPredictor,
     KernelComparison,
 )
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_clusters
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.length_scales import length_scales
@@ -183,8 +183,7 @@ def _groups(rows: int, clusters: np.ndarray | None) -> np.ndarray:
     if clusters is None:
         number = min(GROUPS, rows)
         return blocks_of_rows(rows, number) % number
-    if clusters.max() + 1 < LEAST_GROUPS:
-        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {clusters.max() + 1}")
+    check_clusters(clusters)
     return clusters % GROUPS
 
 

@@ -16,13 +16,7 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.enumerated import Enumerated, enumerated, summed
-from noisy_jax.observed.fits.groups import (
-    GROUPS,
-    LEAST_GROUPS,
-    blocks_of_rows,
-    grouped,
-    jackknifed,
-)
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, groups_of, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import continued, root
@@ -115,8 +109,7 @@ def generalized_fit(
     n, dim = table.x.shape
     if n < (least := max(dim + 2, LEAST_GROUPS)):
         raise UndeterminedError(f"fit needs at least {least} rows, got {n}")
-    if clusters is not None and int(clusters.max()) + 1 < LEAST_GROUPS:
-        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {clusters.max() + 1}")
+    check_clusters(clusters)
     standard = units.standardized(table)
     gram, noisy = covariances(linear_moments(standard.x, standard.y, standard.cov, weights))
     check_identified(gram, noisy, observations.names, units.scale)
@@ -197,21 +190,16 @@ class _Problem(NamedTuple):
 
         In large tables they are so near to θ that one step of Newton's method finds them.
         """
-        labels = self.clusters
-        labels = blocks_of_rows(len(self.table.y), GROUPS) if labels is None else labels
-        order, groups = grouped(labels, GROUPS)
-        if (
-            self.observations.cov is not None and len(order) >= _LARGE
-        ):  # one step of Newton's method
-            parts = [
-                self.model.equations(theta, self.rows(order[group]).with_share(share))
-                for group in groups
-            ]
+        n = len(self.table.y)
+        groups = groups_of(n, self.clusters)
+        if self.observations.cov is not None and n >= _LARGE:  # one step of Newton's method
+            every = (self.rows(group).with_share(share) for group in groups)
+            parts = [self.model.equations(theta, rows) for rows in every]
             score = sum(one.score for one in parts)
             jacobian = sum(one.jacobian for one in parts)
             steps = [np.linalg.solve(one.jacobian - jacobian, score - one.score) for one in parts]
             return theta + np.array(steps)
-        rest = (self.rows(np.delete(order, group)).with_share(share) for group in groups)
+        rest = (self.rows(np.delete(np.arange(n), group)).with_share(share) for group in groups)
         found = [root(self.model, theta, rows) for rows in rest]
         if all(one is not None for one in found):
             return np.array(found)

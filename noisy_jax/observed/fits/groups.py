@@ -37,6 +37,13 @@ def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:
     return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
+def groups_of(rows: int, clusters=None, count: int = GROUPS) -> list[np.ndarray]:
+    """The rows of each group that the jackknife leaves out: blocks of rows, or whole clusters."""
+    labels = blocks_of_rows(rows, count) if clusters is None else clusters
+    order, groups = grouped(labels, count)
+    return [order[group] for group in groups]
+
+
 def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
     """Covariance `[k, k]` and degrees of freedom, from estimates `[G, k]` without each group."""
     apart, freedom = found - found.mean(axis=0), len(found) - 1.0
@@ -52,6 +59,12 @@ def with_weight(observations: Observations, weights, clusters):
     if weights is None or weights.all():
         return observations, weights, clusters
     return some_rows(weights > 0, observations, weights, clusters)
+
+
+def check_clusters(clusters: np.ndarray | None, least: int = LEAST_GROUPS) -> None:
+    """Raises ValueError if there are fewer clusters, if there are any."""
+    if clusters is not None and (count := int(clusters.max()) + 1) < least:
+        raise ValueError(f"fit needs at least {least} clusters, got {count}")
 
 
 def some_rows(kept: np.ndarray, observations: Observations, weights, clusters):

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped
+from noisy_jax.observed.fits.groups import GROUPS, groups_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
 from noisy_jax.validation import check_shape
@@ -123,16 +123,14 @@ class ModelEquations:
         self.scale = np.ones(len(self.center))
         self.left_out: int | None = None
         n = len(table.y)
-        labels = blocks_of_rows(n, min(GROUPS, n)) if clusters is None else clusters
-        order, groups = grouped(labels, min(GROUPS, n))
-        self.clusters = None if clusters is None else clusters[order]
-        own = np.ones(n) if weights is None else weights
-        most = max(each.stop - each.start for each in groups)
-        self._rows = np.zeros((len(groups), most), int)  # behind those of a group, the first row
-        self._kept = np.zeros(self._rows.shape)
-        for rows, kept, each in zip(self._rows, self._kept, groups, strict=True):
-            rows[: each.stop - each.start] = order[each]
-            kept[: each.stop - each.start] = own[order[each]]
+        groups = groups_of(n, clusters, min(GROUPS, n))
+        self.clusters = None if clusters is None else clusters[np.concatenate(groups)]
+        size = len(groups), max(map(len, groups))
+        self._rows = np.zeros(size, int)  # behind those of a group, the first row
+        self._kept = np.zeros(size)
+        for rows, kept, own in zip(self._rows, self._kept, groups, strict=True):
+            rows[: len(own)] = own
+            kept[: len(own)] = 1.0 if weights is None else weights[own]
         rows, cov = (table.x, table.y), None
         self._by_row = table.cov is not None and table.cov.ndim == 3
         if functions.reads_cov:
