@@ -30,20 +30,12 @@ _LEAST_BLOCKS = 32  # fewer make standard errors uncertain: small tables have sh
 
 
 class Judged(NamedTuple):
-    """Estimated squared errors on the clean rows of a fold.
+    """Estimated squared errors on the clean rows of a fold."""
 
-    Attributes:
-        errors: `[n]`.
-        slope: `[d, d]`, the derivative of their sum in the covariance of the noise of row means.
-        hidden: `[2, m]`, what readings of kernel fits leave out, as in `fits.hidden`.
-        last: `[n]`, how far the last order moves errors that are extended to no noise
-            (`fits.extended`), `None` if the errors are unbiased.
-    """
-
-    errors: np.ndarray
-    slope: Any = 0.0
-    hidden: Any = 0.0
-    last: np.ndarray | None = None
+    errors: np.ndarray  # [n]
+    slope: Any = 0.0  # [d, d], derivative of their sum in the covariance of the error of row means
+    hidden: Any = 0.0  # [2, m], what readings of kernel fits leave out, as in `fits.hidden`
+    last: np.ndarray | None = None  # [n], how far the last order moves `extended` errors
 
 
 def blocks_of(rows: int, clusters, folds: int) -> np.ndarray:

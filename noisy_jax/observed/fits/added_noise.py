@@ -35,15 +35,10 @@ Refit = Callable[[np.ndarray, np.ndarray, Any], tuple[np.ndarray, np.ndarray | N
 
 
 class AtLevels(NamedTuple):
-    """Estimates at K levels.
+    """Estimates at K levels."""
 
-    Attributes:
-        estimates: `[K, p]`, means over the draws.
-        covariances: `[K, p, p]`, mean covariance less the covariance over draws, or `None`.
-    """
-
-    estimates: np.ndarray
-    covariances: np.ndarray | None
+    estimates: np.ndarray  # [K, p], means over the draws
+    covariances: np.ndarray | None  # [K, p, p], their mean less the covariance over draws
 
 
 class AddedNoise:

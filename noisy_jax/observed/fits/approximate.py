@@ -43,20 +43,12 @@ class ApproximateFit(GeneralizedCoefficients, Corrected):
 
 
 class NoisyTable(NamedTuple):
-    """Rows with the covariances of their errors.
+    """Rows with the covariances of their errors."""
 
-    Attributes:
-        rows: means of the copies, in some units.
-        estimated: whether the covariances of rows are estimates from these rows, which are right in
-            their mean, but not in a row alone.
-        units: of the rows.
-        reliability: `[d]`, the share of each column's variance that is not noise.
-    """
-
-    rows: Rows
-    estimated: bool
-    units: Units
-    reliability: np.ndarray
+    rows: Rows  # means of the copies, in some units
+    estimated: bool  # whether `rows.cov` are estimates, right in their mean only
+    units: Units  # of the rows
+    reliability: np.ndarray  # [d], the share of each column's variance that is not noise
 
     @classmethod
     def of(cls, observations: Observations, model: str | None) -> "NoisyTable":

@@ -10,15 +10,10 @@ LEVEL = 0.01
 
 
 class Doubt(NamedTuple):
-    """An assumption that a table contradicts.
+    """An assumption that a table contradicts."""
 
-    Attributes:
-        text: what contradicts it and what to do, in one line.
-        spoils: whether the correction is wrong without the assumption.
-    """
-
-    text: str
-    spoils: bool = True
+    text: str  # what contradicts it and what to do, in one line
+    spoils: bool = True  # whether the correction is wrong without the assumption
 
 
 def scores(values: np.ndarray) -> np.ndarray:

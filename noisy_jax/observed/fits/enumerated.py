@@ -26,19 +26,12 @@ _MOST = 64
 
 
 class Enumerated(NamedTuple):
-    """Rows in each of C combinations of true categories and labels.
+    """Rows in each of C combinations of true categories and labels."""
 
-    Attributes:
-        rows: C of them.
-        unbiased: `[C, n]`, the weights u_c.
-        recorded: `[C, n]`, the weights r_c.
-        y: `[n]`, as it was recorded.
-    """
-
-    rows: tuple[Rows, ...]
-    unbiased: np.ndarray
-    recorded: np.ndarray
-    y: np.ndarray
+    rows: tuple[Rows, ...]  # C of them
+    unbiased: np.ndarray  # [C, n], the weights u_c
+    recorded: np.ndarray  # [C, n], the weights r_c
+    y: np.ndarray  # [n], as it was recorded
 
     @property
     def cov(self) -> np.ndarray:

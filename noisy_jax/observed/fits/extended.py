@@ -34,17 +34,11 @@ _ROWS = 4096  # rows whose points are in memory at once
 
 
 class Extended(NamedTuple):
-    """Errors of one function at n rows.
+    """Errors of one function at n rows."""
 
-    Attributes:
-        errors: `[n]`.
-        last: `[n]`, how far the last order moves them.
-        slope: `[d, d]`, the derivative of their sum by the covariance of the error of x̄.
-    """
-
-    errors: np.ndarray
-    last: np.ndarray
-    slope: np.ndarray
+    errors: np.ndarray  # [n]
+    last: np.ndarray  # [n], how far the last order moves them
+    slope: np.ndarray  # [d, d], the derivative of their sum by the covariance of the error of x̄
 
 
 def extended_errors(predict: Callable[[Any], Any], rows: Observations, seed: int) -> Extended:

@@ -29,15 +29,10 @@ _CHANCE = 3.0  # standard errors by which a table may contradict its noise
 
 
 class Identification(NamedTuple):
-    """How well the noisy columns identify the fit.
+    """How well the noisy columns identify the fit."""
 
-    Attributes:
-        strength: (λ − 1)²/v, 0 where λ < 1; infinite without noise.
-        slack: v/2, which is 1/n with Gaussian columns and known noise.
-    """
-
-    strength: float
-    slack: float
+    strength: float  # (λ − 1)²/v, 0 where λ < 1; infinite without noise
+    slack: float  # v/2, which is 1/n with Gaussian columns and known noise
 
     def share(self, moments: LinearMoments) -> float:
         """The share of the noise's moments that a fit to these moments takes away, 0 to 1.

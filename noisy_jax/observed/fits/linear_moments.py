@@ -21,31 +21,18 @@ ROWS = 4096
 
 
 class LinearMoments(NamedTuple):
-    """Weighted sums over rows; w_i is the weight of row i.
+    """Weighted sums over rows; w_i is the weight of row i."""
 
-    Attributes:
-        weight: Σ w.
-        x: `[d]`, Σ w x̃.
-        xx: `[d, d]`, Σ w x̃x̃ᵀ.
-        y: Σ w ỹ.
-        xy: `[d]`, Σ w x̃ỹ.
-        yy: Σ w ỹ².
-        cov: `[d, d]`, Σ w Σ_i.
-        squared_cov: `[d, d]`, Σ w² Σ_i, the error that centring brings in.
-        cross: `[d]`, Σ w c_i.
-        squared_cross: `[d]`, Σ w² c_i.
-    """
-
-    weight: float
-    x: np.ndarray
-    xx: np.ndarray
-    y: float
-    xy: np.ndarray
-    yy: float
-    cov: np.ndarray
-    squared_cov: np.ndarray
-    cross: np.ndarray
-    squared_cross: np.ndarray
+    weight: float  # Σ w
+    x: np.ndarray  # [d], Σ w x̃
+    xx: np.ndarray  # [d, d], Σ w x̃x̃ᵀ
+    y: float  # Σ w ỹ
+    xy: np.ndarray  # [d], Σ w x̃ỹ
+    yy: float  # Σ w ỹ²
+    cov: np.ndarray  # [d, d], Σ w Σ_i
+    squared_cov: np.ndarray  # [d, d], Σ w² Σ_i, the error that centring brings in
+    cross: np.ndarray  # [d], Σ w c_i
+    squared_cross: np.ndarray  # [d], Σ w² c_i
 
     def plus(self, other: "LinearMoments", sign: float = 1.0) -> "LinearMoments":
         """The moments of both parts together; with sign −1, of this one without the other."""

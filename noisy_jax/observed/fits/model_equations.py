@@ -31,19 +31,12 @@ from noisy_jax.validation import check_shape
 
 @dataclasses.dataclass(frozen=True)
 class Functions:
-    """What is compiled: the same for all tables.
+    """What is compiled: the same for all tables."""
 
-    Attributes:
-        curve: `(params, x[d]) -> []`.
-        loss: `(prediction, y) -> []`.
-        estimate: a transformation of `nj.unbiased`.
-        reads_cov: whether it takes the covariance of the noise.
-    """
-
-    curve: Callable[..., Any]
-    loss: Callable[..., Any]
-    estimate: Callable[..., Transformed]
-    reads_cov: bool
+    curve: Callable[..., Any]  # `(params, x[d]) -> []`
+    loss: Callable[..., Any]  # `(prediction, y) -> []`
+    estimate: Callable[..., Transformed]  # a transformation of `nj.unbiased`
+    reads_cov: bool  # whether it takes the covariance of the noise
 
     def of_row(self, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
         """The loss of one clean row, `[]`."""
@@ -53,15 +46,10 @@ class Functions:
 
 
 class Share(NamedTuple):
-    """What `roots` takes for rows: the table itself is with the equations.
+    """What `roots` takes for rows: the table itself is with the equations."""
 
-    Attributes:
-        y: `[n]`.
-        cov: `[]`, the share of the noise that is taken away.
-    """
-
-    y: np.ndarray
-    cov: np.ndarray
+    y: np.ndarray  # [n]
+    cov: np.ndarray  # [], the share of the noise that is taken away
 
     def with_share(self, share: float) -> "Share":
         """A share of it."""
@@ -69,23 +57,14 @@ class Share(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The equations at some u.
+    """The equations at some u."""
 
-    Attributes:
-        loss: Σ ℓ̂.
-        score: `[p]`, Σ ψ.
-        jacobian: `[p, p]`, of Σ ψ.
-        parts: `[G, p]`, Σ ψ of each group of rows.
-        jacobians: `[G, p, p]`.
-        scores: `[n, p]`, ψ, on the device.
-    """
-
-    loss: float
-    score: np.ndarray
-    jacobian: np.ndarray
-    parts: np.ndarray
-    jacobians: np.ndarray
-    scores: Any
+    loss: float  # Σ ℓ̂
+    score: np.ndarray  # [p], Σ ψ
+    jacobian: np.ndarray  # [p, p], of Σ ψ
+    parts: np.ndarray  # [G, p], Σ ψ of each group of rows
+    jacobians: np.ndarray  # [G, p, p]
+    scores: Any  # [n, p], ψ, on the device
 
 
 class ModelEquations:

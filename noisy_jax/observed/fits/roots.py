@@ -27,17 +27,11 @@ _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of s
 
 
 class Patience(NamedTuple):
-    """After how much work a root counts as not found.
+    """After how much work a root counts as not found."""
 
-    Attributes:
-        steps: of Newton's method.
-        halvings: of one step.
-        least: step of the share, in units of 1/n.
-    """
-
-    steps: int = 50
-    halvings: int = 30
-    least: float = 0.1
+    steps: int = 50  # of Newton's method
+    halvings: int = 30  # of one step
+    least: float = 0.1  # step of the share, in units of 1/n
 
 
 _PATIENT = Patience()

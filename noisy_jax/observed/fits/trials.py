@@ -67,19 +67,12 @@ def undersmoothed(factor: int) -> int:
 
 
 class WeightedRows(NamedTuple):
-    """A standardized table.
+    """A standardized table."""
 
-    Attributes:
-        x: `[n, d]`, means of the copies.
-        y: `[n]`.
-        weights: `[n]`, of mean 1.
-        groups: `[n]`, numbers from 0 to G − 1 of the groups by which risks are cross-fitted.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-    groups: np.ndarray
+    x: np.ndarray  # [n, d], means of the copies
+    y: np.ndarray  # [n]
+    weights: np.ndarray  # [n], of mean 1
+    groups: np.ndarray  # [n], numbers from 0 to G − 1, by which risks are cross-fitted
 
     @property
     def effective(self) -> float:

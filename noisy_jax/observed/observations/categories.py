@@ -20,21 +20,13 @@ _Table = TypeVar("_Table")
 
 
 class Categories(NamedTuple):
-    """The categories of a misclassified column.
+    """The categories of a misclassified column."""
 
-    Attributes:
-        name: of the column as it was recorded.
-        labels: K categories, the first of which is the reference.
-        matrix: `[K, K]`, in row j the probabilities that j is recorded as each of them.
-        places: of its K − 1 indicators among the columns of the table.
-        records: `[n, V]`, numbers of recorded categories, if the matrix is estimated from them.
-    """
-
-    name: str
-    labels: tuple[Any, ...]
-    matrix: np.ndarray
-    places: tuple[int, ...] = ()
-    records: np.ndarray | None = None
+    name: str  # of the column as it was recorded
+    labels: tuple[Any, ...]  # K categories, the first of which is the reference
+    matrix: np.ndarray  # [K, K], in row j the probabilities that j is recorded as each of them
+    places: tuple[int, ...] = ()  # of its K − 1 indicators among the columns of the table
+    records: np.ndarray | None = None  # [n, V], recorded numbers, if `matrix` is estimated
 
     @property
     def columns(self) -> list[str]:

@@ -48,15 +48,10 @@ _Table = TypeVar("_Table")
 
 
 class Products(NamedTuple):
-    """Products of columns, which stand behind the columns in linear fits.
+    """Products of columns, which stand behind the columns in linear fits."""
 
-    Attributes:
-        factors: places of the two factors of each product.
-        excess_kurtosis: `[d]`, of the error in one copy of a column; NaN if it is not known.
-    """
-
-    factors: tuple[tuple[int, int], ...]
-    excess_kurtosis: np.ndarray
+    factors: tuple[tuple[int, int], ...]  # places of the two factors of each product
+    excess_kurtosis: np.ndarray  # [d], of the error in one copy; NaN if it is not known
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Such as `x1 * x2` and `x1²`."""

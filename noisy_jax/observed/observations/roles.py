@@ -17,21 +17,13 @@ _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 
 class Roles(NamedTuple):
-    """What the columns are.
+    """What the columns are."""
 
-    Attributes:
-        names: of the features, in their order.
-        copies: of features with replicates, the columns with these.
-        deviations: of features, or the target, the column with the standard deviation in each row.
-        used: columns that hold numbers, or categories.
-        plain: features without replicates of which nothing is said.
-    """
-
-    names: list[str]
-    copies: dict[str, list[str]]
-    deviations: dict[str, str]
-    used: list[str]
-    plain: list[str]
+    names: list[str]  # of the features, in their order
+    copies: dict[str, list[str]]  # of features with replicates, the columns with these
+    deviations: dict[str, str]  # the column with the standard deviation in each row
+    used: list[str]  # columns that hold numbers, or categories
+    plain: list[str]  # features without replicates of which nothing is said
 
 
 def several(names: Any) -> list[str]:
