@@ -119,13 +119,8 @@ def spread_by_noise(
 ) -> np.ndarray | float:
     """The covariance `[p, p]` of estimates that a stated standard error of the noise brings in.
 
-    By the delta method, with differences of half a standard error.
-
-    Args:
-        estimate: from the covariance of the errors in rows `[d, d]`, in the table's units, to
-            estimates `[p]`.
-        table: whose covariance it is.
-        observations: which have its standard errors.
+    By the delta method, with differences of half a standard error. `estimate` takes the covariance
+    `[d, d]` of the errors in rows, in the table's units, to estimates `[p]`.
     """
     noise = UncertainNoise(observations, table.units.products)
     if noise.exact:

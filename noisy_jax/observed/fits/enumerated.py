@@ -58,17 +58,10 @@ class Enumerated(NamedTuple):
 def enumerated(
     rows: Rows, units: Units, observations: Observations, labels: np.ndarray | None
 ) -> Enumerated:
-    """The rows of a table in all combinations.
+    """The standardized rows of a table in all combinations; ValueError if these are more than 64.
 
-    Args:
-        rows: of the table, standardized.
-        units: in which they are.
-        observations: the table.
-        labels: `[2, 2]`, in row l the probabilities that the label l is recorded as 0 and as 1; or
-            `None` if labels are right.
-
-    Raises:
-        ValueError: there are more than 64 combinations.
+    In row l of `labels` `[2, 2]` are the probabilities that the label l is recorded as 0 and as 1;
+    it is `None` if labels are right.
     """
     n = len(rows.y)
     x, columns = observations.averaged()[0], observations.categories

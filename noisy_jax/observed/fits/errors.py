@@ -60,12 +60,7 @@ def fourier_errors(
     If the noise has no known law (`by_each_row`), readings are weighted sums over means of blocks
     of a row's copies; if each row has its own law, they are as in `row_laws`. Otherwise every wave
     (`readings`) is divided by the noise's φ at its frequency, or rather by φ + ε/(nφ̄), which hardly
-    differs except where φ is lost in the noise.
-
-    Args:
-        fit: the function.
-        rows: noisy rows that it has not seen.
-        table: all n rows, from which φ is estimated if it is unknown.
+    differs except where φ is lost in the noise. An unknown φ is estimated from all n rows, `table`.
 
     Returns:
         The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise

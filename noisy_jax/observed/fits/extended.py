@@ -42,12 +42,9 @@ class Extended(NamedTuple):
 
 
 def extended_errors(predict: Callable[[Any], Any], rows: Observations, seed: int) -> Extended:
-    """Estimates of (f(x) − y)² + Var ỹ at rows that f has not seen.
+    """Estimates of (f(x) − y)² + Var ỹ at rows that f, `[m, d] -> [m]`, has not seen.
 
-    Args:
-        predict: f, `[m, d] -> [m]`.
-        rows: with independent errors in x and y.
-        seed: of the added noise, so that functions which are compared see the same.
+    Functions that are compared see the same added noise, by one `seed`.
     """
     rows.check_each_row("a predictor that is not affine")
     noise = by_round(rows.noise)[0]

@@ -135,12 +135,9 @@ def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
 def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None:
     """Raises ValueError that names the column, or the direction, that noise covers.
 
-    Args:
-        gram: `[d, d]`, corrected covariance of the columns.
-        plain: `[d, d]`, their covariance with the noise.
-        names: d names of the columns.
-        scale: `[d]`, their units.
-        least: smallest eigenvalue that is allowed, and smallest reliability, less `SINGULAR`.
+    `gram` and `plain` `[d, d]` are the covariances of the columns, corrected and with the noise,
+    in units of `scale` `[d]`. `least` is the smallest eigenvalue that is allowed, and the smallest
+    reliability, less `SINGULAR`.
     """
     reliability = np.diag(gram) / np.diag(plain)
     for j in np.flatnonzero(reliability <= least - SINGULAR):

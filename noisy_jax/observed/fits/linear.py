@@ -220,16 +220,9 @@ def _solved(
 class NormalEquations:
     """The corrected normal equations of groups of rows, and their solutions.
 
-    Args:
-        parts: standardized moments of groups of rows.
-        units: of the moments.
-        observations: the table, or its first chunk.
-        num_rows: n.
-        equal: the equations of the same groups with equal weights, or with products as they were
-            measured, from which the uncorrected fit is taken; these by default.
-
-    Raises:
-        ValueError: the noise is larger than the moments of the noisy rows allow.
+    `parts` are the standardized moments of the groups. The uncorrected fit is from the equations
+    `equal` of the same groups with equal weights, or with products as they were measured; by
+    default from these. ValueError is raised if the noise is larger than the moments allow.
     """
 
     def __init__(

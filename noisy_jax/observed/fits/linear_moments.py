@@ -67,12 +67,8 @@ class LinearMoments(NamedTuple):
 
             E[Σ w (x̃ − x̄)(x̃ − x̄)ᵀ] = Σ w (x − x̄)(x − x̄)ᵀ + Σ w Σ_i − Σ w² Σ_i/Σ w,
 
-        and what is taken away is the last two terms; n − 1 times Σ with equal weights. The same
-        holds for c.
-
-        Args:
-            share: of the noise's moments that is taken away; 0 leaves the noise in, as ordinary
-                least squares does.
+        and what is taken away is `share` times the last two terms; with equal weights n − 1 times
+        Σ. The same holds for c. The share 0 leaves the noise in, as ordinary least squares does.
         """
         return self.about(self, share=share)
 
@@ -116,17 +112,14 @@ def linear_moments(
     weights: np.ndarray | None = None,
     cross: np.ndarray | None = None,
 ) -> LinearMoments:
-    """The moments of rows of noisy features.
+    """The moments of noisy rows, in float64; for exact digits x is centred and scaled to about one.
 
     Args:
-        x: `[n, d]` noisy features; for exact digits centred and scaled to about one.
-        y: `[n]` targets.
+        x: `[n, d]`.
+        y: `[n]`.
         cov: `[d, d]` or `[n, d, d]`, covariance of the error in a row of x.
-        weights: `[n]` non-negative weights of the rows; 1 by default.
+        weights: `[n]`, at least 0; 1 by default.
         cross: `[d]` or `[n, d]`, covariance of the errors in a row of x and in y; 0 by default.
-
-    Returns:
-        `LinearMoments` in float64.
     """
     if weights is None:
         total = squared = float(len(y))

@@ -70,13 +70,8 @@ class Sums(NamedTuple):
 class ModelEquations:
     """The equations of one table in parameters u, with θ = center + scale u.
 
-    Args:
-        functions: the model.
-        start: its parameters, a pytree of arrays.
-        table: the rows.
-        seed: of what the estimate draws.
-        weights: `[n]`, by which the rows' losses are multiplied, or `None`.
-        clusters: `[n]` whole numbers from 0 of rows that stay together, or `None`.
+    θ are the numbers of `start`, a pytree of arrays. `clusters` `[n]` are whole numbers from 0 of
+    rows that stay together, or `None`.
 
     Attributes:
         center: `[p]`; at first `start`.
@@ -84,7 +79,6 @@ class ModelEquations:
         left_out: a group of rows, or `None`.
         num_rows: n.
         num_groups: G.
-        functions: the model.
         clusters: of `scores_of`, in its order, or `None`.
     """
 

@@ -76,14 +76,9 @@ def intrinsic_scatter(
     """`[3]`: s², which may be estimated below 0, its standard error, and degrees of freedom.
 
     s² is least at the fitted coefficients, so that their errors do not matter to first order. To
-    second order they lower it by the variance of the predictions in the rows, which is added.
-    Degrees of freedom are Satterthwaite's, as in `sandwich`.
-
-    Args:
-        observations: the table.
-        weights: `[n]`, of the fit.
-        fit: its coefficients.
-        gram: `[d, d]`, clean centred moments of the columns, per row.
+    second order they lower it by the variance of the predictions in the rows, which is added, with
+    the clean centred moments `gram` `[d, d]` per row. Degrees of freedom are Satterthwaite's, as in
+    `sandwich`.
     """
     rows = Rows.of(observations, weights)
     n, dim = rows.x.shape

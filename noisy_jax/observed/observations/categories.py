@@ -48,10 +48,8 @@ class Categories(NamedTuple):
 def categories_of(name: str, values: Any, noise: Misclassified) -> tuple[np.ndarray, Categories]:
     """The number of the category in each cell, NaN where there is none, and the categories.
 
-    Args:
-        name: of the column.
-        values: `[n]` or `[n, V]`, labels of any kind.
-        noise: its matrix, and the categories unless they are those in the column.
+    `values` `[n]` or `[n, V]` are labels of any kind. If `noise` names no categories, they are
+    those in the column.
     """
     cells = np.asarray(values, object)
     flat = [None if _is_missing(one) else one for one in cells.ravel().tolist()]

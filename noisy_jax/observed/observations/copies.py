@@ -21,13 +21,9 @@ def _averaged(
 ) -> Observations:
     """The table of the means of all copies, V = 1, with the covariances of their errors.
 
-    Args:
-        single: columns `[n]` without replicates.
-        copies: `[n, V_j]` for the others, NaN where there is none.
-        noise: as in `table`, for one copy. Errors of replicates that it does not name are
-            estimated; the others are taken as independent of these.
-        y: targets.
-        options: further arguments of `from_arrays`, with `names` of all features in their order.
+    `copies` are `[n, V_j]`, NaN where there is none; `single` are the other columns `[n]`. Errors
+    of replicates that `noise` does not name are estimated; the others are taken as independent of
+    these. `options` are further arguments of `from_arrays`, with `names` of all features.
     """
     names, noise = list(options["names"]), dict(noise)
     most = max(block.shape[1] for block in copies.values())
@@ -104,13 +100,9 @@ def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np
 
 
 def of_first_rows(values: np.ndarray, name: str, labels: Any, rows) -> np.ndarray:
-    """The values `[m]` of a column that is the same in all rows of a subject.
+    """The values `[m]` of a column `[n]` that is the same in all rows of a subject.
 
-    Args:
-        values: `[n]`.
-        name: of the column.
-        labels: `[n]`, of the subjects.
-        rows: what `rows_of_subjects` returns.
+    `labels` are of the subjects, and `rows` what `rows_of_subjects` returns.
     """
     first, subject, _ = rows
     both = values, values[first][subject]

@@ -112,12 +112,9 @@ class ErrorOfColumn(NamedTuple):
 
 
 def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
-    """What is known of the error in the column of this name.
+    """The error in the column of this name, with copies x `[n, V]`.
 
-    Args:
-        name: of the column.
-        known: a variance, `sd(value)`, `reliability(ratio)` or a scalar distribution.
-        x: `[n, V]`, the copies of the column.
+    What is known of it is a variance, `sd(value)`, `reliability(ratio)` or a scalar distribution.
     """
     name = f"noise[{name!r}]"
     if isinstance(known, StandardDeviation):

@@ -68,14 +68,8 @@ def roles_of(
 ) -> Roles:
     """The roles of the columns of this header; ValueError if they contradict each other.
 
-    Args:
-        header: names of the columns.
-        where: what they are in, for messages.
-        form: which columns are features, or dropped.
-        target: as in `frames.table`, as the other arguments.
-        known: `noise`.
-        replicates: see `target`.
-        subject: see `target`.
+    Messages call what the columns are in `where`. `known` is `noise` of `frames.table`, and the
+    last arguments are as there.
     """
     taken: dict[str, str] = {}
 
