@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
+from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.generalized import (
     GeneralizedCoefficients,
     check_targets,
@@ -25,21 +25,6 @@ from noisy_jax.observed.observations import Observations
 OURS = ("linear", *MODELS)
 """Models that this library fits itself."""
 _STEP = 0.5  # of differences, in standard errors of the covariance of the noise
-
-
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ApproximateFit(GeneralizedCoefficients, Corrected):
-    """A fit whose correction is approximate; print it for the table.
-
-    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is the same
-    estimator on the noisy rows.
-
-    Attributes:
-        scale: `[d]`, standard deviations of the noisy columns.
-    """
-
-    uncorrected: GeneralizedCoefficients
-    scale: np.ndarray
 
 
 class NoisyTable(NamedTuple):

@@ -6,7 +6,6 @@ import numpy as np
 
 from noisy_jax.observed.fits.approximate import (
     OURS,
-    ApproximateFit,
     NoisyTable,
     named_fit,
     plain_fit,
@@ -14,6 +13,7 @@ from noisy_jax.observed.fits.approximate import (
 )
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.checked import one_table
+from noisy_jax.observed.fits.generalized import CorrectedModel
 from noisy_jax.observed.fits.groups import groups_of, jackknifed
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
@@ -23,8 +23,8 @@ from noisy_jax.tables import Table
 from noisy_jax.validation import choice
 
 
-class CalibratedFit(ApproximateFit):
-    """A regression on calibrated columns; it has the attributes of `ApproximateFit`."""
+class CalibratedFit(CorrectedModel):
+    """A regression on calibrated columns; it has the attributes of a `GeneralizedFit`."""
 
     kind = "calibrated"
 

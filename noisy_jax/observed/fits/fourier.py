@@ -110,23 +110,22 @@ def fourier_fit(
             one.length_scale, one.num_features, one.seed, **options, risk=mean, std_error=error
         )
         shown.setdefault(number, made)
-    scale = units.y_scale * float(trial.frequencies.amplitude)
-    make = {
-        "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
-        "center": units.center,
-        "constant": units.y_center,
-        "names": observations.names,
-    }
     rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
-    least, rough_scale = undersmoothed(least), units.y_scale * float(rough.frequencies.amplitude)
-    omega = np.asarray(rough.frequencies.omega, np.float64) / units.scale
-    rough_make: dict[str, Any] = {**make, "omega": omega}
+    least = undersmoothed(least)
+
+    def scaled(trial, weights):
+        return weights * (units.y_scale * float(trial.frequencies.amplitude))
+
+    def predictor(trial, weights):
+        omega = np.asarray(trial.frequencies.omega, np.float64) / units.scale
+        more = scaled(trial, weights), units.y_center, observations.names
+        return FourierPredictor(omega, units.center, *more)
+
     return FourierFit(
-        **make,
-        weights=trial.weights[factor] * scale,
-        uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
-        undersmoothed=FourierPredictor(**rough_make, weights=rough.weights[least] * rough_scale),
-        left_out=rough.folds[:, least] * rough_scale,
+        **vars(predictor(trial, trial.weights[factor])),
+        uncorrected=predictor(trial, trial.plain_weights),
+        undersmoothed=predictor(rough, rough.weights[least]),
+        left_out=scaled(rough, rough.folds[:, least]),
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,

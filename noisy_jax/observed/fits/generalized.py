@@ -8,7 +8,7 @@ the sandwich A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), A = −∂Σψ
 
 import dataclasses
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,20 +56,29 @@ class GeneralizedCoefficients(Coefficients):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class GeneralizedFit(GeneralizedCoefficients, Corrected):
-    """A corrected logistic or Poisson regression; print it for the table.
+class CorrectedModel(GeneralizedCoefficients, Corrected):
+    """A corrected fit of a model; print it for the table.
 
-    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is maximum
-    likelihood on the noisy rows. If `share` is below 1, intervals contain the doubt about the root.
+    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is the same
+    estimator on the noisy rows.
 
     Attributes:
         scale: `[d]`, standard deviations of the noisy columns.
     """
 
-    kind: ClassVar[str] = "generalized"
-
     uncorrected: GeneralizedCoefficients
     scale: np.ndarray
+
+
+class GeneralizedFit(CorrectedModel):
+    """A corrected logistic or Poisson regression; print it for the table.
+
+    It has the attributes of `Coefficients` and of `Corrected` as well, and `scale`, the standard
+    deviations `[d]` of the noisy columns. `uncorrected` is maximum likelihood on the noisy rows. If
+    `share` is below 1, intervals contain the doubt about the root.
+    """
+
+    kind = "generalized"
 
     def _doubts(self) -> list[str]:
         return [*self._part(), *super()._doubts()]

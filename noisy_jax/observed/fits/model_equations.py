@@ -104,17 +104,15 @@ class ModelEquations:
         for rows, kept, own in zip(self._rows, self._kept, groups, strict=True):
             rows[: len(own)] = own
             kept[: len(own)] = 1.0 if weights is None else weights[own]
-        rows, cov = (table.x, table.y), None
-        self._by_row = table.cov is not None and table.cov.ndim == 3
+        rows, known, cov = (table.x, table.y), np.asarray(table.cov), None
         if functions.reads_cov:
-            cov = _short(table.cov)
-            cov = cov[self._rows] if self._by_row else cov
+            cov = _short(known)[self._rows] if known.ndim == 3 else _short(known)
         self._table = jax.device_put(
             (*(each[self._rows] for each in rows), self._rows, self._kept, cov)
         )
 
         counts = tuple(np.unique(np.sum(~np.isnan(table.x[:, :, 0]), axis=1)).tolist())
-        self._options = {"functions": functions, "by_row": self._by_row, "counts": counts}
+        self._options = {"functions": functions, "counts": counts}
         self.num_rows, self.num_groups = n, len(groups)
 
     def equations(self, u: np.ndarray, rows: Share) -> Sums:
@@ -149,7 +147,7 @@ class ModelEquations:
         return np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
 
 
-def _short(cov: Any) -> np.ndarray:
+def _short(cov: np.ndarray) -> np.ndarray:
     """Variances `[..., d]` of covariances `[..., d, d]` that are all diagonal."""
     variances = np.diagonal(cov, axis1=-2, axis2=-1)
     same = np.array_equal(variances[..., None] * np.eye(cov.shape[-1]), cov)
@@ -176,15 +174,15 @@ def _estimates(functions: Functions, counts, of_row, share, start, seed):
     return one
 
 
-def _over_groups(of_group: Callable[..., Any], table: Any, cov: Any, by_row: bool) -> Any:
+def _over_groups(of_group: Callable[..., Any], table: Any, cov: Any) -> Any:
     """Calls `of_group(*arrays, cov, axes)` for each group; `axes` is the `in_axes` for `vmap`."""
-    if cov is not None and by_row:
+    if cov is not None and cov.ndim > 2:  # [G, m, …], for one a row
         return jax.lax.map(lambda one: of_group(*one, (None, 0, 0, 0, 0)), (*table, cov))
     return jax.lax.map(lambda one: of_group(*one, cov, (None, 0, 0, 0, None)), table)
 
 
-@functools.partial(jax.jit, static_argnames=("functions", "by_row", "counts"))
-def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row, counts):
+@functools.partial(jax.jit, static_argnames=("functions", "counts"))
+def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, counts):
     """Σℓ̂ `[G]`, Σψ `[G, p]`, its Jacobian `[G, p, p]` and ψ `[G, m, p]`."""
     loss = _estimates(functions, counts, functions.of_row, share, start, seed)
 
@@ -197,13 +195,11 @@ def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, b
         jacobian, (value, scores) = jax.jacfwd(slope, has_aux=True)(theta)
         return value, kept @ scores, jacobian, scores
 
-    return _over_groups(of_group, (copies, y, rows, kept), cov, by_row)
+    return _over_groups(of_group, (copies, y, rows, kept), cov)
 
 
-@functools.partial(jax.jit, static_argnames=("functions", "by_row", "counts"))
-def _in_covariance(
-    theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row, counts
-):
+@functools.partial(jax.jit, static_argnames=("functions", "counts"))
+def _in_covariance(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, counts):
     """½ Σ ∇_θ of the estimated Hessian in x, `[d, d, p]`."""
 
     def bent(params, x, y):
@@ -217,4 +213,4 @@ def _in_covariance(
 
         return jax.jacfwd(total)(theta)
 
-    return _over_groups(of_group, (copies, y, rows, kept), cov, by_row).sum(axis=0)
+    return _over_groups(of_group, (copies, y, rows, kept), cov).sum(axis=0)

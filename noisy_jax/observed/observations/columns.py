@@ -115,40 +115,32 @@ class Columns:
     ) -> Observations:
         """The table of the columns of this header.
 
-        Args:
-            header: names of the columns.
-            column: gives the values `[n]` in the column of a name.
-            where: what the columns are in, for messages.
-            form: which columns are features, or dropped.
-            index: pandas labels of the rows, or `None`.
+        `column` gives the values `[n]` in the column of a name. Messages call what the columns are
+        in `where`. `form` says which of them are features, or dropped.
         """
         noise, target = self._known(), self.target
+        known = dict(noise) if isinstance(noise, Mapping) else {}
         check_gaps(self.gaps, noise, self.products)
         roles = self.roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = with_indicators(roles, values)
-        unknown = [
-            name
-            for name, one in (noise.items() if isinstance(noise, Mapping) else ())
-            if isinstance(one, Misclassified) and one.matrix is None
-        ]
-        if unknown and self.subject is not None:
+        by_subject = known.items() if self.subject is not None else ()
+        labelled = [name for name, one in by_subject if isinstance(one, Misclassified)]
+        for name in [one for one in labelled if known[one].matrix is None]:
             raise ValueError(
-                f"the matrix of {unknown[0]!r} is estimated from replicates in columns, not from "
+                f"the matrix of {name!r} is estimated from replicates in columns, not from "
                 "rows of a subject: name the columns by replicates={…}, or give the matrix"
             )
-        categories = self._categories(values, noise)
+        categories = self._categories(values, known)
         copies, labels = self._copies(roles, values, column)
         whose = "frame"
         if labels is not None and index is not None:
-            whose, labelled = "subjects", importlib.import_module("pandas")
-            index = labelled.Index(labels, name=self.subject)
-        if isinstance(noise, Mapping):
-            for label, value in labelled_deviations(noise):
-                check_same_rows(label, value, whose, index)
-        named = {*noise} if isinstance(noise, Mapping) else set()
+            whose, pandas = "subjects", importlib.import_module("pandas")
+            index = pandas.Index(labels, name=self.subject)
+        for label, value in labelled_deviations(known):
+            check_same_rows(label, value, whose, index)
         for name in roles.names if form.features is None else ():
-            if name not in named | {*copies} and numbers_rows(name, values[name]):
+            if name not in {*known, *copies} and numbers_rows(name, values[name]):
                 raise ValueError(
                     f"column {given(name)} of {where} numbers or labels the rows: leave it out "
                     "(the option drop), or name all features (the option features)"
@@ -156,24 +148,22 @@ class Columns:
         for name, block in copies.items() if not isinstance(noise, Dependent) else ():
             check_copies(name, block, labels)
         y, y_cov = values[target], None
-        if isinstance(noise, Mapping):
-            noise = dict(noise)
-            for name, other in roles.deviations.items():
-                error = values[other]
-                if self.gaps is not None and name != target:  # without a value there is no error
-                    error = np.where(np.isnan(values[name]), 0.0, error)
-                error = non_negative(f"column {given(other)} of {where}", error, shape=None)
-                noise[name] = sd(error, gaussian=noise[name].gaussian)
-            if target in noise:
-                error = error_of(target, noise.pop(target), y[:, None])
-                y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
+        for name, other in roles.deviations.items():
+            error = values[other]
+            if self.gaps is not None and name != target:  # without a value there is no error
+                error = np.where(np.isnan(values[name]), 0.0, error)
+            error = non_negative(f"column {given(other)} of {where}", error, shape=None)
+            known[name] = sd(error, gaussian=known[name].gaussian)
+        if target in known:
+            error = error_of(target, known.pop(target), y[:, None])
+            y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
         recoded = {}
         for name, one in categories.items():
             numbers = copies.pop(name) if name in copies else values[name]
             recoded[name] = mean_recoding(numbers, one), one
             values[name] = np.zeros(len(y))
-        if isinstance(noise, Mapping):
-            noise = {name: known for name, known in noise.items() if name not in recoded}
+            del known[name]
+        noise = known if isinstance(noise, Mapping) else noise
         options = {"target": str(target), "cross_cov": self.cross_cov, "gaps": self.gaps}
         found = of_columns(values, copies, roles.names, noise, y, options)
         found = with_categories(found, recoded)

@@ -62,9 +62,8 @@ def csv(
         `Observations`.
 
     Raises:
-        ValueError: also if `features` is not given and a feature without noise seems to number or
-            label the rows: its numbers are whole, and increase or decrease from row to row, or are
-            all different under a name such as "id".
+        ValueError: also if a feature without noise seems to number or label the rows, as in
+            `table`.
 
     Example:
         >>> import tempfile, numpy as np
