@@ -9,7 +9,8 @@ import dataclasses
 import numpy as np
 
 from noisy_jax.observed.fits.groups import GROUPS, LEAST_GROUPS, groups_of, jackknifed
-from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.normal_equations import linear_fit
 from noisy_jax.observed.observations import Observations
 
 

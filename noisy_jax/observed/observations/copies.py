@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.noise import Gaussian
+from noisy_jax.observed.observations.arrays import from_arrays
 from noisy_jax.observed.observations.described import error_of, sd
-from noisy_jax.observed.observations.tables import Observations, from_arrays
+from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given
 
 
