@@ -38,10 +38,10 @@ from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.roles import (
     Roles,
-    code_of_missing,
     numbers_rows,
     roles_of,
     several,
+    warn_of_code,
     with_indicators,
 )
 from noisy_jax.observed.observations.tables import Observations
@@ -90,14 +90,18 @@ class Columns:
             raise ValueError("give std_error in place of noise and replicates, not beside them")
         return {name: sd(column=column) for name, column in self.std_error.items()}
 
+    def _by_name(self) -> dict[str, Any]:
+        """What is known of the noise of columns; empty if it is of all together."""
+        known = self._known()
+        return dict(known) if isinstance(known, Mapping) else {}
+
     def labelled(self) -> dict[str, list[str]]:
         """Misclassified features, with the columns of their recorded categories."""
-        known, copies = self._known(), self.replicates
-        named = known.items() if isinstance(known, Mapping) else ()
-        found = [k for k, one in named if isinstance(one, Misclassified) and k != self.target]
-        by_name = copies if isinstance(copies, Mapping) else {}
+        copies = self.replicates if isinstance(self.replicates, Mapping) else {}
         return {
-            name: list(dict.fromkeys([name, *several(by_name.get(name, ()))])) for name in found
+            name: list(dict.fromkeys([name, *several(copies.get(name, ()))]))
+            for name, one in self._by_name().items()
+            if isinstance(one, Misclassified) and name != self.target
         }
 
     def roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
@@ -118,8 +122,7 @@ class Columns:
         `column` gives the values `[n]` in the column of a name. Messages call what the columns are
         in `where`. `form` says which of them are features, or dropped.
         """
-        noise, target = self._known(), self.target
-        known = dict(noise) if isinstance(noise, Mapping) else {}
+        noise, known, target = self._known(), self._by_name(), self.target
         check_gaps(self.gaps, noise, self.products)
         roles = self.roles(header, where, form)
         values = self._values(roles, column, where)
@@ -190,11 +193,8 @@ class Columns:
         With subjects, `values` of other columns become one for each subject.
         """
         if self.subject is None:
-            blocks = {
-                name: np.column_stack([values[one] for one in columns])
-                for name, columns in roles.copies.items()
-            }
-            return blocks, None
+            every = roles.copies.items()
+            return {name: np.column_stack([values[k] for k in own]) for name, own in every}, None
         labels = column(self.subject)
         rows = rows_of_subjects(labels, self.subject)
         blocks = {name: copies_of_subjects(values[name], rows) for name in roles.copies}
@@ -214,42 +214,34 @@ class Columns:
         for name in roles.used:
             one, called = column(name), f"column {given(name)}"
             check_concrete(called, one, "make tables, and fit them, outside jit, vmap and grad")
-            levels = levels_of(called, one) if name in roles.plain else None
+            found: Any = levels_of(called, one) if name in roles.plain else None
+            categories = found is not None or name in labelled
             if name in labelled:
-                one = np.asarray(one, object)
-            elif levels is None:
+                found = np.asarray(one, object)
+            elif found is None:
                 hint = WAY_OUT if name in roles.names else "drop or impute them first"
                 gaps = {"missing": name in replicated or (self._with_gaps and name != self.target)}
-                one = numeric(called, one, np.float64, hint=hint, **gaps).astype(
-                    np.float64, copy=False
-                )
-            shape = one.shape if levels is None else levels[1].shape
+                found = numeric(called, one, np.float64, hint=hint, **gaps)
+                found = found.astype(np.float64, copy=False)
+            shape = np.shape(found[1] if categories and name not in labelled else found)
             rows = shape[0] if rows is None and len(shape) == 1 else rows
             if shape != (rows,) or not rows:
                 raise ValueError(
                     f"{called} must have one number a row, as the others, got {list(shape)}"
                 )
-            values[name] = one if levels is None else levels
-            plain = levels is None and name not in labelled
-            if plain and (code := code_of_missing(one)) is not None:
-                warnings.warn(
-                    f"column {given(name)} of {where} has {code:g} far from all other values: if "
-                    "it stands for a missing value, leave such rows out (in files by the option "
-                    "missing)",
-                    stacklevel=4,
-                )
+            values[name] = found
+            if not categories:
+                warn_of_code(f"{called} of {where}", found, stacklevel=5)
         return values
 
     def tables(
         self, path: str | Path, rows: int | None = None, after: int = 0
     ) -> Iterator[Observations]:
         """The tables of parts of a file, as `csv_parts` reads them."""
-        form, known = self.layout.checked(), self._known()
+        form, own = self.layout.checked(), []
         beside = [self.subject] if self.subject is not None else []
-        own: list[str] = []
-        if isinstance(known, Mapping):
-            of_columns = [one for one in known.values() if isinstance(one, StandardDeviation)]
-            beside += [one.column for one in of_columns if one.column is not None]
+        errors = [one for one in self._by_name().values() if isinstance(one, StandardDeviation)]
+        beside += [one.column for one in errors if one.column is not None]
         if isinstance(self.replicates, Mapping):
             own = list(self.replicates)
             beside += [one for columns in self.replicates.values() for one in several(columns)]

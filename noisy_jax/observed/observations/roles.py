@@ -1,6 +1,7 @@
 """What the columns of a frame or file are: target, features, replicates, standard deviations."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -153,17 +154,18 @@ def numbers_rows(name: str, values: np.ndarray) -> bool:
     return in_order or (bool(_ID.fullmatch(name)) and len(np.unique(values)) == len(values))
 
 
-def code_of_missing(values: np.ndarray) -> float | None:
-    """A number such as -999 that seems to stand for a missing value, if there is one.
-
-    NaN are left out.
-    """
+def warn_of_code(name: str, values: np.ndarray, *, stacklevel: int) -> None:
+    """Warns of a number such as -999 that seems to stand for a missing value; NaN are left out."""
     if {abs(np.fmin.reduce(values)), abs(np.fmax.reduce(values))}.isdisjoint(_CODES):
-        return None
+        return
     values = values[~np.isnan(values)]
     for code in (values.min(), values.max()) if len(values) >= _FEW_ROWS else ():
         others = values[values != code]
         several = 0 < len(others) < len(values) - 1
         if abs(code) in _CODES and several and np.abs(others - code).min() >= np.ptp(others) > 0:
-            return code
-    return None
+            warnings.warn(
+                f"{name} has {code:g} far from all other values: if it stands for a missing value, "
+                "leave such rows out (in files by the option missing)",
+                stacklevel=stacklevel,
+            )
+            return
