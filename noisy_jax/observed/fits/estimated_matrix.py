@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from noisy_jax.observed.fits.groups import GROUPS, LEAST_GROUPS, groups_of, jackknifed
+from noisy_jax.observed.fits.groups import GROUPS, LEAST_GROUPS, groups_of, jackknifed, some_rows
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.normal_equations import linear_fit
 from noisy_jax.observed.observations import Observations
@@ -41,9 +41,7 @@ def fit_by_records(
     found = []
     for group in groups:
         kept = np.delete(np.arange(n), group)
-        own = None if weights is None else weights[kept]
-        labels = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
-        one = linear_fit(observations.rows(kept), own, labels)
+        one = linear_fit(*some_rows(kept, observations, weights, clusters))
         risks = one.risk.corrected, one.risk.uncorrected, one.risk.difference
         found.append([one.intercept, *one.coefficients, *risks])
     cov, freedom = jackknifed(np.array(found))

@@ -68,7 +68,7 @@ def check_clusters(clusters: np.ndarray | None, least: int = LEAST_GROUPS) -> No
 
 
 def some_rows(kept: np.ndarray, observations: Observations, weights, clusters):
-    """Rows of a mask `[n]`, their weights and their clusters, numbered anew."""
+    """Some rows, their weights and their clusters, numbered anew."""
     clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
     return observations.rows(kept), None if weights is None else weights[kept], clusters
 

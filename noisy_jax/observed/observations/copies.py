@@ -161,29 +161,23 @@ def of_columns(
             np.column_stack([values[name] for name in names]), y, noise=noise, **options
         )
     by_name = noise is None or isinstance(noise, Mapping)
-    known = (noise or {}) if by_name else {}
     most = max(block.shape[1] for block in copies.values())
     even = all(block.shape[1] == most for block in copies.values())
-    if not by_name and not even:
-        raise ValueError(
-            "features with different numbers of replicates need noise by their names, such as "
-            "noise={'x1': 0.25}, or none, with which it is estimated"
-        )
-    if not by_name and any(np.isnan(block).any() for block in copies.values()):
-        raise ValueError(
-            "incomplete replicates need noise by the names of features, such as "
-            "noise={'x1': 0.25}, or none, with which it is estimated"
-        )
-    others = [name for name in known if name not in copies]
-    found = {one: np.nan_to_num(values[one])[:, None] for one in others}
-    noisy = [np.any(error_of(one, known[one], found[one]).variance) for one in others]
-    stated = [name in known for name in copies]
     if by_name:
+        known: Mapping[str, Any] = noise or {}
+        others = {one: np.nan_to_num(values[one])[:, None] for one in known if one not in copies}
+        noisy = [np.any(error_of(one, known[one], x).variance) for one, x in others.items()]
         gaps = [np.isnan(one).any() for one in (*copies.values(), *values.values())]
-        even = even and not any(gaps)
-        if not even or any(noisy) or len({*stated}) > 1:
+        stated = {name in known for name in copies}
+        if not even or any(gaps) or any(noisy) or len(stated) > 1:
             return _averaged(values, copies, known, y, options)
-        noise = known if all(stated) else None
+        noise = known if stated == {True} else None
+    elif not even or any(np.isnan(block).any() for block in copies.values()):
+        kind = "incomplete" if even else "different numbers of"
+        raise ValueError(
+            f"features with {kind} replicates need noise by their names, such as "
+            "noise={'x1': 0.25}, or none, with which it is estimated"
+        )
     blocks = [
         copies[one] if one in copies else np.tile(values[one][:, None], most) for one in names
     ]

@@ -344,7 +344,7 @@ def test_other_data_frames_by_narwhals():
         (
             {"c": np.tile([1.0, np.nan], N // 2)},
             {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}},
-            "incomplete replicates need noise by the names of features, such as noise=",
+            "incomplete replicates need noise by their names, such as noise=",
         ),
         (
             {"f": [np.nan, *AGE[1:]], "g": [np.nan, *AGE[1:]]},
