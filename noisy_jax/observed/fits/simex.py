@@ -215,14 +215,11 @@ class _Simex:
             return nothing, nothing, np.inf
         if self.errors == "jackknife":
             self.passes += len(self.groups)
-            every = range(len(self.groups))
-            left = [self.added.at(self.levels, without=group) for group in every]
+            groups = range(len(self.groups))
+            left = [self.added.at(self.levels, without=group) for group in groups]
             spread, freedom = jackknifed(np.array([self._extended(one) for one in left]))
-            return (
-                spread,
-                jackknifed(np.array([self._original(one)[0] for one in left]))[0],
-                freedom,
-            )
+            plain, _ = jackknifed(np.array([self._original(one)[0] for one in left]))
+            return spread, plain, freedom
         if first.covariances is None:
             raise ValueError(
                 "errors='extrapolated' needs covariances, which this estimator does not give: use "

@@ -65,9 +65,9 @@ class Units:
         return cls._of(x, y, np.zeros(x.shape[1], bool), False, weights)
 
     @classmethod
-    def of_some(cls, x, y, weights=None) -> "Units":
+    def of_some(cls, x, y) -> "Units":
         """From some of the rows: a column that is constant in them has the scale 1."""
-        return cls._of(x, y, _constant(x), _constant(y), weights)
+        return cls._of(x, y, _constant(x), _constant(y), None)
 
     @classmethod
     def _of(cls, x, y, constant, y_constant, weights) -> "Units":

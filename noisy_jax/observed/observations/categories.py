@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from noisy_jax.columns import is_missing
 from noisy_jax.noise import Gaussian, Misclassified, estimate_misclassification
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import given, listed
@@ -52,7 +53,7 @@ def categories_of(name: str, values: Any, noise: Misclassified) -> tuple[np.ndar
     those in the column.
     """
     cells = np.asarray(values, object)
-    flat = [None if _is_missing(one) else one for one in cells.ravel().tolist()]
+    flat = [None if is_missing(one) else one for one in cells.ravel().tolist()]
     found = {one for one in flat if one is not None}
     count = 2 if noise.matrix is None else len(noise.matrix)
     labels = noise.categories
@@ -225,10 +226,6 @@ def numbers_or_texts(texts: Sequence[Any]) -> list[Any]:
         return [None if text is None else float(text) for text in texts]
     except ValueError:
         return list(texts)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _text(label: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from noisy_jax.columns import is_missing
 from noisy_jax.noise import Gaussian
 from noisy_jax.observed.observations.arrays import from_arrays
 from noisy_jax.observed.observations.described import error_of, sd
@@ -89,7 +90,7 @@ def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np
     """
     numbers: dict[Any, int] = {}
     for row, label in enumerate(labels := np.asarray(labels).tolist()):
-        if label is None or label != label or type(label).__name__ == "NAType":
+        if is_missing(label):
             raise ValueError(f"row {row} of {name!r} names no subject: label it, or drop it")
         numbers.setdefault(label, len(numbers))
     subject = np.array([numbers[label] for label in labels])

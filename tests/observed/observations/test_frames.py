@@ -231,6 +231,9 @@ def test_columns_that_differ_within_a_subject():
         nj.table(frame, target="y", subject="who", replicates="a")
     with pytest.raises(ValueError, match=r"row 2 of 'who' names no subject"):
         nj.table(frame | {"who": [7, 7, None, 8]}, target="y", subject="who", replicates="a")
+    texts = pd.array(["7", "7", pd.NA, "8"], dtype="string")
+    with pytest.raises(ValueError, match=r"row 2 of 'who' names no subject"):
+        nj.table(frame | {"who": texts}, target="y", subject="who", replicates="a")
 
 
 def test_the_error_of_the_target():
