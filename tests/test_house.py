@@ -38,6 +38,7 @@ TESTED_IN = {
     "observed/fits/approximate": "observed/fits/test_calibration",
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/comparison": "observed/fits/test_linear",
+    "observed/fits/computed": "observed/fits/test_assumptions",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/errors": "observed/test_selection",
     "observed/fits/estimates": "observed/fits/test_coefficients",

@@ -7,6 +7,13 @@ import numpy as np
 
 LEVEL = 0.01
 """Probability of a doubt about a table that obeys the assumptions."""
+NOISY = 1e-6
+"""Share of a column's variance, from which on its noise counts."""
+UNTRANSFORMED = (
+    "corrections assume noise whose distribution does not depend on the clean value: fit on the "
+    "untransformed measurements"
+)
+"""What to do where noise depends on the clean value."""
 
 
 class Doubt(NamedTuple):
