@@ -106,12 +106,10 @@ def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
         both(table.some(np.delete(numbers, group)), starts)[0] for group in groups_of(len(numbers))
     ]
     spreads = [jackknifed(np.array(one)) for one in zip(*left, strict=True)]
-
-    def with_noise(cov):
-        return both(every._replace(cov=cov), starts)[0][1]
-
     (plain, _), (spread, freedom) = spreads
-    spread = spread + spread_by_noise(with_noise, table, observations)
+    spread = spread + spread_by_noise(
+        lambda cov: both(every._replace(cov=cov), starts)[0][1], table, observations
+    )
     uncorrected = named_fit(model, theta[0], plain, freedom, names)
     corrected = named_fit(model, theta[1], spread, freedom, names)
     return CalibratedFit(

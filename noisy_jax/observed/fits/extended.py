@@ -85,8 +85,10 @@ def _of_noise(predict, rows: Observations, random: np.random.Generator) -> Exten
     noise = np.matmul(normal, root)
     sets = [np.zeros((len(x), 1, x.shape[1])), *4 * [noise]]
     points = x[:, None] + np.sqrt(_LEVELS)[:, None] * np.concatenate(sets, axis=1)
-    losses, levels = _losses(predict, points, rows.y), np.unique(_LEVELS)
-    weights = [_weights(levels, order)[np.searchsorted(levels, _LEVELS)] for order in (2, 1)]
+    losses, levels, weights = _losses(predict, points, rows.y), np.unique(_LEVELS), []
+    for order in (2, 1):  # of the polynomial that is read at −1
+        own = np.vander([-1.0], order + 1)[0] @ np.linalg.pinv(np.vander(levels, order + 1))
+        weights.append(own[np.searchsorted(levels, _LEVELS)])
     numbers = np.where(_LEVELS == 0, 1, 10)
     quadratic, straight = (losses @ (weight / numbers) for weight in weights)
     # By Stein's identity ∂/∂C E L(x̄ + √λ R z) is E ½ R⁻¹(zzᵀ − 1)R⁻¹ L for z ~ N(0, 1), C = R².
@@ -97,11 +99,6 @@ def _of_noise(predict, rows: Observations, random: np.random.Generator) -> Exten
     moves -= drawn.sum(axis=1)[:, None, None] * np.eye(x.shape[1])
     slope = np.sum(inverse @ moves @ inverse, axis=0)
     return Extended(quadratic, quadratic - straight, slope)
-
-
-def _weights(levels: np.ndarray, order: int) -> np.ndarray:
-    """Of values at the levels, whose polynomial of this order is read at −1."""
-    return np.vander([-1.0], order + 1)[0] @ np.linalg.pinv(np.vander(levels, order + 1))
 
 
 def _losses(predict, points: np.ndarray, y: np.ndarray) -> np.ndarray:

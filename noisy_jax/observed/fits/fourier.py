@@ -75,7 +75,11 @@ def fourier_fit(
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
     copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
     laws = None if each else RowLaws.of(observations, units.scale)
-    tried, trials = _with_length_scales(candidates, standard, rows.cov), []
+    tried, trials = [], []
+    for one in candidates:
+        auto = one.length_scale == "auto"
+        scales = length_scales(standard, rows.cov) if auto else [one.length_scale]
+        tried += [dataclasses.replace(one, length_scale=scale) for scale in scales]
     for one in tried:
         key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
         drawn = gaussian_frequencies(
@@ -150,15 +154,6 @@ def _rougher(order: np.ndarray, length_scales: list[float]) -> int:
     scales = np.repeat(length_scales, len(FACTORS))[order]
     shorter = scales[scales <= scales[0] / 2]
     return order[np.argmax(scales == (shorter.max() if len(shorter) else scales[0]))]
-
-
-def _with_length_scales(candidates: Sequence[Any], x: np.ndarray, cov: np.ndarray) -> list[Any]:
-    """The candidates, those of length scale "auto" once for each that is tried."""
-    made = []
-    for one in candidates:
-        scales = length_scales(x, cov) if one.length_scale == "auto" else [one.length_scale]
-        made += [dataclasses.replace(one, length_scale=scale) for scale in scales]
-    return made
 
 
 def by_each_row(observations: Observations) -> bool:

@@ -55,7 +55,12 @@ def with_weight(observations: Observations, weights, clusters):
     for name, given in (("weights", weights), ("clusters", clusters)):
         check_same_rows(name, given, "observations", observations.index)
     n = len(observations.y)
-    weights, clusters = _checked_weights(weights, n), checked_clusters(clusters, n)
+    if weights is not None:
+        check_shape("weights", weights, (n,), "one number a row")
+        weights = np.asarray(unmasked(non_negative("weights", weights, shape=None)), np.float64)
+        if not weights.any():
+            raise ValueError("weights must not all be zero")
+    clusters = checked_clusters(clusters, n)
     if weights is None or weights.all():
         return observations, weights, clusters
     return some_rows(weights > 0, observations, weights, clusters)
@@ -71,16 +76,6 @@ def some_rows(kept: np.ndarray, observations: Observations, weights, clusters):
     """Some rows, their weights and their clusters, numbered anew."""
     clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
     return observations.rows(kept), None if weights is None else weights[kept], clusters
-
-
-def _checked_weights(weights: Any, n: int) -> np.ndarray | None:
-    if weights is None:
-        return None
-    check_shape("weights", weights, (n,), "one number a row")
-    weights = np.asarray(unmasked(non_negative("weights", weights, shape=None)), np.float64)
-    if not weights.any():
-        raise ValueError("weights must not all be zero")
-    return weights
 
 
 def checked_clusters(clusters: Any, n: int) -> np.ndarray | None:

@@ -89,8 +89,10 @@ def _followed(model, theta, rows, share, end, patience) -> tuple[np.ndarray, flo
     step, tangent = end - share, None
     least = min(patience.least / len(rows.y), step / 2)
     while share < end and step > least:
-        if tangent is None:
-            tangent = _tangent(model, theta, rows, share)
+        if tangent is None:  # dθ/ds of the root
+            shares = share, share + _DIFFERENCE
+            here, moved = (model.equations(theta, rows.with_share(s)) for s in shares)
+            tangent = np.linalg.solve(-here.jacobian, (moved.score - here.score) / _DIFFERENCE)
         ahead = min(share + step, end)
         guess = theta + (ahead - share) * tangent
         found = root(model, guess, rows.with_share(ahead), patience)
@@ -99,9 +101,3 @@ def _followed(model, theta, rows, share, end, patience) -> tuple[np.ndarray, flo
         else:
             theta, share, tangent, step = found, ahead, None, 2 * step
     return theta, share
-
-
-def _tangent(model, theta, rows, share) -> np.ndarray:
-    """dθ/ds of the root."""
-    here, ahead = (model.equations(theta, rows.with_share(s)) for s in (share, share + _DIFFERENCE))
-    return np.linalg.solve(-here.jacobian, (ahead.score - here.score) / _DIFFERENCE)

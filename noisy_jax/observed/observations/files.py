@@ -218,12 +218,10 @@ class Chunks:
         if self.y is not None:
             return self._of_arrays(count)
         if Path(self.path).suffix in FORMATS:
-            return self._of_arrow(count)
+            parts = arrow_parts(self.path, self.rows, count)
+            known, where = self.columns, str(self.path)
+            return (table_of_part(known, p.column_names, p.__getitem__, where) for p in parts)
         return self.columns.tables(self.path, self.rows, count)
-
-    def _of_arrow(self, count: int) -> Iterator[Observations]:
-        for part in arrow_parts(self.path, self.rows, count):
-            yield table_of_part(self.columns, part.column_names, part.__getitem__, str(self.path))
 
     def _of_arrays(self, count: int) -> Iterator[Observations]:
         shape, targets = _mapped(self.path).shape, _mapped(self.y).shape
