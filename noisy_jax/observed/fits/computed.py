@@ -12,9 +12,10 @@ _SMALL = 1e-9  # share of a column's variance that is rounding
 
 
 def computed_from_noisy(rows: Observations, noise: Any) -> list[Doubt]:
-    """Which `noise.exact` columns are computed from `noise.noisy` ones, of these shares of noise.
+    """Columns that are declared exact, but are computed from noisy ones.
 
-    If noise is a share s of the variance of x̃_j, it hides about that share of what x̃_j says of an
+    `noise` has the numbers of the `exact` and `noisy` columns, and the `share` of noise in each. If
+    noise is a share s of the variance of x̃_j, it hides about that share of what x̃_j says of an
     exact column e. Hence e is computed from x̃_j if less than s/10 of its variance is left between
     ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to rounding (a
     share of 1e-5 of what x_k alone leaves).

@@ -67,7 +67,7 @@ def with_weight(observations: Observations, weights, clusters):
 
 
 def check_clusters(clusters: np.ndarray | None, least: int = LEAST_GROUPS) -> None:
-    """Raises ValueError if there are fewer clusters, if there are any."""
+    """Raises ValueError if there are clusters, but fewer than `least`."""
     if clusters is not None and (count := int(clusters.max()) + 1) < least:
         raise ValueError(f"fit needs at least {least} clusters, got {count}")
 

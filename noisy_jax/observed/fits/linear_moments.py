@@ -112,7 +112,7 @@ def linear_moments(
     weights: np.ndarray | None = None,
     cross: np.ndarray | None = None,
 ) -> LinearMoments:
-    """The moments of noisy rows, in float64; for exact digits x is centred and scaled to about one.
+    """The moments of noisy rows, in float64, of exact digits if x is centred and of size about one.
 
     Args:
         x: `[n, d]`.

@@ -119,8 +119,8 @@ class Columns:
     ) -> Observations:
         """The table of the columns of this header.
 
-        `column` gives the values `[n]` in the column of a name. Messages call what the columns are
-        in `where`. `form` says which of them are features, or dropped.
+        `column` gives the values `[n]` in the column of a name. Messages say `where` the columns
+        are. `form` says which of them are features, or dropped.
         """
         noise, known, target = self._known(), self._by_name(), self.target
         check_gaps(self.gaps, noise, self.products)

@@ -69,8 +69,8 @@ def roles_of(
 ) -> Roles:
     """The roles of the columns of this header; ValueError if they contradict each other.
 
-    Messages call what the columns are in `where`. `known` is `noise` of `frames.table`, and the
-    last arguments are as there.
+    Messages say `where` the columns are. `known` is `noise` of `frames.table`, and the last
+    arguments are as there.
     """
     taken: dict[str, str] = {}
 
