@@ -55,19 +55,16 @@ class NoisyTable(NamedTuple):
         least = max(rows.x.shape[1] + 2, LEAST_GROUPS)
         if len(rows.y) < least:
             raise UndeterminedError(f"fit needs at least {least} rows, got {len(rows.y)}")
-        standard = Units.of(rows.x, rows.y, observations)
+        units, dim = Units.of(rows.x, rows.y, observations), len(observations.names)
         noise = by_round(observations.noise)[0]
         estimated = observations.cov is None or observations.only_sums
         estimated = estimated or (noise is not None and noise.depends_on_x)
-        table = cls(standard.standardized(rows), estimated, standard, np.ones(0))
-        every = table.some(slice(None))
-        clean, noisy = covariances(linear_moments(every.x, every.y, every.cov))
-        check_identified(clean, noisy, observations.names, standard.scale)
-        units, dim = standard, len(observations.names)
+        clean, noisy = covariances(units.moments(rows))
+        check_identified(clean, noisy, observations.names, units.scale)
         if model is None:
             units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
         elif model != "linear":
-            units = dataclasses.replace(standard, y_center=0.0, y_scale=1.0)
+            units = dataclasses.replace(units, y_center=0.0, y_scale=1.0)
         return cls(units.standardized(rows), estimated, units, np.diag(clean) / np.diag(noisy))
 
     def some(self, which) -> Rows:

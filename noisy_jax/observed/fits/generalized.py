@@ -18,7 +18,6 @@ from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.enumerated import Enumerated, enumerated, summed
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, groups_of, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
-from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import continued, root
 from noisy_jax.observed.fits.sandwich import of_scores
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
@@ -119,9 +118,9 @@ def generalized_fit(
     if n < (least := max(dim + 2, LEAST_GROUPS)):
         raise UndeterminedError(f"fit needs at least {least} rows, got {n}")
     check_clusters(clusters)
-    standard = units.standardized(table)
-    gram, noisy = covariances(linear_moments(standard.x, standard.y, standard.cov, weights))
+    gram, noisy = covariances(units.moments(table._replace(weights=weights)))
     check_identified(gram, noisy, observations.names, units.scale)
+    standard = units.standardized(table)
     if observations.categories or labels is not None:
         standard = enumerated(standard, units, observations, labels)
         model = model._replace(equations=summed(model.equations))

@@ -91,8 +91,8 @@ def intrinsic_scatter(
     square, fourth = terms.sum(), terms @ terms
     variance += at @ fit.covariance @ at + np.sum(fit.covariance[1:, 1:] * gram)
     effective = 1 / np.sum(own**2)
-    error = np.sqrt(square * effective / max(effective - 1 - dim, 1))
     most = max(effective - 1 - dim, 1)
+    error = np.sqrt(square * effective / most)
     freedom = 2 * square**2 / max(fourth - square**2 / n, 2 * square**2 / most)
     return np.array([variance, error, freedom])
 
