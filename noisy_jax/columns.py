@@ -107,7 +107,7 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
         if texts.dtype.kind != "O" or texts.ndim != 1:
             return None
     for row, one in enumerate(texts):
-        if one is None or one != one or type(one).__name__ == "NAType":
+        if is_missing(one):
             raise ValueError(f"{name} has no category in row {row}: name one, or drop such rows")
         if order is None and not isinstance(one, str):
             raise ValueError(f"{name} has texts and numbers, such as {given(one)} in row {row}")
@@ -122,6 +122,11 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
         )
     place = {one: k for k, one in enumerate(levels)}
     return [str(one) for one in levels], np.array([place[one] for one in texts])
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is `None`, NaN, or what pandas has for a missing one."""
+    return label is None or type(label).__name__ == "NAType" or label != label
 
 
 def check_not_categorical(name: str, table: Any) -> None:

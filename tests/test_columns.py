@@ -177,6 +177,7 @@ def test_codes_of_categories_are_not_amounts():
     [
         (["a", None, "b"], "has no category in row 1: name one, or drop such rows"),
         (np.array(["a", np.nan], object), "has no category in row 1"),
+        (pd.array(["a", pd.NA, "b"], dtype="string"), "has no category in row 1"),
         (["a", "a"], "has one category only, 'a': drop it"),
         ([str(k) for k in range(60)], "has 60 different texts, such as '0': drop it, or make its"),
         (np.array(["a", 1.0], object), "has texts and numbers, such as 1.0 in row 1"),

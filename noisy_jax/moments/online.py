@@ -125,7 +125,7 @@ def known_covariance() -> Moments:
         square = value**2 - weights @ covariance_times(known(sample), weights)
         return value, square + 2 * _cross(sample, weights)
 
-    return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies=1, linear=True)
+    return Moments(lambda d: d, lambda x: x, sums, as_they_are, read, copies=1, linear=True)
 
 
 def two_copies(copies: int = 2) -> Moments:
@@ -156,7 +156,7 @@ def two_copies(copies: int = 2) -> Moments:
         square = (values.sum() ** 2 - jnp.sum(values**2)) / (copies * (copies - 1))
         return values.mean(), square + 2 * _cross(sample, weights) / copies
 
-    return Moments(lambda d: d, lambda x: x, sums, _as_they_are, read, copies, linear=True)
+    return Moments(lambda d: d, lambda x: x, sums, as_they_are, read, copies, linear=True)
 
 
 def _cross(sample: Sample, weights: Array) -> chex.Numeric:
@@ -164,5 +164,6 @@ def _cross(sample: Sample, weights: Array) -> chex.Numeric:
     return 0.0 if sample.cross_cov is None else weights @ sample.cross_cov
 
 
-def _as_they_are(sums: Sums):
+def as_they_are(sums: Sums) -> tuple[Array, Array]:
+    """The moments of sums that are unbiased already."""
     return sums.gram, sums.cross

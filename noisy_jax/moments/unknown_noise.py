@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from noisy_jax import unbiased
 from noisy_jax.base import Sample
-from noisy_jax.moments.online import Moments, Sums
+from noisy_jax.moments.online import Moments, Sums, as_they_are
 from noisy_jax.unbiased.entire import continued_number
 from noisy_jax.unbiased.pair import complex_point
 from noisy_jax.validation import whole
@@ -160,7 +160,4 @@ def _moments(features: Callable[..., Any], rows: Callable[..., Any], copies: int
         functions = values[0] @ weights
         return value[0] @ functions, square[0] @ functions**2
 
-    def corrected(sums: Sums):
-        return sums.gram, sums.cross
-
-    return Moments(num_features, features, sums, corrected, read, copies, linear=False)
+    return Moments(num_features, features, sums, as_they_are, read, copies, linear=False)

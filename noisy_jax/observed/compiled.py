@@ -35,11 +35,7 @@ def on_host(state: State) -> State:
 
 
 class CompiledLearner:
-    """A learner's compiled functions over standardized rows.
-
-    Args:
-        learner: the learner.
-    """
+    """A learner's compiled functions over standardized rows."""
 
     def __init__(self, learner: Learner):
         self.learner = learner

@@ -1,6 +1,7 @@
 """Squared errors on clean rows of learners and fits that were trained on other rows."""
 
 import copy
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -29,20 +30,12 @@ _LEAST_BLOCKS = 32  # fewer make standard errors uncertain: small tables have sh
 
 
 class Judged(NamedTuple):
-    """Estimated squared errors on the clean rows of a fold.
+    """Estimated squared errors on the clean rows of a fold."""
 
-    Attributes:
-        errors: `[n]`.
-        slope: `[d, d]`, the derivative of their sum in the covariance of the noise of row means.
-        hidden: `[2, m]`, what readings of kernel fits leave out, as in `fits.hidden`.
-        last: `[n]`, how far the last order moves errors that are extended to no noise
-            (`fits.extended`), `None` if the errors are unbiased.
-    """
-
-    errors: np.ndarray
-    slope: Any = 0.0
-    hidden: Any = 0.0
-    last: np.ndarray | None = None
+    errors: np.ndarray  # [n]
+    slope: Any = 0.0  # [d, d], derivative of their sum in the covariance of the error of row means
+    hidden: Any = 0.0  # [2, m], what readings of kernel fits leave out, as in `fits.hidden`
+    last: np.ndarray | None = None  # [n], how far the last order moves `extended` errors
 
 
 def blocks_of(rows: int, clusters, folds: int) -> np.ndarray:
@@ -73,7 +66,7 @@ def function_judge(make, observations: Observations):
     An estimator as of scikit-learn is fitted to the means of the copies.
     """
     if hasattr(make, "fit") and hasattr(make, "predict") and not isinstance(make, type):
-        make = _fitted_to_means(make)
+        make = functools.partial(_fitted_to_means, make)
     if not callable(make) or isinstance(make, type):
         raise ValueError(
             "must be a learner, a function observations -> fit, or an estimator with the methods "
@@ -91,41 +84,23 @@ def function_judge(make, observations: Observations):
                 "must return a fit such as nj.fit returns, or what has a method predict, but it "
                 f"returned {given(fit)}"
             )
-        if not isinstance(fit, Coefficients) or type(fit).predict is not Coefficients.predict:
-            fit = _affine(predict, rows)
-        if fit is None:
+        if isinstance(fit, Coefficients) and type(fit).predict is Coefficients.predict:
+            line = np.append(fit.intercept, fit.coefficients)
+            if fit.products:  # their covariance is known exactly too
+                return Judged(linear_errors(line, expanded(rows)))
+        else:
+            line = affine_of(predict, rows.averaged()[0])
+        if line is None:
             found = extended_errors(predict, rows, int(jax.random.bits(key)))
             return Judged(found.errors, found.slope, last=found.last)
-        if fit.products:  # their covariance is known exactly too
-            return Judged(linear_errors(fit, expanded(rows)))
-        slope = -np.outer(fit.coefficients, fit.coefficients) * len(held_out)
-        return Judged(linear_errors(fit, rows), slope)
+        return Judged(linear_errors(line, rows), -np.outer(line[1:], line[1:]) * len(held_out))
 
     return judge, lambda: make(observations)
 
 
-def _affine(predict, rows: Observations) -> Coefficients | None:
-    """The fit whose predictions are these; `None` if they are not affine."""
-    found = affine_of(predict, rows.averaged()[0])
-    if found is None:
-        return None
-    none = np.zeros((len(found), len(found)))
-    return Coefficients(
-        intercept=float(found[0]),
-        coefficients=found[1:],
-        covariance=none,
-        degrees_of_freedom=np.inf,
-        names=rows.names,
-    )
-
-
-def _fitted_to_means(estimator):
-    """A function that fits a copy to the means of copies, with categories as they were recorded."""
-
-    def made(rows: Observations):
-        return copy.deepcopy(estimator).fit(recorded_means(rows), rows.y)
-
-    return made
+def _fitted_to_means(estimator, rows: Observations):
+    """A copy that is fitted to the means of copies, with categories as they were recorded."""
+    return copy.deepcopy(estimator).fit(recorded_means(rows), rows.y)
 
 
 def learner_judge(learner: Learner, observations: Observations, key, standardize):

@@ -104,11 +104,7 @@ class _Progress(NamedTuple):
 class Learning:
     """A learner that takes the chunks of a table one by one; see `learn`.
 
-    Args:
-        compiled: the learner.
-        first: the first chunk, which gives the units and is not yet learned from.
-        standardize: as in `learn`.
-        in_chunks: whether there may be more chunks.
+    `first`, the first chunk, gives the units and is not yet learned from.
 
     Attributes:
         progress: what it has learned so far, in NumPy arrays.

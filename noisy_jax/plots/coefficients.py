@@ -7,7 +7,7 @@ import numpy as np
 from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
-from noisy_jax.plots.style import label, look, panels, plain
+from noisy_jax.plots.style import label, look, plain, single
 from noisy_jax.tables import picture_of
 from noisy_jax.validation import instance
 
@@ -34,14 +34,9 @@ def coefficients(fit: LinearFit | GeneralizedFit, *, axes: Any = None) -> Any:
         >>> coefficients(fit).get_xlabel()
         'change of y for one standard deviation of the column'
     """
-    instance(
-        "fit",
-        fit,
-        Corrected,
-        "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one",
-    )
-    if axes is None:
-        (axes,) = panels(None, 1, width=7.0, height=1.2 + 0.5 * len(fit.names))
+    makers = "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one"
+    instance("fit", fit, Corrected, makers)
+    axes = single(axes, width=7.0, height=1.2 + 0.5 * len(fit.names))
     places = np.arange(len(fit.names))[::-1]
     for index, (name, one) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
         low, high = (end * fit.scale for end in one.interval())

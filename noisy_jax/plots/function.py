@@ -9,7 +9,7 @@ from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.observations import Observations
-from noisy_jax.plots.style import COLOURS, label, panels, plain
+from noisy_jax.plots.style import COLOURS, label, plain, single
 from noisy_jax.tables import picture_of
 from noisy_jax.validation import choice, instance, listed, number
 
@@ -74,8 +74,7 @@ def function(
     middle = dict(zip(names, noisy.mean(axis=0).tolist(), strict=True)) | fixed
     x = np.tile(list(middle.values()), (_POINTS, 1))
     x[:, place] = shown
-    if axes is None:
-        (axes,) = panels(None, 1, width=7.0, height=4.5)
+    axes = single(axes, width=7.0, height=4.5)
     if not others:
         some = np.linspace(0, len(noisy) - 1, min(len(noisy), _ROWS)).astype(int)
         axes.plot(noisy[some, 0], table.y[some], ".", color="0.8", markersize=2, label="noisy rows")

@@ -8,8 +8,8 @@ from noisy_jax.plots.style import (
     label,
     legend_above,
     look,
-    panels,
     plain,
+    single,
     tick_at,
     tick_by_decades,
 )
@@ -40,8 +40,7 @@ def regret(study: Study, *, axes: Any = None) -> Any:
         'log'
     """
     instance("study", study, Study, "nj.study makes one")
-    if axes is None:
-        (axes,) = panels(None, 1, width=7.0, height=4.8)
+    axes = single(axes, width=7.0, height=4.8)
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]
         horizons = [row.horizon for row in rows]

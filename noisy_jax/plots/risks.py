@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.observed.selection import Selection
-from noisy_jax.plots.style import label, look, panels, plain
+from noisy_jax.plots.style import label, look, plain, single
 from noisy_jax.tables import picture_of
 from noisy_jax.validation import instance
 
@@ -32,8 +32,7 @@ def risks(found: Selection, *, axes: Any = None) -> Any:
         'mean squared error on clean data'
     """
     instance("found", found, Selection, "nj.select(…) makes one")
-    if axes is None:
-        (axes,) = panels(None, 1, width=7.0, height=1.2 + 0.4 * len(found.names))
+    axes = single(axes, width=7.0, height=1.2 + 0.4 * len(found.names))
     order, places = np.argsort(found.risk), np.arange(len(found.names))[::-1]
     exact = np.array([found.names[k] not in found.approximate for k in order])
     low, high = (end[order] for end in found.interval())

@@ -47,6 +47,11 @@ def panels(
     return axes
 
 
+def single(axes, *, width: float, height: float):
+    """The axes of a picture without panels: those that were given, or new ones."""
+    return panels(None, 1, width=width, height=height)[0] if axes is None else axes
+
+
 def panels_of_columns(axes, count: int):
     """Axes for one small picture of each column of a table, at most four side by side."""
     columns = min(count, 4)

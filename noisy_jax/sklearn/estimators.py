@@ -66,10 +66,8 @@ class Noisy(BaseEstimator):
 
     def table(self, X: Any, y: Any, *, reset: bool = True) -> Observations:
         """The rows with what is known of their noise."""
-        least = 2 if reset else 1
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, reset=reset, ensure_min_samples=least
-        )
+        options = {"reset": reset, "ensure_min_samples": 2 if reset else 1}
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, **options)
         return self.observed(X, y)
 
     def observed(self, X: Any, y: Any) -> Observations:

@@ -49,9 +49,7 @@ class NoisyLinearRegression(RegressorMixin, Affine):
         weights = self.weights(sample_weight, table.x[:, 0])
         self.fitted(table, methods.Linear(weights=weights), LinearRegression(), weights)
         risk = getattr(self.result_, "risk", None)
-        self.clean_score_ = (
-            np.nan if risk is None else clean_score_of(risk.corrected, risk.variance)
-        )
+        self.clean_score_ = clean_score_of(risk.corrected, risk.variance) if risk else np.nan
         return self
 
     def predict(self, X: Any) -> np.ndarray:

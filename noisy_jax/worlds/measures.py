@@ -46,7 +46,7 @@ class Measure:
 
 
 def rational_measure(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -> Measure:
-    """The measure of (1 + r²/m)^(−α), m = 2αℓ²: a Gamma distribution of mass 1.
+    """The μ with ∫ exp(−u r²) μ(du) = (1 + r²/m)^(−α), m = 2αℓ²: a Gamma distribution of mass 1.
 
     μ(u) = m^α u^(α−1) e^(−mu)/Γ(α), of shape α and rate m; μ((c, ∞)) = Q(α, mc).
 

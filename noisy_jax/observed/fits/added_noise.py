@@ -35,25 +35,16 @@ Refit = Callable[[np.ndarray, np.ndarray, Any], tuple[np.ndarray, np.ndarray | N
 
 
 class AtLevels(NamedTuple):
-    """Estimates at K levels.
+    """Estimates at K levels."""
 
-    Attributes:
-        estimates: `[K, p]`, means over the draws.
-        covariances: `[K, p, p]`, mean covariance less the covariance over draws, or `None`.
-    """
-
-    estimates: np.ndarray
-    covariances: np.ndarray | None
+    estimates: np.ndarray  # [K, p], means over the draws
+    covariances: np.ndarray | None  # [K, p, p], their mean less the covariance over draws
 
 
 class AddedNoise:
-    """Draws of noise for the rows of a table, and what one estimator makes of them.
+    """B ≥ 2 draws of noise for the rows of a table, and what one estimator makes of them.
 
-    Args:
-        table: the rows.
-        draws: B ≥ 2.
-        seed: of the draws.
-        groups: numbers of the rows in each of G groups.
+    `groups` has the numbers of the rows in each of G groups.
     """
 
     def __init__(self, table: NoisyTable, draws: int, seed: int, groups: Sequence[np.ndarray]):
@@ -165,12 +156,10 @@ def _wishart_root(random, freedom: int, draws: int, size: int) -> np.ndarray:
 
 
 class Refitted(AddedNoise):
-    """Any estimator, which is called again for each level and draw.
+    """Any estimator, `refit`, which is called again for each level and draw.
 
-    Args:
-        refit: see `Refit`.
-        start: `[1, p]`, where the estimates from the rows themselves are looked for, or `None`.
-        advance: called with the number of estimates that were made.
+    It begins at `start` `[1, p]`, or `None`, for the rows themselves. `advance` is called with the
+    number of estimates that were made.
     """
 
     def __init__(self, table, draws, seed, groups, refit: Refit, start, advance):

@@ -40,20 +40,13 @@ class Equations:
 
     z is `[1 + d]`, the prediction at the mean and the slopes in standardized units, less their
     estimates.
-
-    Attributes:
-        total: `[1 + d, 2 + d]`, the sum over groups.
-        groups: `[G, 1 + d, 2 + d]`, the groups less their shares of the sum.
-        noise: `[k, 1 + d, 2 + d]`, by what standard errors of the noise's covariance move the sum.
-        freedoms: degrees of freedom of the variances by the groups and by the noise's covariance.
-        jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in z.
     """
 
-    total: np.ndarray
-    groups: np.ndarray
-    noise: np.ndarray
-    freedoms: tuple[float, float]
-    jacobian: np.ndarray
+    total: np.ndarray  # [1 + d, 2 + d], the sum over groups
+    groups: np.ndarray  # [G, 1 + d, 2 + d], the groups less their shares of the sum
+    noise: np.ndarray  # [k, 1 + d, 2 + d], how standard errors of the noise move the sum
+    freedoms: tuple[float, float]  # of the variances by groups and by the noise
+    jacobian: np.ndarray  # [1 + d, 1 + d], of intercept and coefficients in z
 
     def sets(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Least and largest values of intercept and coefficients less their estimates, `[1 + d]`.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
+from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.generalized import (
     GeneralizedCoefficients,
     check_targets,
@@ -27,36 +27,13 @@ OURS = ("linear", *MODELS)
 _STEP = 0.5  # of differences, in standard errors of the covariance of the noise
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ApproximateFit(GeneralizedCoefficients, Corrected):
-    """A fit whose correction is approximate; print it for the table.
-
-    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is the same
-    estimator on the noisy rows.
-
-    Attributes:
-        scale: `[d]`, standard deviations of the noisy columns.
-    """
-
-    uncorrected: GeneralizedCoefficients
-    scale: np.ndarray
-
-
 class NoisyTable(NamedTuple):
-    """Rows with the covariances of their errors.
+    """Rows with the covariances of their errors."""
 
-    Attributes:
-        rows: means of the copies, in some units.
-        estimated: whether the covariances of rows are estimates from these rows, which are right in
-            their mean, but not in a row alone.
-        units: of the rows.
-        reliability: `[d]`, the share of each column's variance that is not noise.
-    """
-
-    rows: Rows
-    estimated: bool
-    units: Units
-    reliability: np.ndarray
+    rows: Rows  # means of the copies, in some units
+    estimated: bool  # whether `rows.cov` are estimates, right in their mean only
+    units: Units  # of the rows
+    reliability: np.ndarray  # [d], the share of each column's variance that is not noise
 
     @classmethod
     def of(cls, observations: Observations, model: str | None) -> "NoisyTable":
@@ -78,19 +55,16 @@ class NoisyTable(NamedTuple):
         least = max(rows.x.shape[1] + 2, LEAST_GROUPS)
         if len(rows.y) < least:
             raise UndeterminedError(f"fit needs at least {least} rows, got {len(rows.y)}")
-        standard = Units.of(rows.x, rows.y, observations)
+        units, dim = Units.of(rows.x, rows.y, observations), len(observations.names)
         noise = by_round(observations.noise)[0]
         estimated = observations.cov is None or observations.only_sums
         estimated = estimated or (noise is not None and noise.depends_on_x)
-        table = cls(standard.standardized(rows), estimated, standard, np.ones(0))
-        every = table.some(slice(None))
-        clean, noisy = covariances(linear_moments(every.x, every.y, every.cov))
-        check_identified(clean, noisy, observations.names, standard.scale)
-        units, dim = standard, len(observations.names)
+        clean, noisy = covariances(units.moments(rows))
+        check_identified(clean, noisy, observations.names, units.scale)
         if model is None:
             units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
         elif model != "linear":
-            units = dataclasses.replace(standard, y_center=0.0, y_scale=1.0)
+            units = dataclasses.replace(units, y_center=0.0, y_scale=1.0)
         return cls(units.standardized(rows), estimated, units, np.diag(clean) / np.diag(noisy))
 
     def some(self, which) -> Rows:
@@ -127,13 +101,8 @@ def spread_by_noise(
 ) -> np.ndarray | float:
     """The covariance `[p, p]` of estimates that a stated standard error of the noise brings in.
 
-    By the delta method, with differences of half a standard error.
-
-    Args:
-        estimate: from the covariance of the errors in rows `[d, d]`, in the table's units, to
-            estimates `[p]`.
-        table: whose covariance it is.
-        observations: which have its standard errors.
+    By the delta method, with differences of half a standard error. `estimate` takes the covariance
+    `[d, d]` of the errors in rows, in the table's units, to estimates `[p]`.
     """
     noise = UncertainNoise(observations, table.units.products)
     if noise.exact:

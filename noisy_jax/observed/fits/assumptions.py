@@ -22,20 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.doubts import LEVEL, Doubt, listed, scores, tail
+from noisy_jax.observed.fits.computed import computed_from_noisy
+from noisy_jax.observed.fits.doubts import LEVEL, NOISY, UNTRANSFORMED, Doubt, listed, scores, tail
 from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
 from noisy_jax.observed.observations import Observations
 
 _ROWS = 16_384  # evenly spaced, which are checked
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
-_NOISY = 1e-6  # share of a column's variance, from which on its noise counts
-_ROUNDED = 1e-5  # share of what a formula gives that is rounding to some digits
 _SHIFT = 0.01  # square of a difference of means over the variance of the noise
-_SMALL = 1e-9  # share of a column's variance that is rounding
-_UNTRANSFORMED = (
-    "corrections assume noise whose distribution does not depend on the clean value: fit on the "
-    "untransformed measurements"
-)
 
 
 class AssumptionWarning(UserWarning):
@@ -71,7 +65,7 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
             pairs = dataclasses.replace(rows.rows(whole), x=pairs[whole], cov=None, copies=None)
             tables.append((pairs, _Noise.of(pairs)))
             categories |= _few_values(*tables[1])
-    found = [*_categories(rows, categories), *_computed(rows, noise)]
+    found = [*_categories(rows, categories), *computed_from_noisy(rows, noise)]
     if observations.cov is None or observations.pooled is not None:
         found += _different_means(rows, noise)
     for table, own in tables:
@@ -132,7 +126,7 @@ class _Noise(NamedTuple):
             variance = variance.mean(axis=0)
         whole = rows.x.var(axis=(0, 1))
         share = np.divide(variance, whole, out=np.zeros_like(whole), where=whole > 0)
-        return cls(variance, share, np.flatnonzero(share > _NOISY), np.flatnonzero(share <= _NOISY))
+        return cls(variance, share, np.flatnonzero(share > NOISY), np.flatnonzero(share <= NOISY))
 
 
 def _few_values(rows: Observations, noise: _Noise) -> dict[int, int]:
@@ -166,80 +160,6 @@ def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
             "or one replicate in place of all), for the coefficient of the recorded category"
         )
     ]
-
-
-def _computed(rows: Observations, noise: _Noise) -> list[Doubt]:
-    """Columns that are declared exact, but are computed from noisy ones.
-
-    If noise is a share s of the variance of x̃_j, it hides about that share of what x̃_j says of an
-    exact column e. Hence e is computed from x̃_j if less than s/10 of its variance is left between
-    ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to rounding (a
-    share of 1e-5 of what x_k alone leaves).
-    """
-    exact, found = noise.exact, {}
-    if exact.size and rows.x.shape[1] > 1:
-        apart = np.ptp(rows.x[:, :, exact], axis=1).max(axis=0)
-        for e in exact[apart > _NOISY * rows.x[:, :, exact].std(axis=(0, 1))].tolist():
-            found[e] = "its replicates differ"
-    some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, 4096).astype(int))]
-    for x in (some[:, 0], some.mean(axis=1))[: rows.x.shape[1]]:
-        if len(x) < 32:
-            break
-        spread = x.std(axis=0)
-        z = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        for j in noise.noisy.tolist():
-            allowed = float(min(0.1 * noise.share[j], 0.05))
-            sources = _smooth(z, j, exact, allowed) | _products(z, j, exact, min(allowed, _ROUNDED))
-            for e, k in sources.items():
-                factor = "" if k == j else f" and {rows.names[k]!r}"
-                found.setdefault(e, f"computed from {rows.names[j]!r}{factor}")
-    if not found:
-        return []
-    columns = [f"{rows.names[e]!r} ({how})" for e, how in sorted(found.items())]
-    return [
-        Doubt(
-            f"declared exact, but with noise that is not corrected: {listed(columns)}; "
-            f"{_UNTRANSFORMED}"
-        )
-    ]
-
-
-def _smooth(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:
-    """Which exact columns of many values are continuous functions of column j."""
-    ordered = scores(z[np.argsort(z[:, j])][:, exact])
-    left = np.sum(np.diff(ordered, axis=0) ** 2, axis=0) / (2 * len(z))
-    near = exact[left < allowed].tolist()
-    return {e: j for e in near if len(np.unique(z[:, e])) > len(z) / 2}
-
-
-def _products(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:
-    """For which exact columns e there is a k such that e is linear in x_j, x_k and x_j x_k."""
-    z = z[np.linspace(0, len(z) - 1, 64).astype(int)]
-    z = z - z.mean(axis=0)
-    product = z[:, [j]] * z
-    basis: list[np.ndarray] = []
-    rest = np.tile((z[:, exact] ** 2).sum(axis=0), (z.shape[1], 1))  # [k, e]
-    own = rest
-    for columns in (z, np.tile(z[:, [j]], z.shape[1]), product - product.mean(axis=0)):
-        for one in basis:
-            columns = columns - one * np.sum(one * columns, axis=0)
-        size = np.sqrt(np.sum(columns**2, axis=0))
-        basis.append(columns / np.where(size > _SMALL**0.5, size, np.inf))
-        rest = rest - (basis[-1].T @ z[:, exact]) ** 2
-        own = own if len(basis) > 1 else np.where(np.arange(z.shape[1])[:, None] == j, own, rest)
-    found = (own > _SMALL * len(z)) & (rest < allowed * own)
-    pairs = [(int(exact[e]), int(k)) for k, e in np.argwhere(found)]
-    return {e: k for e, k in pairs if e != k and _explained(z, e, j, k) < allowed}
-
-
-def _explained(z: np.ndarray, e: int, j: int, k: int) -> float:
-    """As `_products`, by medians of squares in place of sums, which one large row may rule."""
-    with_j, without = [z[:, j], z[:, k], z[:, j] * z[:, k]], [] if j == k else [z[:, k]]
-    left = []
-    for columns in (with_j, without):
-        design = np.column_stack([np.ones(len(z)), *columns])
-        left.append(np.median((z[:, e] - design @ np.linalg.lstsq(design, z[:, e])[0]) ** 2))
-    return left[0] / left[1] if left[1] > 0 else np.inf
 
 
 def _different_means(rows: Observations, noise: _Noise) -> list[Doubt]:
@@ -278,7 +198,7 @@ def _replicates(rows: Observations, noise: _Noise, *, alike: bool = True) -> lis
     x, noisy, copies = rows.x[:, :, noise.noisy], noise.noisy, rows.x.shape[1]
     if copies < 2 or not noisy.size:
         return []
-    unit = _NOISY * x.std(axis=(0, 1))  # smaller differences are rounding
+    unit = NOISY * x.std(axis=(0, 1))  # smaller differences are rounding
     if rows.cov is not None and rows.cov.ndim == 3:
         own = np.diagonal(rows.cov, axis1=1, axis2=2)[:, noisy]
         unit = unit * np.sqrt(np.where(own > 0, own, noise.variance[noisy]))
@@ -316,7 +236,7 @@ def _replicates(rows: Observations, noise: _Noise, *, alike: bool = True) -> lis
     return [
         Doubt(
             f"replicates differ more where values are larger, or smaller, in {listed(columns)}, as "
-            f"after a logarithm or an embedding; {_UNTRANSFORMED}, unless copies have the clean "
+            f"after a logarithm or an embedding; {UNTRANSFORMED}, unless copies have the clean "
             "value as their mean, as with relative or skewed errors"
         )
     ]

@@ -6,24 +6,25 @@ import numpy as np
 
 from noisy_jax.observed.fits.approximate import (
     OURS,
-    ApproximateFit,
     NoisyTable,
     named_fit,
     plain_fit,
     spread_by_noise,
 )
 from noisy_jax.observed.fits.assumptions import remarked, warned
-from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.checked import one_table
+from noisy_jax.observed.fits.generalized import CorrectedModel
+from noisy_jax.observed.fits.groups import groups_of, jackknifed
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Table
-from noisy_jax.validation import choice, instance
+from noisy_jax.validation import choice
 
 
-class CalibratedFit(ApproximateFit):
-    """A regression on calibrated columns; it has the attributes of `ApproximateFit`."""
+class CalibratedFit(CorrectedModel):
+    """A regression on calibrated columns; it has the attributes of a `GeneralizedFit`."""
 
     kind = "calibrated"
 
@@ -84,9 +85,7 @@ class RegressionCalibration:
 
     def fitted(self, observations: Observations) -> CalibratedFit:
         """The fit to one table."""
-        hint = "nj.methods.RegressionCalibration takes one table, no chunks"
-        instance("observations", observations, Observations, hint)
-        found = warned(observations, stacklevel=3)
+        found = warned(one_table(self, observations), stacklevel=3)
         return remarked(_calibration_fit(observations, self.model), found)
 
 
@@ -102,16 +101,15 @@ def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
 
     every = table.some(slice(None))
     theta, starts = both(every)
-    n = len(every.y)
-    order, groups = grouped(blocks_of_rows(n, GROUPS), GROUPS)
-    left = [both(table.some(np.delete(order, group)), starts)[0] for group in groups]
+    numbers = np.arange(len(every.y))
+    left = [
+        both(table.some(np.delete(numbers, group)), starts)[0] for group in groups_of(len(numbers))
+    ]
     spreads = [jackknifed(np.array(one)) for one in zip(*left, strict=True)]
-
-    def with_noise(cov):
-        return both(every._replace(cov=cov), starts)[0][1]
-
     (plain, _), (spread, freedom) = spreads
-    spread = spread + spread_by_noise(with_noise, table, observations)
+    spread = spread + spread_by_noise(
+        lambda cov: both(every._replace(cov=cov), starts)[0][1], table, observations
+    )
     uncorrected = named_fit(model, theta[0], plain, freedom, names)
     corrected = named_fit(model, theta[1], spread, freedom, names)
     return CalibratedFit(
@@ -120,7 +118,7 @@ def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
         reliability=table.reliability,
         scale=Rows.of(observations).x.std(axis=0),
         target=observations.target,
-        num_rows=n,
+        num_rows=len(numbers),
         num_copies=observations.x.shape[1],
     )
 

@@ -7,18 +7,20 @@ import numpy as np
 
 LEVEL = 0.01
 """Probability of a doubt about a table that obeys the assumptions."""
+NOISY = 1e-6
+"""Share of a column's variance, from which on its noise counts."""
+UNTRANSFORMED = (
+    "corrections assume noise whose distribution does not depend on the clean value: fit on the "
+    "untransformed measurements"
+)
+"""What to do where noise depends on the clean value."""
 
 
 class Doubt(NamedTuple):
-    """An assumption that a table contradicts.
+    """An assumption that a table contradicts."""
 
-    Attributes:
-        text: what contradicts it and what to do, in one line.
-        spoils: whether the correction is wrong without the assumption.
-    """
-
-    text: str
-    spoils: bool = True
+    text: str  # what contradicts it and what to do, in one line
+    spoils: bool = True  # whether the correction is wrong without the assumption
 
 
 def scores(values: np.ndarray) -> np.ndarray:

@@ -26,19 +26,12 @@ _MOST = 64
 
 
 class Enumerated(NamedTuple):
-    """Rows in each of C combinations of true categories and labels.
+    """Rows in each of C combinations of true categories and labels."""
 
-    Attributes:
-        rows: C of them.
-        unbiased: `[C, n]`, the weights u_c.
-        recorded: `[C, n]`, the weights r_c.
-        y: `[n]`, as it was recorded.
-    """
-
-    rows: tuple[Rows, ...]
-    unbiased: np.ndarray
-    recorded: np.ndarray
-    y: np.ndarray
+    rows: tuple[Rows, ...]  # C of them
+    unbiased: np.ndarray  # [C, n], the weights u_c
+    recorded: np.ndarray  # [C, n], the weights r_c
+    y: np.ndarray  # [n], as it was recorded
 
     @property
     def cov(self) -> np.ndarray:
@@ -65,17 +58,10 @@ class Enumerated(NamedTuple):
 def enumerated(
     rows: Rows, units: Units, observations: Observations, labels: np.ndarray | None
 ) -> Enumerated:
-    """The rows of a table in all combinations.
+    """The standardized rows of a table in all combinations; ValueError if these are more than 64.
 
-    Args:
-        rows: of the table, standardized.
-        units: in which they are.
-        observations: the table.
-        labels: `[2, 2]`, in row l the probabilities that the label l is recorded as 0 and as 1; or
-            `None` if labels are right.
-
-    Raises:
-        ValueError: there are more than 64 combinations.
+    In row l of `labels` `[2, 2]` are the probabilities that the label l is recorded as 0 and as 1;
+    it is `None` if labels are right.
     """
     n = len(rows.y)
     x, columns = observations.averaged()[0], observations.categories

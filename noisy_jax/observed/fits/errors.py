@@ -10,7 +10,6 @@ import numpy as np
 from noisy_jax.base import estimated_errors
 from noisy_jax.columns import ROUNDING
 from noisy_jax.features import cosines_and_sines
-from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
@@ -24,14 +23,13 @@ _ROWS = 4096  # rows whose waves are in memory at once
 _AFFINE = 1e-5  # share of the values of a function that is rounding
 
 
-def linear_errors(fit: Coefficients, rows: Observations) -> np.ndarray:
-    """(a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ + 2βᵀc_i, `[n]`, with the mean x̃ of a row's copies.
+def linear_errors(line: np.ndarray, rows: Observations) -> np.ndarray:
+    """(a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ + 2βᵀc_i, `[n]`, of `line` (a, β) at the means x̃ of copies.
 
     Σ_i is the covariance of the error of x̃, and c_i its covariance with the error in y.
     """
     x, cov = rows.averaged()
-    cross = rows.averaged_cross()
-    return clean_errors(x, rows.y, cov, cross, fit.intercept, fit.coefficients)
+    return clean_errors(x, rows.y, cov, rows.averaged_cross(), line[0], line[1:])
 
 
 def affine_of(predict: Callable[[Any], Any], x: np.ndarray) -> np.ndarray | None:
@@ -62,12 +60,7 @@ def fourier_errors(
     If the noise has no known law (`by_each_row`), readings are weighted sums over means of blocks
     of a row's copies; if each row has its own law, they are as in `row_laws`. Otherwise every wave
     (`readings`) is divided by the noise's φ at its frequency, or rather by φ + ε/(nφ̄), which hardly
-    differs except where φ is lost in the noise.
-
-    Args:
-        fit: the function.
-        rows: noisy rows that it has not seen.
-        table: all n rows, from which φ is estimated if it is unknown.
+    differs except where φ is lost in the noise. An unknown φ is estimated from all n rows, `table`.
 
     Returns:
         The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise

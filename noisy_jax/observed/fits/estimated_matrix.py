@@ -8,8 +8,9 @@ import dataclasses
 
 import numpy as np
 
-from noisy_jax.observed.fits.groups import GROUPS, LEAST_GROUPS, blocks_of_rows, grouped, jackknifed
-from noisy_jax.observed.fits.linear import LinearFit, linear_fit
+from noisy_jax.observed.fits.groups import GROUPS, LEAST_GROUPS, groups_of, jackknifed, some_rows
+from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.normal_equations import linear_fit
 from noisy_jax.observed.observations import Observations
 
 
@@ -33,17 +34,14 @@ def fit_by_records(
     """The linear fit of a table with such columns, without Anderson-Rubin sets."""
     n = len(observations.y)
     made = linear_fit(observations, weights, clusters)
-    labels = blocks_of_rows(n, min(n, GROUPS)) if clusters is None else clusters
-    order, groups = grouped(labels, GROUPS)
+    groups = groups_of(n, clusters, min(n, GROUPS))
     if len(groups) < LEAST_GROUPS:
         kind = "rows" if clusters is None else "clusters"
         raise ValueError(f"fit needs at least {LEAST_GROUPS} {kind}, got {len(groups)}")
     found = []
     for group in groups:
-        kept = np.setdiff1d(np.arange(n), order[group])
-        own = None if weights is None else weights[kept]
-        labels = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
-        one = linear_fit(observations.rows(kept), own, labels)
+        kept = np.delete(np.arange(n), group)
+        one = linear_fit(*some_rows(kept, observations, weights, clusters))
         risks = one.risk.corrected, one.risk.uncorrected, one.risk.difference
         found.append([one.intercept, *one.coefficients, *risks])
     cov, freedom = jackknifed(np.array(found))

@@ -34,26 +34,17 @@ _ROWS = 4096  # rows whose points are in memory at once
 
 
 class Extended(NamedTuple):
-    """Errors of one function at n rows.
+    """Errors of one function at n rows."""
 
-    Attributes:
-        errors: `[n]`.
-        last: `[n]`, how far the last order moves them.
-        slope: `[d, d]`, the derivative of their sum by the covariance of the error of x̄.
-    """
-
-    errors: np.ndarray
-    last: np.ndarray
-    slope: np.ndarray
+    errors: np.ndarray  # [n]
+    last: np.ndarray  # [n], how far the last order moves them
+    slope: np.ndarray  # [d, d], the derivative of their sum by the covariance of the error of x̄
 
 
 def extended_errors(predict: Callable[[Any], Any], rows: Observations, seed: int) -> Extended:
-    """Estimates of (f(x) − y)² + Var ỹ at rows that f has not seen.
+    """Estimates of (f(x) − y)² + Var ỹ at rows that f, `[m, d] -> [m]`, has not seen.
 
-    Args:
-        predict: f, `[m, d] -> [m]`.
-        rows: with independent errors in x and y.
-        seed: of the added noise, so that functions which are compared see the same.
+    Functions that are compared see the same added noise, by one `seed`.
     """
     rows.check_each_row("a predictor that is not affine")
     noise = by_round(rows.noise)[0]
@@ -94,8 +85,10 @@ def _of_noise(predict, rows: Observations, random: np.random.Generator) -> Exten
     noise = np.matmul(normal, root)
     sets = [np.zeros((len(x), 1, x.shape[1])), *4 * [noise]]
     points = x[:, None] + np.sqrt(_LEVELS)[:, None] * np.concatenate(sets, axis=1)
-    losses, levels = _losses(predict, points, rows.y), np.unique(_LEVELS)
-    weights = [_weights(levels, order)[np.searchsorted(levels, _LEVELS)] for order in (2, 1)]
+    losses, levels, weights = _losses(predict, points, rows.y), np.unique(_LEVELS), []
+    for order in (2, 1):  # of the polynomial that is read at −1
+        own = np.vander([-1.0], order + 1)[0] @ np.linalg.pinv(np.vander(levels, order + 1))
+        weights.append(own[np.searchsorted(levels, _LEVELS)])
     numbers = np.where(_LEVELS == 0, 1, 10)
     quadratic, straight = (losses @ (weight / numbers) for weight in weights)
     # By Stein's identity ∂/∂C E L(x̄ + √λ R z) is E ½ R⁻¹(zzᵀ − 1)R⁻¹ L for z ~ N(0, 1), C = R².
@@ -106,11 +99,6 @@ def _of_noise(predict, rows: Observations, random: np.random.Generator) -> Exten
     moves -= drawn.sum(axis=1)[:, None, None] * np.eye(x.shape[1])
     slope = np.sum(inverse @ moves @ inverse, axis=0)
     return Extended(quadratic, quadratic - straight, slope)
-
-
-def _weights(levels: np.ndarray, order: int) -> np.ndarray:
-    """Of values at the levels, whose polynomial of this order is read at −1."""
-    return np.vander([-1.0], order + 1)[0] @ np.linalg.pinv(np.vander(levels, order + 1))
 
 
 def _losses(predict, points: np.ndarray, y: np.ndarray) -> np.ndarray:

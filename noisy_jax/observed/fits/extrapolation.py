@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.approximate import OURS, ApproximateFit
+from noisy_jax.observed.fits.approximate import OURS
+from noisy_jax.observed.fits.generalized import CorrectedModel
 from noisy_jax.tables import Table
 
 _STEEPEST = 0.9  # 1/c: the pole of a rational curve is at −1/0.9 or below
@@ -68,11 +69,11 @@ CURVES = {"quadratic": quadratic, "rational": rational}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class SimexFit(ApproximateFit):
+class SimexFit(CorrectedModel):
     """Estimates that SIMEX extends to no noise; print it for the table.
 
-    It has the attributes of `ApproximateFit` as well. A function's numbers are its `coefficients`,
-    and it has no intercept, which is NaN.
+    It has the attributes of a `GeneralizedFit` as well. The numbers of a function are its
+    `coefficients`, and it has no intercept, which is NaN.
 
     Attributes:
         levels: `[K]`, of the added noise, in multiples of the covariance of the noise; the first is

@@ -23,7 +23,7 @@ from noisy_jax.observed.fits.functions import (
     FourierPredictor,
     KernelComparison,
 )
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_clusters
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.length_scales import length_scales
@@ -75,7 +75,11 @@ def fourier_fit(
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
     copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
     laws = None if each else RowLaws.of(observations, units.scale)
-    tried, trials = _with_length_scales(candidates, standard, rows.cov), []
+    tried, trials = [], []
+    for one in candidates:
+        auto = one.length_scale == "auto"
+        scales = length_scales(standard, rows.cov) if auto else [one.length_scale]
+        tried += [dataclasses.replace(one, length_scale=scale) for scale in scales]
     for one in tried:
         key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
         drawn = gaussian_frequencies(
@@ -110,23 +114,22 @@ def fourier_fit(
             one.length_scale, one.num_features, one.seed, **options, risk=mean, std_error=error
         )
         shown.setdefault(number, made)
-    scale = units.y_scale * float(trial.frequencies.amplitude)
-    make = {
-        "omega": np.asarray(trial.frequencies.omega, np.float64) / units.scale,
-        "center": units.center,
-        "constant": units.y_center,
-        "names": observations.names,
-    }
     rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
-    least, rough_scale = undersmoothed(least), units.y_scale * float(rough.frequencies.amplitude)
-    omega = np.asarray(rough.frequencies.omega, np.float64) / units.scale
-    rough_make: dict[str, Any] = {**make, "omega": omega}
+    least = undersmoothed(least)
+
+    def scaled(trial, weights):
+        return weights * (units.y_scale * float(trial.frequencies.amplitude))
+
+    def predictor(trial, weights):
+        omega = np.asarray(trial.frequencies.omega, np.float64) / units.scale
+        more = scaled(trial, weights), units.y_center, observations.names
+        return FourierPredictor(omega, units.center, *more)
+
     return FourierFit(
-        **make,
-        weights=trial.weights[factor] * scale,
-        uncorrected=FourierPredictor(**make, weights=trial.plain_weights * scale),
-        undersmoothed=FourierPredictor(**rough_make, weights=rough.weights[least] * rough_scale),
-        left_out=rough.folds[:, least] * rough_scale,
+        **vars(predictor(trial, trial.weights[factor])),
+        uncorrected=predictor(trial, trial.plain_weights),
+        undersmoothed=predictor(rough, rough.weights[least]),
+        left_out=scaled(rough, rough.folds[:, least]),
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,
@@ -153,15 +156,6 @@ def _rougher(order: np.ndarray, length_scales: list[float]) -> int:
     return order[np.argmax(scales == (shorter.max() if len(shorter) else scales[0]))]
 
 
-def _with_length_scales(candidates: Sequence[Any], x: np.ndarray, cov: np.ndarray) -> list[Any]:
-    """The candidates, those of length scale "auto" once for each that is tried."""
-    made = []
-    for one in candidates:
-        scales = length_scales(x, cov) if one.length_scale == "auto" else [one.length_scale]
-        made += [dataclasses.replace(one, length_scale=scale) for scale in scales]
-    return made
-
-
 def by_each_row(observations: Observations) -> bool:
     """Whether moments must come from the replicates of each row, as the noise has no common law.
 
@@ -183,8 +177,7 @@ def _groups(rows: int, clusters: np.ndarray | None) -> np.ndarray:
     if clusters is None:
         number = min(GROUPS, rows)
         return blocks_of_rows(rows, number) % number
-    if clusters.max() + 1 < LEAST_GROUPS:
-        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {clusters.max() + 1}")
+    check_clusters(clusters)
     return clusters % GROUPS
 
 

@@ -19,6 +19,10 @@ from noisy_jax.validation import between, check_concrete
 _HIDDEN = 0.5
 """Share of the squared weights that the noise hides above which there is no verdict."""
 _MENTIONED = 0.05
+_OF_BAND = (
+    "fit.band takes the curve to be no rougher than the length scale that was given; "
+    "length_scale='auto' tries shorter ones as well"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -217,14 +221,6 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         half = half_widths(left_out, level, simultaneous).reshape(middle.shape)
         return middle - half, middle + half
 
-    def _of_band(self) -> list[str]:
-        if len({one.length_scale for one in self.candidates}) > 1:
-            return []
-        return [
-            "fit.band takes the curve to be no rougher than the length scale that was given; "
-            "length_scale='auto' tries shorter ones as well"
-        ]
-
     def summary(self) -> Table:
         """The candidates, and the comparison with the uncorrected fit; it is what is printed."""
         shown, freedom = self.candidates[:8], self.risk.degrees_of_freedom
@@ -242,11 +238,13 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
         if any(c.risk < 0 for c in shown):
             lines.append("No error is below 0: the noise hides those whose estimate is.")
+        one_scale = len({one.length_scale for one in self.candidates}) == 1
+        remarks = (*self.remarks, *([_OF_BAND] if one_scale else []))
         lines += [
             "",
             str(self.risk),
             "This fit is for clean features. To predict from features that are as noisy as",
             "these, use the uncorrected fit (fit.uncorrected).",
-            *lines_of((*self.remarks, *self._of_band())),
+            *lines_of(remarks),
         ]
         return Table(rows, _COLUMNS, title, rows[:8], "\n".join(lines))

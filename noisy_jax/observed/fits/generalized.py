@@ -8,7 +8,7 @@ the sandwich A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), A = −∂Σψ
 
 import dataclasses
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,15 +16,8 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.enumerated import Enumerated, enumerated, summed
-from noisy_jax.observed.fits.groups import (
-    GROUPS,
-    LEAST_GROUPS,
-    blocks_of_rows,
-    grouped,
-    jackknifed,
-)
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, groups_of, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
-from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import continued, root
 from noisy_jax.observed.fits.sandwich import of_scores
 from noisy_jax.observed.fits.scores import MODELS, Equations, Model
@@ -62,20 +55,29 @@ class GeneralizedCoefficients(Coefficients):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class GeneralizedFit(GeneralizedCoefficients, Corrected):
-    """A corrected logistic or Poisson regression; print it for the table.
+class CorrectedModel(GeneralizedCoefficients, Corrected):
+    """A corrected fit of a model; print it for the table.
 
-    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is maximum
-    likelihood on the noisy rows. If `share` is below 1, intervals contain the doubt about the root.
+    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is the same
+    estimator on the noisy rows.
 
     Attributes:
         scale: `[d]`, standard deviations of the noisy columns.
     """
 
-    kind: ClassVar[str] = "generalized"
-
     uncorrected: GeneralizedCoefficients
     scale: np.ndarray
+
+
+class GeneralizedFit(CorrectedModel):
+    """A corrected logistic or Poisson regression; print it for the table.
+
+    It has the attributes of `Coefficients` and of `Corrected` as well, and `scale`, the standard
+    deviations `[d]` of the noisy columns. `uncorrected` is maximum likelihood on the noisy rows. If
+    `share` is below 1, intervals contain the doubt about the root.
+    """
+
+    kind = "generalized"
 
     def _doubts(self) -> list[str]:
         return [*self._part(), *super()._doubts()]
@@ -115,11 +117,10 @@ def generalized_fit(
     n, dim = table.x.shape
     if n < (least := max(dim + 2, LEAST_GROUPS)):
         raise UndeterminedError(f"fit needs at least {least} rows, got {n}")
-    if clusters is not None and int(clusters.max()) + 1 < LEAST_GROUPS:
-        raise ValueError(f"fit needs at least {LEAST_GROUPS} clusters, got {clusters.max() + 1}")
-    standard = units.standardized(table)
-    gram, noisy = covariances(linear_moments(standard.x, standard.y, standard.cov, weights))
+    check_clusters(clusters)
+    gram, noisy = covariances(units.moments(table._replace(weights=weights)))
     check_identified(gram, noisy, observations.names, units.scale)
+    standard = units.standardized(table)
     if observations.categories or labels is not None:
         standard = enumerated(standard, units, observations, labels)
         model = model._replace(equations=summed(model.equations))
@@ -197,21 +198,16 @@ class _Problem(NamedTuple):
 
         In large tables they are so near to θ that one step of Newton's method finds them.
         """
-        labels = self.clusters
-        labels = blocks_of_rows(len(self.table.y), GROUPS) if labels is None else labels
-        order, groups = grouped(labels, GROUPS)
-        if (
-            self.observations.cov is not None and len(order) >= _LARGE
-        ):  # one step of Newton's method
-            parts = [
-                self.model.equations(theta, self.rows(order[group]).with_share(share))
-                for group in groups
-            ]
+        n = len(self.table.y)
+        groups = groups_of(n, self.clusters)
+        if self.observations.cov is not None and n >= _LARGE:  # one step of Newton's method
+            every = (self.rows(group).with_share(share) for group in groups)
+            parts = [self.model.equations(theta, rows) for rows in every]
             score = sum(one.score for one in parts)
             jacobian = sum(one.jacobian for one in parts)
             steps = [np.linalg.solve(one.jacobian - jacobian, score - one.score) for one in parts]
             return theta + np.array(steps)
-        rest = (self.rows(np.delete(order, group)).with_share(share) for group in groups)
+        rest = (self.rows(np.delete(np.arange(n), group)).with_share(share) for group in groups)
         found = [root(self.model, theta, rows) for rows in rest]
         if all(one is not None for one in found):
             return np.array(found)

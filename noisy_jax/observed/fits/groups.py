@@ -37,6 +37,13 @@ def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:
     return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
+def groups_of(rows: int, clusters=None, count: int = GROUPS) -> list[np.ndarray]:
+    """The rows of each group that the jackknife leaves out: blocks of rows, or whole clusters."""
+    labels = blocks_of_rows(rows, count) if clusters is None else clusters
+    order, groups = grouped(labels, count)
+    return [order[group] for group in groups]
+
+
 def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
     """Covariance `[k, k]` and degrees of freedom, from estimates `[G, k]` without each group."""
     apart, freedom = found - found.mean(axis=0), len(found) - 1.0
@@ -48,26 +55,27 @@ def with_weight(observations: Observations, weights, clusters):
     for name, given in (("weights", weights), ("clusters", clusters)):
         check_same_rows(name, given, "observations", observations.index)
     n = len(observations.y)
-    weights, clusters = _checked_weights(weights, n), checked_clusters(clusters, n)
+    if weights is not None:
+        check_shape("weights", weights, (n,), "one number a row")
+        weights = np.asarray(unmasked(non_negative("weights", weights, shape=None)), np.float64)
+        if not weights.any():
+            raise ValueError("weights must not all be zero")
+    clusters = checked_clusters(clusters, n)
     if weights is None or weights.all():
         return observations, weights, clusters
     return some_rows(weights > 0, observations, weights, clusters)
 
 
+def check_clusters(clusters: np.ndarray | None, least: int = LEAST_GROUPS) -> None:
+    """Raises ValueError if there are clusters, but fewer than `least`."""
+    if clusters is not None and (count := int(clusters.max()) + 1) < least:
+        raise ValueError(f"fit needs at least {least} clusters, got {count}")
+
+
 def some_rows(kept: np.ndarray, observations: Observations, weights, clusters):
-    """Rows of a mask `[n]`, their weights and their clusters, numbered anew."""
+    """Some rows, their weights and their clusters, numbered anew."""
     clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
     return observations.rows(kept), None if weights is None else weights[kept], clusters
-
-
-def _checked_weights(weights: Any, n: int) -> np.ndarray | None:
-    if weights is None:
-        return None
-    check_shape("weights", weights, (n,), "one number a row")
-    weights = np.asarray(unmasked(non_negative("weights", weights, shape=None)), np.float64)
-    if not weights.any():
-        raise ValueError("weights must not all be zero")
-    return weights
 
 
 def checked_clusters(clusters: Any, n: int) -> np.ndarray | None:

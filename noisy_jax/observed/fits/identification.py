@@ -29,15 +29,10 @@ _CHANCE = 3.0  # standard errors by which a table may contradict its noise
 
 
 class Identification(NamedTuple):
-    """How well the noisy columns identify the fit.
+    """How well the noisy columns identify the fit."""
 
-    Attributes:
-        strength: (λ − 1)²/v, 0 where λ < 1; infinite without noise.
-        slack: v/2, which is 1/n with Gaussian columns and known noise.
-    """
-
-    strength: float
-    slack: float
+    strength: float  # (λ − 1)²/v, 0 where λ < 1; infinite without noise
+    slack: float  # v/2, which is 1/n with Gaussian columns and known noise
 
     def share(self, moments: LinearMoments) -> float:
         """The share of the noise's moments that a fit to these moments takes away, 0 to 1.
@@ -46,7 +41,16 @@ class Identification(NamedTuple):
         slack s in place of his 1/n, and with the smallest λ for which the moments of (y, x) less λ
         times those of the noise are singular. What is left is positive definite.
         """
-        return 1.0 if self.strength >= WEAK else _fuller(moments, self.slack)
+        if self.strength >= WEAK:
+            return 1.0
+        noisy, clean = (_with_y(moments, share) for share in (0.0, 1.0))
+        noise = noisy - clean
+        # The error in y has an unknown variance: the least that its covariance allows is taken.
+        noise[0, 0] = noise[0, 1:] @ np.linalg.pinv(noise[1:, 1:], hermitian=True) @ noise[0, 1:]
+        size = np.sqrt(np.diag(noisy))
+        noisy = noisy / np.outer(size, size) + SINGULAR * np.eye(len(size))
+        root = smallest_root(noisy, noise / np.outer(size, size))[0]
+        return float(np.clip(min(1.0, root - self.slack) - self.slack, 0.0, 1.0))
 
 
 def identification(
@@ -107,30 +111,10 @@ def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[float, np.nda
     return 1 / values[-1], inverse.T @ vectors[:, -1] / values[-1] ** 0.5
 
 
-def _fuller(moments: LinearMoments, slack: float) -> float:
-    clean, noisy = (
-        _joint(*moments.centred(share=share), moments.yy - moments.y**2 / moments.weight)
-        for share in (1.0, 0.0)
-    )
-    noise = noisy - clean
-    # The variance of the error in y is unknown: the least that goes with its covariance c is taken.
-    noise[0, 0] = noise[0, 1:] @ np.linalg.pinv(noise[1:, 1:], hermitian=True) @ noise[0, 1:]
-    size = np.sqrt(np.diag(noisy))
-    noisy = noisy / np.outer(size, size) + SINGULAR * np.eye(len(size))
-    root = smallest_root(noisy, noise / np.outer(size, size))[0]
-    return float(np.clip(min(1.0, root - slack) - slack, 0.0, 1.0))
-
-
-def _joint(gram: np.ndarray, cross: np.ndarray, square: float) -> np.ndarray:
-    """Moments of (y, x), `[1 + d, 1 + d]`."""
+def _with_y(moments: LinearMoments, share: float) -> np.ndarray:
+    """Centred moments of (y, x), `[1 + d, 1 + d]`, less a share of those of the noise."""
+    (gram, cross), square = moments.centred(share=share), moments.yy - moments.y**2 / moments.weight
     return np.block([[np.array([[square]]), cross[None]], [cross[:, None], gram]])
-
-
-def smallest_eigenvalue(gram, plain):
-    """The smallest eigenvalue of the Gram matrix in units of the columns, and its direction."""
-    size = np.sqrt(np.diag(plain))
-    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
-    return values[0], vectors[:, 0] / size
 
 
 def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
@@ -151,12 +135,9 @@ def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
 def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None:
     """Raises ValueError that names the column, or the direction, that noise covers.
 
-    Args:
-        gram: `[d, d]`, corrected covariance of the columns.
-        plain: `[d, d]`, their covariance with the noise.
-        names: d names of the columns.
-        scale: `[d]`, their units.
-        least: smallest eigenvalue that is allowed, and smallest reliability, less `SINGULAR`.
+    `gram` and `plain` `[d, d]` are the covariances of the columns, corrected and with the noise,
+    in units of `scale` `[d]`. `least` is the smallest eigenvalue that is allowed, and the smallest
+    reliability, less `SINGULAR`.
     """
     reliability = np.diag(gram) / np.diag(plain)
     for j in np.flatnonzero(reliability <= least - SINGULAR):
@@ -166,8 +147,10 @@ def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None
             f"{(plain - gram)[j, j] * unit:.4g}, is not below its own variance, "
             f"{plain[j, j] * unit:.4g}; drop it, measure it again, or check the noise"
         )
-    value, direction = smallest_eigenvalue(gram, plain)
-    if value <= least:
+    size = np.sqrt(np.diag(plain))
+    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
+    if values[0] <= least:
+        direction = vectors[:, 0] / size
         noisy = direction @ (plain - gram) @ direction > SINGULAR
         varies = "varies no more than the noise in it" if noisy else "does not vary"
         direction = direction / scale

@@ -15,8 +15,9 @@ import numpy as np
 
 from noisy_jax.checkpoints import resumed
 from noisy_jax.observed.fits.groups import BLOCK, GROUPS, LEAST_GROUPS, grouped, jackknifed
-from noisy_jax.observed.fits.linear import LinearFit, NormalEquations
+from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
+from noisy_jax.observed.fits.normal_equations import NormalEquations
 from noisy_jax.observed.fits.units import Rows, Units, check_varies, reduced
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass

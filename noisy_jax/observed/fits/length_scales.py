@@ -11,13 +11,10 @@ _LEAST_SHARE = 0.1  # of the variance of noisy rows that is not noise
 def length_scales(x: np.ndarray, cov: np.ndarray) -> list[float]:
     """Multiples from ¼ to 4 of the median distance between two clean rows, none below the noise.
 
-    The median distance between two noisy rows is multiplied by (1 − tr Σ/tr Cov x̃)^{1/2}, the ratio
-    of the root mean squares of clean and of noisy distances. Length scales below the noise's
-    standard deviation (tr Σ/d)^{1/2} become this one: what they could add is hidden.
-
-    Args:
-        x: `[n, d]`, noisy rows.
-        cov: `[d, d]`, Σ, the covariance of their noise, 0 where it is unknown.
+    The median distance between two noisy rows x is multiplied by (1 − tr Σ/tr Cov x̃)^{1/2}, the
+    ratio of the root mean squares of clean and of noisy distances, with the covariance Σ of their
+    noise, 0 where it is unknown. Length scales below the noise's standard deviation
+    (tr Σ/d)^{1/2} become this one: what they could add is hidden.
     """
     some = places(np.asarray(x, np.float64))
     size = np.sum(some**2, axis=1)

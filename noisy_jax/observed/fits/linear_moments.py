@@ -21,31 +21,18 @@ ROWS = 4096
 
 
 class LinearMoments(NamedTuple):
-    """Weighted sums over rows; w_i is the weight of row i.
+    """Weighted sums over rows; w_i is the weight of row i."""
 
-    Attributes:
-        weight: Σ w.
-        x: `[d]`, Σ w x̃.
-        xx: `[d, d]`, Σ w x̃x̃ᵀ.
-        y: Σ w ỹ.
-        xy: `[d]`, Σ w x̃ỹ.
-        yy: Σ w ỹ².
-        cov: `[d, d]`, Σ w Σ_i.
-        squared_cov: `[d, d]`, Σ w² Σ_i, the error that centring brings in.
-        cross: `[d]`, Σ w c_i.
-        squared_cross: `[d]`, Σ w² c_i.
-    """
-
-    weight: float
-    x: np.ndarray
-    xx: np.ndarray
-    y: float
-    xy: np.ndarray
-    yy: float
-    cov: np.ndarray
-    squared_cov: np.ndarray
-    cross: np.ndarray
-    squared_cross: np.ndarray
+    weight: float  # Σ w
+    x: np.ndarray  # [d], Σ w x̃
+    xx: np.ndarray  # [d, d], Σ w x̃x̃ᵀ
+    y: float  # Σ w ỹ
+    xy: np.ndarray  # [d], Σ w x̃ỹ
+    yy: float  # Σ w ỹ²
+    cov: np.ndarray  # [d, d], Σ w Σ_i
+    squared_cov: np.ndarray  # [d, d], Σ w² Σ_i, the error that centring brings in
+    cross: np.ndarray  # [d], Σ w c_i
+    squared_cross: np.ndarray  # [d], Σ w² c_i
 
     def plus(self, other: "LinearMoments", sign: float = 1.0) -> "LinearMoments":
         """The moments of both parts together; with sign −1, of this one without the other."""
@@ -80,12 +67,8 @@ class LinearMoments(NamedTuple):
 
             E[Σ w (x̃ − x̄)(x̃ − x̄)ᵀ] = Σ w (x − x̄)(x − x̄)ᵀ + Σ w Σ_i − Σ w² Σ_i/Σ w,
 
-        and what is taken away is the last two terms; n − 1 times Σ with equal weights. The same
-        holds for c.
-
-        Args:
-            share: of the noise's moments that is taken away; 0 leaves the noise in, as ordinary
-                least squares does.
+        and what is taken away is `share` times the last two terms; with equal weights n − 1 times
+        Σ. The same holds for c. The share 0 leaves the noise in, as ordinary least squares does.
         """
         return self.about(self, share=share)
 
@@ -129,17 +112,14 @@ def linear_moments(
     weights: np.ndarray | None = None,
     cross: np.ndarray | None = None,
 ) -> LinearMoments:
-    """The moments of rows of noisy features.
+    """The moments of noisy rows, in float64, of exact digits if x is centred and of size about one.
 
     Args:
-        x: `[n, d]` noisy features; for exact digits centred and scaled to about one.
-        y: `[n]` targets.
+        x: `[n, d]`.
+        y: `[n]`.
         cov: `[d, d]` or `[n, d, d]`, covariance of the error in a row of x.
-        weights: `[n]` non-negative weights of the rows; 1 by default.
+        weights: `[n]`, at least 0; 1 by default.
         cross: `[d]` or `[n, d]`, covariance of the errors in a row of x and in y; 0 by default.
-
-    Returns:
-        `LinearMoments` in float64.
     """
     if weights is None:
         total = squared = float(len(y))

@@ -23,8 +23,9 @@ from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
-from noisy_jax.observed.fits.linear import LinearFit, fit_by_errors, linear_fit
+from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model import Model
+from noisy_jax.observed.fits.normal_equations import fit_by_errors, linear_fit
 from noisy_jax.observed.fits.parts import merged
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX

@@ -18,6 +18,7 @@ from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
+from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.model_equations import Functions
@@ -145,8 +146,7 @@ class Model:
 
     def fitted(self, observations: Observations) -> ModelFit:
         """The fit to one table."""
-        hint = "chunks are for nj.methods.Linear; nj.methods.Model takes one table"
-        table = instance("observations", observations, Observations, hint)
+        table = one_table(self, observations)
         rows, weights, clusters = with_weight(table, self.weights, self.clusters)
         start, names = _parameters(self.start)
         found, rows = warned(rows, clusters, stacklevel=3), with_copies(rows)

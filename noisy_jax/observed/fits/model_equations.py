@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped
+from noisy_jax.observed.fits.groups import GROUPS, groups_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
 from noisy_jax.validation import check_shape
@@ -31,19 +31,12 @@ from noisy_jax.validation import check_shape
 
 @dataclasses.dataclass(frozen=True)
 class Functions:
-    """What is compiled: the same for all tables.
+    """What is compiled: the same for all tables."""
 
-    Attributes:
-        curve: `(params, x[d]) -> []`.
-        loss: `(prediction, y) -> []`.
-        estimate: a transformation of `nj.unbiased`.
-        reads_cov: whether it takes the covariance of the noise.
-    """
-
-    curve: Callable[..., Any]
-    loss: Callable[..., Any]
-    estimate: Callable[..., Transformed]
-    reads_cov: bool
+    curve: Callable[..., Any]  # `(params, x[d]) -> []`
+    loss: Callable[..., Any]  # `(prediction, y) -> []`
+    estimate: Callable[..., Transformed]  # a transformation of `nj.unbiased`
+    reads_cov: bool  # whether it takes the covariance of the noise
 
     def of_row(self, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
         """The loss of one clean row, `[]`."""
@@ -53,15 +46,10 @@ class Functions:
 
 
 class Share(NamedTuple):
-    """What `roots` takes for rows: the table itself is with the equations.
+    """What `roots` takes for rows: the table itself is with the equations."""
 
-    Attributes:
-        y: `[n]`.
-        cov: `[]`, the share of the noise that is taken away.
-    """
-
-    y: np.ndarray
-    cov: np.ndarray
+    y: np.ndarray  # [n]
+    cov: np.ndarray  # [], the share of the noise that is taken away
 
     def with_share(self, share: float) -> "Share":
         """A share of it."""
@@ -69,35 +57,21 @@ class Share(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The equations at some u.
+    """The equations at some u."""
 
-    Attributes:
-        loss: Σ ℓ̂.
-        score: `[p]`, Σ ψ.
-        jacobian: `[p, p]`, of Σ ψ.
-        parts: `[G, p]`, Σ ψ of each group of rows.
-        jacobians: `[G, p, p]`.
-        scores: `[n, p]`, ψ, on the device.
-    """
-
-    loss: float
-    score: np.ndarray
-    jacobian: np.ndarray
-    parts: np.ndarray
-    jacobians: np.ndarray
-    scores: Any
+    loss: float  # Σ ℓ̂
+    score: np.ndarray  # [p], Σ ψ
+    jacobian: np.ndarray  # [p, p], of Σ ψ
+    parts: np.ndarray  # [G, p], Σ ψ of each group of rows
+    jacobians: np.ndarray  # [G, p, p]
+    scores: Any  # [n, p], ψ, on the device
 
 
 class ModelEquations:
     """The equations of one table in parameters u, with θ = center + scale u.
 
-    Args:
-        functions: the model.
-        start: its parameters, a pytree of arrays.
-        table: the rows.
-        seed: of what the estimate draws.
-        weights: `[n]`, by which the rows' losses are multiplied, or `None`.
-        clusters: `[n]` whole numbers from 0 of rows that stay together, or `None`.
+    θ are the numbers of `start`, a pytree of arrays. `clusters` `[n]` are whole numbers from 0 of
+    rows that stay together, or `None`.
 
     Attributes:
         center: `[p]`; at first `start`.
@@ -105,7 +79,6 @@ class ModelEquations:
         left_out: a group of rows, or `None`.
         num_rows: n.
         num_groups: G.
-        functions: the model.
         clusters: of `scores_of`, in its order, or `None`.
     """
 
@@ -123,27 +96,23 @@ class ModelEquations:
         self.scale = np.ones(len(self.center))
         self.left_out: int | None = None
         n = len(table.y)
-        labels = blocks_of_rows(n, min(GROUPS, n)) if clusters is None else clusters
-        order, groups = grouped(labels, min(GROUPS, n))
-        self.clusters = None if clusters is None else clusters[order]
-        own = np.ones(n) if weights is None else weights
-        most = max(each.stop - each.start for each in groups)
-        self._rows = np.zeros((len(groups), most), int)  # behind those of a group, the first row
-        self._kept = np.zeros(self._rows.shape)
-        for rows, kept, each in zip(self._rows, self._kept, groups, strict=True):
-            rows[: each.stop - each.start] = order[each]
-            kept[: each.stop - each.start] = own[order[each]]
-        rows, cov = (table.x, table.y), None
-        self._by_row = table.cov is not None and table.cov.ndim == 3
+        groups = groups_of(n, clusters, min(GROUPS, n))
+        self.clusters = None if clusters is None else clusters[np.concatenate(groups)]
+        size = len(groups), max(map(len, groups))
+        self._rows = np.zeros(size, int)  # behind those of a group, the first row
+        self._kept = np.zeros(size)
+        for rows, kept, own in zip(self._rows, self._kept, groups, strict=True):
+            rows[: len(own)] = own
+            kept[: len(own)] = 1.0 if weights is None else weights[own]
+        rows, known, cov = (table.x, table.y), np.asarray(table.cov), None
         if functions.reads_cov:
-            cov = _short(table.cov)
-            cov = cov[self._rows] if self._by_row else cov
+            cov = _short(known)[self._rows] if known.ndim == 3 else _short(known)
         self._table = jax.device_put(
             (*(each[self._rows] for each in rows), self._rows, self._kept, cov)
         )
 
         counts = tuple(np.unique(np.sum(~np.isnan(table.x[:, :, 0]), axis=1)).tolist())
-        self._options = {"functions": functions, "by_row": self._by_row, "counts": counts}
+        self._options = {"functions": functions, "counts": counts}
         self.num_rows, self.num_groups = n, len(groups)
 
     def equations(self, u: np.ndarray, rows: Share) -> Sums:
@@ -178,7 +147,7 @@ class ModelEquations:
         return np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
 
 
-def _short(cov: Any) -> np.ndarray:
+def _short(cov: np.ndarray) -> np.ndarray:
     """Variances `[..., d]` of covariances `[..., d, d]` that are all diagonal."""
     variances = np.diagonal(cov, axis1=-2, axis2=-1)
     same = np.array_equal(variances[..., None] * np.eye(cov.shape[-1]), cov)
@@ -205,15 +174,15 @@ def _estimates(functions: Functions, counts, of_row, share, start, seed):
     return one
 
 
-def _over_groups(of_group: Callable[..., Any], table: Any, cov: Any, by_row: bool) -> Any:
+def _over_groups(of_group: Callable[..., Any], table: Any, cov: Any) -> Any:
     """Calls `of_group(*arrays, cov, axes)` for each group; `axes` is the `in_axes` for `vmap`."""
-    if cov is not None and by_row:
+    if cov is not None and cov.ndim > 2:  # [G, m, …], for one a row
         return jax.lax.map(lambda one: of_group(*one, (None, 0, 0, 0, 0)), (*table, cov))
     return jax.lax.map(lambda one: of_group(*one, cov, (None, 0, 0, 0, None)), table)
 
 
-@functools.partial(jax.jit, static_argnames=("functions", "by_row", "counts"))
-def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row, counts):
+@functools.partial(jax.jit, static_argnames=("functions", "counts"))
+def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, counts):
     """Σℓ̂ `[G]`, Σψ `[G, p]`, its Jacobian `[G, p, p]` and ψ `[G, m, p]`."""
     loss = _estimates(functions, counts, functions.of_row, share, start, seed)
 
@@ -226,13 +195,11 @@ def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, b
         jacobian, (value, scores) = jax.jacfwd(slope, has_aux=True)(theta)
         return value, kept @ scores, jacobian, scores
 
-    return _over_groups(of_group, (copies, y, rows, kept), cov, by_row)
+    return _over_groups(of_group, (copies, y, rows, kept), cov)
 
 
-@functools.partial(jax.jit, static_argnames=("functions", "by_row", "counts"))
-def _in_covariance(
-    theta, share, start, seed, copies, y, rows, kept, cov, *, functions, by_row, counts
-):
+@functools.partial(jax.jit, static_argnames=("functions", "counts"))
+def _in_covariance(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, counts):
     """½ Σ ∇_θ of the estimated Hessian in x, `[d, d, p]`."""
 
     def bent(params, x, y):
@@ -246,4 +213,4 @@ def _in_covariance(
 
         return jax.jacfwd(total)(theta)
 
-    return _over_groups(of_group, (copies, y, rows, kept), cov, by_row).sum(axis=0)
+    return _over_groups(of_group, (copies, y, rows, kept), cov).sum(axis=0)

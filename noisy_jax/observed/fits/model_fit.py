@@ -67,7 +67,7 @@ class ModelEstimates(Estimates):
 
         A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
         """
-        return self._over_rows(self._known_curve())(self._params(), self._clean(x))
+        return self._at(x, lambda curve: curve)
 
     def band(self, x: Any, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of intervals of f(x; θ) at each of the clean features x, `[...]`.
@@ -75,8 +75,7 @@ class ModelEstimates(Estimates):
         By the delta method, f ± t √(∇fᵀ Cov(θ) ∇f) with the gradient in θ. They assume that the
         model is right.
         """
-        slopes = self._over_rows(jax.grad(self._known_curve()))(self._params(), self._clean(x))
-        leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(slopes)]
+        leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(self._at(x, jax.grad))]
         middle = np.asarray(self.predict(x), np.float64)
         slopes = np.concatenate([leaf.reshape(*middle.shape, -1) for leaf in leaves], axis=-1)
         errors = np.sqrt(np.sum((slopes @ self.covariance) * slopes, axis=-1))
@@ -84,29 +83,17 @@ class ModelEstimates(Estimates):
         half = half_width(errors, self.degrees_of_freedom, level=level)
         return middle - half, middle + half
 
-    def _known_curve(self) -> Callable[..., Any]:
+    def _at(self, x: Any, made_of: Callable[[Any], Any]) -> Any:
+        """The function `made_of(curve)` of the parameters and each row of x `[..., d]`."""
         if self.curve is None:
             raise ValueError(
                 "the curve is not in the file: read it by nj.load_fit(path, nj.methods.Model(curve,"
                 " start))"
             )
-        return self.curve
-
-    def _params(self) -> Any:
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
-
-    def _clean(self, x: Any) -> jax.Array:
-        return jnp.asarray(features_of(x, self.features), float)
-
-    @staticmethod
-    def _over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Of all rows `[..., d]`, each with the same parameters."""
-
-        def every(params, x):
-            found = jax.vmap(function, (None, 0))(params, x.reshape(-1, x.shape[-1]))
-            return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), found)
-
-        return every
+        x = jnp.asarray(features_of(x, self.features), float)
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
+        found = jax.vmap(made_of(self.curve), (None, 0))(params, x.reshape(-1, x.shape[-1]))
+        return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), found)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, jackknifed
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, jackknifed
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
 from noisy_jax.observed.fits.model_fit import FEW, ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
@@ -43,9 +43,7 @@ def model_fit(
 ) -> ModelFit:
     """See `nj.methods.Model`: `functions` are those without and with the correction."""
     n, size = len(table.y), len(names)
-    if clusters is not None and int(clusters.max()) + 1 < max(LEAST_GROUPS, size + 1):
-        least, got = max(LEAST_GROUPS, size + 1), int(clusters.max()) + 1
-        raise ValueError(f"this fit needs at least {least} clusters, got {got}")
+    check_clusters(clusters, max(LEAST_GROUPS, size + 1))
     if n < size + 3:
         raise ValueError(f"a model of {size} parameters needs at least {size + 3} rows, got {n}")
     errors = errors or ("jackknife" if n < FEW else "sandwich")

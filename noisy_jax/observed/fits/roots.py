@@ -27,17 +27,11 @@ _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of s
 
 
 class Patience(NamedTuple):
-    """After how much work a root counts as not found.
+    """After how much work a root counts as not found."""
 
-    Attributes:
-        steps: of Newton's method.
-        halvings: of one step.
-        least: step of the share, in units of 1/n.
-    """
-
-    steps: int = 50
-    halvings: int = 30
-    least: float = 0.1
+    steps: int = 50  # of Newton's method
+    halvings: int = 30  # of one step
+    least: float = 0.1  # step of the share, in units of 1/n
 
 
 _PATIENT = Patience()
@@ -95,8 +89,10 @@ def _followed(model, theta, rows, share, end, patience) -> tuple[np.ndarray, flo
     step, tangent = end - share, None
     least = min(patience.least / len(rows.y), step / 2)
     while share < end and step > least:
-        if tangent is None:
-            tangent = _tangent(model, theta, rows, share)
+        if tangent is None:  # dθ/ds of the root
+            shares = share, share + _DIFFERENCE
+            here, moved = (model.equations(theta, rows.with_share(s)) for s in shares)
+            tangent = np.linalg.solve(-here.jacobian, (moved.score - here.score) / _DIFFERENCE)
         ahead = min(share + step, end)
         guess = theta + (ahead - share) * tangent
         found = root(model, guess, rows.with_share(ahead), patience)
@@ -105,9 +101,3 @@ def _followed(model, theta, rows, share, end, patience) -> tuple[np.ndarray, flo
         else:
             theta, share, tangent, step = found, ahead, None, 2 * step
     return theta, share
-
-
-def _tangent(model, theta, rows, share) -> np.ndarray:
-    """dθ/ds of the root."""
-    here, ahead = (model.equations(theta, rows.with_share(s)) for s in (share, share + _DIFFERENCE))
-    return np.linalg.solve(-here.jacobian, (ahead.score - here.score) / _DIFFERENCE)

@@ -31,17 +31,11 @@ _NUMBERS = 2**21  # complex numbers in memory at once
 
 
 class RowLaws(NamedTuple):
-    """The distributions of the errors of rows.
+    """The distributions of the errors of rows."""
 
-    Attributes:
-        distribution: of one copy, with leaves `[n, ...]`.
-        scale: `[d]`, by which x is divided.
-        copies: V, of which x is the mean.
-    """
-
-    distribution: Any
-    scale: np.ndarray
-    copies: int
+    distribution: Any  # of one copy, with leaves [n, ...]
+    scale: np.ndarray  # [d], by which x is divided
+    copies: int  # V, of which x is the mean
 
     @classmethod
     def of(cls, observations: Observations, scale: np.ndarray) -> "RowLaws | None":

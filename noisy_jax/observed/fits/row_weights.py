@@ -76,14 +76,9 @@ def intrinsic_scatter(
     """`[3]`: s², which may be estimated below 0, its standard error, and degrees of freedom.
 
     s² is least at the fitted coefficients, so that their errors do not matter to first order. To
-    second order they lower it by the variance of the predictions in the rows, which is added.
-    Degrees of freedom are Satterthwaite's, as in `sandwich`.
-
-    Args:
-        observations: the table.
-        weights: `[n]`, of the fit.
-        fit: its coefficients.
-        gram: `[d, d]`, clean centred moments of the columns, per row.
+    second order they lower it by the variance of the predictions in the rows, which is added, with
+    the clean centred moments `gram` `[d, d]` per row. Degrees of freedom are Satterthwaite's, as in
+    `sandwich`.
     """
     rows = Rows.of(observations, weights)
     n, dim = rows.x.shape
@@ -96,8 +91,8 @@ def intrinsic_scatter(
     square, fourth = terms.sum(), terms @ terms
     variance += at @ fit.covariance @ at + np.sum(fit.covariance[1:, 1:] * gram)
     effective = 1 / np.sum(own**2)
-    error = np.sqrt(square * effective / max(effective - 1 - dim, 1))
     most = max(effective - 1 - dim, 1)
+    error = np.sqrt(square * effective / most)
     freedom = 2 * square**2 / max(fourth - square**2 / n, 2 * square**2 / most)
     return np.array([variance, error, freedom])
 

@@ -36,13 +36,9 @@ def sandwich(
     such a sum is (μ − σ⁴)/(n σ⁴), which is 2 over Satterthwaite's degrees of freedom:
     2 (Σ v²)² / (Σ v⁴ − (Σ v²)²/n), at most n − 1 − d, or the number of clusters less 1.
 
-    Args:
-        whole: moments of all rows.
-        share: of the noise that is taken away.
-        rows: of which `whole` are the moments in these units, in original ones.
-        units: see `rows`.
-        clusters: `[n]` whole numbers from 0, or `None`.
-        jacobian: `[1 + d, 1 + d]`, of intercept and coefficients in the mean of y and β.
+    `whole` are the moments of the rows in these units; the rows are in original ones. `clusters`
+    `[n]` are whole numbers from 0, or `None`. `jacobian` `[1 + d, 1 + d]` is of intercept and
+    coefficients in the mean of y and β.
     """
     n, dim = rows.x.shape
     count = n if clusters is None else int(clusters.max()) + 1
@@ -72,10 +68,7 @@ def sandwich(
 def of_scores(scores: np.ndarray, jacobian: np.ndarray, clusters=None) -> np.ndarray:
     """A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − p), `[p, p]`, for equations Σψ = 0 with A = −∂Σψ/∂θ.
 
-    Args:
-        scores: `[n, p]`, ψ.
-        jacobian: `[p, p]`, −A.
-        clusters: `[n]` whole numbers from 0, by which ψ are added up first, or `None`.
+    From ψ `[n, p]`, and `jacobian`, −A. ψ are added up by `clusters`, whole numbers from 0, first.
     """
     if clusters is not None:
         sums = np.zeros((int(clusters.max()) + 1, scores.shape[1]))
@@ -87,15 +80,7 @@ def of_scores(scores: np.ndarray, jacobian: np.ndarray, clusters=None) -> np.nda
 
 
 class Scores:
-    """What rows add to the equations at their solution, and K.
-
-    Args:
-        whole: moments of all rows.
-        share: of the noise that is taken away.
-
-    Attributes:
-        inverse: `[1 + d, 1 + d]`, K⁻¹.
-    """
+    """What rows add to the equations at their solution, and `inverse`, K⁻¹ `[1 + d, 1 + d]`."""
 
     def __init__(self, whole: LinearMoments, share: float):
         gram, self._beta = whole.centred(share=share)[0], whole.solution(share=share)[1]

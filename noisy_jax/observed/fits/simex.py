@@ -22,11 +22,12 @@ from noisy_jax.observed.fits.approximate import (
 )
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
+from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
-from noisy_jax.observed.fits.groups import GROUPS, blocks_of_rows, grouped, jackknifed
+from noisy_jax.observed.fits.groups import groups_of, jackknifed
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import choice, instance, listed, positive, whole
+from noisy_jax.validation import choice, listed, positive, whole
 
 _BACK = np.array([-1.0])
 
@@ -118,9 +119,7 @@ class SIMEX:
 
     def fitted(self, observations: Observations) -> SimexFit:
         """The fit to one table."""
-        hint = "nj.methods.SIMEX takes one table, no chunks"
-        instance("observations", observations, Observations, hint)
-        found = warned(observations, stacklevel=3)
+        found = warned(one_table(self, observations), stacklevel=3)
         return remarked(_Simex(observations, self).fit(), found)
 
 
@@ -134,7 +133,7 @@ class _Simex:
         self.levels = np.array([0.0, *np.unique(np.asarray(method.levels, float))])
         self.box = None if model else BlackBox(method.estimator, observations.names)
         self.model = self.box.title if self.box else method.estimator
-        self.errors, n = method.errors, len(observations.y)
+        self.errors = method.errors
         if self.table.estimated:
             if self.errors == "extrapolated":
                 raise ValueError(
@@ -142,8 +141,7 @@ class _Simex:
                     "estimated from the rows: use errors='jackknife'"
                 )
             self.errors = self.errors or "jackknife"
-        order, slices = grouped(blocks_of_rows(n, GROUPS), GROUPS)
-        self.groups = [order[one] for one in slices]
+        self.groups = groups_of(len(observations.y))
         self.done, self.passes = 0, 1
         self.added = self._added(model)
 
@@ -217,14 +215,11 @@ class _Simex:
             return nothing, nothing, np.inf
         if self.errors == "jackknife":
             self.passes += len(self.groups)
-            every = range(len(self.groups))
-            left = [self.added.at(self.levels, without=group) for group in every]
+            groups = range(len(self.groups))
+            left = [self.added.at(self.levels, without=group) for group in groups]
             spread, freedom = jackknifed(np.array([self._extended(one) for one in left]))
-            return (
-                spread,
-                jackknifed(np.array([self._original(one)[0] for one in left]))[0],
-                freedom,
-            )
+            plain, _ = jackknifed(np.array([self._original(one)[0] for one in left]))
+            return spread, plain, freedom
         if first.covariances is None:
             raise ValueError(
                 "errors='extrapolated' needs covariances, which this estimator does not give: use "

@@ -28,13 +28,10 @@ _WIENER = 4.0
 def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The order of K candidates, best first, and `[G]`, what each group judges.
 
-    The least risk alone would favour features whose risk is uncertain: one standard error and
-    `added` are added to each, and an estimate below 0 counts as 0. A group judges what the other
-    groups would choose, since the least of many risks is optimistic.
-
-    Args:
-        risks: `[K, G]`, summed over the rows of each group.
-        added: `[K]`, for the rows of all groups.
+    `risks` `[K, G]` are summed over the rows of each group. The least risk alone would favour
+    features whose risk is uncertain: one standard error and `added` `[K]` are added to each, and an
+    estimate below 0 counts as 0. A group judges what the other groups would choose, since the least
+    of many risks is optimistic.
     """
     total, square, groups = risks.sum(axis=1), (risks**2).sum(axis=1), risks.shape[1]
 
@@ -67,19 +64,12 @@ def undersmoothed(factor: int) -> int:
 
 
 class WeightedRows(NamedTuple):
-    """A standardized table.
+    """A standardized table."""
 
-    Attributes:
-        x: `[n, d]`, means of the copies.
-        y: `[n]`.
-        weights: `[n]`, of mean 1.
-        groups: `[n]`, numbers from 0 to G − 1 of the groups by which risks are cross-fitted.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-    groups: np.ndarray
+    x: np.ndarray  # [n, d], means of the copies
+    y: np.ndarray  # [n]
+    weights: np.ndarray  # [n], of mean 1
+    groups: np.ndarray  # [n], numbers from 0 to G − 1, by which risks are cross-fitted
 
     @property
     def effective(self) -> float:

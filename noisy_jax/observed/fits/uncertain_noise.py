@@ -21,9 +21,7 @@ _FACTOR = 3.0
 class UncertainNoise:
     """The errors of the estimate Σ̂ of the covariance of the noise in a mean of copies.
 
-    Args:
-        observations: the table, or its first chunk.
-        products: `[d, d]`, the units of Σ̂ (`Units.products`).
+    `products` are the units of Σ̂ (`Units.products`).
     """
 
     def __init__(self, observations: Observations, products: np.ndarray | float = 1.0):

@@ -18,21 +18,13 @@ class UndeterminedError(ValueError):
 
 
 class Rows(NamedTuple):
-    """Means of the copies of rows, in the order of the arguments of `linear_moments`.
+    """Means of the copies of rows, in the order of the arguments of `linear_moments`."""
 
-    Attributes:
-        x: `[n, d]`.
-        y: `[n]`.
-        cov: `[d, d]` or `[n, d, d]`, covariance of the error in a row of x.
-        weights: `[n]`, or `None`.
-        cross: `[d]` or `[n, d]`, covariance of the errors in a row of x and in y, or `None`.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    cov: np.ndarray
-    weights: np.ndarray | None = None
-    cross: np.ndarray | None = None
+    x: np.ndarray  # [n, d]
+    y: np.ndarray  # [n]
+    cov: np.ndarray  # [d, d] or [n, d, d], covariance of the error in a row of x
+    weights: np.ndarray | None = None  # [n]
+    cross: np.ndarray | None = None  # [d] or [n, d], covariance of the errors in x and y
 
     @classmethod
     def of(cls, observations: Observations, weights: np.ndarray | None = None) -> "Rows":
@@ -73,9 +65,9 @@ class Units:
         return cls._of(x, y, np.zeros(x.shape[1], bool), False, weights)
 
     @classmethod
-    def of_some(cls, x, y, weights=None) -> "Units":
+    def of_some(cls, x, y) -> "Units":
         """From some of the rows: a column that is constant in them has the scale 1."""
-        return cls._of(x, y, _constant(x), _constant(y), weights)
+        return cls._of(x, y, _constant(x), _constant(y), None)
 
     @classmethod
     def _of(cls, x, y, constant, y_constant, weights) -> "Units":

@@ -5,11 +5,12 @@
 here adds noise: the noise is already in the data.
 """
 
+from noisy_jax.observed.observations.arrays import from_arrays
 from noisy_jax.observed.observations.described import reliability, sd
 from noisy_jax.observed.observations.files import chunks, csv
 from noisy_jax.observed.observations.frames import table
 from noisy_jax.observed.observations.partitions import Partitions, partitions
-from noisy_jax.observed.observations.tables import Observations, from_arrays
+from noisy_jax.observed.observations.tables import Observations
 
 __all__ = [
     "Observations",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from noisy_jax.columns import is_missing
 from noisy_jax.noise import Gaussian, Misclassified, estimate_misclassification
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import given, listed
@@ -20,21 +21,13 @@ _Table = TypeVar("_Table")
 
 
 class Categories(NamedTuple):
-    """The categories of a misclassified column.
+    """The categories of a misclassified column."""
 
-    Attributes:
-        name: of the column as it was recorded.
-        labels: K categories, the first of which is the reference.
-        matrix: `[K, K]`, in row j the probabilities that j is recorded as each of them.
-        places: of its K − 1 indicators among the columns of the table.
-        records: `[n, V]`, numbers of recorded categories, if the matrix is estimated from them.
-    """
-
-    name: str
-    labels: tuple[Any, ...]
-    matrix: np.ndarray
-    places: tuple[int, ...] = ()
-    records: np.ndarray | None = None
+    name: str  # of the column as it was recorded
+    labels: tuple[Any, ...]  # K categories, the first of which is the reference
+    matrix: np.ndarray  # [K, K], in row j the probabilities that j is recorded as each of them
+    places: tuple[int, ...] = ()  # of its K − 1 indicators among the columns of the table
+    records: np.ndarray | None = None  # [n, V], recorded numbers, if `matrix` is estimated
 
     @property
     def columns(self) -> list[str]:
@@ -56,13 +49,11 @@ class Categories(NamedTuple):
 def categories_of(name: str, values: Any, noise: Misclassified) -> tuple[np.ndarray, Categories]:
     """The number of the category in each cell, NaN where there is none, and the categories.
 
-    Args:
-        name: of the column.
-        values: `[n]` or `[n, V]`, labels of any kind.
-        noise: its matrix, and the categories unless they are those in the column.
+    `values` `[n]` or `[n, V]` are labels of any kind. If `noise` names no categories, they are
+    those in the column.
     """
     cells = np.asarray(values, object)
-    flat = [None if _is_missing(one) else one for one in cells.ravel().tolist()]
+    flat = [None if is_missing(one) else one for one in cells.ravel().tolist()]
     found = {one for one in flat if one is not None}
     count = 2 if noise.matrix is None else len(noise.matrix)
     labels = noise.categories
@@ -235,10 +226,6 @@ def numbers_or_texts(texts: Sequence[Any]) -> list[Any]:
         return [None if text is None else float(text) for text in texts]
     except ValueError:
         return list(texts)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _text(label: Any) -> str:

@@ -38,10 +38,10 @@ from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.roles import (
     Roles,
-    code_of_missing,
     numbers_rows,
     roles_of,
     several,
+    warn_of_code,
     with_indicators,
 )
 from noisy_jax.observed.observations.tables import Observations
@@ -90,14 +90,18 @@ class Columns:
             raise ValueError("give std_error in place of noise and replicates, not beside them")
         return {name: sd(column=column) for name, column in self.std_error.items()}
 
+    def _by_name(self) -> dict[str, Any]:
+        """What is known of the noise of columns; empty if it is of all together."""
+        known = self._known()
+        return dict(known) if isinstance(known, Mapping) else {}
+
     def labelled(self) -> dict[str, list[str]]:
         """Misclassified features, with the columns of their recorded categories."""
-        known, copies = self._known(), self.replicates
-        named = known.items() if isinstance(known, Mapping) else ()
-        found = [k for k, one in named if isinstance(one, Misclassified) and k != self.target]
-        by_name = copies if isinstance(copies, Mapping) else {}
+        copies = self.replicates if isinstance(self.replicates, Mapping) else {}
         return {
-            name: list(dict.fromkeys([name, *several(by_name.get(name, ()))])) for name in found
+            name: list(dict.fromkeys([name, *several(copies.get(name, ()))]))
+            for name, one in self._by_name().items()
+            if isinstance(one, Misclassified) and name != self.target
         }
 
     def roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
@@ -115,40 +119,31 @@ class Columns:
     ) -> Observations:
         """The table of the columns of this header.
 
-        Args:
-            header: names of the columns.
-            column: gives the values `[n]` in the column of a name.
-            where: what the columns are in, for messages.
-            form: which columns are features, or dropped.
-            index: pandas labels of the rows, or `None`.
+        `column` gives the values `[n]` in the column of a name. Messages say `where` the columns
+        are. `form` says which of them are features, or dropped.
         """
-        noise, target = self._known(), self.target
+        noise, known, target = self._known(), self._by_name(), self.target
         check_gaps(self.gaps, noise, self.products)
         roles = self.roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = with_indicators(roles, values)
-        unknown = [
-            name
-            for name, one in (noise.items() if isinstance(noise, Mapping) else ())
-            if isinstance(one, Misclassified) and one.matrix is None
-        ]
-        if unknown and self.subject is not None:
+        by_subject = known.items() if self.subject is not None else ()
+        labelled = [name for name, one in by_subject if isinstance(one, Misclassified)]
+        for name in [one for one in labelled if known[one].matrix is None]:
             raise ValueError(
-                f"the matrix of {unknown[0]!r} is estimated from replicates in columns, not from "
+                f"the matrix of {name!r} is estimated from replicates in columns, not from "
                 "rows of a subject: name the columns by replicates={…}, or give the matrix"
             )
-        categories = self._categories(values, noise)
+        categories = self._categories(values, known)
         copies, labels = self._copies(roles, values, column)
         whose = "frame"
         if labels is not None and index is not None:
-            whose, labelled = "subjects", importlib.import_module("pandas")
-            index = labelled.Index(labels, name=self.subject)
-        if isinstance(noise, Mapping):
-            for label, value in labelled_deviations(noise):
-                check_same_rows(label, value, whose, index)
-        named = {*noise} if isinstance(noise, Mapping) else set()
+            whose, pandas = "subjects", importlib.import_module("pandas")
+            index = pandas.Index(labels, name=self.subject)
+        for label, value in labelled_deviations(known):
+            check_same_rows(label, value, whose, index)
         for name in roles.names if form.features is None else ():
-            if name not in named | {*copies} and numbers_rows(name, values[name]):
+            if name not in {*known, *copies} and numbers_rows(name, values[name]):
                 raise ValueError(
                     f"column {given(name)} of {where} numbers or labels the rows: leave it out "
                     "(the option drop), or name all features (the option features)"
@@ -156,24 +151,22 @@ class Columns:
         for name, block in copies.items() if not isinstance(noise, Dependent) else ():
             check_copies(name, block, labels)
         y, y_cov = values[target], None
-        if isinstance(noise, Mapping):
-            noise = dict(noise)
-            for name, other in roles.deviations.items():
-                error = values[other]
-                if self.gaps is not None and name != target:  # without a value there is no error
-                    error = np.where(np.isnan(values[name]), 0.0, error)
-                error = non_negative(f"column {given(other)} of {where}", error, shape=None)
-                noise[name] = sd(error, gaussian=noise[name].gaussian)
-            if target in noise:
-                error = error_of(target, noise.pop(target), y[:, None])
-                y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
+        for name, other in roles.deviations.items():
+            error = values[other]
+            if self.gaps is not None and name != target:  # without a value there is no error
+                error = np.where(np.isnan(values[name]), 0.0, error)
+            error = non_negative(f"column {given(other)} of {where}", error, shape=None)
+            known[name] = sd(error, gaussian=known[name].gaussian)
+        if target in known:
+            error = error_of(target, known.pop(target), y[:, None])
+            y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
         recoded = {}
         for name, one in categories.items():
             numbers = copies.pop(name) if name in copies else values[name]
             recoded[name] = mean_recoding(numbers, one), one
             values[name] = np.zeros(len(y))
-        if isinstance(noise, Mapping):
-            noise = {name: known for name, known in noise.items() if name not in recoded}
+            del known[name]
+        noise = known if isinstance(noise, Mapping) else noise
         options = {"target": str(target), "cross_cov": self.cross_cov, "gaps": self.gaps}
         found = of_columns(values, copies, roles.names, noise, y, options)
         found = with_categories(found, recoded)
@@ -200,11 +193,8 @@ class Columns:
         With subjects, `values` of other columns become one for each subject.
         """
         if self.subject is None:
-            blocks = {
-                name: np.column_stack([values[one] for one in columns])
-                for name, columns in roles.copies.items()
-            }
-            return blocks, None
+            every = roles.copies.items()
+            return {name: np.column_stack([values[k] for k in own]) for name, own in every}, None
         labels = column(self.subject)
         rows = rows_of_subjects(labels, self.subject)
         blocks = {name: copies_of_subjects(values[name], rows) for name in roles.copies}
@@ -224,42 +214,34 @@ class Columns:
         for name in roles.used:
             one, called = column(name), f"column {given(name)}"
             check_concrete(called, one, "make tables, and fit them, outside jit, vmap and grad")
-            levels = levels_of(called, one) if name in roles.plain else None
+            found: Any = levels_of(called, one) if name in roles.plain else None
+            categories = found is not None or name in labelled
             if name in labelled:
-                one = np.asarray(one, object)
-            elif levels is None:
+                found = np.asarray(one, object)
+            elif found is None:
                 hint = WAY_OUT if name in roles.names else "drop or impute them first"
                 gaps = {"missing": name in replicated or (self._with_gaps and name != self.target)}
-                one = numeric(called, one, np.float64, hint=hint, **gaps).astype(
-                    np.float64, copy=False
-                )
-            shape = one.shape if levels is None else levels[1].shape
+                found = numeric(called, one, np.float64, hint=hint, **gaps)
+                found = found.astype(np.float64, copy=False)
+            shape = np.shape(found[1] if categories and name not in labelled else found)
             rows = shape[0] if rows is None and len(shape) == 1 else rows
             if shape != (rows,) or not rows:
                 raise ValueError(
                     f"{called} must have one number a row, as the others, got {list(shape)}"
                 )
-            values[name] = one if levels is None else levels
-            plain = levels is None and name not in labelled
-            if plain and (code := code_of_missing(one)) is not None:
-                warnings.warn(
-                    f"column {given(name)} of {where} has {code:g} far from all other values: if "
-                    "it stands for a missing value, leave such rows out (in files by the option "
-                    "missing)",
-                    stacklevel=4,
-                )
+            values[name] = found
+            if not categories:
+                warn_of_code(f"{called} of {where}", found, stacklevel=5)
         return values
 
     def tables(
         self, path: str | Path, rows: int | None = None, after: int = 0
     ) -> Iterator[Observations]:
         """The tables of parts of a file, as `csv_parts` reads them."""
-        form, known = self.layout.checked(), self._known()
+        form, own = self.layout.checked(), []
         beside = [self.subject] if self.subject is not None else []
-        own: list[str] = []
-        if isinstance(known, Mapping):
-            of_columns = [one for one in known.values() if isinstance(one, StandardDeviation)]
-            beside += [one.column for one in of_columns if one.column is not None]
+        errors = [one for one in self._by_name().values() if isinstance(one, StandardDeviation)]
+        beside += [one.column for one in errors if one.column is not None]
         if isinstance(self.replicates, Mapping):
             own = list(self.replicates)
             beside += [one for columns in self.replicates.values() for one in several(columns)]

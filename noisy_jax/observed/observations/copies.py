@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from noisy_jax.columns import is_missing
 from noisy_jax.noise import Gaussian
+from noisy_jax.observed.observations.arrays import from_arrays
 from noisy_jax.observed.observations.described import error_of, sd
-from noisy_jax.observed.observations.tables import Observations, from_arrays
+from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given
 
 
@@ -21,13 +23,9 @@ def _averaged(
 ) -> Observations:
     """The table of the means of all copies, V = 1, with the covariances of their errors.
 
-    Args:
-        single: columns `[n]` without replicates.
-        copies: `[n, V_j]` for the others, NaN where there is none.
-        noise: as in `table`, for one copy. Errors of replicates that it does not name are
-            estimated; the others are taken as independent of these.
-        y: targets.
-        options: further arguments of `from_arrays`, with `names` of all features in their order.
+    `copies` are `[n, V_j]`, NaN where there is none; `single` are the other columns `[n]`. Errors
+    of replicates that `noise` does not name are estimated; the others are taken as independent of
+    these. `options` are further arguments of `from_arrays`, with `names` of all features.
     """
     names, noise = list(options["names"]), dict(noise)
     most = max(block.shape[1] for block in copies.values())
@@ -92,7 +90,7 @@ def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np
     """
     numbers: dict[Any, int] = {}
     for row, label in enumerate(labels := np.asarray(labels).tolist()):
-        if label is None or label != label or type(label).__name__ == "NAType":
+        if is_missing(label):
             raise ValueError(f"row {row} of {name!r} names no subject: label it, or drop it")
         numbers.setdefault(label, len(numbers))
     subject = np.array([numbers[label] for label in labels])
@@ -104,13 +102,9 @@ def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np
 
 
 def of_first_rows(values: np.ndarray, name: str, labels: Any, rows) -> np.ndarray:
-    """The values `[m]` of a column that is the same in all rows of a subject.
+    """The values `[m]` of a column `[n]` that is the same in all rows of a subject.
 
-    Args:
-        values: `[n]`.
-        name: of the column.
-        labels: `[n]`, of the subjects.
-        rows: what `rows_of_subjects` returns.
+    `labels` are of the subjects, and `rows` what `rows_of_subjects` returns.
     """
     first, subject, _ = rows
     both = values, values[first][subject]
@@ -168,29 +162,23 @@ def of_columns(
             np.column_stack([values[name] for name in names]), y, noise=noise, **options
         )
     by_name = noise is None or isinstance(noise, Mapping)
-    known = (noise or {}) if by_name else {}
     most = max(block.shape[1] for block in copies.values())
     even = all(block.shape[1] == most for block in copies.values())
-    if not by_name and not even:
-        raise ValueError(
-            "features with different numbers of replicates need noise by their names, such as "
-            "noise={'x1': 0.25}, or none, with which it is estimated"
-        )
-    if not by_name and any(np.isnan(block).any() for block in copies.values()):
-        raise ValueError(
-            "incomplete replicates need noise by the names of features, such as "
-            "noise={'x1': 0.25}, or none, with which it is estimated"
-        )
-    others = [name for name in known if name not in copies]
-    found = {one: np.nan_to_num(values[one])[:, None] for one in others}
-    noisy = [np.any(error_of(one, known[one], found[one]).variance) for one in others]
-    stated = [name in known for name in copies]
     if by_name:
+        known: Mapping[str, Any] = noise or {}
+        others = {one: np.nan_to_num(values[one])[:, None] for one in known if one not in copies}
+        noisy = [np.any(error_of(one, known[one], x).variance) for one, x in others.items()]
         gaps = [np.isnan(one).any() for one in (*copies.values(), *values.values())]
-        even = even and not any(gaps)
-        if not even or any(noisy) or len({*stated}) > 1:
+        stated = {name in known for name in copies}
+        if not even or any(gaps) or any(noisy) or len(stated) > 1:
             return _averaged(values, copies, known, y, options)
-        noise = known if all(stated) else None
+        noise = known if stated == {True} else None
+    elif not even or any(np.isnan(block).any() for block in copies.values()):
+        kind = "incomplete" if even else "different numbers of"
+        raise ValueError(
+            f"features with {kind} replicates need noise by their names, such as "
+            "noise={'x1': 0.25}, or none, with which it is estimated"
+        )
     blocks = [
         copies[one] if one in copies else np.tile(values[one][:, None], most) for one in names
     ]

@@ -102,30 +102,19 @@ class NoiseOfRows(NamedTuple):
 
 
 class ErrorOfColumn(NamedTuple):
-    """The error in one copy of a column.
+    """The error in one copy of a column."""
 
-    Attributes:
-        variance: `[]`, or `[n]` for one a row.
-        mean: it is subtracted from the column.
-        distribution: or `None` if only the variance is known.
-        only_sums: as in `Observations`.
-        unreliability: the share of the column's variance that `variance` is, if that is known.
-    """
-
-    variance: np.ndarray
-    mean: float = 0.0
-    distribution: Noise | None = None
-    only_sums: bool = False
-    unreliability: float = 0.0
+    variance: np.ndarray  # [], or [n] for one a row
+    mean: float = 0.0  # it is subtracted from the column
+    distribution: Noise | None = None  # `None` if only the variance is known
+    only_sums: bool = False  # as in `Observations`
+    unreliability: float = 0.0  # `variance` over the column's variance, if that is known
 
 
 def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
-    """What is known of the error in the column of this name.
+    """The error in the column of this name, with copies x `[n, V]`.
 
-    Args:
-        name: of the column.
-        known: a variance, `sd(value)`, `reliability(ratio)` or a scalar distribution.
-        x: `[n, V]`, the copies of the column.
+    What is known of it is a variance, `sd(value)`, `reliability(ratio)` or a scalar distribution.
     """
     name = f"noise[{name!r}]"
     if isinstance(known, StandardDeviation):

@@ -10,11 +10,12 @@ import numpy as np
 
 from noisy_jax.csv_files import Layout
 from noisy_jax.noise import PerRound
+from noisy_jax.observed.observations.arrays import from_arrays
 from noisy_jax.observed.observations.arrow import FORMATS, arrow_parts
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.described import Reliability, StandardDeviation
 from noisy_jax.observed.observations.knowledge import Known
-from noisy_jax.observed.observations.tables import Observations, from_arrays
+from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import choice, given, listed, whole
 
 
@@ -62,9 +63,8 @@ def csv(
         `Observations`.
 
     Raises:
-        ValueError: also if `features` is not given and a feature without noise seems to number or
-            label the rows: its numbers are whole, and increase or decrease from row to row, or are
-            all different under a name such as "id".
+        ValueError: also if a feature without noise seems to number or label the rows, as in
+            `table`.
 
     Example:
         >>> import tempfile, numpy as np
@@ -219,12 +219,10 @@ class Chunks:
         if self.y is not None:
             return self._of_arrays(count)
         if Path(self.path).suffix in FORMATS:
-            return self._of_arrow(count)
+            parts = arrow_parts(self.path, self.rows, count)
+            known, where = self.columns, str(self.path)
+            return (table_of_part(known, p.column_names, p.__getitem__, where) for p in parts)
         return self.columns.tables(self.path, self.rows, count)
-
-    def _of_arrow(self, count: int) -> Iterator[Observations]:
-        for part in arrow_parts(self.path, self.rows, count):
-            yield table_of_part(self.columns, part.column_names, part.__getitem__, str(self.path))
 
     def _of_arrays(self, count: int) -> Iterator[Observations]:
         shape, targets = _mapped(self.path).shape, _mapped(self.y).shape

@@ -43,13 +43,8 @@ def with_gaps(
 ) -> tuple[np.ndarray, NoiseOfRows]:
     """The filled rows `[n, 1, d]`, and what is known of their errors, with the errors of filling.
 
-    Exact values are as with `noise.Missing`.
-
-    Args:
-        x: `[n, 1, d]`, less the mean of the noise; NaN where it is missing.
-        known: of the errors in values that are there.
-        noise: as in `from_arrays`.
-        names: of the columns.
+    x is less the mean of the noise, and NaN where it is missing; `known` is of the errors in values
+    that are there. Exact values are as with `noise.Missing`.
     """
     seen = ~np.isnan(x)
     if x.shape[1] > 1:
@@ -71,12 +66,7 @@ def with_gaps(
 
 
 def unfilled(table: Any, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The values `[m, d]` as measured, and the covariances `[m, d, d]` of their errors.
-
-    Args:
-        table: `Observations` with gaps and one copy.
-        which: `[n]`, a mask of rows without gaps.
-    """
+    """Values `[m, d]` as measured, and covariances of errors, in a mask of rows without gaps."""
     pairs = shares_of_pairs(table.seen, table.names)
     single, center = np.diag(pairs), table.x[:, 0].mean(axis=0)
     apart = table.x[which, 0] - center
@@ -88,10 +78,8 @@ def unfilled(table: Any, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def of_shares(mean: np.ndarray, cov: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """What estimated shares of missing values add to the covariances of rows, `[n, d, d]`.
 
-    Args:
-        mean: `[n, d]`, of the copies.
-        cov: `[n, d, d]`, of the error of that mean if the shares are exact.
-        seen: `[n, V, d]`, where there is a value.
+    `mean` `[n, d]` is of the copies, `cov` `[n, d, d]` of its error if the shares are exact, and
+    `seen` `[n, V, d]` says where there is a value.
     """
     copies, seen = seen.shape[1], seen.astype(np.float64)
     apart = mean - mean.mean(axis=0)

@@ -30,9 +30,10 @@ def partitions(frame: Any, **columns: Any) -> "Partitions":
         frame: a `dask.dataframe.DataFrame`, or a list of `dask.delayed` data frames, of any kind
             that `nj.table` takes. Needs dask, `pip install "noisy_jax[dask]"`.
         **columns: all arguments of `nj.table` but `subject`; the noise must be the same in all
-            rows, or standard deviations in a column (`nj.sd(column=…)`). Categories are made
-            indicators before, since a partition may lack some. Name what to `drop`: that a column
-            numbers or labels the rows is not noticed, as one partition does not show it.
+            rows, or standard deviations in a column (`nj.sd(column=…)`). Make
+            indicators of categories before, since a partition may lack some: texts raise
+            ValueError. Name what to `drop`: that a column numbers or labels the rows is not
+            noticed, as one partition does not show it.
 
     Returns:
         `Partitions`.

@@ -48,15 +48,10 @@ _Table = TypeVar("_Table")
 
 
 class Products(NamedTuple):
-    """Products of columns, which stand behind the columns in linear fits.
+    """Products of columns, which stand behind the columns in linear fits."""
 
-    Attributes:
-        factors: places of the two factors of each product.
-        excess_kurtosis: `[d]`, of the error in one copy of a column; NaN if it is not known.
-    """
-
-    factors: tuple[tuple[int, int], ...]
-    excess_kurtosis: np.ndarray
+    factors: tuple[tuple[int, int], ...]  # places of the two factors of each product
+    excess_kurtosis: np.ndarray  # [d], of the error in one copy; NaN if it is not known
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Such as `x1 * x2` and `x1²`."""
@@ -78,13 +73,7 @@ def any_products(pairs: Any) -> bool:
 
 
 def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -> _Table:
-    """The table with products of two of its columns each.
-
-    Args:
-        table: without them.
-        pairs: names of the factors.
-        known: what is known of the noise, as in `table`.
-    """
+    """The table with products of two of its columns each; `known` is the noise, as in `table`."""
     if not any_products(pairs):
         return table
     old: Any = table
@@ -192,10 +181,7 @@ def monomials(
 ) -> Callable[[tuple[int, ...]], np.ndarray]:
     """T: from places of the factors of a monomial, at most four, to unbiased estimates `[n]`.
 
-    Args:
-        table: what was measured.
-        x: `[n, d]`, the means of the copies.
-        cov: `[d, d]` or `[n, d, d]`, the covariance of their errors.
+    x `[n, d]` are the means of the copies, and `cov` is the covariance of their errors.
     """
     copies = np.array(table.x if table.copies is None else table.copies)
     several = (np.nanmax(copies, axis=1) > np.nanmin(copies, axis=1)).any(axis=0)

@@ -1,6 +1,7 @@
 """What the columns of a frame or file are: target, features, replicates, standard deviations."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,21 +18,13 @@ _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
 
 class Roles(NamedTuple):
-    """What the columns are.
+    """What the columns are."""
 
-    Attributes:
-        names: of the features, in their order.
-        copies: of features with replicates, the columns with these.
-        deviations: of features, or the target, the column with the standard deviation in each row.
-        used: columns that hold numbers, or categories.
-        plain: features without replicates of which nothing is said.
-    """
-
-    names: list[str]
-    copies: dict[str, list[str]]
-    deviations: dict[str, str]
-    used: list[str]
-    plain: list[str]
+    names: list[str]  # of the features, in their order
+    copies: dict[str, list[str]]  # of features with replicates, the columns with these
+    deviations: dict[str, str]  # the column with the standard deviation in each row
+    used: list[str]  # columns that hold numbers, or categories
+    plain: list[str]  # features without replicates of which nothing is said
 
 
 def several(names: Any) -> list[str]:
@@ -76,14 +69,8 @@ def roles_of(
 ) -> Roles:
     """The roles of the columns of this header; ValueError if they contradict each other.
 
-    Args:
-        header: names of the columns.
-        where: what they are in, for messages.
-        form: which columns are features, or dropped.
-        target: as in `frames.table`, as the other arguments.
-        known: `noise`.
-        replicates: see `target`.
-        subject: see `target`.
+    Messages say `where` the columns are. `known` is `noise` of `frames.table`, and the last
+    arguments are as there.
     """
     taken: dict[str, str] = {}
 
@@ -167,17 +154,18 @@ def numbers_rows(name: str, values: np.ndarray) -> bool:
     return in_order or (bool(_ID.fullmatch(name)) and len(np.unique(values)) == len(values))
 
 
-def code_of_missing(values: np.ndarray) -> float | None:
-    """A number such as -999 that seems to stand for a missing value, if there is one.
-
-    NaN are left out.
-    """
+def warn_of_code(name: str, values: np.ndarray, *, stacklevel: int) -> None:
+    """Warns of a number such as -999 that seems to stand for a missing value; NaN are left out."""
     if {abs(np.fmin.reduce(values)), abs(np.fmax.reduce(values))}.isdisjoint(_CODES):
-        return None
+        return
     values = values[~np.isnan(values)]
     for code in (values.min(), values.max()) if len(values) >= _FEW_ROWS else ():
         others = values[values != code]
         several = 0 < len(others) < len(values) - 1
         if abs(code) in _CODES and several and np.abs(others - code).min() >= np.ptp(others) > 0:
-            return code
-    return None
+            warnings.warn(
+                f"{name} has {code:g} far from all other values: if it stands for a missing value, "
+                "leave such rows out (in files by the option missing)",
+                stacklevel=stacklevel,
+            )
+            return

@@ -74,7 +74,13 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
     """excess_A(w) and excess_B(w), `[2, ...]` in float64, of weights `[...]` that never change.
 
-    These are their average regrets under the two `streams.one_copy_adversaries`.
+    These are their average regrets under the two `streams.one_copy_adversaries`, against the best
+    weight in [−B, B].
+
+    Args:
+        loss: as in `one_copy_lower_bound`.
+        weights: `[...]`, w.
+        radius: B > 0.
 
     Example:
         >>> import noisy_jax as nj

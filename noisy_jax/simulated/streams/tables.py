@@ -117,7 +117,9 @@ def csv(path: str | Path, target: str) -> Stream:
 
 
 def dataset(name: str) -> Stream:
-    """One of scikit-learn's bundled data sets, scaled by `scaled`; needs scikit-learn.
+    """One of scikit-learn's bundled data sets; needs scikit-learn.
+
+    `scaled` scales it: ‖x_t‖ ≤ 1, and targets other than labels are centred, with |y_t| ≤ 1.
 
     Args:
         name: "diabetes" (442 rows, d = 10, disease progression), "breast_cancer" (569 rows, d = 30,

@@ -129,7 +129,7 @@ def test_what_cannot_be_fitted_raises(rng):
         CALIBRATION("probit")
     with pytest.raises(ValueError, match="0 or 1 for model='logistic'"):
         nj.fit(table, CALIBRATION("logistic"))
-    with pytest.raises(ValueError, match="takes one table, no chunks"):
+    with pytest.raises(ValueError, match="RegressionCalibration takes one table"):
         nj.fit([table], CALIBRATION())
     separated = from_arrays(x, (x[:, 0] > 0) * 1.0, noise=VARIANCES)
     with pytest.raises(ValueError, match="column 'x1' predicts"):

@@ -364,7 +364,7 @@ def test_weights_and_clusters_of_a_line_are_as_in_numpy(rng):
     apart = left - np.mean(left, axis=0)
     np.testing.assert_allclose(jackknife.covariance, apart.T @ apart * 29 / 30, rtol=1e-5)
     few = nj.methods.Model(line, LINE, clusters=labels % 5)
-    with pytest.raises(ValueError, match="this fit needs at least 8 clusters, got 5"):
+    with pytest.raises(ValueError, match="fit needs at least 8 clusters, got 5"):
         nj.fit(from_arrays(x, y), few)
 
 

@@ -268,7 +268,7 @@ def test_what_cannot_be_fitted_raises(rng):
     raises("must return 3 finite numbers", SIMEX(lambda x, y: np.full(3, np.nan), draws=2))
     raises("must return a vector", SIMEX(lambda x, y: x, draws=2))
     raises(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
-    raises("takes one table, no chunks", table=[table])
+    raises("SIMEX takes one table", table=[table])
     raises("0 or 1 for model='logistic'", estimator="logistic")
     raises("not identified", table=from_arrays(x, y, noise=9.0))
     raises("at least 8 rows", table=from_arrays(x[:7], y[:7], noise=VARIANCES))

@@ -231,6 +231,9 @@ def test_columns_that_differ_within_a_subject():
         nj.table(frame, target="y", subject="who", replicates="a")
     with pytest.raises(ValueError, match=r"row 2 of 'who' names no subject"):
         nj.table(frame | {"who": [7, 7, None, 8]}, target="y", subject="who", replicates="a")
+    texts = pd.array(["7", "7", pd.NA, "8"], dtype="string")
+    with pytest.raises(ValueError, match=r"row 2 of 'who' names no subject"):
+        nj.table(frame | {"who": texts}, target="y", subject="who", replicates="a")
 
 
 def test_the_error_of_the_target():
@@ -344,7 +347,7 @@ def test_other_data_frames_by_narwhals():
         (
             {"c": np.tile([1.0, np.nan], N // 2)},
             {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}},
-            "incomplete replicates need noise by the names of features, such as noise=",
+            "incomplete replicates need noise by their names, such as noise=",
         ),
         (
             {"f": [np.nan, *AGE[1:]], "g": [np.nan, *AGE[1:]]},

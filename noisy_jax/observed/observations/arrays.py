@@ -1,0 +1,178 @@
+"""Tables from arrays and pandas objects."""
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from noisy_jax.columns import ROUNDING, common_index, numeric
+from noisy_jax.noise import Misclassified, PerRound, Product
+from noisy_jax.noise.dependent import Dependent
+from noisy_jax.noise.hidden import Missing
+from noisy_jax.observed.observations.categories import with_categories, without_categories
+from noisy_jax.observed.observations.described import (
+    NoiseOfRows,
+    StandardDeviation,
+    labelled_deviations,
+)
+from noisy_jax.observed.observations.gaps import WAY_OUT, check_gaps, with_gaps
+from noisy_jax.observed.observations.knowledge import Known, by_name, by_row, known_noise
+from noisy_jax.observed.observations.products import with_products
+from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.validation import check_concrete, check_dimension, listed, number
+
+
+def from_arrays(
+    x: Any,
+    y: Any,
+    *,
+    noise: Known = None,
+    names: Sequence[str] | None = None,
+    target: str | None = None,
+    cross_cov: Any = None,
+    products: Sequence[tuple[str, str]] = (),
+    gaps: str | None = None,
+) -> Observations:
+    """Observations from arrays or a pandas DataFrame.
+
+    Args:
+        x: `[n, d]` noisy features, or `[n, V, d]`, V replicates (independent noisy copies) of them.
+            A DataFrame keeps the names of its columns; a list of DataFrames with the same columns
+            has one for each replicate. What a masked array masks is NaN. All pandas arguments must
+            have the same index.
+        y: `[n]` targets.
+        noise: what is known of the error in one copy of a row, in the units of x:
+            a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
+            covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
+            `noise.Missing(keep)` if NaN are missing values (with shares of gaps from x itself), or
+            `noise.Attributes`;
+            `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
+            `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
+            `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
+            Standard deviations are `nj.sd(value)`, `[]`, `[d]` or, one for each row, `[n, d]`. A
+            mapping from names to what is known of the columns is as in `nj.table`, where columns
+            that are not named are exact; `noise.Misclassified(matrix)` is for tables whose columns
+            are all misclassified with this matrix. A pandas Series holds variances by name, and a
+            DataFrame a covariance by name.
+        names: names of the d columns; `x1`, `x2`, … by default.
+        target: name of y; "y" by default.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
+            default they are independent.
+        products: as in `nj.table`.
+        gaps: as in `nj.table`, for one copy of each row.
+
+    Returns:
+        `Observations`.
+
+    Raises:
+        ValueError: if shapes or pandas indices do not match, a value is infinite, text, a category
+            or missing (unless the noise is of missing values, or `gaps` allows it), or the noise is
+            neither given nor can be estimated.
+
+    Example:
+        >>> import numpy as np
+        >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
+        Observations(5 rows, 2 features, 1 copy, noise: known covariance)
+    """
+    several = isinstance(x, list | tuple) and any(hasattr(one, "columns") for one in x)
+    frames = list(x) if several else [x]
+    columns = getattr(frames[0], "columns", None)
+    if names is None and columns is not None:
+        names = [str(column) for column in columns]
+    target = target or str(getattr(y, "name", None) or "y")
+    for name, value in (("x", x), ("y", y)):
+        check_concrete(name, value, "make tables, and fit them, outside jit, vmap and grad")
+    beside = [("noise", v) for v in jax.tree.leaves(noise)] if isinstance(noise, PerRound) else []
+    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
+        beside.append(("cross_cov", cross_cov))
+    if isinstance(noise, StandardDeviation):
+        if noise.value is None:
+            raise ValueError("noise names a column: nj.table takes such noise, by a mapping")
+        if hasattr(noise.value, "columns"):
+            beside.append(("noise", noise.value))
+    if isinstance(noise, Mapping):
+        beside += labelled_deviations(noise)
+    index = common_index(frames, y, beside)
+    check_gaps(gaps, noise, products)
+    options = {"missing": gaps is not None or isinstance(noise, Dependent), "hint": WAY_OUT}
+    copies = [
+        numeric("x", one, np.float64, **options).astype(np.float64, copy=False) for one in frames
+    ]
+    x = np.stack(copies, axis=1) if several else copies[0]
+    y = numeric("y", y, np.float64).astype(np.float64)
+    if x.ndim not in (2, 3) or 0 in x.shape:
+        hint = "; one feature is x[:, None]" if x.ndim == 1 else ""
+        raise ValueError(
+            f"x must be [n, d], or [n, V, d] with replicates, got {list(x.shape)}{hint}"
+        )
+    if y.shape != x.shape[:1]:
+        swapped = y.shape == x.shape[1:2] and x.ndim == 3
+        hint = "; replicates belong on the second axis: np.swapaxes(x, 0, 1)" if swapped else ""
+        raise ValueError(f"x has {len(x)} rows, but y has shape {list(y.shape)}{hint}")
+    x = x[:, None] if x.ndim == 2 else x
+    if min(x.shape) > 1 and _means_differ(x) > 10 and _means_differ(np.swapaxes(x, 1, 2)) < 5:
+        warnings.warn(f"replicates of one feature have different means{_SWAP}", stacklevel=2)
+    dim = x.shape[2]
+    names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
+    if len(names) != dim or len(set(names)) != dim:
+        hint = _SWAP if len(names) == x.shape[1] > 1 else ""
+        raise ValueError(f"names must be {dim} different names, got {listed(names)}{hint}")
+    shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
+    if shape[:1] == (x.shape[1],) and x.shape[1] not in (1, dim):
+        raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
+    noise, recoded = by_name("noise", noise, names), {}
+    if isinstance(noise, Misclassified):
+        noise = dict.fromkeys(names, noise)
+    if isinstance(noise, Product) and noise.depends_on_x:
+        check_dimension("Product.columns", noise.columns, (dim,))
+        noise = dict(zip(names, noise.columns, strict=True))
+    if isinstance(noise, Mapping):
+        x, noise, recoded = without_categories(x, noise, names)
+    beside = gaps is not None and bool(np.isnan(x).any())
+    seen = ~np.isnan(x) if beside or isinstance(noise, Missing) else None
+    if isinstance(noise, Dependent):
+        x, cov = noise.read_table(x, names)
+        known = NoiseOfRows(cov, np.zeros((dim, dim)), noise)
+    else:
+        noise = {} if gaps is not None and noise is None and x.shape[1] == 1 else noise
+        known = known_noise(noise, np.nan_to_num(x) if options["missing"] else x, names)
+    if beside:
+        x, known = with_gaps(x - known.mean, known, noise, names)
+    if cross_cov is not None:
+        cross_cov = by_row("cross_cov", cross_cov, names)
+        cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
+        if cross_cov.shape not in ((dim,), (len(y), dim)):
+            wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
+            raise ValueError(f"cross_cov must be {wanted}, got {found}")
+    found = Observations(
+        x - known.mean,
+        y,
+        known.cov,
+        known.cov_std_error,
+        known.noise,
+        names,
+        target,
+        cov_deviations=known.cov_deviations,
+        cross_cov=cross_cov,
+        seen=seen,
+        index=index,
+        only_sums=known.only_sums,
+        unreliability=known.unreliability,
+    )
+    if found.unreliability is not None:
+        found = dataclasses.replace(found, cov=found.estimated())
+    return with_products(with_categories(found, recoded), products, noise)
+
+
+def _means_differ(x) -> float:
+    """The largest difference of the means of a copy and the first one, in standard errors."""
+    apart = x[:, 1:] - x[:, :1]
+    error = apart.std(axis=0) / len(x) ** 0.5
+    known = error > ROUNDING * np.abs(x).max()
+    return float((np.abs(apart.mean(axis=0)) / np.where(known, error, np.inf)).max())
+
+
+_SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"
