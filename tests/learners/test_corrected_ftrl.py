@@ -315,7 +315,7 @@ def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviatio
     sums = jax.tree.map(lambda *leaves: np.stack(leaves), *groups)
     found = jax.jit(lambda sums: nj.learners.leader(moments, sums, regularization=0.1))(sums)
     lam = 0.1 * np.trace(gram) / 40 + spread / 4
-    np.testing.assert_allclose(found.regularization, lam, rtol=0.05)  # by power iteration
+    np.testing.assert_allclose(found.regularization, lam, rtol=0.1)  # by power iteration
     weights = np.linalg.solve(gram + float(found.regularization) * np.eye(4), cross)
     np.testing.assert_allclose(found.weights, weights, rtol=1e-6)
 

@@ -20,7 +20,7 @@ def test_they_are_multiples_of_the_median_distance_between_clean_rows(rng, dim):
     noisy = clean + 0.5 * rng.normal(size=clean.shape)
     median = np.median(pdist(clean[:1000]))
     exact = length_scales(clean, np.zeros((dim, dim)))
-    np.testing.assert_allclose(exact, median * np.array([0.25, 0.5, 1, 2, 4]), rtol=0.1)
+    np.testing.assert_allclose(exact, median * np.array([0.25, 0.5, 1, 2, 4]), rtol=0.15)
     found = length_scales(noisy, 0.25 * np.eye(dim))
     larger = [scale for scale in exact if scale > 0.55]
     np.testing.assert_allclose(found[-len(larger) :], larger, rtol=0.1)

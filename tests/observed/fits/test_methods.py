@@ -130,6 +130,6 @@ def test_orthogonal_distance_regression_is_a_fit_whose_noise_is_estimated(ratio)
         partol=1e-15,
     )
     factor = odr.sum_square / (len(y) - 1)
-    assert 0.8 < factor < 1.25  # near 1: the variances that the weights state are right
+    assert 0.65 < factor < 1.5  # near 1: the variances that the weights state are right
     fit = nj.fit(from_arrays(x, y, noise=factor * spread**2))
     np.testing.assert_allclose([fit.intercept, *fit.coefficients], odr.beta, rtol=1e-6)
