@@ -25,15 +25,16 @@ class Running(NamedTuple):
     squares: Any
 
     @classmethod
-    @np.errstate(invalid="ignore")  # of infinite values
+    @np.errstate(invalid="ignore", over="ignore")  # of infinite and huge values
     def of(cls, values: Any) -> "Running":
-        """Of a pytree of values `[n, ...]`, n ≥ 0."""
+        """Of a pytree of values `[n, ...]`, n ≥ 0; an infinite mean is NaN."""
         count = len(jax.tree.leaves(values)[0])
         mean = jax.tree.map(lambda leaf: leaf.sum(axis=0) / max(count, 1), values)
+        mean = jax.tree.map(lambda m: m + 0 * m, mean)  # infinity times 0 is NaN, in `plus` as well
         squares = jax.tree.map(lambda leaf, m: ((leaf - m) ** 2).sum(axis=0), values, mean)
         return cls(count, mean, squares)
 
-    @np.errstate(invalid="ignore")
+    @np.errstate(invalid="ignore", over="ignore")
     def plus(self, other: "Running") -> "Running":
         """Of both sets of values together (Chan, Golub and LeVeque)."""
         if other.count == 0:

@@ -39,8 +39,8 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
             os.chmod(unfinished, stat.S_IMODE(mode))
         os.replace(unfinished, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:  # as where a disk is full
-            error.filename = str(path)
+        if isinstance(error, OSError):  # it names the unfinished file, or none if a disk is full
+            error.filename, error.filename2 = str(path), None
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise

@@ -58,7 +58,7 @@ def marked_tests(folder=ROOT / "tests"):
                 raise ValueError(f"{name}::{test.name} shows a claim, but pytest does not run it")
             marks += len(own)
             claims = [claim.value for mark in own for claim in mark.args]
-            found.append((".slow" in other, name, test.name, claims))
+            found.append((bool(re.search(r"\.(slow|long)\b", other)), name, test.name, claims))
         if marks != sum(map(is_claim, ast.walk(tree))):
             raise ValueError(f"{name}: pytest.mark.claim must stand above a test function")
     return [tuple(row[1:]) for row in sorted(found, key=lambda row: row[0])]

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.matrices import check_gram, cholesky, solve_cholesky
+from noisy_jax.matrices import check_gram, check_matrix, cholesky, solve_cholesky
 from noisy_jax.validation import check_targets, concrete, positive, whole
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
@@ -126,7 +126,8 @@ def _factor(gram, C):
 
 
 def _parsed(gram, y, regularization) -> tuple[jax.Array, jax.Array, Any]:
-    y = jnp.asarray(y, float)
+    check_matrix("gram", gram)
+    gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
     check_targets(y)
     check_gram("gram", gram, y.size)
-    return jnp.asarray(gram, float), y, positive("regularization", regularization)
+    return gram, y, positive("regularization", regularization)

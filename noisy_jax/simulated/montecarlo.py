@@ -61,9 +61,9 @@ def monte_carlo(
     """The mean of `run` over seeds, with standard errors, and quantiles on request.
 
     Seed s runs under the key `fold_in(key, s)`, so that its result does not depend on the batch or
-    the number of seeds. Seeds run `batch_size` at a time under `vmap`. Of each batch only the
-    count, the mean and Σ(value − mean)² are kept, and merged on the host in float64 (Chan, Golub
-    and LeVeque).
+    the number of seeds. Seeds run `batch_size` at a time under `vmap`. What they return is copied
+    to the host. Of each batch only the count, the mean and Σ(value − mean)² are kept, and merged in
+    float64 (Chan, Golub and LeVeque).
 
     A second call with the same function `run` and the same shapes compiles nothing. To change
     numbers without compiling, pass them as leaves: `jax.tree_util.Partial(function, numbers)`.

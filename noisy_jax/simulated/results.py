@@ -31,7 +31,7 @@ class Row(NamedTuple):
         learner: its name.
         horizon: T.
         num_seeds: S.
-        regret: mean over seeds of the regret on clean data after T rounds.
+        regret: mean over seeds of the regret on clean data after T rounds; NaN if a seed diverged.
         std_error: standard error of that mean.
         low: lower end of the 95% interval, by Student's t with S − 1 degrees of freedom; NaN with
             one seed.

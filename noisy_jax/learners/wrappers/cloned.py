@@ -61,7 +61,8 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
             f"noise changes by round, but the learner was built for {built}: build its world with "
             "worlds.heteroscedastic"
         )
-    if built is not None and differs(built, gaussian.cloned(copies)):
+    other_kind = built is not None and not isinstance(built, Gaussian)  # known of traced noise, too
+    if other_kind or (built is not None and differs(built, gaussian.cloned(copies))):
         raise ValueError(
             f"{copies} copies cloned from noise of covariance {gaussian.cov} have noise of "
             f"covariance {gaussian.cloned(copies).cov}, but the learner was built for {built}: "

@@ -15,7 +15,7 @@ import numpy as np
 
 from noisy_jax.ball import RANK_ROUNDINGS, largest_size, norm, precision, secular
 from noisy_jax.base import Stream
-from noisy_jax.matrices import check_gram, check_semidefinite, eigh
+from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite, eigh
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.validation import check_concrete, check_shape, check_stream, check_targets, positive
 from noisy_jax.worlds.world import World, check_world
@@ -89,10 +89,10 @@ def kernel_ball(
         [1.5 2. ]
     """
     radius = positive("radius", radius)
-    y = jnp.asarray(y, float)
+    check_matrix("gram", gram)
+    gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
     check_targets(y)
     check_gram("gram", gram, y.size)
-    gram = jnp.asarray(gram, float)
     multiplicity = jnp.ones_like(y) if weights is None else jnp.asarray(weights, float)
     check_shape("weights", multiplicity, y.shape, "as y")
     multiplicity = positive("weights", multiplicity, shape=None)
@@ -108,8 +108,10 @@ def kernel_ball(
     if surrogate is None:
         lifted_norm = jnp.full_like(multiplier, jnp.nan)
     else:
+        check_matrix("surrogate", surrogate)
+        surrogate = jnp.asarray(surrogate, float)
         check_gram("surrogate", surrogate, y.size)
-        lifted_norm = _gram_norm(jnp.asarray(surrogate, float), coefficients)
+        lifted_norm = _gram_norm(surrogate, coefficients)
     return KernelBall(
         coefficients,
         predictions,

@@ -96,6 +96,18 @@ def test_clones_and_the_learner_have_keys_of_their_own():
         jax.eval_shape(lambda key: cloned.step((), sample, key), jax.random.key(0))
 
 
+def test_a_learner_for_noise_of_another_kind_raises_for_a_traced_covariance_too():
+    learner = watcher(2)._replace(needs=nj.Needs(2, noise=nj.noise.Laplace(0.3)))
+
+    def clone(cov):
+        nj.wrappers.cloned(learner, nj.noise.Gaussian(cov))
+        return cov
+
+    for call in (clone, jax.jit(clone)):
+        with pytest.raises(ValueError, match="but the learner was built for Laplace"):
+            call(0.1)
+
+
 def test_what_cannot_be_cloned_round_by_round_raises():
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.0, 0.2, T)))
     world = nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=nj.noise.Gaussian(0.4))

@@ -148,15 +148,18 @@ def settings(setting, rng):
 @pytest.mark.parametrize("setting", ["one covariance a row", "replicates", "laplace"])
 def test_intervals_cover(setting):
     rng = np.random.default_rng(3 + 1000 * SHIFT)
-    covered, plain = np.zeros(2), np.zeros(2)
+    covered, plain, slopes, errors = np.zeros(2), np.zeros(2), [], []
     for _ in range(400):
         fit = nj.fit(settings(setting, rng))
+        slopes.append(fit.coefficients)
+        errors.append(fit.std_error)
         low, high = fit.interval()
         covered += (low < [1, -0.5]) & (high > [1, -0.5])
         low, high = fit.uncorrected.interval()
         plain += (low < [1, -0.5]) & (high > [1, -0.5])
     assert np.all(np.abs(covered / 400 - 0.95) < 5 * (0.95 * 0.05 / 400) ** 0.5)
     assert plain[0] < 0.5 * 400
+    np.testing.assert_allclose(np.mean(errors, axis=0), np.std(slopes, axis=0), rtol=0.2)
 
 
 @pytest.mark.statistical

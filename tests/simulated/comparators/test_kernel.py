@@ -224,6 +224,10 @@ def test_kernel_ball_goes_through_jit_and_vmap(rng):
         (np.eye(2), np.ones((2, 1)), {}, r"y must be \[n\] with n >= 1, got \[2, 1\]"),
         (np.eye(2), [1.0, np.nan], {}, r"y must be finite, but y\[1\] is nan"),
         (np.full((2, 2), np.inf), [1.0, 2.0], {}, r"gram must be finite, but gram\[0, 0\] is inf"),
+        pytest.param(
+            *(1e39 * np.eye(2), [1.0, 2.0], {}, r"gram must be finite, but gram\[0, 0\] is inf"),
+            marks=pytest.mark.filterwarnings("ignore:overflow"),
+        ),
         (np.triu(np.ones((2, 2))), [1.0, 2.0], {}, "gram must be symmetric"),
         (np.diag([1.0, -0.1]), [1.0, 2.0], {}, "gram must be positive semi-definite"),
         (np.eye(2), [1.0, 2.0], {"weights": [1.0, 0.0]}, "weights must be positive and finite"),
