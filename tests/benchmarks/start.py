@@ -20,8 +20,9 @@ REPEATS, JOBS = 15, 3
 QUICK = {"REPEATS": 3, "JOBS": 1}
 BASE = "import jax, optax"
 IMPORTS = "import noisy_jax", "from noisy_jax import fit", "from noisy_jax import *"
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-"""Python keeps bytecode, as `pip install` does."""
+UNSET = "PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR"
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in UNSET}
+"""Python keeps bytecode, as `pip install` does, and the library chooses where programs are kept."""
 STUDY = """
 import jax, noisy_jax as nj
 key, noise = jax.random.key(0), nj.noise.Gaussian(0.1)
@@ -54,6 +55,13 @@ start = time.process_time()
 CALL
 print(sum(seen), time.process_time() - start)
 """
+MEASURED = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
+"""Runs a command and prints its peak memory, which contains that of the process that starts it."""
 COMPILED = {
     "README's study": (STUDY, 5, 9.0),
     "fit": ("nj.fit(table)", 0, 0.2),
@@ -73,19 +81,21 @@ def processor_time(code):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def run(*arguments, cache=""):
-    """Seconds, and seconds to the first line, of a process that keeps programs in a folder."""
-    own = ENVIRONMENT | {"JAX_COMPILATION_CACHE_DIR": cache}
+def run(*arguments, cache=None):
+    """Seconds, seconds to the first line, and MB of a process, with a user's folder for caches."""
+    own = ENVIRONMENT | (
+        {"JAX_COMPILATION_CACHE_DIR": ""} if cache is None else {"XDG_CACHE_HOME": cache}
+    )
+    command = [sys.executable, "-IS", "-c", MEASURED, sys.executable, *arguments]
     start = time.perf_counter()
     made = subprocess.Popen(
-        [sys.executable, *arguments], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     made.stdout.readline()
     first = time.perf_counter() - start
-    made.stdout.read()
-    _, status, usage = os.wait4(made.pid, 0)
-    assert status == 0
-    return time.perf_counter() - start, first, usage.ru_maxrss / 1024
+    *_, peak = made.stdout.read().split()
+    assert made.wait() == 0
+    return time.perf_counter() - start, first, int(peak) / 1024
 
 
 def limited(what, measured, unit, most):
