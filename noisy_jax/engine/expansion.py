@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Needs, Readings, Sample, Targets, check_sample
-from noisy_jax.engine.memory import Atoms, Memory
+from noisy_jax.engine.memory import Atoms, Memory, count
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.noise.observation import scan_in_blocks
 from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
@@ -123,6 +123,7 @@ def expansion(
     """
     block = whole("block", block, 1, "number of rounds that unroll plays at once")
     block = min(block, memory.longest_block or block)
+    alike = memory.space.inner is memory.space.evaluate and not memory.forgets
     if radius is not None:
         if memory.forgets:
             raise ValueError(
@@ -156,11 +157,8 @@ def expansion(
     def advance(state: ExpansionState, block_inputs):
         """One block of rounds: the state after it, and predictions before each round, `[B]`."""
         samples, x, keys = block_inputs
-        # Without the barrier, XLA computes a costly feature map again for each of its uses.
-        rounds = jax.lax.optimization_barrier(rounds_of(samples, keys))
-        points = memory.space.points(x)
-        ahead = _before(memory, state, rounds, points)
-        inside = _inside(memory, rounds, points).astype(ahead.dtype)
+        rounds, points = rounds_of(samples, keys), memory.space.points(x)
+        rounds, ahead, inside = (_alike if alike else _apart)(memory, state, rounds, points)
         state, predictions, noisy, added, keep = _play(
             rule, memory, radius, readings, state, ahead, inside, rounds.target
         )
@@ -234,12 +232,29 @@ def _before(memory: Memory, state: ExpansionState, rounds: Round, points):
     return _columns(*values).astype(state.weights.dtype)
 
 
-def _inside(memory: Memory, rounds: Round, points):
-    """Values of the atoms of a block at queries and points of its rounds, `[B, K, B, Q + 1]`."""
+def _apart(memory: Memory, state: ExpansionState, rounds: Round, points):
+    """The rounds of a block, values of f before it as `_before`, and those of its atoms there.
+
+    The last are `[B, K, B, Q + 1]`. XLA would compute a costly feature map for each of its uses.
+    """
+    rounds = jax.lax.optimization_barrier(rounds)
+    ahead = _before(memory, state, rounds, points)
     space, atoms = memory.space, _flat(rounds.atom)
-    at_queries = space.inner(atoms, _queries(rounds))
-    values = _columns(at_queries, space.evaluate(atoms, points))
-    return values.reshape(values.shape[1], -1, *values.shape[1:])
+    inside = _columns(space.inner(atoms, _queries(rounds)), space.evaluate(atoms, points))
+    return rounds, ahead, inside.reshape(len(ahead), -1, *ahead.shape).astype(ahead.dtype)
+
+
+def _alike(memory: Memory, state: ExpansionState, rounds: Round, points):
+    """`_apart` with one product for queries and clean points, whose inner products are the same."""
+    parts = rounds.atom, rounds.query_points, jax.tree.map(lambda a: a[:, None], points)
+    given = [part for part in parts if part is not None]
+    where = jax.tree.map(lambda *some: jnp.concatenate(some, axis=1), *given)
+    where = jax.lax.optimization_barrier(where)  # see _apart
+    rounds = rounds._replace(atom=jax.tree.map(lambda a: a[:, : memory.width or 1], where))
+    ahead = memory.evaluate(state.atoms, state.weights, state.round, _flat(where))
+    ahead = ahead.reshape(count(points), -1).astype(state.weights.dtype)
+    inside = memory.space.inner(_flat(rounds.atom), _flat(where))
+    return rounds, ahead, inside.reshape(len(ahead), -1, *ahead.shape).astype(ahead.dtype)
 
 
 def _queries(rounds: Round):

@@ -104,7 +104,7 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
 
 def products(x, z):
     """⟨x_i, z_j⟩, `[n, m]`."""
-    return x @ z.T
+    return jnp.einsum("id,jd->ij", x, z)
 
 
 def weight_vector() -> MakeMemory:
