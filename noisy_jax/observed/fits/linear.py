@@ -66,7 +66,7 @@ class LinearFit(Corrected):
 
     @property
     def scale(self) -> np.ndarray:
-        """`[d]`, standard deviations of the noisy columns."""
+        """`[d]`, standard deviations of the means of the noisy copies."""
         return np.sqrt(np.diag(self.gram + self.noise))
 
     def _shown(self) -> Table:

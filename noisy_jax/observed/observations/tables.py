@@ -131,7 +131,7 @@ class Observations:
         return cov
 
     def averaged_cross(self) -> np.ndarray | None:
-        """The covariance of the errors in y and in the mean of a row's copies."""
+        """`cross_cov` of the mean of a row's copies in place of the first, in its shape."""
         return None if self.cross_cov is None else self.cross_cov / self.x.shape[1]
 
     def rows(self, which: np.ndarray) -> "Observations":
@@ -154,9 +154,10 @@ class Observations:
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
 
     def check_each_row(self, user: str, *, categories: bool = False) -> None:
-        """Raises ValueError if covariances are right in sums only, but `user` needs each row's.
+        """Raises ValueError, in which `user` is the name of a fit, if that cannot take this table.
 
-        Those of misclassified columns are allowed with `categories`. Products are for linear fits.
+        It cannot take `products`, covariances that are right in sums over rows only, and
+        misclassified columns, unless `categories` is true.
         """
         if self.products is not None:
             raise ValueError(
