@@ -42,9 +42,9 @@ class Observations:
             over rows, as linear fits take them, but not in a row alone.
         copies: `[n, V, d]`, the copies of which x `[n, 1, d]` are means, NaN where there is none; a
             column without replicates has V times the same; or `None`.
-        pooled: `[d]`, of which columns the errors are estimated from `copies`; or `None`.
-        unreliability: `[d]`, of which share of the variance of a column the errors are, 0 where
-            `cov` is known; or `None`.
+        pooled: `[d]`, whether the error of a column is estimated from `copies`; or `None`.
+        unreliability: `[d]`, the share of a column's variance that is error, 0 where `cov` is
+            known; or `None`.
         references: categories of columns with indicators of the others, as `sex[f]`.
         categories: of misclassified columns (`noise.Misclassified`), in whose place x has recoded
             indicators. `cov` has an unbiased estimate of their covariance in each row, which need
