@@ -82,10 +82,11 @@ def power_series(
     Args:
         coefficients: `order -> [order + 1]`.
         order: the highest power that is kept, at least 0.
-        majorant: `m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for n ≥ m; a polynomial needs none.
+        majorant: `m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for n ≥ m; it must
+            be given unless `degree` is.
         center: c.
         convergence: radius of convergence.
-        degree: of a polynomial.
+        degree: of a polynomial; `None` for an infinite series.
 
     Example:
         >>> halves = power_series(  # of 1/(1 − a/2)

@@ -276,7 +276,10 @@ def _columns(at_queries, at_points):
 
 
 def of_two_outputs(outputs: jax.Array, target: Any) -> Readings:
-    """The mean and the product of the first two outputs: unbiased if they are, and independent."""
+    """Mean and product, `[]` each, of the first two of `outputs [V]`, values of f at noisy copies.
+
+    They are unbiased for f(x) and f(x)² if the two outputs are unbiased and independent.
+    """
     del target
     return (outputs[0] + outputs[1]) / 2, outputs[0] * outputs[1]
 

@@ -57,10 +57,10 @@ class FunctionSpace(NamedTuple):
     corrected: bool = False
 
     def learner(self, rule: Rule, *, copies: int | None = None, **options: Any) -> Learner:
-        """The learner of a rule in this space, with `radius`, `block` and `labels` of `expansion`.
+        """The learner of a rule in this space; `options` are those of `expansion`.
 
-        The first copy of a round is its atom, a second one its query point. By default two are read
-        if values at noisy copies are unbiased. The learner then has unbiased readings.
+        The first copy of a round is its atom. If `copies` is 2, the second one is its query point.
+        By default it is 2 if values at noisy copies are unbiased, which readings then are as well.
         """
         default = 2 if self.corrected else 1
         copies = choice("copies", default if copies is None else copies, (1, 2))

@@ -75,11 +75,12 @@ def fourier_worlds(
     learning_rate: optax.ScalarOrSchedule | None = None,
     block: int = 8,
 ) -> Learner:
-    """`parallel_worlds` on random features from `worlds.fourier`, in linear time.
+    """`parallel_worlds` on random features, in O(D) time and memory a round.
 
-    The features are from `worlds.fourier` or `worlds.fourier_gaussian`. As their number D grows, it
-    converges to `parallel_worlds`. For every D it has the same guarantee against all ⟨v, C(·)⟩ with
-    ‖v‖ ≤ W, with R² = `features.squared_norm`. Time and memory are O(D) a round.
+    The features are from `worlds.fourier` or `worlds.fourier_gaussian`; the other arguments are
+    those of `parallel_worlds`. As the number D of features grows, predictions tend to those of
+    `parallel_worlds`. For every D the guarantee is the same against all ⟨v, features.clean(x)⟩ with
+    ‖v‖ ≤ W = `radius`, with R² = `features.squared_norm`.
     """
     instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
     return _descent(features, None, radius, learning_rate, block)

@@ -60,6 +60,8 @@ class CorrectedLoss(NamedTuple):
 def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian") -> CorrectedLoss:
     """The function ℓ̂(p, y, v) of a noisy prediction whose mean is the loss at the clean prediction.
 
+    p is ⟨w, x̃⟩, and v = wᵀΣw the variance of its noise (`[..., d]`, 2b_i²w_i², for Laplace noise).
+
     - **Gaussian noise**: `squared`, `exponential`, `poisson`, `smoothed_absolute`,
       `smoothed_hinge` and `smoothed` (see the module). The last three need v below δ², which is
       1/(2s²) for a sharpness s: choose δ² > B²‖Σ‖ for weights of norm at most B. At a larger v a

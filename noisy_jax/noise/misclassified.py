@@ -93,7 +93,7 @@ class Misclassified(Dependent):
         object.__setattr__(self, "categories", names)
 
     def recoding(self) -> np.ndarray:
-        """`[K, K]` in float64, M⁻¹: its row k is u(k)."""
+        """`[K, K]` in float64, M⁻¹: row k replaces the indicators of recorded category k."""
         return np.linalg.inv(np.asarray(self.matrix, np.float64))
 
     def _check_dimension(self, shape):

@@ -116,7 +116,7 @@ class Learned(Saved, Summarized):
 
     @property
     def risk_interval(self) -> tuple[float, float]:
-        """The 95% interval of `risk`, by Student's t with n − 1 degrees of freedom."""
+        """Both ends of the 95% interval of `risk`, by Student's t with n − 1 degrees of freedom."""
         half = float(half_width(self.risk_std_error, self.num_rows - 1))
         return self.risk - half, self.risk + half
 

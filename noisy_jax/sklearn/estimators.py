@@ -17,10 +17,10 @@ from noisy_jax.validation import given
 
 
 def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
-    """A scorer: the `clean_score_` of an estimator.
+    """A scorer: R² on clean data, the `clean_score_` of a fitted estimator of `noisy_jax.sklearn`.
 
     Of a pipeline it is the last step's, of a search the best estimator's. It is estimated from the
-    rows of the fit, which are cross-fitted; X and y are not used. A grid may hold anything but
+    rows of the fit by cross-fitting; X and y are not used. A grid may hold anything but
     `noise`: each score assumes the noise of its own fit, so that scores of different noise cannot
     be compared, and the largest noise would win.
     """

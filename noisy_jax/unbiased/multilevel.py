@@ -15,7 +15,7 @@ RATIO = 2**-1.5
 
 
 class Multilevel(Transformed):
-    """What `multilevel` returns.
+    """The `Transformed` that `multilevel` returns.
 
     Attributes:
         copies: V, the most copies that one estimate uses.
@@ -31,7 +31,7 @@ class Multilevel(Transformed):
         return self._base * 2 ** _level(key, self._probabilities)
 
     def mean_of_used(self, copies: jax.Array, key: chex.PRNGKey) -> jax.Array:
-        """The mean of the copies that g uses with this key."""
+        """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
         return _mean(copies, 0, self.copies_needed(key)).astype(copies.dtype)
 
 

@@ -91,7 +91,7 @@ class Transformed:
         return self._argnum % count
 
     def mean_of_used(self, copies: jax.Array, key: Any) -> jax.Array:
-        """The mean of the copies that g uses with this key."""
+        """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
         del key
         return mean(copies)
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.computed import computed_from_noisy
+from noisy_jax.observed.fits.computed import computed_from_noisy, replicates_differ
 from noisy_jax.observed.fits.doubts import LEVEL, NOISY, UNTRANSFORMED, Doubt, listed, scores, tail
 from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
 from noisy_jax.observed.observations import Observations
@@ -202,8 +202,9 @@ def _replicates(rows: Observations, noise: _Noise, *, alike: bool = True) -> lis
     if rows.cov is not None and rows.cov.ndim == 3:
         own = np.diagonal(rows.cov, axis1=1, axis2=2)[:, noisy]
         unit = unit * np.sqrt(np.where(own > 0, own, noise.variance[noisy]))
-    names = [f"values of {rows.names[k]!r}" for k in noise.exact]
-    others = rows.x[:, 0, noise.exact]
+    exact = noise.exact[~replicates_differ(rows, noise.exact)]
+    names = [f"values of {rows.names[k]!r}" for k in exact]
+    others = rows.x[:, 0, exact]
     if rows.cross_cov is None:
         names, others = [*names, f"values of {rows.target!r}"], np.column_stack([others, rows.y])
     spread, ranked, bounds = scores(np.round(x.std(axis=1) / unit)), scores(others), []

@@ -20,11 +20,8 @@ def computed_from_noisy(rows: Observations, noise: Any) -> list[Doubt]:
     ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to rounding (a
     share of 1e-5 of what x_k alone leaves).
     """
-    exact, found = noise.exact, {}
-    if exact.size and rows.x.shape[1] > 1:
-        apart = np.ptp(rows.x[:, :, exact], axis=1).max(axis=0)
-        for e in exact[apart > NOISY * rows.x[:, :, exact].std(axis=(0, 1))].tolist():
-            found[e] = "its replicates differ"
+    exact = noise.exact
+    found = dict.fromkeys(exact[replicates_differ(rows, exact)].tolist(), "its replicates differ")
     some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, 4096).astype(int))]
     for x in (some[:, 0], some.mean(axis=1))[: rows.x.shape[1]]:
         if len(x) < 32:
@@ -46,6 +43,12 @@ def computed_from_noisy(rows: Observations, noise: Any) -> list[Doubt]:
             f"{UNTRANSFORMED}"
         )
     ]
+
+
+def replicates_differ(rows: Observations, columns: np.ndarray) -> np.ndarray:
+    """Whether replicates of each of these columns differ by more than rounding, `[c]`."""
+    x = rows.x[:, :, columns]
+    return np.ptp(x, axis=1).max(axis=0) > NOISY * x.std(axis=(0, 1))
 
 
 def _smooth(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:

@@ -104,7 +104,7 @@ class SimexFit(CorrectedModel):
         return CURVES[self.extrapolation](self.levels, self.estimates, np.asarray(levels, float))
 
     def predict(self, x: Any) -> Any:
-        """As in linear, logistic and Poisson fits; other estimators have their own prediction."""
+        """As in linear, logistic and Poisson fits; ValueError for another estimator."""
         if self.model not in OURS:
             raise ValueError(
                 "predict is for SIMEX('linear'), 'logistic' and 'poisson': for another estimator "

@@ -154,8 +154,9 @@ class FourierFit(FourierPredictor, Saved, Summarized):
     Attributes:
         uncorrected: the same features fitted to the noisy rows; with V replicates, to their means.
         risk: estimated errors on clean data of both, including the choice among the candidates.
-        candidates: best factor of every candidate, best first: by the risk plus one standard error
-            and a tenth of the bias. Those whose numbers overflow are left out.
+        candidates: a `Candidate` for each that was tried, at its best regularization. The best is
+            first, by the risk plus one standard error and a tenth of the bias. Those whose numbers
+            overflow are left out.
         undersmoothed: the fit in the middle of a band (`band`).
         left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows.
         target: name of y.

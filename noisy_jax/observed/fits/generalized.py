@@ -62,7 +62,7 @@ class CorrectedModel(GeneralizedCoefficients, Corrected):
     estimator on the noisy rows.
 
     Attributes:
-        scale: `[d]`, standard deviations of the noisy columns.
+        scale: `[d]`, standard deviations of the means of the noisy copies.
     """
 
     uncorrected: GeneralizedCoefficients
@@ -73,8 +73,8 @@ class GeneralizedFit(CorrectedModel):
     """A corrected logistic or Poisson regression; print it for the table.
 
     It has the attributes of `Coefficients` and of `Corrected` as well, and `scale`, the standard
-    deviations `[d]` of the noisy columns. `uncorrected` is maximum likelihood on the noisy rows. If
-    `share` is below 1, intervals contain the doubt about the root.
+    deviations `[d]` of the means of the noisy copies. `uncorrected` is maximum likelihood on these.
+    If `share` is below 1, intervals contain the doubt about the root.
     """
 
     kind = "generalized"

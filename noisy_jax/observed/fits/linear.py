@@ -66,7 +66,7 @@ class LinearFit(Corrected):
 
     @property
     def scale(self) -> np.ndarray:
-        """`[d]`, standard deviations of the noisy columns."""
+        """`[d]`, standard deviations of the means of the noisy copies."""
         return np.sqrt(np.diag(self.gram + self.noise))
 
     def _shown(self) -> Table:
@@ -82,7 +82,7 @@ class LinearFit(Corrected):
         return self._printed(lines)
 
     def scatter_interval(self, level: float = intervals.LEVEL) -> tuple[float, float]:
-        """Both ends of the interval of the intrinsic scatter s, a standard deviation of y."""
+        """Both ends of the interval of s (see `scatter`), in units of y; ValueError without it."""
         if self.scatter is None:
             raise ValueError("the scatter is known where errors in y, or by row, are given")
         variance, error, freedom = self.scatter

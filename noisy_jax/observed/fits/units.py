@@ -14,7 +14,7 @@ from noisy_jax.observed.observations.categories import recording
 
 
 class UndeterminedError(ValueError):
-    """The rows do not determine the coefficients, also if their noise is nothing."""
+    """The rows do not determine the coefficients, even if they have no noise."""
 
 
 class Rows(NamedTuple):

@@ -42,9 +42,9 @@ class Observations:
             over rows, as linear fits take them, but not in a row alone.
         copies: `[n, V, d]`, the copies of which x `[n, 1, d]` are means, NaN where there is none; a
             column without replicates has V times the same; or `None`.
-        pooled: `[d]`, of which columns the errors are estimated from `copies`; or `None`.
-        unreliability: `[d]`, of which share of the variance of a column the errors are, 0 where
-            `cov` is known; or `None`.
+        pooled: `[d]`, whether the error of a column is estimated from `copies`; or `None`.
+        unreliability: `[d]`, the share of a column's variance that is error, 0 where `cov` is
+            known; or `None`.
         references: categories of columns with indicators of the others, as `sex[f]`.
         categories: of misclassified columns (`noise.Misclassified`), in whose place x has recoded
             indicators. `cov` has an unbiased estimate of their covariance in each row, which need
@@ -131,7 +131,7 @@ class Observations:
         return cov
 
     def averaged_cross(self) -> np.ndarray | None:
-        """The covariance of the errors in y and in the mean of a row's copies."""
+        """`cross_cov` of the mean of a row's copies in place of the first, in its shape."""
         return None if self.cross_cov is None else self.cross_cov / self.x.shape[1]
 
     def rows(self, which: np.ndarray) -> "Observations":
@@ -154,9 +154,10 @@ class Observations:
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
 
     def check_each_row(self, user: str, *, categories: bool = False) -> None:
-        """Raises ValueError if covariances are right in sums only, but `user` needs each row's.
+        """Raises ValueError, in which `user` is the name of a fit, if that cannot take this table.
 
-        Those of misclassified columns are allowed with `categories`. Products are for linear fits.
+        It cannot take `products`, covariances that are right in sums over rows only, and
+        misclassified columns, unless `categories` is true.
         """
         if self.products is not None:
             raise ValueError(

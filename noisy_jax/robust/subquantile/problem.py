@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 
     @property
     def diagonal(self) -> chex.Array:
-        """C = mλ/2: with the rows S fixed and no ball, ridge is a = (K_SS + C)⁻¹y_S."""
+        """C = mλ/2, `[]`: with the rows S fixed and no ball, ridge is a = (K_SS + CI)⁻¹y_S."""
         return self.count * self.regularization / 2
 
     def objective_on(self, rows: Any, coefficients: Any, values: Any) -> chex.Array:

@@ -75,18 +75,18 @@ DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
 
 
 class Mixtures(NamedTuple):
-    """Both classes in one period; with a leading axis `[P]`, in P periods.
+    """The K Gaussians of each of two classes in the plane, in one period or P periods.
 
     Attributes:
-        means: `[2, K, 2]`, m_yk, the negative class first.
-        deviations: `[2, K]`, σ_yk.
+        means: `[2, K, 2]` or `[P, 2, K, 2]`, the class y = −1 first, then y = 1.
+        deviations: `[2, K]` or `[P, 2, K]`, standard deviations.
     """
 
     means: jax.Array
     deviations: jax.Array
 
     def log_odds(self, x: jax.Array) -> chex.Array:
-        """log(p₊(x)/p₋(x)), `[]`, whose sign is the Bayes rule, at a point `[2]`."""
+        """log(p₊(x)/p₋(x)), `[]`, at a point `[2]`, in one period; its sign is the Bayes rule."""
         check_shape("x", x, (2,), "a point of the plane")
         squares = jnp.sum((x[None, None] - self.means) ** 2, axis=-1) / self.deviations**2
         negative, positive = jax.nn.logsumexp(-squares / 2 - 2 * jnp.log(self.deviations), axis=1)

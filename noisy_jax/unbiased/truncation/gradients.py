@@ -66,9 +66,9 @@ class GradientEstimator(NamedTuple):
 
     Attributes:
         loss: ℓ.
-        maps: estimator of Ψ(x), or a world.
-        derivative: estimator of the loss's derivative.
-        radius: √B_w ≥ ‖f‖.
+        maps: of the estimate Ψ̃ of the feature map Ψ(x), or a world.
+        derivative: of the estimate g̃ of the loss's derivative at f(x).
+        radius: √B_w, the largest ‖f‖ that bounds are for.
         x_second_moment: B_x² ≥ E‖x̃‖²; `None` in a world.
         y_largest: B_y ≥ |y|.
     """
@@ -123,23 +123,23 @@ class GradientEstimator(NamedTuple):
 
     @property
     def kernel_bias(self) -> chex.Numeric:
-        """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)|, see `MapEstimator.bias`."""
+        """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)|, for all z (see `MapEstimator.bias`)."""
         return self.maps.bias(self.x_second_moment)
 
     @property
     def derivative_bias(self) -> chex.Numeric:
-        """A bound on the bias of g̃, wherever ‖f‖² ≤ B_w."""
+        """A bound on |E g̃ − ℓ'| at every f with ‖f‖ ≤ `radius`."""
         largest = largest_argument(self.loss, self.largest_value, self.y_largest)
         return self.derivative.bias(largest + abs(self.derivative.series.center))
 
     @property
     def map_second_moment(self) -> chex.Numeric:
-        """B_Ψ ≥ E‖Ψ̃‖²."""
+        """B_Ψ, a bound on E‖Ψ̃‖²."""
         return self.maps.second_moment(self.x_second_moment)
 
     @property
     def derivative_second_moment(self) -> chex.Numeric:
-        """B_g ≥ E g̃²: E X² is at most B_w B_Ψ for margins, (√(B_w B_Ψ) + B_y)² for residuals."""
+        """A bound on E g̃² at every f with ‖f‖ ≤ `radius`, and targets of at most `y_largest`."""
         moment = self.radius**2 * self.map_second_moment
         center = self.derivative.series.center
         return self.derivative.second_moment(
@@ -148,7 +148,7 @@ class GradientEstimator(NamedTuple):
 
     @property
     def largest_value(self) -> chex.Numeric:
-        """√B_w times the largest ‖E Ψ̃‖: a bound on the mean ⟨f, E Ψ̃⟩ of a value of f."""
+        """`radius` times the largest ‖E Ψ̃‖: a bound on ⟨f, E Ψ̃⟩, where ⟨f, Ψ̃⟩ estimates f(x)."""
         return self.radius * self.maps.largest_norm(self.x_second_moment)
 
 

@@ -80,6 +80,13 @@ def half_exact(rng, n):
     return from_arrays(x, (a + a * b)[:, 0], noise=[0.25, 0.0])
 
 
+def exact_shows_noise(rng, n):
+    """A column whose noise is said to be 0 tells in each replicate how large the noise is."""
+    error = 0.5 * rng.normal(size=(n, 2))
+    x = np.stack([rng.normal(size=(n, 1)) + error, np.abs(error)], axis=-1)
+    return from_arrays(x, rng.normal(size=n), noise=[0.25, 0.0])
+
+
 def incomplete(make):
     """A table `[n, V, 1]` of which the last copy is missing in half of the rows."""
 
@@ -113,12 +120,14 @@ WRONG = {
     "square of one": (computed(lambda a, b: a**2), "'x3' .computed from 'x1'[)]"),
     "wave of one": (computed(lambda a, b: np.sin(2 * a)), "'x3' .computed from 'x1'[)]"),
     "exact replicates differ": (half_exact, "'x2' .its replicates differ"),
+    "exact replicates show noise": (exact_shows_noise, "'x2' .its replicates differ"),
 }
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", WRONG)
 def test_what_cannot_be_classical_error_is_said(name):
+    """And nothing else is, but by chance in at most 1% of tables."""
     make, message = WRONG[name]
     observed = make(np.random.default_rng(1000 * SHIFT), 1500)
     with pytest.warns(AssumptionWarning, match=message) as caught:
