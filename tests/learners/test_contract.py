@@ -172,8 +172,7 @@ def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_reverse_mode_is_forward_mode(make, stream):
+def test_reverse_mode_is_forward_mode(x64, make, stream):
     """By the stream, the radius, the learning rate and the noise, through 20 rounds."""
     start = (nj.Stream(stream.x[:20], stream.y[:20]), 0.7, 0.1, 0.2)
     given = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), start)

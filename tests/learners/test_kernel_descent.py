@@ -33,9 +33,8 @@ def noisy(rng, cov=COV, rounds=T, copies=2):
 
 @pytest.mark.slow
 @pytest.mark.claim("DA-Alg2", "EXT-IncrementalNorm")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("radius", "rate", "many"), [(1.0, 0.3, True), (50.0, 0.05, False)])
-def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, many):
+def test_parallel_worlds_equals_the_loop_with_the_double_sum(x64, rng, radius, rate, many):
     x, copies, y = noisy(rng)
     predictions, alpha, squared_norm, projected = references.parallel_worlds(
         references.gaussian_surrogate(LENGTH_SCALE, COV), references.gaussian_kernel(LENGTH_SCALE),
@@ -52,8 +51,7 @@ def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, 
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
 
 
-@pytest.mark.usefixtures("x64")
-def test_uncorrected_kernel_equals_the_loop(rng):
+def test_uncorrected_kernel_equals_the_loop(x64, rng):
     x, copies, y = noisy(rng, copies=1)
     kernel = references.gaussian_kernel(LENGTH_SCALE)
     repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
@@ -89,8 +87,7 @@ def test_without_noise_all_kernel_learners_are_the_same(rng):
 
 
 @pytest.mark.claim("EXT-HeteroscedasticAlg2")
-@pytest.mark.usefixtures("x64")
-def test_heteroscedastic_noise_equals_the_loop(rng):
+def test_heteroscedastic_noise_equals_the_loop(x64, rng):
     variances = rng.uniform(0.0, 0.4, size=T)
     x = rng.normal(size=(T, DIM))
     copies = x[:, None] + np.sqrt(variances)[:, None, None] * rng.normal(size=(T, 2, DIM))
@@ -132,9 +129,8 @@ def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
 @pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])
-def test_clones_are_independent_copies_of_the_stated_noise(copies):
+def test_clones_are_independent_copies_of_the_stated_noise(x64, copies):
     shown = []
 
     def step(state, sample, key):
