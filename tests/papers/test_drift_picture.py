@@ -1,9 +1,6 @@
-import matplotlib
 import numpy as np
 
 from drift_picture import draw_mistakes
-
-matplotlib.use("agg")
 
 ROUNDS = np.array([1, 50, 100])
 CURVES = {

@@ -1,10 +1,7 @@
-import matplotlib
 import numpy as np
 import pytest
 
 from novelty_pictures import draw_alarm_rates, draw_rejections
-
-matplotlib.use("agg")
 
 
 def test_rejections_stand_row_by_row_with_their_captions(rng):

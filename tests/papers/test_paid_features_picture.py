@@ -1,9 +1,6 @@
-import matplotlib
 import numpy as np
 
 from paid_features_picture import draw_payments
-
-matplotlib.use("agg")
 
 
 def test_payments_of_the_last_rounds_beside_the_least_losses():

@@ -1,8 +1,4 @@
-import matplotlib
-
 from tightness_picture import draw_ratios
-
-matplotlib.use("agg")
 
 
 def test_the_ratio_is_the_largest_of_all_noise_levels():

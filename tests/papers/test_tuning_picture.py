@@ -1,9 +1,6 @@
-import matplotlib
 import numpy as np
 
 from tuning import draw_rates
-
-matplotlib.use("agg")
 
 
 def row(rate, regret, horizon=64, learner="a", **numbers):
