@@ -66,12 +66,11 @@ def both_ways(learner, x, y):
     ]
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("size", "block"),
     [(20, 16), (7, 64), (300, 80)],  # blocks are cut to the size of the ring
 )
-def test_decay_offset_and_ring_equal_the_loop(rng, size, block):
+def test_decay_offset_and_ring_equal_the_loop(x64, rng, size, block):
     x, y = labelled(rng)
     memory = ring(size)(SPACE)
     learner = expansion(
@@ -88,8 +87,7 @@ def test_decay_offset_and_ring_equal_the_loop(rng, size, block):
 
 
 @pytest.mark.claim("EXT-IncrementalNorm")
-@pytest.mark.usefixtures("x64")
-def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
+def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(x64, rng):
     x, y = labelled(rng, rounds=300)  # more than one chunk of stored atoms
     memory = everything(300)(SPACE)
     learner = expansion(round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=64)
@@ -102,8 +100,7 @@ def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_weight_vector_equals_the_expansion_of_the_linear_kernel(rng):
+def test_weight_vector_equals_the_expansion_of_the_linear_kernel(x64, rng):
     x, y = labelled(rng)
     linear = nj.kernels.linear()
     space = Space(linear.gram, linear.gram)
@@ -135,8 +132,7 @@ def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
     assert (state.squared_norm > 16) == (radius is None)  # the ball is felt
 
 
-@pytest.mark.usefixtures("x64")
-def test_atoms_may_be_pytrees_with_several_query_points(rng):
+def test_atoms_may_be_pytrees_with_several_query_points(x64, rng):
     """f of the kernel ⟨x, z⟩ w v on pairs (x, w), read at two query_points of other weights."""
     x, y = labelled(rng, rounds=40)
 
@@ -187,8 +183,7 @@ def test_a_learner_that_forgets_terms_cannot_be_averaged():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_float32_data_run_under_float64(rng):
+def test_float32_data_run_under_float64(x64, rng):
     x, y = (a.astype(np.float32) for a in labelled(rng))
     for memory in (everything(T)(SPACE), ring(20)(SPACE), weight_vector()(SPACE)):
         learner = expansion(

@@ -59,7 +59,6 @@ def changing(rate, variance, length_scale):
     ), noise
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "build",
     [
@@ -80,7 +79,7 @@ def changing(rate, variance, length_scale):
     ],
 )
 @pytest.mark.slow
-def test_gradients_are_those_of_forward_mode_and_finite_differences(rng, monkeypatch, build):
+def test_gradients_are_those_of_forward_mode_and_finite_differences(x64, rng, monkeypatch, build):
     monkeypatch.setattr("noisy_jax.engine.memory._CHUNK", 8)  # three chunks of stored atoms
     stream = nj.Stream(rng.normal(size=(T, DIM)), rng.uniform(-1, 1, T))
     given = START, stream

@@ -22,8 +22,7 @@ def windows(start=START):
 
 
 @pytest.mark.claim("NORMA-Thm6")
-@pytest.mark.usefixtures("x64")
-def test_growing_equals_the_loop(rng):
+def test_growing_equals_the_loop(x64, rng):
     x = rng.normal(size=(T, DIM))
     y = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
     learner = norma(

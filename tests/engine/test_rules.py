@@ -42,9 +42,8 @@ KINDS = ("normal", "heavy tails", "growing", "falling", "one direction")
 
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-AdaptiveRate")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_inequality_holds_for_arbitrary_vectors(rng, kind):
+def test_the_inequality_holds_for_arbitrary_vectors(x64, rng, kind):
     """Against the best u, which is opposite to the sum; iterates are those of a NumPy loop."""
     learner = nj.learners.gradient_descent(
         lambda weights, sample: sample.x[0], copies=1, radius=RADIUS
@@ -80,8 +79,7 @@ def test_an_adversary_breaks_the_inequality_for_a_large_constant_rate_only(adapt
 
 
 @pytest.mark.claim("EXT-AdaptiveRate")
-@pytest.mark.usefixtures("x64")
-def test_the_engine_knows_the_gradient(rng):
+def test_the_engine_knows_the_gradient(x64, rng):
     """‖g̃ k(x̃, ·)‖² of a kernel with k(x, x) ≠ 1, projected, against explicit features."""
     kernel = nj.kernels.polynomial(degree=2)
     x, y = rng.normal(size=(T, 1)), rng.normal(size=T)

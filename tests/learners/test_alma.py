@@ -30,9 +30,8 @@ def labelled(rng, rounds=80):
 
 
 @pytest.mark.claim("NORMA-ALMA_2")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("theta", "c"), [(1.5, 3.0), (0.0, 2**0.5)])
-def test_equals_the_pseudo_code(rng, theta, c):
+def test_equals_the_pseudo_code(x64, rng, theta, c):
     x, y = labelled(rng)
     predictions, coefficients, norms, updates = references.alma(plain, x, y, theta, c)
     state, made = run(alma(KERNEL, threshold=theta, scale=c, buffer=100, block=16), x, y)

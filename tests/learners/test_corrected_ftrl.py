@@ -36,10 +36,9 @@ def adversary(name):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [None, 0.5])
 @pytest.mark.parametrize("seed", [0, 1, "two copies", "noiseless", "noisy"])
-def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(seed, radius):
+def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(x64, seed, radius):
     moments = nj.moments.known_covariance()
     if seed in ("noiseless", "noisy"):
         x, samples = adversary(seed)
@@ -59,11 +58,10 @@ UNKNOWN = {
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-MomentsOfFeatures")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [None, 0.5])
 @pytest.mark.parametrize("name", UNKNOWN)
 @pytest.mark.parametrize("stream", ["noiseless", "noisy", "heavy tails"])
-def test_the_pathwise_inequality_holds_under_unknown_noise(stream, name, radius):
+def test_the_pathwise_inequality_holds_under_unknown_noise(x64, stream, name, radius):
     """For Fourier features. Where noise made S_t + λ_{t−1} I indefinite, the bound is NaN."""
     kernel = nj.kernels.gaussian(length_scale=1.0)
     moments = UNKNOWN[name](nj.kernels.fourier_features(kernel, jax.random.key(0), num_features=6))
@@ -117,8 +115,7 @@ def check_pathwise(moments, samples, x, radius, keys=None):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_levels_are_drawn_by_the_key_of_the_round():
+def test_levels_are_drawn_by_the_key_of_the_round(x64):
     """`step`, `unroll` and `finish` agree; copies that a level does not use are not measured."""
     moments = nj.moments.multilevel(lambda x: x, levels=2)
     learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
@@ -148,8 +145,7 @@ def test_levels_are_drawn_by_the_key_of_the_round():
     np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
 
 
-@pytest.mark.usefixtures("x64")
-def test_weights_are_the_regularized_solution():
+def test_weights_are_the_regularized_solution(x64):
     x, _, samples = rounds(2)
     moments = nj.moments.known_covariance()
     learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
@@ -160,9 +156,8 @@ def test_weights_are_the_regularized_solution():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("cut", "every"), [(8, EVERY), (13, EVERY), (40, 60)])
-def test_a_run_continues_anywhere_and_equals_steps(cut, every):
+def test_a_run_continues_anywhere_and_equals_steps(x64, cut, every):
     x, _, samples = rounds(3)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=every)
     whole, predictions = run(learner, samples, x)
@@ -180,8 +175,7 @@ def test_a_run_continues_anywhere_and_equals_steps(cut, every):
     np.testing.assert_allclose(by_step.weights, some.weights, atol=1e-9)
 
 
-@pytest.mark.usefixtures("x64")
-def test_two_copies_need_no_covariance():
+def test_two_copies_need_no_covariance(x64):
     x, _, samples = rounds(4, copies=2)
     learner = nj.learners.corrected_ftrl(nj.moments.two_copies(), solve_every=EVERY)
     state, _ = run(learner, samples._replace(cov=None), x)
@@ -192,8 +186,7 @@ def test_two_copies_need_no_covariance():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_halves_merge_and_devices_share_the_work():
+def test_halves_merge_and_devices_share_the_work(x64):
     """Sums of two halves, and of four devices, give the leader of the whole stream."""
     x, _, samples = rounds(5)
     moments = nj.moments.known_covariance()
@@ -223,9 +216,8 @@ def test_halves_merge_and_devices_share_the_work():
     )
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [None, 0.5])
-def test_units_of_x_and_y_have_no_effect(radius):
+def test_units_of_x_and_y_have_no_effect(x64, radius):
     """x in thousandths (and y, if a ball fixes the size of the weights): the same predictions."""
     x, _, samples = rounds(6)
     learner = nj.learners.corrected_ftrl(
@@ -238,8 +230,7 @@ def test_units_of_x_and_y_have_no_effect(radius):
     np.testing.assert_allclose(found / y_unit, predictions, rtol=1e-9)
 
 
-@pytest.mark.usefixtures("x64")
-def test_finish_counts_the_last_rounds_and_the_bound_needs_it():
+def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     """15 rounds in blocks of 8: the second block is not complete, as if blocks had 8 and 7."""
     x, _, samples = rounds(7)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
@@ -296,8 +287,7 @@ def test_a_moment_of_trace_zero_that_is_not_zero():
 
 
 @pytest.mark.statistical
-@pytest.mark.usefixtures("x64")
-def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviation(rng):
+def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviation(x64, rng):
     """‖Σ_g (A_g − s_g A)²‖^½ over G groups with shares s_g of the rows, times √(G/(G − 1))."""
     known = Frequencies(
         jnp.array([[0.7], [1.5]]), jnp.array(0.5), jnp.ones(2), jnp.ones((2, 2)), jnp.ones((2, 2))
@@ -321,8 +311,7 @@ def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviatio
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size():
+def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size(x64):
     """S has the eigenvalues 10 and -2. Where S + λI is nearly singular a ball bounds w, or λ must.
 
     λ + λ_min(S) is then at least 2, so that ‖w‖ ≤ ‖b‖/2.
@@ -341,9 +330,8 @@ def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size():
     assert np.linalg.norm(held.weights) <= 0.5 * (1 + 1e-5)
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("full", [False, True])
-def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(full):
+def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, full):
     """The noise is in one direction in even rounds, in another one in odd rounds."""
     x, y, _ = rounds(7)
     axes = np.eye(DIM)[np.arange(T) % 2]
@@ -432,12 +420,11 @@ def fourier_moments():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "make", [nj.moments.known_covariance, nj.moments.two_copies, fourier_moments]
 )
 @pytest.mark.parametrize("radius", [None, 0.5, 50.0])
-def test_both_modes_are_finite_differences(make, radius):
+def test_both_modes_are_finite_differences(x64, make, radius):
     """By the stream, the noise and the radius, which binds, or does not."""
     loss, given = loss_of(radius, make(), dim=2)
     rng = np.random.default_rng(3)
@@ -456,8 +443,7 @@ def test_both_modes_are_finite_differences(make, radius):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_gradients_by_step_under_vmap_and_in_pieces():
+def test_gradients_by_step_under_vmap_and_in_pieces(x64):
     """Through `step` in a scan, batched over radii: the gradient of `unroll`."""
     x, _, samples = rounds(8)
     inputs = jax.tree.map(lambda leaf: leaf[:24], samples)
@@ -485,8 +471,7 @@ def test_gradients_by_step_under_vmap_and_in_pieces():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_the_gradient_in_a_ball_is_that_of_its_optimality_conditions():
+def test_the_gradient_in_a_ball_is_that_of_its_optimality_conditions(x64):
     """(S + (λ + μ)I)w = b and ‖w‖ = B, differentiated in NumPy."""
     rng = np.random.default_rng(5)
     half = rng.normal(size=(DIM, DIM))

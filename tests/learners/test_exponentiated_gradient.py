@@ -25,9 +25,8 @@ def loop(gradients, radius):
 
 
 @pytest.mark.claim("EXT-ExponentiatedGradient")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", ["normal", "heavy tails", "growing", "against the weights"])
-def test_equals_a_numpy_loop_and_its_bound_holds_for_all_vectors(rng, kind):
+def test_equals_a_numpy_loop_and_its_bound_holds_for_all_vectors(x64, rng, kind):
     """Σ⟨g, w − u⟩ ≤ 2BΔ ≤ 2B√(ln(2d) Σ‖g‖∞²) + 4B max ‖g‖∞ at the best corner u."""
     radius, g = 1.5, rng.normal(size=(200, 4))
     if kind == "heavy tails":

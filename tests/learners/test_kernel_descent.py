@@ -24,6 +24,15 @@ def run(learner, x, copies, y, cov=None):
     ]
 
 
+def check_runs(learner, x, copies, y, cov=None, *, expected):
+    """Both ways give these predictions, weights and this squared norm."""
+    predictions, alpha, squared_norm = expected
+    for state, made in run(learner, x, copies, y, cov):
+        np.testing.assert_allclose(made, predictions, atol=1e-11)
+        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
+        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+
+
 def noisy(rng, cov=COV, rounds=T, copies=2):
     x = rng.normal(size=(rounds, len(cov)))
     noise = rng.multivariate_normal(np.zeros(len(cov)), cov, size=(rounds, copies))
@@ -33,11 +42,10 @@ def noisy(rng, cov=COV, rounds=T, copies=2):
 
 @pytest.mark.slow
 @pytest.mark.claim("DA-Alg2", "EXT-IncrementalNorm")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("radius", "rate", "many"), [(1.0, 0.3, True), (50.0, 0.05, False)])
-def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, many):
+def test_parallel_worlds_equals_the_loop_with_the_double_sum(x64, rng, radius, rate, many):
     x, copies, y = noisy(rng)
-    predictions, alpha, squared_norm, projected = references.parallel_worlds(
+    *expected, projected = references.parallel_worlds(
         references.gaussian_surrogate(LENGTH_SCALE, COV), references.gaussian_kernel(LENGTH_SCALE),
         x, copies, y, radius, rate,
     )  # fmt: skip
@@ -46,31 +54,19 @@ def test_parallel_worlds_equals_the_loop_with_the_double_sum(rng, radius, rate, 
     learner = nj.learners.parallel_worlds(
         world, horizon=T, radius=radius, learning_rate=rate, block=16
     )
-    for state, made in run(learner, x, copies, y):
-        np.testing.assert_allclose(made, predictions, atol=1e-11)
-        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
-        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+    check_runs(learner, x, copies, y, expected=expected)
 
 
-@pytest.mark.usefixtures("x64")
-def test_uncorrected_kernel_equals_the_loop(rng):
+def test_uncorrected_kernel_equals_the_loop(x64, rng):
     x, copies, y = noisy(rng, copies=1)
     kernel = references.gaussian_kernel(LENGTH_SCALE)
     repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
-    predictions, alpha, squared_norm, _ = references.parallel_worlds(
-        kernel, kernel, x, repeated, y, 1.0, 0.3
-    )
+    *expected, _ = references.parallel_worlds(kernel, kernel, x, repeated, y, 1.0, 0.3)
     learner = nj.learners.uncorrected_kernel(
         nj.kernels.gaussian(length_scale=LENGTH_SCALE),
-        horizon=T,
-        radius=1.0,
-        learning_rate=0.3,
-        block=16,
-    )
-    for state, made in run(learner, x, copies, y):
-        np.testing.assert_allclose(made, predictions, atol=1e-11)
-        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
-        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+        horizon=T, radius=1.0, learning_rate=0.3, block=16,
+    )  # fmt: skip
+    check_runs(learner, x, copies, y, expected=expected)
 
 
 @pytest.mark.slow
@@ -89,8 +85,7 @@ def test_without_noise_all_kernel_learners_are_the_same(rng):
 
 
 @pytest.mark.claim("EXT-HeteroscedasticAlg2")
-@pytest.mark.usefixtures("x64")
-def test_heteroscedastic_noise_equals_the_loop(rng):
+def test_heteroscedastic_noise_equals_the_loop(x64, rng):
     variances = rng.uniform(0.0, 0.4, size=T)
     x = rng.normal(size=(T, DIM))
     copies = x[:, None] + np.sqrt(variances)[:, None, None] * rng.normal(size=(T, 2, DIM))
@@ -107,16 +102,13 @@ def test_heteroscedastic_noise_equals_the_loop(rng):
         return np.concatenate([points, each], axis=-1)
 
     clean = np.concatenate([x, np.zeros((T, 1))], axis=-1)
-    predictions, alpha, squared_norm, projected = references.parallel_worlds(
+    *expected, projected = references.parallel_worlds(
         wider, wider, clean, with_variance(copies), y, 1.0, 0.3
     )
     assert 0 < projected < T
     world = nj.worlds.heteroscedastic(dim=DIM, length_scale=LENGTH_SCALE, max_cov=0.4)
     learner = nj.learners.parallel_worlds(world, horizon=T, radius=1.0, learning_rate=0.3, block=16)
-    for state, made in run(learner, x, copies, y, jnp.asarray(variances)):
-        np.testing.assert_allclose(made, predictions, atol=1e-11)
-        np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
-        np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
+    check_runs(learner, x, copies, y, jnp.asarray(variances), expected=expected)
 
 
 @pytest.mark.slow
@@ -132,9 +124,8 @@ def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
 @pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])
-def test_clones_are_independent_copies_of_the_stated_noise(copies):
+def test_clones_are_independent_copies_of_the_stated_noise(x64, copies):
     shown = []
 
     def step(state, sample, key):

@@ -56,9 +56,8 @@ def after(learner, samples, dim=2):
 
 
 @pytest.mark.claim("EXT-ReplicatesOrder")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("radius", [0.3, 50.0])
-def test_a_linear_model_is_two_copies_in_numpy(radius):
+def test_a_linear_model_is_two_copies_in_numpy(x64, radius):
     """w and b as one vector, at the adaptive rate in a ball around the start; both orders."""
     samples, start = rows(60, 2), {"w": jnp.array([0.4, -0.2]), "b": jnp.asarray(0.1)}
     learner = nj.learners.model(affine, start, SQUARED, copies=2, radius=radius)
@@ -79,8 +78,7 @@ def test_a_linear_model_is_two_copies_in_numpy(radius):
     assert (outside > 10) == (radius < 1)
 
 
-@pytest.mark.usefixtures("x64")
-def test_with_the_same_copy_twice_it_is_the_trajectory_of_two_copies():
+def test_with_the_same_copy_twice_it_is_the_trajectory_of_two_copies(x64):
     samples = rows(40, 1)
     twice = samples._replace(x=jnp.repeat(samples.x, 2, axis=1))
     learner = nj.learners.model(lambda w, x: x @ w, jnp.zeros(2), SQUARED, copies=2, radius=1.0)
@@ -102,9 +100,8 @@ ESTIMATES = {  # by name: the estimate, copies, a model for which it is exact
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", ESTIMATES)
-def test_gradient_and_readings_are_exact_by_quadrature(name):
+def test_gradient_and_readings_are_exact_by_quadrature(x64, name):
     """Over Gaussian noise in every copy: those of the clean input."""
     estimate, copies, apply = ESTIMATES[name]
     params = network_params()

@@ -52,8 +52,7 @@ def test_perceptron_is_norma_without_margin_and_decay(rng):
 
 
 @pytest.mark.claim("NORMA-offset")
-@pytest.mark.usefixtures("x64")
-def test_perceptron_makes_the_mistakes_of_river():
+def test_perceptron_makes_the_mistakes_of_river(x64):
     from river.linear_model import Perceptron
 
     x, y = load_breast_cancer(return_X_y=True)
@@ -101,8 +100,7 @@ def test_untuned_norma_beats_the_perceptron_on_a_drifting_target():
 
 
 @pytest.mark.claim("NORMA-Eq21")
-@pytest.mark.usefixtures("x64")
-def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn():
+def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn(x64):
     x, y = load_diabetes(return_X_y=True)
     x, y = (x / x.std(axis=0))[:150], (y[:150] - y.mean()) / y.std()
     eta, alpha = 0.05, 0.3  # of ½(y − p)² + (α/2)‖w‖²
@@ -176,8 +174,7 @@ def test_printed_updates_of_other_scales_miss_their_share(rng):
 
 
 @pytest.mark.claim("NORMA-adaptive-σ")
-@pytest.mark.usefixtures("x64")
-def test_scales_are_clamped(rng):
+def test_scales_are_clamped(x64, rng):
     x = rng.normal(size=(T, DIM))
     for loss, least in (
         (losses.nu_epsilon_insensitive(nu=0.9), 0.0),
@@ -189,8 +186,7 @@ def test_scales_are_clamped(rng):
 
 
 @pytest.mark.claim("NORMA-Eq17")
-@pytest.mark.usefixtures("x64")
-def test_everything_kept_gives_a_norm_below_the_bound(rng):
+def test_everything_kept_gives_a_norm_below_the_bound(x64, rng):
     """‖f‖ ≤ X/λ for the soft margin, and ‖f‖² is αᵀKα."""
     x, y = labelled(rng)
     learner = norma(
@@ -205,8 +201,7 @@ def test_everything_kept_gives_a_norm_below_the_bound(rng):
     assert np.sqrt(squared_norm) <= 1 / 0.5
 
 
-@pytest.mark.usefixtures("x64")
-def test_norma_in_a_world_without_decay_is_parallel_worlds(rng):
+def test_norma_in_a_world_without_decay_is_parallel_worlds(x64, rng):
     """The squared loss at two copies; and with one copy, another learner."""
     x, y = valued(rng)
     noise = nj.noise.Gaussian(0.3)
@@ -226,8 +221,7 @@ def test_norma_in_a_world_without_decay_is_parallel_worlds(rng):
     assert np.abs(one_copy - theirs).max() > 0.05
 
 
-@pytest.mark.usefixtures("x64")
-def test_in_a_world_a_small_ring_with_decay_equals_the_loop(rng):
+def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
     """Noisy inputs and drift together: f is read at the second copy, and terms hold the first."""
     (x, y), variance, size = labelled(rng), 0.2, 15
     world = nj.worlds.gaussian(
@@ -249,8 +243,7 @@ def test_in_a_world_a_small_ring_with_decay_equals_the_loop(rng):
     np.testing.assert_allclose(made, predictions, atol=1e-12)
 
 
-@pytest.mark.usefixtures("x64")
-def test_a_second_copy_makes_the_step_right_on_average():
+def test_a_second_copy_makes_the_step_right_on_average(x64):
     """After one fixed round, the mean step over all pairs of ±n is the clean one; of one, not."""
     linear = nj.kernels.linear()  # its own surrogate under any noise
     first, second, y = jnp.array([[1.0]]), 1.5, -1.0

@@ -1,19 +1,14 @@
 """Claims on NORMA that no other test shows, by NumPy."""
 
-import jax
 import numpy as np
 import pytest
 
-from noisy_jax import kernels, learners, losses, noise, rollout, streams
+from noisy_jax import losses
 from tests.learners import references
+from tests.learners.norma_runs import PLAIN as KERNEL
+from tests.learners.norma_runs import labelled
 
-NOISE, KEY = noise.Gaussian(0.1), jax.random.key(1)
-KERNEL, T = references.gaussian_kernel(0.75**0.5), 80
-
-
-def data(rng, rounds=T):
-    x = rng.normal(size=(rounds, 2))
-    return x, np.where(x[:, 0] * x[:, 1] + 0.3 * rng.normal(size=rounds) > 0, 1.0, -1.0)
+T = 80
 
 
 def soft_margin(rate, margin=1.0):
@@ -36,7 +31,7 @@ def test_the_step_shrinks_by_its_own_rate(rng):
 @pytest.mark.claim("NORMA-II.D-speedup")
 def test_rescaled_storage(rng):
     """f_t = β^(t−1) Σ α_i β^(−i) k(x_i, ·), t from 1; printed with β = 1 − η and the power t."""
-    (x, y), rate, lam = data(rng), 0.3, 0.1
+    (x, y), rate, lam = labelled(rng, T), 0.3, 0.1
     predictions, *_ = references.norma(
         KERNEL, soft_margin(rate), lambda t, added: 1 - rate * lam, x, y, oldest=lambda t: 0
     )
@@ -56,7 +51,7 @@ def test_rescaled_storage(rng):
 @pytest.mark.claim("NORMA-λ=1")
 def test_regularization_only_scales_a_nu_classifier(rng):
     """(η, λ) and (ηλ, 1): f, b and ρ times λ, the same decisions; not so of Huber's loss."""
-    (x, y), rate, lam, nu = data(rng), 0.5, 0.2, 0.3
+    (x, y), rate, lam, nu = labelled(rng, T), 0.5, 0.2, 0.3
 
     def run(step, rate, lam):
         found = references.norma(
@@ -108,7 +103,7 @@ def test_the_printed_huber_update_is_no_gradient_step(rng):
 @pytest.mark.claim("NORMA-Cor5")
 def test_the_average_is_over_the_hypotheses_that_predicted(rng):
     """(1/m) Σ f_t over t = 1, …, m has coefficients α_i(1 − β^(m−i))/(mηλ); printed to m − 1."""
-    (x, y), rate, lam = data(rng, 40), 0.5, 0.2
+    (x, y), rate, lam = labelled(rng, 40), 0.5, 0.2
     m, beta = len(y), 1 - rate * lam
     played = np.zeros((m, m))
     for t in range(m - 1):
@@ -122,24 +117,7 @@ def test_the_average_is_over_the_hypotheses_that_predicted(rng):
     np.testing.assert_allclose(average - printed, played[-1] / m, atol=1e-14)
     assert np.abs(average - printed).max() > 0.01
     # Convexity: no more risk than the mean of those played.
-    points, target = data(rng, 200)
+    points, target = labelled(rng, 200)
     values = KERNEL(points[:, None], x[None]) @ played.T
     hinge = np.maximum(1 - target[:, None] * values, 0).mean()
     assert np.maximum(1 - target * values.mean(axis=1), 0).mean() <= hinge
-
-
-@pytest.mark.claim("NORMA-Eq6")
-@pytest.mark.parametrize("name", ["two_copies", "norma"])  # round by round, and by blocks
-def test_a_prediction_does_not_depend_on_the_target_of_its_round(name):
-    """Another target in round 20 changes the predictions from round 21 on, and none before."""
-    learner = {
-        "two_copies": learners.two_copies(radius=1.0, learning_rate=0.1),
-        "norma": learners.norma(
-            kernels.linear(), losses.squared(), learning_rate=0.1, regularization=0.1, buffer=16
-        ),
-    }[name]
-    stream = streams.linear(jax.random.key(0), 30, 3)
-    run = jax.jit(lambda y: rollout(learner, stream._replace(y=y), NOISE, KEY).predictions)
-    before, after = run(stream.y), run(stream.y.at[20].add(1.0))
-    np.testing.assert_array_equal(before[:21], after[:21])
-    assert not np.allclose(before[21:], after[21:])

@@ -75,9 +75,8 @@ VALUES = {
 
 @pytest.mark.claim("NORMA-Eq10-12", "NORMA-offset", "NORMA-Eq13-16,18", "NORMA-Eq19", "NORMA-Eq20")
 @pytest.mark.claim("NORMA-Eq24", "NORMA-adaptive-σ")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", [*CLASSES, *VALUES])
-def test_constant_rate_and_small_ring_equal_the_loop(rng, name):
+def test_constant_rate_and_small_ring_equal_the_loop(x64, rng, name):
     loss, step = {**CLASSES, **VALUES}[name]
     x, y = (labelled if name in CLASSES else valued)(rng)
     offset, rate, decay, size = name != "novelty", 0.1, 0.04, 20
@@ -109,9 +108,8 @@ def test_constant_rate_and_small_ring_equal_the_loop(rng, name):
 
 
 @pytest.mark.claim("NORMA-Eq7-9")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", [*CLASSES, *VALUES])
-def test_schedule_and_decay_on_updates_equal_the_loop(rng, name):
+def test_schedule_and_decay_on_updates_equal_the_loop(x64, rng, name):
     loss, step = {**CLASSES, **VALUES}[name]
     x, y = (labelled if name in CLASSES else valued)(rng)
     learner = norma(
@@ -133,8 +131,7 @@ def test_schedule_and_decay_on_updates_equal_the_loop(rng, name):
 
 
 @pytest.mark.claim("NORMA-Eq10-12", "NORMA-Fig1")
-@pytest.mark.usefixtures("x64")
-def test_the_recursion_equals_the_closed_form(rng):
+def test_the_recursion_equals_the_closed_form(x64, rng):
     """f_t = Σ α_i β^(t − 1 − i) k(x_i, ·) over the τ newest, each α_i as it was born (Figure 1)."""
     x, y = labelled(rng)
     rate, regularization, size = 0.5, 0.2, 15
@@ -151,8 +148,7 @@ def test_the_recursion_equals_the_closed_form(rng):
 
 
 @pytest.mark.claim("NORMA-Eq13-16,18")
-@pytest.mark.usefixtures("x64")
-def test_only_two_numbers_matter(rng):
+def test_only_two_numbers_matter(x64, rng):
     """f(η, λ, ρ) = η f(1, ηλ, ρ/η): one compiled sweep, which traces the hyper-parameters."""
     x, y = labelled(rng)
 

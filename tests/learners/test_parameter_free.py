@@ -86,8 +86,7 @@ def test_one_step_of_the_potential():
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-ParameterFree")
-@pytest.mark.usefixtures("x64")
-def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(rng):
+def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(x64, rng):
     """Through the linear loss ⟨w, x⟩, whose gradient is x, on 360 sequences."""
     rounds, dim = 150, 3
     played = [
@@ -122,8 +121,7 @@ def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(rng):
 
 
 @pytest.mark.statistical
-@pytest.mark.usefixtures("x64")
-def test_with_a_kernel_and_two_copies_equals_the_loop_in_its_space(rng):
+def test_with_a_kernel_and_two_copies_equals_the_loop_in_its_space(x64, rng):
     """The Gram matrix's root gives features of the same inner products."""
     rounds, unit = 60, 3.0
     clean = rng.normal(size=(rounds, 2))

@@ -71,7 +71,6 @@ def learner_of(name, loss, **options):
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-WholeGradient")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
@@ -80,7 +79,7 @@ def learner_of(name, loss, **options):
         *itertools.product(["multilevel", "second order"], ["logistic"]),
     ],
 )
-def test_equals_the_plain_loop(rng, name, loss):
+def test_equals_the_plain_loop(x64, rng, name, loss):
     """Under noise of another covariance in each round, which the learner is not told."""
     loss, derivative = LOSSES[loss]
     learner, rounds, dim = learner_of(name, loss), 40, 2
@@ -164,9 +163,8 @@ def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rn
 
 
 @pytest.mark.claim("EXT-WholeGradient")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("loss", ["squared", "smoothed_hinge"])
-def test_gradients_of_pairs_are_exact_by_quadrature(rng, loss):
+def test_gradients_of_pairs_are_exact_by_quadrature(x64, rng, loss):
     loss, derivative = LOSSES[loss]
     learner, state = learned(rng, KERNEL, loss, estimate="pair", copies=2)
     probes = jnp.array([[-0.7], [0.2], [1.1]])
@@ -181,8 +179,7 @@ def test_gradients_of_pairs_are_exact_by_quadrature(rng, loss):
 
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-WholeGradient")
-@pytest.mark.usefixtures("x64")
-def test_gradients_of_multilevel_are_unbiased(rng):
+def test_gradients_of_multilevel_are_unbiased(x64, rng):
     """The logistic loss, under skewed noise; one copy is far off."""
     loss, derivative = LOSSES["logistic"]
     learner, state = learned(rng, KERNEL, loss, estimate="multilevel")

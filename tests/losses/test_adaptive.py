@@ -13,11 +13,10 @@ MAKERS = (losses.nu_soft_margin, losses.novelty, losses.nu_epsilon_insensitive, 
 
 
 @pytest.mark.claim("NORMA-Eq19", "NORMA-Eq22", "NORMA-adaptive-σ")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "loss", [*(make(nu=NU) for make in MAKERS), losses.nu_huber(nu=NU, tracker="joint")], ids=str
 )
-def test_steps_are_minus_the_derivatives(loss):
+def test_steps_are_minus_the_derivatives(x64, loss):
     a, s = A.astype(float), jnp.full(len(A), 0.5)
     in_a, in_s = (
         jax.vmap(jax.grad(lambda a, s: loss.value(a, s), argnum))(a, s) for argnum in (0, 1)

@@ -27,10 +27,9 @@ def samples():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.claim("EXT-CorrelatedNoise")
 @pytest.mark.parametrize("name", ["known_covariance", "two_copies"])
-def test_gradients_moments_and_readings_are_unbiased(name):
+def test_gradients_moments_and_readings_are_unbiased(x64, name):
     """With `cross_cov`; without it they are not, except the gradient from two copies."""
     seen = samples()
     blind = seen._replace(cross_cov=None)

@@ -73,9 +73,8 @@ def full(cov):
     return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(3)
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.claim("EXT-DependentNoise")
-def test_estimated_covariances_and_gradients_are_unbiased(case):
+def test_estimated_covariances_and_gradients_are_unbiased(x64, case):
     """E Σ̂ = Var(x̃ | x), and with it the gradient from one copy is the clean one."""
     noise, x, copies, p = case
     np.testing.assert_allclose(p @ copies, x, atol=1e-10)
@@ -105,8 +104,7 @@ def test_estimated_covariances_and_gradients_are_unbiased(case):
     np.testing.assert_allclose(moments.corrected(sums)[0], np.outer(x, x), atol=1e-9)
 
 
-@pytest.mark.usefixtures("x64")
-def test_moments_of_the_bound_contain_the_exact_ones(case):
+def test_moments_of_the_bound_contain_the_exact_ones(x64, case):
     noise, x, copies, p = case
     known = nj.bounds.moments(nj.Stream(x[None], np.array([0.5])), noise)
     squares = np.sum(copies**2, axis=1)

@@ -47,9 +47,8 @@ def full(cov):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.claim("EXT-Misclassified")
-def test_copies_covariances_and_gradients_are_unbiased(case):
+def test_copies_covariances_and_gradients_are_unbiased(x64, case):
     noise, x, copies, p = case
     np.testing.assert_allclose(p @ copies, x, atol=1e-12)
     variance = np.einsum("m,mi,mj->ij", p, copies - x, copies - x)
@@ -73,8 +72,7 @@ def test_copies_covariances_and_gradients_are_unbiased(case):
     assert np.abs(blind - clean).max() > 0.05
 
 
-@pytest.mark.usefixtures("x64")
-def test_moments_of_the_bound_contain_the_exact_ones(case):
+def test_moments_of_the_bound_contain_the_exact_ones(x64, case):
     noise, x, copies, p = case
     known = nj.bounds.moments(nj.Stream(x[None], np.array([0.5])), noise)
     squares = np.sum(copies**2, axis=1)

@@ -49,8 +49,7 @@ def test_draws_have_the_moments_and_are_independent():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_coordinates_may_depend_on_x():
+def test_coordinates_may_depend_on_x(x64):
     """Exact means over a category, a sign and a value that is known: variance and its estimate."""
     matrix = np.array([[0.9, 0.1], [0.2, 0.8]])
     noise = Product((Misclassified(matrix), Rademacher(0.5), Gaussian(0.0)))

@@ -1,10 +1,15 @@
 import json
 
+import jax
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import contamination
 import contamination_fits as fits
+import noisy_jax as nj
 from contamination_adversaries import gross
+from contamination_picture import draw_errors
 from tests.files import names_in, rows_of
 from tests.keys import key
 from tests.papers import main
@@ -87,3 +92,48 @@ def test_scikit_learns_rivals_on_linear_data():
     errors = contamination.rival_errors(table.test_x, table.test_y, x, y)
     assert errors.shape == (1, 3)
     assert errors.max() < 0.2  # ridge is off by more than one
+
+
+@pytest.mark.slow
+def test_real_data_are_split_and_scaled():
+    stream = nj.Stream(np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]] * 5), np.arange(15.0))
+    setting = fits.real(stream, length_scale=1.0, alpha=1.0)
+    table = setting.draw(jax.random.key(0))
+    every = np.sort(np.concatenate([table.y, table.test_y]))
+    np.testing.assert_allclose(every, np.arange(15) / np.arange(15).std(), rtol=1e-5)
+    assert table.x.shape == (10, 2)
+    assert np.isfinite(table.x).all()
+
+
+SHARES = [0.0, 0.1]
+CURVES = {"ridge": [(0.1, 1e-6, 0.11), (2.0, 1.9, 2.1)], "oracle": [(0.1, 0.09, 0.11)] * 2}
+
+
+def test_new_axes_say_once_what_they_share():
+    axes = draw_errors(SHARES, {f"adversary {i}": CURVES for i in range(7)})
+    assert [ax.get_title() for ax in axes] == [f"adversary {i}" for i in range(7)]
+    assert axes[0].get_yscale() == "log"
+    figure = axes[0].figure
+    assert list(figure.axes) == list(axes)  # no empty frames for the three that are not there
+    figure.draw_without_rendering()
+    of_x = [ax.get_xlabel() for ax in axes if ax.xaxis.label.get_visible()]
+    of_y = [ax.get_ylabel() for ax in axes if ax.yaxis.label.get_visible()]
+    assert of_x == ["share ε of corrupted rows"] * 5  # above the three as well
+    assert of_y == ["error on clean data (RMSE)"] * 2
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ridge", "oracle"]
+    ridge, oracle = axes[6].lines
+    assert (ridge.get_linestyle(), oracle.get_linestyle()) == ("-", "--")
+    np.testing.assert_array_equal(ridge.get_xydata(), [[0.0, 0.1], [0.1, 2.0]])
+
+
+def test_given_axes_keep_the_rest_of_their_figure_as_it_is():
+    figure = Figure()
+    *given, other = figure.subplots(1, 3)
+    draw_errors(SHARES, {"gross": CURVES, "shift": CURVES}, axes=given, label="error")
+    assert [ax.get_ylabel() for ax in figure.axes] == ["error", "error", ""]
+    assert given[0].get_legend() is not None
+    assert not figure.legends
+    assert not other.lines
+    # An interval that reaches below zero is cut off, and the curves are seen.
+    assert 0.01 < given[0].get_ylim()[0] < 0.1

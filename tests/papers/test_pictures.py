@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import matplotlib
 import numpy as np
 import pytest
 
@@ -17,8 +16,6 @@ from tests.plots import checks
 from tests.plots.checks import ODD
 from tightness_picture import draw_ratios
 from tuning import draw_rates
-
-matplotlib.use("agg")
 
 AGAINST = {"learner": "a", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
 LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}

@@ -448,8 +448,7 @@ def test_clean_kernel_is_the_gaussian_kernel():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_reading_at_once_is_reading_twice(rng):
+def test_reading_at_once_is_reading_twice(x64, rng):
     world = worlds.gaussian(dim=3, length_scale=1.0, noise=noise.Gaussian(0.4))
     weights, x = rng.normal(size=9), rng.normal(size=(9, 3))
     z, points = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))

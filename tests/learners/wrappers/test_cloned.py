@@ -39,10 +39,9 @@ def test_the_learner_is_told_the_covariance_of_its_clones(copies):
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-CloningPerRound")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("copies", [2, 3])
 @pytest.mark.parametrize("form", FORMS)
-def test_clones_of_a_round_are_those_of_its_own_covariance(form, copies):
+def test_clones_of_a_round_are_those_of_its_own_covariance(x64, form, copies):
     """Those of one covariance are independent copies (test_kernel.py): here each round's are."""
     covs, key = jnp.asarray(FORMS[form]), jax.random.key(1)
     stream = nj.streams.linear(jax.random.key(0), T, DIM)

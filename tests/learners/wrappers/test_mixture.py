@@ -112,7 +112,6 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
 
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-Mixture")
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "kind",
     [
@@ -124,7 +123,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
         "given up, then a little better",
     ],
 )
-def test_the_guarantee_holds_for_arbitrary_losses(rng, kind):
+def test_the_guarantee_holds_for_arbitrary_losses(x64, rng, kind):
     """On readings that are drawn at random: 100 sequences; a mixture that plays 1/K breaks it."""
     ratios, uniform = [], []
     given = nj.Learner(
@@ -179,9 +178,8 @@ def test_side_by_side_all_must_allow_errors_of_x_and_y_to_covary():
     assert nj.wrappers.paired(linear(0.1), other).needs.targets != "any"
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("number", [2, 3, 6])
-def test_shares_are_those_of_adahedge(rng, number):
+def test_shares_are_those_of_adahedge(x64, rng, number):
     """q ∝ exp(−(log K/Δ) L), and Δ grows by ⟨q, ℓ⟩ less the mix loss: in NumPy, 20 rounds."""
     state = nj.wrappers.mixture(*number * [linear(0.1)]).init(DIM)
     q, total, gap = np.full(number, 1 / number), np.zeros(number), 0.0
