@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import one_line_error
 
 ROWS = np.random.default_rng(1)
 X = ROWS.normal(size=(30, 3)) * [1.0, 2.0, 3.0] + 5
@@ -177,9 +178,8 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
     ],
 )
 def test_wrong_knowledge_gives_one_clear_line(noise, message):
-    with pytest.raises(ValueError, match=message) as caught:
+    with one_line_error(message):
         from_arrays(X, Y, names=NAMES, noise=noise)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

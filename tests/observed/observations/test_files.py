@@ -153,20 +153,17 @@ def test_files_that_became_shorter_are_an_error(path, arrays):
             ValueError,
             "must be the same in all rows; for one a row, pass a list of tables",
         ),
+        ((X, Y), {}, ValueError, "path must be a file's path, got .*; see from_arrays"),
+        (("x.npy", Y), {}, ValueError, "y must be a file's path, got .*; see from_arrays"),
+        (("x.npy", "y.npy"), {"drop": ["x1"]}, ValueError, "are for CSV files: leave them out"),
         (("x.npy", "y.npy"), {"cross_cov": np.ones((23, 3))}, ValueError, "the same in all rows"),
     ],
 )
 def test_wrong_arguments_give_one_clear_line(path, arrays, names, arguments, error, message):
+    files = (path.parent / one if isinstance(one, str) else one for one in names)
     with pytest.raises(error, match=message) as caught:
-        chunks(*(path.parent / name for name in names), **{"noise": 0.1} | arguments)
+        chunks(*files, **{"noise": 0.1} | arguments)
     assert "\n" not in str(caught.value)
-
-
-def test_arrays_in_place_of_files_are_named(path):
-    with pytest.raises(ValueError, match=r"path must be a file's path, got .*; see from_arrays"):
-        chunks(X, Y, noise=0.1)
-    with pytest.raises(ValueError, match=r"y must be a file's path, got .*; see from_arrays"):
-        chunks(path.parent / "x.npy", Y, noise=0.1)
 
 
 def test_a_table_of_no_rows_is_an_error(arrays, path):

@@ -19,36 +19,9 @@ from noisy_jax.observed.observations import from_arrays
 from tests.observed.rows import LEARNER, NOISE, X, Y, run, written
 
 
-def test_a_fit_to_chunks_is_that_of_the_table(table):
-    whole = nj.fit(from_arrays(X, Y, noise=NOISE))
-    fit = nj.fit(table)
-    np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=1e-8)
-    np.testing.assert_allclose(fit.intercept, whole.intercept, rtol=1e-8)
-    assert fit.num_rows == 800
-
-
-def test_chunks_must_have_the_same_uncertainty_of_the_noise():
-    def part(rows, std_error):
-        noise = nj.noise.CovarianceEstimate(NOISE * np.eye(2), np.full((2, 2), std_error))
-        return from_arrays(X[rows], Y[rows], noise=noise)
-
-    first, same, other = part(slice(400), 0.1), part(slice(400, 800), 0.1), part(slice(400), 0.2)
-    assert nj.fit([first, same]).num_rows == 800
-    with pytest.raises(ValueError, match="must have the same uncertainty"):
-        nj.fit([first, other])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
-        ({"weights": np.ones(800)}, "without weights and clusters"),
-        ({"model": "logistic"}, "takes one table"),
-    ],
-)
-def test_wrong_arguments_of_fit_give_one_clear_line(table, options, message):
-    with pytest.raises(ValueError, match=message):
-        nj.fit(table, **options)
+def test_checkpoints_are_folders_of_chunks(table):
+    with pytest.raises(ValueError, match="checkpoint must be a folder's path, got 3"):
+        nj.fit(table, checkpoint=3)
     with pytest.raises(ValueError, match=r"checkpoint is for chunks, as nj\.obs"):
         nj.fit(from_arrays(X, Y, noise=NOISE), checkpoint="folder")
 
