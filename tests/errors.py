@@ -1,4 +1,4 @@
-"""Errors that a user reads."""
+"""Errors that a user reads: each is one line."""
 
 import contextlib
 
@@ -11,3 +11,9 @@ def one_line_error(message):
     with pytest.raises(ValueError, match=message) as caught:
         yield
     assert "\n" not in str(caught.value)
+
+
+def raises(message, call, *arguments, **options):
+    """The call raises such an error."""
+    with one_line_error(message):
+        call(*arguments, **options)

@@ -6,7 +6,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations.arrow import FORMATS, arrow_parts
-from tests.errors import one_line_error
+from tests.errors import raises
 
 pyarrow = pytest.importorskip("pyarrow")
 dataset = pytest.importorskip("pyarrow.dataset")
@@ -63,13 +63,11 @@ def test_wrong_files_give_one_clear_line(tmp_path):
         nj.observations.chunks(path, sep=";", **OPTIONS)
     with pytest.raises(ValueError, match=r"a \.parquet file holds y: name its column by target="):
         nj.observations.chunks(path, noise=0.1)
-    with pytest.raises(ValueError, match="has 1000 rows, but 1001 were read before"):
-        list(arrow_parts(path, 100, 1001))
+    raises("has 1000 rows, but 1001 were read before", list, arrow_parts(path, 100, 1001))
     path = written(tmp_path, ".parquet", FRAME.assign(sex=np.where(CLEAN > 0, "f", "m")))
     with pytest.raises(
         ValueError, match=r"has the categories 'sex\[f\]', of which a chunk may lack"
     ):
         nj.fit(nj.observations.chunks(path, **OPTIONS))
     path.write_bytes(b"no parquet")
-    with one_line_error(r"rows\.parquet is not such a file"):
-        nj.fit(nj.observations.chunks(path, **OPTIONS))
+    raises(r"rows\.parquet is not such a file", nj.fit, nj.observations.chunks(path, **OPTIONS))

@@ -16,12 +16,12 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.observed.rows import LEARNER, NOISE, X, Y, run, written
 
 
 def test_checkpoints_are_folders_of_chunks(table):
-    with pytest.raises(ValueError, match="checkpoint must be a folder's path, got 3"):
-        nj.fit(table, checkpoint=3)
+    raises("checkpoint must be a folder's path, got 3", nj.fit, table, checkpoint=3)
     with pytest.raises(ValueError, match=r"checkpoint is for chunks, as nj\.obs"):
         nj.fit(from_arrays(X, Y, noise=NOISE), checkpoint="folder")
 
@@ -108,8 +108,7 @@ def test_a_checkpoint_of_another_cross_covariance_is_an_error(tmp_path):
 )
 def test_other_chunks_than_before_are_an_error(tmp_path, table, change, message):
     run("fit", table, tmp_path / "c")
-    with pytest.raises(ValueError, match=message):
-        run("fit", change(list(table)), tmp_path / "c")
+    raises(message, run, "fit", change(list(table)), tmp_path / "c")
 
 
 def archive(*arrays):
@@ -160,8 +159,7 @@ def test_ten_corrupted_checkpoints_are_each_one_clear_error(tmp_path, table, kin
         assert path.read_bytes() == content  # it is left to the user
     path.unlink()
     path.mkdir()
-    with pytest.raises(ValueError, match="cannot read the checkpoint"):
-        attempt()
+    raises("cannot read the checkpoint", attempt)
     path.rmdir()
     path.write_bytes(whole)
     chex.assert_trees_all_equal(attempt(), right)
@@ -224,8 +222,7 @@ def test_a_folder_without_permission_is_one_clear_error(tmp_path, table, kind, m
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "read_bytes", forbidden)
-    with pytest.raises(ValueError, match=r"cannot read .*moments\.npz: Permission denied$"):
-        run(kind, table, tmp_path / "c")
+    raises(r"cannot read .*moments\.npz: Permission denied$", run, kind, table, tmp_path / "c")
 
 
 @KINDS
@@ -233,8 +230,7 @@ def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path, ta
     def parts():
         first, *rest = table
         yield first
-        with pytest.raises(ValueError, match="is in use by another run"):
-            run(kind, table, tmp_path / "c")
+        raises("is in use by another run", run, kind, table, tmp_path / "c")
         yield from rest
 
     found = run(kind, parts(), tmp_path / "c")

@@ -8,7 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
-from tests.errors import one_line_error
+from tests.errors import raises
 
 ROWS = np.random.default_rng(0)
 X, Y = ROWS.normal(size=(20, 3)), ROWS.normal(size=20)
@@ -84,8 +84,7 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
     ],
 )
 def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
-    with one_line_error(message):
-        from_arrays(x, y, noise=noise)
+    raises(message, from_arrays, x, y, noise=noise)
 
 
 def test_names_must_be_different():
@@ -104,8 +103,7 @@ def test_names_must_be_different():
     ids=["too few rows", "constant", "noise on a constant column", "y takes one value"],
 )
 def test_tables_that_cannot_be_fitted_give_one_clear_line(x, y, noise, message):
-    with one_line_error(message):
-        nj.fit(from_arrays(x, y, noise=noise))
+    raises(message, nj.fit, from_arrays(x, y, noise=noise))
 
 
 def test_some_rows_keep_what_belongs_to_them(rng):
