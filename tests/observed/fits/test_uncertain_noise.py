@@ -62,6 +62,39 @@ def test_added_variance_is_that_of_refits_with_another_covariance(copies, moves,
     np.testing.assert_allclose(added, (slopes**2).sum(axis=0), rtol=0.08)
 
 
+METHODS = {  # with the step of finite differences, and their tolerance
+    "logistic": (nj.methods.Logistic(), 1e-4, 1e-4),
+    "poisson": (nj.methods.Poisson(), 1e-4, 1e-4),
+    "SIMEX": (nj.methods.SIMEX(draws=10), 1e-3, 0.02),
+    "SIMEX, logistic": (nj.methods.SIMEX("logistic", draws=10), 1e-3, 0.02),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_intervals_of_other_methods_widen_by_the_delta_method(rng, name):
+    method, step, tolerance = METHODS[name]
+    x = rng.normal(size=(1500, 2))
+    eta = x @ [1.2, -0.8] - 0.5
+    y = rng.poisson(np.exp(eta)) if name == "poisson" else (eta + rng.logistic(size=1500) > 0) * 1.0
+    cov, error = np.array([[0.4, 0.1], [0.1, 0.2]]), np.array([[0.03, 0.01], [0.01, 0.02]])
+    x = x + rng.normal(size=x.shape) @ np.linalg.cholesky(cov).T
+
+    def fitted(cov, error):
+        return nj.fit(from_arrays(x, y, noise=CovarianceEstimate(cov, error)), method)
+
+    exact, uncertain = fitted(cov, 0 * error), fitted(cov, error)
+    np.testing.assert_allclose(uncertain.coefficients, exact.coefficients)
+    expected = exact.covariance
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        move = np.zeros((2, 2))
+        move[i, j] = move[j, i] = step
+        ahead, behind = (numbers(fitted(cov + sign * move, 0 * error)) for sign in (1, -1))
+        slope = (ahead - behind) / (2 * step) * error[i, j]
+        expected = expected + np.outer(slope, slope)
+    np.testing.assert_allclose(uncertain.covariance, expected, rtol=tolerance, atol=1e-6)
+    assert np.all(uncertain.std_error > 1.01 * exact.std_error)
+
+
 @pytest.mark.parametrize("method", ["sandwich", "jackknife"])
 def test_degrees_of_freedom_fall_with_the_uncertainty_of_the_estimate(method):
     """Satterthwaite's for two variances, of which the noise's has 1/(3s), at least 1."""
