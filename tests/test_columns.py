@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.columns import levels_of
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 
 ROWS = np.random.default_rng(0)
 X = ROWS.normal(size=(60, 2))
@@ -30,10 +31,8 @@ GAPS[[3, 7, 7], [0, 0, 1]] = True
 def test_what_is_masked_is_missing(form):
     x = masked(np.round(10 * X), GAPS)
     table = {"array": x, "integers": x.astype(int), "rows": list(x)}[form]
-    with pytest.raises(ValueError, match=r"x\[3, 0\] is nan \(3 in all\): drop or impute"):
-        from_arrays(table, Y, noise=0.1)
-    with pytest.raises(ValueError, match=r"x\[3, 0\] is nan"):
-        nj.streams.from_arrays(table, Y)
+    raises(r"x\[3, 0\] is nan \(3 in all\): drop or impute", from_arrays, table, Y, noise=0.1)
+    raises(r"x\[3, 0\] is nan", nj.streams.from_arrays, table, Y)
     missing = nj.noise.Missing(1 - GAPS.mean(axis=0))
     found = from_arrays(table, Y, noise=missing)
     wanted = from_arrays(np.where(GAPS, np.nan, np.round(10 * X)), Y, noise=missing)
@@ -42,22 +41,18 @@ def test_what_is_masked_is_missing(form):
 
 
 def test_what_is_masked_beside_x_is_missing():
-    with pytest.raises(ValueError, match=r"y\[3\] is nan"):
-        from_arrays(X, masked(Y, GAPS[:, 0]), noise=0.1)
+    raises(r"y\[3\] is nan", from_arrays, X, masked(Y, GAPS[:, 0]), noise=0.1)
     with pytest.raises(ValueError, match=r"noise\[1\] is nan"):
         from_arrays(X, Y, noise=np.ma.array([0.1, 99.0], mask=[False, True]))
     table = from_arrays(X, Y, noise=0.1)
     weights, labels = masked(np.ones(60), GAPS[:, 0], 5.0), masked(np.arange(60), GAPS[:, 0], 1)
-    with pytest.raises(ValueError, match="weights must be finite and >= 0"):
-        nj.fit(table, weights=weights)
-    with pytest.raises(ValueError, match="clusters must be labels, got NaN in row 3"):
-        nj.fit(table, clusters=labels)
+    raises("weights must be finite and >= 0", nj.fit, table, weights=weights)
+    raises("clusters must be labels, got NaN in row 3", nj.fit, table, clusters=labels)
     np.testing.assert_array_equal(
         np.isnan(nj.fit(table).predict(masked(X, GAPS))), GAPS.any(axis=1)
     )
     copies = np.ma.stack([masked(X, GAPS)] * 2, axis=1)
-    with pytest.raises(ValueError, match=r"copies\[3, 0, 0\] is nan"):
-        nj.noise.estimate_covariance(copies)
+    raises(r"copies\[3, 0, 0\] is nan", nj.noise.estimate_covariance, copies)
 
 
 def test_a_mask_that_hides_nothing_changes_nothing():
@@ -80,8 +75,7 @@ def test_rows_of_another_order_are_never_paired_by_position(which):
     y, frame = others(TARGET)[which], others(FRAME)[which]
     message = r"the indices of x and y are not the same; align them with y\.loc\[x\.index\]"
     for make in (nj.streams.from_arrays, nj.streams.scaled):
-        with pytest.raises(ValueError, match=message):
-            make(FRAME, y)
+        raises(message, make, FRAME, y)
     with pytest.raises(ValueError, match=message) as caught:
         from_arrays(FRAME, y, noise=0.1)
     assert "\n" not in str(caught.value)
@@ -91,16 +85,13 @@ def test_rows_of_another_order_are_never_paired_by_position(which):
         from_arrays(X, TARGET, noise=variances(y.index))
     with pytest.raises(ValueError, match="indices of x and cross_cov are not the same"):
         from_arrays(FRAME, TARGET, noise=0.1, cross_cov=0.01 * frame)
-    with pytest.raises(ValueError, match=r"indices of x\[0\] and x\[1\] are not the same"):
-        from_arrays([FRAME, frame], TARGET)
+    raises(r"indices of x\[0\] and x\[1\] are not the same", from_arrays, [FRAME, frame], TARGET)
     table = from_arrays(X, TARGET, noise=0.1)  # the index is that of y
     for name in ("weights", "clusters"):
         message = rf"indices of observations and {name} .* {name}\.loc\[observations\.index\]"
         for errors in ("sandwich", "jackknife"):
-            with pytest.raises(ValueError, match=message):
-                nj.fit(table, errors=errors, **{name: abs(y)})
-    with pytest.raises(ValueError, match=message):
-        nj.select({"a": nj.fit}, table, jax.random.key(0), clusters=y)
+            raises(message, nj.fit, table, errors=errors, **{name: abs(y)})
+    raises(message, nj.select, {"a": nj.fit}, table, jax.random.key(0), clusters=y)
 
 
 def test_rows_of_the_same_index_are_paired():
@@ -135,8 +126,7 @@ def test_columns_are_taken_by_their_names():
     for found in (fit, fit.uncorrected, nj.learn(learner, table, jax.random.key(0))):
         np.testing.assert_array_equal(found.predict(turned), found.predict(X))
         np.testing.assert_array_equal(found.predict(turned.iloc[3]), found.predict(X[3]))
-        with pytest.raises(ValueError, match="x must have one label 'dose', got the labels 'age'"):
-            found.predict(turned[["age"]])
+        raises("x must have one label 'dose', got the labels 'age'", found.predict, turned[["age"]])
     covs = 0.1 * np.array([[2, 1], [1, 3]]), 0.01 * np.array([[1, 2], [2, 3]])
     back = [pd.DataFrame(c, FRAME.columns, FRAME.columns).loc[turned.columns] for c in covs]
     estimate = nj.noise.CovarianceEstimate(*(c[turned.columns] for c in back))
@@ -158,17 +148,14 @@ def test_codes_of_categories_are_not_amounts():
     with pytest.raises(ValueError, match=message) as caught:
         from_arrays(frame, TARGET, noise={"dose": 0.1})
     assert "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match=message):
-        nj.streams.from_arrays(frame, TARGET)
+    raises(message, nj.streams.from_arrays, frame, TARGET)
     for y in (group, pd.Series(group, FRAME.index)):
-        with pytest.raises(ValueError, match=r"y is categorical, .* y\.astype\(float\) if"):
-            from_arrays(FRAME, y, noise=0.1)
+        raises(r"y is categorical, .* y\.astype\(float\) if", from_arrays, FRAME, y, noise=0.1)
     made = pd.get_dummies(frame, columns=["group"], drop_first=True, dtype=float)
     table = from_arrays(made, TARGET, noise={"dose": 0.1})
     assert table.names == ("dose", "age", "group_1", "group_2")
     fit = nj.fit(from_arrays(FRAME.assign(group=Y), TARGET, noise=0.0))
-    with pytest.raises(ValueError, match="'group' of x is categorical"):
-        fit.predict(frame)
+    raises("'group' of x is categorical", fit.predict, frame)
     nj.fit(table, clusters=labels)  # labels of groups may be categories
 
 
@@ -184,8 +171,7 @@ def test_codes_of_categories_are_not_amounts():
     ],
 )
 def test_texts_that_are_no_categories(values, message):
-    with pytest.raises(ValueError, match=message):
-        levels_of("kind", values)
+    raises(message, levels_of, "kind", values)
 
 
 def test_categories_and_numbers():

@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax.columns import in_order
 from noisy_jax.csv_files import csv_parts, read_csv
 from noisy_jax.observed.observations import csv
+from tests.errors import raises
 
 
 @pytest.fixture
@@ -19,10 +20,8 @@ def path(tmp_path):
 @pytest.mark.parametrize("cell", ["1_0", "１２", "٣", "1,5", "0x10", "1 2", "inf", "1e999", "−1"])
 def test_other_writings_are_no_numbers(path, cell):
     path.write_text(f'a,y\n"{cell}",2\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=f"column 'a': '{cell}' is not a finite number"):
-        csv(path, target="y", noise=0.1)
-    with pytest.raises(ValueError, match=f"column 'a': '{cell}' is not a finite number"):
-        nj.streams.csv(path, "y")
+    raises(f"column 'a': '{cell}' is not a finite number", csv, path, target="y", noise=0.1)
+    raises(f"column 'a': '{cell}' is not a finite number", nj.streams.csv, path, "y")
 
 
 @pytest.mark.parametrize("cell", ["5", " 5.0 ", "+5", "\xa05", "5e0", ".5e1", "5."])
@@ -45,11 +44,9 @@ def test_messages_do_not_repeat_long_cells_and_headers(path):
 
 def test_a_nul_in_a_name_is_an_error(path):
     path.write_bytes("a,y\n1,2\n".encode("utf-16-le"))  # as spreadsheets write Unicode text
-    with pytest.raises(ValueError, match=r"has a NUL|has no column named"):
-        csv(path, target="y", noise=0.1)
+    raises(r"has a NUL|has no column named", csv, path, target="y", noise=0.1)
     path.write_text("a\x00,y\n1,2\n")
-    with pytest.raises(ValueError, match="has a NUL in the name of column 1"):
-        csv(path, target="y", noise=0.1)
+    raises("has a NUL in the name of column 1", csv, path, target="y", noise=0.1)
 
 
 def test_the_time_for_a_header_grows_like_its_length(path):

@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.features import cosines_and_sines, number_of_pairs
+from tests.errors import raises
 
 
 def test_waves_of_numpy_and_of_jax_are_the_real_and_imaginary_parts_of_exponentials(x64, rng):
@@ -33,8 +34,7 @@ def test_waves_in_float32_are_right_to_4e_7():
 @pytest.mark.parametrize("num_features", [0, 3, 2.5])
 def test_features_come_in_pairs(num_features):
     assert number_of_pairs(6) == 3
-    with pytest.raises(ValueError, match="num_features must be"):
-        number_of_pairs(num_features)
+    raises("num_features must be", number_of_pairs, num_features)
 
 
 def test_random_features_are_entire_although_they_round():
@@ -52,5 +52,4 @@ def test_random_features_are_entire_although_they_round():
     def cosine_and_sine(x):
         return jnp.abs(x)
 
-    with pytest.raises(ValueError, match="'abs'"):
-        nj.unbiased.pair(jax.jit(cosine_and_sine))(jnp.asarray(copies))
+    raises("'abs'", nj.unbiased.pair(jax.jit(cosine_and_sine)), jnp.asarray(copies))

@@ -16,6 +16,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.simulated.results import versions
 from noisy_jax.validation import writable_folder
+from tests.errors import raises
 
 MODULES = [value for name in nj.__all__ if inspect.ismodule(value := getattr(nj, name))]
 
@@ -104,7 +105,4 @@ def test_a_folder_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with pytest.raises(
-        ValueError, match=r"^cannot write to the folder .*: No space left on device$"
-    ):
-        writable_folder(tmp_path)
+    raises(r"^cannot write to the folder .*: No space left on device$", writable_folder, tmp_path)

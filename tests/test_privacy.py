@@ -13,6 +13,7 @@ from noisy_jax.privacy import (
     laplace_mechanism,
     randomized_response,
 )
+from tests.errors import raises
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -138,69 +139,52 @@ def test_mechanisms_are_noise_distributions():
     np.testing.assert_allclose(scales(jnp.array([1.0, 4.0])), [2.0, 0.5])
 
 
-GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0}
+RIGHT = {
+    clipped: {"x": [1.0], "norm": 1.0},
+    laplace_mechanism: {"epsilon": 1.0, "l1_sensitivity": 1.0},
+    gaussian_mechanism: {"epsilon": 1.0, "delta": 1e-5, "l2_sensitivity": 1.0},
+}
+FLOAT32 = r"norm must be in \[1\.175.*e-38, 3\.40.*e\+38\].*: outside the range of float32"
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "wrong", "message"),
     [
-        (lambda: clipped([1.0], 0.0), "norm must be positive and finite, got 0.0"),
+        (clipped, {"norm": 0.0}, "norm must be positive and finite, got 0.0"),
+        (clipped, {"norm": 1e-45}, FLOAT32),
+        (clipped, {"order": 3}, "order must be 1 or 2"),
+        (clipped, {"x": 1.0}, r"x must be \[..., d\]"),
+        (laplace_mechanism, {"l1_sensitivity": 1e-40}, "the scale of the noise must be in"),
+        (laplace_mechanism, {"epsilon": 0.0}, "epsilon must be positive"),
+        (laplace_mechanism, {"l1_sensitivity": -1.0}, "l1_sensitivity must be"),
         (
-            lambda: clipped([1.0], 1e-45),
-            r"norm must be in \[1\.175.*e-38, 3\.40.*e\+38\].*: outside the range of float32",
-        ),
-        (
-            lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=1e-40),
-            "the scale of the noise must be in",
-        ),
-        (
-            lambda: gaussian_mechanism(**GAUSSIAN | {"l2_sensitivity": 1e-25}),
-            "the variance of the noise must be in",
-        ),
-        (lambda: clipped([1.0], 1.0, order=3), "order must be 1 or 2"),
-        (lambda: clipped(1.0, 1.0), r"x must be \[..., d\]"),
-        (lambda: laplace_mechanism(epsilon=0.0, l1_sensitivity=1.0), "epsilon must be positive"),
-        (lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=-1.0), "l1_sensitivity must be"),
-        (
-            lambda: laplace_mechanism(epsilon=jnp.array([1.0, 2.0]), l1_sensitivity=1.0),
+            laplace_mechanism,
+            {"epsilon": np.ones(2)},
             r"epsilon must be one number, got shape \[2\]",
         ),
-        (
-            lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=[1.0, 2.0]),
-            "l1_sensitivity must be one number",
-        ),
-        (
-            lambda: laplace_mechanism(epsilon=1.0, l1_sensitivity=1.0, copies=0),
-            "copies must be a whole number of at least 1",
-        ),
-        (
-            lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": np.inf}),
-            "epsilon must be positive and finite",
-        ),
-        (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": 0.0}), "use laplace_mechanism"),
-        (lambda: gaussian_mechanism(**GAUSSIAN | {"delta": 1.0}), "delta must be above 0 and"),
-        (
-            lambda: gaussian_mechanism(**GAUSSIAN | {"delta": np.nan}),
-            "delta must be above 0 and below 1, got nan",
-        ),
-        (lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": "a"}), "epsilon must be numbers"),
-        (lambda: gaussian_mechanism(**GAUSSIAN | {"l2_sensitivity": 0}), "l2_sensitivity must be"),
-        (lambda: gaussian_mechanism(**GAUSSIAN, copies=1.5), "copies must be a whole number"),
-        (
-            lambda: gaussian_mechanism(**GAUSSIAN | {"epsilon": [1.0, 2.0]}),
-            "epsilon must be one number",
-        ),
-        (
-            lambda: jax.vmap(lambda e: gaussian_mechanism(**GAUSSIAN | {"epsilon": e}).cov)(
-                jnp.ones(2)
-            ),
-            "epsilon must be concrete, got a traced one: .* calibrated on the host",
-        ),
+        (laplace_mechanism, {"l1_sensitivity": [1.0, 2.0]}, "l1_sensitivity must be one number"),
+        (laplace_mechanism, {"copies": 0}, "copies must be a whole number of at least 1"),
+        (gaussian_mechanism, {"l2_sensitivity": 1e-25}, "the variance of the noise must be in"),
+        (gaussian_mechanism, {"epsilon": np.inf}, "epsilon must be positive and finite"),
+        (gaussian_mechanism, {"delta": 0.0}, "use laplace_mechanism"),
+        (gaussian_mechanism, {"delta": 1.0}, "delta must be above 0 and"),
+        (gaussian_mechanism, {"delta": np.nan}, "delta must be above 0 and below 1, got nan"),
+        (gaussian_mechanism, {"epsilon": "a"}, "epsilon must be numbers"),
+        (gaussian_mechanism, {"l2_sensitivity": 0}, "l2_sensitivity must be"),
+        (gaussian_mechanism, {"copies": 1.5}, "copies must be a whole number"),
+        (gaussian_mechanism, {"epsilon": [1.0, 2.0]}, "epsilon must be one number"),
     ],
 )
-def test_bad_input_raises(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_bad_input_raises(call, wrong, message):
+    raises(message, call, **RIGHT[call] | wrong)
+
+
+def test_gaussian_noise_is_calibrated_outside_of_jit():
+    def variance(epsilon):
+        return gaussian_mechanism(**RIGHT[gaussian_mechanism] | {"epsilon": epsilon}).cov
+
+    message = "epsilon must be concrete, got a traced one: .* calibrated on the host"
+    raises(message, jax.vmap(variance), jnp.ones(2))
 
 
 def test_randomized_response_attains_the_budget():
@@ -209,5 +193,4 @@ def test_randomized_response_attains_the_budget():
         np.testing.assert_allclose(np.log1p(-rate) - np.log(rate), epsilon, rtol=1e-9)
     traced = jax.vmap(lambda epsilon: randomized_response(epsilon=epsilon))(jnp.array([1.0, -1.0]))
     np.testing.assert_allclose(traced.rate[0], [1 / (1 + np.e), np.nan], rtol=1e-6)
-    with pytest.raises(ValueError, match="epsilon must be positive"):
-        randomized_response(epsilon=0.0)
+    raises("epsilon must be positive", randomized_response, epsilon=0.0)

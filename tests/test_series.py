@@ -8,6 +8,7 @@ from scipy.special import erf, erfi
 
 from noisy_jax import losses
 from noisy_jax.series import power_series
+from tests.errors import raises
 
 # Each loss with its derivative as a function of a complex argument.
 ANALYTIC = {
@@ -198,8 +199,7 @@ def test_values_keep_the_precision_of_the_argument(x64):
 def test_rejects_points_where_the_series_diverges(x64):
     series = losses.logistic().series(5, 1.0)
     assert series.convergence == pytest.approx(np.hypot(1, np.pi))
-    with pytest.raises(ValueError, match=r"about 1.0 converges for \|a − c\| < 3.29.*= 3.5: use"):
-        series(np.array([0.0, 4.5]))
+    raises(r"about 1.0 converges for \|a − c\| < 3.29.*= 3.5: use", series, np.array([0.0, 4.5]))
     assert np.isinf(series.remainder(3.3))
     traced = jax.jit(lambda a: series(a))(jnp.array([0.0, 4.5]))
     assert np.isfinite(traced[0])
@@ -220,5 +220,4 @@ def test_rejects_points_where_the_series_diverges(x64):
     ],
 )
 def test_rejects_bad_input(use, message):
-    with pytest.raises(ValueError, match=message):
-        use()
+    raises(message, use)

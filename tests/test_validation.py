@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 import noisy_jax.sklearn
 from noisy_jax import validation
+from tests.errors import raises
 
 
 @pytest.mark.parametrize(
@@ -24,8 +25,7 @@ def test_numbers_out_of_range_raise_and_become_nan_where_traced(parse, good, bad
     for value in good:
         assert parse("rate", value) == value
     for value in [*bad, np.nan, np.inf]:
-        with pytest.raises(ValueError, match=r"^rate must be .*, got "):
-            parse("rate", value)
+        raises(r"^rate must be .*, got ", parse, "rate", value)
     traced = jax.jit(lambda values: parse("rates", values, shape=None))(jnp.array(good + bad))
     np.testing.assert_array_equal(np.isnan(traced), [False] * len(good) + [True] * len(bad))
     np.testing.assert_allclose(traced[: len(good)], good, rtol=1e-6)
@@ -41,15 +41,13 @@ def test_an_array_names_the_first_bad_place_and_how_many_there_are():
 @pytest.mark.parametrize("value", [True, 2.0, "2", 0, None])
 def test_whole_numbers_are_integers_from_the_least_on(value):
     assert validation.whole("count", np.int64(3)) == 3
-    with pytest.raises(ValueError, match="count must be a whole number of at least 1, got "):
-        validation.whole("count", value)
+    raises("count must be a whole number of at least 1, got ", validation.whole, "count", value)
 
 
 def test_choices_and_classes_are_named():
     with pytest.raises(ValueError, match=r"^errors must be 'a', 'b' or 'c', got 'd'$"):
         validation.choice("errors", "d", ("a", "b", "c"))
-    with pytest.raises(ValueError, match=r"^x must be an int, got 'd': write 1$"):
-        validation.instance("x", "d", int, "write 1")
+    raises(r"^x must be an int, got 'd': write 1$", validation.instance, "x", "d", int, "write 1")
 
 
 def test_long_values_are_shortened_in_messages():
@@ -67,8 +65,7 @@ def test_keys_are_told_from_numbers():
     assert validation.is_key(jax.random.key(0))
     assert validation.is_key(jax.random.PRNGKey(0))
     assert not validation.is_key(3)
-    with pytest.raises(ValueError, match="key must be a key such as"):
-        validation.check_key(0)
+    raises("key must be a key such as", validation.check_key, 0)
 
 
 TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
@@ -90,5 +87,4 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
     ],
 )
 def test_wrong_inputs_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(nj.table(TABLE, target="y", noise={"a": 1e-6}))
+    raises(message, call, nj.table(TABLE, target="y", noise={"a": 1e-6}))

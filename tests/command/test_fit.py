@@ -110,83 +110,41 @@ def test_incomplete_replicates(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "y", "--variance", "0.1"], "name the table and its target"),
-        (["--data", "DATA", "--target", "y"], "state the error in the features, by --variance"),
-        (["--data", "DATA", "--target", "y", "--variance", "x1=-1"], "noise['x1'] must be finite"),
-        (["--data", "DATA", "--target", "y", "--variance", "x9=1"], "has no feature 'x9'"),
-        (["--data", "DATA", "--target", "y", "--variance", "a", "b"], "--variance must be numbers"),
-        (["--data", "DATA", "--target", "y", "--replicates", "x1"], "such as x1:x1b:x1c"),
-        (["--data", "DATA", "--target", "y", "--variance", "x1=9"], "'x1' is not identified"),
-        (["--data", "DATA", "--target", "price", "--variance", "1"], "no column named 'price'"),
-        (
-            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "x1=.2"],
-            "--variance names 'x1' twice",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--replicates", "x1:x2", "x1:x3"],
-            "--replicates names 'x1' twice",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "--noise", "laplace"],
-            "--noise is for --kernel",
-        ),
-        (
-            [
-                "--data",
-                "DATA",
-                "--target",
-                "y",
-                "--replicates",
-                "x1:x2",
-                "--kernel",
-                "--noise",
-                "laplace",
-            ],
-            "--noise is for --kernel with --variance",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--variance", "x1=9", "--kernel"],
-            "'x1' is not identified",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--variance", "x1=.1", "--kernel", "-1"],
-            "--kernel must be",
-        ),
-        (["--data", "DATA", "--target", "y", "--std-error", "x1"], "must be FEATURE=COLUMN"),
-        (["--data", "DATA", "--target", "y", "--sd", "x1"], "--sd must be A=S, got 'x1'"),
-        (["--data", "DATA", "--target", "y", "--sd", "x1=much"], "--sd must be A=S, got x1=much"),
-        (
-            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--variance", "x1=0.2"],
-            "the error of 'x1' is stated twice, also by --sd",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--variance", "0.2"],
-            "beside other columns --variance must be COLUMN=NUMBER",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--misclassified", "x1=0.9"],
-            "--misclassified must be A=SENSITIVITY,SPECIFICITY, got x1=0.9",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--covariance", "sigma.csv"],
-            "--covariance is of all features",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--sd", "x1=0.4", "--flips", "0.1"],
-            "--flips is for --model logistic",
-        ),
-        (
-            ["--data", "DATA", "--target", "y", "--std-error", "x1=x2", "--kernel"],
-            "leave out --std-error",
-        ),
-        (["--data", "no.csv", "--target", "y", "--variance", "1"], "there is no file no.csv"),
+        ("", "state the error in the features, by --variance"),
+        ("--variance x1=-1", "noise['x1'] must be finite"),
+        ("--variance x9=1", "has no feature 'x9'"),
+        ("--variance a b", "--variance must be numbers"),
+        ("--replicates x1", "such as x1:x1b:x1c"),
+        ("--variance x1=9", "'x1' is not identified"),
+        ("--target price --variance 1", "no column named 'price'"),
+        ("--variance x1=.1 x1=.2", "--variance names 'x1' twice"),
+        ("--replicates x1:x2 x1:x3", "--replicates names 'x1' twice"),
+        ("--variance x1=.1 --noise laplace", "--noise is for --kernel"),
+        ("--replicates x1:x2 --kernel --noise laplace", "--noise is for --kernel with --variance"),
+        ("--variance x1=9 --kernel", "'x1' is not identified"),
+        ("--variance x1=.1 --kernel -1", "--kernel must be"),
+        ("--std-error x1", "must be FEATURE=COLUMN"),
+        ("--sd x1", "--sd must be A=S, got 'x1'"),
+        ("--sd x1=much", "--sd must be A=S, got x1=much"),
+        ("--sd x1=0.4 --variance x1=0.2", "the error of 'x1' is stated twice, also by --sd"),
+        ("--sd x1=0.4 --variance 0.2", "beside other columns --variance must be COLUMN=NUMBER"),
+        ("--misclassified x1=0.9", "--misclassified must be A=SENSITIVITY,SPECIFICITY, got x1=0.9"),
+        ("--sd x1=0.4 --covariance sigma.csv", "--covariance is of all features"),
+        ("--sd x1=0.4 --flips 0.1", "--flips is for --model logistic"),
+        ("--std-error x1=x2 --kernel", "leave out --std-error"),
+        ("--data no.csv --variance 1", "there is no file no.csv"),
     ],
 )
 def test_wrong_input_is_one_clear_line(noisy, options, message, tmp_path, capsys):
-    options = [str(noisy[1]) if option == "DATA" else option for option in options]
-    assert main(["fit", *options, "--out", str(tmp_path / "out")]) == 2
+    given = ["--data", str(noisy[1]), "--target", "y", *options.split()]  # the last one counts
+    assert main(["fit", *given, "--out", str(tmp_path / "out")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
+
+
+def test_a_table_must_be_named(tmp_path, capsys):
+    assert main(["fit", "--target", "y", "--variance", "0.1", "--out", str(tmp_path)]) == 2
+    assert "name the table and its target" in capsys.readouterr().err
 
 
 def test_it_says_which_columns_it_used(tmp_path, capsys):

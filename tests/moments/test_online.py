@@ -9,6 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.errors import raises
 from tests.keys import key
 
 X, Y, W = np.array([0.7, -1.2]), 0.6, np.array([0.3, -0.8])
@@ -172,10 +173,8 @@ def test_without_the_correction_the_moments_are_seen_to_be_wrong():
 
 
 def test_frequencies_need_a_characteristic_function_without_zeros():
-    with pytest.raises(ValueError, match="without zeros, got Uniform"):
-        features(nj.noise.Uniform(1.0), dim=1)
-    with pytest.raises(ValueError, match=r"StudentT, whose .* is not known"):
-        features(nj.noise.StudentT(5.0, 1.0), dim=1)
+    raises("without zeros, got Uniform", features, nj.noise.Uniform(1.0), dim=1)
+    raises(r"StudentT, whose .* is not known", features, nj.noise.StudentT(5.0, 1.0), dim=1)
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])

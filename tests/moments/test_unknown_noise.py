@@ -9,6 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.errors import raises
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import COV, SKEWED, X, enumerated
 from tests.unbiased.test_multilevel import over_levels
@@ -213,10 +214,8 @@ def test_what_cannot_be_right_raises():
         nj.moments.replicates(features, copies=3, order=2)
     with pytest.raises(ValueError, match="f must be a function, got 'rbf'"):
         nj.moments.pair("rbf")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="'tanh'"):
-        one_round(nj.moments.pair(jnp.tanh), np.zeros((2, 1)))
-    with pytest.raises(ValueError, match="pass a key"):
-        one_round(nj.moments.multilevel(features), np.zeros((32, 1)))
+    raises("'tanh'", one_round, nj.moments.pair(jnp.tanh), np.zeros((2, 1)))
+    raises("pass a key", one_round, nj.moments.multilevel(features), np.zeros((32, 1)))
     for wrong in (lambda x: x[..., 0], lambda x: jnp.outer(x, x)):
         with pytest.raises(ValueError, match=r"features must map \[\.\.\., 2\] to \[\.\.\., D\]"):
             nj.moments.replicates(wrong).num_features(2)

@@ -13,6 +13,7 @@ import scipy.stats
 import noisy_jax as nj
 from noisy_jax.base import unrolled
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.rows import CLEAN, LEARNER, NOISE, X, Y, run
 
@@ -165,21 +166,17 @@ def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, lear
         "predictions": CURVED._replace(predict=lambda state, x: 1.1 * CURVED.predict(state, x)),
     }
     for other in others.values():
-        with pytest.raises(ValueError, match=r"learned.json has the state of another learner: bui"):
-            nj.load_learned(path, other)
-    with pytest.raises(ValueError, match="does not hold a fit: "):
-        nj.load_fit(path)
+        raises(r"learned.json has the state of another learner: bui", nj.load_learned, path, other)
+    raises("does not hold a fit: ", nj.load_fit, path)
     path.write_text("{}")
-    with pytest.raises(ValueError, match=r"does not hold what nj.learn returned: it has no kind"):
-        nj.load_learned(path, learner)
+    raises(r"does not hold what nj.learn returned: it has no kind", nj.load_learned, path, learner)
 
 
 def test_constant_columns_are_named():
     x = np.column_stack([np.arange(10.0), np.full(10, 0.1)])
     observed = nj.observations.from_arrays(x, np.arange(10.0), noise=0.0, names=("age", "dose"))
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-    with pytest.raises(ValueError, match="'dose' is constant"):
-        nj.learn(learner, observed, jax.random.key(0))
+    raises("'dose' is constant", nj.learn, learner, observed, jax.random.key(0))
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.test_cross_fitting import FITS, KNOWN, in_folds, table
 
@@ -163,8 +164,7 @@ def test_a_candidate_that_diverged_is_last_and_not_tied():
     assert np.isnan(found.risk[0])
     assert found.tied == ("fit",)
     assert str(found).splitlines()[4].startswith("broken")
-    with pytest.raises(ValueError, match="every candidate diverged"):
-        nj.select({"broken": broken}, rows, jax.random.key(0))
+    raises("every candidate diverged", nj.select, {"broken": broken}, rows, jax.random.key(0))
 
 
 def test_estimators_of_scikit_learn_are_judged_as_fits():
@@ -237,8 +237,7 @@ TWO = nj.learners.two_copies(radius=1.0)
 )
 def test_bad_input_is_one_clear_message(candidates, options, message):
     _, _, rows = table(noise=0.5)
-    with pytest.raises(ValueError, match=message):
-        nj.select(candidates, rows, jax.random.key(0), **options)
+    raises(message, nj.select, candidates, rows, jax.random.key(0), **options)
 
 
 def test_learners_for_other_rows_are_named():

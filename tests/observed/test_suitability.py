@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.rows import CLEAN, NOISE, X, Y
 
@@ -28,10 +29,8 @@ def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
         return nj.learn(learner, observed, jax.random.key(0))
 
     assert np.isfinite(learned([1.02, 1.0]).risk)
-    with pytest.raises(ValueError, match=r"'age' is not identified: its noise variance, 1.5,"):
-        learned([0.5, 1.5])
-    with pytest.raises(ValueError, match=r"combination .* is not identified"):
-        learned([[0.9, 0.5], [0.5, 0.9]])
+    raises(r"'age' is not identified: its noise variance, 1.5,", learned, [0.5, 1.5])
+    raises(r"combination .* is not identified", learned, [[0.9, 0.5], [0.5, 0.9]])
 
 
 def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
@@ -43,8 +42,7 @@ def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
         return nj.learn(nj.learners.two_copies(radius=1.0), rows, jax.random.key(0))
 
     assert np.isfinite(learned(0.9).risk)
-    with pytest.raises(ValueError, match=r"cross_cov of 'x1' is .* times what is possible"):
-        learned(1.2)
+    raises(r"cross_cov of 'x1' is .* times what is possible", learned, 1.2)
 
 
 def wide_rows(laplace=3.0):
@@ -97,8 +95,7 @@ def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
 
     assert np.isfinite(learned(nj.noise.Laplace(0.5)).risk)
     for noise in (nj.noise.Gaussian(0.5), nj.noise.Laplace(0.6)):
-        with pytest.raises(ValueError, match=r"built for other .* noise than the rows have"):
-            learned(noise)
+        raises(r"built for other .* noise than the rows have", learned, noise)
 
 
 @pytest.mark.slow
@@ -118,5 +115,4 @@ def test_replicates_of_unknown_noise_do_not_serve_a_learner_that_reads_the_covar
         nj.learners.corrected_ftrl(known),
         nj.learners.known_covariance(radius=2.0, learning_rate=0.01),
     ):
-        with pytest.raises(ValueError, match="use two_copies"):
-            nj.learn(learner, observed, jax.random.key(0))
+        raises("use two_copies", nj.learn, learner, observed, jax.random.key(0))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 from tests.plots.checks import check_draws_on_given_axes
 
 matplotlib.use("agg")
@@ -85,10 +86,8 @@ def test_wrong_input_is_one_clear_line(rng):
         ({"at": {"age": np.nan}}, r"at\['age'\] must be finite, got nan"),
         ({"level": 95}, "level must be above 0 and below 1, got 95"),
     ):
-        with pytest.raises(ValueError, match=f"^{message}$"):
-            nj.plots.function(fit, table, **arguments)
+        raises(f"^{message}$", nj.plots.function, fit, table, **arguments)
     one, its_table = fitted(rng, 1)
-    with pytest.raises(ValueError, match=r"columns of the fit, 'dose', got 'dose', 'age'$"):
-        nj.plots.function(one, table)
+    raises(r"columns of the fit, 'dose', got 'dose', 'age'$", nj.plots.function, one, table)
     with pytest.raises(ValueError, match="fit must be a FourierFit, got LinearFit"):
         nj.plots.function(nj.fit(its_table), its_table)

@@ -1,7 +1,6 @@
 """SIMEX around estimators and pipelines."""
 
 import numpy as np
-import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -9,6 +8,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from noisy_jax.sklearn import SIMEX
+from tests.errors import raises
 
 
 def test_equals_fit_also_around_a_pipeline(rng):
@@ -23,10 +23,8 @@ def test_equals_fit_also_around_a_pipeline(rng):
     piped = SIMEX(make_pipeline(StandardScaler(), LinearRegression()), noise=0.16, draws=4)
     np.testing.assert_allclose(piped.fit(noisy, y).predict(x), model.predict(x), rtol=1e-9)
     curved = SIMEX(make_pipeline(PolynomialFeatures(), LinearRegression()), noise=0.16)
-    with pytest.raises(ValueError, match="predictions that are affine in x"):
-        curved.fit(noisy, y)
-    with pytest.raises(ValueError, match="takes a regressor, got a classifier"):
-        SIMEX(LogisticRegression()).fit(noisy, y > 0)
+    raises("predictions that are affine in x", curved.fit, noisy, y)
+    raises("takes a regressor, got a classifier", SIMEX(LogisticRegression()).fit, noisy, y > 0)
 
 
 def test_seeds_are_as_everywhere_in_scikit_learn(rng):

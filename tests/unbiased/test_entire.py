@@ -10,6 +10,7 @@ from jax.extend.core import Primitive
 import noisy_jax as nj
 from noisy_jax.unbiased.continuation import Continued, erf
 from noisy_jax.unbiased.entire import continued
+from tests.errors import raises
 
 RE, IM = np.array([0.3, -0.7, 1.2]), np.array([0.5, 0.2, -0.4])
 Z = RE + 1j * IM
@@ -181,8 +182,7 @@ def test_what_is_not_entire_is_one_clear_message(name):
     if "result of f" not in message:
         assert "multilevel and replicates take any smooth function" in str(caught.value)
     assert "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match="gaussian "):
-        nj.unbiased.gaussian(f, 0.1)(copies[:1], key=jax.random.key(0))
+    raises("gaussian ", nj.unbiased.gaussian(f, 0.1), copies[:1], key=jax.random.key(0))
     if name not in ("complex result", "whole number"):
         assert jax.tree.leaves(nj.unbiased.replicates(f)(copies))
 
@@ -208,11 +208,9 @@ def test_ones_own_primitives_can_be_registered():
     nj.unbiased.register(gate, "not analytic")
     np.testing.assert_allclose(nj.unbiased.pair(thrice.bind)(copies), 3 * RE, rtol=1e-6)
     np.testing.assert_allclose(nj.unbiased.pair(cube.bind)(copies), np.real(Z**3), rtol=1e-5)
-    with pytest.raises(ValueError, match=r"'gate' is not analytic"):
-        nj.unbiased.pair(gate.bind)(copies)
+    raises(r"'gate' is not analytic", nj.unbiased.pair(gate.bind), copies)
     with pytest.raises(ValueError, match=r"kind must be 'linear', 'entire', .* got 'smooth'"):
         nj.unbiased.register(gate, "smooth")
     with pytest.raises(ValueError, match=r"primitive must be a jax\.extend\.core\.Primitive, got"):
         nj.unbiased.register(jnp.sin, "entire")
-    with pytest.raises(ValueError, match="JAX's own primitive 'sin' is known"):
-        nj.unbiased.register(Primitive("sin"), "linear")
+    raises("JAX's own primitive 'sin' is known", nj.unbiased.register, Primitive("sin"), "linear")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 
 KEY = jax.random.key(0)
 MAKERS = {
@@ -116,16 +117,12 @@ def test_types_are_kept(name):
 @EVERY
 def test_wrong_copies_give_one_clear_line(name):
     g, count = calls(name, loss, 1)
-    with pytest.raises(ValueError, match=f"V of at least {count}, got \\[0, 2\\] of float32"):
-        g(PARAMS, jnp.zeros((0, 2)), 0.4)
+    raises(f"V of at least {count}, got \\[0, 2\\] of float32", g, PARAMS, jnp.zeros((0, 2)), 0.4)
     with pytest.raises(ValueError, match=r"noisy copies .* floating point, .* of int32"):
         g(PARAMS, jnp.zeros((count, 2), int), 0.4)
-    with pytest.raises(ValueError, match="argnum is 1, but there are 1 positional arguments"):
-        g(PARAMS)
-    with pytest.raises(ValueError, match="f must be a function, got 3"):
-        MAKERS[name](3)
-    with pytest.raises(ValueError, match="got object: argnum is the place of x"):
-        g(PARAMS, object(), 0.4)
+    raises("argnum is 1, but there are 1 positional arguments", g, PARAMS)
+    raises("f must be a function, got 3", MAKERS[name], 3)
+    raises("got object: argnum is the place of x", g, PARAMS, object(), 0.4)
 
 
 def test_errors_of_f_say_which_x_it_got():
@@ -137,22 +134,15 @@ def test_errors_of_f_say_which_x_it_got():
 
 def test_bad_options_give_one_clear_line():
     multilevel, gaussian = nj.unbiased.multilevel, nj.unbiased.gaussian
-    with pytest.raises(ValueError, match="levels must be a whole number of at least 1, got 0"):
-        multilevel(loss, levels=0)
-    with pytest.raises(ValueError, match="continue_with must be above 0"):
-        multilevel(loss, continue_with=0.0)
-    with pytest.raises(ValueError, match="ratio must be"):
-        multilevel(loss, ratio=1.0)
-    with pytest.raises(ValueError, match=r"multilevel draws .* pass a key, g\(..., key=key\)"):
-        multilevel(jnp.sin)(jnp.zeros(32))
-    with pytest.raises(ValueError, match=r"gaussian draws .* pass a key"):
-        gaussian(jnp.sin, 0.1)(jnp.zeros(1))
+    raises("levels must be a whole number of at least 1, got 0", multilevel, loss, levels=0)
+    raises("continue_with must be above 0", multilevel, loss, continue_with=0.0)
+    raises("ratio must be", multilevel, loss, ratio=1.0)
+    raises(r"multilevel draws .* pass a key, g\(..., key=key\)", multilevel(jnp.sin), jnp.zeros(32))
+    raises(r"gaussian draws .* pass a key", gaussian(jnp.sin, 0.1), jnp.zeros(1))
     with pytest.raises(ValueError, match="gaussian needs Gaussian noise, got Laplace"):
         gaussian(jnp.sin, nj.noise.Laplace(0.1))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="noise must be"):
-        gaussian(jnp.sin, -0.1)
-    with pytest.raises(ValueError, match="order must be a whole number of at least 0"):
-        nj.unbiased.replicates(loss, order=-1)
+    raises("noise must be", gaussian, jnp.sin, -0.1)
+    raises("order must be a whole number of at least 0", nj.unbiased.replicates, loss, order=-1)
     with pytest.raises(ValueError, match="a result is of type int32"):
         nj.unbiased.replicates(lambda x: jnp.arange(2))(jnp.zeros(2))
 

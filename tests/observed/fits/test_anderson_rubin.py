@@ -6,6 +6,7 @@ from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import SHIFT
 
 NOISE = 1.0
@@ -122,10 +123,8 @@ def test_messages():
     rng = np.random.default_rng(6)
     x, y = rows(200, 31, rng, scale=10.0)
     fit = nj.fit(from_arrays(x, y, noise=NOISE))
-    with pytest.raises(ValueError, match=r"more groups of rows than d \+ 1 = 32"):
-        fit.interval(method="anderson-rubin")
-    with pytest.raises(ValueError, match="method must be 'wald' or 'anderson-rubin', got 'ar'"):
-        fit.interval(method="ar")
+    raises(r"more groups of rows than d \+ 1 = 32", fit.interval, method="anderson-rubin")
+    raises("method must be 'wald' or 'anderson-rubin', got 'ar'", fit.interval, method="ar")
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from scipy import stats
 import noisy_jax as nj
 from noisy_jax.observed.fits.bands import half_widths
 from noisy_jax.observed.fits.trials import FACTORS, undersmoothed
+from tests.errors import raises
 from tests.keys import SHIFT
 
 GROUPS = 16
@@ -156,12 +157,9 @@ def test_a_band_has_the_shape_of_predictions_and_is_saved_with_the_fit(rng, tmp_
     np.testing.assert_array_equal(
         again.band(grid, simultaneous=True)[0], fit.band(grid, simultaneous=True)[0]
     )
-    with pytest.raises(ValueError, match=r"^x must be \[\.\.\., 1\], got \[3, 2\]"):
-        fit.band(np.zeros((3, 2)))
-    with pytest.raises(ValueError, match=r"^level must be above 0 and below 1, got 95$"):
-        fit.band(grid, 95)
-    with pytest.raises(ValueError, match=r"^x must be concrete.*outside jit"):
-        jax.jit(fit.band)(grid)
+    raises(r"^x must be \[\.\.\., 1\], got \[3, 2\]", fit.band, np.zeros((3, 2)))
+    raises(r"^level must be above 0 and below 1, got 95$", fit.band, grid, 95)
+    raises(r"^x must be concrete.*outside jit", jax.jit(fit.band), grid)
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 
 
 @pytest.mark.parametrize(
@@ -18,12 +19,4 @@ import noisy_jax as nj
 )
 def test_other_things_than_a_table_are_told(given: Any, message):
     for method in (None, nj.methods.Logistic(), nj.fourier(length_scale=1.0)):
-        with pytest.raises(ValueError, match=message):
-            nj.fit(given, method)
-
-
-def test_chunks_are_for_linear_fits():
-    table = nj.observations.from_arrays(np.eye(3), np.arange(3.0), noise=0.1)
-    chunks: Any = [table, table]
-    with pytest.raises(ValueError, match=r"nj.methods.Fourier takes one table"):
-        nj.fit(chunks, nj.fourier(length_scale=1.0))
+        raises(message, nj.fit, given, method)

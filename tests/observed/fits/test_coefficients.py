@@ -9,6 +9,7 @@ from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 
 SCRIPT = "<script>alert(1)</script>"
 COV = np.diag([0.3, 0.1])
@@ -96,10 +97,8 @@ def test_ratios_are_exponentials_of_coefficients_and_of_both_ends(rng, model, he
 
 def test_linear_fits_have_no_ratios(rng):
     fit = nj.fit(table(rng, "linear"))
-    with pytest.raises(ValueError, match="ratios are for logistic and Poisson fits"):
-        fit.summary(ratios=True)
-    with pytest.raises(ValueError, match="level must be above 0 and below 1"):
-        fit.summary(level=95)
+    raises("ratios are for logistic and Poisson fits", fit.summary, ratios=True)
+    raises("level must be above 0 and below 1", fit.summary, level=95)
 
 
 def test_a_known_covariance_has_the_normal_distribution():

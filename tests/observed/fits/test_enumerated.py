@@ -11,6 +11,7 @@ from noisy_jax.noise import Misclassified
 from noisy_jax.observed.fits.enumerated import enumerated, summed
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.units import Rows, Units
+from tests.errors import raises
 from tests.keys import SHIFT
 from tests.observed.rows import check_coverage
 
@@ -131,22 +132,18 @@ def test_flips_with_replicates_and_the_loss_of_flipped_labels(rng):
 def test_what_is_wrong_raises(rng):
     table = drawn(rng, 300)
     for bad in (0.5, (0.6, 0.4), -0.1, (0.1, 0.1, 0.1)):
-        with pytest.raises(ValueError, match="Flip"):
-            nj.methods.Logistic(flips=bad)
-    with pytest.raises(ValueError, match="must be 0 or 1"):
-        nj.fit(drawn(rng, 300, count=True), nj.methods.Logistic(flips=0.1))
+        raises("Flip", nj.methods.Logistic, flips=bad)
+    raises("must be 0 or 1", nj.fit, drawn(rng, 300, count=True), nj.methods.Logistic(flips=0.1))
     many = nj.observations.from_arrays(
         (rng.random((300, 7)) < 0.5) * 1.0, table.y, noise=Misclassified(TWO)
     )
-    with pytest.raises(ValueError, match=r"at most 64 combinations .* but there are 128"):
-        nj.fit(many, nj.methods.Logistic())
+    raises(r"at most 64 combinations .* but there are 128", nj.fit, many, nj.methods.Logistic())
     beside = nj.table(
         {"a": (rng.random(300) < 0.5) * 1, "z": rng.normal(size=300), "y": table.y},
         target="y",
         noise={"a": Misclassified(TWO), "z": nj.noise.Laplace(0.1)},
     )
-    with pytest.raises(ValueError, match="for Gaussian noise"):
-        nj.fit(beside, nj.methods.Logistic())
+    raises("for Gaussian noise", nj.fit, beside, nj.methods.Logistic())
 
 
 @pytest.mark.long

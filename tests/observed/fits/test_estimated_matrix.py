@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 from tests.keys import SHIFT
 
 COLUMNS = {"smoker": ["s1", "s2", "s3"]}
@@ -80,15 +81,11 @@ def test_what_cannot_be_estimated_is_one_clear_line(rng):
     binary = columns | {"y": (columns["y"] > 1).astype(float)}
     with pytest.raises(ValueError, match=r"nj.noise.estimate_misclassification, which"):
         nj.fit(table(binary), nj.methods.Logistic())
-    with pytest.raises(ValueError, match="for chunks give the matrix"):
-        nj.fit([table(columns), table(columns)])
-    with pytest.raises(ValueError, match="anew in each fold"):
-        nj.select({"fit": nj.fit}, table(columns), jax.random.key(0))
-    with pytest.raises(ValueError, match="for chunks give the matrix"):
-        nj.fits.moments(table(columns))
+    raises("for chunks give the matrix", nj.fit, [table(columns), table(columns)])
+    raises("anew in each fold", nj.select, {"fit": nj.fit}, table(columns), jax.random.key(0))
+    raises("for chunks give the matrix", nj.fits.moments, table(columns))
     long = {"id": np.repeat(np.arange(20), 3), "s": np.tile([0.0, 1, 1], 20)}
     options = {"replicates": ["s"], "subject": "id", "noise": {"s": UNKNOWN["smoker"]}}
     with pytest.raises(ValueError, match="not from rows of a subject"):
         nj.table(long | {"y": np.repeat(np.arange(20.0), 3)}, target="y", **options)
-    with pytest.raises(ValueError, match="at least 8 clusters, got 5"):
-        nj.fit(table(columns), clusters=np.arange(200) % 5)
+    raises("at least 8 clusters, got 5", nj.fit, table(columns), clusters=np.arange(200) % 5)

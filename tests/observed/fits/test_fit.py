@@ -11,6 +11,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.fits.saved import digest_of
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 
 METHODS = nj.methods
 
@@ -49,8 +50,7 @@ def test_chunks_and_their_checkpoint_are_options_of_a_linear_fit(rng, tmp_path):
     chunks = [rows.rows(np.arange(100)), rows.rows(np.arange(100, 200))]
     method = METHODS.Linear(checkpoint=tmp_path / "a")
     same(method, chunks, checkpoint=tmp_path / "b")
-    with pytest.raises(ValueError, match=r"nj.methods.Fourier takes one table"):
-        nj.fit(chunks, nj.fourier(length_scale=1.0))
+    raises(r"nj.methods.Fourier takes one table", nj.fit, chunks, nj.fourier(length_scale=1.0))
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,7 @@ def test_chunks_and_their_checkpoint_are_options_of_a_linear_fit(rng, tmp_path):
     ],
 )
 def test_options_beside_a_method_say_where_they_belong(rng, options, message):
-    with pytest.raises(ValueError, match=message):
-        nj.fit(table(rng, "logistic"), METHODS.Logistic(), **options)
+    raises(message, nj.fit, table(rng, "logistic"), METHODS.Logistic(), **options)
 
 
 def test_files_say_what_they_hold(rng, tmp_path):
@@ -90,12 +89,10 @@ def test_files_say_what_they_hold(rng, tmp_path):
     ):
         changed = {**values, **change}
         path.write_text(json.dumps({**changed, "sha256": digest_of(changed)}))
-        with pytest.raises(ValueError, match=message):
-            nj.load_fit(path)
+        raises(message, nj.load_fit, path)
     del values["kind"]  # as version 0.2 wrote it
     path.write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"^.*a fit that version 0\.2 saved must be made anew$"):
-        nj.load_fit(path)
+    raises(r"^.*a fit that version 0\.2 saved must be made anew$", nj.load_fit, path)
 
 
 def data(rng, n=300):
@@ -127,17 +124,14 @@ def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
         step = 1e-3 * np.eye(2)
         change = [(fit.predict(x[0] + e) - fit.predict(x[0] - e)) / 2e-3 for e in step]
         np.testing.assert_allclose(slope, change, rtol=1e-2, atol=1e-3 * scale)
-        with pytest.raises(ValueError, match=r"x must be|could not be broadcast"):
-            jax.jit(fit.predict)(jnp.zeros((4, 3)))
+        raises(r"x must be|could not be broadcast", jax.jit(fit.predict), jnp.zeros((4, 3)))
 
 
 def test_features_without_a_table_get_the_right_call(rng):
     x, y = data(rng)
     for given in (x, jnp.asarray(x), pd.DataFrame(x), x.tolist()):
-        with pytest.raises(ValueError, match=r"nj\.observations\.from_arrays\(x, y, noise=…\)"):
-            nj.fit(given, y)
-    with pytest.raises(ValueError, match=r"nj\.csv\('file\.csv', target=…"):
-        nj.fit("file.csv")
+        raises(r"nj\.observations\.from_arrays\(x, y, noise=…\)", nj.fit, given, y)
+    raises(r"nj\.csv\('file\.csv', target=…", nj.fit, "file.csv")
 
 
 def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
@@ -147,8 +141,6 @@ def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
     def inside(x):
         return nj.fit(from_arrays(x, y, noise=0.1)).coefficients
 
-    with pytest.raises(ValueError, match="outside jit"):
-        jax.jit(inside)(x)
+    raises("outside jit", jax.jit(inside), x)
     features = nj.fourier(length_scale=1.0, num_features=8)
-    with pytest.raises(ValueError, match="outside jit"):
-        jax.jit(lambda: nj.fit(table, features).weights)()
+    raises("outside jit", jax.jit(lambda: nj.fit(table, features).weights))

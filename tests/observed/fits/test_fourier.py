@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax.observed.fits.errors import fourier_errors
 from noisy_jax.observed.fits.fourier import by_each_row
 from noisy_jax.observed.fits.trials import without_negative
+from tests.errors import raises
 from tests.keys import SHIFT
 
 LAPLACE: Any = nj.noise.Laplace(np.sqrt(0.15))  # variance .3
@@ -66,8 +67,7 @@ def test_the_corrected_fit_recovers_a_sine_under_laplace_noise():
     assert fit.predict(np.zeros((5, 1))).shape == (5,)
     assert fit.predict(np.zeros((2, 5, 1))).shape == (2, 5)
     assert fit.uncorrected.predict([0.0]).shape == ()
-    with pytest.raises(ValueError, match=r"x must be \[\.\.\., 1\], got \[5, 2\]"):
-        fit.predict(np.zeros((5, 2)))
+    raises(r"x must be \[\.\.\., 1\], got \[5, 2\]", fit.predict, np.zeros((5, 2)))
     assert "R²" in str(fit)
     assert len(str(fit).splitlines()) < 20
 
@@ -173,10 +173,8 @@ def test_wrong_input_is_one_clear_line():
     for wrong in wrongs:
         assert "nj.fourier(length_scale=…), " in error(features=wrong)
     for wrong, message in ((3, "even"), (0, "at least 2")):
-        with pytest.raises(ValueError, match=message):
-            nj.fourier(length_scale=1.0, num_features=wrong)
-    with pytest.raises(ValueError, match="length_scale"):
-        nj.fourier(length_scale=0.0)
+        raises(message, nj.fourier, length_scale=1.0, num_features=wrong)
+    raises("length_scale", nj.fourier, length_scale=0.0)
 
 
 def test_a_saved_fit_is_the_fit_and_finds_columns_by_name(tmp_path):
@@ -191,8 +189,7 @@ def test_a_saved_fit_is_the_fit_and_finds_columns_by_name(tmp_path):
     np.testing.assert_array_equal(again.predict(two[["age", "dose"]]), fit.predict(two.to_numpy()))
     plain = again.uncorrected.predict(two)
     np.testing.assert_array_equal(plain, fit.uncorrected.predict(two.to_numpy()))
-    with pytest.raises(ValueError, match="fit must be a Corrected, got FourierFit"):
-        nj.plots.coefficients(fit)
+    raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
 
 
 def table_of_copies(kind, rng, n=4000, copies=4):
@@ -253,8 +250,7 @@ def test_errors_by_the_copies_of_each_row_are_weighted_sums():
 def test_standard_deviations_of_each_row_need_a_distribution_or_replicates():
     noisy, y = sine(400, generator(33), copies=2, gaussian=0.2)
     spread = nj.sd(np.linspace(0.1, 0.3, 400)[:, None] ** 0.5)
-    with pytest.raises(ValueError, match=r"nj.sd\(…, gaussian=True\) or"):
-        nj.fit(table(noisy[:, 0], y, spread), ONE)
+    raises(r"nj.sd\(…, gaussian=True\) or", nj.fit, table(noisy[:, 0], y, spread), ONE)
     few = features(1.0, num_features=8)
     assert np.isfinite(nj.fit(table(noisy, y, spread), few).risk.corrected)
 

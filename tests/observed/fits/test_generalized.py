@@ -181,30 +181,6 @@ def test_intervals_leave_out_groups_of_blocks(rng, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_an_uncertain_covariance_widens_intervals_by_the_delta_method(rng, model):
-    x, y = drawn(rng, model)
-    x = noisy(rng, x)
-    error = np.array([[0.03, 0.01], [0.01, 0.02]])
-
-    def fitted(cov, error):
-        estimate = nj.noise.CovarianceEstimate(cov, error)
-        return nj.fit(from_arrays(x, y, noise=estimate), model=model)
-
-    exact, uncertain = fitted(COV, 0 * error), fitted(COV, error)
-    np.testing.assert_allclose(uncertain.coefficients, exact.coefficients)
-    expected, step = exact.covariance, 1e-4
-    for i, j in ((0, 0), (0, 1), (1, 1)):
-        move = np.zeros((2, 2))
-        move[i, j] = move[j, i] = step
-        ends = [fitted(COV + sign * move, 0 * error) for sign in (1, -1)]
-        ahead, behind = (np.append(fit.intercept, fit.coefficients) for fit in ends)
-        slope = (ahead - behind) / (2 * step) * error[i, j]
-        expected = expected + np.outer(slope, slope)
-    np.testing.assert_allclose(uncertain.covariance, expected, rtol=1e-4)
-    assert np.all(uncertain.std_error > 1.01 * exact.std_error)
-
-
-@pytest.mark.parametrize("model", MODELS)
 def test_predicts_prints_and_saves(rng, model, tmp_path):
     x, y = drawn(rng, model)
     frame = pd.DataFrame(noisy(rng, x), columns=["age", "dose"])

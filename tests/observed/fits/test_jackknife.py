@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import SHIFT
 
 FACTOR = np.linalg.cholesky([[0.3, 0.1], [0.1, 0.2]])
@@ -153,8 +154,7 @@ def test_a_column_that_is_constant_in_all_chunks_is_named(rng):
     x[:, 1] = 0.1
     with pytest.raises(ValueError, match="column 'x2' is constant: drop it"):
         nj.fit(from_arrays(a, b, noise=0.0) for a, b in ((x[:5], y[:5]), (x[5:], y[5:])))
-    with pytest.raises(ValueError, match="'y' takes one value only, 2"):
-        nj.fit([from_arrays(x[:, :1], 0 * y + 2, noise=0.0)])
+    raises("'y' takes one value only, 2", nj.fit, [from_arrays(x[:, :1], 0 * y + 2, noise=0.0)])
 
 
 @pytest.mark.statistical
@@ -205,5 +205,4 @@ def test_intervals_cover():
     ],
 )
 def test_bad_input_raises(rng, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(observed(*table(100, rng)))
+    raises(message, call, observed(*table(100, rng)))

@@ -9,6 +9,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.moments.fourier import gaussian_frequencies
 from noisy_jax.observed.fits.trials import Trial, WeightedRows
+from tests.errors import raises
 from tests.observed.fits.test_fourier import fitted, generator, sine, table
 
 FEW: Any = {"length_scale": 1.0, "num_features": 8}
@@ -83,15 +84,11 @@ def test_weights_and_clusters_are_checked():
     rows, fourier = table(noisy, y, noise), nj.methods.Fourier
     with pytest.raises(ValueError, match=r"weights must be \[100\], one number a row"):
         nj.fit(rows, fourier(**FEW, weights=np.ones(99)))
-    with pytest.raises(ValueError, match="at least 8 clusters, got 7"):
-        nj.fit(rows, fourier(**FEW, clusters=np.arange(100) % 7))
-    with pytest.raises(ValueError, match="at least 8 rows, got 7"):
-        nj.fit(rows, fourier(**FEW, weights=np.arange(100) < 7))
+    raises("at least 8 clusters, got 7", nj.fit, rows, fourier(**FEW, clusters=np.arange(100) % 7))
+    raises("at least 8 rows, got 7", nj.fit, rows, fourier(**FEW, weights=np.arange(100) < 7))
     assert len(nj.methods.OneOf(fourier(**FEW) for _ in range(2)).candidates) == 2
-    with pytest.raises(ValueError, match="one or more"):
-        nj.methods.OneOf(fourier(**FEW))
-    with pytest.raises(ValueError, match="same weights and clusters"):
-        nj.fit(rows, [fourier(**FEW, weights=np.ones(100))])
+    raises("one or more", nj.methods.OneOf, fourier(**FEW))
+    raises("same weights and clusters", nj.fit, rows, [fourier(**FEW, weights=np.ones(100))])
     weights = np.arange(100) % 3 + 1.0
     one = fitted(rows, fourier(**FEW, weights=weights, clusters=np.arange(100) % 8))
     same = fitted(rows, nj.methods.OneOf([fourier(**FEW)], weights, np.arange(100) % 8))

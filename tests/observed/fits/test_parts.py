@@ -11,6 +11,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
+from tests.errors import raises
 
 NAMES = ("intercept", "coefficients", "covariance", "reliability", "gram", "cross")
 
@@ -119,8 +120,7 @@ def test_doubts_and_categories_of_the_first_part_are_remarks(rng):
 def test_parts_that_do_not_fit_are_named(rng, call, message):
     x, y = drifting(rng, 100)
     other = nj.observations.from_arrays(x, y, noise=1.0, names=["a", "b"])
-    with pytest.raises(ValueError, match=message):
-        call(nj.fits.moments(part(x, y)), nj.fits.moments(other))
+    raises(message, call, nj.fits.moments(part(x, y)), nj.fits.moments(other))
 
 
 def test_parts_with_categories_are_an_error():
@@ -131,8 +131,6 @@ def test_parts_with_categories_are_an_error():
         "y": np.arange(80.0),
     }
     part = nj.table(frame, target="y", noise={"a": 0.1})
-    with pytest.raises(ValueError, match="a part of a table has the categories"):
-        nj.fits.moments(part)
+    raises("a part of a table has the categories", nj.fits.moments, part)
     other = nj.table(frame | {"c": ["east", "south"] * 40}, target="y", noise={"a": 0.1})
-    with pytest.raises(ValueError, match="compare categories with the same one"):
-        nj.fit([part, other])
+    raises("compare categories with the same one", nj.fit, [part, other])

@@ -188,30 +188,6 @@ def test_replicates_are_pooled(rng, model, kind):
         nj.fit(table, SIMEX(model, errors="extrapolated"))
 
 
-@pytest.mark.parametrize("model", ["linear", "logistic"])
-def test_an_uncertain_covariance_widens_intervals_by_the_delta_method(rng, model):
-    x, y = drawn(rng, 800, model)
-    cov, error = np.diag([0.25, 0.1]), np.array([[0.05, 0.01], [0.01, 0.02]])
-
-    def fitted(cov, error):
-        estimate = nj.noise.CovarianceEstimate(cov, error)
-        return nj.fit(from_arrays(x, y, noise=estimate), SIMEX(model, draws=10))
-
-    exact, uncertain = fitted(cov, 0 * error), fitted(cov, error)
-    np.testing.assert_array_equal(uncertain.coefficients, exact.coefficients)
-    expected, step = exact.covariance, 1e-3
-    for i, j in ((0, 0), (0, 1), (1, 1)):
-        move = np.zeros((2, 2))
-        move[i, j] = move[j, i] = step
-        ahead, behind = (fitted(cov + sign * move, 0 * error) for sign in (1, -1))
-        slope = (ahead.coefficients - behind.coefficients) / (2 * step) * error[i, j]
-        rise = (ahead.intercept - behind.intercept) / (2 * step) * error[i, j]
-        slope = np.append(rise, slope)
-        expected = expected + np.outer(slope, slope)
-    np.testing.assert_allclose(uncertain.covariance, expected, rtol=0.02, atol=1e-6)
-    assert np.all(uncertain.std_error > 1.01 * exact.std_error)
-
-
 @pytest.mark.parametrize("model", ["linear", "logistic", "poisson"])
 def test_without_noise_nothing_is_corrected(rng, model):
     x, y = drawn(rng, 200, model)

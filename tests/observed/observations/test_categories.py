@@ -14,6 +14,7 @@ from noisy_jax.noise import Misclassified
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import chunks, csv, from_arrays
+from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.rows import check_coverage
 
@@ -176,8 +177,7 @@ def test_all_columns_of_a_matrix_and_chunks(rng):
     np.testing.assert_allclose(by_parts.coefficients, whole.coefficients, rtol=1e-9)
     other = from_arrays(x + np.array([1, 0]), y, noise=Misclassified(TWO), names=["x1", "x2"])
     same = dataclasses.replace(other, names=parts[0].names)
-    with pytest.raises(ValueError, match="same categories"):
-        nj.fit([parts[0], same])
+    raises("same categories", nj.fit, [parts[0], same])
 
 
 def test_beside_replicates_of_another_column(rng):
@@ -203,8 +203,7 @@ def test_beside_replicates_of_another_column(rng):
 
 
 def raised(match, make):
-    with pytest.raises(ValueError, match=match):
-        make()
+    raises(match, make)
 
 
 def test_what_is_wrong_raises(rng):

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 
 ROWS = np.random.default_rng(1)
 X = ROWS.normal(size=(30, 3)) * [1.0, 2.0, 3.0] + 5
@@ -130,8 +131,7 @@ def test_a_reliability_under_weights():
     alone = nj.table({"x": x[some], "y": y[some]}, target="y", noise=noise)
     np.testing.assert_allclose(table.rows(some).cov, alone.cov)
     parts = [table.rows(slice(0, 200)), table.rows(slice(200, 400))]
-    with pytest.raises(ValueError, match="a reliability is of the variance in the whole table"):
-        nj.fit(iter(parts))
+    raises("a reliability is of the variance in the whole table", nj.fit, iter(parts))
 
 
 def test_an_exact_column_by_rows_beside_a_gaussian_one():
@@ -177,9 +177,7 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
     ],
 )
 def test_wrong_knowledge_gives_one_clear_line(noise, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        from_arrays(X, Y, names=NAMES, noise=noise)
-    assert "\n" not in str(caught.value)
+    raises(message, from_arrays, X, Y, names=NAMES, noise=noise)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +194,7 @@ def test_wrong_knowledge_gives_one_clear_line(noise, message):
     ],
 )
 def test_wrong_arguments(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    raises(message, make)
 
 
 def test_replicates_are_not_described_as_one_copy():

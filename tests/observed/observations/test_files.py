@@ -11,6 +11,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.observed.observations import chunks
+from tests.errors import raises
 from tests.running import outputs
 
 ROWS = np.random.default_rng(0)
@@ -101,8 +102,7 @@ def test_a_text_cell_in_a_later_chunk_is_named_by_file_and_line(path):
     table = iter(chunks(path, target="y", noise=0.1, rows=10))
     next(table)
     # The name has two lines, and there are two blank ones.
-    with pytest.raises(ValueError, match=r"table\.csv, line 22, column 'x2': 'tall' is not a fin"):
-        next(table)
+    raises(r"table\.csv, line 22, column 'x2': 'tall' is not a fin", next, table)
 
 
 def test_a_missing_value_in_a_later_chunk_is_named_by_file_and_row(arrays):
@@ -112,8 +112,7 @@ def test_a_missing_value_in_a_later_chunk_is_named_by_file_and_row(arrays):
     table = iter(chunks(*arrays, noise=0.1, rows=10))
     next(table)
     message = r"x\.npy, rows from 10 on: x must be finite, but x\[7, 1\] is nan"
-    with pytest.raises(ValueError, match=message):
-        next(table)
+    raises(message, next, table)
 
 
 def test_lengths_must_match(arrays):
@@ -126,15 +125,13 @@ def test_lengths_must_match(arrays):
 def test_other_files_are_named(arrays, content):
     content = arrays[0].read_bytes()[:-8] if content == "truncated" else content
     arrays[0].write_bytes(content)
-    with pytest.raises(ValueError, match=r"x\.npy is not a NumPy file of an array of numbers: "):
-        list(chunks(*arrays, noise=0.1))
+    raises(r"x\.npy is not a NumPy file of an array of numbers: ", list, chunks(*arrays, noise=0.1))
 
 
 def test_files_that_became_shorter_are_an_error(path, arrays):
     for table in (chunks(path, target="y", noise=0.1), chunks(*arrays, noise=0.1)):
         assert list(table.after(23)) == []
-        with pytest.raises(ValueError, match="has 23 rows, but 24 were read before"):
-            list(table.after(24))
+        raises("has 23 rows, but 24 were read before", list, table.after(24))
 
 
 @pytest.mark.parametrize(
@@ -153,20 +150,17 @@ def test_files_that_became_shorter_are_an_error(path, arrays):
             ValueError,
             "must be the same in all rows; for one a row, pass a list of tables",
         ),
+        ((X, Y), {}, ValueError, "path must be a file's path, got .*; see from_arrays"),
+        (("x.npy", Y), {}, ValueError, "y must be a file's path, got .*; see from_arrays"),
+        (("x.npy", "y.npy"), {"drop": ["x1"]}, ValueError, "are for CSV files: leave them out"),
         (("x.npy", "y.npy"), {"cross_cov": np.ones((23, 3))}, ValueError, "the same in all rows"),
     ],
 )
 def test_wrong_arguments_give_one_clear_line(path, arrays, names, arguments, error, message):
+    files = (path.parent / one if isinstance(one, str) else one for one in names)
     with pytest.raises(error, match=message) as caught:
-        chunks(*(path.parent / name for name in names), **{"noise": 0.1} | arguments)
+        chunks(*files, **{"noise": 0.1} | arguments)
     assert "\n" not in str(caught.value)
-
-
-def test_arrays_in_place_of_files_are_named(path):
-    with pytest.raises(ValueError, match=r"path must be a file's path, got .*; see from_arrays"):
-        chunks(X, Y, noise=0.1)
-    with pytest.raises(ValueError, match=r"y must be a file's path, got .*; see from_arrays"):
-        chunks(path.parent / "x.npy", Y, noise=0.1)
 
 
 def test_a_table_of_no_rows_is_an_error(arrays, path):
@@ -174,8 +168,7 @@ def test_a_table_of_no_rows_is_an_error(arrays, path):
     np.save(arrays[1], Y[:0])
     path.write_text("x1,x2,y\n")
     for table in (chunks(*arrays, noise=0.1), chunks(path, target="y", noise=0.1)):
-        with pytest.raises(ValueError, match=r"has a header but no rows|at least one chunk"):
-            nj.fit(table)
+        raises(r"has a header but no rows|at least one chunk", nj.fit, table)
 
 
 STREAM = """
@@ -268,8 +261,7 @@ def test_a_pass_killed_at_random_moments_ends_with_the_same_numbers(
             while stored(folder / kind) <= max(moment, before):
                 assert running.poll() is None, running.communicate()[0]
                 time.sleep(0.001)
-            with pytest.raises(ValueError, match="is in use by another run"):
-                Checkpoint(folder / kind, "").load(0)
+            raises("is in use by another run", Checkpoint(folder / kind, "").load, 0)
             time.sleep(rng.uniform(0, 0.02))  # anywhere in a chunk, also while it is stored
         finally:
             running.kill()

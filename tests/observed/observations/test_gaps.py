@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import chunks, csv, from_arrays, table
+from tests.errors import raises
 
 CLEAN = np.array([[1.0, -2.0], [0.5, 3.0], [-1.5, 0.5], [2.0, 0.3]])
 PATTERNS = [(True, True)] * 3 + [(True, False), (False, True), (False, True), (False, False)]
@@ -146,8 +147,7 @@ def test_what_is_not_supported_says_so(options, message, rng):
     frame |= {"d": 1.0 * (rng.random(400) < 0.5)}
     if "replicates" in options:
         frame["a2"] = frame["a"] + 0.1
-    with pytest.raises(ValueError, match=message):
-        table(frame, **{"target": "y", "gaps": "random", **options})
+    raises(message, table, frame, **{"target": "y", "gaps": "random", **options})
 
 
 def test_fits_that_need_each_row_and_copies_say_so(rng, tmp_path):
@@ -158,14 +158,10 @@ def test_fits_that_need_each_row_and_copies_say_so(rng, tmp_path):
         lambda: nj.fit(made, model="poisson"),
         lambda: nj.fit(made, nj.methods.SIMEX("linear")),
     ):
-        with pytest.raises(ValueError, match="takes no gaps beside errors"):
-            fit()
-    with pytest.raises(ValueError, match="errors of a table with gaps"):
-        nj.fits.sensitivity(made)
+        raises("takes no gaps beside errors", fit)
+    raises("errors of a table with gaps", nj.fits.sensitivity, made)
     x = np.stack(2 * [np.column_stack([frame[name] for name in "abc"])], axis=1)
-    with pytest.raises(ValueError, match="takes one copy of a row"):
-        from_arrays(x, frame["y"], noise=0.1, gaps="random")
+    raises("takes one copy of a row", from_arrays, x, frame["y"], noise=0.1, gaps="random")
     path = tmp_path / "rows.csv"
     path.write_text("a,b,y\n1,2,3\n,2,1\n")
-    with pytest.raises(ValueError, match="option gaps='random'"):
-        csv(path, target="y", noise={"a": 0.1})
+    raises("option gaps='random'", csv, path, target="y", noise={"a": 0.1})

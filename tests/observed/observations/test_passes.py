@@ -16,39 +16,12 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.observed.rows import LEARNER, NOISE, X, Y, run, written
 
 
-def test_a_fit_to_chunks_is_that_of_the_table(table):
-    whole = nj.fit(from_arrays(X, Y, noise=NOISE))
-    fit = nj.fit(table)
-    np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=1e-8)
-    np.testing.assert_allclose(fit.intercept, whole.intercept, rtol=1e-8)
-    assert fit.num_rows == 800
-
-
-def test_chunks_must_have_the_same_uncertainty_of_the_noise():
-    def part(rows, std_error):
-        noise = nj.noise.CovarianceEstimate(NOISE * np.eye(2), np.full((2, 2), std_error))
-        return from_arrays(X[rows], Y[rows], noise=noise)
-
-    first, same, other = part(slice(400), 0.1), part(slice(400, 800), 0.1), part(slice(400), 0.2)
-    assert nj.fit([first, same]).num_rows == 800
-    with pytest.raises(ValueError, match="must have the same uncertainty"):
-        nj.fit([first, other])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
-        ({"weights": np.ones(800)}, "without weights and clusters"),
-        ({"model": "logistic"}, "takes one table"),
-    ],
-)
-def test_wrong_arguments_of_fit_give_one_clear_line(table, options, message):
-    with pytest.raises(ValueError, match=message):
-        nj.fit(table, **options)
+def test_checkpoints_are_folders_of_chunks(table):
+    raises("checkpoint must be a folder's path, got 3", nj.fit, table, checkpoint=3)
     with pytest.raises(ValueError, match=r"checkpoint is for chunks, as nj\.obs"):
         nj.fit(from_arrays(X, Y, noise=NOISE), checkpoint="folder")
 
@@ -135,8 +108,7 @@ def test_a_checkpoint_of_another_cross_covariance_is_an_error(tmp_path):
 )
 def test_other_chunks_than_before_are_an_error(tmp_path, table, change, message):
     run("fit", table, tmp_path / "c")
-    with pytest.raises(ValueError, match=message):
-        run("fit", change(list(table)), tmp_path / "c")
+    raises(message, run, "fit", change(list(table)), tmp_path / "c")
 
 
 def archive(*arrays):
@@ -187,8 +159,7 @@ def test_ten_corrupted_checkpoints_are_each_one_clear_error(tmp_path, table, kin
         assert path.read_bytes() == content  # it is left to the user
     path.unlink()
     path.mkdir()
-    with pytest.raises(ValueError, match="cannot read the checkpoint"):
-        attempt()
+    raises("cannot read the checkpoint", attempt)
     path.rmdir()
     path.write_bytes(whole)
     chex.assert_trees_all_equal(attempt(), right)
@@ -251,8 +222,7 @@ def test_a_folder_without_permission_is_one_clear_error(tmp_path, table, kind, m
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "read_bytes", forbidden)
-    with pytest.raises(ValueError, match=r"cannot read .*moments\.npz: Permission denied$"):
-        run(kind, table, tmp_path / "c")
+    raises(r"cannot read .*moments\.npz: Permission denied$", run, kind, table, tmp_path / "c")
 
 
 @KINDS
@@ -260,8 +230,7 @@ def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path, ta
     def parts():
         first, *rest = table
         yield first
-        with pytest.raises(ValueError, match="is in use by another run"):
-            run(kind, table, tmp_path / "c")
+        raises("is in use by another run", run, kind, table, tmp_path / "c")
         yield from rest
 
     found = run(kind, parts(), tmp_path / "c")

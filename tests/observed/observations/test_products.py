@@ -13,6 +13,7 @@ from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import csv, from_arrays
 from noisy_jax.observed.observations.products import expanded, measured
+from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.rows import check_coverage
 
@@ -212,8 +213,7 @@ def test_names_predictions_and_the_uncorrected_fit(tmp_path):
     np.testing.assert_allclose(jax.jit(fit.predict)(x), expected, rtol=1e-4)
     fit.save(tmp_path / "fit.json")
     np.testing.assert_allclose(nj.load_fit(tmp_path / "fit.json").predict(x), expected)
-    with pytest.raises(ValueError, match=r"x must be \[\.\.\., 3\]"):
-        fit.predict(design)
+    raises(r"x must be \[\.\.\., 3\]", fit.predict, design)
 
     x = rows.x[:, 0]
     design = np.column_stack([x, x[:, 0] * x[:, 1], x[:, 0] ** 2, x[:, 1] * x[:, 2]])
@@ -256,8 +256,7 @@ def test_selection_estimates_clean_errors_with_products():
 
 
 def raised(match, make):
-    with pytest.raises(ValueError, match=match):
-        make()
+    raises(match, make)
 
 
 def test_factors_far_from_zero_raise(rng):
@@ -268,8 +267,7 @@ def test_factors_far_from_zero_raise(rng):
     np.testing.assert_allclose(
         near.coefficients[1], nj.fit(from_arrays(x, x[:, 0], **options)).coefficients[1], rtol=1e-4
     )
-    with pytest.raises(ValueError, match="subtract a number near the mean"):
-        from_arrays(1e4 + x, x[:, 0], **options)
+    raises("subtract a number near the mean", from_arrays, 1e4 + x, x[:, 0], **options)
 
 
 def test_what_is_wrong_raises(rng):

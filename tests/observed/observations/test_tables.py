@@ -8,6 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 
 ROWS = np.random.default_rng(0)
 X, Y = ROWS.normal(size=(20, 3)), ROWS.normal(size=20)
@@ -57,45 +58,20 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
     [
         (X, Y[:-1], 0.1, r"x has 20 rows, but y has shape \[19\]"),
         (np.zeros((2, 20, 3)), Y, None, r"replicates belong on the second axis: np.swapaxes"),
-        (
-            X[0],
-            Y,
-            0.1,
-            r"x must be \[n, d\], or \[n, V, d\] .* got \[3\]; one feature is x\[:, None\]",
-        ),
+        (X[0], Y, 0.1, r"x must be \[n, d\], or .* got \[3\]; one feature is x\[:, None\]"),
         (X[:, :0], Y, 0.1, r"x must be \[n, d\], or .* got \[20, 0\]"),
         (X, Y[:, None], 0.1, r"x has 20 rows, but y has shape \[20, 1\]"),
         ([["a", "b"]], [1.0], 0.0, r"x\[0, 0\] must be a number, got 'a'"),
         (np.where(np.arange(20)[:, None] == 4, np.nan, X), Y, 0.1, r"x\[4, 0\] is nan \(3 in"),
         (X, np.where(np.arange(20) == 2, np.inf, Y), 0.1, r"y\[2\] is inf \(1 in all\): drop"),
-        (
-            X,
-            Y,
-            None,
-            r"noise is unknown: give .* or replicates as x \[n",
-        ),
-        (
-            X[:, None],
-            Y,
-            None,
-            r"noise is unknown: give .* or replicates as x \[n",
-        ),
+        (X, Y, None, r"noise is unknown: give .* or replicates as x \[n"),
+        (X[:, None], Y, None, r"noise is unknown: give .* or replicates as x \[n"),
         (X, Y, -0.1, "noise must be finite and >= 0, got -0.1: it holds variances"),
         (X, Y, [0.1, 0.2], r"noise of shape \[2\] does not fit data of dimension 3"),
         (X, Y, nj.noise.Gaussian([0.1, 0.2]), r"noise of shape \[2\] does not"),
-        (
-            X,
-            Y,
-            np.full((20, 3), 0.1),
-            r"got \[20, 3\]; for noise .* noise\.PerRound",
-        ),
+        (X, Y, np.full((20, 3), 0.1), r"got \[20, 3\]; for noise .* noise\.PerRound"),
         (X, Y, [[1, 2, 0], [2, 1, 0], [0, 0, 1]], "positive semi-definite"),
-        (
-            X,
-            Y,
-            [[1, 2, 0], [0, 9, 0], [0, 0, 1]],
-            "noise must be symmetric",
-        ),
+        (X, Y, [[1, 2, 0], [0, 9, 0], [0, 0, 1]], "noise must be symmetric"),
         (X, Y, "laplace", "noise must be numbers, got 'laplace'"),
         (X, Y, per_row([0.1] * 19), "every parameter stacked along the 20 rounds, got shapes"),
         (X, Y, per_row(np.full((20, 2), 0.1)), "does not fit data of dimension 3"),
@@ -108,9 +84,7 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
     ],
 )
 def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        from_arrays(x, y, noise=noise)
-    assert "\n" not in str(caught.value)
+    raises(message, from_arrays, x, y, noise=noise)
 
 
 def test_names_must_be_different():
@@ -129,9 +103,7 @@ def test_names_must_be_different():
     ids=["too few rows", "constant", "noise on a constant column", "y takes one value"],
 )
 def test_tables_that_cannot_be_fitted_give_one_clear_line(x, y, noise, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        nj.fit(from_arrays(x, y, noise=noise))
-    assert "\n" not in str(caught.value)
+    raises(message, nj.fit, from_arrays(x, y, noise=noise))
 
 
 def test_some_rows_keep_what_belongs_to_them(rng):
@@ -148,28 +120,15 @@ def test_some_rows_keep_what_belongs_to_them(rng):
     np.testing.assert_allclose(shared.cov, 0.3 * np.eye(2))
 
 
-def data(rng, n=300):
-    x = rng.normal(size=(n, 2)) + np.array([5.0, 0.0])
-    return x, x @ [1.0, -0.5] + 0.1 * rng.normal(size=n)
-
-
 def test_replicates_on_the_last_axis_are_found(rng):
     """By names, by the noise, and by the means of what would be replicates."""
-    x, y = data(rng)
+    x = np.array([5.0, 0.0]) + rng.normal(size=(300, 2))
+    y = x @ [1.0, -0.5] + 0.1 * rng.normal(size=300)
     swapped = x[:, :, None] + 0.1 * rng.normal(size=(len(x), 2, 3))
     swap = r"np\.swapaxes\(x, 1, 2\)"
     for known in ({"names": ["a", "b"]}, {"noise": [0.01, 0.01]}, {"noise": 0.01 * np.eye(2)}):
-        with (
-            pytest.warns(UserWarning, match=swap),
-            pytest.raises(ValueError, match=swap),
-        ):
+        with pytest.warns(UserWarning, match=swap), pytest.raises(ValueError, match=swap):
             from_arrays(swapped, y, **known)
     with pytest.warns(UserWarning, match="different means.*" + swap):
         from_arrays(swapped, y)
     from_arrays(np.swapaxes(swapped, 1, 2), y)  # no warning
-
-
-def test_a_negative_variance_names_its_column(rng):
-    x, y = data(rng)
-    with pytest.raises(ValueError, match=r"noise\['x2'\] must be finite and >= 0, got -1"):
-        from_arrays(x, y, noise={"x1": 0.1, "x2": -1.0})

@@ -10,6 +10,7 @@ from noisy_jax.unbiased.truncation import MeanEstimator, gradient
 from noisy_jax.unbiased.truncation.gradients import GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapEstimator, MapOrders
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
+from tests.errors import raises
 from tests.keys import key
 
 POLYNOMIAL = nj.kernels.polynomial(degree=2)
@@ -192,15 +193,13 @@ def test_parameters_may_be_traced_where_orders_are_given():
     ],
 )
 def test_bad_arguments_raise_with_what_would_do(options, message):
-    with pytest.raises(ValueError, match=message):
-        of(**options)
+    raises(message, of, **options)
 
 
 def test_too_few_copies_raise():
     estimator = of()
     orders = estimator.draw_orders(jax.random.key(0))
-    with pytest.raises(ValueError, match="needs 4 independent copies, got 3"):
-        estimator.estimates(orders, jnp.ones((3, 2)))
+    raises("needs 4 independent copies, got 3", estimator.estimates, orders, jnp.ones((3, 2)))
 
 
 def test_optimal_distribution_allows_larger_data_for_a_binomial_kernel():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import noisy_jax as nj
 from noisy_jax.unbiased import truncation
+from tests.errors import raises
 from tests.keys import key
 
 
@@ -68,8 +69,7 @@ def test_traced_parameters_give_the_same_distribution():
 
 @pytest.mark.parametrize("p", [1.0, 0.5, np.nan])
 def test_base_must_be_above_one(p):
-    with pytest.raises(ValueError, match=r"p must be (above 1|finite)"):
-        truncation.geometric([1.0], p=p)
+    raises(r"p must be (above 1|finite)", truncation.geometric, [1.0], p=p)
 
 
 def test_other_types_than_keys_raise():
@@ -80,16 +80,11 @@ def test_other_types_than_keys_raise():
         x_second_moment=1.0,
     )
     for drawn in (estimator, estimator.maps):
-        with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
-            drawn.draw_orders(0)
-    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
-        truncation.geometric([1.0], p=2.0).draw(0)
+        raises(r"key must be a key .* got 0", drawn.draw_orders, 0)
+    raises(r"key must be a key .* got 0", truncation.geometric([1.0], p=2.0).draw, 0)
 
 
 def test_bad_coefficients_raise():
-    with pytest.raises(ValueError, match="coefficients must not all be zero"):
-        truncation.geometric([0.0, 0.0], p=2.0)
-    with pytest.raises(ValueError, match="coefficients must be finite"):
-        truncation.geometric([1.0, np.nan], p=2.0)
-    with pytest.raises(ValueError, match="second_moment must be positive"):
-        truncation.optimal([1.0], second_moment=0.0)
+    raises("coefficients must not all be zero", truncation.geometric, [0.0, 0.0], p=2.0)
+    raises("coefficients must be finite", truncation.geometric, [1.0, np.nan], p=2.0)
+    raises("second_moment must be positive", truncation.optimal, [1.0], second_moment=0.0)

@@ -1,0 +1,19 @@
+"""Errors that a user reads: each is one line."""
+
+import contextlib
+
+import pytest
+
+
+@contextlib.contextmanager
+def one_line_error(message):
+    """What stands below raises a ValueError of one line, in which the pattern is found."""
+    with pytest.raises(ValueError, match=message) as caught:
+        yield
+    assert "\n" not in str(caught.value)
+
+
+def raises(message, call, *arguments, **options):
+    """The call raises such an error."""
+    with one_line_error(message):
+        call(*arguments, **options)
