@@ -16,7 +16,7 @@ TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
 def noisy(tmp_path):
     rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(3000, 3))
-    y = 10 + x @ list(TRUTH.values()) + 0.3 * rng.normal(size=3000)
+    y = 10 + x @ list(TRUTH.values()) + 0.6 * rng.normal(size=3000)  # far from an error below 0
     spread = np.sqrt([0.2, 0.4, 0.0])
     first, second = (x + spread * rng.normal(size=x.shape) for _ in range(2))
     path = tmp_path / "noisy.csv"

@@ -74,7 +74,7 @@ def test_repeated_rows_do_not_narrow_bands_and_intervals_if_they_are_clusters():
         labels = np.repeat(np.arange(640), 6)[generator(62 + 3 * number).permutation(6 * 640)]
         once, many = table(noisy, y, noise), table(noisy[labels], y[labels], noise)
         found.append([widths(once), widths(many, labels), widths(many)])
-    once, clustered, naive = np.mean(found, axis=0)
+    once, clustered, naive = np.median(found, axis=0)  # errors have outliers
     assert (np.abs(np.log(clustered / once)) < np.log(2)).all()
     assert (naive < 0.85 * clustered).all()
 
