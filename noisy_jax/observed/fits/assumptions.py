@@ -32,6 +32,13 @@ _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no
 _SHIFT = 0.01  # square of a difference of means over the variance of the noise
 
 
+_LEFT_OUT = (
+    "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
+    "at random given x: give the noise of one copy, as noise={{'x1': nj.noise.Gaussian(0.25)}}, to "
+    "use all rows"
+)
+
+
 class AssumptionWarning(UserWarning):
     """Noisy rows contradict an assumption of their correction."""
 
@@ -99,6 +106,17 @@ def warned(
         text = f"categories are compared with {', '.join(observations.references)}"
         found.append(Doubt(text, spoils=False))
     return found
+
+
+def enough_copies(
+    rows: Observations, least: int, *, stacklevel: int
+) -> tuple[np.ndarray, list[Doubt]]:
+    """Which rows have at least `least` copies, `[n]`, and a doubt, also a warning, of others."""
+    kept, found = rows.num_copies() >= least, []
+    if not kept.all():
+        found.append(Doubt(_LEFT_OUT.format(np.sum(~kept), len(kept)), spoils=False))
+        warnings.warn(found[0].text, AssumptionWarning, stacklevel + 1)
+    return kept, found
 
 
 def remarked(fit: Any, found: list[Doubt]) -> Any:

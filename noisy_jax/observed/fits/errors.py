@@ -66,6 +66,7 @@ def fourier_errors(
         The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise
         (`hidden`).
     """
+    table.check_each_row("an estimated error of a kernel fit")
     if by_each_row(table):
         return _errors_of_each_row(fit, rows), np.zeros((2, 1))
     ones, count = np.ones(len(fit.names)), len(table.y)

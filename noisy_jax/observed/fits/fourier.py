@@ -60,7 +60,7 @@ def fourier_fit(
             "deviation alone: nj.sd(…, gaussian=True) or nj.noise.PerRound, or replicates of each "
             "row"
         )
-    x, y = observations.x.mean(axis=1), observations.y
+    x, y = np.nanmean(observations.x, axis=1), observations.y
     if len(y) < LEAST_GROUPS:
         raise ValueError(f"kernel fits need at least {LEAST_GROUPS} rows, got {len(y)}")
     own = np.ones(len(y)) if weights is None else weights / weights.mean()
@@ -160,12 +160,14 @@ def by_each_row(observations: Observations) -> bool:
     """Whether moments must come from the replicates of each row, as the noise has no common law.
 
     The law of the noise is then either known to change from row to row, or replicates show that it
-    depends on the clean row. `moments.replicates` needs no law, but leaves a bias. Where the noise
-    is independent of the clean rows, φ from the replicates of all rows is more precise, also if
-    rows have noise of different variances.
+    depends on the clean row; or the replicates of some rows are incomplete. `moments.replicates`
+    needs no law, but leaves a bias. Where the noise is independent of the clean rows, φ from
+    complete replicates of all rows is more precise, also if rows have noise of different variances.
     """
     if observations.x.shape[1] == 1 or observations.seen is not None:
         return False
+    if np.isnan(observations.x).any():
+        return True
     if observations.cov is not None and observations.cov.ndim == 3:
         known = isinstance(observations.noise, PerRound)
         return not known or bool(laws_follow_values(observations))

@@ -8,13 +8,14 @@ from typing import Any
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, enough_copies, remarked, warned
 from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
-from noisy_jax.observed.fits.groups import with_weight
+from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.row_laws import laws_follow_values
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.copies import with_copies
 from noisy_jax.validation import given, positive, whole
 
 
@@ -35,6 +36,9 @@ class Fourier:
     covariance is given row by row, the noise has no known φ. Then moments come from the copies of
     each row (`nj.moments.replicates`, of order 1 from two or three copies, else 2). These need no
     law, but keep a bias where the noise is near ℓ.
+
+    Where replicates are incomplete, moments come from the copies of each row too, those in which
+    all columns with replicates were measured. Rows with one copy are left out, with a warning.
 
     The fit has no intervals of its coefficients. Its table compares estimated errors, and
     `fit.band(x)` is a band for the curve.
@@ -118,7 +122,10 @@ def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier
     if isinstance(jnp.zeros(()), Tracer):
         raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
     rows, weights, clusters = with_weight(table, method.weights, method.clusters)
-    found = warned(rows, clusters, stacklevel=4)
+    found, rows = warned(rows, clusters, stacklevel=4), with_copies(rows)
+    kept, few = enough_copies(rows, min(2, rows.x.shape[1]), stacklevel=4)
+    if few:
+        rows, weights, clusters = some_rows(kept, rows, weights, clusters)
     for doubt in (more := laws_follow_values(rows) if rows.x.shape[1] == 1 else []):
         warnings.warn(doubt.text, AssumptionWarning, stacklevel=4)
-    return remarked(fourier_fit(rows, candidates, weights, clusters), [*found, *more])
+    return remarked(fourier_fit(rows, candidates, weights, clusters), [*found, *few, *more])

@@ -6,7 +6,6 @@ The equations are in `model_equations`, and their roots in `model_roots`.
 import dataclasses
 import functools
 import re
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +16,8 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
+from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
 from noisy_jax.observed.fits.checked import one_table
-from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.model_equations import Functions
 from noisy_jax.observed.fits.model_fit import ModelFit
@@ -35,10 +33,6 @@ _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
 _SQUARED = squared()
 _SAME = 1e-5  # share of the values of a curve that is rounding
-_LEFT_OUT = (
-    "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
-    "at random given x: give the variance of one copy, as noise={{'x1': 0.25}}, to use all rows"
-)
 _ANY_LAW = "replicates, x [n, V, d], may have noise of any law"
 
 
@@ -151,15 +145,13 @@ class Model:
         start, names = _parameters(self.start)
         found, rows = warned(rows, clusters, stacklevel=3), with_copies(rows)
         functions, least = _functions(self, rows)
-        kept = np.sum(~np.isnan(rows.x[:, :, 0]), axis=1) >= least
-        if not kept.all():
-            found.append(Doubt(_LEFT_OUT.format(np.sum(~kept), len(kept)), spoils=False))
-            warnings.warn(found[-1].text, AssumptionWarning, stacklevel=3)
+        kept, more = enough_copies(rows, least, stacklevel=3)
+        if more:
             rows, weights, clusters = some_rows(kept, rows, weights, clusters)
         options = {"seed": self.seed, "weights": weights, "clusters": clusters}
         with jax.enable_x64(True):
             fit = model_fit(rows, functions, start, names, errors=self.errors, **options)
-        return remarked(fit, found)
+        return remarked(fit, [*found, *more])
 
     def restored(self, fit: ModelFit) -> ModelFit:
         """A fit of this model that was read from a file, with its curve."""

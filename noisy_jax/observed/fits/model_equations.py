@@ -111,7 +111,7 @@ class ModelEquations:
             (*(each[self._rows] for each in rows), self._rows, self._kept, cov)
         )
 
-        counts = tuple(np.unique(np.sum(~np.isnan(table.x[:, :, 0]), axis=1)).tolist())
+        counts = tuple(np.unique(table.num_copies()).tolist())
         self._options = {"functions": functions, "counts": counts}
         self.num_rows, self.num_groups = n, len(groups)
 

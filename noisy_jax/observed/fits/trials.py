@@ -83,7 +83,8 @@ class Trial:
     Args:
         frequencies: of the features, with φ of the noise in x, unless one of the last two is given.
         rows: the table.
-        copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ.
+        copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ; NaN
+            behind the last one of a row.
         laws: of the errors of rows, if each has its own.
         without: the frequencies with φ from the rows without each group, if it is estimated. The
             fits without a group then contain the uncertainty of φ.
@@ -117,7 +118,7 @@ class Trial:
         yy = np.array([float(weights @ (y.astype(float) ** 2)) for _, y, weights in parts])
         if copies is not None:
             pairs = zip(groups, parts, strict=True)
-            judge = corrected = [sums_of(none, copies[own], *p[1:])[:2] for own, p in pairs]
+            judge = corrected = [_sums_of_copies(none, copies[own], *p[1:]) for own, p in pairs]
         else:
             read: list[Any] = [(frequencies, one) for one in sums]
             if laws is not None:
@@ -238,6 +239,14 @@ def _read(frequencies, sums, wiener):
 def _corrected(frequencies, sums, wiener):
     """Corrected moments in float64."""
     return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
+
+
+def _sums_of_copies(frequencies, copies, y, weights) -> Any:
+    """Moments from copies `[n, V, d]`, summed over the rows of each number of copies."""
+    counts = np.sum(~np.isnan(copies[:, :, 0]), axis=1)
+    each = [(count, np.flatnonzero(counts == count)) for count in np.unique(counts)]
+    sums = [sums_of(frequencies, copies[own, :v], y[own], weights[own])[:2] for v, own in each]
+    return tuple(map(sum, zip(*sums, strict=True)))
 
 
 def sums_of(frequencies, x, y, weights) -> Any:

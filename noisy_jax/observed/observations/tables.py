@@ -81,6 +81,10 @@ class Observations:
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
 
+    def num_copies(self) -> np.ndarray:
+        """`[n]`, how many copies each row has; only `with_copies` leaves incomplete ones in x."""
+        return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
+
     def averaged(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The mean of each row's copies, and the covariance of the error of that mean.
 

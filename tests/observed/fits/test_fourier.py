@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.errors import fourier_errors
-from noisy_jax.observed.fits.fourier import by_each_row
-from noisy_jax.observed.fits.trials import without_negative
+from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
+from noisy_jax.observed.fits.trials import _sums_of_copies, without_negative
 from tests.errors import raises
 from tests.keys import SHIFT
 
@@ -249,6 +250,80 @@ def test_errors_by_the_copies_of_each_row_are_weighted_sums():
     )
     np.testing.assert_allclose(errors, 2 * mean - first / 2 - second / 2, atol=1e-4)
     assert not left_out.any()
+
+
+def incomplete(copies, y, missing=()):
+    """A table from copies `[n, V, 1]`, with NaN in each V-th copy of the rows `missing`."""
+    copies = copies.copy()
+    copies[missing, -1] = np.nan
+    columns = {f"x_{v}": copies[:, v, 0] for v in range(copies.shape[1])}
+    return nj.table({**columns, "y": y}, target="y", replicates={"x": list(columns)})
+
+
+def test_rows_with_one_copy_are_left_out_and_others_are_as_they_were():
+    noisy, y = sine(400, np.random.default_rng(40), copies=2, gaussian=0.1)
+    few, missing = features(1.0, num_features=8), np.arange(400) % 8 == 3
+    whole = fitted(table(noisy[~missing], y[~missing], None), few)
+    with pytest.warns(nj.fits.AssumptionWarning, match="50 of 400 rows have too few copies"):
+        fit = fitted(incomplete(noisy, y, missing), few)
+    assert "are left out" in " ".join(fit.remarks)
+    assert fit.num_rows == 350
+    np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(fit.risk.corrected, whole.risk.corrected, rtol=1e-4)
+    message = "estimated error of a kernel fit needs the covariance of the error in each row"
+    with pytest.raises(ValueError, match=message):
+        fourier_errors(fit, incomplete(noisy, y, missing), incomplete(noisy, y, missing))
+    # Weights and clusters go with their rows.
+    own = {"length_scale": 1.0, "num_features": 8}
+    weights, labels = 1.0 + np.arange(400) % 3, np.arange(400) // 4 % 20
+    with pytest.warns(nj.fits.AssumptionWarning, match="too few copies"):
+        fit = fitted(
+            incomplete(noisy, y, missing),
+            nj.methods.Fourier(**own, weights=weights, clusters=labels),
+        )
+    kept = {"weights": weights[~missing], "clusters": labels[~missing]}
+    whole = fitted(table(noisy[~missing], y[~missing], None), nj.methods.Fourier(**own, **kept))
+    np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
+
+
+def test_moments_of_incomplete_replicates_are_sums_over_rows_of_each_number_of_copies(rng):
+    """By hand: rows of two and of four copies, each with the points and weights of its own."""
+    copies, y, weights = rng.normal(size=(90, 4, 1)), rng.normal(size=90), rng.random(90)
+    counts = np.where(rng.random(90) < 0.5, 2, 4)
+    copies[np.arange(4) >= counts[:, None]] = np.nan
+    omega = np.array([[0.7], [1.6]])
+    exact = table(rng.normal(size=(9, 1)), np.arange(9.0), 0.0)
+    made, _ = frequencies_of(omega, 1.0, exact, np.ones(1))
+    gram, cross = _sums_of_copies(made, copies.astype(np.float32), y, weights)
+
+    def waves(x):
+        angles = x @ omega.T
+        return np.concatenate([np.cos(angles), np.sin(angles)])
+
+    expected = [np.zeros((4, 4)), np.zeros(4)]
+    for row, count in enumerate(counts):
+        own = copies[row, :count]
+        estimate: Any = nj.unbiased.replicates(waves, order=1 if count == 2 else 2)
+        points, shares = (np.asarray(each) for each in estimate.points(jnp.asarray(own), None))
+        z = np.array([waves(point) for point in points])
+        expected[0] += weights[row] * (shares * z.T) @ z
+        expected[1] += weights[row] * y[row] * shares @ z
+    np.testing.assert_allclose(gram, expected[0], atol=1e-3)
+    np.testing.assert_allclose(cross, expected[1], atol=1e-3)
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_incomplete_replicates_correct_a_sine():
+    """Three copies of one half of the rows, and two of the other."""
+    errors = []
+    for number in range(4):
+        noisy, y = sine(4000, generator(41 + number), copies=3, gaussian=0.2)
+        fit = fitted(incomplete(noisy, y, np.arange(4000) % 2 == 0), features(0.7))
+        errors.append([error_of(fit), error_of(fit.uncorrected)])
+        assert fit.num_rows == 4000
+    corrected, uncorrected = np.mean(errors, axis=0)
+    assert corrected < 0.5 * uncorrected
 
 
 def test_standard_deviations_of_each_row_need_a_distribution_or_replicates():

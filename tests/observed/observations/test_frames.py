@@ -270,7 +270,6 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
         for use, user in [
             (lambda t: nj.fit(t, model="logistic"), "model='logistic'"),
             (lambda t: nj.fit(t, model="poisson"), "model='poisson'"),
-            (lambda t: nj.fit(t, nj.fourier(length_scale=1.0)), "a kernel fit"),
             (
                 lambda t: nj.learn(nj.learners.known_covariance(radius=1.0), t, jax.random.key(0)),
                 "a learner",
@@ -278,6 +277,12 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
         ]:
             message = f"{user} needs the covariance of the error in each row, .* known variance"
             raises(message, use, estimated)
+    # Kernel fits take incomplete replicates, unless there is other noise beside them.
+    noise = {"b": nj.noise.Gaussian(0.1)}
+    beside = nj.table(labels, target="y", replicates=COPIES, noise=noise)
+    for table in (beside, estimated):
+        message = "a kernel fit needs the covariance of the error in each row, .* known variance"
+        raises(message, nj.fit, table, nj.fourier(length_scale=1.0))
     rng = np.random.default_rng(0)
     big = {"a": rng.normal(size=500), "e": rng.uniform(0.1, 0.3, size=500)}
     big["y"] = (big["a"] + rng.logistic(size=500) > 0) * 1.0
