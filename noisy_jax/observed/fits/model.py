@@ -60,6 +60,9 @@ class Model:
       of order σ⁶ from four copies on. Where replicates are incomplete, each row is corrected by the
       copies that it has, those in which all columns with replicates were measured. Rows with one
       copy are left out, with a warning.
+    - Replicates of unknown noise in some columns and known variances in others: `replicates` over
+      the former of `gaussian` in the latter, whose errors are taken as Gaussian and independent of
+      those of the former. The loss must be entire.
     - Copies with Gaussian noise of unknown covariance: `estimate=nj.unbiased.pair` has no bias. The
       loss must be entire.
 
@@ -143,7 +146,7 @@ class Model:
         table = one_table(self, observations)
         rows, weights, clusters = with_weight(table, self.weights, self.clusters)
         start, names = _parameters(self.start)
-        found, rows = warned(rows, clusters, stacklevel=3), with_copies(rows)
+        found, rows = warned(rows, clusters, stacklevel=3), with_copies(rows, known=True)
         functions, least = _functions(self, rows)
         kept, more = enough_copies(rows, least, stacklevel=3)
         if more:
@@ -215,6 +218,11 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
         )
     if isinstance(loss, Loss) and loss.kind == "margin":
         check_labels(table.target, table.y)
+    if table.pooled is not None and method.estimate:
+        raise ValueError(
+            "leave out estimate: with replicates of unknown noise in some columns and known noise "
+            "in others, nj.methods.Model corrects each in its own way"
+        )
     estimate = method.estimate or _estimate(table)
     reads_cov = needs_covariance(estimate)
     noise, copies = by_round(table.noise)[0], table.x.shape[1]
@@ -242,6 +250,8 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
 def _estimate(table: Observations) -> Callable[..., Any]:
     """The transformation that the table allows."""
     noise, copies = by_round(table.noise)[0], table.x.shape[1]
+    if table.pooled is not None:
+        return _both
     if table.cov is not None:
         if not table.cov.any():
             return _PLAIN
@@ -264,3 +274,15 @@ def _any_law(f: Callable, argnum: int) -> Transformed:
         return estimate.points(copies, key)
 
     return Transformed.at_points(f, points, argnum, 2)
+
+
+def _both(f: Callable, noise: Any, argnum: int) -> Transformed:
+    """`_any_law` of `_KNOWN`: `noise` is zero in columns that differ between the copies."""
+
+    def estimate(copies, at, key):
+        def inner(x):
+            return _KNOWN(at, noise=noise)(x[None], key=key)
+
+        return _any_law(inner, 0)(copies)
+
+    return Transformed(f, estimate, argnum, 2)

@@ -57,17 +57,19 @@ def _averaged(
     return dataclasses.replace(found, cov=found.estimated())
 
 
-def with_copies(table: Observations) -> Observations:
+def with_copies(table: Observations, *, known: bool = False) -> Observations:
     """The copies themselves, where the covariance of each row is estimated from them alone.
 
     x is `[n, V, d]` with the copies in which all columns with replicates were measured, and NaN
-    behind the last one of a row. Other tables, also those with noise in further columns, are left
-    as they are.
+    behind the last one of a row. With `known`, further columns may have noise of known covariance:
+    they are the same in all copies, `cov` is theirs, and `pooled` stays. Other tables are left as
+    they are.
     """
     if table.copies is None or table.pooled is None or table.categories or table.products:
         return table
     variances = np.diagonal(np.asarray(table.cov), axis1=1, axis2=2)
-    if table.seen is not None or variances[:, ~table.pooled].any():
+    further = variances[:, ~table.pooled].any()
+    if table.seen is not None or (further and not known):
         return table
     whole = ~np.isnan(table.copies).any(axis=2)
     if (most := whole.sum(axis=1).max()) < 2:
@@ -78,7 +80,13 @@ def with_copies(table: Observations) -> Observations:
     order = np.argsort(~whole, axis=1, kind="stable")[:, :most]
     x = np.take_along_axis(table.copies, order[:, :, None], axis=1)
     x[~np.take_along_axis(whole, order, axis=1)] = np.nan
-    return dataclasses.replace(table, x=x, cov=None, copies=None, pooled=None, only_sums=False)
+    found = dataclasses.replace(table, x=x, cov=None, copies=None, pooled=None, only_sums=False)
+    if not further:
+        return found
+    others = ~table.pooled
+    x[:, :, others] = np.where(np.isnan(x[:, :, others]), np.nan, table.x[:, :, others])
+    cov = np.asarray(table.cov) * np.outer(others, others)
+    return dataclasses.replace(found, cov=cov, pooled=table.pooled)
 
 
 def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

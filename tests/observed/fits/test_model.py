@@ -15,6 +15,7 @@ import noisy_jax as nj
 from noisy_jax.observed.fits.model import _estimate
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import from_arrays
+from tests.keys import SHIFT
 from tests.observed.fits.curves import START, drawn, growth
 
 COV = np.array([[0.25, 0.05], [0.05, 0.1]])
@@ -405,3 +406,23 @@ def test_incomplete_replicates_are_corrected_without_bias(law):
     ones = int(np.sum(len(nodes) * (counts == 1)))
     assert any(f"{ones} of {len(every)} rows have too few" in str(one.message) for one in caught)
     assert "are left out" in " ".join(fit.remarks)
+
+
+@pytest.mark.statistical
+def test_replicates_of_unknown_noise_stand_beside_known_noise():
+    """Copies of `a`, and one of `b` with known variance: both slopes lose their bias."""
+    rng = np.random.default_rng(7 + 1000 * SHIFT)
+    a, b, *errors = rng.normal(size=(5, 40_000))
+    y = a + b + a * b + 0.3 * rng.normal(size=a.shape)
+    frame = {"a1": a + 0.5 * errors[0], "a2": a + 0.5 * errors[1], "b": b + 0.5 * errors[2], "y": y}
+    table = nj.table(frame, target="y", replicates={"a": ["a1", "a2"]}, noise={"b": 0.25})
+
+    def curve(w, x):
+        return w[0] * x[0] + w[1] * x[1] + w[2] * x[0] * x[1]
+
+    fit = nj.fit(table, nj.methods.Model(curve, np.ones(3)))
+    # The loss is of degree 2 in a: nothing of the bias is left.
+    assert np.all(np.abs(fit.coefficients - 1) < 5 * fit.std_error)
+    assert np.all(np.abs(fit.uncorrected.coefficients - 1) > 10 * fit.std_error)
+    with pytest.raises(ValueError, match="leave out estimate: with replicates of unknown noise"):
+        nj.fit(table, nj.methods.Model(curve, np.ones(3), estimate=nj.unbiased.pair))
