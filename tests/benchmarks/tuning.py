@@ -50,7 +50,7 @@ def rows():
                 *(runs(each, kind, seeds) for each in (make(0.03), make(None), mixture)), repeats=15
             )
             where = f"{kind}, {seeds} seeds"
-            found.append(at_most(f"adaptive / fixed rate, {where}", adaptive, fixed, 1.15))
+            found.append(at_most(f"adaptive / fixed rate, {where}", adaptive, fixed, 1.2))
             if kind == "kernel":
                 found.append(at_most(f"mixture of 12 rates / one, {where}", mixed, fixed, 2.5))
     return found

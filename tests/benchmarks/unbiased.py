@@ -69,18 +69,18 @@ def rows():
     for name, activation in ACTIVATIONS.items():
         loss, params = network(activation)
         estimates = {
-            "multilevel": (nj.unbiased.multilevel(loss, 1), 32, 4.2),
-            "pair": (nj.unbiased.pair(loss, 1), 2, 4),
-            "replicates, V = 2": (nj.unbiased.replicates(loss, 1), 2, 3),
-            "gaussian, 1 draw": (nj.unbiased.gaussian(loss, 0.1, 1, draws=1), 1, 4),
+            "multilevel": (nj.unbiased.multilevel(loss, 1), 32, 4.2, 4.3),
+            "pair": (nj.unbiased.pair(loss, 1), 2, 4, 4.7),
+            "replicates, V = 2": (nj.unbiased.replicates(loss, 1), 2, 3, 2),
+            "gaussian, 1 draw": (nj.unbiased.gaussian(loss, 0.1, 1, draws=1), 1, 4, 5.5),
         }
         plain, plain_compile = compiled(*gradient(loss, 0, params))
-        for what, (g, copies, bound) in estimates.items():
+        for what, (g, copies, bound, most) in estimates.items():
             ours, seconds = compiled(*gradient(g, copies, params))
             times = median_times(ours, plain, repeats=15)
             found += [
                 at_most(f"{what}, {name}: gradient", *times, bound),
-                at_most(f"{what}, {name}: compilation", seconds, plain_compile, 4),
+                at_most(f"{what}, {name}: compilation", seconds, plain_compile, most),
             ]
     jax.config.update("jax_enable_compilation_cache", True)
     return found
