@@ -102,13 +102,13 @@ def diagnose(
 
     Two things can go wrong. The mean of `replicates` is only close to a risk, and a model can be
     trained to where it is not: the estimated risk falls more than 3 standard errors below the least
-    value of the loss, or one order of correction more raises it by more than its own height above
-    that value, and by more than 3 standard errors. (Two copies
-    x̃_1 and x̃_2 give one with twice the noise, ax̃_1 + (1 − a)x̃_2 with a = (1 + √3)/2, and so one
-    order more.) And `pair` and `gaussian` have heavy tails where f grows fast off the real axis:
-    gradients of single rows spread more than four times as much as uncorrected ones, or more than
-    twice as much where fewer than a third of the rows are effective: tails that grow exponentially
-    are larger than the rows at hand show.
+    value of the loss, or one order of correction more raises it by more than half of its own height
+    above that value (or of its standard error, if this is larger), and by more than 3 standard
+    errors. (Two copies x̃_1 and x̃_2 give one with twice the noise, ax̃_1 + (1 − a)x̃_2 with
+    a = (1 + √3)/2, and so one order more.) And `pair` and `gaussian` have heavy tails where f grows
+    fast off the real axis: gradients of single rows spread more than four times as much as
+    uncorrected ones, or more than twice as much where fewer than a third of the rows are effective:
+    tails that grow exponentially are larger than the rows at hand show.
 
     The mean of n corrected gradients has the variance v_g/n, the mean of n uncorrected gradients
     v_f/n and the bias b, so that correcting pays if
@@ -198,7 +198,7 @@ def diagnose(
         heavy |= spread > _SPREAD / 2 and effective < count / 3
     pays_from = 0.0 if added <= 0 else added / bias_squared if bias_squared > 0 else np.inf
     exploited = risk < float(least) - 3 * risk_error
-    exploited |= raised > max(3 * raised_error, risk - float(least), risk_error)
+    exploited |= raised > max(3 * raised_error, max(risk - float(least), risk_error) / 2)
     if exploited:
         verdict = "exploited"
     elif heavy:
