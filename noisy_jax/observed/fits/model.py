@@ -55,11 +55,13 @@ class Model:
     - Gaussian noise, or a covariance alone (the noise is then assumed to be Gaussian):
       `nj.unbiased.gaussian` with 16 draws a row. The loss must be entire in x: `exp`, `sin`, `erf`
       and polynomials are, `abs`, `tanh`, `log` and quotients are not.
-    - Copies of each row, with noise of unknown or of another law: `nj.unbiased.replicates`, of
-      order 1 from two or three copies, else 2. The loss must be smooth. A bias of order σ⁴ is left,
-      of order σ⁶ from four copies on. Where replicates are incomplete, each row is corrected by the
-      copies that it has, those in which all columns with replicates were measured. Rows with one
-      copy are left out, with a warning.
+    - Copies of each row, with noise of unknown or of another law: `nj.unbiased.replicates` of
+      order 2, for which two or three copies also count in pairs, ax̃_1 + (1 − a)x̃_2 with
+      a = (1 + √3)/2, as one copy with twice the noise. The loss must be smooth. Intervals do not
+      contain the bias that is left: of order σ⁶ under Gaussian noise, of σ⁴ under other noise, by
+      its fourth cumulant, and of σ³ from two or three copies if the noise is skewed. Where
+      replicates are incomplete, each row is corrected by the copies that it has, those in which all
+      columns with replicates were measured. Rows with one copy are left out, with a warning.
     - Replicates of unknown noise in some columns and known variances in others: `replicates` over
       the former of `gaussian` in the latter, whose errors are taken as Gaussian and independent of
       those of the former. The loss must be entire.
@@ -271,6 +273,7 @@ def _any_law(f: Callable, argnum: int) -> Transformed:
 
     def points(copies, key):
         estimate: Any = replicates(f, order=order_of(len(copies)))
+        estimate = estimate.next_order if len(copies) < 4 else estimate
         return estimate.points(copies, key)
 
     return Transformed.at_points(f, points, argnum, 2)

@@ -82,7 +82,10 @@ def test_equations_with_copies_agree_with_numpy(rng, estimate):
     one, other = x[:, 0], x[:, 1]
     points, weights = (one + other) / 2 + 1j * (one - other) / 2, np.ones(1)
     if estimate == "replicates":
-        points, weights = np.hstack([(one + other) / 2, one, other]), np.array([2, -0.5, -0.5])
+        a = (1 + np.sqrt(3)) / 2  # a² + (1 − a)² = 2
+        twice = a * one + (1 - a) * other, a * other + (1 - a) * one
+        points = np.hstack([(one + other) / 2, one, other, *twice])
+        weights = np.array([16, -6, -6, 1, 1]) / 6
     total = growth_scores(fit.coefficients, points, weights, y).sum(axis=1)
     plain = growth_scores(fit.coefficients, points.real[:, :1], np.ones(1), y).sum(axis=1)
     np.testing.assert_allclose(total, 0, atol=1e-6)
@@ -221,7 +224,9 @@ def test_the_order_follows_from_the_copies(rng):
         assert order_of(copies) == order
         rows = jnp.asarray(rng.normal(size=(copies, 1)))
         estimate = _estimate(from_arrays(rng.normal(size=(9, copies, 1)), np.arange(9.0)))
-        wanted = nj.unbiased.replicates(jnp.exp, order=order)(rows)
+        g = nj.unbiased.replicates(jnp.exp, order=order)
+        assert g.next_order is not None
+        wanted = (g if order == 2 else g.next_order)(rows)
         np.testing.assert_allclose(estimate(jnp.exp, 0)(rows), wanted, rtol=1e-5)
 
 
@@ -369,12 +374,17 @@ def test_weights_and_clusters_of_a_line_are_as_in_numpy(rng):
         nj.fit(from_arrays(x, y), few)
 
 
-@pytest.mark.parametrize("law", ["two values", "Gaussian"])
-def test_incomplete_replicates_are_corrected_without_bias(law):
-    """Exactly, by enumeration of the noise: the coefficients are the ones of the clean rows."""
-    nodes, chances, estimate = np.array([-1.0, 1]), np.full(2, 0.5), None
+@pytest.mark.parametrize(
+    ("law", "estimate"), [("two values", None), ("Gaussian", None), ("Gaussian", nj.unbiased.pair)]
+)
+def test_incomplete_replicates_are_corrected_without_bias(law, estimate):
+    """Exactly, by enumeration of the noise: the coefficients are the ones of the clean rows.
+
+    The loss of a parabola is of the fourth degree in x, that of a line of the second.
+    """
+    nodes, chances = np.array([-1.0, 1]), np.full(2, 0.5)
     if law == "Gaussian":  # quadrature that is exact to the fifth degree
-        nodes, chances, estimate = 3**0.5 * nodes, np.array([1 / 6, 2 / 3, 1 / 6]), nj.unbiased.pair
+        nodes, chances = 3**0.5 * nodes, np.array([1 / 6, 2 / 3, 1 / 6])
         nodes = np.insert(nodes, 1, 0.0)
     parts, clean = [], np.linspace(-1, 1, 9)
     y, counts = np.exp(clean) + 0.1 * (-1.0) ** np.arange(9), np.arange(9) % 3 + 1
