@@ -250,7 +250,8 @@ def _alike(memory: Memory, state: ExpansionState, rounds: Round, points):
     given = [part for part in parts if part is not None]
     where = jax.tree.map(lambda *some: jnp.concatenate(some, axis=1), *given)
     where = jax.lax.optimization_barrier(where)  # see _apart
-    rounds = rounds._replace(atom=jax.tree.map(lambda a: a[:, : memory.width or 1], where))
+    own = jax.tree.map(lambda a, old: a[:, : memory.width or 1].astype(old.dtype), where, parts[0])
+    rounds = rounds._replace(atom=own)
     ahead = memory.evaluate(state.atoms, state.weights, state.round, _flat(where))
     ahead = ahead.reshape(count(points), -1).astype(state.weights.dtype)
     inside = memory.space.inner(_flat(rounds.atom), _flat(where))

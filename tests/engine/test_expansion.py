@@ -193,6 +193,25 @@ def test_float32_data_run_under_float64(x64, rng):
             assert state.round == T
 
 
+def test_clean_points_may_be_wider_than_the_state(x64, rng):
+    """Terms keep the type of the state, also where one product serves noisy and clean points."""
+    x = rng.normal(size=(20, 3))
+    few = {"dim": 3, "length_scale": 1.0, "noise": nj.noise.Gaussian(0.3)}
+    world = nj.worlds.fourier_gaussian(jax.random.key(5), 16, **few)
+    learner = nj.learners.fourier_worlds(
+        jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), world), radius=2.0
+    )
+    copies = np.repeat(x[:, None], 2, axis=1).astype(np.float32)
+    sample = nj.Sample(copies, np.ones(20, np.float32), np.ones((20, 3, 3), np.float32))
+    keys = jax.random.split(jax.random.key(3), 20)
+    start = jax.tree.map(
+        lambda a: a.astype(jnp.float32) if a.dtype == jnp.float64 else a, learner.init(3)
+    )
+    for clean in (x, x.astype(np.float32)):
+        state, *_ = learner.unroll(start, sample, jnp.asarray(clean), keys)
+        assert state.weights.dtype == jnp.float32
+
+
 def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     x, y = labelled(rng)
     learner = expansion(

@@ -418,6 +418,7 @@ def test_incomplete_replicates_are_corrected_without_bias(law, estimate):
     assert "are left out" in " ".join(fit.remarks)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_replicates_of_unknown_noise_stand_beside_known_noise():
     """Copies of `a`, and one of `b` with known variance: both slopes lose their bias."""
