@@ -4,9 +4,8 @@ It has a line for each comparison and each requirement: the task, what this libr
 reached, their ratio and what it must be. `--json FILE` writes these as well, with the commit and
 the machine, such as to `docs/benchmarks/2026-11-25.json`. Each file alone prints more. Needs the
 extra `benchmark` and a machine that does nothing else; the exit status is 0 in any case.
-Requirements are those of the whole run, and hold on Intel and AMD, unless they name one: on less
-data, compiled calls are short, and some ratios are smaller. docs/benchmarks.md lists the aims that
-are not reached.
+Requirements hold on Intel and AMD, unless they name one; docs/benchmarks.md lists higher aims. They
+are those of the whole run: with less data, compiled calls are short, and some ratios are smaller.
 """
 
 import argparse
