@@ -161,6 +161,20 @@ def test_tails_at_complex_points_are_told_from_few_effective_rows():
         assert found.spread < 4
 
 
+@pytest.mark.claim("EXT-Diagnosis")
+@pytest.mark.usefixtures("x64")
+def test_gaussian_is_judged_by_its_mean_over_the_points_that_it_draws():
+    """The mean over all of them is 2x̃(⟨w, x̃⟩ − y) − 2Σw."""
+    w, copies, y = linear_rows(2000, 1)
+    x = copies[:, 0]
+    g = nj.unbiased.gaussian(squared, 1.0, 1)
+    found = nj.unbiased.diagnose(g, squared, w, (copies, y), KEY)
+    norms = np.linalg.norm(2 * (x @ w - y)[:, None] * x - 2 * w, axis=1)
+    np.testing.assert_allclose(found.spread, 1, rtol=0.05)
+    expected = norms.sum() ** 2 / (norms**2).sum()
+    np.testing.assert_allclose(found.effective_rows, expected, rtol=0.05)
+
+
 def test_bad_arguments_give_one_clear_line():
     w, copies, y = linear_rows(10)
     g = nj.unbiased.replicates(squared, 1)
@@ -220,9 +234,8 @@ def drawn(key, count, law, variance, copies):
 def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
     """A network of 64 units, Adam; a tenth of 6,000 steps of 256 rows; other rows to diagnose.
 
-    The two runs that go wrong then get worse on clean inputs, the others do not. Under other keys
-    tails are near the limit in two runs: of 8 keys one copy has heavy tails then under 2, and pair
-    recovers from large noise under 1.
+    The two runs that go wrong then get worse on clean inputs, the others do not. Under one of 8
+    keys pair recovers from large noise.
     """
     activation, make, law, variance, copies = RUNS[name]
 
@@ -267,9 +280,7 @@ def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
     carry = train(carry, steps[:600])
     held_out = drawn(keys[5], 4000, law, variance, copies)
     found = nj.unbiased.diagnose(g, loss, carry[0], held_out, KEY, num_rows=40_000)
-    tails = SHIFT and name == "one copy" and found.spread > 4
-    expected = "heavy tails" if tails else EXPECTED.get(name, "correct")
-    assert found.verdict == expected, str(found)
+    assert found.verdict == EXPECTED.get(name, "correct"), str(found)
     clean = jax.random.normal(KEY, (10_000, 2))
 
     def clean_error(params):
