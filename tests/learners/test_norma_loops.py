@@ -185,19 +185,19 @@ def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization
     """Mistakes on classes that drift, at λ over two decades; the best rate differs 100-fold."""
     stream = nj.streams.drifting(key(0), horizon=1000)
     kernel, found = nj.kernels.gaussian(length_scale=0.5), {}
+
+    @jax.jit
+    def wrong(rate, lam):
+        learner = norma(
+            kernel, losses.soft_margin(), learning_rate=rate, regularization=lam, buffer=200
+        )
+        run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), key(1))
+        return jnp.mean(run.predictions * stream.y <= 0)
+
     for lam in (0.003, 0.03, 0.3):
         for rate in (None, 0.1, 1.0, 3.0, 10.0, 30.0):
             if rate is None or rate * lam < 1:
-                learner = norma(
-                    kernel, losses.soft_margin(), learning_rate=rate, regularization=lam, buffer=200
-                )
-                run = jax.jit(
-                    lambda key, learner=learner: nj.rollout(
-                        learner, stream, nj.noise.Gaussian(0.0), key
-                    )
-                )
-                wrong = run(key(1)).predictions * stream.y <= 0
-                found[lam, rate] = float(wrong.mean())
+                found[lam, rate] = float(wrong(rate, lam))
     best = min(found.values())
     for lam in (0.003, 0.03, 0.3):
         assert found[lam, None] < 1.5 * best

@@ -29,7 +29,7 @@ def rows(tmp_path_factory):
     return found, folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_adversary_and_method_is_there(rows):
     found, folder = rows
     methods = {key[2] for key in found if key[0] == "synthetic"}
@@ -40,7 +40,7 @@ def test_every_adversary_and_method_is_there(rows):
     assert json.loads((folder / "config.json").read_text())["command"]["rows"] == 60
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_corruption_trimmed_fit_and_oracle_are_ridge(rows):
     found, _ = rows
     for adversary in ("gross", "region", "far covariate"):
@@ -50,7 +50,7 @@ def test_without_corruption_trimmed_fit_and_oracle_are_ridge(rows):
             assert error == pytest.approx(ridge, rel=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_trimming_finds_gross_rows_where_told_enough(rows):
     found, _ = rows
     fit, ridge, oracle = (
@@ -67,7 +67,7 @@ def test_trimming_finds_gross_rows_where_told_enough(rows):
     assert float(told[1]["recall"]) == pytest.approx(0.7 / 0.8)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_noisy_instances_are_reported(rows):
     found, _ = rows
     fit, ridge, oracle = (
@@ -83,7 +83,7 @@ def test_noisy_instances_are_reported(rows):
     assert uncorrected == float(found["noisy inputs", "gross", "uncorrected ridge", 0.0]["error"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 def test_scikit_learns_rivals_on_linear_data():
     table = fits.linear().draw(key(0))
@@ -94,7 +94,7 @@ def test_scikit_learns_rivals_on_linear_data():
     assert errors.max() < 0.2  # ridge is off by more than one
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_real_data_are_split_and_scaled():
     stream = nj.Stream(np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]] * 5), np.arange(15.0))
     setting = fits.real(stream, length_scale=1.0, alpha=1.0)

@@ -26,7 +26,7 @@ def small(tmp_path_factory):
     return folder, "\n".join(printed)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_saves_and_says_what_it_found(small):
     folder, printed = small
     files = {"mistakes.csv", "differences.csv", "regret.csv", "config.json", "mistakes.png"}
@@ -41,7 +41,7 @@ def test_saves_and_says_what_it_found(small):
     assert config["tuned"]["drift"]["Perceptron"]["margin"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_differences_are_those_of_the_means(small):
     folder, _ = small
     last = {
@@ -58,7 +58,7 @@ def test_differences_are_those_of_the_means(small):
         assert float(row["mean"]) <= 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
     folder, _ = small
     rows = rows_of(folder / "mistakes.csv")
@@ -119,7 +119,7 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
         assert row["significant"] == str(significant)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_function_of_the_ball_is_better_than_the_best_single_one(small, rng):
     """NORMA's own last function is in the ball, and its loss is above the best less the gap."""
     folder, _ = small

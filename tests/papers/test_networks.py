@@ -7,7 +7,7 @@ from tests.files import names_in, rows_of
 from tests.papers import main
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_corrected_networks_are_better_than_the_mean_of_their_copies(tmp_path):
     """With few rows and steps; the uncorrected networks of one copy are far worse."""
     arguments = "--rows=10000 --steps=1000 --seeds=2 --law=Laplace --activation=tanh --out"
@@ -21,7 +21,7 @@ def test_corrected_networks_are_better_than_the_mean_of_their_copies(tmp_path):
     assert error["mean of 6"] < error["mean of 2"] < 0.6 * error["one copy, uncorrected"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_way_starts_from_the_same_network_and_data():
     """After one small step of Adam all errors on clean inputs are alike."""
     settings = Settings(rows=300, steps=1)

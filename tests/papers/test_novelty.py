@@ -105,7 +105,7 @@ def test_tables_are_those_of_a_plain_loop(small, name, run, key):
     np.testing.assert_allclose(errors, spread, rtol=1e-2, atol=one)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_saves_and_says_what_it_found(small):
     folder, printed = small
     pictures = {"rejections_always.png", "rejections_on_alarms.png"}

@@ -10,7 +10,7 @@ import scale
 from tests.papers import main
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_regret_is_the_sum_over_parts_of_one_run(monkeypatch):
     """By hand, on the rows and noise of the same keys; every part continues the state."""
     monkeypatch.setattr(scale, "_PART", 16)
@@ -51,7 +51,7 @@ def test_the_best_learner_changes_where_regrets_cross():
     assert [scale.solve_every(t) for t in (16, 1024, 2**20)] == [4, 32, 1024]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_learners_are_built_and_few_of_them_saved(tmp_path, monkeypatch):
     settings = scale.Settings(**scale.Settings.fast())
     made = scale.contenders(settings, 10, 2.0)

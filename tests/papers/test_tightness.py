@@ -22,7 +22,7 @@ def two(radius, rate, told):
 
 
 @pytest.mark.statistical
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_of_one_family_agree_with_worst():
     """The horizon is padded: 4 of 6 rounds count, and the rows are those of a stream of 4."""
     settings = tightness.Settings(horizons=(4, 6), variances=(0.0, 1.0), steps=40, seeds=16)
@@ -61,7 +61,7 @@ def rows(tmp_path_factory):
     return rows_of(folder / "tightness.csv")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.claim("EXT-WorstStream")
 def test_bounds_of_the_library_are_not_beaten_but_some_are_nearly_reached(rows):
     # Of the corrected leader without a ball, few draws of the noise decide the mean.
@@ -87,7 +87,7 @@ def test_printed_bounds_are_beaten():
     assert 0.3 < ratios["known_covariance", "corrected"] < 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bounds_that_hold_on_every_run_hold_on_the_worst_streams_found(rows):
     names = "norma", "norma, growing", "parameter_free"
     found = [row for row in rows if row["learner"] in names and row["horizon"] == "16"]
@@ -97,7 +97,7 @@ def test_bounds_that_hold_on_every_run_hold_on_the_worst_streams_found(rows):
     assert ratios["parameter_free"] > 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_known_after_a_run_is_compared_with_its_own_regret():
     """On random signs, too: the bound is that of the random stream."""
     settings = tightness.Settings(horizons=(8,), variances=(0.0,), steps=1, seeds=2)
@@ -118,7 +118,7 @@ def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
     assert (row["per_root"], row["ratio"]) == (2.0, 0.8)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_searches_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(search, "memory", lambda: 1.0)
     settings = tightness.Settings(horizons=(4,), variances=(0.0,), steps=1, seeds=2)
@@ -136,7 +136,7 @@ def test_variances_are_checked(values, message):
         tightness.Settings(variances=values)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_in_float64(x64):
     settings = tightness.Settings(horizons=(3,), variances=(1.0,), steps=1, seeds=2)
     (row,) = tightness.found(settings, Family(two, [CASE]), 3)

@@ -9,7 +9,7 @@ from tests.papers import main
 from tuning import draw_rates
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_study_saves_tables_and_a_picture(tmp_path, capsys):
     quick = ["--horizons", "32", "--seeds", "2", "--factors", "1", "10"]
     quick += ["--data", "houses", "drifting", "--learners", "two_copies", "cloned"]
@@ -22,7 +22,7 @@ def test_the_study_saves_tables_and_a_picture(tmp_path, capsys):
     assert len(rows) == 2 * 2 * 6  # data, learners; two rates and four ways
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_adaptive_rates_and_mixtures_are_near_the_best_rate(tmp_path):
     """On the diabetes stream at T = 1,024, without a rate that is chosen by hand."""
     options = ["--data", "diabetes", "--horizons", "1024", "--seeds", "4", "--factors", "1", "3"]

@@ -10,7 +10,7 @@ from tests.files import names_in, rows_of
 from tests.papers import main
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
     found, world_ball = [], nj.comparators.world_ball
 
@@ -66,7 +66,7 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
         assert float(optimal["bound"]) < float(geometric["bound"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_another_loss_is_judged_against_its_own_comparator(tmp_path, capsys, monkeypatch):
     """Labels are whether the target is above its mean; regret is that of the smoothed hinge."""
     judged = []
@@ -99,7 +99,7 @@ def test_another_loss_is_judged_against_its_own_comparator(tmp_path, capsys, mon
     assert "geometric with p = 2 takes" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_exponents_stand_beside_bounds_that_are_informative(tmp_path):
     """Theorems 1, 2 and 4 at horizons where their bounds are below the loss of predicting zero."""
     arguments = ["--data", "diabetes", "--radius", "0.5", "--rate-factor", "1", "--seeds", "4"]

@@ -8,7 +8,7 @@ from tests.papers import main
 from unknown_noise_corrections import ESTIMATES, mean_copies
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_corrections_are_compared_with_means_and_saved(tmp_path, capsys):
     """Over rounds and over copies; on the moons, where the noise is Laplace's, without pairs."""
     arguments = ["--show", "whole", "averaging", "--data", "teacher", "--noise-variance", "0.1"]

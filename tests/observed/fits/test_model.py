@@ -423,7 +423,7 @@ def test_incomplete_replicates_are_corrected_without_bias(law, estimate):
 def test_replicates_of_unknown_noise_stand_beside_known_noise():
     """Copies of `a`, and one of `b` with known variance: both slopes lose their bias."""
     rng = np.random.default_rng(7 + 1000 * SHIFT)
-    a, b, *errors = rng.normal(size=(5, 40_000))
+    a, b, *errors = rng.normal(size=(5, 10_000))
     y = a + b + a * b + 0.3 * rng.normal(size=a.shape)
     frame = {"a1": a + 0.5 * errors[0], "a2": a + 0.5 * errors[1], "b": b + 0.5 * errors[2], "y": y}
     table = nj.table(frame, target="y", replicates={"a": ["a1", "a2"]}, noise={"b": 0.25})
@@ -434,6 +434,6 @@ def test_replicates_of_unknown_noise_stand_beside_known_noise():
     fit = nj.fit(table, nj.methods.Model(curve, np.ones(3)))
     # The loss is of degree 2 in a: nothing of the bias is left.
     assert np.all(np.abs(fit.coefficients - 1) < 5 * fit.std_error)
-    assert np.all(np.abs(fit.uncorrected.coefficients - 1) > 10 * fit.std_error)
+    assert np.all(np.abs(fit.uncorrected.coefficients - 1) > 5 * fit.std_error)
     with pytest.raises(ValueError, match="leave out estimate: with replicates of unknown noise"):
         nj.fit(table, nj.methods.Model(curve, np.ones(3), estimate=nj.unbiased.pair))
