@@ -5,7 +5,7 @@ reached, their ratio and what it must be. `--json FILE` writes these as well, wi
 the machine, such as to `docs/benchmarks/2026-11-25.json`. Each file alone prints more. Needs the
 extra `benchmark` and a machine that does nothing else; the exit status is 0 in any case.
 Requirements hold on Intel and AMD, unless they name one; docs/benchmarks.md lists higher aims. They
-are those of the whole run: with less data, compiled calls are short, and some ratios are smaller.
+are for the whole run: `--quick` uses less data, and some of its ratios are smaller.
 """
 
 import argparse

@@ -83,7 +83,7 @@ def test_noisy_instances_are_reported(rows):
     assert uncorrected == float(found["noisy inputs", "gross", "uncorrected ridge", 0.0]["error"])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_scikit_learns_rivals_on_linear_data():
     table = fits.linear().draw(key(0))

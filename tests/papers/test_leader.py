@@ -18,7 +18,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path, capsys):
     quick = ["--parts", "linear", "--horizons", "32", "64", "--seeds", "2"]
     assert main("leader", *quick, "--out", str(tmp_path)) == 0
@@ -62,7 +62,7 @@ def test_all_parts_are_saved(tmp_path, capsys):
     }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_noises_of_the_stress_part_have_the_variances_that_it_names(monkeypatch):
     cases = {}
 
@@ -98,7 +98,7 @@ def regrets(learners, noise, comparator, horizons=(1024, 4096)):
     }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
     known = nj.moments.known_covariance()

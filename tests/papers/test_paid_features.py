@@ -38,7 +38,7 @@ def test_losses_are_those_of_all_rows_and_signs_of_the_noise(rng):
         assert min(found) == found[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_who_knows_the_variance_pays_the_best_and_has_less_regret():
     made = problem()
@@ -76,7 +76,7 @@ def test_the_table_has_the_mean_regret_and_its_own_standard_error(monkeypatch):
         assert row["num_seeds"] == 4
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_study_writes_its_table_and_picture(tmp_path, capsys):
     words = ["paid_features", "--horizons", "1024", "8192", "--seeds", "4", "--out"]
     assert main(*words, str(tmp_path)) == 0

@@ -10,7 +10,7 @@ import scale
 from tests.papers import main
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_regret_is_the_sum_over_parts_of_one_run(monkeypatch):
     """By hand, on the rows and noise of the same keys; every part continues the state."""
     monkeypatch.setattr(scale, "_PART", 16)

@@ -118,7 +118,7 @@ def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
     assert (row["per_root"], row["ratio"]) == (2.0, 0.8)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_searches_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(search, "memory", lambda: 1.0)
     settings = tightness.Settings(horizons=(4,), variances=(0.0,), steps=1, seeds=2)
@@ -136,7 +136,7 @@ def test_variances_are_checked(values, message):
         tightness.Settings(variances=values)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_in_float64(x64):
     settings = tightness.Settings(horizons=(3,), variances=(1.0,), steps=1, seeds=2)
     (row,) = tightness.found(settings, Family(two, [CASE]), 3)

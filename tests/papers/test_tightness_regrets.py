@@ -36,7 +36,7 @@ def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
     np.testing.assert_allclose(found, best, atol=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_gradient_of_the_regret_of_a_risk_is_that_of_differences(x64, rng):
     keeping = family_of("norma")
     stream = nj.Stream(jnp.asarray(rng.uniform(-1, 1, (6, 1))), jnp.asarray(rng.uniform(-2, 2, 6)))
@@ -62,7 +62,7 @@ def test_the_best_weight_minimizes_the_loss_in_the_ball(rng, radius):
     np.testing.assert_allclose(np.abs(best * x - y).sum(), losses.min(), rtol=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_bound_on_mistakes_is_attained():
     """By the perceptron on orthogonal instances; a margin error at half the margin counts twice."""
     found = {name: (number, bound) for name, number, bound in regrets.counted(32)}
@@ -72,7 +72,7 @@ def test_a_bound_on_mistakes_is_attained():
     assert number == 32 < bound < 2.2 * 32
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_numbers_of_rounds_without_a_count_have_no_row():
     assert regrets.counted(1) == regrets.counted(regrets.MOST_COUNTED + 1) == []
     assert regrets.counted(2)[1][1:] == (2.0, pytest.approx(4.0))

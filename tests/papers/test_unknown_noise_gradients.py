@@ -6,7 +6,7 @@ import noisy_jax as nj
 from unknown_noise_gradients import base_for, measured
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_measured_gradients_are_those_of_the_function_that_was_learnt():
     # A linear kernel without noise draws nothing at random: the estimate is the gradient.
     rate, rounds = 0.3, 20

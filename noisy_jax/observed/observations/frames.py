@@ -85,9 +85,9 @@ def table(
         `Observations`. Where all features with noise have V replicates in every row, and the
         noise is unknown or known of all of them, x is `[n, V, d]`. Otherwise it holds the means of
         a row's replicates; then, and with a reliability, estimated covariances are right in sums
-        over rows only (`Observations.only_sums`): linear fits take them. Kernel fits and
-        `nj.methods.Model` take the replicates themselves, if no other feature has noise. Other fits
-        raise ValueError.
+        over rows only (`Observations.only_sums`): linear fits take them. `nj.methods.Model` takes
+        the replicates themselves, and kernel fits if no other feature has noise. Other fits raise
+        ValueError.
 
     Raises:
         ValueError: also if `features` is not given and a feature without noise seems to number or
