@@ -55,11 +55,13 @@ def _check_noise(learner: Learner, observations: Observations, cov, scale) -> No
     """Raises ValueError if a learner is built for other noise than the rows have."""
     built, (seen, _) = learner.needs.noise, by_round(observations.noise)
     kind = type(built.distribution) if isinstance(built, PerRound) else built
-    if isinstance(kind, type) and seen is not None and not isinstance(seen, kind):
-        raise ValueError(
-            f"the learner is built for {kind.__name__} noise, but the rows have "
-            f"{type(seen).__name__} noise"
-        )
+    if isinstance(kind, type):
+        alike = isinstance(seen, kind | None)
+        found = observations.law if alike else type(seen).__name__
+        if found not in (None, kind.__name__):
+            raise ValueError(
+                f"the learner is built for {kind.__name__} noise, but the rows have {found} noise"
+            )
     if not isinstance(built, Noise) or isinstance(built, Assumed):
         return
     if cov.ndim == 3:

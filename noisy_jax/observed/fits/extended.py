@@ -24,7 +24,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.noise import Gaussian
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import replicates
@@ -54,7 +53,7 @@ def extended_errors(predict: Callable[[Any], Any], rows: Observations, seed: int
             f"its predictions are not affine in x, and under {what} the errors of such predictors "
             "cannot be estimated: take linear candidates"
         )
-    gaussian = rows.cov is not None and isinstance(noise, Gaussian | None)
+    gaussian = rows.cov is not None and not rows.not_gaussian()
     random = np.random.default_rng(seed)
     parts, count = [], len(rows.y)
     for start in range(0, count, _ROWS):

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.noise import Gaussian
-from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.enumerated import Enumerated, enumerated, summed
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, groups_of, jackknifed
@@ -252,12 +250,11 @@ def separated(x: np.ndarray, observations: Observations, name: str) -> str:
 
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
-    noise, _ = by_round(observations.noise)
     observations.check_each_row(f"model={name!r}", categories=True)
-    if noise is not None and not isinstance(noise, Gaussian):
+    if law := observations.not_gaussian():
         raise ValueError(
-            f"model={name!r} is for Gaussian noise, got {type(noise).__name__}; give its "
-            "covariance to treat it as Gaussian"
+            f"model={name!r} is for Gaussian noise, got {law}; give its covariance to treat it as "
+            "Gaussian"
         )
     if observations.cross_cov is not None:
         raise ValueError(f"model={name!r} needs errors in y that are independent of those in x")

@@ -15,7 +15,6 @@ import numpy as np
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
-from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
 from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.groups import some_rows, with_weight
@@ -34,6 +33,7 @@ _KNOWN = functools.partial(gaussian, draws=16)
 _SQUARED = squared()
 _SAME = 1e-5  # share of the values of a curve that is rounding
 _ANY_LAW = "replicates, x [n, V, d], may have noise of any law"
+_ALONE = "; or give the covariance alone, if the noise is nearly Gaussian"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ class Model:
       replicates are incomplete, each row is corrected by the copies that it has, those in which all
       columns with replicates were measured. Rows with one copy are left out, with a warning.
     - Replicates of unknown noise in some columns and known variances in others: `replicates` over
-      the former of `gaussian` in the latter, whose errors are taken as Gaussian and independent of
-      those of the former. The loss must be entire.
+      the former of `gaussian` in the latter, whose errors are taken as independent of those of the
+      former, and as Gaussian if only their variances are stated. The loss must be entire.
     - Copies with Gaussian noise of unknown covariance: `estimate=nj.unbiased.pair` has no bias. The
       loss must be entire.
 
@@ -227,7 +227,7 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
         )
     estimate = method.estimate or _estimate(table)
     reads_cov = needs_covariance(estimate)
-    noise, copies = by_round(table.noise)[0], table.x.shape[1]
+    law, copies = table.not_gaussian(), table.x.shape[1]
     if reads_cov and table.cov is None:
         raise ValueError(
             "this estimate needs the covariance of the noise, but the table has replicates of "
@@ -237,9 +237,8 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
     instance("estimate's result", made, Transformed, "nj.unbiased.replicates makes one")
     if isinstance(made.noise, Gaussian) and not reads_cov:
         raise ValueError("leave out the noise of estimate: the table states it")
-    if made.noise is not None and not isinstance(noise, Gaussian | None):
-        name = type(noise).__name__
-        raise ValueError(f"this estimate is for Gaussian noise, got {name}: {_ANY_LAW}")
+    if (reads_cov or made.noise is not None) and law:
+        raise ValueError(f"this estimate is for Gaussian noise, got {law}: {_ANY_LAW}{_ALONE}")
     if copies < made.copies:
         raise ValueError(
             f"this estimate needs {made.copies} copies of each row, but the table has {copies}"
@@ -251,19 +250,18 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
 
 def _estimate(table: Observations) -> Callable[..., Any]:
     """The transformation that the table allows."""
-    noise, copies = by_round(table.noise)[0], table.x.shape[1]
+    law, copies = table.not_gaussian(), table.x.shape[1]
     if table.pooled is not None:
         return _both
     if table.cov is not None:
         if not table.cov.any():
             return _PLAIN
-        if isinstance(noise, Gaussian | None):
+        if law is None:
             return _KNOWN
     if copies == 1:
         raise ValueError(
             "from one copy of each row nj.methods.Model needs Gaussian noise, got "
-            f"{type(noise).__name__}: {_ANY_LAW}; or give the covariance alone, if the noise is "
-            "nearly Gaussian"
+            f"{law}: {_ANY_LAW}{_ALONE}"
         )
     return _any_law
 

@@ -161,6 +161,7 @@ def from_arrays(
         index=index,
         only_sums=known.only_sums,
         unreliability=known.unreliability,
+        law=known.law,
     )
     if found.unreliability is not None:
         found = dataclasses.replace(found, cov=found.estimated())

@@ -38,11 +38,13 @@ def _averaged(
     counts = np.sum(~np.isnan(every), axis=1)
     x = np.nanmean(every, axis=1)
     pooled = np.array([name in copies and name not in noise for name in names])
+    law = None
     for j, name in enumerate(names):
         if name not in copies:
             x[:, j], counts[:, j] = single[name], 1
         elif name in noise:
             known, number = error_of(name, noise[name], copies[name]), counts[:, j]
+            law = law or known.law()
             x[:, j] -= known.mean
             number = number if number.min() < number.max() else number[0]
             gaussian = isinstance(known.distribution, Gaussian)
@@ -52,8 +54,9 @@ def _averaged(
         first = ~np.isnan(every[:, 0]) / counts
         found = dataclasses.replace(found, cross_cov=found.cross_cov * first)
     if not pooled.any():
-        return dataclasses.replace(found, copies=every)
-    found = dataclasses.replace(found, copies=every, pooled=pooled, noise=None, only_sums=True)
+        return dataclasses.replace(found, copies=every, law=law)
+    kept = {"copies": every, "pooled": pooled, "law": law or found.not_gaussian()}
+    found = dataclasses.replace(found, noise=None, only_sums=True, **kept)
     return dataclasses.replace(found, cov=found.estimated())
 
 

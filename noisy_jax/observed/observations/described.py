@@ -98,6 +98,7 @@ class NoiseOfRows(NamedTuple):
     cov_deviations: np.ndarray | None = None
     only_sums: bool = False
     unreliability: np.ndarray | None = None
+    law: str | None = None
     mean: Any = 0.0
 
 
@@ -109,6 +110,11 @@ class ErrorOfColumn(NamedTuple):
     distribution: Noise | None = None  # `None` if only the variance is known
     only_sums: bool = False  # as in `Observations`
     unreliability: float = 0.0  # `variance` over the column's variance, if that is known
+
+    def law(self) -> str | None:
+        """The name of its distribution, if that is known and not Gaussian."""
+        known = self.distribution
+        return None if isinstance(known, Gaussian | None) else type(known).__name__
 
 
 def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
@@ -202,5 +208,6 @@ def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[st
         distribution,
         only_sums=any(one.only_sums for one in errors),
         unreliability=unreliability if unreliability.any() else None,
+        law=None if distribution else next(filter(None, (one.law() for one in errors)), None),
         mean=mean,
     )

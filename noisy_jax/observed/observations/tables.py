@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from noisy_jax.columns import ROUNDING
-from noisy_jax.noise import PerRound
+from noisy_jax.noise import Gaussian, PerRound, Product
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import Categories, reestimated
 from noisy_jax.observed.observations.gaps import of_shares
@@ -28,6 +28,8 @@ class Observations:
         cov_std_error: `[d, d]`, standard error of each entry of `cov`; zero where `cov` is exact.
         noise: distribution of the error, for fits that need more than its covariance, or `None`;
             a `noise.PerRound` of the n rows if it changes.
+        law: name of a distribution that is not Gaussian, where one is stated for some columns and
+            `noise` is `None` because those of others are unknown; or `None`.
         names: d names of the columns.
         target: name of y.
         cov_deviations: `[m, d, d]`, how the errors of different entries of `cov` depend on each
@@ -64,6 +66,7 @@ class Observations:
     seen: np.ndarray | None = None
     index: Any = None
     target_cov: np.ndarray | None = None
+    law: str | None = None
     only_sums: bool = False
     copies: np.ndarray | None = None
     pooled: np.ndarray | None = None
@@ -80,6 +83,13 @@ class Observations:
         known = known if self.noise is None else type(by_round(self.noise)[0]).__name__
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
+
+    def not_gaussian(self) -> str | None:
+        """The name of a stated distribution that is not Gaussian, if there is one."""
+        noise = by_round(self.noise)[0]
+        parts = noise.columns if isinstance(noise, Product) else (noise,)
+        others = [type(one).__name__ for one in parts if not isinstance(one, Gaussian | None)]
+        return others[0] if others else self.law
 
     def num_copies(self) -> np.ndarray:
         """`[n]`, how many copies each row has; only `with_copies` leaves incomplete ones in x."""

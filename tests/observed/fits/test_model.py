@@ -1,5 +1,6 @@
 """Fits of any model: equations against NumPy, other fits, what is printed, what raises."""
 
+import dataclasses
 import functools
 import warnings
 
@@ -312,6 +313,40 @@ def test_what_cannot_be_fitted_raises(rng):
     table = nj.table({"x": one[:, 0, 0], "y": y}, target="y", noise={"x": 0.04, "y": 0.1})
     with pytest.raises(ValueError, match="without error: leave out its noise"):
         nj.fit(table, nj.methods.Model(growth, START, loss=lambda p, y: (p - y) ** 4))
+
+
+def test_a_stated_distribution_is_not_taken_as_gaussian_because_others_are_unknown(rng):
+    """Beside columns of which the variance, or replicates of unknown noise, are known."""
+    x, y = rng.laplace(size=(100, 4)), rng.normal(size=100)
+    columns = {"a": x[:, 0], "b": x[:, 1], "c1": x[:, 2], "c2": x[:, 3], "y": y}
+    laplace, replicates = nj.noise.Laplace(0.1), {"c": ["c1", "c2"]}
+    incomplete = {**columns, "c2": np.where(np.arange(100) < 50, np.nan, x[:, 3])}
+    linear = nj.methods.Model(lambda p, x: p @ x, np.zeros(3))
+
+    def table(frame, law, noise, **options):
+        return nj.table(frame, target="y", noise={"a": law, **noise}, **options)
+
+    def tables(law):
+        yield table({name: columns[name] for name in ("a", "b", "c1", "y")}, law, {"b": 0.1})
+        yield table(columns, law, {"b": 0.1}, replicates=replicates)
+        yield table(columns, law, {}, replicates=replicates)
+        yield table(incomplete, 0.1, {"c": law}, replicates=replicates)
+
+    for one in tables(laplace):
+        with pytest.raises(
+            ValueError, match=r"Gaussian noise, got Laplace: .* give the covariance"
+        ):
+            nj.fit(one, linear)
+        assert one.not_gaussian() == one.rows(np.arange(50)).not_gaussian() == "Laplace"
+    assert [one.not_gaussian() for one in tables(nj.noise.Gaussian(0.1))] == [None] * 4
+    binary = dataclasses.replace(next(tables(laplace)), y=(y > 0).astype(float))
+    with pytest.raises(ValueError, match="is for Gaussian noise, got Laplace"):
+        nj.fit(binary, nj.methods.Logistic())
+    kind = nj.learners.known_covariance(radius=1.0)._replace(
+        needs=nj.Needs(noise=nj.noise.Gaussian)
+    )
+    with pytest.raises(ValueError, match="built for Gaussian noise, but the rows have Laplace"):
+        nj.learn(kind, binary, jax.random.key(0))
 
 
 def test_a_saved_fit_has_its_curve_again_from_the_method(tmp_path, rng):
