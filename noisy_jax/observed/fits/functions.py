@@ -196,8 +196,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             x: `[..., d]`, clean features in original units, or a DataFrame.
             level: between 0 and 1.
             simultaneous: whether the band is to hold at all points of `x` together, rather than at
-                each of them. Give a grid that is dense enough for the curve; more points hardly
-                widen the band.
+                each of them. Give a grid over the rows that is dense enough for the curve; more
+                points hardly widen the band.
 
         Returns:
             Two arrays `[...]`.

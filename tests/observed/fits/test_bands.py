@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
+from noisy_jax.observed.fits import bands
 from noisy_jax.observed.fits.bands import half_widths
 from noisy_jax.observed.fits.trials import FACTORS, undersmoothed
 from tests.errors import raises
@@ -24,7 +25,7 @@ def rows(rng, n=2000):
     return x + NOISE**0.5 * rng.normal(size=x.shape), np.sin(x[:, 0]) + 0.3 * rng.normal(size=n)
 
 
-def fitted(x, y, num_features=32, variance=NOISE, length_scale=1.5) -> Any:
+def fitted(x, y, num_features=32, variance=NOISE, length_scale: Any = 1.5) -> Any:
     noise = None if variance is None else nj.noise.Gaussian(variance)
     table = nj.observations.from_arrays(x, y, noise=noise)
     return nj.fit(table, nj.fourier(length_scale=length_scale, num_features=num_features))
@@ -104,18 +105,38 @@ def test_at_one_point_a_simultaneous_band_has_students_t(rng):
     np.testing.assert_allclose(whole, point, rtol=0.04)  # of 4,096 draws
 
 
-@pytest.mark.parametrize("points", [2, 8])
+@pytest.mark.parametrize("points", [2, 9])
 def test_at_points_with_independent_errors_it_is_the_largest_of_so_many(rng, points):
-    centred = rng.normal(size=(GROUPS, points))
-    left_out = np.linalg.qr(centred - centred.mean(axis=0))[0] * np.arange(1, points + 1)
-    level = 0.95 ** (1 / points)
-    expected = stats.t.ppf((1 + level) / 2, 15) * np.sqrt(15 / GROUPS) * np.arange(1, points + 1)
+    """Errors N and 15 s² with χ² of 15 degrees of freedom at each point, drawn by NumPy alone."""
+    centred, sizes = rng.normal(size=(GROUPS, points)), np.arange(1, points + 1)
+    left_out = np.linalg.qr(centred - centred.mean(axis=0))[0] * sizes
+    variance = 15 / GROUPS * sizes**2
+
+    def moderated(square):
+        return 0.8 * square + 0.2 * np.median(square, axis=-1)[..., None]
+
+    draws = np.random.default_rng(1)
+    errors = draws.normal(size=(100_000, points)) ** 2 * variance
+    squares = draws.chisquare(15, size=errors.shape) / 15 * variance
+    quantile = np.quantile(np.sqrt(np.max(errors / moderated(squares), axis=1)), 0.95)
+    point = stats.t.ppf(0.975, 15) * np.sqrt(variance)
+    expected = np.maximum(point, quantile * np.sqrt(moderated(variance)))
     np.testing.assert_allclose(half_widths(left_out, 0.95, True), expected, rtol=0.05)
     # Each point twice is the same curve, and a point that never moves adds nothing.
     more = np.concatenate([left_out, left_out, np.ones((GROUPS, 1))], axis=1)
     again = half_widths(more, 0.95, True)
     np.testing.assert_allclose(again[:points], half_widths(left_out, 0.95, True))
     assert again[-1] == 0
+    assert not half_widths(np.ones((GROUPS, points)), 0.95, True).any()
+
+
+def test_a_point_with_a_small_standard_error_does_not_decide_a_band(rng):
+    """At 1 of 9 points it is a tenth of the others, and the band there is almost half as wide."""
+    centred = rng.normal(size=(GROUPS, 9))
+    left_out = np.linalg.qr(centred - centred.mean(axis=0))[0] * np.array([0.1] + 8 * [1.0])
+    width = half_widths(left_out, 0.95, True)
+    np.testing.assert_allclose(width[0] / width[1:], (0.8 * 0.1**2 + 0.2) ** 0.5)
+    np.testing.assert_allclose(width[1:], half_widths(left_out[:, 1:], 0.95, True), rtol=0.05)
 
 
 def test_a_band_goes_down_to_a_tenth_of_the_regularization():
@@ -177,3 +198,26 @@ def test_bands_cover_the_clean_curve():
     points, curves = np.mean(inside, axis=1), np.all(whole, axis=1)
     assert abs(points.mean() - 0.95) < 0.02 + 5 * points.std() / 400**0.5
     assert abs(curves.mean() - 0.95) < 0.02 + 5 * (0.05 * 0.95 / 400) ** 0.5
+
+
+@pytest.mark.long
+@pytest.mark.statistical
+def test_moderated_variances_cover_more_curves_by_narrower_bands(monkeypatch):
+    """Of 400 fits that choose their length scale. With s for s̃ it would be about .94 of them."""
+    rng, grid = np.random.default_rng(1000 * SHIFT), np.linspace(-2, 2, 41)[:, None]
+    shares = (bands._SHARE, 0.0)
+    covered, widths = {share: [] for share in shares}, {share: [] for share in shares}
+    for _ in range(400):
+        clean = rng.normal(size=(3000, 1))
+        noisy, truth = clean + 0.2**0.5 * rng.normal(size=clean.shape), np.sin(2 * grid[:, 0])
+        y = np.sin(2 * clean[:, 0]) + 0.3 * rng.normal(size=len(clean))
+        fit = fitted(noisy, y, variance=0.2, length_scale="auto")
+        for share in shares:
+            monkeypatch.setattr(bands, "_SHARE", share)
+            low, high = fit.band(grid, simultaneous=True)
+            covered[share].append(((low < truth) & (truth < high)).all())
+            widths[share].append(np.mean(high - low))
+    moderated, plain = (np.mean(covered[share]) for share in shares)
+    assert abs(moderated - 0.95) < 0.02 + 5 * (0.05 * 0.95 / 400) ** 0.5
+    assert moderated > plain
+    assert np.mean(widths[shares[0]]) < 0.95 * np.mean(widths[0.0])
