@@ -145,18 +145,12 @@ def test_a_band_is_of_a_length_scale_of_at_most_half_the_chosen_one(rng):
 
 
 @pytest.mark.slow
-def test_a_band_has_the_shape_of_predictions_and_is_saved_with_the_fit(rng, tmp_path):
+def test_a_band_has_the_shape_of_predictions(rng):
     noisy, y = rows(rng, 400)
     fit = fitted(noisy, y)
     grid = rng.normal(size=(2, 3, 1))
     low, high = fit.band(grid)
     assert low.shape == high.shape == (2, 3)
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    assert isinstance(again, nj.fits.FourierFit)
-    np.testing.assert_array_equal(
-        again.band(grid, simultaneous=True)[0], fit.band(grid, simultaneous=True)[0]
-    )
     raises(r"^x must be \[\.\.\., 1\], got \[3, 2\]", fit.band, np.zeros((3, 2)))
     raises(r"^level must be above 0 and below 1, got 95$", fit.band, grid, 95)
     raises(r"^x must be concrete.*outside jit", jax.jit(fit.band), grid)

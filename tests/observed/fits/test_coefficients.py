@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -142,18 +141,6 @@ def test_names_are_escaped_in_notebooks(rng):
         page = one._repr_html_()
         assert "<script" not in page
         assert "&lt;script&gt;" in page
-
-
-@pytest.mark.parametrize("model", METHODS)
-def test_a_fit_from_a_file_has_the_same_summary(rng, model, tmp_path):
-    fit = nj.fit(table(rng, model), METHODS[model])
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    options = {} if model == "linear" else {"ratios": True}
-    assert str(again.summary(**options)) == str(fit.summary(**options))
-    assert again._repr_html_() == fit._repr_html_()
-    pd.testing.assert_frame_equal(again.to_frame(), fit.to_frame(), check_exact=True)
-    np.testing.assert_array_equal(again.scale, fit.scale)
 
 
 def test_a_frame_has_a_row_for_each_name(rng):

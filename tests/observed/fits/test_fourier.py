@@ -176,20 +176,7 @@ def test_wrong_input_is_one_clear_line():
     for wrong, message in ((3, "even"), (0, "at least 2")):
         raises(message, nj.fourier, length_scale=1.0, num_features=wrong)
     raises("length_scale", nj.fourier, length_scale=0.0)
-
-
-def test_a_saved_fit_is_the_fit_and_finds_columns_by_name(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    x, y = sine(400, generator())
-    two = pandas.DataFrame({"dose": x[:, 0, 0], "age": generator(1).normal(size=400)})
-    known = nj.noise.Laplace(np.array([0.15**0.5, 0.1]))
-    fit = fitted(nj.observations.from_arrays(two, y, noise=known), features(1.0, num_features=8))
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    assert str(again) == str(fit)
-    np.testing.assert_array_equal(again.predict(two[["age", "dose"]]), fit.predict(two.to_numpy()))
-    plain = again.uncorrected.predict(two)
-    np.testing.assert_array_equal(plain, fit.uncorrected.predict(two.to_numpy()))
+    fit = nj.fit(table(x, y, LAPLACE), features(1.0, num_features=8))
     raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
 
 

@@ -181,23 +181,16 @@ def test_intervals_leave_out_groups_of_blocks(rng, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_predicts_prints_and_saves(rng, model, tmp_path):
+def test_predicts_and_prints(rng, model):
     x, y = drawn(rng, model)
     frame = pd.DataFrame(noisy(rng, x), columns=["age", "dose"])
     fit = nj.fit(from_arrays(frame, y, noise=COV, target="cases"), model=model)
     eta = fit.intercept + x @ fit.coefficients
     expected = expit(eta) if model == "logistic" else np.exp(eta)
     np.testing.assert_allclose(fit.predict(x), expected)
-    swapped = pd.DataFrame(x[:, ::-1], columns=["dose", "age"])
-    np.testing.assert_allclose(fit.predict(swapped), expected)
     text = str(fit)
     words = ("cases on 2 features, 1,500 noisy rows", "dose", "as stated", "uncorrected")
     assert all(word in text for word in words)
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    assert str(again) == text
-    np.testing.assert_array_equal(again.predict(x), fit.predict(x))
-    np.testing.assert_array_equal(again.uncorrected.predict(x), fit.uncorrected.predict(x))
 
 
 def test_what_cannot_be_fitted_raises(rng):

@@ -2,7 +2,6 @@
 
 import jax
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -78,18 +77,6 @@ def test_scores_of_all_rows_add_up_to_zero(weights, share):
     whole = linear_moments(x, y, cov, weights, cross)
     scores = Scores(whole, share).of(Rows(x, y, cov, weights, cross), leverage=False)
     np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-9 * np.abs(scores).sum(axis=1).max())
-
-
-def test_predictions_take_columns_by_name():
-    x, y = table(200)
-    frame = pd.DataFrame(x, columns=["a", "b", "c"])
-    fit = nj.fit(from_arrays(frame, y, noise=1e-4))
-    turned = frame.assign(note="text")[["c", "note", "b", "a"]]
-    for one in (fit, fit.uncorrected):
-        np.testing.assert_allclose(one.predict(turned), one.predict(x), rtol=1e-12)
-        np.testing.assert_allclose(one.predict(pd.DataFrame(x)), one.predict(x), rtol=1e-12)
-        with pytest.raises(ValueError, match=r"x must have one label 'b', got the labels 'a', "):
-            one.predict(frame.rename(columns={"b": "B"}))
 
 
 def test_the_table_says_which_features_the_uncorrected_fit_is_for():
