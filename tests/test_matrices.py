@@ -121,7 +121,7 @@ def test_batches_divided_over_devices_are_those_of_numpy(operation, rng):
     twice = jax.vmap(jax.vmap(function))
     shards = jax.jit(jax.shard_map(twice, mesh=mesh, in_specs=SPLIT, out_specs=SPLIT))
     expected = [flat(reference(one)) for row in a for one in row]
-    for found in twice(a), shards(a):
+    for found in jax.jit(twice)(a), shards(a):
         each = [flat([leaf[i] for leaf in jax.tree.leaves(found)]) for i in np.ndindex(2, BATCH)]
         np.testing.assert_allclose(each, expected, rtol=1e-12, atol=1e-13)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", sorted(Path(__file__).parent.glob("typing/*.py")), ids=lambda p: p.stem
 )

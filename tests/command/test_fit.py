@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from noisy_jax.__main__ import main
@@ -87,24 +88,18 @@ def test_incomplete_replicates(tmp_path, capsys):
     rng = np.random.default_rng(1000 * SHIFT)
     clean = rng.normal(size=(2000, 2))
     copies = clean[:, :1] + 0.7 * rng.normal(size=(2000, 3))
-    lines = [f"{a!r},{b!r},{c!r}" for a, b, c in copies.tolist()]
-    lines = [line if k % 2 else line.rpartition(",")[0] + "," for k, line in enumerate(lines)]
-    y = clean @ [1.5, -2.0]
-    rest = [
-        f"{other!r},{target!r}"
-        for other, target in zip(clean[:, 1].tolist(), y.tolist(), strict=True)
-    ]
+    copies[::2, 2] = np.nan
     path, out = tmp_path / "table.csv", tmp_path / "out"
-    rows = [f"{line},{other}" for line, other in zip(lines, rest, strict=True)]
-    path.write_text("\n".join(["a,a2,a3,z,y", *rows]))
+    columns = [*copies.T, clean[:, 1], clean @ [1.5, -2.0]]
+    pd.DataFrame(dict(zip(["a", "a2", "a3", "z", "y"], columns, strict=True))).to_csv(
+        path, index=False
+    )
     known = ["--data", str(path), "--target", "y", "--replicates", "a:a2:a3"]
     assert main(["fit", *known, "--out", str(out)]) == 0
     found = coefficients(out)["a"]
     assert abs(found["estimate"] - 1.5) < found["high"] - found["low"]
     assert found["uncorrected"] < found["low"]
     assert "a (replicates a2, a3), z (exact)" in capsys.readouterr().out
-    assert main(["fit", *known, "--kernel", "1", "--out", str(tmp_path / "curve")]) == 0
-    assert "2,000 noisy rows" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -219,14 +214,20 @@ def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, tmp_p
 
 
 @pytest.mark.slow
-def test_a_kernel_fit_of_one_feature_draws_its_function(tmp_path):
+@pytest.mark.parametrize(
+    "known", [["--variance", "0.09", "--drop", "x2"], ["--replicates", "x:x2"]]
+)
+def test_a_kernel_fit_of_one_feature_draws_its_function(known, tmp_path, capsys):
+    """Also where replicates are incomplete."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(500, 1))
-    columns = np.column_stack([x + 0.3 * rng.normal(size=(500, 1)), np.sin(x)])
+    x = rng.normal(size=500)
+    first, second = x + 0.3 * rng.normal(size=(2, 500))
+    second[::4] = np.nan
     path, out = tmp_path / "one.csv", tmp_path / "out"
-    np.savetxt(path, columns, delimiter=",", header="x,y", comments="")
-    options = ["--data", str(path), "--target", "y", "--variance", "0.09", "--kernel", "1"]
-    assert main(["fit", *options, "--out", str(out)]) == 0
+    pd.DataFrame({"x": first, "x2": second, "y": np.sin(x)}).to_csv(path, index=False)
+    options = ["--data", str(path), "--target", "y", *known, "--kernel", "1", "--out", str(out)]
+    assert main(["fit", *options]) == 0
+    assert "noisy rows" in capsys.readouterr().out
     assert (out / "function.png").stat().st_size > 10_000
 
 

@@ -209,7 +209,7 @@ RIGHT = {
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n", [40, 600])
+@pytest.mark.parametrize("n", [40, pytest.param(600, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", RIGHT)
 def test_classical_errors_are_not_doubted(name, n):
     """At most 1% of tables: 8 of 100 would be a chance of 1e-5."""

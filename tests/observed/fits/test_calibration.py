@@ -12,7 +12,7 @@ from tests.errors import raises
 from tests.observed.rows import check_coverage
 
 CALIBRATION = nj.methods.RegressionCalibration
-MODELS = ["linear", "logistic", "poisson"]
+SLOW, MODELS = pytest.mark.slow, ["linear", "logistic", "poisson"]
 VARIANCES = np.array([0.3, 0.0])
 BETA = np.array([0.8, -0.5])
 
@@ -58,7 +58,7 @@ def test_linear_coefficients_are_the_exact_ones(rng):
         assert np.abs(fit.coefficients - plain).max() > 0.02
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["linear", *(pytest.param(m, marks=SLOW) for m in MODELS[1:])])
 def test_intervals_leave_out_groups_and_calibrate_anew(rng, model):
     """With replicates, their covariance is estimated from the rows that are left."""
     clean, y = drawn(rng, 640, model, variances=np.zeros(2))

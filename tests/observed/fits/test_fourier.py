@@ -176,8 +176,6 @@ def test_wrong_input_is_one_clear_line():
     for wrong, message in ((3, "even"), (0, "at least 2")):
         raises(message, nj.fourier, length_scale=1.0, num_features=wrong)
     raises("length_scale", nj.fourier, length_scale=0.0)
-    fit = nj.fit(table(x, y, LAPLACE), features(1.0, num_features=8))
-    raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
 
 
 def table_of_copies(kind, rng, n=4000, copies=4):
@@ -206,6 +204,7 @@ def test_only_noise_that_depends_on_the_row_is_corrected_row_by_row(kind, copies
     assert not by_each_row(table(noisy[:, 0], y, 0.1))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_noise_that_depends_on_the_row_is_corrected_by_its_own_copies():
     """Errors are .4 of those without correction; with a standard deviation of .08 over keys."""
@@ -255,6 +254,7 @@ def test_rows_with_one_copy_are_left_out_and_others_are_as_they_were():
         fit = fitted(incomplete(noisy, y, missing), few)
     assert "are left out" in " ".join(fit.remarks)
     assert fit.num_rows == 350
+    raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
     np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(fit.risk.corrected, whole.risk.corrected, rtol=1e-4)
     message = "estimated error of a kernel fit needs the covariance of the error in each row"

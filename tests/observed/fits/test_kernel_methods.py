@@ -20,6 +20,7 @@ def noisy_rows(n, number):
     return noisy, y + 0.5 * generator(number + 1).normal(size=n), nj.noise.Gaussian(0.1)
 
 
+@pytest.mark.slow
 def test_whole_weights_are_repeated_rows(monkeypatch):
     """With the same frequencies and groups, and as many rows said to be in the table."""
     noisy, y, noise = noisy_rows(400, 50)

@@ -76,8 +76,8 @@ def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
     x, y = drawn(rng)
     errors = rng.uniform(0.2, 0.5, size=(len(y), 2)) * [1, 0]
     table = from_arrays(x, y, noise=nj.sd(errors))
-    ours = nj.fit(table, SIMEX(draws=5, seed=4))
-    options = {"draws": 5, "seed": 4}
+    options = {"draws": 3, "seed": 4, "levels": [1, 2]}
+    ours = nj.fit(table, SIMEX(**options))
     plain, named, of_sklearn, left_out = (
         nj.fit(table, SIMEX(one, **options))
         for one in (least_squares, with_covariance, LinearRegression(), LinearRegression())
@@ -95,10 +95,10 @@ def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
     errors = [one.errors for one in (ours, plain, named)]
     assert errors == ["extrapolated", "jackknife", "extrapolated"]
     # The jackknife too.
-    ours = nj.fit(table, SIMEX(draws=5, seed=4, errors="jackknife"))
+    ours = nj.fit(table, SIMEX(**options, errors="jackknife"))
     np.testing.assert_allclose(plain.std_error, ours._errors(), rtol=1e-7)
     np.testing.assert_allclose(of_sklearn.std_error, ours.std_error, rtol=1e-7)
-    other = nj.fit(table, SIMEX(draws=5, seed=5))
+    other = nj.fit(table, SIMEX(**options | {"seed": 5}))
     assert np.abs(other.coefficients - ours.coefficients).max() > 1e-4
 
 
@@ -155,8 +155,9 @@ def test_a_classifier_of_scikit_learn(rng):
     x, y = drawn(rng, 400, "logistic")
     table = from_arrays(x, y, noise=VARIANCES)
     model = LogisticRegression(C=1e8, tol=1e-8, solver="newton-cholesky")
-    fit = nj.fit(table, SIMEX(model, draws=2))
-    ours = nj.fit(table, SIMEX("logistic", draws=2, errors="jackknife"))
+    options = {"draws": 2, "levels": [1, 2]}
+    fit = nj.fit(table, SIMEX(model, **options))
+    ours = nj.fit(table, SIMEX("logistic", **options, errors="jackknife"))
     np.testing.assert_allclose(fit.coefficients, ours.coefficients, rtol=1e-3)
     np.testing.assert_allclose(fit.std_error, ours.std_error, rtol=1e-2)
     assert not hasattr(model, "coef_")  # a clone is fitted
