@@ -215,16 +215,16 @@ def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "known", [["--variance", "0.09", "--drop", "x2"], ["--replicates", "x:x2"]]
+    "known", [["--variance", "0.09", "--drop", "x2", "x3"], ["--replicates", "x:x2:x3"]]
 )
 def test_a_kernel_fit_of_one_feature_draws_its_function(known, tmp_path, capsys):
     """Also where replicates are incomplete."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=500)
-    first, second = x + 0.3 * rng.normal(size=(2, 500))
-    second[::4] = np.nan
+    first, second, third = x + 0.3 * rng.normal(size=(3, 500))
+    third[::4] = np.nan
     path, out = tmp_path / "one.csv", tmp_path / "out"
-    pd.DataFrame({"x": first, "x2": second, "y": np.sin(x)}).to_csv(path, index=False)
+    pd.DataFrame({"x": first, "x2": second, "x3": third, "y": np.sin(x)}).to_csv(path, index=False)
     options = ["--data", str(path), "--target", "y", *known, "--kernel", "1", "--out", str(out)]
     assert main(["fit", *options]) == 0
     assert "noisy rows" in capsys.readouterr().out
