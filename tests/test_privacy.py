@@ -7,12 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from noisy_jax import noise
-from noisy_jax.privacy import (
-    clipped,
-    gaussian_mechanism,
-    laplace_mechanism,
-    randomized_response,
-)
+from noisy_jax.privacy import clipped, gaussian_mechanism, laplace_mechanism, randomized_response
 from tests.errors import raises
 
 

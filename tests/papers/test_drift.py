@@ -9,7 +9,7 @@ import drift
 import noisy_jax as nj
 from drift_picture import draw_mistakes
 from tests.files import names_in, rows_of
-from tests.papers import main
+from tests.papers import printed
 
 SEEDS, HORIZON = 3, 150
 
@@ -19,22 +19,18 @@ def small(tmp_path_factory):
     """One small run for all tests: its folder, and what was printed."""
     folder = tmp_path_factory.mktemp("drift")
     quick = ["--horizon", str(HORIZON), "--seeds", str(SEEDS), "--tuning-seeds", "1"]
-    with pytest.MonkeyPatch.context() as patch:
-        printed = []
-        patch.setattr("builtins.print", lambda *words, **_: printed.extend(map(str, words)))
-        assert main("drift", *quick, "--out", str(folder)) == 0
-    return folder, "\n".join(printed)
+    return folder, printed("drift", *quick, "--out", str(folder))
 
 
 @pytest.mark.long
 def test_saves_and_says_what_it_found(small):
-    folder, printed = small
+    folder, text = small
     files = {"mistakes.csv", "differences.csv", "regret.csv", "config.json", "mistakes.png"}
     assert names_in(folder) == files
     assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
-    assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in printed
-    assert "differences of mistakes, paired by stream" in printed
-    assert printed.count(" − ") == 20  # all pairs of five learners, twice
+    assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in text
+    assert "differences of mistakes, paired by stream" in text
+    assert text.count(" − ") == 20  # all pairs of five learners, twice
     config = json.loads((folder / "config.json").read_text())
     assert config["command"]["horizon"] == 150
     assert config["difficulty"]["components"] == 3

@@ -1,7 +1,5 @@
 """The study of the corrected leader, and the regret that it is meant to reach."""
 
-import csv
-
 import jax
 import numpy as np
 import pytest
@@ -9,13 +7,9 @@ import pytest
 import leader as study
 import noisy_jax as nj
 from noisy_jax.command import regret
+from tests.files import names_in, rows_of
 from tests.keys import key
 from tests.papers import main
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.slow
@@ -25,8 +19,8 @@ def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path, capsys
     assert "regret against the best predictor without a ball" in capsys.readouterr().out
     folder = tmp_path / "linear"
     names = {"results.csv", "unconstrained.csv", "config.json", "regret.png"}
-    assert {path.name for path in folder.iterdir()} == names
-    rows, free = read(folder / "results.csv"), read(folder / "unconstrained.csv")
+    assert names_in(folder) == names
+    rows, free = rows_of(folder / "results.csv"), rows_of(folder / "unconstrained.csv")
     more = {
         horizon: {
             round(float(b["regret"]) - float(a["regret"]), 6)
@@ -55,8 +49,8 @@ def test_all_parts_are_saved(tmp_path, capsys):
     quick = ["--horizons", "32", "64", "--seeds", "2", "--features", "8"]
     assert main("leader", *quick, "--out", str(tmp_path)) == 0
     assert "where the leader does badly" in capsys.readouterr().out
-    assert {path.name for path in tmp_path.iterdir()} == {"linear", "kernel", "stress"}
-    stress = read(tmp_path / "stress" / "stress.csv")
+    assert names_in(tmp_path) == {"linear", "kernel", "stress"}
+    stress = rows_of(tmp_path / "stress" / "stress.csv")
     assert {"two_copies", "leader", "leader, told neither", "predicting 0"} == {
         row["learner"] for row in stress
     }

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 import scale
+from tests.files import names_in
 from tests.papers import main
 
 
@@ -59,5 +60,4 @@ def test_all_learners_are_built_and_few_of_them_saved(tmp_path, monkeypatch):
     some = {name: made[name] for name in ("norma, ring", "fourier_worlds")}
     monkeypatch.setattr(scale, "contenders", lambda *_: some)
     assert main("scale", "--fast", "--out", str(tmp_path)) == 0
-    saved = {path.name for path in tmp_path.iterdir()}
-    assert saved == {"scale.csv", "best.csv", "config.json", "scale.png"}
+    assert names_in(tmp_path) == {"scale.csv", "best.csv", "config.json", "scale.png"}

@@ -1,11 +1,7 @@
 """Results that the tests of pictures share."""
 
-import matplotlib
-
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Row, Study
-
-matplotlib.use("agg")
 
 
 def row(name, horizon, regret):

@@ -4,15 +4,12 @@ from functools import partial
 from types import SimpleNamespace
 
 import jax
-import matplotlib
 import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.plots import style
 from tests.plots import checks
-
-matplotlib.use("agg")
 from tests.plots.cases import STUDY
 
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)

@@ -25,20 +25,11 @@ EXACT = nj.observations.from_arrays(
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 DRAWN = {  # the picture, and how often the name is in it
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
-    "extrapolation": (
-        lambda: nj.plots.extrapolation(nj.fit(TABLE, nj.methods.SIMEX())),
-        1,
-    ),
-    "function": (
-        lambda: nj.plots.function(nj.fit(EXACT, CURVED), EXACT, at={f"{ODD}2": 1.0}),
-        3,
-    ),
+    "extrapolation": (lambda: nj.plots.extrapolation(nj.fit(TABLE, nj.methods.SIMEX())), 1),
+    "function": (lambda: nj.plots.function(nj.fit(EXACT, CURVED), EXACT, at={f"{ODD}2": 1.0}), 3),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
-    "risks": (
-        lambda: nj.plots.risks(nj.select({ODD: nj.fit}, TABLE, jax.random.key(0))),
-        1,
-    ),
+    "risks": (lambda: nj.plots.risks(nj.select({ODD: nj.fit}, TABLE, jax.random.key(0))), 1),
     "sensitivity": (lambda: nj.plots.sensitivity(nj.fits.sensitivity(TABLE)), 1),
 }
 

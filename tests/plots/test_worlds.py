@@ -1,11 +1,8 @@
 """The picture of worlds."""
 
-import matplotlib
 import numpy as np
 
 import noisy_jax as nj
-
-matplotlib.use("agg")
 
 
 def test_worlds_draws_the_three_kernels_of_each():

@@ -37,9 +37,7 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
             number.append(i)
     frame = dict(zip("abzy", np.array(rows, float).T, strict=True))
     table = nj.table(
-        frame,
-        target="y",
-        noise={"a": Misclassified(TWO), "b": Misclassified(THREE), "z": 0.3},
+        frame, target="y", noise={"a": Misclassified(TWO), "b": Misclassified(THREE), "z": 0.3}
     )
     original = Rows.of(table)
     units = Units(original.x.mean(axis=0), original.x.std(axis=0), 0.0, 1.0)

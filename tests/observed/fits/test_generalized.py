@@ -214,10 +214,7 @@ def test_what_cannot_be_fitted_raises(rng):
     each = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.full(400, 0.1, np.float32)))
     raises("Gaussian noise, got Laplace", noise=each)
     raises("model must be 'linear', 'logistic' or 'poisson'", model="probit")
-    for others in (
-        {"errors": "sandwich"},
-        {"checkpoint": "folder"},
-    ):
+    for others in ({"errors": "sandwich"}, {"checkpoint": "folder"}):
         raises("with Logistic: a method owns its options", **others)
     with pytest.raises(ValueError, match="takes one table"):
         nj.fit([from_arrays(x, y, noise=COV)], model="logistic")
