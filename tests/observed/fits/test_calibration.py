@@ -9,7 +9,7 @@ from noisy_jax.observed.fits.calibration import calibrated
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
-from tests.observed.rows import check_coverage
+from tests.observed.rows import check_coverage, regression
 
 CALIBRATION = nj.methods.RegressionCalibration
 SLOW, MODELS = pytest.mark.slow, ["linear", "logistic", "poisson"]
@@ -18,14 +18,7 @@ BETA = np.array([0.8, -0.5])
 
 
 def drawn(rng, n=640, model="linear", variances=VARIANCES):
-    x = rng.normal(size=(n, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
-    eta = 0.5 + x @ BETA
-    y = {
-        "linear": lambda: eta + rng.normal(size=n),
-        "logistic": lambda: (rng.random(n) < expit(eta)) * 1.0,
-        "poisson": lambda: rng.poisson(np.exp(eta / 2)) * 1.0,
-    }[model]()
-    return x + np.sqrt(variances) * rng.normal(size=x.shape), y
+    return regression(rng, n, model, BETA, variances)
 
 
 def test_predictions_are_the_best_linear_ones_of_each_row(rng):

@@ -9,6 +9,7 @@ from scipy import stats
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
+from tests.observed.rows import outcome
 
 SCRIPT = "<script>alert(1)</script>"
 COV = np.diag([0.3, 0.1])
@@ -21,12 +22,7 @@ METHODS = {
 
 def table(rng, model, *, noise=COV, n=600, names=("dose", "age"), target="sick"):
     x = rng.normal(size=(n, 2))
-    eta = 0.4 + x @ [0.6, -0.1]
-    y = {
-        "linear": lambda: eta + rng.normal(size=n),
-        "logistic": lambda: (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1.0,
-        "poisson": lambda: rng.poisson(np.exp(eta)) * 1.0,
-    }[model]()
+    y = outcome(rng, model, 0.4 + x @ [0.6, -0.1])
     x = x + rng.normal(size=x.shape) * np.sqrt(np.diag(noise))
     return from_arrays(x, y, noise=noise, names=names, target=target)
 

@@ -15,6 +15,7 @@ from noisy_jax.observed.fits.scores import MODELS, conditional_score, corrected_
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
+from tests.observed.rows import covered, outcome
 from tests.quadrature import gauss_hermite
 
 COV = np.array([[0.4, 0.1], [0.1, 0.2]])
@@ -25,10 +26,7 @@ POINTS = np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, -1.5]])
 def drawn(rng, model, n=1500, x=None):
     """Clean features and y by the model."""
     x = rng.normal(size=(n, 2)) if x is None else x
-    eta = THETA[0] + x @ THETA[1:]
-    if model == "logistic":
-        return x, (rng.random(len(x)) < expit(eta)) * 1.0
-    return x, rng.poisson(np.exp(eta)) * 1.0
+    return x, outcome(rng, model, THETA[0] + x @ THETA[1:])
 
 
 def noisy(rng, x, cov=COV):
@@ -353,21 +351,17 @@ def test_exposure_is_a_factor_of_the_mean(rng):
 def test_coverage_with_weights_clusters_and_exposure(model):
     """400 tables of 300 clusters of 3 rows, which share one of the features."""
     rng = np.random.default_rng(int(jax.random.randint(key(5), (), 0, 2**31 - 1)))
-    inside, cluster = [], np.repeat(np.arange(300), 3)
-    for _ in range(400):
+    cluster = np.repeat(np.arange(300), 3)
+    truth = THETA[1:] / (2 if model == "poisson" else 1)
+
+    def fitted():
         x = np.column_stack([rng.normal(size=300)[cluster], rng.normal(size=900)])
-        exposure = rng.uniform(0.5, 2, size=900)
-        if model == "logistic":
-            _, y = drawn(rng, model, x=x)
-            options = {}
-        else:
-            y = rng.poisson(exposure * np.exp(THETA[0] + x @ THETA[1:] / 2)) * 1.0
-            options = {"exposure": exposure}
-        truth = THETA[1:] if model == "logistic" else THETA[1:] / 2
-        table = from_arrays(noisy(rng, x, COV / 4), y, noise=COV / 4)
+        exposure, eta = rng.uniform(0.5, 2, size=900), THETA[0] + x @ truth
+        options = {"exposure": exposure} if model == "poisson" else {}
+        y = outcome(rng, model, eta + np.log(exposure) if options else eta)
         method = METHODS[model](weights=exposure, clusters=cluster, **options)
-        low, high = nj.fit(table, method).interval()
-        inside.append((low <= truth) & (high >= truth))
-    coverage = np.mean(inside, axis=0)
+        return nj.fit(from_arrays(noisy(rng, x, COV / 4), y, noise=COV / 4), method)
+
+    coverage, _ = covered((fitted() for _ in range(400)), truth)
     print(model, coverage)
     assert np.all((coverage > 0.92) & (coverage < 0.98))

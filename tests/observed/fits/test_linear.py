@@ -14,6 +14,7 @@ from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
 from tests.observed.fits.test_methods import table
+from tests.observed.rows import covered
 
 
 def test_weights_and_clusters_are_repeated_rows():
@@ -133,17 +134,11 @@ def settings(setting, rng):
 @pytest.mark.parametrize("setting", ["one covariance a row", "replicates", "laplace"])
 def test_intervals_cover(setting):
     rng = np.random.default_rng(3 + 1000 * SHIFT)
-    covered, plain, slopes, errors = np.zeros(2), np.zeros(2), [], []
-    for _ in range(400):
-        fit = nj.fit(settings(setting, rng))
-        slopes.append(fit.coefficients)
-        errors.append(fit.std_error)
-        low, high = fit.interval()
-        covered += (low < [1, -0.5]) & (high > [1, -0.5])
-        low, high = fit.uncorrected.interval()
-        plain += (low < [1, -0.5]) & (high > [1, -0.5])
-    assert np.all(np.abs(covered / 400 - 0.95) < 5 * (0.95 * 0.05 / 400) ** 0.5)
-    assert plain[0] < 0.5 * 400
+    fits = [nj.fit(settings(setting, rng)) for _ in range(400)]
+    coverage, plain = covered(fits, np.array([1, -0.5]))
+    assert np.all(np.abs(coverage - 0.95) < 5 * (0.95 * 0.05 / 400) ** 0.5)
+    assert plain[0] < 0.5
+    slopes, errors = zip(*((fit.coefficients, fit.std_error) for fit in fits), strict=True)
     np.testing.assert_allclose(np.mean(errors, axis=0), np.std(slopes, axis=0), rtol=0.2)
 
 
