@@ -40,12 +40,10 @@ def test_each_study_has_help_with_an_example_and_its_defaults(name, capsys):
 def test_the_examples_in_the_help_are_valid(name, monkeypatch):
     """Each example is parsed; the study itself is not run."""
     seen = []
-    monkeypatch.setattr(
-        "noisy_jax.command.runner.run", lambda *arguments: seen.append(arguments) or 0
-    )
+    monkeypatch.setattr("noisy_jax.command.runner.run", lambda *given: seen.append(given[0]) or 0)
     for example in study(name).Settings.examples():
         assert main(example.split()[3:]) == 0
-    assert {arguments[0] for arguments in seen} == {name}
+    assert {*seen} == {name}
 
 
 def test_without_a_name_the_linear_study_runs(capsys, tmp_path):

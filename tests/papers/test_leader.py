@@ -83,9 +83,8 @@ DIABETES = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"
 def regrets(learners, noise, comparator, horizons=(1024, 4096)):
     """Mean regrets `[len(horizons)]` of each learner, and their standard errors."""
     makers = {name: lambda _, made=made: (made, None) for name, made in learners.items()}
-    found = nj.study(
-        makers, DIABETES, noise, key(1), num_seeds=4, horizons=horizons, comparator=comparator
-    )
+    options = {"num_seeds": 4, "horizons": horizons, "comparator": comparator}
+    found = nj.study(makers, DIABETES, noise, key(1), **options)
     return {
         name: np.array([(r.regret, r.std_error) for r in found.rows if r.learner == name]).T
         for name in learners
@@ -96,9 +95,8 @@ def regrets(learners, noise, comparator, horizons=(1024, 4096)):
 @pytest.mark.statistical
 def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
     known = nj.moments.known_covariance()
-    leaders = {
-        least: nj.learners.corrected_ftrl(known, regularization=least) for least in (0.01, 0.1, 1.0)
-    }
+    rates = 0.01, 0.1, 1.0
+    leaders = {r: nj.learners.corrected_ftrl(known, regularization=r) for r in rates}
     blind = nj.wrappers.assuming(leaders[0.1], 0.0)
     in_ball = nj.learners.corrected_ftrl(known, radius=1.0, solve_every=4)
     best = nj.comparators.linear_ball(radius=1.0)
@@ -119,22 +117,15 @@ def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
 )
 def test_one_rule_serves_fourier_features_at_several_noise_levels(variance, largest):
     def leader(assumed):
-        frequencies = nj.moments.gaussian_frequencies(
-            jax.random.key(5),
-            128,
-            dim=10,
-            length_scale=1.0,
-            characteristic=nj.noise.Gaussian(assumed),
-        )
+        law = {"length_scale": 1.0, "characteristic": nj.noise.Gaussian(assumed)}
+        frequencies = nj.moments.gaussian_frequencies(jax.random.key(5), 128, dim=10, **law)
         moments = nj.moments.fourier(frequencies)
         return nj.learners.corrected_ftrl(moments, solve_every=128)
 
     clean = nj.worlds.gaussian(dim=10, length_scale=1.0, noise=nj.noise.Gaussian(0.0))
     best = nj.comparators.world_ball(world=clean, radius=1.2)
-    uncorrected = leader(0.0)
-    uncorrected = uncorrected._replace(
-        needs=uncorrected.needs._replace(noise=None)
-    )  # on purpose: no warning
+    plain = leader(0.0)
+    uncorrected = plain._replace(needs=plain.needs._replace(noise=None))  # no warning, on purpose
     learners = {"leader": leader(variance), "uncorrected": uncorrected}
     found = regrets(learners, nj.noise.Gaussian(variance), best)
     mean, error = found["leader"]

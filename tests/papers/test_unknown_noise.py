@@ -103,11 +103,8 @@ def test_another_loss_is_judged_against_its_own_comparator(tmp_path, capsys, mon
 def test_exponents_stand_beside_bounds_that_are_informative(tmp_path):
     """Theorems 1, 2 and 4 at horizons where their bounds are below the loss of predicting zero."""
     arguments = ["--data", "diabetes", "--radius", "0.5", "--rate-factor", "1", "--seeds", "4"]
-    horizons = ["--horizons", "128", "256", "512"]
-    assert (
-        main("unknown_noise", "--show", "truncation", *arguments, *horizons, "--out", str(tmp_path))
-        == 0
-    )
+    arguments += ["--horizons", "128", "256", "512", "--out", str(tmp_path)]
+    assert main("unknown_noise", "--show", "truncation", *arguments) == 0
     rows = rows_of(tmp_path / "diabetes" / "exponents.csv")
     assert [row["kernel"] for row in rows] == ["polynomial"] * 2 + ["gaussian"] * 2
     for row in rows:

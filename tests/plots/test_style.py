@@ -13,14 +13,8 @@ from tests.plots import checks
 from tests.plots.cases import STUDY
 
 WORLD = nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5)
-
-
 NOISY = np.random.default_rng(0).normal(size=(50, 2))
-
-
 TABLE = nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1)
-
-
 EXACT = nj.observations.from_arrays(np.repeat(NOISY, 2, axis=0), np.arange(100.0), noise=0.0)
 
 
@@ -39,8 +33,6 @@ PANELS = {  # how many each draws; 0 where it draws on one pair of axes, and ret
     "sensitivity": 2,
     "worlds": 1,
 }
-
-
 ARGUMENTS = {
     "coefficients": (nj.fit(TABLE),),
     "extrapolation": (nj.fit(TABLE, nj.methods.SIMEX()),),
