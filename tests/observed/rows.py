@@ -1,5 +1,7 @@
 """Noisy rows in NumPy files, and all numbers that `fit` and `learn` make of them."""
 
+import warnings
+
 import jax
 import numpy as np
 from scipy.special import expit
@@ -46,6 +48,14 @@ def regression(rng, n, model, beta, variances):
     x = rng.normal(size=(n, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
     eta = (0.5 + x @ beta) / (2 if model == "poisson" else 1)
     return x + np.sqrt(variances) * rng.normal(size=x.shape), outcome(rng, model, eta)
+
+
+def answered(table, method=None):
+    """The fit, and the texts of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = nj.fit(table, method)
+    return fit, [str(one.message) for one in caught]
 
 
 def covered(fits, truth):

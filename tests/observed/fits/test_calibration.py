@@ -69,21 +69,6 @@ def test_intervals_leave_out_groups_and_calibrate_anew(rng, model):
     assert fit.degrees_of_freedom == 31
 
 
-def test_an_uncertain_covariance_widens_intervals_by_the_delta_method(rng):
-    """For one column, β = S s/(S − C) has the derivative β/(S − C)."""
-    x, y = drawn(rng, 4000)
-    x, error = x[:, :1], 0.02
-
-    def fitted(error):
-        estimate = nj.noise.CovarianceEstimate(np.array([[0.3]]), np.array([[error]]))
-        return nj.fit(from_arrays(x, y, noise=estimate), CALIBRATION())
-
-    exact, uncertain = fitted(0.0), fitted(error)
-    added = uncertain.std_error**2 - exact.std_error**2
-    expected = error * exact.coefficients / (x.var() - 0.3)
-    np.testing.assert_allclose(np.sqrt(added), expected, rtol=2e-3)
-
-
 @pytest.mark.parametrize("model", ["logistic", "poisson"])
 def test_it_is_near_the_consistent_fit_and_far_from_the_uncorrected_one(rng, model):
     x, y = drawn(rng, 8000, model)

@@ -65,6 +65,7 @@ def test_added_variance_is_that_of_refits_with_another_covariance(copies, moves,
 METHODS = {  # with the step of finite differences, and their tolerance
     "logistic": (nj.methods.Logistic(), 1e-4, 1e-4),
     "poisson": (nj.methods.Poisson(), 1e-4, 1e-4),
+    "calibration": (nj.methods.RegressionCalibration("logistic"), 1e-4, 1e-4),
     "SIMEX": (nj.methods.SIMEX(draws=10), 1e-3, 0.02),
     "SIMEX, logistic": (nj.methods.SIMEX("logistic", draws=10), 1e-3, 0.02),
 }

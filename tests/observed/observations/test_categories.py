@@ -61,10 +61,8 @@ def test_several_recordings_of_a_row_are_averaged_without_bias():
         copies = np.array(list(itertools.product(range(3), repeat=3)))
         chances = THREE[true, copies].prod(axis=1)
         frame = {f"b{v}": copies[:, v] for v in range(3)} | {"y": np.arange(27.0)}
-        table = nj.table(
-            frame, target="y", replicates={"b": ["b0", "b1", "b2"]},
-            noise={"b": Misclassified(THREE)},
-        )  # fmt: skip
+        known = {"replicates": {"b": ["b0", "b1", "b2"]}, "noise": {"b": Misclassified(THREE)}}
+        table = nj.table(frame, target="y", **known)
         found = linear_moments(*Rows.of(table, chances))
         clean = np.eye(3)[true, 1:]
         np.testing.assert_allclose(found.x, clean, atol=1e-12)
@@ -136,9 +134,8 @@ def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
                 assert other.names == (name, "z")
                 np.testing.assert_array_equal(other.x, table.x)
                 np.testing.assert_array_equal(other.cov, table.cov)
-    arrays = from_arrays(
-        np.column_stack([numbers, frame["z"]]), frame["y"], noise=known, names=["exposed", "z"]
-    )
+    x, names = np.column_stack([numbers, frame["z"]]), ["exposed", "z"]
+    arrays = from_arrays(x, frame["y"], noise=known, names=names)
     np.testing.assert_array_equal(arrays.cov, table.cov)
     path = tmp_path / "rows.csv"
     for column, name in ((numbers, "exposed"), (texts, "exposed[yes]")):
@@ -166,8 +163,8 @@ def test_all_columns_of_a_matrix_and_chunks(rng):
     table = from_arrays(x, y, noise=Misclassified(TWO))
     assert table.names == ("x1", "x2")
     assert not table.cov[:, 0, 1].any()
-    parts = [from_arrays(x[part], y[part], noise=Misclassified(TWO)) for part in
-             (slice(250), slice(250, None))]  # fmt: skip
+    halves = slice(250), slice(250, None)
+    parts = [from_arrays(x[part], y[part], noise=Misclassified(TWO)) for part in halves]
     whole, by_parts = nj.fit(table, errors="jackknife"), nj.fit(parts)
     np.testing.assert_allclose(by_parts.coefficients, whole.coefficients, rtol=1e-9)
     other = from_arrays(x + np.array([1, 0]), y, noise=Misclassified(TWO), names=["x1", "x2"])
@@ -180,19 +177,14 @@ def test_beside_replicates_of_another_column(rng):
     for v in (1, 2, 3):
         frame[f"z{v}"] = frame["z"] + 0.5 * rng.normal(size=3_000)
     del frame["z"]
-    table = nj.table(
-        frame, target="y", replicates={"z": ["z1", "z2", "z3"]},
-        noise={"exposed": Misclassified(TWO)},
-    )  # fmt: skip
+    options = {"target": "y", "replicates": {"z": ["z1", "z2", "z3"]}}
+    table = nj.table(frame, noise={"exposed": Misclassified(TWO)}, **options)
     assert table.only_sums
     assert table.names == ("exposed", "z")
     fit = nj.fit(table)
     assert not fit.remarks
     assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error)
-    known = nj.table(
-        frame, target="y", replicates={"z": ["z1", "z2", "z3"]},
-        noise={"exposed": Misclassified(TWO), "z": 0.25},
-    )  # fmt: skip
+    known = nj.table(frame, noise={"exposed": Misclassified(TWO), "z": 0.25}, **options)
     assert not known.only_sums
     np.testing.assert_allclose(known.cov[:, 1, 1], 0.25 / 3)
 
@@ -285,5 +277,5 @@ def test_complete_replicates_beside_them():
     with pytest.warns(UserWarning, match="different means in 'x'"):
         nj.fit(nj.table(frame, **options))
     frame |= {"x2": frame["x2"] - 1.5, "y": 1.0 * (frame["y"] > 0)}
-    with pytest.raises(ValueError, match="beside a misclassified column give the variance of one"):
-        nj.fit(nj.table(frame, **options), model="logistic")
+    message = "beside a misclassified column give the variance of one"
+    raises(message, nj.fit, nj.table(frame, **options), model="logistic")

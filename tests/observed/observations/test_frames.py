@@ -367,34 +367,27 @@ def drawn():
     return np.random.default_rng(int(jax.random.randint(key(2), (), 0, 2**31 - 1)))
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
-def test_coverage_with_a_reliability():
-    """x and an exact column that depends on it; only the whole variance of x̃ and r are known."""
+@pytest.mark.parametrize(
+    "known",
+    [pytest.param("ratio", marks=pytest.mark.slow), pytest.param("rows", marks=pytest.mark.long)],
+)
+def test_coverage_with_a_reliability_or_standard_deviations_by_row(known):
+    """x and an exact column that depends on it; errors by row are those of y as well."""
 
     def tables(rng):
         for _ in range(1000):
             x, z = rng.normal(size=(2, 600))
             z += 0.5 * x
-            y = x - 0.5 * z + rng.normal(size=600)
-            frame = {"x": x + 0.8 * rng.normal(size=600), "z": z, "y": y}
-            known = {"x": nj.reliability(1 / 1.64)}
-            yield nj.table(frame, target="y", noise=known)
-
-    check_coverage(tables(drawn()), np.array([1.0, -0.5]))
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-def test_coverage_with_standard_deviations_by_row():
-    def tables(rng):
-        for _ in range(1000):
-            x, z = rng.normal(size=(2, 600))
-            z += 0.5 * x
-            errors = rng.uniform(0.1, 1.2, size=600)
-            y = x - 0.5 * z + errors * rng.normal(size=600)
-            frame = {"x": x + errors * rng.normal(size=600), "e": errors, "z": z, "y": y}
-            known = {"x": nj.sd(column="e"), "y": nj.sd(column="e")}
-            yield nj.table(frame, target="y", noise=known)
+            y = x - 0.5 * z
+            if known == "ratio":
+                frame = {"x": x + 0.8 * rng.normal(size=600), "z": z, "y": y + rng.normal(size=600)}
+                noise = {"x": nj.reliability(1 / 1.64)}
+            else:
+                errors = rng.uniform(0.1, 1.2, size=600)
+                x, y = (one + errors * rng.normal(size=600) for one in (x, y))
+                frame = {"x": x, "e": errors, "z": z, "y": y}
+                noise = dict.fromkeys("xy", nj.sd(column="e"))
+            yield nj.table(frame, target="y", noise=noise)
 
     check_coverage(tables(drawn()), np.array([1.0, -0.5]))
