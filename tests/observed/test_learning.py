@@ -149,7 +149,7 @@ CURVED = nj.learners.norma(
 )
 
 
-@pytest.mark.parametrize("learner", [LEARNER, nj.wrappers.averaged(LEARNER), CURVED])
+@pytest.mark.parametrize("learner", [nj.wrappers.averaged(LEARNER), CURVED])
 def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, learner):
     rows = from_arrays(X[:200], Y[:200], noise=NOISE)
     learned = nj.learn(learner, rows, jax.random.key(0))

@@ -77,14 +77,12 @@ def test_noises_of_the_stress_part_have_the_variances_that_it_names(monkeypatch)
         np.testing.assert_allclose(variance, named.get(case, 0.3), rtol=1e-6)
 
 
-DIABETES = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 4096)
-
-
 def regrets(learners, noise, comparator, horizons=(1024, 4096)):
     """Mean regrets `[len(horizons)]` of each learner, and their standard errors."""
     makers = {name: lambda _, made=made: (made, None) for name, made in learners.items()}
     options = {"num_seeds": 4, "horizons": horizons, "comparator": comparator}
-    found = nj.study(makers, DIABETES, noise, key(1), **options)
+    table = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 4096)
+    found = nj.study(makers, table, noise, key(1), **options)
     return {
         name: np.array([(r.regret, r.std_error) for r in found.rows if r.learner == name]).T
         for name in learners

@@ -14,7 +14,6 @@ from tightness_learners import Case, Family, families
 from tightness_picture import draw_ratios
 
 CASE = Case("two_copies", "corrected", nj.bounds.two_copies)
-NOISY_KERNEL = families(2.0)[0].cases[-1]
 
 
 def two(radius, rate, told):
@@ -26,7 +25,8 @@ def two(radius, rate, told):
 def test_rows_of_one_family_agree_with_worst():
     """The horizon is padded: 4 of 6 rounds count, and the rows are those of a stream of 4."""
     settings = tightness.Settings(horizons=(4, 6), variances=(0.0, 1.0), steps=40, seeds=16)
-    family = Family(two, [CASE, NOISY_KERNEL._replace(radius=0.05)])
+    noisy_kernel = families(2.0)[0].cases[-1]
+    family = Family(two, [CASE, noisy_kernel._replace(radius=0.05)])
     rows = tightness.found(settings, family, 4)
     assert [(row["variance"], row["bound"]) for row in rows] == [
         (0.0, "corrected"), (0.0, "printed"), (1.0, "corrected"), (1.0, "printed"),
