@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[2] / "colabs" / "papers"
 sys.path.insert(0, str(FOLDER))
 
 
-def printed(name, *arguments):
+def printed_by(name, *arguments):
     """What a script prints that ends well."""
     with contextlib.redirect_stdout(io.StringIO()) as text:
         assert main(name, *arguments) == 0

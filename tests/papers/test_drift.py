@@ -9,7 +9,7 @@ import drift
 import noisy_jax as nj
 from drift_picture import draw_mistakes
 from tests.files import names_in, rows_of
-from tests.papers import printed
+from tests.papers import printed_by
 
 SEEDS, HORIZON = 3, 150
 
@@ -30,7 +30,7 @@ def small(tmp_path_factory):
     """One small run for all tests: its folder, and what was printed."""
     folder = tmp_path_factory.mktemp("drift")
     quick = ["--horizon", str(HORIZON), "--seeds", str(SEEDS), "--tuning-seeds", "1"]
-    return folder, printed("drift", *quick, "--out", str(folder))
+    return folder, printed_by("drift", *quick, "--out", str(folder))
 
 
 @pytest.mark.long

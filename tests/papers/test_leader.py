@@ -9,14 +9,15 @@ import noisy_jax as nj
 from noisy_jax.command import regret
 from tests.files import names_in, rows_of
 from tests.keys import key
-from tests.papers import main
+from tests.papers import printed_by
 
 
 @pytest.mark.slow
-def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path, capsys):
+def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path):
     quick = ["--parts", "linear", "--horizons", "32", "64", "--seeds", "2"]
-    assert main("leader", *quick, "--out", str(tmp_path)) == 0
-    assert "regret against the best predictor without a ball" in capsys.readouterr().out
+    assert "regret against the best predictor without a ball" in printed_by(
+        "leader", *quick, "--out", str(tmp_path)
+    )
     folder = tmp_path / "linear"
     names = {"results.csv", "unconstrained.csv", "config.json", "regret.png"}
     assert names_in(folder) == names
@@ -45,10 +46,9 @@ def _stream(horizon, first):
 
 
 @pytest.mark.long
-def test_all_parts_are_saved(tmp_path, capsys):
+def test_all_parts_are_saved(tmp_path):
     quick = ["--horizons", "32", "64", "--seeds", "2", "--features", "8"]
-    assert main("leader", *quick, "--out", str(tmp_path)) == 0
-    assert "where the leader does badly" in capsys.readouterr().out
+    assert "where the leader does badly" in printed_by("leader", *quick, "--out", str(tmp_path))
     assert names_in(tmp_path) == {"linear", "kernel", "stress"}
     stress = rows_of(tmp_path / "stress" / "stress.csv")
     assert {"two_copies", "leader", "leader, told neither", "predicting 0"} == {

@@ -10,7 +10,7 @@ import novelty
 from novelty_detection import FALLING, Rate, Rule, auc, effective_terms
 from novelty_pictures import draw_alarm_rates, draw_rejections
 from tests.files import names_in, rows_of
-from tests.papers import printed
+from tests.papers import printed_by
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1
 KEYS = jax.random.split(jax.random.key(0))
@@ -27,7 +27,7 @@ def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("novelty")
     sizes = {"--train": TRAIN, "--rounds": ROUNDS, "--seeds": SEEDS, "--nu": NU}
     quick = [str(word) for pair in sizes.items() for word in pair]
-    return folder, printed("novelty", *quick, "--out", str(folder))
+    return folder, printed_by("novelty", *quick, "--out", str(folder))
 
 
 def gram_of(x):

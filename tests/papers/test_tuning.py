@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 from tests.files import names_in, rows_of
-from tests.papers import main
+from tests.papers import main, printed_by
 from tuning import draw_rates
 
 
 @pytest.mark.long
-def test_the_study_saves_tables_and_a_picture(tmp_path, capsys):
+def test_the_study_saves_tables_and_a_picture(tmp_path):
     quick = ["--horizons", "32", "--seeds", "2", "--factors", "1", "10"]
     quick += ["--data", "houses", "drifting", "--learners", "two_copies", "cloned"]
-    assert main("tuning", *quick, "--out", str(tmp_path)) == 0
-    assert "mixture of rates" in capsys.readouterr().out
+    assert "mixture of rates" in printed_by("tuning", *quick, "--out", str(tmp_path))
     assert names_in(tmp_path) == {"results.csv", "summary.csv", "config.json", "rates.png"}
     assert (
         len(rows_of(tmp_path / "results.csv")) == 2 * 2 * 6
