@@ -29,17 +29,20 @@ def triangle(a):
     return a[:N] * np.tri(N) + 3 * np.eye(N)
 
 
-def products(u, s, vt):
+def products(found):
     """What the signs of singular vectors do not change."""
+    u, s, vt = found
     return s, u**2, vt**2, u[:, :1] * vt[:1]
 
 
-def axes(values, vectors):
+def axes(found):
+    values, vectors = found
     return values, vectors**2, vectors[:, :1] * vectors[:, 0][None]
 
 
-def turned(q, r):
+def turned(found):
     """Q and R where R's diagonal is positive."""
+    q, r = found
     sign = r.diagonal() / abs(r.diagonal())
     return q * sign[None], r * sign[:, None]
 
@@ -53,12 +56,14 @@ def positive_part(a):
     return (vectors * np.maximum(values, 0)[None]) @ vectors.T
 
 
+def pair(ours, numpy, of=lambda a: a, then=lambda found: found):
+    """Both functions of a matrix `of` the numbers, and what is looked at of their results."""
+    return lambda a: then(ours(of(a))), lambda a: then(numpy(of(a)))
+
+
 # Functions of `[M, N]` numbers, and the same in NumPy.
 OPERATIONS = {
-    "cholesky": (
-        lambda a: matrices.cholesky(definite(a)),
-        lambda a: np.linalg.cholesky(definite(a)),
-    ),
+    "cholesky": pair(matrices.cholesky, np.linalg.cholesky, definite),
     "solve_triangular": (
         lambda a: matrices.solve_triangular(triangle(a), a[N:].T),
         lambda a: np.linalg.solve(triangle(a), a[N:].T),
@@ -71,18 +76,9 @@ OPERATIONS = {
         lambda a: matrices.solve_cholesky(triangle(a), a[N]),
         lambda a: np.linalg.solve(triangle(a) @ triangle(a).T, a[N]),
     ),
-    "eigh": (
-        lambda a: axes(*matrices.eigh(definite(a))),
-        lambda a: axes(*np.linalg.eigh(definite(a))),
-    ),
-    "eigvalsh": (
-        lambda a: matrices.eigvalsh(definite(a)),
-        lambda a: np.linalg.eigvalsh(definite(a)),
-    ),
-    "positive_part": (
-        lambda a: matrices.positive_part(indefinite(a)),
-        lambda a: positive_part(indefinite(a)),
-    ),
+    "eigh": pair(matrices.eigh, np.linalg.eigh, definite, axes),
+    "eigvalsh": pair(matrices.eigvalsh, np.linalg.eigvalsh, definite),
+    "positive_part": pair(matrices.positive_part, positive_part, indefinite),
     "least_eigenvalue": (
         lambda a: matrices.least_eigenvalue(-definite(a), jnp.asarray(0.1)),
         lambda a: np.linalg.eigvalsh(-definite(a))[0],
@@ -91,15 +87,9 @@ OPERATIONS = {
         lambda a: matrices.least_eigenvalue(definite(a), a[0, 0] - 9),
         lambda a: a[0, 0] - 9,
     ),
-    "svd": (
-        lambda a: products(*matrices.svd(a)),
-        lambda a: products(*np.linalg.svd(a, full_matrices=False)),
-    ),
-    "square svd": (
-        lambda a: products(*matrices.svd(a[:N])),
-        lambda a: products(*np.linalg.svd(a[:N])),
-    ),
-    "qr": (lambda a: turned(*matrices.qr(a)), lambda a: turned(*np.linalg.qr(a))),
+    "svd": pair(matrices.svd, partial(np.linalg.svd, full_matrices=False), then=products),
+    "square svd": pair(matrices.svd, np.linalg.svd, lambda a: a[:N], products),
+    "qr": pair(matrices.qr, np.linalg.qr, then=turned),
 }
 
 

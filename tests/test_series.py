@@ -18,7 +18,7 @@ ANALYTIC = {
     "smoothed_absolute": (losses.smoothed_absolute(sharpness=1.3), lambda a: erf(1.3 * a)),
     "smoothed_hinge": (
         losses.smoothed_hinge(sharpness=1.3),
-        lambda a: (erf(1.3 * (a - 1)) - 1) / 2,
+        lambda a: erf(1.3 * (a - 1)) / 2 - 0.5,
     ),
 }
 every_loss = pytest.mark.parametrize("name", ANALYTIC)
@@ -201,10 +201,7 @@ def test_rejects_points_where_the_series_diverges(x64):
         (lambda: losses.exponential().series(-1), "order must be a whole number of at least 0"),
         (lambda: losses.logistic().series(2, np.nan), "center must be finite"),
         (lambda: losses.smoothed_hinge().series(2, np.inf), "center must be finite"),
-        (
-            lambda: losses.exponential().series(2).remainder(-1.0),
-            "radius must be at least 0, got -",
-        ),
+        (lambda: losses.exponential().series(2).remainder(-1.0), "radius must be at least 0, got"),
         (lambda: power_series(np.ones, 1.5, degree=1), "order must be a whole number"),
     ],
 )

@@ -35,11 +35,9 @@ def fitted(tmp_path, capsys):
     """Runs the study with these words: its coefficients by name, and what it prints."""
 
     def run(path, *options, target="y"):
-        words = [word for option in options for word in option.split()]
-        out = tmp_path / "out"
-        assert (
-            main(["fit", "--data", str(path), "--target", target, *words, "--out", str(out)]) == 0
-        )
+        words, out = [word for option in options for word in option.split()], tmp_path / "out"
+        words += ["--data", str(path), "--target", target, "--out", str(out)]
+        assert main(["fit", *words]) == 0
         table = out / "coefficients.csv"
         rows = rows_of(table) if table.exists() else []
         found = {row.pop("name"): {k: float(v) for k, v in row.items()} for row in rows}
@@ -187,11 +185,8 @@ def test_it_says_what_is_known_of_each_column(noisy, fitted):
 @pytest.mark.parametrize("target", ["corrected", "=1+1"])
 def test_the_names_of_predictions_are_safe(fitted, tmp_path, target):
     x = np.random.default_rng(0).normal(size=(100, 2))
-    fitted(
-        written(tmp_path / "t.csv", x=x[:, 0], **{target: x[:, 1] + 3}),
-        "--variance 0.1",
-        target=target,
-    )
+    path = written(tmp_path / "t.csv", x=x[:, 0], **{target: x[:, 1] + 3})
+    fitted(path, "--variance 0.1", target=target)
     (row, *_) = rows_of(tmp_path / "out" / "predictions.csv")
     name = {"corrected": "corrected (observed)", "=1+1": "'=1+1"}[target]
     assert [*row] == [name, "corrected", "uncorrected"]

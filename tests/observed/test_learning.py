@@ -144,9 +144,8 @@ def test_the_leader_on_a_table_has_the_coefficients_of_the_fit():
     assert "<td" in learned._repr_html_()
 
 
-CURVED = nj.learners.norma(
-    nj.kernels.gaussian(length_scale=1.0), nj.losses.huber(), regularization=0.1, buffer=50
-)
+CURVED = nj.kernels.gaussian(length_scale=1.0)
+CURVED = nj.learners.norma(CURVED, nj.losses.huber(), regularization=0.1, buffer=50)
 
 
 @pytest.mark.parametrize("learner", [nj.wrappers.averaged(LEARNER), CURVED])
@@ -292,11 +291,7 @@ def with_room(horizon):
         (with_noise(NOISE, cross_cov=[0.1, 0.1]), LEARNER, "must have a cross_cov, or none"),
         (with_noise(NOISE, target="z"), LEARNER, "all chunks must have the columns"),
         (constant_at_first, LEARNER, "the first chunk, of 50 rows: column 'x2' is constant"),
-        (
-            list,
-            with_room(300),
-            "at least 400 rows, but the learner has room for 300: build it with",
-        ),
+        (list, with_room(300), "at least 400 rows, but the learner has room for 300: build it"),
         (list, with_room(100), "at least 200 rows, but the learner has room for 10"),
         (lambda parts: [], LEARNER, "at least one chunk, got none"),
         (lambda parts: 3, LEARNER, "observations must be an Observations, got 3"),

@@ -29,9 +29,7 @@ def test_saves_the_kernels_and_prints_what_they_cost(tmp_path):
 
 
 def test_one_world_without_noise(tmp_path):
-    printed = printed_by(
-        "worlds", "--noise-variance", "0", "--cutoffs", "3", "--out", str(tmp_path)
-    )
+    printed = printed_by("worlds", "--noise-variance=0", "--cutoffs=3", "--out", str(tmp_path))
     assert printed.splitlines()[3].split() == ["3", "inf", "0.0498", "0.9502"]
 
 

@@ -167,10 +167,7 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
         (nj.reliability(0.6), r"of one column, as noise={'x1': nj\.reliability\(0\.6\)}"),
         ({"a": [0.1] * 30}, r"a variance, .*, got list; one standard deviation a row is nj\.sd"),
         ({"a": nj.noise.CovarianceEstimate(0.2, 0.1)}, "got CovarianceEstimate"),
-        (
-            {"a": nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(ERRORS))},
-            "distribution, got PerRound",
-        ),
+        ({"a": nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(ERRORS))}, "distribution, got PerRo"),
     ],
 )
 def test_wrong_knowledge_gives_one_clear_line(noise, message):
