@@ -288,10 +288,6 @@ def test_labels_of_rows_are_kept():
     frame = pd.DataFrame(WIDE, index=[f"p{k}" for k in range(N)])
     table = nj.table(frame, target="y", replicates=COPIES)
     assert table.index.equals(frame.index)
-    weights = pd.Series(np.ones(N), index=frame.index)
-    nj.fit(table, weights=weights)
-    with pytest.raises(ValueError, match="indices of observations and weights are not the same"):
-        nj.fit(table, weights=weights[::-1])
     columns = {name: frame[name] for name in frame.columns}
     assert nj.table(columns, target="y", replicates=COPIES).index.equals(frame.index)
     columns["b0"] = columns["b0"][::-1]
