@@ -240,6 +240,7 @@ def test_names_of_parameters(rng):
         assert nj.fit(from_arrays(x, y, noise=0.0), method).names == names
 
 
+@pytest.mark.slow
 def test_losses(rng):
     """A line by the Poisson loss is `methods.Poisson` on the same noise, as the draws grow."""
     x = rng.normal(size=(800, 1))
