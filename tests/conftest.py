@@ -13,6 +13,7 @@ os.environ["XLA_FLAGS"] = (
     "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
     + os.environ.get("XLA_FLAGS", "")
 )
+os.environ["MPLBACKEND"] = "agg"
 
 import jax
 import numpy as np

@@ -24,6 +24,11 @@ def run(key):
     return {"a": jax.random.normal(a, (3,)), "b": (jax.random.bernoulli(b, 0.3), jnp.int32(2))}
 
 
+def simulated(count, folder=None, **options):
+    """Moments of so many runs, four at a time."""
+    return monte_carlo(run, count, KEY, batch_size=4, checkpoint=folder, **options)
+
+
 class InterruptedRunError(Exception):
     pass
 
@@ -34,19 +39,16 @@ def test_resumes_exactly_and_loses_at_most_a_batch(tmp_path):
             raise InterruptedRunError
 
     with pytest.raises(InterruptedRunError):
-        monte_carlo(run, 22, KEY, batch_size=4, checkpoint=tmp_path / "c", progress=interrupt)
+        simulated(22, tmp_path / "c", progress=interrupt)
     batches = []
-    resumed = monte_carlo(
-        run, 22, KEY, batch_size=4, checkpoint=tmp_path / "c",
-        progress=lambda done, _: batches.append(done),
-    )  # fmt: skip
+    resumed = simulated(22, tmp_path / "c", progress=lambda done, _: batches.append(done))
     assert batches == [12, 16, 20, 22]
-    chex.assert_trees_all_equal(resumed, monte_carlo(run, 22, KEY, batch_size=4))
+    chex.assert_trees_all_equal(resumed, simulated(22))
 
 
 def test_more_seeds_can_be_added_later(tmp_path):
-    monte_carlo(run, 10, KEY, batch_size=4, checkpoint=tmp_path)
-    more = monte_carlo(run, 25, KEY, batch_size=4, checkpoint=tmp_path)
+    simulated(10, tmp_path)
+    more = simulated(25, tmp_path)
     chex.assert_trees_all_close(more, monte_carlo(run, 25, KEY), atol=1e-6)
     with pytest.raises(ValueError, match="already holds 25 seeds, more than the 12 from"):
         monte_carlo(run, 12, KEY, checkpoint=tmp_path)
@@ -54,24 +56,19 @@ def test_more_seeds_can_be_added_later(tmp_path):
 
 def test_disjoint_ranges_of_seeds_are_merged(tmp_path):
     """Of two hosts, the first of which stopped early; the call with all seeds runs the rest."""
-    options = {"batch_size": 4, "quantiles": (0.5, 0.9)}
-    whole = monte_carlo(run, 30, KEY, **options)
-    first = monte_carlo(run, range(6), KEY, **options, checkpoint=tmp_path)
-    second = monte_carlo(run, range(12, 22), KEY, **options, checkpoint=tmp_path)
+    levels = {"quantiles": (0.5, 0.9)}
+    whole, own = simulated(30, **levels), simulated(range(12, 30), **levels)
+    first = simulated(range(6), tmp_path, **levels)
+    second = simulated(range(12, 22), tmp_path, **levels)
     assert (first.num_seeds, second.num_seeds) == (6, 10)
     done = []
-    merged = monte_carlo(
-        run, 30, KEY, **options, checkpoint=tmp_path, progress=lambda *own: done.append(own)
-    )
+    merged = simulated(30, tmp_path, **levels, progress=lambda *own: done.append(own))
     assert done == [(20, 30), (22, 30), (26, 30), (30, 30)]
     chex.assert_trees_all_close(merged, whole, rtol=1e-6)
-    again = monte_carlo(run, 30, KEY, **options, checkpoint=tmp_path, progress=done.append)
+    again = simulated(30, tmp_path, **levels, progress=done.append)
     chex.assert_trees_all_equal(again, merged)
     assert len(done) == 4
-    own = monte_carlo(run, range(12, 30), KEY, **options)
-    chex.assert_trees_all_close(
-        own, monte_carlo(run, range(12, 30), KEY, **options, checkpoint=tmp_path), rtol=1e-6
-    )
+    chex.assert_trees_all_close(own, simulated(range(12, 30), tmp_path, **levels), rtol=1e-6)
 
 
 def test_ranges_of_seeds_that_overlap_are_an_error_and_lock_nothing(tmp_path):
@@ -85,12 +82,9 @@ def test_ranges_of_seeds_that_overlap_are_an_error_and_lock_nothing(tmp_path):
 
 
 def test_quantiles_resume_exactly_with_other_levels_too(tmp_path):
-    monte_carlo(run, 10, KEY, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.5,))
-    resumed = monte_carlo(
-        run, 22, KEY, batch_size=4, checkpoint=tmp_path / "c", quantiles=(0.1, 0.9)
-    )
-    whole = monte_carlo(run, 22, KEY, batch_size=4, quantiles=(0.1, 0.9))
-    chex.assert_trees_all_close(resumed, whole, atol=1e-6)
+    simulated(10, tmp_path / "c", quantiles=(0.5,))
+    resumed = simulated(22, tmp_path / "c", quantiles=(0.1, 0.9))
+    chex.assert_trees_all_close(resumed, simulated(22, quantiles=(0.1, 0.9)), atol=1e-6)
     with pytest.raises(ValueError, match=r"another configuration .*quantiles or none"):
         monte_carlo(run, 22, KEY, checkpoint=tmp_path / "c")  # what was kept would be lost
     monte_carlo(run, 4, KEY, checkpoint=tmp_path / "none")
@@ -203,26 +197,24 @@ def test_on_a_full_disk_the_run_goes_on_with_one_warning(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monte_carlo(run, 4, KEY, batch_size=4, checkpoint=tmp_path)
+    simulated(4, tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.warns(UserWarning, match=r"cannot write .*: No space left on device; the run"):
-            estimate = monte_carlo(run, 16, KEY, batch_size=4, checkpoint=tmp_path)
+            estimate = simulated(16, tmp_path)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            monte_carlo(run, 16, KEY, batch_size=4, checkpoint=tmp_path)
+            simulated(16, tmp_path)
     assert len(caught) == 1
-    chex.assert_trees_all_equal(estimate, monte_carlo(run, 16, KEY, batch_size=4))
+    chex.assert_trees_all_equal(estimate, simulated(16))
     assert [path.name for path in tmp_path.iterdir()] == ["moments.npz"]
     batches = []
-    monte_carlo(
-        run, 16, KEY, batch_size=4, checkpoint=tmp_path, progress=lambda n, _: batches.append(n)
-    )
+    simulated(16, tmp_path, progress=lambda n, _: batches.append(n))
     assert batches == [8, 12, 16]  # the checkpoint from before the disk was full
 
 
 def test_a_write_that_breaks_off_leaves_the_last_checkpoint(tmp_path, monkeypatch):
-    monte_carlo(run, 4, KEY, batch_size=4, checkpoint=tmp_path)
+    simulated(4, tmp_path)
 
     def breaks_off(descriptor):
         raise InterruptedRunError
@@ -230,25 +222,24 @@ def test_a_write_that_breaks_off_leaves_the_last_checkpoint(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", breaks_off)
         with pytest.raises(InterruptedRunError):
-            monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
-    resumed = monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
-    chex.assert_trees_all_equal(resumed, monte_carlo(run, 8, KEY, batch_size=4))
+            simulated(8, tmp_path)
+    resumed = simulated(8, tmp_path)
+    chex.assert_trees_all_equal(resumed, simulated(8))
     assert [path.name for path in tmp_path.iterdir()] == ["moments.npz"]
 
 
 def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path):
     def second(done, total):
-        with pytest.raises(ValueError, match="is in use by another run"):
-            monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
+        raises("is in use by another run", simulated, 8, tmp_path)
 
-    first = monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path, progress=second)
-    again = monte_carlo(run, 8, KEY, batch_size=4, checkpoint=tmp_path)
+    first = simulated(8, tmp_path, progress=second)
+    again = simulated(8, tmp_path)
     chex.assert_trees_all_equal(first, again)
 
 
 SECOND = """
 import sys
-from noisy_jax.checkpoints import Checkpoint, _with_digest
+from noisy_jax.checkpoints import Checkpoint
 try:
     Checkpoint(sys.argv[1], "run").load((0, 0.0))
 except ValueError as error:

@@ -38,11 +38,8 @@ def marked_tests(folder=ROOT / "tests"):
     """
     found = []
     for path in sorted(folder.rglob("*.py")):
-        name, tree, marks = (
-            path.relative_to(folder).as_posix(),
-            ast.parse(path.read_text("utf-8")),
-            0,
-        )
+        name, tree = path.relative_to(folder).as_posix(), ast.parse(path.read_text("utf-8"))
+        marks = 0
         file_marks = [node for node in tree.body if ast.unparse(node).startswith("pytestmark")]
         for test in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
             own = [mark for mark in test.decorator_list if is_claim(mark)]
@@ -50,11 +47,8 @@ def marked_tests(folder=ROOT / "tests"):
                 continue
             other = " ".join(map(ast.unparse, [*test.decorator_list, *file_marks]))
             collected = path.name.startswith("test_") and test.name.startswith("test_")
-            if (
-                not collected
-                or "benchmarks" in name
-                or re.search(r"\.(skip|skipif|xfail)\b", other)
-            ):
+            skipped = re.search(r"\.(skip|skipif|xfail)\b", other)
+            if not collected or "benchmarks" in name or skipped:
                 raise ValueError(f"{name}::{test.name} shows a claim, but pytest does not run it")
             marks += len(own)
             claims = [claim.value for mark in own for claim in mark.args]

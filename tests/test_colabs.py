@@ -70,11 +70,8 @@ def test_stored_with_the_outputs_of_one_full_run(name, notebook):
     outputs = [output for cell in _code(notebook) for output in cell.outputs]
     counts = [cell.execution_count for cell in _code(notebook)]
     assert counts == list(range(1, len(counts) + 1))
-    assert {output.output_type for output in outputs} <= {
-        "stream",
-        "display_data",
-        "execute_result",
-    }
+    kinds = {output.output_type for output in outputs}
+    assert kinds <= {"stream", "display_data", "execute_result"}
     assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
     printed = "".join(output.get("text", "") for output in outputs)
     assert re.search(r"^noisy_jax [\d.]+, jax [\d.]+, on ", printed, re.MULTILINE)

@@ -6,7 +6,7 @@ import pytest
 from noisy_jax import csv_blocks
 from noisy_jax.csv_files import Layout, csv_parts
 
-ROWS, WIDTH = 3000, 3
+ROWS, WIDTH = 1200, 3
 
 
 def written(path, change=None, sep=","):
@@ -44,7 +44,7 @@ def no_cells(monkeypatch):
     monkeypatch.setattr(csv_blocks, "LEAST_BYTES", 1)
 
 
-@pytest.mark.parametrize("options", [{}, {"rows": 700}, {"rows": 700, "after": 1900}])
+@pytest.mark.parametrize("options", [{}, {"rows": 280}, {"rows": 280, "after": 760}])
 def test_all_numbers_are_read_by_pyarrow(tmp_path, monkeypatch, options):
     numbers = written(path := tmp_path / "table.csv")
     no_cells(monkeypatch)
@@ -86,7 +86,7 @@ def test_columns_and_missing_values_are_read_by_pyarrow(tmp_path, monkeypatch):
         ("nan(3)", {"layout": Layout(missing=["-9"])}),
     ],
 )
-@pytest.mark.parametrize("place", [(2500, 0), (2500, 2)], ids=["feature", "target"])
+@pytest.mark.parametrize("place", [(1000, 0), (1000, 2)], ids=["feature", "target"])
 def test_what_is_no_number_is_read_cell_by_cell(tmp_path, monkeypatch, cell, options, place):
     """The parts before are the same, and so is the message with the line."""
     options = dict(options)
@@ -94,10 +94,10 @@ def test_what_is_no_number_is_read_cell_by_cell(tmp_path, monkeypatch, cell, opt
     if sep != ",":
         options["layout"] = Layout(sep=sep)
     written(path := tmp_path / "table.csv", {place: cell}, sep)
-    fast, slow = both(path, monkeypatch, rows=1000, **options)
+    fast, slow = both(path, monkeypatch, rows=400, **options)
     if isinstance(slow, str):
         assert fast == slow
-        assert "line 2502" in slow
+        assert "line 1002" in slow
     else:
         np.testing.assert_array_equal(np.concatenate(fast), np.concatenate(slow))
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_too_short_is_named(tmp_path, monkeypatch):
     written(path := tmp_path / "table.csv")
     fast, slow = both(path, monkeypatch, after=ROWS + 1)
     assert fast == slow
-    assert "but 3001 were read before" in slow
+    assert "but 1201 were read before" in slow
 
 
 def test_without_pyarrow_files_are_read_cell_by_cell(tmp_path, monkeypatch):

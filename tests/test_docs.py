@@ -122,7 +122,7 @@ def test_links_of_the_repository_lead_to_pages():
     guide = ["[a](../README.md#a-study-of-learners) [b](../colabs/errata.ipynb) [c](engineer.md)"]
     pages.guide_relinked(None, "researcher", guide)
     assert re.findall(r"\((.*?)\)", guide[0]) == [
-        *["index.md#a-study-of-learners", "colabs/errata.ipynb", "engineer.md"],
+        *["index.md#a-study-of-learners", "colabs/errata.ipynb", "engineer.md"]
     ]
 
 

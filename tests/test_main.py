@@ -10,23 +10,25 @@ from noisy_jax.__main__ import STUDIES, main, study
 NAMES = list(STUDIES)
 
 
-def test_help_lists_the_studies_with_examples():
-    done = subprocess.run(
-        [sys.executable, "-m", "noisy_jax", "--help"], capture_output=True, text=True, check=True
-    )
-    assert "--data houses.csv --target price" in done.stdout
-    assert "  python colabs/papers/NAME.py\n" in done.stdout
+def helped(capsys, *words):
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--help"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_lists_the_studies_with_examples(capsys):
+    printed = helped(capsys)
+    assert "--data houses.csv --target price" in printed
+    assert "  python colabs/papers/NAME.py\n" in printed
     for name in STUDIES:
-        assert f"  {name} " in done.stdout
-        assert study(name).Settings.summary() in done.stdout
+        assert f"  {name} " in printed
+        assert study(name).Settings.summary() in printed
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_study_has_help_with_an_example_and_its_defaults(name, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([name, "--help"])
-    assert stopped.value.code == 0
-    printed = capsys.readouterr().out
+    printed = helped(capsys, name)
     examples = study(name).Settings.examples()
     assert examples
     assert all(example in printed for example in examples)
@@ -38,12 +40,10 @@ def test_each_study_has_help_with_an_example_and_its_defaults(name, capsys):
 def test_the_examples_in_the_help_are_valid(name, monkeypatch):
     """Each example is parsed; the study itself is not run."""
     seen = []
-    monkeypatch.setattr(
-        "noisy_jax.command.runner.run", lambda *arguments: seen.append(arguments) or 0
-    )
+    monkeypatch.setattr("noisy_jax.command.runner.run", lambda *given: seen.append(given[0]) or 0)
     for example in study(name).Settings.examples():
         assert main(example.split()[3:]) == 0
-    assert {arguments[0] for arguments in seen} == {name}
+    assert {*seen} == {name}
 
 
 def test_without_a_name_the_linear_study_runs(capsys, tmp_path):

@@ -29,17 +29,20 @@ def triangle(a):
     return a[:N] * np.tri(N) + 3 * np.eye(N)
 
 
-def products(u, s, vt):
+def products(found):
     """What the signs of singular vectors do not change."""
+    u, s, vt = found
     return s, u**2, vt**2, u[:, :1] * vt[:1]
 
 
-def axes(values, vectors):
+def axes(found):
+    values, vectors = found
     return values, vectors**2, vectors[:, :1] * vectors[:, 0][None]
 
 
-def turned(q, r):
+def turned(found):
     """Q and R where R's diagonal is positive."""
+    q, r = found
     sign = r.diagonal() / abs(r.diagonal())
     return q * sign[None], r * sign[:, None]
 
@@ -53,12 +56,14 @@ def positive_part(a):
     return (vectors * np.maximum(values, 0)[None]) @ vectors.T
 
 
+def pair(ours, numpy, of=lambda a: a, then=lambda found: found):
+    """Both functions of a matrix `of` the numbers, and what is looked at of their results."""
+    return lambda a: then(ours(of(a))), lambda a: then(numpy(of(a)))
+
+
 # Functions of `[M, N]` numbers, and the same in NumPy.
 OPERATIONS = {
-    "cholesky": (
-        lambda a: matrices.cholesky(definite(a)),
-        lambda a: np.linalg.cholesky(definite(a)),
-    ),
+    "cholesky": pair(matrices.cholesky, np.linalg.cholesky, definite),
     "solve_triangular": (
         lambda a: matrices.solve_triangular(triangle(a), a[N:].T),
         lambda a: np.linalg.solve(triangle(a), a[N:].T),
@@ -71,18 +76,9 @@ OPERATIONS = {
         lambda a: matrices.solve_cholesky(triangle(a), a[N]),
         lambda a: np.linalg.solve(triangle(a) @ triangle(a).T, a[N]),
     ),
-    "eigh": (
-        lambda a: axes(*matrices.eigh(definite(a))),
-        lambda a: axes(*np.linalg.eigh(definite(a))),
-    ),
-    "eigvalsh": (
-        lambda a: matrices.eigvalsh(definite(a)),
-        lambda a: np.linalg.eigvalsh(definite(a)),
-    ),
-    "positive_part": (
-        lambda a: matrices.positive_part(indefinite(a)),
-        lambda a: positive_part(indefinite(a)),
-    ),
+    "eigh": pair(matrices.eigh, np.linalg.eigh, definite, axes),
+    "eigvalsh": pair(matrices.eigvalsh, np.linalg.eigvalsh, definite),
+    "positive_part": pair(matrices.positive_part, positive_part, indefinite),
     "least_eigenvalue": (
         lambda a: matrices.least_eigenvalue(-definite(a), jnp.asarray(0.1)),
         lambda a: np.linalg.eigvalsh(-definite(a))[0],
@@ -91,15 +87,9 @@ OPERATIONS = {
         lambda a: matrices.least_eigenvalue(definite(a), a[0, 0] - 9),
         lambda a: a[0, 0] - 9,
     ),
-    "svd": (
-        lambda a: products(*matrices.svd(a)),
-        lambda a: products(*np.linalg.svd(a, full_matrices=False)),
-    ),
-    "square svd": (
-        lambda a: products(*matrices.svd(a[:N])),
-        lambda a: products(*np.linalg.svd(a[:N])),
-    ),
-    "qr": (lambda a: turned(*matrices.qr(a)), lambda a: turned(*np.linalg.qr(a))),
+    "svd": pair(matrices.svd, partial(np.linalg.svd, full_matrices=False), then=products),
+    "square svd": pair(matrices.svd, np.linalg.svd, lambda a: a[:N], products),
+    "qr": pair(matrices.qr, np.linalg.qr, then=turned),
 }
 
 
@@ -121,7 +111,7 @@ def test_batches_divided_over_devices_are_those_of_numpy(operation, rng):
     twice = jax.vmap(jax.vmap(function))
     shards = jax.jit(jax.shard_map(twice, mesh=mesh, in_specs=SPLIT, out_specs=SPLIT))
     expected = [flat(reference(one)) for row in a for one in row]
-    for found in twice(a), shards(a):
+    for found in jax.jit(twice)(a), shards(a):
         each = [flat([leaf[i] for leaf in jax.tree.leaves(found)]) for i in np.ndindex(2, BATCH)]
         np.testing.assert_allclose(each, expected, rtol=1e-12, atol=1e-13)
 
@@ -148,13 +138,13 @@ def test_both_modes_are_finite_differences(operation, rng):
 def test_second_derivatives_are_finite_differences_of_first(operation, rng):
     function, _ = operation
     a, v = rng.normal(size=(2, M, N))
-    slope = jax.jit(
-        jax.grad(lambda a: sum(jnp.sum(leaf**3) for leaf in jax.tree.leaves(function(a))))
-    )
-    second = jax.jvp(slope, (a,), (v,))[1]
-    np.testing.assert_allclose(
-        second, (slope(a + 1e-6 * v) - slope(a - 1e-6 * v)) / 2e-6, rtol=1e-5
-    )
+
+    def cubes(a):
+        return sum(jnp.sum(leaf**3) for leaf in jax.tree.leaves(function(a)))
+
+    slope = jax.jit(jax.grad(cubes))
+    expected = (slope(a + 1e-6 * v) - slope(a - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(jax.jvp(slope, (a,), (v,))[1], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
@@ -210,11 +200,8 @@ def test_no_other_module_factorizes_by_jax():
 
 
 def test_the_least_eigenvalue_of_nan_is_nan():
-    bounds = jnp.array([0.0, 1.0])
-    found = jax.jit(jax.vmap(matrices.least_eigenvalue, (None, 0)))(
-        jnp.full((2, 2), jnp.nan), bounds
-    )
-    assert np.all(np.isnan(found))
+    least = jax.jit(jax.vmap(matrices.least_eigenvalue, (None, 0)))
+    assert np.all(np.isnan(least(jnp.full((2, 2), jnp.nan), jnp.array([0.0, 1.0]))))
 
 
 def test_eigenvalues_are_computed_in_the_loop_that_may_not_run():

@@ -7,12 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from noisy_jax import noise
-from noisy_jax.privacy import (
-    clipped,
-    gaussian_mechanism,
-    laplace_mechanism,
-    randomized_response,
-)
+from noisy_jax.privacy import clipped, gaussian_mechanism, laplace_mechanism, randomized_response
 from tests.errors import raises
 
 
@@ -60,13 +55,9 @@ def hockey_stick(epsilon, sigma, sensitivity, copies):
     ("epsilon", "delta", "sensitivity", "copies"),
     [(0.1, 1e-5, 1.0, 1), (0.9, 1e-6, 2.0, 2), (1.0, 0.05, 0.5, 3), (30.0, 0.05, 2.0, 1)],
 )
-def test_gaussian_copies_attain_delta_and_no_smaller_noise_does(
-    epsilon, delta, sensitivity, copies
-):
-    distribution = gaussian_mechanism(
-        epsilon=epsilon, delta=delta, l2_sensitivity=sensitivity, copies=copies
-    )
-    sigma = distribution.cov**0.5
+def test_gaussian_copies_attain_delta_and_no_smaller_noise(epsilon, delta, sensitivity, copies):
+    numbers = {"epsilon": epsilon, "delta": delta, "l2_sensitivity": sensitivity}
+    sigma = gaussian_mechanism(**numbers, copies=copies).cov ** 0.5
     attained = hockey_stick(epsilon, sigma, sensitivity, copies)
     np.testing.assert_allclose(attained, delta, rtol=1e-6)
     assert hockey_stick(epsilon, 0.999 * sigma, sensitivity, copies) > 1.001 * delta
@@ -82,9 +73,8 @@ def test_gaussian_copies_attain_delta_and_no_smaller_noise_does(
 def test_gaussian_copies_reveal_as_much_as_their_mean():
     numbers = {"epsilon": 1.0, "delta": 1e-5}
     one = gaussian_mechanism(l2_sensitivity=1.0, **numbers).cov
-    np.testing.assert_allclose(
-        gaussian_mechanism(l2_sensitivity=3.0, copies=2, **numbers).cov, 18 * one, rtol=1e-12
-    )
+    two = gaussian_mechanism(l2_sensitivity=3.0, copies=2, **numbers).cov
+    np.testing.assert_allclose(two, 18 * one, rtol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])
@@ -157,11 +147,7 @@ FLOAT32 = r"norm must be in \[1\.175.*e-38, 3\.40.*e\+38\].*: outside the range 
         (laplace_mechanism, {"l1_sensitivity": 1e-40}, "the scale of the noise must be in"),
         (laplace_mechanism, {"epsilon": 0.0}, "epsilon must be positive"),
         (laplace_mechanism, {"l1_sensitivity": -1.0}, "l1_sensitivity must be"),
-        (
-            laplace_mechanism,
-            {"epsilon": np.ones(2)},
-            r"epsilon must be one number, got shape \[2\]",
-        ),
+        (laplace_mechanism, {"epsilon": np.ones(2)}, r"epsilon must be one number, got shape \[2"),
         (laplace_mechanism, {"l1_sensitivity": [1.0, 2.0]}, "l1_sensitivity must be one number"),
         (laplace_mechanism, {"copies": 0}, "copies must be a whole number of at least 1"),
         (gaussian_mechanism, {"l2_sensitivity": 1e-25}, "the variance of the noise must be in"),

@@ -17,6 +17,7 @@ from noisy_jax.saving import replace_file
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Row, Study
 from noisy_jax.tables import Table
+from tests.errors import raises
 
 X = np.random.default_rng(0).normal(size=(600, 1))
 TABLE = nj.observations.from_arrays(X, 2 * X[:, 0] + X[:, 0] ** 2, noise=0.1)
@@ -109,8 +110,7 @@ def test_links_devices_modes_and_long_names(tmp_path):
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     replace_file("/dev/null", b"")
-    with pytest.raises(ValueError, match="path must be a file's path, got 3"):
-        replace_file(3, b"")  # type: ignore[arg-type]
+    raises("path must be a file's path, got 3", replace_file, 3, b"")
     with pytest.raises(OSError, match=str(tmp_path / "none")):
         replace_file(tmp_path / "none" / "a", b"")
 

@@ -49,9 +49,7 @@ def test_wide_rounds_are_those_of_the_paper(dim, rate, x64):
 
 def test_a_step_too_long_to_square_is_reported():
     learner = nj.learners.two_copies(radius=1.0, learning_rate=1.0)
-    long, longer = (
-        learner.step(learner.init(2), nj.Sample(jnp.ones((2, 2)), jnp.float32(y)), None).weights
-        for y in (1e17, 1e25)
-    )
+    samples = [nj.Sample(jnp.ones((2, 2)), jnp.float32(y)) for y in (1e17, 1e25)]
+    long, longer = (learner.step(learner.init(2), one, None).weights for one in samples)
     np.testing.assert_allclose(long, 0.5**0.5, rtol=1e-6)
     assert np.all(np.isnan(longer))

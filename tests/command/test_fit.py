@@ -1,15 +1,19 @@
 """The study fit: a noisy table from the shell to corrected coefficients."""
 
-import csv
-
 import numpy as np
+import pandas as pd
 import pytest
 
 from noisy_jax.__main__ import main
-from tests.files import rows_of
+from tests.files import names_in, rows_of
 from tests.keys import SHIFT
 
 TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
+
+
+def written(path, **columns):
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
 
 
 @pytest.fixture
@@ -19,92 +23,87 @@ def noisy(tmp_path):
     y = 10 + x @ list(TRUTH.values()) + 0.6 * rng.normal(size=3000)  # far from an error below 0
     spread = np.sqrt([0.2, 0.4, 0.0])
     first, second = (x + spread * rng.normal(size=x.shape) for _ in range(2))
-    path = tmp_path / "noisy.csv"
-    table = np.column_stack([first, second[:, :2], y])
-    np.savetxt(path, table, delimiter=",", header="x1,x2,x3,x1b,x2b,y", comments="")
-    one = tmp_path / "one.csv"
-    np.savetxt(one, np.column_stack([first, y]), delimiter=",", header="x1,x2,x3,y", comments="")
+    columns = dict(zip(TRUTH, first.T, strict=True))
+    one = written(tmp_path / "one.csv", **columns, y=y)
     np.savetxt(tmp_path / "sigma.csv", np.diag([0.2, 0.4, 0.0]), delimiter=",")
-    return path, one, tmp_path / "sigma.csv"
+    both = written(tmp_path / "noisy.csv", **columns, x1b=second[:, 0], x2b=second[:, 1], y=y)
+    return both, one, tmp_path / "sigma.csv"
+
+
+@pytest.fixture
+def fitted(tmp_path, capsys):
+    """Runs the study with these words: its coefficients by name, and what it prints."""
+
+    def run(path, *options, target="y"):
+        words, out = [word for option in options for word in option.split()], tmp_path / "out"
+        words += ["--data", str(path), "--target", target, "--out", str(out)]
+        assert main(["fit", *words]) == 0
+        table = out / "coefficients.csv"
+        rows = rows_of(table) if table.exists() else []
+        found = {row.pop("name"): {k: float(v) for k, v in row.items()} for row in rows}
+        return found, capsys.readouterr().out
+
+    return run
+
+
+def check_covers(found, **truths):
+    for name, truth in truths.items():
+        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
 
 
 @pytest.mark.statistical
-def test_logistic(tmp_path, capsys):
+def test_logistic(fitted, tmp_path, capsys):
     rng = np.random.default_rng(1000 * SHIFT)
-    x = rng.normal(size=(1000, 1))
-    y = rng.random(1000) < 1 / (1 + np.exp(-2 * x[:, 0]))
-    path, out = tmp_path / "sick.csv", tmp_path / "out"
-    columns = np.column_stack([x + 0.7 * rng.normal(size=x.shape), y])
-    np.savetxt(path, columns, delimiter=",", header="dose,sick", comments="")
-    known = ["--variance", "dose=0.49", "--model", "logistic"]
-    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--out", str(out)]) == 0
-    found = coefficients(out)["dose"]
+    x = rng.normal(size=1000)
+    y = 1 * (rng.random(1000) < 1 / (1 + np.exp(-2 * x)))
+    path = written(tmp_path / "sick.csv", dose=x + 0.7 * rng.normal(size=1000), sick=y)
+    known = "--variance dose=0.49 --model logistic"
+    found, printed = fitted(path, known, target="sick")
+    found = found["dose"]
     assert abs(found["estimate"] - 2) < found["high"] - found["low"]
     assert found["uncorrected"] < found["low"]
-    assert "conditional score" in capsys.readouterr().out
-    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--kernel"]) == 2
+    assert "conditional score" in printed
+    words = ["--data", str(path), "--target", "sick", *known.split(), "--kernel"]
+    assert main(["fit", *words]) == 2
     assert "leave out --model with --kernel" in capsys.readouterr().err
-
-
-def coefficients(folder):
-    with open(folder / "coefficients.csv", newline="", encoding="utf-8") as file:
-        return {
-            row["name"]: {k: float(row[k]) for k in row if k != "name"}
-            for row in csv.DictReader(file)
-        }
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "known",
     [
-        ["--variance", "x1=0.2", "x2=0.4"],
-        ["--variance", "0.2", "0.4", "0"],
-        ["--covariance"],
-        ["--replicates", "x1:x1b", "x2:x2b"],
+        "--variance x1=0.2 x2=0.4",
+        "--variance 0.2 0.4 0",
+        "--covariance",
+        "--replicates x1:x1b x2:x2b",
     ],
     ids=["by name", "in order", "matrix", "replicates"],
 )
-def test_the_coefficients_are_corrected(noisy, known, tmp_path, capsys):
+def test_the_coefficients_are_corrected(noisy, fitted, known, tmp_path):
     with_replicates, one, sigma = noisy
-    data = with_replicates if known[0] == "--replicates" else one
-    known = [*known, str(sigma)] if known == ["--covariance"] else known
-    out = tmp_path / "out"
-    assert main(["fit", "--data", str(data), "--target", "y", *known, "--out", str(out)]) == 0
-    found = coefficients(out)
-    for name, truth in TRUTH.items():
-        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    data = with_replicates if known.startswith("--replicates") else one
+    found, printed = fitted(data, f"{known} {sigma}" if known == "--covariance" else known)
+    check_covers(found, **TRUTH)
     assert abs(found["x2"]["uncorrected"]) < abs(found["x2"]["low"])
-    assert "the correction helps" in capsys.readouterr().out
-    assert {path.name for path in out.iterdir()} == {
-        "coefficients.csv", "coefficients.png", "config.json", "predictions.csv",
-    }  # fmt: skip
+    assert "the correction helps" in printed
+    files = {"coefficients.csv", "coefficients.png", "config.json", "predictions.csv"}
+    assert names_in(tmp_path / "out") == files
 
 
 @pytest.mark.statistical
-def test_incomplete_replicates(tmp_path, capsys):
+def test_incomplete_replicates(fitted, tmp_path):
     """A third measurement of one column in half of the rows, one of the other."""
     rng = np.random.default_rng(1000 * SHIFT)
     clean = rng.normal(size=(2000, 2))
     copies = clean[:, :1] + 0.7 * rng.normal(size=(2000, 3))
-    lines = [f"{a!r},{b!r},{c!r}" for a, b, c in copies.tolist()]
-    lines = [line if k % 2 else line.rpartition(",")[0] + "," for k, line in enumerate(lines)]
-    y = clean @ [1.5, -2.0]
-    rest = [
-        f"{other!r},{target!r}"
-        for other, target in zip(clean[:, 1].tolist(), y.tolist(), strict=True)
-    ]
-    path, out = tmp_path / "table.csv", tmp_path / "out"
-    rows = [f"{line},{other}" for line, other in zip(lines, rest, strict=True)]
-    path.write_text("\n".join(["a,a2,a3,z,y", *rows]))
-    known = ["--data", str(path), "--target", "y", "--replicates", "a:a2:a3"]
-    assert main(["fit", *known, "--out", str(out)]) == 0
-    found = coefficients(out)["a"]
+    copies[::2, 2] = np.nan
+    columns = dict(zip(("a", "a2", "a3"), copies.T, strict=True))
+    path = written(tmp_path / "table.csv", **columns, z=clean[:, 1], y=clean @ [1.5, -2.0])
+    found, printed = fitted(path, "--replicates a:a2:a3")
+    found = found["a"]
     assert abs(found["estimate"] - 1.5) < found["high"] - found["low"]
     assert found["uncorrected"] < found["low"]
-    assert "a (replicates a2, a3), z (exact)" in capsys.readouterr().out
-    assert main(["fit", *known, "--kernel", "1", "--out", str(tmp_path / "curve")]) == 0
-    assert "2,000 noisy rows" in capsys.readouterr().out
+    assert "a (replicates a2, a3), z (exact)" in printed
 
 
 @pytest.mark.parametrize(
@@ -147,7 +146,7 @@ def test_a_table_must_be_named(tmp_path, capsys):
     assert "name the table and its target" in capsys.readouterr().err
 
 
-def test_it_says_which_columns_it_used(tmp_path, capsys):
+def test_it_says_which_columns_it_used(fitted, tmp_path, capsys):
     """A file as people have it: row numbers, text, semicolons, decimal commas, a missing code."""
     rng = np.random.default_rng(1)
     x, sd = rng.normal(size=(400, 2)), rng.choice([0.3, 0.6], 400)
@@ -158,123 +157,102 @@ def test_it_says_which_columns_it_used(tmp_path, capsys):
     lines[7] = lines[7].replace(str(x[7, 1]), "-999")
     text = "\n".join(["name;id;dose;dose_sd;zip;age;y", *lines]).replace(".", ",")
     (tmp_path / "euro.csv").write_text(text)
-    out, data = tmp_path / "out", ["--data", str(tmp_path / "euro.csv"), "--target", "y"]
-    written = [*data, "--sep", ";", "--decimal", ",", "--std-error", "dose=dose_sd"]
-    assert main(["fit", *written, "--drop", "name", "--out", str(out)]) == 2
+    form = "--sep ; --decimal , --std-error dose=dose_sd"
+    words = ["--data", str(tmp_path / "euro.csv"), "--target", "y", *form.split(), "--drop", "name"]
+    assert main(["fit", *words, "--out", str(tmp_path)]) == 2
     assert "'id' of" in capsys.readouterr().err
-    options = ["--drop", "name", "id", "--missing", "-999", "--out", str(out)]
-    assert main(["fit", *written, *options]) == 0
-    printed = capsys.readouterr().out
+    found, printed = fitted(tmp_path / "euro.csv", form, "--drop name id --missing -999")
     assert "euro.csv, 399 rows\ntarget: y\n" in printed
     used = "dose (standard deviation of the error dose_sd), zip (exact), age (exact)"
     assert f"\nfeatures: {used}\nleft out: name, id\nnote: " in printed
     assert "1 of 400 rows are left out, as they have missing values, of 'age'\n" in printed
     assert "note: zip has a different whole number in each row: if these are labels" in printed
-    found = coefficients(out)
     assert {*found} == {"intercept", "dose", "zip", "age"}
-    for name, truth in {"dose": 2, "age": -1}.items():
-        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    check_covers(found, dose=2, age=-1)
     assert found["dose"]["uncorrected"] < found["dose"]["low"]
-    options = ["--features", "dose", "age", "--missing", "-999", "--out", str(out)]
-    assert main(["fit", *written, *options]) == 0
-    assert "deviation of the error dose_sd), age (exact)\nnote: " in capsys.readouterr().out
-    assert {*coefficients(out)} == {"intercept", "dose", "age"}
+    found, printed = fitted(tmp_path / "euro.csv", form, "--features dose age --missing -999")
+    assert "deviation of the error dose_sd), age (exact)\nnote: " in printed
+    assert {*found} == {"intercept", "dose", "age"}
 
 
-def test_it_says_what_is_known_of_each_column(noisy, tmp_path, capsys):
-    out = ["--target", "y", "--out", str(tmp_path / "out")]
-    assert main(["fit", "--data", str(noisy[1]), "--variance", "x1=0.2", *out]) == 0
-    assert "features: x1 (variance of the error 0.2), x2 (exact), x3 (" in capsys.readouterr().out
-    known = ["--replicates", "x1:x1b", "--drop", "x2b"]
-    assert main(["fit", "--data", str(noisy[0]), *known, *out]) == 0
-    printed = capsys.readouterr().out
+def test_it_says_what_is_known_of_each_column(noisy, fitted):
+    _, printed = fitted(noisy[1], "--variance x1=0.2")
+    assert "features: x1 (variance of the error 0.2), x2 (exact), x3 (" in printed
+    _, printed = fitted(noisy[0], "--replicates x1:x1b --drop x2b")
     assert "features: x1 (replicates x1b), x2 (exact), x3 (exact)\nleft out: x2b\n" in printed
 
 
 @pytest.mark.parametrize("target", ["corrected", "=1+1"])
-def test_the_names_of_predictions_are_safe(tmp_path, target):
+def test_the_names_of_predictions_are_safe(fitted, tmp_path, target):
     x = np.random.default_rng(0).normal(size=(100, 2))
-    path, out = tmp_path / "t.csv", tmp_path / "out"
-    np.savetxt(path, x + np.array([0, 3]), delimiter=",", header=f"x,{target}", comments="")
-    options = ["--target", target, "--variance", "0.1", "--out", str(out)]
-    assert main(["fit", "--data", str(path), *options]) == 0
-    (row, *_) = rows_of(out / "predictions.csv")
+    path = written(tmp_path / "t.csv", x=x[:, 0], **{target: x[:, 1] + 3})
+    fitted(path, "--variance 0.1", target=target)
+    (row, *_) = rows_of(tmp_path / "out" / "predictions.csv")
     name = {"corrected": "corrected (observed)", "=1+1": "'=1+1"}[target]
     assert [*row] == [name, "corrected", "uncorrected"]
     assert float(row[name]) == pytest.approx(x[0, 1] + 3)
 
 
 @pytest.mark.slow
-def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, tmp_path, capsys):
-    out = tmp_path / "out"
-    options = ["--data", str(noisy[1]), "--target", "y", "--variance", "x1=0.2", "x2=0.4"]
-    options += ["--noise", "laplace", "--kernel"]
-    assert main(["fit", *options, "--out", str(out)]) == 0
-    assert "\ndifference -0." in capsys.readouterr().out
-    assert {path.name for path in out.iterdir()} == {
-        "candidates.csv", "config.json", "predictions.csv",
-    }  # fmt: skip
-    with open(out / "candidates.csv", newline="", encoding="utf-8") as file:
-        assert {float(row["length_scale"]) for row in csv.DictReader(file)} == {0.5, 1, 2}
+def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, fitted, tmp_path):
+    _, printed = fitted(noisy[1], "--variance x1=0.2 x2=0.4 --noise laplace --kernel")
+    assert "\ndifference -0." in printed
+    assert names_in(tmp_path / "out") == {"candidates.csv", "config.json", "predictions.csv"}
+    rows = rows_of(tmp_path / "out" / "candidates.csv")
+    assert {float(row["length_scale"]) for row in rows} == {0.5, 1, 2}
 
 
 @pytest.mark.slow
-def test_a_kernel_fit_of_one_feature_draws_its_function(tmp_path):
+@pytest.mark.parametrize("known", ["--variance 0.09 --drop x2 x3", "--replicates x:x2:x3"])
+def test_a_kernel_fit_of_one_feature_draws_its_function(fitted, known, tmp_path):
+    """Also where replicates are incomplete."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(500, 1))
-    columns = np.column_stack([x + 0.3 * rng.normal(size=(500, 1)), np.sin(x)])
-    path, out = tmp_path / "one.csv", tmp_path / "out"
-    np.savetxt(path, columns, delimiter=",", header="x,y", comments="")
-    options = ["--data", str(path), "--target", "y", "--variance", "0.09", "--kernel", "1"]
-    assert main(["fit", *options, "--out", str(out)]) == 0
-    assert (out / "function.png").stat().st_size > 10_000
+    x = rng.normal(size=500)
+    first, second, third = x + 0.3 * rng.normal(size=(3, 500))
+    third[::4] = np.nan
+    path = written(tmp_path / "one.csv", x=first, x2=second, x3=third, y=np.sin(x))
+    _, printed = fitted(path, known, "--kernel 1")
+    assert "noisy rows" in printed
+    assert (tmp_path / "out" / "function.png").stat().st_size > 10_000
 
 
 @pytest.mark.statistical
-def test_what_is_stated_of_columns_together(tmp_path, capsys):
+def test_what_is_stated_of_columns_together(fitted, tmp_path):
     """As `nj.table` does, by one flag for each kind of knowledge; what it takes is printed."""
     rng, n = np.random.default_rng(7 + 1000 * SHIFT), 6000
     a, b, c = rng.normal(size=(3, n))
     smoker = 1.0 * (rng.random(n) < 0.4)
     recorded = np.where(rng.random(n) < np.where(smoker > 0, 0.2, 0.1), 1 - smoker, smoker)
-    columns = {
-        "a": a + 0.5 * rng.normal(size=n),
-        "b1": b + 0.6 * rng.normal(size=n),
-        "b2": b + 0.6 * rng.normal(size=n),
-        "c": c + 0.5 * rng.normal(size=n),
-        "smoker": recorded,
-        "y": a - b + 0.5 * c + smoker + 0.7 * a * smoker + 0.3 * rng.normal(size=n),
-    }
-    path, out = tmp_path / "rows.csv", tmp_path / "out"
-    table = np.column_stack(list(columns.values()))
-    np.savetxt(path, table, delimiter=",", header=",".join(columns), comments="")
-    known = ["--sd", "a=0.5", "--replicates", "b:b1:b2", "--reliability", "c=0.8"]
-    known += ["--misclassified", "smoker=0.8,0.9", "--products", "a:smoker"]
-    assert main(["fit", "--data", str(path), "--target", "y", *known, "--out", str(out)]) == 0
-    printed = capsys.readouterr().out
+    path = written(
+        tmp_path / "rows.csv",
+        a=a + 0.5 * rng.normal(size=n),
+        b1=b + 0.6 * rng.normal(size=n),
+        b2=b + 0.6 * rng.normal(size=n),
+        c=c + 0.5 * rng.normal(size=n),
+        smoker=recorded,
+        y=a - b + 0.5 * c + smoker + 0.7 * a * smoker + 0.3 * rng.normal(size=n),
+    )
+    known = "--sd a=0.5 --replicates b:b1:b2 --reliability c=0.8"
+    found, printed = fitted(path, known, "--misclassified smoker=0.8,0.9 --products a:smoker")
     assert (
         "features: a (standard deviation of the error 0.5), b (replicates b1, b2), "
         "c (reliability 0.8), smoker (misclassified 0.8,0.9)\nproducts: a * smoker\n" in printed
     )
-    found = coefficients(out)
-    for name, truth in {"a": 1, "b": -1, "c": 0.5, "smoker": 1, "a * smoker": 0.7}.items():
-        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+    check_covers(found, **{"a": 1, "b": -1, "c": 0.5, "smoker": 1, "a * smoker": 0.7})
     assert abs(found["b"]["uncorrected"]) < 0.9
 
 
 @pytest.mark.statistical
-def test_rows_of_subjects_and_flipped_labels(tmp_path, capsys):
+def test_rows_of_subjects_and_flipped_labels(fitted, tmp_path):
     rng, n = np.random.default_rng(8 + 1000 * SHIFT), 4000
     x = rng.normal(size=n)
     sick = rng.random(n) < 1 / (1 + np.exp(-1.5 * x))
     label = 1.0 * np.where(rng.random(n) < 0.1, ~sick, sick)
     who = np.tile(np.arange(n), 2)
-    long = np.column_stack([who, x[who] + 0.5 * rng.normal(size=2 * n), label[who]])
-    path, out = tmp_path / "long.csv", tmp_path / "out"
-    np.savetxt(path, long, delimiter=",", header="who,dose,sick", comments="")
-    known = ["--subject", "who", "--replicates", "dose", "--model", "logistic", "--flips", "0.1"]
-    assert main(["fit", "--data", str(path), "--target", "sick", *known, "--out", str(out)]) == 0
-    assert "features: dose (replicates in rows of a subject)" in capsys.readouterr().out
-    found = coefficients(out)["dose"]
-    assert found["low"] - 0.05 < 1.5 < found["high"] + 0.05
-    assert found["uncorrected"] < 1.2
+    dose = x[who] + 0.5 * rng.normal(size=2 * n)
+    path = written(tmp_path / "long.csv", who=who, dose=dose, sick=label[who])
+    known = "--subject who --replicates dose --model logistic --flips 0.1"
+    found, printed = fitted(path, known, target="sick")
+    assert "features: dose (replicates in rows of a subject)" in printed
+    check_covers(found, dose=1.5)
+    assert found["dose"]["uncorrected"] < 1.2

@@ -1,7 +1,10 @@
 """Noisy rows in NumPy files, and all numbers that `fit` and `learn` make of them."""
 
+import warnings
+
 import jax
 import numpy as np
+from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import chunks
@@ -31,23 +34,51 @@ def written(folder, x, y, **options):
     return chunks(folder / "x.npy", folder / "y.npy", **options)
 
 
+def outcome(rng, model, eta):
+    """y of a linear, logistic or Poisson model with these linear predictors."""
+    if model == "linear":
+        return eta + rng.normal(size=eta.shape)
+    if model == "logistic":
+        return (rng.random(eta.shape) < expit(eta)) * 1.0
+    return rng.poisson(np.exp(eta)) * 1.0
+
+
+def regression(rng, n, model, beta, variances):
+    """Two noisy columns and y, of linear predictors ½ + ⟨β, x⟩, half as large for counts."""
+    x = rng.normal(size=(n, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
+    eta = (0.5 + x @ beta) / (2 if model == "poisson" else 1)
+    return x + np.sqrt(variances) * rng.normal(size=x.shape), outcome(rng, model, eta)
+
+
+def answered(table, method=None):
+    """The fit, and the texts of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = nj.fit(table, method)
+    return fit, [str(one.message) for one in caught]
+
+
+def covered(fits, truth):
+    """Shares of the intervals of 95% that contain the truth, `[d]`; those of uncorrected fits."""
+    inside = []
+    for fit in fits:
+        ends = [one.interval() for one in (fit, fit.uncorrected)]
+        inside.append([(low <= truth) & (truth <= high) for low, high in ends])
+    return np.mean(inside, axis=0)
+
+
 def check_coverage(tables, truth, method=None, *, bias=0.01):
     """Of intervals of 95%: 93% to 97% over all coefficients, and no more bias beyond chance.
 
     Returns the coverage of the uncorrected intervals, `[d]`.
     """
-    inside, slopes, plain = [], [], []
-    for table in tables:
-        fit = nj.fit(table, method)
-        for found, one in ((inside, fit), (plain, fit.uncorrected)):
-            low, high = one.interval()
-            found.append((low <= truth) & (truth <= high))
-        slopes.append(fit.coefficients)
-    coverage, mean = np.mean(inside, axis=0), np.mean(slopes, axis=0)
+    fits = [nj.fit(table, method) for table in tables]
+    (coverage, plain), slopes = covered(fits, truth), [fit.coefficients for fit in fits]
+    mean = np.mean(slopes, axis=0)
     print(f"of {len(slopes)} tables: coverage {coverage}, mean {mean}")
     error = np.std(slopes, axis=0) / len(slopes) ** 0.5
     np.testing.assert_array_less(np.abs(mean - truth), 5 * error + bias)
     assert 0.93 < coverage.mean() < 0.97
     chance = 4 * (0.95 * 0.05 / len(slopes)) ** 0.5
     assert np.all(np.abs(coverage - 0.95) < max(0.03, chance))
-    return np.mean(plain, axis=0)
+    return plain

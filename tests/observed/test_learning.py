@@ -144,12 +144,11 @@ def test_the_leader_on_a_table_has_the_coefficients_of_the_fit():
     assert "<td" in learned._repr_html_()
 
 
-CURVED = nj.learners.norma(
-    nj.kernels.gaussian(length_scale=1.0), nj.losses.huber(), regularization=0.1, buffer=50
-)
+CURVED = nj.kernels.gaussian(length_scale=1.0)
+CURVED = nj.learners.norma(CURVED, nj.losses.huber(), regularization=0.1, buffer=50)
 
 
-@pytest.mark.parametrize("learner", [LEARNER, nj.wrappers.averaged(LEARNER), CURVED])
+@pytest.mark.parametrize("learner", [nj.wrappers.averaged(LEARNER), CURVED])
 def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, learner):
     rows = from_arrays(X[:200], Y[:200], noise=NOISE)
     learned = nj.learn(learner, rows, jax.random.key(0))
@@ -276,6 +275,14 @@ def with_noise(noise, **options):
     return change
 
 
+def constant_at_first(parts):
+    return [from_arrays(X[:50] * [1, 0], Y[:50], noise=[NOISE, 0]), *parts]
+
+
+def with_room(horizon):
+    return keyed()._replace(needs=nj.Needs(horizon=horizon))
+
+
 @pytest.mark.parametrize(
     ("change", "learner", "message"),
     [
@@ -283,21 +290,9 @@ def with_noise(noise, **options):
         (with_noise(nj.noise.Laplace((NOISE / 2) ** 0.5)), LEARNER, "must have the same noise"),
         (with_noise(NOISE, cross_cov=[0.1, 0.1]), LEARNER, "must have a cross_cov, or none"),
         (with_noise(NOISE, target="z"), LEARNER, "all chunks must have the columns"),
-        (
-            lambda parts: [from_arrays(X[:50] * [1, 0], Y[:50], noise=[NOISE, 0]), *parts],
-            LEARNER,
-            "the first chunk, of 50 rows: column 'x2' is constant",
-        ),
-        (
-            list,
-            keyed()._replace(needs=nj.Needs(horizon=300)),
-            "has at least 400 rows, but the learner has room for 300: build it with horizon=the n",
-        ),
-        (
-            list,
-            keyed()._replace(needs=nj.Needs(horizon=100)),
-            "at least 200 rows, but the learner has room for 10",
-        ),
+        (constant_at_first, LEARNER, "the first chunk, of 50 rows: column 'x2' is constant"),
+        (list, with_room(300), "at least 400 rows, but the learner has room for 300: build it"),
+        (list, with_room(100), "at least 200 rows, but the learner has room for 10"),
         (lambda parts: [], LEARNER, "at least one chunk, got none"),
         (lambda parts: 3, LEARNER, "observations must be an Observations, got 3"),
         (lambda parts: CLEAN, LEARNER, "observations must be an Observations, got an array"),

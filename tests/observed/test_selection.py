@@ -193,11 +193,11 @@ def test_estimators_of_scikit_learn_are_judged_as_fits():
     assert not hasattr(candidates["ridge"], "coef_")  # a copy was fitted
 
 
-KERNEL = nj.learners.uncorrected_kernel(
-    nj.kernels.gaussian(length_scale=1.0), horizon=560, radius=1
-)
+KERNEL = nj.kernels.gaussian(length_scale=1.0)
+KERNEL = nj.learners.uncorrected_kernel(KERNEL, horizon=560, radius=1)
 WORLD = nj.worlds.gaussian(dim=3, length_scale=2.0, noise=nj.noise.Gaussian(0.5))
-TWO = nj.learners.two_copies(radius=1.0)
+WORLDS = nj.learners.parallel_worlds(WORLD, horizon=560, radius=1.0)
+ONE, TWO = nj.learners.uncorrected(radius=1.0), nj.learners.two_copies(radius=1.0)
 
 
 @pytest.mark.parametrize(
@@ -207,28 +207,12 @@ TWO = nj.learners.two_copies(radius=1.0)
         ([nj.fit], {}, "candidates must map .*, got list"),
         ({"a": 3}, {}, "candidate 'a': must be a learner, a function .*, got 3"),
         ({"a": lambda rows: 3}, {}, "candidate 'a': must return a fit .* returned 3"),
-        (
-            {"a": Ridge},
-            {},
-            "candidate 'a': must be a learner, .*, or an estimator with the methods",
-        ),
+        ({"a": Ridge}, {}, "'a': must be a learner, .*, or an estimator with the methods"),
         ({"a": KERNEL}, {}, "candidate 'a': the learner has no unbiased readings, so that"),
         ({"a": TWO}, {}, "candidate 'a': the learner needs 2 noisy copies of each row"),
-        (
-            {"a": nj.learners.parallel_worlds(WORLD, horizon=100, radius=1.0)},
-            {"standardize": False},
-            "candidate 'a': the learner needs 2 noisy copies",
-        ),
-        (
-            {"a": nj.learners.parallel_worlds(WORLD, horizon=560, radius=1.0)},
-            {},
-            "'a': the learner is built for one Gaussian .* has its own units: use standardize=Fal",
-        ),
-        (
-            {"a": nj.wrappers.paired(nj.learners.uncorrected(radius=1.0))},
-            {},
-            "predicts several columns",
-        ),
+        ({"a": WORLDS}, {"standardize": False}, "candidate 'a': the learner needs 2 noisy copies"),
+        ({"a": WORLDS}, {}, "built for one Gaussian .* has its own units: use standardize=Fal"),
+        ({"a": nj.wrappers.paired(ONE)}, {}, "predicts several columns"),
         ({"a": nj.fit}, {"folds": 1}, "folds must be a whole number of at least 2, got 1"),
         ({"a": nj.fit}, {"folds": 641}, "folds must be at most 560, the number of rows, got 641"),
         ({"a": nj.fit}, {"clusters": np.arange(560) // 280}, "at most 2, the number of clusters"),
@@ -243,16 +227,11 @@ def test_bad_input_is_one_clear_message(candidates, options, message):
 def test_learners_for_other_rows_are_named():
     _, _, pairs = table(copies=2, noise=nj.noise.Gaussian(0.5))
     _, _, unknown = table(copies=2)
-
-    def select(learner, rows=pairs):
-        return nj.select({"a": learner}, rows, jax.random.key(0), standardize=False)
-
     short = nj.worlds.gaussian(dim=2, length_scale=2.0, noise=nj.noise.Gaussian(0.5))
-    with pytest.raises(
-        ValueError, match=r"'a': the table has 560 rows, but .* room for 100: build"
+    short = nj.learners.parallel_worlds(short, horizon=100, radius=1.0)
+    for learner, rows, message in (
+        (short, pairs, "'a': the table has 560 rows, but .* room for 100: build"),
+        (WORLDS, pairs, "'a': made for data of dimension 3, got dimension 2"),
+        (ONE, unknown, "'a': the learner has no unbiased readings from one copy"),
     ):
-        select(nj.learners.parallel_worlds(short, horizon=100, radius=1.0))
-    with pytest.raises(ValueError, match="'a': made for data of dimension 3, got dimension 2"):
-        select(nj.learners.parallel_worlds(WORLD, horizon=560, radius=1.0))
-    with pytest.raises(ValueError, match="'a': the learner has no unbiased readings from one copy"):
-        select(nj.learners.uncorrected(radius=1.0), unknown)
+        raises(message, nj.select, {"a": learner}, rows, jax.random.key(0), standardize=False)

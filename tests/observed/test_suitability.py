@@ -15,8 +15,8 @@ from tests.observed.rows import CLEAN, NOISE, X, Y
 def test_too_few_replicates_are_an_error():
     observed = from_arrays(X, Y, noise=NOISE)
     learner = nj.learners.two_copies(radius=2.0, learning_rate=0.01)
-    with pytest.raises(ValueError, match="needs 2 noisy copies of each row, but there are 1"):
-        nj.learn(learner, observed, jax.random.key(0))
+    message = "needs 2 noisy copies of each row, but there are 1"
+    raises(message, nj.learn, learner, observed, jax.random.key(0))
 
 
 def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
@@ -55,9 +55,8 @@ def wide_rows(laplace=3.0):
 
 
 def fourier_leader(length_scale, noise):
-    frequencies = nj.moments.gaussian_frequencies(
-        key(2), 32, dim=1, length_scale=length_scale, characteristic=noise
-    )
+    law = {"length_scale": length_scale, "characteristic": noise}
+    frequencies = nj.moments.gaussian_frequencies(key(2), 32, dim=1, **law)
     return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=64)
 
 
@@ -110,9 +109,6 @@ def test_fourier_features_take_no_covariance_of_each_row():
 def test_replicates_of_unknown_noise_do_not_serve_a_learner_that_reads_the_covariance():
     copies = CLEAN[:, None] + 0.5 * np.random.default_rng(0).normal(size=(800, 2, 2))
     observed = from_arrays(copies, Y)
-    known = nj.moments.known_covariance()
-    for learner in (
-        nj.learners.corrected_ftrl(known),
-        nj.learners.known_covariance(radius=2.0, learning_rate=0.01),
-    ):
+    leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    for learner in (leader, nj.learners.known_covariance(radius=2.0, learning_rate=0.01)):
         raises("use two_copies", nj.learn, learner, observed, jax.random.key(0))

@@ -22,9 +22,8 @@ def rows(tmp_path_factory):
     arguments = ["--fast", "--data", "synthetic", "--out", str(folder)]
     assert main("contamination", *arguments) == 0
     table = rows_of(folder / "contamination.csv")
-    found = {
-        (row["data"], row["adversary"], row["method"], float(row["told"])): row for row in table
-    }
+    names = "data", "adversary", "method"
+    found = {(*(row[name] for name in names), float(row["told"])): row for row in table}
     assert len(found) == len(table)
     return found, folder
 
@@ -53,9 +52,8 @@ def test_without_corruption_trimmed_fit_and_oracle_are_ridge(rows):
 @pytest.mark.long
 def test_trimming_finds_gross_rows_where_told_enough(rows):
     found, _ = rows
-    fit, ridge, oracle = (
-        found["synthetic", "gross", method, 0.3] for method in ("subquantile", "ridge", "oracle")
-    )
+    methods = "subquantile", "ridge", "oracle"
+    fit, ridge, oracle = (found["synthetic", "gross", method, 0.3] for method in methods)
     assert float(fit["error"]) < 1.1 * float(oracle["error"])
     assert float(ridge["error"]) > 5 * float(oracle["error"])
     assert float(fit["precision"]) == float(fit["recall"]) == 1
@@ -70,10 +68,8 @@ def test_trimming_finds_gross_rows_where_told_enough(rows):
 @pytest.mark.long
 def test_noisy_instances_are_reported(rows):
     found, _ = rows
-    fit, ridge, oracle = (
-        found["noisy inputs", "gross", method, 0.3]
-        for method in ("surrogate", "surrogate ridge", "oracle")
-    )
+    methods = "surrogate", "surrogate ridge", "oracle"
+    fit, ridge, oracle = (found["noisy inputs", "gross", method, 0.3] for method in methods)
     assert float(fit["precision"]) == 1
     assert float(fit["error"]) < 1.1 * float(oracle["error"])
     assert float(ridge["error"]) > 5 * float(oracle["error"])

@@ -9,9 +9,20 @@ import drift
 import noisy_jax as nj
 from drift_picture import draw_mistakes
 from tests.files import names_in, rows_of
-from tests.papers import main
+from tests.papers import printed_by
 
 SEEDS, HORIZON = 3, 150
+
+
+def kernel_of(tuned):
+    return nj.kernels.gaussian(length_scale=(2 * tuned["gamma"]) ** -0.5)
+
+
+def norma_of(tuned):
+    """The learner with these parameters, and its loss."""
+    loss = nj.losses.soft_margin(margin=tuned["margin"])
+    options = {"learning_rate": 1.0, "regularization": tuned["decay"], "buffer": HORIZON}
+    return nj.learners.norma(kernel_of(tuned), loss, **options), loss
 
 
 @pytest.fixture(scope="module")
@@ -19,22 +30,18 @@ def small(tmp_path_factory):
     """One small run for all tests: its folder, and what was printed."""
     folder = tmp_path_factory.mktemp("drift")
     quick = ["--horizon", str(HORIZON), "--seeds", str(SEEDS), "--tuning-seeds", "1"]
-    with pytest.MonkeyPatch.context() as patch:
-        printed = []
-        patch.setattr("builtins.print", lambda *words, **_: printed.extend(map(str, words)))
-        assert main("drift", *quick, "--out", str(folder)) == 0
-    return folder, "\n".join(printed)
+    return folder, printed_by("drift", *quick, "--out", str(folder))
 
 
 @pytest.mark.long
 def test_saves_and_says_what_it_found(small):
-    folder, printed = small
+    folder, text = small
     files = {"mistakes.csv", "differences.csv", "regret.csv", "config.json", "mistakes.png"}
     assert names_in(folder) == files
     assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
-    assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in printed
-    assert "differences of mistakes, paired by stream" in printed
-    assert printed.count(" − ") == 20  # all pairs of five learners, twice
+    assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in text
+    assert "differences of mistakes, paired by stream" in text
+    assert text.count(" − ") == 20  # all pairs of five learners, twice
     config = json.loads((folder / "config.json").read_text())
     assert config["command"]["horizon"] == 150
     assert config["difficulty"]["components"] == 3
@@ -63,9 +70,8 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
     folder, _ = small
     rows = rows_of(folder / "mistakes.csv")
     tuned = json.loads((folder / "config.json").read_text())["tuned"]
-    keys = [
-        jax.random.fold_in(jax.random.split(jax.random.key(0))[1], seed) for seed in range(SEEDS)
-    ]
+    key = jax.random.split(jax.random.key(0))[1]
+    keys = [jax.random.fold_in(key, seed) for seed in range(SEEDS)]
 
     @jax.jit
     def wrong(key, drifts, norma, alma):
@@ -75,21 +81,9 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
             nj.streams.drifting(key, HORIZON),
             nj.streams.switching(key, HORIZON),
         )
-        kernels = [
-            nj.kernels.gaussian(length_scale=(2 * n["gamma"]) ** -0.5) for n in (norma, alma)
-        ]
-        both = nj.wrappers.paired(
-            nj.learners.norma(
-                kernels[0],
-                nj.losses.soft_margin(margin=norma["margin"]),
-                learning_rate=1.0,
-                regularization=norma["decay"],
-                buffer=HORIZON,
-            ),
-            nj.learners.alma(
-                kernels[1], threshold=alma["threshold"], scale=alma["scale"], buffer=HORIZON
-            ),
-        )
+        sizes = {"threshold": alma["threshold"], "scale": alma["scale"], "buffer": HORIZON}
+        rival = nj.learners.alma(kernel_of(alma), **sizes)
+        both = nj.wrappers.paired(norma_of(norma)[0], rival)
         played = nj.rollout(both, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         return jnp.cumsum(stream.y[:, None] * played.predictions <= 0, axis=0)
 
@@ -128,14 +122,7 @@ def test_no_function_of_the_ball_is_better_than_the_best_single_one(small, rng):
     for row in rows_of(folder / "regret.csv"):
         numbers = tuned[row["schedule"]]["NORMA"]
         stream = drift.SCHEDULES[row["schedule"]](key, HORIZON)
-        loss = nj.losses.soft_margin(margin=numbers["margin"])
-        learner = nj.learners.norma(
-            nj.kernels.gaussian(length_scale=(2 * numbers["gamma"]) ** -0.5),
-            loss,
-            learning_rate=1.0,
-            regularization=numbers["decay"],
-            buffer=HORIZON,
-        )
+        learner, loss = norma_of(numbers)
         played = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         total = float(np.sum(loss(played.predictions, stream.y)))
         assert float(row["norma"]) == pytest.approx(total, rel=1e-3)
@@ -158,9 +145,8 @@ def test_tuning_takes_the_fewest_mistakes_that_a_rival_may_make(name):
     wanted = {n: float(v[-1]) for n, v in family.grid.items()} | dict(fixed)
     columns = np.moveaxis(settings, -1, 0)
     # Counts fall towards the wanted setting, and lower still where the rival may not go.
-    counts = (columns[0] != 2.0) + sum(
-        columns[i + 1] != wanted[n] for i, n in enumerate(family.grid)
-    )
+    wrong = (columns[i + 1] != wanted[n] for i, n in enumerate(family.grid))
+    counts = (columns[0] != 2.0) + sum(wrong)
     for i, n in enumerate(family.grid):
         if n in fixed:
             counts = np.where(columns[i + 1] != fixed[n], -1, counts)

@@ -1,7 +1,5 @@
 """The study of the corrected leader, and the regret that it is meant to reach."""
 
-import csv
-
 import jax
 import numpy as np
 import pytest
@@ -9,24 +7,21 @@ import pytest
 import leader as study
 import noisy_jax as nj
 from noisy_jax.command import regret
+from tests.files import names_in, rows_of
 from tests.keys import key
-from tests.papers import main
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+from tests.papers import printed_by
 
 
 @pytest.mark.slow
-def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path, capsys):
+def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path):
     quick = ["--parts", "linear", "--horizons", "32", "64", "--seeds", "2"]
-    assert main("leader", *quick, "--out", str(tmp_path)) == 0
-    assert "regret against the best predictor without a ball" in capsys.readouterr().out
+    assert "regret against the best predictor without a ball" in printed_by(
+        "leader", *quick, "--out", str(tmp_path)
+    )
     folder = tmp_path / "linear"
     names = {"results.csv", "unconstrained.csv", "config.json", "regret.png"}
-    assert {path.name for path in folder.iterdir()} == names
-    rows, free = read(folder / "results.csv"), read(folder / "unconstrained.csv")
+    assert names_in(folder) == names
+    rows, free = rows_of(folder / "results.csv"), rows_of(folder / "unconstrained.csv")
     more = {
         horizon: {
             round(float(b["regret"]) - float(a["regret"]), 6)
@@ -51,12 +46,11 @@ def _stream(horizon, first):
 
 
 @pytest.mark.long
-def test_all_parts_are_saved(tmp_path, capsys):
+def test_all_parts_are_saved(tmp_path):
     quick = ["--horizons", "32", "64", "--seeds", "2", "--features", "8"]
-    assert main("leader", *quick, "--out", str(tmp_path)) == 0
-    assert "where the leader does badly" in capsys.readouterr().out
-    assert {path.name for path in tmp_path.iterdir()} == {"linear", "kernel", "stress"}
-    stress = read(tmp_path / "stress" / "stress.csv")
+    assert "where the leader does badly" in printed_by("leader", *quick, "--out", str(tmp_path))
+    assert names_in(tmp_path) == {"linear", "kernel", "stress"}
+    stress = rows_of(tmp_path / "stress" / "stress.csv")
     assert {"two_copies", "leader", "leader, told neither", "predicting 0"} == {
         row["learner"] for row in stress
     }
@@ -83,15 +77,12 @@ def test_noises_of_the_stress_part_have_the_variances_that_it_names(monkeypatch)
         np.testing.assert_allclose(variance, named.get(case, 0.3), rtol=1e-6)
 
 
-DIABETES = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 4096)
-
-
 def regrets(learners, noise, comparator, horizons=(1024, 4096)):
     """Mean regrets `[len(horizons)]` of each learner, and their standard errors."""
     makers = {name: lambda _, made=made: (made, None) for name, made in learners.items()}
-    found = nj.study(
-        makers, DIABETES, noise, key(1), num_seeds=4, horizons=horizons, comparator=comparator
-    )
+    options = {"num_seeds": 4, "horizons": horizons, "comparator": comparator}
+    table = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 4096)
+    found = nj.study(makers, table, noise, key(1), **options)
     return {
         name: np.array([(r.regret, r.std_error) for r in found.rows if r.learner == name]).T
         for name in learners
@@ -102,9 +93,8 @@ def regrets(learners, noise, comparator, horizons=(1024, 4096)):
 @pytest.mark.statistical
 def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
     known = nj.moments.known_covariance()
-    leaders = {
-        least: nj.learners.corrected_ftrl(known, regularization=least) for least in (0.01, 0.1, 1.0)
-    }
+    rates = 0.01, 0.1, 1.0
+    leaders = {r: nj.learners.corrected_ftrl(known, regularization=r) for r in rates}
     blind = nj.wrappers.assuming(leaders[0.1], 0.0)
     in_ball = nj.learners.corrected_ftrl(known, radius=1.0, solve_every=4)
     best = nj.comparators.linear_ball(radius=1.0)
@@ -125,22 +115,15 @@ def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
 )
 def test_one_rule_serves_fourier_features_at_several_noise_levels(variance, largest):
     def leader(assumed):
-        frequencies = nj.moments.gaussian_frequencies(
-            jax.random.key(5),
-            128,
-            dim=10,
-            length_scale=1.0,
-            characteristic=nj.noise.Gaussian(assumed),
-        )
+        law = {"length_scale": 1.0, "characteristic": nj.noise.Gaussian(assumed)}
+        frequencies = nj.moments.gaussian_frequencies(jax.random.key(5), 128, dim=10, **law)
         moments = nj.moments.fourier(frequencies)
         return nj.learners.corrected_ftrl(moments, solve_every=128)
 
     clean = nj.worlds.gaussian(dim=10, length_scale=1.0, noise=nj.noise.Gaussian(0.0))
     best = nj.comparators.world_ball(world=clean, radius=1.2)
-    uncorrected = leader(0.0)
-    uncorrected = uncorrected._replace(
-        needs=uncorrected.needs._replace(noise=None)
-    )  # on purpose: no warning
+    plain = leader(0.0)
+    uncorrected = plain._replace(needs=plain.needs._replace(noise=None))  # no warning, on purpose
     learners = {"leader": leader(variance), "uncorrected": uncorrected}
     found = regrets(learners, nj.noise.Gaussian(variance), best)
     mean, error = found["leader"]

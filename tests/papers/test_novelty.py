@@ -10,7 +10,7 @@ import novelty
 from novelty_detection import FALLING, Rate, Rule, auc, effective_terms
 from novelty_pictures import draw_alarm_rates, draw_rejections
 from tests.files import names_in, rows_of
-from tests.papers import main
+from tests.papers import printed_by
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1
 KEYS = jax.random.split(jax.random.key(0))
@@ -27,11 +27,7 @@ def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("novelty")
     sizes = {"--train": TRAIN, "--rounds": ROUNDS, "--seeds": SEEDS, "--nu": NU}
     quick = [str(word) for pair in sizes.items() for word in pair]
-    with pytest.MonkeyPatch.context() as patch:
-        printed = []
-        patch.setattr("builtins.print", lambda *words, **_: printed.extend(map(str, words)))
-        assert main("novelty", *quick, "--out", str(folder)) == 0
-    return folder, "\n".join(printed)
+    return folder, printed_by("novelty", *quick, "--out", str(folder))
 
 
 def gram_of(x):
@@ -107,14 +103,14 @@ def test_tables_are_those_of_a_plain_loop(small, name, run, key):
 
 @pytest.mark.long
 def test_saves_and_says_what_it_found(small):
-    folder, printed = small
+    folder, text = small
     pictures = {"rejections_always.png", "rejections_on_alarms.png"}
     assert names_in(folder) == FILES | pictures
     for name in (*pictures, "alarms.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
     assert json.loads((folder / "config.json").read_text())["command"]["nu"] == NU
-    assert "digits: shares of alarms in 128 rounds, mean of 2 orders" in printed
-    assert "the later half of 512 rounds, 2% outliers, mean of 2 streams" in printed
+    assert "digits: shares of alarms in 128 rounds, mean of 2 orders" in text
+    assert "the later half of 512 rounds, 2% outliers, mean of 2 streams" in text
 
 
 @pytest.mark.slow

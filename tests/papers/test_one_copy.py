@@ -9,7 +9,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from one_copy import draw_one_copy, tuned
 from tests.files import names_in, rows_of
-from tests.papers import main
+from tests.papers import printed_by
 
 LOWEST = (1 - 5**-0.5) ** 2
 LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
@@ -17,10 +17,9 @@ LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
 
 @pytest.mark.slow
 @pytest.mark.claim("NK-Thm3")
-def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path, capsys):
+def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path):
     arguments = ["--horizons", "32", "1024", "--seeds", "6", "--out", str(tmp_path)]
-    assert main("one_copy", *arguments) == 0
-    printed = capsys.readouterr().out
+    printed = printed_by("one_copy", *arguments)
     assert "for one copy of unknown noise: 0.3056" in printed
     assert names_in(tmp_path) == {"one_copy.csv", "config.json", "one_copy.png"}
     config = json.loads((tmp_path / "config.json").read_text())

@@ -31,9 +31,8 @@ def test_losses_are_those_of_all_rows_and_signs_of_the_noise(rng):
     for index in (0, 50):
         noise = 0.2 / (1 + payments[index] / 0.002)
         best = np.linalg.solve(x.T @ x + len(y) * noise * np.eye(3), x.T @ y)
-        found = [
-            made.loss(best + 0.1 * step, payments[index]) for step in (0, *rng.normal(size=(5, 3)))
-        ]
+        steps = 0, *rng.normal(size=(5, 3))
+        found = [made.loss(best + 0.1 * step, payments[index]) for step in steps]
         np.testing.assert_allclose(losses[index], found[0], rtol=1e-5)
         assert min(found) == found[0]
 
@@ -106,14 +105,11 @@ def test_payments_of_the_last_rounds_beside_the_least_losses():
     for place, (scale, power) in enumerate(((3.0, 0.5), (5.0, 2 / 3))):
         measured, promised = right.lines[2 * place : 2 * place + 2]
         rounds = np.array([64.0, 16.0])
-        np.testing.assert_allclose(
-            measured.get_xydata(), np.stack([rounds, scale * rounds**0.6], axis=1)
-        )
+        expected = np.stack([rounds, scale * rounds**0.6], axis=1)
+        np.testing.assert_allclose(measured.get_xydata(), expected)
         expected = scale * 64**0.6 * (rounds / 64) ** power
         np.testing.assert_allclose(promised.get_ydata(), expected)
         corners = right.collections[place].get_paths()[0].vertices
         ends = corners[corners[:, 0] == 16, 1]
-        half = 2 * 3.182446305
-        np.testing.assert_allclose(
-            [ends.min(), ends.max()], scale * 16**0.6 + np.array([-half, half])
-        )
+        half = np.array([-2, 2]) * 3.182446305
+        np.testing.assert_allclose([ends.min(), ends.max()], scale * 16**0.6 + half)

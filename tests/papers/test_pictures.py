@@ -18,6 +18,7 @@ from tightness_picture import draw_ratios
 from tuning import draw_rates
 
 AGAINST = {"learner": "a", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
+OTHER = AGAINST | {"learner": "b"}
 LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
 RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
@@ -50,11 +51,7 @@ PICTURES = {  # by name: the function, how many panels it draws, and what it is 
     "mistakes": (draw_mistakes, 1, ([1, 50, 100], {"drift": dict.fromkeys(("A0", "A"), RATES)})),
     "alarm_rates": (draw_alarm_rates, 0, (RATES[0], {"a": RATES, "b": RATES})),
     "rejections": (draw_rejections, 1, ({"alarms": (np.ones((1, 8, 8)), ["7"])},)),
-    "one_copy": (
-        partial(draw_one_copy, radius=1.5),
-        2,
-        ([AGAINST, AGAINST | {"learner": "b"}], LOSSES),
-    ),
+    "one_copy": (partial(draw_one_copy, radius=1.5), 2, ([AGAINST, OTHER], LOSSES)),
     "rates": (draw_rates, 1, (rates("a", 1.0, 3.0, "adaptive"),)),
     "errors": (draw_errors, 1, (RATES[0], {"gross": ERRORS})),
     "payments": (draw_payments, 2, (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4]))),
@@ -79,10 +76,9 @@ def test_draws_on_the_axes_it_is_given_or_on_new_ones(name):
     picture, panels, arguments = PICTURES[name]
     plain = name in WITHOUT_LEGEND
     checks.check_signature(picture)
-    checks.check_draws_on_given_axes(partial(picture, *arguments), panels, labelled=not plain)
-    checks.check_curves_differ_in_more_than_colour(
-        partial(picture, *arguments), panels, legend=not plain
-    )
+    draw = partial(picture, *arguments)
+    checks.check_draws_on_given_axes(draw, panels, labelled=not plain)
+    checks.check_curves_differ_in_more_than_colour(draw, panels, legend=not plain)
 
 
 @pytest.mark.parametrize("name", OF_ODD_NAMES)

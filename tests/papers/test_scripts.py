@@ -52,6 +52,7 @@ def test_help_has_valid_examples_and_the_defaults(name, capsys, monkeypatch):
     assert {*seen} == {name}
 
 
+@pytest.mark.slow
 def test_a_script_is_called_by_its_path(tmp_path):
     done = subprocess.run(
         [sys.executable, FOLDER / "drift.py", "--horizon", "0"],

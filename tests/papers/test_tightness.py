@@ -6,6 +6,7 @@ import pytest
 import noisy_jax as nj
 import tightness
 from noisy_jax.simulated.adversaries import search
+from tests.errors import raises
 from tests.files import names_in, rows_of
 from tests.keys import key
 from tests.papers import main
@@ -14,7 +15,6 @@ from tightness_learners import Case, Family, families
 from tightness_picture import draw_ratios
 
 CASE = Case("two_copies", "corrected", nj.bounds.two_copies)
-NOISY_KERNEL = families(2.0)[0].cases[-1]
 
 
 def two(radius, rate, told):
@@ -26,11 +26,11 @@ def two(radius, rate, told):
 def test_rows_of_one_family_agree_with_worst():
     """The horizon is padded: 4 of 6 rounds count, and the rows are those of a stream of 4."""
     settings = tightness.Settings(horizons=(4, 6), variances=(0.0, 1.0), steps=40, seeds=16)
-    family = Family(two, [CASE, NOISY_KERNEL._replace(radius=0.05)])
+    noisy_kernel = families(2.0)[0].cases[-1]
+    family = Family(two, [CASE, noisy_kernel._replace(radius=0.05)])
     rows = tightness.found(settings, family, 4)
-    assert [(row["variance"], row["bound"]) for row in rows] == [
-        (0.0, "corrected"), (0.0, "printed"), (1.0, "corrected"), (1.0, "printed"),
-    ]  # fmt: skip
+    expected = [(v, bound) for v in (0.0, 1.0) for bound in ("corrected", "printed")]
+    assert [(row["variance"], row["bound"]) for row in rows] == expected
     bound = nj.bounds.two_copies(nj.bounds.DataMoments(1.0, 1.0, 4.0, 0.0), horizon=4, radius=1.0)
     found = nj.adversaries.worst(
         two(1.0, float(bound.learning_rate), None), nj.noise.Gaussian(0.0), 4,
@@ -42,13 +42,12 @@ def test_rows_of_one_family_agree_with_worst():
 
 
 def test_moments_of_the_limits_are_exact():
-    values = [float(tightness.limit(CASE._replace(guarantee=g), 4.0, 9, 2.0).regret)
-              for g in (nj.bounds.two_copies, nj.bounds.known_covariance)]  # fmt: skip
+    bounds = nj.bounds.two_copies, nj.bounds.known_covariance
+    limits = [tightness.limit(CASE._replace(guarantee=g), 4.0, 9, 2.0) for g in bounds]
     stream = nj.Stream(jnp.ones((1, 1)), jnp.full(1, 2.0))
     moments = nj.bounds.moments(stream, nj.noise.Rademacher(2.0))
-    expected = [g(moments, horizon=9, radius=1.0).regret
-                for g in (nj.bounds.two_copies, nj.bounds.known_covariance)]  # fmt: skip
-    np.testing.assert_allclose(values, expected, rtol=1e-6)
+    expected = [bound(moments, horizon=9, radius=1.0).regret for bound in bounds]
+    np.testing.assert_allclose([float(one.regret) for one in limits], expected, rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +121,8 @@ def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
 def test_searches_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(search, "memory", lambda: 1.0)
     settings = tightness.Settings(horizons=(4,), variances=(0.0,), steps=1, seeds=2)
-    with pytest.raises(ValueError, match=r"4 rounds and 2 seeds need \d+\.\d GiB of memory"):
-        tightness.found(settings, Family(two, [CASE]), 4)
+    message = r"4 rounds and 2 seeds need \d+\.\d GiB of memory"
+    raises(message, tightness.found, settings, Family(two, [CASE]), 4)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +131,7 @@ def test_searches_that_are_too_large_are_refused(monkeypatch):
      ((-1.0,), "--variances must be")],
 )  # fmt: skip
 def test_variances_are_checked(values, message):
-    with pytest.raises(ValueError, match=message):
-        tightness.Settings(variances=values)
+    raises(message, tightness.Settings, variances=values)
 
 
 @pytest.mark.slow

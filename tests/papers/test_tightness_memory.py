@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tests.errors import raises
 from tightness_memory import growing_start
 
 
@@ -30,15 +31,14 @@ def test_large_starts_are_found():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("decay", "excess", "message"),
     [
-        (lambda: growing_start(0.0, 0.3), "decay must be positive"),
-        (lambda: growing_start(0.001, 0.2), r"put t0 beyond e\^36 rounds"),
-        (lambda: growing_start(0.9, 0.499), r"put t0 beyond e\^36 rounds"),
-        (lambda: growing_start(0.5, "0.3"), "excess must be numbers, got '0.3'"),
-        (lambda: growing_start(0.5, 0.0), "excess must be above 0 and below 0.5, got 0.0"),
+        (0.0, 0.3, "decay must be positive"),
+        (0.001, 0.2, r"put t0 beyond e\^36 rounds"),
+        (0.9, 0.499, r"put t0 beyond e\^36 rounds"),
+        (0.5, "0.3", "excess must be numbers, got '0.3'"),
+        (0.5, 0.0, "excess must be above 0 and below 0.5, got 0.0"),
     ],
 )
-def test_rejects_bad_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_rejects_bad_arguments(decay, excess, message):
+    raises(message, growing_start, decay, excess)

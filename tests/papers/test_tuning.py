@@ -1,25 +1,22 @@
 """The study of tuning, and the regret that adaptive rates are meant to reach."""
 
-import csv
-
 import numpy as np
 import pytest
 
-from tests.papers import main
+from tests.files import names_in, rows_of
+from tests.papers import main, printed_by
 from tuning import draw_rates
 
 
 @pytest.mark.long
-def test_the_study_saves_tables_and_a_picture(tmp_path, capsys):
+def test_the_study_saves_tables_and_a_picture(tmp_path):
     quick = ["--horizons", "32", "--seeds", "2", "--factors", "1", "10"]
     quick += ["--data", "houses", "drifting", "--learners", "two_copies", "cloned"]
-    assert main("tuning", *quick, "--out", str(tmp_path)) == 0
-    assert "mixture of rates" in capsys.readouterr().out
-    saved = {path.name for path in tmp_path.iterdir()}
-    assert saved == {"results.csv", "summary.csv", "config.json", "rates.png"}
-    with open(tmp_path / "results.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 2 * 6  # data, learners; two rates and four ways
+    assert "mixture of rates" in printed_by("tuning", *quick, "--out", str(tmp_path))
+    assert names_in(tmp_path) == {"results.csv", "summary.csv", "config.json", "rates.png"}
+    assert (
+        len(rows_of(tmp_path / "results.csv")) == 2 * 2 * 6
+    )  # data, learners; two rates and four ways
 
 
 @pytest.mark.long
@@ -28,8 +25,7 @@ def test_adaptive_rates_and_mixtures_are_near_the_best_rate(tmp_path):
     options = ["--data", "diabetes", "--horizons", "1024", "--seeds", "4", "--factors", "1", "3"]
     options += ["10", "30", "--learners", "two_copies", "parallel_worlds"]
     assert main("tuning", *options, "--out", str(tmp_path)) == 0
-    with open(tmp_path / "summary.csv", newline="") as file:
-        rows = {row["learner"]: row for row in csv.DictReader(file)}
+    rows = {row["learner"]: row for row in rows_of(tmp_path / "summary.csv")}
     assert set(rows) == {"two_copies", "parallel_worlds"}
     for row in rows.values():
         best = float(row["best"])

@@ -4,17 +4,16 @@ import pytest
 
 from noisy_jax.command import regret
 from tests.files import names_in, rows_of
-from tests.papers import main
+from tests.papers import printed_by
 from unknown_noise_corrections import ESTIMATES, mean_copies
 
 
 @pytest.mark.long
-def test_corrections_are_compared_with_means_and_saved(tmp_path, capsys):
+def test_corrections_are_compared_with_means_and_saved(tmp_path):
     """Over rounds and over copies; on the moons, where the noise is Laplace's, without pairs."""
     arguments = ["--show", "whole", "averaging", "--data", "teacher", "--noise-variance", "0.1"]
     sizes = ["--horizons", "16", "32", "64", "128", "--seeds", "3", "--out", str(tmp_path)]
-    assert main("unknown_noise", *arguments, *sizes) == 0
-    printed = capsys.readouterr().out
+    printed = printed_by("unknown_noise", *arguments, *sizes)
     assert "the whole gradient from one set of copies" in printed
     assert "variance costs more than bias" in printed
     for name, estimates in (("teacher", {*ESTIMATES}), ("moons", {*ESTIMATES} - {"pair"})):

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from tests.files import rows_of
-from tests.papers import main
+from tests.papers import main, printed_by
 
 
 @pytest.mark.claim("DA-Fig1")
-def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
+def test_saves_the_kernels_and_prints_what_they_cost(tmp_path):
     options = ["--noise-variance", "0.36", "--cutoffs", "2", "1"]
-    assert main("worlds", *options, "--out", str(tmp_path)) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = printed_by("worlds", *options, "--out", str(tmp_path)).splitlines()
     assert printed[2].split() == ["c", "limit", "of", "c", "sup|g", "−", "k|", "R²", "=", "k̂(0)"]
     assert printed[3].split() == ["2", "5.556", "0.135", "1.171"]
     assert printed[4].split() == ["1", "5.556", "0.368", "0.7461"]
@@ -29,9 +28,8 @@ def test_saves_the_kernels_and_prints_what_they_cost(tmp_path, capsys):
     assert (tmp_path / "worlds.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_world_without_noise(tmp_path, capsys):
-    assert main("worlds", "--noise-variance", "0", "--cutoffs", "3", "--out", str(tmp_path)) == 0
-    printed = capsys.readouterr().out
+def test_one_world_without_noise(tmp_path):
+    printed = printed_by("worlds", "--noise-variance=0", "--cutoffs=3", "--out", str(tmp_path))
     assert printed.splitlines()[3].split() == ["3", "inf", "0.0498", "0.9502"]
 
 

@@ -1,11 +1,7 @@
 """Results that the tests of pictures share."""
 
-import matplotlib
-
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Row, Study
-
-matplotlib.use("agg")
 
 
 def row(name, horizon, regret):
@@ -14,8 +10,6 @@ def row(name, horizon, regret):
 
 
 POWERS = {"corrected": 0.5, "blind": 1.0}
-
-
 STUDY = Study(
     tuple(row(name, t, t**a) for name, a in POWERS.items() for t in (16, 64, 256)),
     {name: Growth(a, a - 0.1, a + 0.1) for name, a in POWERS.items()},

@@ -1,10 +1,7 @@
-import matplotlib
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-
-matplotlib.use("agg")
 
 
 def test_coefficients_and_intervals_are_those_of_one_standard_deviation(rng):

@@ -1,10 +1,7 @@
-import matplotlib
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-
-matplotlib.use("agg")
 
 
 @pytest.mark.parametrize("estimator", ["linear", lambda x, y: {"a": y @ x[:, 0], "b": y @ x[:, 1]}])

@@ -1,14 +1,11 @@
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pytest
 
 import noisy_jax as nj
 from tests.errors import raises
 from tests.plots.checks import check_draws_on_given_axes
-
-matplotlib.use("agg")
 
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=8)
 

@@ -2,13 +2,9 @@
 
 import math
 
-import matplotlib
-
 import noisy_jax as nj
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Study
-
-matplotlib.use("agg")
 from tests.plots.cases import STUDY, row
 
 

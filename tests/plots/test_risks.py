@@ -1,17 +1,11 @@
 import dataclasses
 
 import jax
-import matplotlib
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
 import noisy_jax as nj
-from tests.plots.checks import (
-    check_draws_on_given_axes,
-    check_signature,
-)
-
-matplotlib.use("agg")
+from tests.plots.checks import check_draws_on_given_axes, check_signature
 
 
 def test_the_lowest_risk_is_at_the_top_with_its_interval(rng):

@@ -1,9 +1,6 @@
-import matplotlib
 import numpy as np
 
 import noisy_jax as nj
-
-matplotlib.use("agg")
 
 
 def test_sensitivity_draws_the_fits_and_marks_those_that_are_none(rng):

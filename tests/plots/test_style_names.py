@@ -16,29 +16,22 @@ from tests.plots.checks import ODD, check_shows_odd_names
 
 STUDY = Study((row(ODD, 16, 4.0), row(ODD, 64, 8.0)), {ODD: Growth(0.5, 0.4, 0.6)}, {})
 NOISY = np.random.default_rng(0).normal(size=(64, 2))
-TABLE = nj.observations.from_arrays(
-    NOISY, NOISY.sum(axis=1), noise=0.1, names=[ODD, "b"], target=ODD
-)
-EXACT = nj.observations.from_arrays(
-    NOISY, NOISY[:, 0], noise=0.0, names=[ODD, f"{ODD}2"], target=ODD
-)
+
+
+def table(y, noise, *names):
+    return nj.observations.from_arrays(NOISY, y, noise=noise, names=names, target=ODD)
+
+
+TABLE = table(NOISY.sum(axis=1), 0.1, ODD, "b")
+EXACT = table(NOISY[:, 0], 0.0, ODD, f"{ODD}2")
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 DRAWN = {  # the picture, and how often the name is in it
     "coefficients": (lambda: nj.plots.coefficients(nj.fit(TABLE)), 2),
-    "extrapolation": (
-        lambda: nj.plots.extrapolation(nj.fit(TABLE, nj.methods.SIMEX())),
-        1,
-    ),
-    "function": (
-        lambda: nj.plots.function(nj.fit(EXACT, CURVED), EXACT, at={f"{ODD}2": 1.0}),
-        3,
-    ),
+    "extrapolation": (lambda: nj.plots.extrapolation(nj.fit(TABLE, nj.methods.SIMEX())), 1),
+    "function": (lambda: nj.plots.function(nj.fit(EXACT, CURVED), EXACT, at={f"{ODD}2": 1.0}), 3),
     "price": (lambda: nj.plots.price({ODD: STUDY}, {ODD: {ODD: 1.0}}), 2),
     "regret": (lambda: nj.plots.regret(STUDY), 1),
-    "risks": (
-        lambda: nj.plots.risks(nj.select({ODD: nj.fit}, TABLE, jax.random.key(0))),
-        1,
-    ),
+    "risks": (lambda: nj.plots.risks(nj.select({ODD: nj.fit}, TABLE, jax.random.key(0))), 1),
     "sensitivity": (lambda: nj.plots.sensitivity(nj.fits.sensitivity(TABLE)), 1),
 }
 

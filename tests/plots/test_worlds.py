@@ -1,21 +1,15 @@
 """The picture of worlds."""
 
-import matplotlib
 import numpy as np
 
 import noisy_jax as nj
 
-matplotlib.use("agg")
-
 
 def test_worlds_draws_the_three_kernels_of_each():
-    made = {
-        f"c = {c}": nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=c / 4)
-        for c in (1.0, 2.0)
-    }
-    axes = nj.plots.worlds(
-        made, nj.kernels.rational(length_scale=2**0.5), distances=np.array([0, 1.25**0.5])
-    )
+    options = {"dim": 4, "noise": nj.noise.Gaussian(0.36)}
+    made = {f"c = {c}": nj.worlds.rational(cutoff=c / 4, **options) for c in (1.0, 2.0)}
+    kernel, distances = nj.kernels.rational(length_scale=2**0.5), np.array([0, 1.25**0.5])
+    axes = nj.plots.worlds(made, kernel, distances=distances)
     assert [ax.get_title() for ax in axes] == ["c = 1.0", "c = 2.0"]
     assert axes[0].get_ylabel() == "value of the kernel"
     assert all("distance" in ax.get_xlabel() for ax in axes)

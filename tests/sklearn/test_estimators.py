@@ -33,9 +33,8 @@ SLOW = [
     NoisyKernelRegression(num_features=16),
     OnlineRegressor(),
 ]
-UNDETERMINED = {
-    "check_sample_weight_equivalence_on_dense_data": "more columns than rows, which noise forbids"
-}
+EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
+UNDETERMINED = {EQUIVALENCE: "more columns than rows, which noise forbids"}
 
 
 @pytest.mark.filterwarnings("default")  # of tables with few rows, as scikit-learn runs it
@@ -132,10 +131,8 @@ def test_misclassified_columns_raise():
 def test_undetermined_rows_raise_where_there_is_noise():
     _, noisy, y = rows(30)
     twice, labels = np.column_stack([noisy, noisy]), noisy[:, 0] > 0
-    for model, x, target in (
-        (NoisyLinearRegression(), twice, y),
-        (NoisyLogisticRegression(), noisy, labels),
-    ):
+    linear, logistic = NoisyLinearRegression(), NoisyLogisticRegression()
+    for model, x, target in ((linear, twice, y), (logistic, noisy, labels)):
         with pytest.warns(ConvergenceWarning, match="The fit is of scikit-learn's L"):
             model.fit(x, target)
         reference = type(model.result_)().fit(x, target)

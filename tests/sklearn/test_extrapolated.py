@@ -30,8 +30,6 @@ def test_equals_fit_also_around_a_pipeline(rng):
 def test_seeds_are_as_everywhere_in_scikit_learn(rng):
     noisy, y = rng.normal(size=(2, 100, 1))
     states = [np.random.RandomState(0), np.random.RandomState(0), None]
-    fits = [
-        SIMEX(LinearRegression(), noise=0.1, draws=4, random_state=state).fit(noisy, y[:, 0])
-        for state in states
-    ]
+    models = [SIMEX(LinearRegression(), 0.1, draws=4, random_state=state) for state in states]
+    fits = [model.fit(noisy, y[:, 0]) for model in models]
     assert fits[0].coef_ == fits[1].coef_ != fits[2].coef_

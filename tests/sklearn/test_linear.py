@@ -6,11 +6,7 @@ from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
-from noisy_jax.sklearn import (
-    NoisyLinearRegression,
-    NoisyLogisticRegression,
-    NoisyPoissonRegressor,
-)
+from noisy_jax.sklearn import NoisyLinearRegression, NoisyLogisticRegression, NoisyPoissonRegressor
 
 NOISE = [0.2, 0.1]
 METHODS = {

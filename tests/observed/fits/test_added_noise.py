@@ -8,6 +8,7 @@ from scipy.special import expit
 from noisy_jax.observed.fits.added_noise import LinearRegression, Refitted, likelihood_refit
 from noisy_jax.observed.fits.approximate import NoisyTable, plain_fit
 from noisy_jax.observed.observations import from_arrays
+from tests.observed.rows import outcome
 
 LEVELS = np.array([0.0, 0.5, 1.0, 2.0])
 COV = np.array([[0.3, 0.0, 0.1], [0.0, 0.0, 0.0], [0.1, 0.0, 0.2]])
@@ -19,11 +20,7 @@ def rows(rng, model="linear", by_row=False):
     """A table, standardized as fits have it, with the covariances of its rows."""
     x = rng.normal(size=(N, 3))
     eta = 0.3 + x @ [1.0, -0.5, 0.4]
-    y = {
-        "linear": eta + rng.normal(size=N),
-        "logistic": (rng.random(N) < expit(eta)) * 1.0,
-        "poisson": rng.poisson(np.exp(eta / 2)) * 1.0,
-    }[model]
+    y = outcome(rng, model, eta / 2 if model == "poisson" else eta)
     table = from_arrays(3 + 2 * x, y, noise=4 * COV)
     made = NoisyTable.of(table, model)
     if by_row:

@@ -101,21 +101,17 @@ def test_an_uncertain_covariance_of_the_noise_makes_them_wider():
 
 
 @pytest.mark.slow
-def test_saved_fits_and_fits_of_chunks_have_them(tmp_path):
+def test_fits_of_chunks_have_them():
     rng = np.random.default_rng(5)
     x, y = rows(600, 2, rng)
     estimate = nj.noise.CovarianceEstimate(np.eye(2), 0.05 * np.eye(2))
     for known in (NOISE, estimate):
         chunks = [from_arrays(x[p], y[p], noise=known) for p in (slice(250), slice(250, 600))]
         fit = nj.fit(chunks)
-        fit.save(tmp_path / "fit.json")
-        again = nj.load_fit(tmp_path / "fit.json")
-        sets = fit.interval(method="anderson-rubin")
-        np.testing.assert_allclose(again.interval(method="anderson-rubin"), sets)
-        low, high = sets
+        low, high = fit.interval(method="anderson-rubin")
         assert (low < [1, -0.5]).all()
         assert (high > [1, -0.5]).all()
-        low, high = again.intercept_interval(method="anderson-rubin")
+        low, high = fit.intercept_interval(method="anderson-rubin")
         assert low < 1 < high
 
 

@@ -3,13 +3,13 @@
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
+from tests.observed.rows import outcome
 
 SCRIPT = "<script>alert(1)</script>"
 COV = np.diag([0.3, 0.1])
@@ -22,12 +22,7 @@ METHODS = {
 
 def table(rng, model, *, noise=COV, n=600, names=("dose", "age"), target="sick"):
     x = rng.normal(size=(n, 2))
-    eta = 0.4 + x @ [0.6, -0.1]
-    y = {
-        "linear": lambda: eta + rng.normal(size=n),
-        "logistic": lambda: (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1.0,
-        "poisson": lambda: rng.poisson(np.exp(eta)) * 1.0,
-    }[model]()
+    y = outcome(rng, model, 0.4 + x @ [0.6, -0.1])
     x = x + rng.normal(size=x.shape) * np.sqrt(np.diag(noise))
     return from_arrays(x, y, noise=noise, names=names, target=target)
 
@@ -142,18 +137,6 @@ def test_names_are_escaped_in_notebooks(rng):
         page = one._repr_html_()
         assert "<script" not in page
         assert "&lt;script&gt;" in page
-
-
-@pytest.mark.parametrize("model", METHODS)
-def test_a_fit_from_a_file_has_the_same_summary(rng, model, tmp_path):
-    fit = nj.fit(table(rng, model), METHODS[model])
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    options = {} if model == "linear" else {"ratios": True}
-    assert str(again.summary(**options)) == str(fit.summary(**options))
-    assert again._repr_html_() == fit._repr_html_()
-    pd.testing.assert_frame_equal(again.to_frame(), fit.to_frame(), check_exact=True)
-    np.testing.assert_array_equal(again.scale, fit.scale)
 
 
 def test_a_frame_has_a_row_for_each_name(rng):

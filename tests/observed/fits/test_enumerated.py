@@ -37,9 +37,7 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
             number.append(i)
     frame = dict(zip("abzy", np.array(rows, float).T, strict=True))
     table = nj.table(
-        frame,
-        target="y",
-        noise={"a": Misclassified(TWO), "b": Misclassified(THREE), "z": 0.3},
+        frame, target="y", noise={"a": Misclassified(TWO), "b": Misclassified(THREE), "z": 0.3}
     )
     original = Rows.of(table)
     units = Units(original.x.mean(axis=0), original.x.std(axis=0), 0.0, 1.0)
@@ -53,14 +51,11 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
     true = Rows((clean - units.center) / units.scale, y, cov / units.products)
     wanted = MODELS[model].equations(theta, true)
     np.testing.assert_allclose(scores, wanted.scores, atol=1e-12)
-    weighted = made._replace(
-        rows=tuple(one._replace(weights=one.weights * chances) for one in made.rows)
-    )
-    moved = summed(MODELS[model].equations)(theta, weighted)
+    weighted = tuple(one._replace(weights=one.weights * chances) for one in made.rows)
+    moved = summed(MODELS[model].equations)(theta, made._replace(rows=weighted))
     np.testing.assert_allclose(moved.jacobian, wanted.jacobian, atol=1e-12)
-    np.testing.assert_allclose(
-        moved.in_covariance(theta[1:]), wanted.in_covariance(theta[1:]), atol=1e-12
-    )
+    found, expected = (one.in_covariance(theta[1:]) for one in (moved, wanted))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
     blind = summed(MODELS[model].equations)(theta, made.with_share(0.0))
     np.add.at(scores, number, -np.array(chances)[:, None] * blind.scores)
     assert np.abs(scores).max() > 0.1
@@ -134,15 +129,12 @@ def test_what_is_wrong_raises(rng):
     for bad in (0.5, (0.6, 0.4), -0.1, (0.1, 0.1, 0.1)):
         raises("Flip", nj.methods.Logistic, flips=bad)
     raises("must be 0 or 1", nj.fit, drawn(rng, 300, count=True), nj.methods.Logistic(flips=0.1))
-    many = nj.observations.from_arrays(
-        (rng.random((300, 7)) < 0.5) * 1.0, table.y, noise=Misclassified(TWO)
-    )
+    x = (rng.random((300, 7)) < 0.5) * 1.0
+    many = nj.observations.from_arrays(x, table.y, noise=Misclassified(TWO))
     raises(r"at most 64 combinations .* but there are 128", nj.fit, many, nj.methods.Logistic())
-    beside = nj.table(
-        {"a": (rng.random(300) < 0.5) * 1, "z": rng.normal(size=300), "y": table.y},
-        target="y",
-        noise={"a": Misclassified(TWO), "z": nj.noise.Laplace(0.1)},
-    )
+    frame = {"a": x[:, 0], "z": rng.normal(size=300), "y": table.y}
+    known = {"a": Misclassified(TWO), "z": nj.noise.Laplace(0.1)}
+    beside = nj.table(frame, target="y", noise=known)
     raises("for Gaussian noise", nj.fit, beside, nj.methods.Logistic())
 
 

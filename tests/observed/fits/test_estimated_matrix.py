@@ -74,18 +74,16 @@ def test_intervals_cover_the_coefficients_and_those_without_the_correction_do_no
 def test_what_cannot_be_estimated_is_one_clear_line(rng):
     columns = frame(rng, 200)
     two = {"smoker": ["s1", "s2"]}
-    with pytest.raises(ValueError, match=r"^column 'smoker': .*at most two.*$"):
-        nj.table(
-            {k: columns[k] for k in ("s1", "s2", "y")}, target="y", replicates=two, noise=UNKNOWN
-        )
+    few, message = {k: columns[k] for k in ("s1", "s2", "y")}, "^column 'smoker': .*at most two.*$"
+    raises(message, nj.table, few, target="y", replicates=two, noise=UNKNOWN)
     binary = columns | {"y": (columns["y"] > 1).astype(float)}
-    with pytest.raises(ValueError, match=r"nj.noise.estimate_misclassification, which"):
-        nj.fit(table(binary), nj.methods.Logistic())
+    logistic = nj.methods.Logistic()
+    raises("nj.noise.estimate_misclassification, which", nj.fit, table(binary), logistic)
     raises("for chunks give the matrix", nj.fit, [table(columns), table(columns)])
     raises("anew in each fold", nj.select, {"fit": nj.fit}, table(columns), jax.random.key(0))
     raises("for chunks give the matrix", nj.fits.moments, table(columns))
     long = {"id": np.repeat(np.arange(20), 3), "s": np.tile([0.0, 1, 1], 20)}
     options = {"replicates": ["s"], "subject": "id", "noise": {"s": UNKNOWN["smoker"]}}
-    with pytest.raises(ValueError, match="not from rows of a subject"):
-        nj.table(long | {"y": np.repeat(np.arange(20.0), 3)}, target="y", **options)
+    long |= {"y": np.repeat(np.arange(20.0), 3)}
+    raises("not from rows of a subject", nj.table, long, target="y", **options)
     raises("at least 8 clusters, got 5", nj.fit, table(columns), clusters=np.arange(200) % 5)

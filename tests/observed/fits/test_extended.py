@@ -35,10 +35,8 @@ def test_a_loss_that_is_quadratic_in_the_variance_is_unbiased():
         x = np.full((many, 1), CLEAN)
         found = extended_errors(square, from_arrays(x, Y + 0 * x[:, 0], noise=VARIANCE), seed)
         slopes.append(found.slope[0, 0] / many)
-    for values, expected in (
-        (each, (CLEAN**2 - Y) ** 2),
-        (slopes, 6 * VARIANCE - (6 * CLEAN**2 - 2 * Y)),
-    ):
+    slope = 6 * VARIANCE - (6 * CLEAN**2 - 2 * Y)
+    for values, expected in ((each, (CLEAN**2 - Y) ** 2), (slopes, slope)):
         error = np.std(values, ddof=1) / 8**0.5
         assert abs(np.mean(values) - expected) < 5 * error < 0.2
 

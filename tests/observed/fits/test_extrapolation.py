@@ -40,16 +40,12 @@ def test_rational_is_least_squares_as_by_scipy(rng):
 
 
 @pytest.mark.parametrize("kind", ["quadratic", "rational"])
-def test_a_fit_has_its_curve_and_is_saved(rng, tmp_path, kind):
+def test_a_fit_has_its_curve(rng, kind):
     x = rng.normal(size=(300, 2))
     table = nj.observations.from_arrays(x, x @ [1.0, -1], noise=[0.1, 0.0], names=["a", "b"])
     fit = nj.fit(table, nj.methods.SIMEX(extrapolation=kind, draws=10))
     np.testing.assert_allclose(fit.curve([-1])[0], [fit.intercept, *fit.coefficients])
     np.testing.assert_allclose(fit.estimates[0, 1:], fit.uncorrected.coefficients)
     np.testing.assert_allclose(fit.predict(x), fit.intercept + x @ fit.coefficients)
-    text = str(fit)
-    assert all(word in text for word in ("SIMEX of linear", f"{kind} curve", "methods.Linear()"))
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    assert str(again) == text
-    np.testing.assert_array_equal(again.curve([-0.5]), fit.curve([-0.5]))
+    words = "SIMEX of linear", f"{kind} curve", "methods.Linear()"
+    assert all(word in str(fit) for word in words)

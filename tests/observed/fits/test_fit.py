@@ -76,9 +76,7 @@ def test_files_say_what_they_hold(rng, tmp_path):
         fit.save(path)
         values = json.loads(path.read_text())
         assert (values["kind"], values["version"]) == (kind, nj.__version__)
-        again = nj.load_fit(path)
-        assert type(again) is type(fit)
-        assert str(again) == str(fit)
+        assert type(nj.load_fit(path)) is type(fit)
     del values["sha256"]
     for change, message in (
         ({"kind": "cubic"}, "its kind is 'cubic'"),

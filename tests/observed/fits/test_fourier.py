@@ -87,10 +87,8 @@ def test_the_uncorrected_fit_does_not_depend_on_the_noise_that_is_assumed():
 @pytest.mark.statistical
 def test_replicates_of_unknown_noise_take_its_place():
     rng = generator(2)
-    errors = [
-        error_of(nj.fit(table(*sine(n, rng, copies=2), None), features(0.7)))
-        for n in (3000, 60_000)
-    ]
+    tables = [table(*sine(n, rng, copies=2), None) for n in (3000, 60_000)]
+    errors = [error_of(nj.fit(one, features(0.7))) for one in tables]
     assert errors[0] < 0.2**2
     assert errors[1] < 0.035**2  # .05 where φ came from 2,048 rows only
 
@@ -178,28 +176,12 @@ def test_wrong_input_is_one_clear_line():
     raises("length_scale", nj.fourier, length_scale=0.0)
 
 
-def test_a_saved_fit_is_the_fit_and_finds_columns_by_name(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    x, y = sine(400, generator())
-    two = pandas.DataFrame({"dose": x[:, 0, 0], "age": generator(1).normal(size=400)})
-    known = nj.noise.Laplace(np.array([0.15**0.5, 0.1]))
-    fit = fitted(nj.observations.from_arrays(two, y, noise=known), features(1.0, num_features=8))
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    assert str(again) == str(fit)
-    np.testing.assert_array_equal(again.predict(two[["age", "dose"]]), fit.predict(two.to_numpy()))
-    plain = again.uncorrected.predict(two)
-    np.testing.assert_array_equal(plain, fit.uncorrected.predict(two.to_numpy()))
-    raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
-
-
 def table_of_copies(kind, rng, n=4000, copies=4):
     """Skewed clean rows, and noise of variance .05 and .5; 'by value' more of it where x > 0."""
     x = np.minimum(rng.exponential(size=n), 3) - 1
     large = x > 0 if kind == "by value" else rng.random(n) < 0.4
-    noise = (
-        rng.exponential(size=(n, copies)) - 1 if kind == "skewed" else rng.normal(size=(n, copies))
-    )
+    shape, skewed = (n, copies), kind == "skewed"
+    noise = rng.exponential(size=shape) - 1 if skewed else rng.normal(size=shape)
     copies = x[:, None] + np.where(large, 0.5, 0.05)[:, None] ** 0.5 * noise
     return x, copies[:, :, None], np.sin(2 * x) + 0.1 * rng.normal(size=n)
 
@@ -219,6 +201,7 @@ def test_only_noise_that_depends_on_the_row_is_corrected_row_by_row(kind, copies
     assert not by_each_row(table(noisy[:, 0], y, 0.1))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_noise_that_depends_on_the_row_is_corrected_by_its_own_copies():
     """Errors are .4 of those without correction; with a standard deviation of .08 over keys."""
@@ -241,13 +224,11 @@ def test_errors_by_the_copies_of_each_row_are_weighted_sums():
     _, noisy, y = table_of_copies("by value", generator(31), copies=2)
     rows = table(noisy, y, None)
     weights = generator(32).normal(size=4)
-    predictor = nj.fits.FourierPredictor(
-        np.array([[1.0], [2.0]]), np.array([0.5]), weights, 1.5, ("x1",)
-    )
+    omega, center = np.array([[1.0], [2.0]]), np.array([0.5])
+    predictor = nj.fits.FourierPredictor(omega, center, weights, 1.5, ("x1",))
     errors, left_out = fourier_errors(predictor, rows, rows)
-    first, second, mean = (
-        (predictor.predict(x) - y) ** 2 for x in (noisy[:, 0], noisy[:, 1], noisy.mean(axis=1))
-    )
+    points = noisy[:, 0], noisy[:, 1], noisy.mean(axis=1)
+    first, second, mean = ((predictor.predict(x) - y) ** 2 for x in points)
     np.testing.assert_allclose(errors, 2 * mean - first / 2 - second / 2, atol=1e-4)
     assert not left_out.any()
 
@@ -268,19 +249,17 @@ def test_rows_with_one_copy_are_left_out_and_others_are_as_they_were():
         fit = fitted(incomplete(noisy, y, missing), few)
     assert "are left out" in " ".join(fit.remarks)
     assert fit.num_rows == 350
+    raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
     np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(fit.risk.corrected, whole.risk.corrected, rtol=1e-4)
+    rows = incomplete(noisy, y, missing)
     message = "estimated error of a kernel fit needs the covariance of the error in each row"
-    with pytest.raises(ValueError, match=message):
-        fourier_errors(fit, incomplete(noisy, y, missing), incomplete(noisy, y, missing))
+    raises(message, fourier_errors, fit, rows, rows)
     # Weights and clusters go with their rows.
     own = {"length_scale": 1.0, "num_features": 8}
     weights, labels = 1.0 + np.arange(400) % 3, np.arange(400) // 4 % 20
     with pytest.warns(nj.fits.AssumptionWarning, match="too few copies"):
-        fit = fitted(
-            incomplete(noisy, y, missing),
-            nj.methods.Fourier(**own, weights=weights, clusters=labels),
-        )
+        fit = fitted(rows, nj.methods.Fourier(**own, weights=weights, clusters=labels))
     kept = {"weights": weights[~missing], "clusters": labels[~missing]}
     whole = fitted(table(noisy[~missing], y[~missing], None), nj.methods.Fourier(**own, **kept))
     np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)

@@ -10,6 +10,7 @@ from noisy_jax.noise import Missing
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts
 from noisy_jax.observed.observations import chunks, from_arrays
 from tests.keys import SHIFT
+from tests.observed.rows import covered
 
 TRUTH = np.array([1.0, -0.5, 0.3])
 FACTOR = np.linalg.cholesky(np.array([[1, 0.5, 0.2], [0.5, 1, 0.3], [0.2, 0.3, 1]]))
@@ -117,7 +118,7 @@ def test_errors_beside_gaps_are_taken_from_available_pairs(pattern, rng):
 def test_intervals_cover_beside_errors():
     """Rows without gaps alone have wider intervals; without a correction for errors, none cover."""
     rng, tables = np.random.default_rng(3 + 1000 * SHIFT), 100
-    covered, widths = np.zeros((3, 3)), np.zeros(3)
+    inside, widths = np.zeros((3, 3)), np.zeros(3)
     for _ in range(tables):
         x, y, seen = drawn("independent", rng, 1000, noise=2.0)
         x, rows = measured(x, rng), seen.all(axis=1)
@@ -126,9 +127,9 @@ def test_intervals_cover_beside_errors():
         widths += np.log(fit.std_error / whole.std_error)
         for k, one in enumerate((fit, whole, nj.fit(table(x, y, seen)))):
             low, high = one.interval()
-            covered[k] += (low < TRUTH) & (high > TRUTH)
-    assert np.all(np.abs(covered[:2] / tables - 0.95) < 5 * (0.95 * 0.05 / tables) ** 0.5)
-    assert covered[2, 0] < 0.75 * tables
+            inside[k] += (low < TRUTH) & (high > TRUTH)
+    assert np.all(np.abs(inside[:2] / tables - 0.95) < 5 * (0.95 * 0.05 / tables) ** 0.5)
+    assert inside[2, 0] < 0.75 * tables
     assert np.all(np.exp(widths / tables) < 0.95)
 
 
@@ -148,12 +149,9 @@ def test_columns_with_the_same_gaps_are_fitted_to_the_rows_without(rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize("pattern", ["independent", "mostly together"])
 def test_intervals_cover(pattern):
-    rng, covered = np.random.default_rng(1 + 1000 * SHIFT), np.zeros(3)
-    for _ in range(400):
-        low, high = nj.fit(table(*drawn(pattern, rng, 1000))).interval()
-        covered += (low < TRUTH) & (high > TRUTH)
-    error = (0.95 * 0.05 / 400) ** 0.5
-    assert np.all(np.abs(covered / 400 - 0.95) < 5 * error)
+    rng = np.random.default_rng(1 + 1000 * SHIFT)
+    coverage, _ = covered((nj.fit(table(*drawn(pattern, rng, 1000))) for _ in range(400)), TRUTH)
+    assert np.all(np.abs(coverage - 0.95) < 5 * (0.95 * 0.05 / 400) ** 0.5)
 
 
 @pytest.mark.slow

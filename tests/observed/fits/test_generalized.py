@@ -14,7 +14,9 @@ from noisy_jax.observed.fits.roots import root as root_near
 from noisy_jax.observed.fits.scores import MODELS, conditional_score, corrected_score
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import one_line_error
 from tests.keys import key
+from tests.observed.rows import covered, outcome
 from tests.quadrature import gauss_hermite
 
 COV = np.array([[0.4, 0.1], [0.1, 0.2]])
@@ -25,10 +27,7 @@ POINTS = np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, -1.5]])
 def drawn(rng, model, n=1500, x=None):
     """Clean features and y by the model."""
     x = rng.normal(size=(n, 2)) if x is None else x
-    eta = THETA[0] + x @ THETA[1:]
-    if model == "logistic":
-        return x, (rng.random(len(x)) < expit(eta)) * 1.0
-    return x, rng.poisson(np.exp(eta)) * 1.0
+    return x, outcome(rng, model, THETA[0] + x @ THETA[1:])
 
 
 def noisy(rng, x, cov=COV):
@@ -39,19 +38,14 @@ def noisy(rng, x, cov=COV):
 def test_conditional_score_has_mean_zero_at_every_clean_x():
     nodes, weights = gauss_hermite(60, COV)
     for x in POINTS:
-        found, plain = [], []
-        for y in (0.0, 1.0):
+        found, plain = np.zeros((2, 3))
+        p = expit(THETA[0] + x @ THETA[1:])
+        for y, chance in ((0.0, 1 - p), (1.0, p)):
             rows = Rows(x + nodes, np.full(len(nodes), y), COV)
-            p = expit(THETA[0] + x @ THETA[1:])
-            chance = p if y else 1 - p
-            for scores, cov in ((found, COV), (plain, 0 * COV)):
-                each = [
-                    conditional_score(THETA, rows.some(slice(i, i + 1))._replace(cov=cov)).score
-                    for i in range(len(nodes))
-                ]
-                scores.append(chance * weights @ each)
-        np.testing.assert_allclose(sum(found), 0, atol=1e-10)
-        assert np.abs(sum(plain)).max() > 0.01
+            found += chance * weights @ conditional_score(THETA, rows).scores
+            plain += chance * weights @ conditional_score(THETA, rows.with_share(0)).scores
+        np.testing.assert_allclose(found, 0, atol=1e-10)
+        assert np.abs(plain).max() > 0.01
 
 
 @pytest.mark.claim("EXT-CorrectedPoisson")
@@ -60,14 +54,8 @@ def test_corrected_score_has_the_mean_of_the_clean_score():
     for x in POINTS:
         for y in (0.0, 3.0):
             rows = Rows(x + nodes, np.full(len(nodes), y), COV)
-            found, plain = (
-                weights
-                @ [
-                    corrected_score(THETA, rows.some(slice(i, i + 1))._replace(cov=cov)).score
-                    for i in range(len(nodes))
-                ]
-                for cov in (COV, 0 * COV)
-            )
+            found = weights @ corrected_score(THETA, rows).scores
+            plain = weights @ corrected_score(THETA, rows.with_share(0)).scores
             clean = (y - np.exp(THETA[0] + x @ THETA[1:])) * np.append(1, x)
             np.testing.assert_allclose(found, clean, atol=1e-10)
             assert np.abs(plain - clean).max() > 0.01
@@ -181,23 +169,16 @@ def test_intervals_leave_out_groups_of_blocks(rng, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_predicts_prints_and_saves(rng, model, tmp_path):
+def test_predicts_and_prints(rng, model):
     x, y = drawn(rng, model)
     frame = pd.DataFrame(noisy(rng, x), columns=["age", "dose"])
     fit = nj.fit(from_arrays(frame, y, noise=COV, target="cases"), model=model)
     eta = fit.intercept + x @ fit.coefficients
     expected = expit(eta) if model == "logistic" else np.exp(eta)
     np.testing.assert_allclose(fit.predict(x), expected)
-    swapped = pd.DataFrame(x[:, ::-1], columns=["dose", "age"])
-    np.testing.assert_allclose(fit.predict(swapped), expected)
     text = str(fit)
     words = ("cases on 2 features, 1,500 noisy rows", "dose", "as stated", "uncorrected")
     assert all(word in text for word in words)
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    assert str(again) == text
-    np.testing.assert_array_equal(again.predict(x), fit.predict(x))
-    np.testing.assert_array_equal(again.uncorrected.predict(x), fit.uncorrected.predict(x))
 
 
 def test_what_cannot_be_fitted_raises(rng):
@@ -221,10 +202,7 @@ def test_what_cannot_be_fitted_raises(rng):
     each = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.full(400, 0.1, np.float32)))
     raises("Gaussian noise, got Laplace", noise=each)
     raises("model must be 'linear', 'logistic' or 'poisson'", model="probit")
-    for others in (
-        {"errors": "sandwich"},
-        {"checkpoint": "folder"},
-    ):
+    for others in ({"errors": "sandwich"}, {"checkpoint": "folder"}):
         raises("with Logistic: a method owns its options", **others)
     with pytest.raises(ValueError, match="takes one table"):
         nj.fit([from_arrays(x, y, noise=COV)], model="logistic")
@@ -316,9 +294,8 @@ def test_scores_of_a_cluster_are_added(rng, share):
     for rows, own in ((np.arange(400), None), (twice, twice)):
         table = from_arrays(seen[rows], y[rows], noise=COV)
         units = Units(np.zeros(2), np.ones(2), 0.0, 1.0)
-        problem = _Problem(
-            MODELS["logistic"], table, units, Rows.of(table), np.ones(len(rows)), own
-        )
+        ones = np.ones(len(rows))
+        problem = _Problem(MODELS["logistic"], table, units, Rows.of(table), ones, own)
         made = conditional_score(THETA, problem.table.with_share(share))
         spreads.append(problem._sandwich(made, THETA, share * COV, share))
     np.testing.assert_allclose(spreads[1], spreads[0], rtol=1e-10)
@@ -345,16 +322,14 @@ def test_exposure_is_a_factor_of_the_mean(rng):
     one = nj.fit(table, nj.methods.Poisson(exposure=exposure, weights=weights))
     other = nj.fit(table.rows(some), nj.methods.Poisson(exposure=exposure[some]))
     np.testing.assert_allclose(one.coefficients, other.coefficients, rtol=1e-10)
-    for wrong, message in [
-        (exposure[:9], r"exposure must be \[1500\], one number a row"),
-        (-exposure, "exposure must be positive"),
-        (pd.Series(exposure, index=np.arange(1500)[::-1]), None),
-    ]:
-        if message is None:
-            frame = pd.DataFrame(seen)
-            table, message = from_arrays(frame, y, noise=COV), "indices of observations and exposur"
-        with pytest.raises(ValueError, match=message):
-            nj.fit(table, nj.methods.Poisson(exposure=wrong))
+    named = from_arrays(pd.DataFrame(seen), y, noise=COV)
+    for rows, wrong, message in (
+        (table, exposure[:9], r"exposure must be \[1500\], one number a row"),
+        (table, -exposure, "exposure must be positive"),
+        (named, pd.Series(exposure, np.arange(1500)[::-1]), "indices of observations and exposure"),
+    ):
+        with one_line_error(message):
+            nj.fit(rows, nj.methods.Poisson(exposure=wrong))
 
 
 @pytest.mark.long
@@ -363,21 +338,17 @@ def test_exposure_is_a_factor_of_the_mean(rng):
 def test_coverage_with_weights_clusters_and_exposure(model):
     """400 tables of 300 clusters of 3 rows, which share one of the features."""
     rng = np.random.default_rng(int(jax.random.randint(key(5), (), 0, 2**31 - 1)))
-    inside, cluster = [], np.repeat(np.arange(300), 3)
-    for _ in range(400):
+    cluster = np.repeat(np.arange(300), 3)
+    truth = THETA[1:] / (2 if model == "poisson" else 1)
+
+    def fitted():
         x = np.column_stack([rng.normal(size=300)[cluster], rng.normal(size=900)])
-        exposure = rng.uniform(0.5, 2, size=900)
-        if model == "logistic":
-            _, y = drawn(rng, model, x=x)
-            options = {}
-        else:
-            y = rng.poisson(exposure * np.exp(THETA[0] + x @ THETA[1:] / 2)) * 1.0
-            options = {"exposure": exposure}
-        truth = THETA[1:] if model == "logistic" else THETA[1:] / 2
-        table = from_arrays(noisy(rng, x, COV / 4), y, noise=COV / 4)
+        exposure, eta = rng.uniform(0.5, 2, size=900), THETA[0] + x @ truth
+        options = {"exposure": exposure} if model == "poisson" else {}
+        y = outcome(rng, model, eta + np.log(exposure) if options else eta)
         method = METHODS[model](weights=exposure, clusters=cluster, **options)
-        low, high = nj.fit(table, method).interval()
-        inside.append((low <= truth) & (high >= truth))
-    coverage = np.mean(inside, axis=0)
+        return nj.fit(from_arrays(noisy(rng, x, COV / 4), y, noise=COV / 4), method)
+
+    coverage, _ = covered((fitted() for _ in range(400)), truth)
     print(model, coverage)
     assert np.all((coverage > 0.92) & (coverage < 0.98))

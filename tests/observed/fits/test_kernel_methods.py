@@ -20,15 +20,15 @@ def noisy_rows(n, number):
     return noisy, y + 0.5 * generator(number + 1).normal(size=n), nj.noise.Gaussian(0.1)
 
 
+@pytest.mark.slow
 def test_whole_weights_are_repeated_rows(monkeypatch):
     """With the same frequencies and groups, and as many rows said to be in the table."""
     noisy, y, noise = noisy_rows(400, 50)
     weights, groups = np.arange(400) % 4 + 1.0, np.arange(400) // 10 % 16
     monkeypatch.setattr(WeightedRows, "effective", 500.0)
     with jax.enable_x64(True):
-        drawn = gaussian_frequencies(
-            jax.random.key(0), 8, dim=1, length_scale=1.0, characteristic=noise
-        )
+        law = {"length_scale": 1.0, "characteristic": noise}
+        drawn = gaussian_frequencies(jax.random.key(0), 8, dim=1, **law)
         once = Trial(drawn, WeightedRows(noisy[:, 0], y, weights, groups))
         every = [np.repeat(one, weights.astype(int), 0) for one in (noisy[:, 0], y, groups)]
         many = Trial(drawn, WeightedRows(*every[:2], np.ones(len(every[1])), every[2]))
@@ -39,22 +39,18 @@ def test_whole_weights_are_repeated_rows(monkeypatch):
 def test_a_weighted_fit_is_near_the_fit_to_repeated_rows():
     noisy, y, noise = noisy_rows(3000, 52)
     weights, clusters = np.arange(3000) % 4, np.arange(3000)
-    fit = fitted(
-        table(noisy, y, noise), nj.methods.Fourier(**FEW, weights=weights, clusters=clusters)
-    )
+    rows, options = table(noisy, y, noise), {**FEW, "clusters": clusters}
+    fit = fitted(rows, nj.methods.Fourier(**options, weights=weights))
     every = [np.repeat(one, weights, axis=0) for one in (noisy, y, clusters)]
     # Labels are counted anew where rows of weight 0 are left out.
     again = fitted(table(*every[:2], noise), nj.methods.Fourier(**FEW, clusters=every[2]))
     places = np.linspace(-2, 2, 9)[:, None]
     np.testing.assert_allclose(fit.predict(places), again.predict(places), atol=0.01)
-    np.testing.assert_allclose(fit.risk.corrected, again.risk.corrected, rtol=0.02)
-    np.testing.assert_allclose(
-        fit.risk.corrected_std_error, again.risk.corrected_std_error, rtol=0.1
-    )
-    ten = nj.methods.Fourier(**FEW, weights=10.0 * weights, clusters=clusters)
-    np.testing.assert_allclose(
-        fitted(table(noisy, y, noise), ten).predict(places), fit.predict(places), atol=1e-4
-    )
+    one, other = fit.risk, again.risk
+    np.testing.assert_allclose(one.corrected, other.corrected, rtol=0.02)
+    np.testing.assert_allclose(one.corrected_std_error, other.corrected_std_error, rtol=0.1)
+    ten = fitted(rows, nj.methods.Fourier(**options, weights=10.0 * weights))
+    np.testing.assert_allclose(ten.predict(places), fit.predict(places), atol=1e-4)
     assert fit.num_rows == 2250
 
 

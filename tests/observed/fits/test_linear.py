@@ -2,7 +2,6 @@
 
 import jax
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -15,6 +14,7 @@ from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
 from tests.observed.fits.test_methods import table
+from tests.observed.rows import covered
 
 
 def test_weights_and_clusters_are_repeated_rows():
@@ -80,18 +80,6 @@ def test_scores_of_all_rows_add_up_to_zero(weights, share):
     np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-9 * np.abs(scores).sum(axis=1).max())
 
 
-def test_predictions_take_columns_by_name():
-    x, y = table(200)
-    frame = pd.DataFrame(x, columns=["a", "b", "c"])
-    fit = nj.fit(from_arrays(frame, y, noise=1e-4))
-    turned = frame.assign(note="text")[["c", "note", "b", "a"]]
-    for one in (fit, fit.uncorrected):
-        np.testing.assert_allclose(one.predict(turned), one.predict(x), rtol=1e-12)
-        np.testing.assert_allclose(one.predict(pd.DataFrame(x)), one.predict(x), rtol=1e-12)
-        with pytest.raises(ValueError, match=r"x must have one label 'b', got the labels 'a', "):
-            one.predict(frame.rename(columns={"b": "B"}))
-
-
 def test_the_table_says_which_features_the_uncorrected_fit_is_for():
     x, y = table(200)
     copies = x[:, None] + np.random.default_rng(0).normal(size=(200, 4, 3)) * [0.2, 2, 0.01]
@@ -146,17 +134,11 @@ def settings(setting, rng):
 @pytest.mark.parametrize("setting", ["one covariance a row", "replicates", "laplace"])
 def test_intervals_cover(setting):
     rng = np.random.default_rng(3 + 1000 * SHIFT)
-    covered, plain, slopes, errors = np.zeros(2), np.zeros(2), [], []
-    for _ in range(400):
-        fit = nj.fit(settings(setting, rng))
-        slopes.append(fit.coefficients)
-        errors.append(fit.std_error)
-        low, high = fit.interval()
-        covered += (low < [1, -0.5]) & (high > [1, -0.5])
-        low, high = fit.uncorrected.interval()
-        plain += (low < [1, -0.5]) & (high > [1, -0.5])
-    assert np.all(np.abs(covered / 400 - 0.95) < 5 * (0.95 * 0.05 / 400) ** 0.5)
-    assert plain[0] < 0.5 * 400
+    fits = [nj.fit(settings(setting, rng)) for _ in range(400)]
+    coverage, plain = covered(fits, np.array([1, -0.5]))
+    assert np.all(np.abs(coverage - 0.95) < 5 * (0.95 * 0.05 / 400) ** 0.5)
+    assert plain[0] < 0.5
+    slopes, errors = zip(*((fit.coefficients, fit.std_error) for fit in fits), strict=True)
     np.testing.assert_allclose(np.mean(errors, axis=0), np.std(slopes, axis=0), rtol=0.2)
 
 

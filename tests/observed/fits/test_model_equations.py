@@ -123,9 +123,7 @@ def test_what_is_drawn_depends_on_seed_and_row_alone(rng, x64):
     x, y = rows(rng)
     table = from_arrays(x[:, 0], y, noise=COV)
     few = functools.partial(nj.unbiased.gaussian, draws=2)
-    found = [
-        equations(table, few, True, seed).equations(np.zeros(3), share_of(table, 1)).score
-        for seed in (0, 0, 1)
-    ]
+    made = [equations(table, few, True, seed) for seed in (0, 0, 1)]
+    found = [one.equations(np.zeros(3), share_of(table, 1)).score for one in made]
     np.testing.assert_array_equal(found[0], found[1])
     assert np.abs(found[0] - found[2]).max() > 1e-3

@@ -1,7 +1,6 @@
 """Fits of any model in simulated tables: too few rows, coverage, and `odrpack` beside it."""
 
 import functools
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +12,7 @@ import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 from tests.observed.fits.curves import START, drawn, growth, wave
-
-
-def answered(table, method):
-    """The fit, and the texts of its warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fit = nj.fit(table, method)
-    return fit, [str(one.message) for one in caught]
+from tests.observed.rows import answered
 
 
 @pytest.mark.slow
@@ -55,13 +47,12 @@ def test_orthogonal_distance_regression_is_right_for_small_noise_only(rng):
     days = np.array([0, 0, 5, 7, 7.5, 10, 16, 26, 30, 34, 34.5, 100])
     part = [1265, 1263.6, 1258, 1254, 1253, 1249.8, 1237, 1218, 1220.6, 1213.8, 1215.5, 1212]
     exact = np.isin(days, [0, 100]) & (np.arange(12) != 1)
-    odr = odr_fit(
-        lambda x, b: b[0] + b[1] * (np.exp(b[2] * x) - 1) ** 2,
-        days,
-        np.array(part),
-        [1500.0, -50.0, -0.1],
-        fix_x=exact,
-    )
+    start = [1500.0, -50.0, -0.1]
+
+    def plain_decay(x, b):
+        return b[0] + b[1] * (np.exp(b[2] * x) - 1) ** 2
+
+    odr = odr_fit(plain_decay, days, np.array(part), start, fix_x=exact)
     np.testing.assert_allclose(odr.beta, [1264.65481, -54.01838, -0.08785], rtol=1e-3)
     variances = np.where(exact, 0, odr.res_var)
     table = from_arrays(days[:, None], part, noise=nj.sd(np.sqrt(variances)[:, None]))
@@ -69,7 +60,7 @@ def test_orthogonal_distance_regression_is_right_for_small_noise_only(rng):
     def decay(b, x):
         return b[0] + b[1] * (jnp.exp(b[2] * x[0]) - 1) ** 2
 
-    fit = nj.fit(table, nj.methods.Model(decay, [1500.0, -50.0, -0.1]))
+    fit = nj.fit(table, nj.methods.Model(decay, start))
     assert np.all(np.abs(fit.coefficients - odr.beta) < 1.5 * fit.std_error)
     np.testing.assert_allclose(fit.coefficients, [1265.163, -55.129, -0.0847], rtol=1e-3)
 

@@ -1,7 +1,5 @@
 """Logistic and Poisson fits of tables whose equations have no root, or not without some group."""
 
-import warnings
-
 import jax
 import numpy as np
 import pytest
@@ -12,8 +10,10 @@ import noisy_jax as nj
 from noisy_jax.observed.fits import generalized
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
+from tests.observed.rows import answered
 
 SLOPE = {"logistic": 2.0, "poisson": 1.0}
+METHODS = {"logistic": nj.methods.Logistic(), "poisson": nj.methods.Poisson()}
 
 
 def table(rng, model, n, copies=1):
@@ -50,14 +50,6 @@ def slope_scores(model, x, y, variance, slopes):
     return np.array([at(w) for w in slopes])
 
 
-def answered(observations, model):
-    """The fit, and the texts of its warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fit = nj.fit(observations, model=model)
-    return fit, [str(one.message) for one in caught]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("model", SLOPE)
 def test_a_table_without_a_root_is_answered_with_a_smaller_noise(rng, model):
@@ -65,7 +57,7 @@ def test_a_table_without_a_root_is_answered_with_a_smaller_noise(rng, model):
     n, seen, slopes = 200, 0, np.linspace(0.3, 4.5, 85)
     for _ in range(12):
         x, y = table(rng, model, n)
-        fit, messages = answered(from_arrays(x, y, noise=1.0), model)
+        fit, messages = answered(from_arrays(x, y, noise=1.0), METHODS[model])
         theta = fit.intercept, *fit.coefficients
         solved = root(mean_scores, theta, (model, x[:, 0, 0], y, fit.share))
         np.testing.assert_allclose(solved.x, theta, rtol=1e-6)
@@ -91,14 +83,14 @@ def test_the_sandwich_where_a_group_fails(rng, model, copies, monkeypatch):
     x, y = table(rng, model, n, copies)
     mean = x.mean(axis=(1, 2))
     known = from_arrays(x[:, 0], y, noise=1.0) if copies == 1 else from_arrays(x, y)
-    whole, messages = answered(known, model)
+    whole, messages = answered(known, METHODS[model])
     assert not messages
     assert whole.degrees_of_freedom == 31
     found = generalized.root
     monkeypatch.setattr(
         generalized, "root", lambda m, t, rows: found(m, t, rows) if len(rows.y) == n else None
     )
-    fit, messages = answered(known, model)
+    fit, messages = answered(known, METHODS[model])
     assert len(messages) == 2
     assert "the corrected equations have no root without 32" in messages[0]
     np.testing.assert_allclose(fit.coefficients, whole.coefficients)
@@ -124,7 +116,7 @@ def test_labels_that_the_clean_column_separates_get_that_message(rng):
     for x in rng.normal(size=(5, 400, 1)):
         observations = from_arrays(x + rng.normal(size=x.shape), 1.0 * (x[:, 0] > 0), noise=1.0)
         try:
-            messages = answered(observations, "logistic")[1]
+            messages = answered(observations, METHODS["logistic"])[1]
         except ValueError as error:
             messages = [str(error)]
         told += "as if the clean ones predicted it perfectly" in "".join(messages)
@@ -140,7 +132,7 @@ def test_nearly_all_small_tables_are_answered_and_covered(model):
     for _ in range(tables):
         x, y = table(rng, model, 200)
         try:
-            fit, _ = answered(from_arrays(x, y, noise=1.0), model)
+            fit, _ = answered(from_arrays(x, y, noise=1.0), METHODS[model])
         except ValueError:
             continue
         low, high = fit.interval()

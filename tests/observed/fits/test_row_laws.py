@@ -66,19 +66,13 @@ def test_rows_of_one_law_have_the_fit_of_that_law(rng):
     same = [nj.noise.Gaussian(0.25), laws_of(np.full(128, 0.5)), nj.sd(0.5, gaussian=True)]
     fits = [fitted(table(noisy, y, one), few) for one in same]
     for fit in fits[1:]:
-        np.testing.assert_allclose(
-            fit.predict(noisy[:9, 0]), fits[0].predict(noisy[:9, 0]), atol=1e-4
-        )
+        found, expected = (one.predict(noisy[:9, 0]) for one in (fit, fits[0]))
+        np.testing.assert_allclose(found, expected, atol=1e-4)
         np.testing.assert_allclose(fit.risk.corrected, fits[0].risk.corrected, atol=1e-4)
-    errors, left_out = zip(
-        *(
-            fourier_errors(fits[0], one, one)
-            for one in (table(noisy, y, same[0]), table(noisy, y, same[1]))
-        ),
-        strict=True,
-    )
-    np.testing.assert_allclose(errors[0], errors[1], atol=1e-4)
-    np.testing.assert_allclose(left_out[0], left_out[1], atol=1e-4)
+    alone, each = (table(noisy, y, law) for law in same[:2])
+    expected, found = (fourier_errors(fits[0], one, one) for one in (alone, each))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -184,11 +184,3 @@ def test_the_scatter_is_what_is_left_of_the_residuals():
     assert low < 0.7 < high
     with pytest.raises(ValueError, match="the scatter is known where errors in y, or by row"):
         nj.fit(from_arrays(x, y, noise=0.1)).scatter_interval()
-
-
-def test_a_fit_with_a_scatter_is_saved(tmp_path):
-    fit = nj.fit(table(np.random.default_rng(4)))
-    fit.save(tmp_path / "fit.json")
-    again = nj.load_fit(tmp_path / "fit.json")
-    assert str(again) == str(fit)
-    assert again.scatter_interval() == fit.scatter_interval()

@@ -4,14 +4,23 @@ import json
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 import noisy_jax as nj
 
 X = np.random.default_rng(0).normal(size=(300, 2))
-NOISE = nj.noise.Gaussian(0.1)
-TABLE = nj.observations.from_arrays(X, X[:, 0] - X[:, 1] ** 2, noise=NOISE, names=("dose", "âge"))
+Y = X[:, 0] - X[:, 1] ** 2
+NOISE, NAMES = nj.noise.Gaussian(0.1), ["dose", "âge"]
+SPREAD = np.linspace(0.1, 0.5, 300)
+SEEN = X + np.random.default_rng(1).normal(size=300)[:, None] * np.column_stack(
+    [SPREAD, 0 * SPREAD]
+)
 LEARNER = nj.learners.known_covariance(radius=2.0)
+
+
+def table(y=Y, x=X, noise=NOISE, **options):
+    return nj.observations.from_arrays(x, y, noise=noise, names=NAMES, **options)
 
 
 def line(params, x):
@@ -19,9 +28,23 @@ def line(params, x):
 
 
 MODEL = nj.methods.Model(line, {"a": 0.0, "w": np.zeros(2)})
-SAVED = {
-    "linear": (lambda: nj.fit(TABLE), nj.load_fit),
-    "kernel": (lambda: nj.fit(TABLE, nj.fourier(length_scale=1.0, num_features=8)), nj.load_fit),
+ESTIMATE = nj.noise.CovarianceEstimate(0.1 * np.eye(2), 0.01 * np.eye(2))
+TABLE, LABELS = table(), table(1.0 * (Y > 0))
+PARTS = [table(Y[p], X[p], ESTIMATE) for p in (slice(99), slice(99, 300))]
+FITS = {
+    "linear": lambda: nj.fit(TABLE),
+    "weighted by row": lambda: nj.fit(table(X[:, 0], SEEN, {"dose": nj.sd(SPREAD)})),
+    "products": lambda: nj.fit(table(noise=0.1, products=[NAMES])),
+    "chunks of uncertain noise": lambda: nj.fit(PARTS),
+    "logistic": lambda: nj.fit(LABELS, model="logistic"),
+    "poisson": lambda: nj.fit(table(np.round(np.abs(Y))), model="poisson"),
+    "calibration": lambda: nj.fit(LABELS, nj.methods.RegressionCalibration("logistic")),
+    "quadratic": lambda: nj.fit(TABLE, nj.methods.SIMEX(draws=5)),
+    "rational": lambda: nj.fit(TABLE, nj.methods.SIMEX(draws=5, extrapolation="rational")),
+    "function": lambda: nj.fit(TABLE, nj.methods.SIMEX(lambda x, y: {"a": y @ x[:, 0]}, draws=5)),
+    "kernel": lambda: nj.fit(TABLE, nj.fourier(length_scale=1.0, num_features=8)),
+}
+SAVED = {kind: (fit, nj.load_fit) for kind, fit in FITS.items()} | {
     "model": (lambda: nj.fit(TABLE, MODEL), lambda path: nj.load_fit(path, MODEL)),
     "learned": (
         lambda: nj.learn(LEARNER, TABLE, jax.random.key(0)),
@@ -30,12 +53,34 @@ SAVED = {
 }
 
 
+def contents(result):
+    """All that a result and its parts hold."""
+    if isinstance(result, tuple):
+        return [contents(part) for part in result]
+    if hasattr(result, "__dict__") and not callable(result):
+        return {name: contents(part) for name, part in vars(result).items()}
+    return None if np.size(result) == 0 else result  # of no noise, in any shape
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_a_file_holds_the_whole_result(tmp_path, kind):
+    make, load = SAVED[kind]
+    made = make()
+    made.save(tmp_path / "fit.json")
+    again = load(tmp_path / "fit.json")
+    np.testing.assert_equal(contents(again), contents(made))
+    if kind != "function":
+        turned = pd.DataFrame(X, columns=NAMES)[NAMES[::-1]]
+        np.testing.assert_allclose(again.predict(turned), made.predict(X), rtol=1e-6)
+    assert (str(again), again._repr_html_()) == (str(made), made._repr_html_())
+
+
 def check_holds(path, load, whole):
     load(path).save(path)
     assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize("kind", SAVED)
+@pytest.mark.parametrize("kind", ["linear", "kernel", "model", "learned"])
 def test_a_flipped_bit_is_one_clear_error_or_changes_nothing(tmp_path, rng, kind):
     """A wrong digit of a number is still JSON."""
     made, load = SAVED[kind]

@@ -8,6 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.observed.fits.test_coefficients import COV, METHODS, table
 
 
@@ -39,10 +40,8 @@ def test_linear_coefficients_follow_from_moments(rng):
     S, s = x.T @ x / n, x.T @ (data.y - data.y.mean()) / n
     for one, c in ((data, 0 * cross), (dataclasses.replace(data, cross_cov=cross), cross)):
         found = nj.fits.sensitivity(one, multiples=[0, 0.7, 1, 1.3])
-        expected = [
-            np.linalg.solve(S - m * (1 - 1 / n) * COV, s - m * (1 - 1 / n) * c)
-            for m in found.multiples
-        ]
+        shares = np.array(found.multiples) * (1 - 1 / n)
+        expected = [np.linalg.solve(S - share * COV, s - share * c) for share in shares]
         np.testing.assert_allclose(found.paths()[0], expected, rtol=1e-9)
 
 
@@ -125,24 +124,17 @@ def test_what_has_no_sensitivity_raises(rng):
     x = rng.normal(size=(100, 1))
     data = from_arrays(x, x[:, 0], noise=0.1)
     gaps = np.where(rng.random((100, 1)) < 0.1, np.nan, x)
-    for call, message in (
-        (lambda: nj.fits.sensitivity([data]), "sensitivity takes one table, no chunks"),
-        (lambda: nj.fits.sensitivity(data, multiples=[-1.0]), r"multiples must be finite and >= 0"),
-        (lambda: nj.fits.sensitivity(data, multiples=[]), "multiples must be at least one number"),
-        (
-            lambda: nj.fits.sensitivity(from_arrays(gaps, x[:, 0], noise=nj.noise.Missing(0.9))),
-            "cannot multiply Missing, noise that depends on the values",
-        ),
-        (
-            lambda: nj.fits.sensitivity(
-                from_arrays(x, x[:, 0], noise=nj.noise.Gaussian(0.1)),
-                nj.fourier(length_scale=2.0, num_features=16),
-            ),
-            "which a FourierFit does not have",
-        ),
+    missing = from_arrays(gaps, x[:, 0], noise=nj.noise.Missing(0.9))
+    gaussian = from_arrays(x, x[:, 0], noise=nj.noise.Gaussian(0.1))
+    kernel = nj.fourier(length_scale=2.0, num_features=8)
+    for message, rows, *method, options in (
+        ("sensitivity takes one table, no chunks", [data], {}),
+        ("multiples must be finite and >= 0", data, {"multiples": [-1.0]}),
+        ("multiples must be at least one number", data, {"multiples": []}),
+        ("cannot multiply Missing, noise that depends on the values", missing, {}),
+        ("which a FourierFit does not have", gaussian, kernel, {}),
     ):
-        with pytest.raises(ValueError, match=message):
-            call()
+        raises(message, nj.fits.sensitivity, rows, *method, **options)
 
 
 def test_parameters_of_a_model_are_compared(rng):

@@ -6,7 +6,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.noise import CovarianceEstimate, estimate_covariance
 from noisy_jax.observed.observations import from_arrays
-from tests.errors import one_line_error
+from tests.errors import raises
 from tests.keys import SHIFT
 
 COV = np.array([[0.5, 0.2], [0.2, 0.4]])
@@ -65,6 +65,7 @@ def test_added_variance_is_that_of_refits_with_another_covariance(copies, moves,
 METHODS = {  # with the step of finite differences, and their tolerance
     "logistic": (nj.methods.Logistic(), 1e-4, 1e-4),
     "poisson": (nj.methods.Poisson(), 1e-4, 1e-4),
+    "calibration": (nj.methods.RegressionCalibration("logistic"), 1e-4, 1e-4),
     "SIMEX": (nj.methods.SIMEX(draws=10), 1e-3, 0.02),
     "SIMEX, logistic": (nj.methods.SIMEX("logistic", draws=10), 1e-3, 0.02),
 }
@@ -104,9 +105,8 @@ def test_degrees_of_freedom_fall_with_the_uncertainty_of_the_estimate(method):
     exact = nj.fit(from_arrays(noisy, y, noise=0.5), errors=method)
     rows = np.broadcast_to(exact.degrees_of_freedom, 2)[1]
     for error in (0.01, 0.1, 0.4):
-        fit = nj.fit(
-            from_arrays(noisy, y, noise=CovarianceEstimate([[0.5]], [[error]])), errors=method
-        )
+        estimate = CovarianceEstimate([[0.5]], [[error]])
+        fit = nj.fit(from_arrays(noisy, y, noise=estimate), errors=method)
         variances = exact.covariance[1, 1], fit.covariance[1, 1] - exact.covariance[1, 1]
         own = max(1.0, 0.5 / (3 * error))
         expected = sum(variances) ** 2 / (variances[0] ** 2 / rows + variances[1] ** 2 / own)
@@ -177,9 +177,8 @@ def test_chunks_must_agree_on_what_is_known_of_the_noise():
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(600, 2, 1)), rng.normal(size=600)
     one = from_arrays(x, y, noise=0.1)
-    uncertain, more = (
-        from_arrays(x, y, noise=CovarianceEstimate([[0.1]], [[error]])) for error in (0.05, 0.06)
-    )
+    estimates = (CovarianceEstimate([[0.1]], [[error]]) for error in (0.05, 0.06))
+    uncertain, more = (from_arrays(x, y, noise=each) for each in estimates)
     for first, second, message in (
         (one, from_arrays(x[:, 0], y, noise=0.1), "as many copies .*, but one has .* and another"),
         (one, from_arrays(x, y), "must have a known covariance of the noise, or none"),
@@ -187,6 +186,5 @@ def test_chunks_must_agree_on_what_is_known_of_the_noise():
         (uncertain, more, "the same uncertainty of the noise's covariance"),
     ):
         for chunks in ([first, second], [second, first]):
-            with one_line_error(message):
-                nj.fit(chunks)
+            raises(message, nj.fit, chunks)
     assert np.isfinite(nj.fit([uncertain, uncertain]).std_error).all()

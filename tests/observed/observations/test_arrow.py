@@ -29,8 +29,7 @@ def written(folder, end, frame=FRAME):
     if end == ".parquet":
         parquet.write_table(table, path, row_group_size=70)
         return path
-    kind = pyarrow.ipc.new_file(path, table.schema)
-    with kind as writer:
+    with pyarrow.ipc.new_file(path, table.schema) as writer:
         writer.write_table(table, max_chunksize=70)
     return path
 
@@ -65,9 +64,7 @@ def test_wrong_files_give_one_clear_line(tmp_path):
         nj.observations.chunks(path, noise=0.1)
     raises("has 1000 rows, but 1001 were read before", list, arrow_parts(path, 100, 1001))
     path = written(tmp_path, ".parquet", FRAME.assign(sex=np.where(CLEAN > 0, "f", "m")))
-    with pytest.raises(
-        ValueError, match=r"has the categories 'sex\[f\]', of which a chunk may lack"
-    ):
-        nj.fit(nj.observations.chunks(path, **OPTIONS))
+    message = r"has the categories 'sex\[f\]', of which a chunk may lack"
+    raises(message, nj.fit, nj.observations.chunks(path, **OPTIONS))
     path.write_bytes(b"no parquet")
     raises(r"rows\.parquet is not such a file", nj.fit, nj.observations.chunks(path, **OPTIONS))

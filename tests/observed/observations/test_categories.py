@@ -61,10 +61,8 @@ def test_several_recordings_of_a_row_are_averaged_without_bias():
         copies = np.array(list(itertools.product(range(3), repeat=3)))
         chances = THREE[true, copies].prod(axis=1)
         frame = {f"b{v}": copies[:, v] for v in range(3)} | {"y": np.arange(27.0)}
-        table = nj.table(
-            frame, target="y", replicates={"b": ["b0", "b1", "b2"]},
-            noise={"b": Misclassified(THREE)},
-        )  # fmt: skip
+        known = {"replicates": {"b": ["b0", "b1", "b2"]}, "noise": {"b": Misclassified(THREE)}}
+        table = nj.table(frame, target="y", **known)
         found = linear_moments(*Rows.of(table, chances))
         clean = np.eye(3)[true, 1:]
         np.testing.assert_allclose(found.x, clean, atol=1e-12)
@@ -105,19 +103,14 @@ def drawn(rng, n, label=None):
 
 def test_the_uncorrected_fit_is_that_of_recorded_categories(rng):
     frame = drawn(rng, 400)
-    fit = nj.fit(nj.table(frame, target="y", noise={"exposed": Misclassified(TWO)}))
-    exact = nj.fit(nj.table(frame, target="y", noise={}))
-    plain = fit.uncorrected
-    np.testing.assert_allclose(plain.coefficients, exact.coefficients, atol=1e-10)
-    np.testing.assert_allclose(plain.intercept, exact.intercept, atol=1e-10)
-    np.testing.assert_allclose(plain.covariance, exact.covariance, atol=1e-10)
-    for found, other in zip(plain.interval(), exact.interval(), strict=True):
-        np.testing.assert_allclose(found, other, atol=1e-10)
-    by_groups = nj.fit(
-        nj.table(frame, target="y", noise={"exposed": Misclassified(TWO)}), errors="jackknife"
-    )
-    other = nj.fit(nj.table(frame, target="y", noise={}), errors="jackknife")
-    np.testing.assert_allclose(by_groups.uncorrected.covariance, other.covariance, atol=1e-10)
+    known = nj.table(frame, target="y", noise={"exposed": Misclassified(TWO)})
+    without = nj.table(frame, target="y", noise={})
+    for errors in ("sandwich", "jackknife"):
+        fit, exact = nj.fit(known, errors=errors), nj.fit(without, errors=errors)
+        plain = fit.uncorrected
+        for name in ("coefficients", "intercept", "covariance"):
+            np.testing.assert_allclose(getattr(plain, name), getattr(exact, name), atol=1e-10)
+        np.testing.assert_allclose(plain.interval(), exact.interval(), atol=1e-10)
     assert fit.coefficients[0] > exact.coefficients[0] + 0.1
 
 
@@ -141,9 +134,8 @@ def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
                 assert other.names == (name, "z")
                 np.testing.assert_array_equal(other.x, table.x)
                 np.testing.assert_array_equal(other.cov, table.cov)
-    arrays = from_arrays(
-        np.column_stack([numbers, frame["z"]]), frame["y"], noise=known, names=["exposed", "z"]
-    )
+    x, names = np.column_stack([numbers, frame["z"]]), ["exposed", "z"]
+    arrays = from_arrays(x, frame["y"], noise=known, names=names)
     np.testing.assert_array_equal(arrays.cov, table.cov)
     path = tmp_path / "rows.csv"
     for column, name in ((numbers, "exposed"), (texts, "exposed[yes]")):
@@ -171,8 +163,8 @@ def test_all_columns_of_a_matrix_and_chunks(rng):
     table = from_arrays(x, y, noise=Misclassified(TWO))
     assert table.names == ("x1", "x2")
     assert not table.cov[:, 0, 1].any()
-    parts = [from_arrays(x[part], y[part], noise=Misclassified(TWO)) for part in
-             (slice(250), slice(250, None))]  # fmt: skip
+    halves = slice(250), slice(250, None)
+    parts = [from_arrays(x[part], y[part], noise=Misclassified(TWO)) for part in halves]
     whole, by_parts = nj.fit(table, errors="jackknife"), nj.fit(parts)
     np.testing.assert_allclose(by_parts.coefficients, whole.coefficients, rtol=1e-9)
     other = from_arrays(x + np.array([1, 0]), y, noise=Misclassified(TWO), names=["x1", "x2"])
@@ -185,54 +177,42 @@ def test_beside_replicates_of_another_column(rng):
     for v in (1, 2, 3):
         frame[f"z{v}"] = frame["z"] + 0.5 * rng.normal(size=3_000)
     del frame["z"]
-    table = nj.table(
-        frame, target="y", replicates={"z": ["z1", "z2", "z3"]},
-        noise={"exposed": Misclassified(TWO)},
-    )  # fmt: skip
+    options = {"target": "y", "replicates": {"z": ["z1", "z2", "z3"]}}
+    table = nj.table(frame, noise={"exposed": Misclassified(TWO)}, **options)
     assert table.only_sums
     assert table.names == ("exposed", "z")
     fit = nj.fit(table)
     assert not fit.remarks
     assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error)
-    known = nj.table(
-        frame, target="y", replicates={"z": ["z1", "z2", "z3"]},
-        noise={"exposed": Misclassified(TWO), "z": 0.25},
-    )  # fmt: skip
+    known = nj.table(frame, noise={"exposed": Misclassified(TWO), "z": 0.25}, **options)
     assert not known.only_sums
     np.testing.assert_allclose(known.cov[:, 1, 1], 0.25 / 3)
-
-
-def raised(match, make):
-    raises(match, make)
 
 
 def test_what_is_wrong_raises(rng):
     frame = drawn(rng, 60)
     two = Misclassified(TWO)
 
-    def table(noise=two, column=None, name="exposed", **options):
-        changed = frame if column is None else frame | {name: column}
-        return nj.table(changed, target="y", noise={name: noise}, **options)
+    def wrong(match, noise=two, name="exposed", **columns):
+        raises(match, nj.table, frame | columns, target="y", noise={name: noise})
 
     gaps = frame["exposed"].copy()
     gaps[3] = np.nan
-    raised("row 3 of 'exposed' has no category", lambda: table(column=gaps))
-    raised("but the column has 3", lambda: table(column=np.arange(60) % 3))
-    raised("but the column has 1", lambda: table(column=np.ones(60)))
-    raised("several types", lambda: table(column=[1.0, "a"] * 30))
+    wrong("row 3 of 'exposed' has no category", exposed=gaps)
+    wrong("but the column has 3", exposed=np.arange(60) % 3)
+    wrong("but the column has 1", exposed=np.ones(60))
+    wrong("several types", exposed=[1.0, "a"] * 30)
     named = Misclassified(TWO, categories=["no", "yes"])
-    raised("has the category [01].0, but", lambda: table(named))
-    raised("flips", lambda: table(column=frame["exposed"], name="y"))
-    raised("is named", lambda: nj.table(frame, target="y", noise=two))
-    raised("must not depend on y", lambda: table(cross_cov={"exposed": 0.1}))
-    clash = frame | {"exposed": frame["exposed"] + 1, "exposed[2]": frame["z"]}
-    raised("differ from those", lambda: nj.table(clash, target="y", noise={"exposed": two}))
-    rows = table()
-    raised("takes no misclassified column, such as 'exposed'", lambda: nj.fit(rows, nj.fourier(
-        length_scale=1.0)))  # fmt: skip
-    learner = nj.learners.known_covariance(radius=1.0)
-    raised("takes no misclassified column", lambda: nj.learn(learner, rows, key()))
-    raised("cannot multiply misclassification", lambda: nj.fits.sensitivity(rows))
+    wrong("has the category [01].0, but", named)
+    wrong("flips", name="y", y=frame["exposed"])
+    wrong("differ from those", **{"exposed": frame["exposed"] + 1, "exposed[2]": frame["z"]})
+    raises("is named", nj.table, frame, target="y", noise=two)
+    known = {"target": "y", "noise": {"exposed": two}}
+    raises("must not depend on y", nj.table, frame, **known, cross_cov={"exposed": 0.1})
+    rows, message = nj.table(frame, **known), "takes no misclassified column"
+    raises(f"{message}, such as 'exposed'", nj.fit, rows, nj.fourier(length_scale=1.0))
+    raises(message, nj.learn, nj.learners.known_covariance(radius=1.0), rows, key())
+    raises("cannot multiply misclassification", nj.fits.sensitivity, rows)
 
 
 @pytest.mark.slow
@@ -297,5 +277,5 @@ def test_complete_replicates_beside_them():
     with pytest.warns(UserWarning, match="different means in 'x'"):
         nj.fit(nj.table(frame, **options))
     frame |= {"x2": frame["x2"] - 1.5, "y": 1.0 * (frame["y"] > 0)}
-    with pytest.raises(ValueError, match="beside a misclassified column give the variance of one"):
-        nj.fit(nj.table(frame, **options), model="logistic")
+    message = "beside a misclassified column give the variance of one"
+    raises(message, nj.fit, nj.table(frame, **options), model="logistic")

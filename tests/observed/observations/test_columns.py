@@ -237,12 +237,9 @@ def test_a_csv_file_of_incomplete_replicates(path):
 
 def test_chunks_cannot_hold_what_needs_all_rows(path):
     written(path, {"who": np.arange(40) // 2, **PLAIN, "y": Y[np.arange(40) // 2 * 2]})
-    for options in (
-        {"noise": {"x1": nj.reliability(0.5)}},
-        {"replicates": ["x1"], "subject": "who"},
-    ):
-        with pytest.raises(ValueError, match=r"read the table by nj\.csv, or give the variance"):
-            chunks(path, target="y", **options)
+    message = r"read the table by nj\.csv, or give the variance"
+    raises(message, chunks, path, target="y", noise={"x1": nj.reliability(0.5)})
+    raises(message, chunks, path, target="y", replicates=["x1"], subject="who")
 
 
 def test_a_csv_file_of_subjects(path):

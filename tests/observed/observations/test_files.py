@@ -47,10 +47,8 @@ def test_chunks_of_files_hold_the_rows_of_the_table(path, arrays, rows):
     noise = nj.noise.Gaussian([0.1, 0.2, 0.0], mean=1.0)
     whole = nj.observations.csv(path, target="y", noise=noise)
     lengths = [rows] * (23 // rows) + [23 % rows] * (23 % rows > 0)
-    for table in (
-        chunks(path, target="y", noise=noise, rows=rows),
-        chunks(*arrays, noise=noise, rows=rows),
-    ):
+    options = {"noise": noise, "rows": rows}
+    for table in (chunks(path, target="y", **options), chunks(*arrays, **options)):
         for _ in range(2):  # they can be gone through again
             x, y, found = joined(table)
             np.testing.assert_array_equal(x, whole.x)
@@ -111,14 +109,13 @@ def test_a_missing_value_in_a_later_chunk_is_named_by_file_and_row(arrays):
     np.save(arrays[0], x)
     table = iter(chunks(*arrays, noise=0.1, rows=10))
     next(table)
-    message = r"x\.npy, rows from 10 on: x must be finite, but x\[7, 1\] is nan"
-    raises(message, next, table)
+    raises(r"x\.npy, rows from 10 on: x must be finite, but x\[7, 1\] is nan", next, table)
 
 
 def test_lengths_must_match(arrays):
     np.save(arrays[1], Y[:-1])
-    with pytest.raises(ValueError, match=r"x\.npy has shape \[23, 3\], but .*y\.npy has \[22\]: "):
-        list(chunks(*arrays, noise=0.1))
+    message = r"x\.npy has shape \[23, 3\], but .*y\.npy has \[22\]: "
+    raises(message, list, chunks(*arrays, noise=0.1))
 
 
 @pytest.mark.parametrize("content", [b"", b"x1,x2\n1,2\n", "truncated"])
@@ -134,6 +131,9 @@ def test_files_that_became_shorter_are_an_error(path, arrays):
         raises("has 23 rows, but 24 were read before", list, table.after(24))
 
 
+BY_ROW = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(23, np.float32)))
+
+
 @pytest.mark.parametrize(
     ("names", "arguments", "error", "message"),
     [
@@ -144,12 +144,7 @@ def test_files_that_became_shorter_are_an_error(path, arrays):
         (("table.csv", "y.npy"), {"target": "y"}, ValueError, "give no other file"),
         (("x.npy",), {}, ValueError, r'two, such as chunks\("x.npy", "y.npy"\)'),
         (("x.npy", "y.npy"), {"rows": 0}, ValueError, "rows must be a whole number of at least 1"),
-        (
-            ("x.npy", "y.npy"),
-            {"noise": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(23, np.float32)))},
-            ValueError,
-            "must be the same in all rows; for one a row, pass a list of tables",
-        ),
+        (("x.npy", "y.npy"), {"noise": BY_ROW}, ValueError, "for one a row, pass a list of tables"),
         ((X, Y), {}, ValueError, "path must be a file's path, got .*; see from_arrays"),
         (("x.npy", Y), {}, ValueError, "y must be a file's path, got .*; see from_arrays"),
         (("x.npy", "y.npy"), {"drop": ["x1"]}, ValueError, "are for CSV files: leave them out"),
@@ -215,10 +210,8 @@ def rows():
 def written(folder, x, y, form):
     folder.mkdir()
     if form == "csv":
-        np.savetxt(
-            folder / "table.csv", np.column_stack([x, y]), delimiter=",", comments="",
-            header="a,b,c,d,e,y", fmt="%.9g",
-        )  # fmt: skip
+        options = {"delimiter": ",", "comments": "", "header": "a,b,c,d,e,y", "fmt": "%.9g"}
+        np.savetxt(folder / "table.csv", np.column_stack([x, y]), **options)
     else:
         np.save(folder / "x.npy", x)
         np.save(folder / "y.npy", y)
@@ -283,9 +276,8 @@ def test_peak_memory_does_not_grow_with_the_number_of_rows(tmp_path, start, rows
     count = {"npy": 1_000_000, "csv": 250_000}[form]
     many = written(tmp_path / "many", x[:count], y[:count], form)
     for kind in ("fit", "learn"):
-        running = (
-            start(STREAM, folder, kind, form, 10_000, shared=False) for folder in (few, many)
-        )
+        words = kind, form, 10_000
+        running = (start(STREAM, folder, *words, shared=False) for folder in (few, many))
         peaks = [int(outputs(process)[0].splitlines()[-2]) for process in running]
         print(f"{kind}, {form}: {peaks[0]:,} kB for 50,000 rows, {peaks[1]:,} kB for {count:,}")
         assert peaks[1] < 1.1 * peaks[0] + 5_000

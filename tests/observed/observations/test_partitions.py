@@ -101,6 +101,10 @@ def test_memory_is_bounded_by_a_partition():
     assert grown < 32  # MB
 
 
+def fitted(parts, **options):
+    return nj.fit(partitions(parts, **KNOWN | options))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -110,17 +114,11 @@ def test_memory_is_bounded_by_a_partition():
         (lambda part: partitions(part, sep=";", **KNOWN), "leave out sep, decimal and missing"),
         (lambda part: partitions(part, subject="b", **KNOWN), "rows of one subject apart"),
         (lambda part: nj.fit(partitions(part, **KNOWN), checkpoint="x"), "merged at once"),
+        (lambda part: fitted([dask.delayed(frame)(0, 0)]), "no partition of 1 has a row"),
+        (lambda part: fitted(part, target="z"), "partition 0 has no column named 'z'"),
         (
-            lambda part: nj.fit(partitions([dask.delayed(frame)(0, 0)], **KNOWN)),
-            "no partition of 1 has a row",
-        ),
-        (
-            lambda part: nj.fit(partitions(part, target="z", noise={"a": 1.0})),
-            "partition 0 has no column named 'z'",
-        ),
-        (
-            lambda part: nj.fit(partitions([*part, dask.delayed(with_gap)()], **KNOWN)),
-            r"^partition 1: column 'a' .*\[7\] is nan",
+            lambda part: fitted([*part, dask.delayed(with_gap)()]),
+            r"^partition 1: .*'a'\[7\] is nan",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.observations.pooled import means_of_copies
 from tests.keys import key
-from tests.observed.rows import check_coverage
+from tests.observed.rows import check_coverage, covered
 
 SIGMA = np.array([[1.0, 0.4], [0.4, 0.5]])
 SEEN = np.array(  # 6 rows, 3 places, 2 columns; in row 2 no place has both
@@ -26,13 +26,18 @@ SHARES = np.einsum("nvi,nvj->nij", SEEN, SEEN, dtype=float)
 SHARES /= COUNTS[:, :, None] * COUNTS[:, None]
 
 
-def test_the_mean_of_each_estimated_covariance_is_exact():
-    """They are quadratic in the errors: their means are sums over unit errors, one at a time."""
-    root, total = np.linalg.cholesky(SIGMA), 0.0
-    clean = np.random.default_rng(0).normal(size=(6, 1, 2))
+def unit_errors():
+    """Errors of one row and place at a time, of which all together have the covariance Σ."""
     for row, place, column in np.ndindex(SEEN.shape):
         errors = np.zeros(SEEN.shape)
-        errors[row, place] = root[:, column]
+        errors[row, place] = np.linalg.cholesky(SIGMA)[:, column]
+        yield errors
+
+
+def test_the_mean_of_each_estimated_covariance_is_exact():
+    """They are quadratic in the errors: their means are sums over unit errors, one at a time."""
+    total, clean = 0.0, np.random.default_rng(0).normal(size=(6, 1, 2))
+    for errors in unit_errors():
         copies = np.where(SEEN, 100 * clean + errors, np.nan)
         total = total + means_of_copies(copies, "ab")[2]
     np.testing.assert_allclose(total, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
@@ -144,10 +149,8 @@ def test_weights_and_choices_of_rows_are_those_of_the_tables_they_stand_for():
 
 def test_with_unequal_weights_the_weighted_sum_is_exact():
     """Its mean over errors, one unit at a time; with sums of equal weights it would not be so."""
-    root, total, weights = np.linalg.cholesky(SIGMA), 0.0, np.arange(1.0, 7.0) ** 2
-    for row, place, column in np.ndindex(SEEN.shape):
-        errors = np.zeros(SEEN.shape)
-        errors[row, place] = root[:, column]
+    total, weights = 0.0, np.arange(1.0, 7.0) ** 2
+    for errors in unit_errors():
         cov = means_of_copies(np.where(SEEN, errors, np.nan), "ab", weights)[2]
         total = total + np.tensordot(weights, cov, axes=1)
     wanted = np.tensordot(weights, SHARES, axes=1) * SIGMA
@@ -159,11 +162,9 @@ def test_with_unequal_weights_the_weighted_sum_is_exact():
 def test_coverage_with_weights():
     """Rows of few copies have small weights, as where these were chosen by design."""
     rng = np.random.default_rng(int(jax.random.randint(key(2), (), 0, 2**31 - 1)))
-    inside = []
-    for frame in simulated(rng, 1000, 400):
-        weights = 1.0 + 8 * ~np.isnan(frame["a2"])
-        low, high = nj.fit(nj.table(frame, **OPTIONS), weights=weights).interval()
-        inside.append((low <= TRUE) & (high >= TRUE))
-    coverage = np.mean(inside, axis=0)
-    print(coverage)
+    fits = (
+        nj.fit(nj.table(frame, **OPTIONS), weights=1.0 + 8 * ~np.isnan(frame["a2"]))
+        for frame in simulated(rng, 1000, 400)
+    )
+    coverage, _ = covered(fits, TRUE)
     assert np.all((coverage > 0.92) & (coverage < 0.98))

@@ -12,6 +12,7 @@ from tests.errors import raises
 
 ROWS = np.random.default_rng(0)
 X, Y = ROWS.normal(size=(20, 3)), ROWS.normal(size=20)
+ESTIMATE = nj.noise.CovarianceEstimate(np.eye(3), np.eye(2))
 
 
 def per_row(cov):
@@ -19,12 +20,10 @@ def per_row(cov):
 
 
 def test_it_prints_its_shape_and_what_is_known_of_the_noise():
-    assert str(from_arrays(X, Y, noise=0.1)) == (
-        "Observations(20 rows, 3 features, 1 copy, noise: known covariance)"
-    )
-    assert "1,200 rows, 3 features, 2 copies, noise: estimated from replicates" in str(
-        from_arrays(np.zeros((1200, 2, 3)), np.zeros(1200))
-    )
+    shown = "Observations(20 rows, 3 features, 1 copy, noise: known covariance)"
+    assert str(from_arrays(X, Y, noise=0.1)) == shown
+    copies = from_arrays(np.zeros((1200, 2, 3)), np.zeros(1200))
+    assert "1,200 rows, 3 features, 2 copies, noise: estimated from replicates" in str(copies)
     assert "noise: Laplace" in str(from_arrays(X, Y, noise=nj.noise.Laplace(0.3)))
 
 
@@ -75,12 +74,9 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
         (X, Y, "laplace", "noise must be numbers, got 'laplace'"),
         (X, Y, per_row([0.1] * 19), "every parameter stacked along the 20 rounds, got shapes"),
         (X, Y, per_row(np.full((20, 2), 0.1)), "does not fit data of dimension 3"),
-        (
-            X,
-            Y,
-            nj.noise.CovarianceEstimate(np.eye(3), np.eye(2)),
-            r"std_error must be \[3, 3\], one number for each .*, got \[2, 2\]",
-        ),
+        (X, Y, ESTIMATE, r"std_error must be \[3, 3\], one number for each .*, got \[2, 2\]"),
+        (X, Y, pd.Series([0.1] * 3, ["x1", "x2", "z"]), "must have one label 'x3', got the labels"),
+        (X, Y, pd.Series([0.1] * 2, ["x1", "x2"]), "does not fit data of dimension 3"),
     ],
 )
 def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
@@ -88,8 +84,8 @@ def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
 
 
 def test_names_must_be_different():
-    with pytest.raises(ValueError, match=r"names must be 3 different names, got 'a', 'a', 'b'"):
-        from_arrays(X, Y, noise=0.1, names=["a", "a", "b"])
+    message, names = "names must be 3 different names, got 'a', 'a', 'b'", ["a", "a", "b"]
+    raises(message, from_arrays, X, Y, noise=0.1, names=names)
 
 
 @pytest.mark.parametrize(
