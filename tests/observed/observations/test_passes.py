@@ -199,3 +199,15 @@ def test_a_folder_without_permission_is_one_clear_error(tmp_path, table, kind, m
 
     monkeypatch.setattr(Path, "read_bytes", forbidden)
     raises(r"cannot read .*moments\.npz: Permission denied$", run, kind, table, tmp_path / "c")
+
+
+@KINDS
+def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path, table, kind):
+    def parts():
+        first, *rest = table
+        yield first
+        raises("is in use by another run", run, kind, table, tmp_path / "c")
+        yield from rest
+
+    found = run(kind, parts(), tmp_path / "c")
+    chex.assert_trees_all_equal(run(kind, table, tmp_path / "c"), found)
